@@ -1,0 +1,385 @@
+/* cotangent.h: automatic differentiation for C.
+ *
+ * A tape lists the primitive operations of a computation in the order in which they ran, with their values. Recording is just
+ * calling functions on vars; differentiating is sweeping the tape backward (gradients) or forward (directional derivatives).
+ *
+ *     cot_tape *t  = cot_tape_create(NULL);
+ *     cot_var   x1 = cot_scalar(t, 0.7853981633974483), x2 = cot_scalar(t, 3.0);
+ *     cot_var   f  = cot_add(cot_mul(x1, x2), cot_sin(x1));
+ *     cot_backward(f);
+ *     printf("f = %g  df/dx1 = %g  df/dx2 = %g\n", cot_value(f), cot_grad_value(x1), cot_grad_value(x2));
+ *     cot_tape_destroy(t);
+ *
+ * This header is the manual, top to bottom: objects, errors, values, differentiation, in-place writes, custom operations, looking
+ * at a tape. The operations themselves, with the formula beside each, are in <cotangent_ops.h>, which it includes.
+ *
+ * Three things to know:
+ *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid var; every later call on that
+ *     tape does nothing. Check once, at the end, with cot_tape_status and cot_tape_message. The library never prints, aborts
+ *     or exits. A NULL tape and an invalid var are accepted everywhere; getters then return NaN.
+ *   - The tape owns everything recorded on it. Vars are plain values: copy them, drop them, never free them.
+ *   - One thread a tape; any number of tapes. */
+#ifndef COTANGENT_H
+#define COTANGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define COT_VERSION_MAJOR 0
+#define COT_VERSION_MINOR 1
+#define COT_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define COT_API __attribute__((visibility("default")))
+#else
+#define COT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* "0.1.0" */
+COT_API const char *cot_version(void);
+
+/* ==== Objects ==================================================================================================== */
+
+typedef struct cot_tape cot_tape;
+
+/* A value on a tape, or a plain number (see cot_number). Passed by value; forgets itself when the tape is rewound past it. */
+typedef struct cot_var {
+    cot_tape *tape;
+    uint64_t  id; /* stamp and index: private */
+#ifdef __cplusplus
+    cot_var() = default;
+    cot_var(cot_tape *on, uint64_t private_id) : tape(on), id(private_id) {}
+    inline cot_var(double number); /* so that cot_mul(2.0, x) works in C++ too */
+    inline cot_var(int number);
+#endif
+} cot_var;
+
+/* Element types. Arithmetic on bf16 and f16 is done in f32 and rounded; integers wrap. */
+typedef enum cot_dtype {
+    COT_F64, COT_F32, COT_BF16, COT_F16, COT_I64, COT_I32, COT_U8, COT_BOOL, COT_DTYPE_COUNT
+} cot_dtype;
+
+#define COT_MAX_NDIM 16
+
+/* A shape, written COT_SHAPE(2, 3); COT_SCALAR is the shape of a single number (no axes). */
+typedef struct cot_shape {
+    int     ndim;
+    int64_t dim[COT_MAX_NDIM];
+} cot_shape;
+
+/* Which axes a reduction takes: COT_ALL, COT_AXES(0, 2), or with the axes kept at extent 1: COT_KEEP_ALL, COT_KEEP(1).
+ * Negative axes count from the end. */
+typedef struct cot_axes {
+    int  n; /* -1: all of them */
+    bool keepdims;
+    int  axis[COT_MAX_NDIM];
+} cot_axes;
+
+#ifndef __cplusplus
+#define COT__COUNT(type, ...) ((int)(sizeof((type[]){__VA_ARGS__}) / sizeof(type)))
+#define COT_SHAPE(...) ((cot_shape){COT__COUNT(int64_t, __VA_ARGS__), {__VA_ARGS__}})
+#define COT_SCALAR ((cot_shape){0, {0}})
+#define COT_AXES(...) ((cot_axes){COT__COUNT(int, __VA_ARGS__), false, {__VA_ARGS__}})
+#define COT_KEEP(...) ((cot_axes){COT__COUNT(int, __VA_ARGS__), true, {__VA_ARGS__}})
+#define COT_ALL ((cot_axes){-1, false, {0}})
+#define COT_KEEP_ALL ((cot_axes){-1, true, {0}})
+#endif
+
+/* Status codes, in the order of the enum: name, what it means. */
+#define COT_STATUS_LIST(X)                                                                                                   \
+    X(OK, "no error")                                                                                                        \
+    X(MEMORY, "an allocation failed")                                                                                        \
+    X(SHAPE, "shapes, axes or sizes do not fit the operation")                                                               \
+    X(DTYPE, "the operation does not take this dtype")                                                                       \
+    X(VALUE, "an argument is out of its range")                                                                              \
+    X(VAR, "a var is invalid, forgotten by a rewind, or belongs to another tape")                                            \
+    X(STALE, "a value was overwritten in place")                                                                             \
+    X(GRAD, "the derivative asked for does not exist")                                                                       \
+    X(CUSTOM, "a custom operation reported failure")                                                                         \
+    X(LIMIT, "a limit of the library was reached")
+
+typedef enum cot_status {
+#define COT__STATUS_ENUM(name, text) COT_##name,
+    COT_STATUS_LIST(COT__STATUS_ENUM)
+#undef COT__STATUS_ENUM
+} cot_status;
+
+/* "SHAPE", … for printing. */
+COT_API const char *cot_status_name(cot_status status);
+
+/* ==== Tapes ====================================================================================================== */
+
+/* Memory for a tape. One function does all, as in Lua: ptr NULL allocates, new_size 0 frees and returns NULL, anything else
+ * resizes; NULL means failure and leaves the old block as it was. */
+typedef struct cot_allocator {
+    void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
+    void *user;
+} cot_allocator;
+
+typedef struct cot_options {
+    cot_allocator allocator; /* alloc NULL: malloc, realloc, free */
+    bool          strict;    /* report an in-place write that spoils a saved value at the write, not at backward */
+} cot_options;
+
+/* A new, empty tape; NULL options for the defaults; NULL when memory is short. */
+COT_API cot_tape *cot_tape_create(const cot_options *options);
+/* Frees the tape and all that is on it. NULL is fine. */
+COT_API void cot_tape_destroy(cot_tape *t);
+
+/* The first error since the last clear (COT_MEMORY for a NULL tape), and its sentence ("" when there is none). */
+COT_API cot_status  cot_tape_status(const cot_tape *t);
+COT_API const char *cot_tape_message(const cot_tape *t);
+/* Forgets the error and goes on; vars that failed stay invalid. */
+COT_API void cot_tape_clear_error(cot_tape *t);
+
+/* A mark remembers the end of the tape; rewinding to it forgets everything recorded since, frees its memory, and clears an error
+ * that happened since. Vars recorded after the mark are recognised as forgotten. A training loop is mark, step, rewind.
+ * Values and gradients of leaves older than the mark stay, as cot_backward and cot_assign left them. Cost: what the
+ * tensors made since cost to free; nodes are not walked. */
+typedef struct cot_mark {
+    uint64_t part[8]; /* private */
+} cot_mark;
+COT_API cot_mark cot_tape_mark(cot_tape *t);
+COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
+
+/* Operations recorded, bytes of tensor storage alive, and all bytes the tape holds. */
+COT_API int64_t cot_tape_length(const cot_tape *t);
+COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
+COT_API int64_t cot_tape_bytes(const cot_tape *t);
+
+/* ==== Making values ============================================================================================== */
+
+/* Leaves: values that gradients are taken with respect to. */
+COT_API cot_var cot_scalar(cot_tape *t, double value);                       /* f64 */
+COT_API cot_var cot_scalar_of(cot_tape *t, cot_dtype dtype, double value);   /* a float dtype */
+/* A tensor leaf; `data` (row-major, of that dtype) is copied; NULL means zeros. */
+COT_API cot_var cot_tensor(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
+
+/* Constants: no gradient is kept for them. cot_data copies; cot_wrap borrows memory that must outlive its use on the tape
+ * (in-place operations write into it; call cot_touch after changing it yourself). */
+COT_API cot_var cot_constant(cot_tape *t, double value);
+COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
+COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory);
+
+/* A plain number as an operand. Rarely needed: with gcc or clang (and in C++) numbers mix in by themselves, cot_mul(2.0, x). A number
+ * is weak: it takes the dtype of the other operand (a fraction next to integers makes f64). */
+static inline cot_var cot_number(double value) {
+    union { double d; uint64_t u; } bits;
+    bits.d = value;
+#ifdef __cplusplus
+    return cot_var((cot_tape *)(uintptr_t)1, bits.u);
+#else
+    return (cot_var){(cot_tape *)(uintptr_t)1, bits.u};
+#endif
+}
+static inline cot_var cot_integer(int64_t value) {
+#ifdef __cplusplus
+    return cot_var((cot_tape *)(uintptr_t)2, (uint64_t)value);
+#else
+    return (cot_var){(cot_tape *)(uintptr_t)2, (uint64_t)value};
+#endif
+}
+
+/* Gives a value a name for printing and messages; returns x. The text is copied. */
+COT_API cot_var cot_name(cot_var x, const char *name);
+
+/* ==== Looking at values ========================================================================================== */
+
+COT_API bool      cot_is_valid(cot_var x);
+COT_API double    cot_value(cot_var x);                              /* of a scalar or a tensor of one element; else NaN and an error */
+COT_API int64_t   cot_value_i64(cot_var x);
+COT_API cot_dtype cot_dtype_of(cot_var x);
+COT_API cot_shape cot_shape_of(cot_var x);
+COT_API int64_t   cot_size(cot_var x);                               /* number of elements */
+COT_API bool      cot_requires_grad(cot_var x);                      /* is it a leaf, or computed from one? */
+/* Copies the elements, row-major, as doubles; n must be cot_size(x). Returns the status. */
+COT_API cot_status cot_read(cot_var x, double *out, int64_t n);
+/* The same in a dtype of your choice. */
+COT_API cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n);
+COT_API const char *cot_dtype_name(cot_dtype dtype);
+
+/* ==== Differentiation ============================================================================================ */
+
+/* Reverse sweep from y, which must be a scalar (seed 1). Adds dy/dx to the gradient of every leaf x that y depends on (and of
+ * every value marked with cot_retain_grad). Gradients accumulate over calls until zeroed. May be called again. */
+COT_API cot_status cot_backward(cot_var y);
+/* The same with a given adjoint of y, of y's shape: the vector-Jacobian product. */
+COT_API cot_status cot_backward_seeded(cot_var y, cot_var seed);
+
+/* Gradients of leaves (and retained values): NaN / zeros when there is none yet. cot_grad returns a constant on the tape. */
+COT_API double     cot_grad_value(cot_var x);
+COT_API cot_status cot_read_grad(cot_var x, double *out, int64_t n);
+COT_API cot_var    cot_grad(cot_var x);
+COT_API void       cot_zero_grad(cot_var x);
+COT_API void       cot_tape_zero_grads(cot_tape *t);
+/* Keep the gradient of an intermediate value too, from the next backward on. Returns x. */
+COT_API cot_var cot_retain_grad(cot_var x);
+
+/* Gradients as vars on the tape, so that they can be differentiated again, to any order: grads[i] = d y / d xs[i]
+ * (y scalar), or the vector-Jacobian product with `seed`. xs may be leaves or intermediate values. A var that y does not
+ * depend on gets zeros. Leaf gradients are not touched. */
+COT_API cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads);
+COT_API cot_status cot_vjp(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *grads);
+
+/* Forward mode: the derivative of y along the direction in which each xs[i] moves by tangents[i] (same shape); a var on the
+ * tape, to be differentiated again at will. xs may be leaves or intermediate values. */
+COT_API cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents);
+
+/* Many directions in one sweep, numbers only. Let ys hold M elements in all and xs N, each var row-major, vars in order.
+ * cot_vjps: seeds (lanes, M) -> out (lanes, N), out = seeds · J;  cot_jvps: tangents (lanes, N) -> out (lanes, M), = tangents · Jᵀ.
+ * Scalar operations carry up to eight lanes at a time; tensor operations take the lanes one by one. */
+COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out);
+COT_API cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out);
+
+/* Full matrices, numbers only, row-major: the Jacobian (M, N), the Hessian of a scalar y (N, N), a Hessian-vector product.
+ * COT_AUTO takes reverse mode when M <= N. hvp: v and out have N elements. */
+typedef enum cot_mode { COT_AUTO, COT_REVERSE, COT_FORWARD } cot_mode;
+COT_API cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out);
+COT_API cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out);
+COT_API cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out);
+
+/* The same value, but a constant: no gradient flows through it. No copy. */
+COT_API cot_var cot_detach(cot_var x);
+/* Between open and close nothing recorded requires a gradient. Scopes nest. */
+COT_API void cot_no_grad_open(cot_tape *t);
+COT_API void cot_no_grad_close(cot_tape *t);
+
+/* ==== Writing ==================================================================================================== */
+
+/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers and running statistics.
+ * Values computed from the old numbers keep them, but a backward through them is then an error. */
+COT_API cot_status cot_assign(cot_var leaf, cot_var value);
+COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
+/* leaf -= rate * gradient, for every leaf of xs that has one. */
+COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
+
+/* In-place operations: x becomes x op y, in x's own memory, and *x the new value. Older vars and views of that memory become stale: reading
+ * one is an error. If a backward rule had saved the old value, the error names both operations, at the write when the tape
+ * is strict, otherwise at backward. Writing through a broadcast view is an error. A scalar is simply replaced. */
+COT_API cot_status cot_add_into(cot_var *x, cot_var y);
+COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
+COT_API cot_status cot_mul_into(cot_var *x, cot_var y);
+COT_API cot_status cot_div_into(cot_var *x, cot_var y);
+COT_API cot_status cot_copy_into(cot_var *x, cot_var y);
+/* x[…, start:stop:step, …] = y along one axis (NumPy's meaning of negative numbers; COT_END: to the end). */
+COT_API cot_status cot_update_slice(cot_var *x, int axis, int64_t start, int64_t stop, int64_t step, cot_var y);
+#define COT_END INT64_MAX
+/* Tells the tape that borrowed memory was changed from outside. */
+COT_API void cot_touch(cot_var *x);
+
+/* Cuts x into `parts` equal pieces along an axis, as views: out[0..parts). */
+COT_API cot_status cot_split(cot_var x, int parts, int axis, cot_var *out);
+
+/* ==== Custom operations ========================================================================================== */
+
+/* A dense row-major array, as custom operations see it. */
+typedef struct cot_array {
+    cot_dtype dtype;
+    cot_shape shape;
+    int64_t   size;
+    void     *data;
+} cot_array;
+
+/* A function of your own as one operation. `value` computes the result; every function returns 0, or anything else for failure.
+ * Derivatives, in order of preference (give at least one for a differentiable operation):
+ *   vjp, jvp            in recorded operations: differentiable again, to any order
+ *   vjp_numbers, jvp_numbers   on plain arrays: first order only
+ * A missing direction is derived from a recorded one by transposition. Pointers to the struct are kept: let it live. */
+typedef struct cot_custom {
+    const char *name;
+    /* Result dtype and shape from the operands'; NULL: like the first operand. */
+    int (*shape)(int n, const cot_array *xs, cot_array *y, void *user);
+    int (*value)(int n, const cot_array *xs, cot_array *y, void *user);
+    /* xbars[i] starts invalid; set those that are needed. ybar has y's shape. */
+    int (*vjp)(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user);
+    /* dxs[i] is invalid where the operand does not move. */
+    int (*jvp)(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot_var *dy, void *user);
+    /* xbars arrive zeroed; dxs[i].data is NULL where the operand does not move. */
+    int (*vjp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user);
+    int (*jvp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user);
+} cot_custom;
+
+COT_API cot_var cot_call(const cot_custom *op, int n, const cot_var *xs, void *user);
+
+/* Checks derivatives of a function of your own, in f64: jvp against central differences, vjp against jvp by inner product, then both
+ * again on the gradient (second order). f records y from xs. Returns COT_OK when they agree; otherwise COT_GRAD, and the
+ * report, if given, says what differs. Works on a private tape of its own. */
+typedef cot_var (*cot_function)(int n, const cot_var *xs, void *user);
+typedef struct cot_check_report {
+    char   message[512];  /* "" when fine */
+    double jvp_error;     /* worst difference, relative to its tolerance: <= 1 is fine */
+    double vjp_error;
+    double second_error;
+} cot_check_report;
+/* order: 1 or 2. Each xs[i] is a dense f64 array: the point at which to check. */
+COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_array *xs, int order, cot_check_report *report);
+
+/* ==== Seeing ===================================================================================================== */
+
+/* The tape as a let-list, one operation a line, with shapes, names and values. */
+COT_API void cot_tape_print(const cot_tape *t, FILE *out);
+/* The same, with the adjoints of a reverse sweep from y beside the values. Leaf gradients are not touched. */
+COT_API void cot_tape_print_sweep(cot_var y, FILE *out);
+/* Is the tape well formed? COT_OK, or the first violation in `why` (may be NULL). For debugging the library and custom code. */
+COT_API cot_status cot_tape_check(const cot_tape *t, char *why, size_t size);
+
+/* Why is y NaN or infinite, or why is a gradient zero or not finite? Writes sentences into `out` (always terminated): the first
+ * operation responsible, the element, its operands, the chain from there to y, the source line if known. Looks back over
+ * the tape: nothing is paid before. Returns the number of findings. */
+COT_API int cot_explain(cot_var y, char *out, size_t size);
+
+/* Lists the points, among the values y was computed from, where a non-smooth operation sat exactly on its kink, and where in the
+ * reverse sweep a zero met an infinite or NaN partial (the strong zero won). Returns how many. */
+COT_API int cot_report(cot_var y, char *out, size_t size);
+
+/* ==== Source lines and mixing in numbers ========================================================================= */
+
+/* With COT_SOURCE_LINES defined before the include, each operation also remembers the line that recorded it (gcc, clang). */
+typedef struct cot_site {
+    const char *file;
+    int         line;
+    const char *function;
+} cot_site;
+COT_API cot_var cot_sited(cot_var x, const cot_site *site);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+#include <initializer_list>
+inline cot_var::cot_var(double number) : cot_var(cot_number(number)) {}
+inline cot_var::cot_var(int number) : cot_var(cot_integer(number)) {}
+inline cot_shape cot__make_shape(std::initializer_list<int64_t> dims) {
+    cot_shape s = {};
+    for (int64_t d : dims) {
+        if (s.ndim < COT_MAX_NDIM) s.dim[s.ndim] = d;
+        s.ndim++;
+    }
+    return s;
+}
+inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> axes) {
+    cot_axes a = {};
+    a.n = n < 0 ? n : 0;
+    a.keepdims = keepdims;
+    for (int i : axes) {
+        if (a.n < COT_MAX_NDIM) a.axis[a.n] = i;
+        a.n++;
+    }
+    return a;
+}
+#define COT_SHAPE(...) cot__make_shape({__VA_ARGS__})
+#define COT_SCALAR cot__make_shape({})
+#define COT_AXES(...) cot__make_axes(0, false, {__VA_ARGS__})
+#define COT_KEEP(...) cot__make_axes(0, true, {__VA_ARGS__})
+#define COT_ALL cot__make_axes(-1, false, {})
+#define COT_KEEP_ALL cot__make_axes(-1, true, {})
+#endif
+
+#include <cotangent_ops.h>
+
+#endif

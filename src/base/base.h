@@ -1,0 +1,75 @@
+/* base.h: what every file of the library shares: compiler words, dtypes, the allocator, and the strided view.
+ *
+ * A view says where the elements of an array lie and owns nothing. Kernels see views only, never tapes. */
+#ifndef COT_BASE_H
+#define COT_BASE_H
+
+#include <cotangent.h>
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LIKELY(c) __builtin_expect(!!(c), 1)
+#define UNLIKELY(c) __builtin_expect(!!(c), 0)
+#define COUNTOF(a) ((int)(sizeof(a) / sizeof(*(a))))
+
+/* Elements a kernel handles at a time: small enough that five f64 blocks fit a small stack. */
+#define COT__BLOCK 256
+
+/* ---- dtypes ---------------------------------------------------------------------------------------------------- */
+
+int         cot__dtype_size(cot_dtype d);
+const char *cot__dtype_name(cot_dtype d);
+bool        cot__dtype_is_float(cot_dtype d);
+
+/* The type in which arithmetic on d is done: F64, F32 (for f32, bf16, f16) or I64 (for all integers and bool). */
+cot_dtype cot__dtype_compute(cot_dtype d);
+
+/* Promotion of two dtypes: the one table, JAX's with 64-bit types enabled. */
+cot_dtype cot__dtype_promote(cot_dtype a, cot_dtype b);
+
+/* ---- views ----------------------------------------------------------------------------------------------------- */
+
+typedef struct cot__view {
+    void          *data;   /* the element at index (0, 0, …) */
+    cot_dtype      dtype;
+    int            ndim;   /* 0 … COT_MAX_NDIM */
+    const int64_t *shape;
+    const int64_t *stride; /* in elements; may be zero or negative */
+} cot__view;
+
+static inline int64_t cot__count(int ndim, const int64_t *shape) {
+    int64_t n = 1;
+    for (int i = 0; i < ndim; i++) n *= shape[i];
+    return n;
+}
+
+/* Row-major strides of a contiguous array. */
+static inline void cot__strides(int ndim, const int64_t *shape, int64_t *stride) {
+    int64_t s = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        stride[i] = s;
+        s *= shape[i] > 0 ? shape[i] : 1;
+    }
+}
+
+static inline bool cot__is_contiguous(int ndim, const int64_t *shape, const int64_t *stride) {
+    int64_t s = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        if (shape[i] == 0) return true;
+        if (shape[i] != 1 && stride[i] != s) return false;
+        s *= shape[i];
+    }
+    return true;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+/* One function does all: ptr NULL allocates, new_size 0 frees (and returns NULL), otherwise it resizes. */
+void *cot__alloc(const cot_allocator *al, size_t size);
+void *cot__resize(const cot_allocator *al, void *ptr, size_t old_size, size_t new_size);
+void  cot__free(const cot_allocator *al, void *ptr, size_t size);
+
+#endif

@@ -1,0 +1,301 @@
+/* tape.h: the inside of a tape, for the files that write or read one: nodes, tensors, recording, rules.
+ *
+ * Invariants (cot_tape_check verifies them):
+ *   - nodes are in the order in which they ran; the operands of a node have smaller indices;
+ *   - a 0-d value lives inside its node in its own dtype; anything else is a cot__tensor on a counted storage;
+ *   - a node is never changed after it was recorded, except a leaf by cot_assign and by gradients;
+ *   - nothing recursive ever walks a tape. */
+#ifndef COT_TAPE_H
+#define COT_TAPE_H
+
+#include "base/base.h"
+#include "backend/cpu/kernels.h"
+
+/* ---- operations as the tape sees them ---------------------------------------------------------------------------- */
+
+typedef enum cot__op_id {
+#define UNARY(name, ...) OP_##name,
+#define BINARY(name, ...) OP_##name,
+#define TERNARY(name, ...) OP_##name,
+#include "ops/rules.def"
+    OP_elementwise_count, /* all before are elementwise; all after are structural */
+#define STRUCTURAL(name) OP_##name,
+#include "ops/ops.def"
+    OP_count
+} cot__op_id;
+
+typedef struct cot__rule cot__rule;
+
+/* How a structural operation is differentiated; decides what its record must bring. */
+typedef enum cot__kind {
+    KIND_NONE,     /* no derivative */
+    KIND_SOURCE,   /* leaf, constant: no operands */
+    KIND_LINEAR,   /* vjp (its transpose) and apply; forward mode is apply on the tangents */
+    KIND_BILINEAR, /* vjp (its two transposes) and apply; forward mode is f(dx, y) + f(x, dy) */
+    KIND_GENERIC   /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
+} cot__kind;
+
+#define COT__SAVES_Z 0x80u /* in a save mask: the result; bit k: operand k (k < 7) */
+
+typedef struct cot__op {
+    const char *name;
+    cot__kind   kind;
+    uint32_t    inactive; /* mask of operands without derivative (indices, labels) */
+    uint32_t    saves;    /* which values the vjp reads */
+    const char *formula;  /* for people */
+    void (*vjp)(cot__rule *r);
+    void (*jvp)(cot__rule *r);
+    /* Records the operation of node r->node on other operands xs (count as in the node). */
+    cot_var (*apply)(cot__rule *r, const cot_var *xs);
+} cot__op;
+
+/* The record of any operation; for elementwise ones name, kind and saves only. */
+const cot__op *cot__op_of(int op);
+
+/* ---- storage and tensors ------------------------------------------------------------------------------------------ */
+
+typedef struct cot__storage {
+    int64_t  refs;
+    size_t   bytes, block_bytes; /* payload, and the whole allocation */
+    void    *data;               /* 64-byte aligned, except borrowed memory */
+    uint32_t version;            /* bumped by every write after the first */
+    uint32_t saver;              /* the last node whose rule saved this storage's value, … */
+    uint32_t saver_version;      /* … and the version it saved; UINT32_MAX: none */
+    uint32_t writer;             /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
+    bool     borrowed;
+} cot__storage;
+
+/* Shape, strides and place of a tensor value. Lives in the tape's arena. */
+typedef struct cot__tensor {
+    cot__storage *storage;
+    int64_t       offset; /* in elements */
+    int64_t       size;   /* number of elements */
+    uint32_t      version;/* of the storage when this value was made */
+    int32_t       ndim;   /* >= 1 */
+    int64_t       dims[]; /* ndim extents, then ndim strides */
+} cot__tensor;
+
+/* Attributes and further operands of a structural node. Lives in the arena. */
+typedef struct cot__attr {
+    uint32_t    nargs, nints; /* nargs: 0 unless the node has COT__NARY */
+    double      number;
+    const void *pointer, *pointer2;
+    uint32_t   *args;
+    int64_t     ints[];
+} cot__attr;
+
+/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+
+#define COT__NONE UINT32_MAX /* no operand; for an elementwise operand: the number in `extra.number` */
+
+enum {
+    COT__ACTIVE  = 1,  /* depends on a leaf: gets an adjoint */
+    COT__NARY    = 2,  /* operands are in extra.attr->args, not in a and b */
+    COT__HAS_GRAD = 4, /* leaf: extra holds a gradient */
+    COT__RETAIN  = 8,  /* cot_retain_grad */
+    COT__NAMED   = 16,
+    COT__IN_PLACE = 32 /* its storage was donated by operand a */
+};
+
+#define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
+
+typedef union cot__value {
+    double       f64;
+    float        f32;
+    uint16_t     half;
+    int64_t      i64;
+    int32_t      i32;
+    uint8_t      u8;
+    cot__tensor *tensor;
+} cot__value;
+
+typedef struct cot__node {
+    uint16_t op;
+    uint8_t  kind;  /* dtype, with COT__TENSOR for tensors; 0 is an f64 scalar */
+    uint8_t  flags;
+    uint32_t stamp;
+    uint32_t a, b;  /* operands; for a leaf the time of its last cot_assign: index and stamp */
+    union {
+        double        number; /* elementwise: the immediate operand; scalar leaf: its gradient */
+        uint32_t      c;      /* elementwise with three operands */
+        cot__attr    *attr;   /* structural */
+        cot__storage *grad;   /* tensor leaf: its gradient, row-major in the leaf's dtype, or NULL */
+    } extra;
+    cot__value value;
+} cot__node;
+
+typedef char cot__node_is_32_bytes[sizeof(cot__node) == 32 ? 1 : -1];
+
+/* ---- the tape ------------------------------------------------------------------------------------------------------- */
+
+/* A growing array of plain data. Large ones reserve address space once and never move. */
+typedef struct cot__array {
+    void  *data;
+    size_t bytes;    /* allocated */
+    bool   reserved; /* by mmap: `bytes` of address space, touched as needed */
+} cot__array;
+
+typedef struct cot__chunk {
+    struct cot__chunk *next, *prev;
+    size_t             size, used;
+    double             align[]; /* payload */
+} cot__chunk;
+
+typedef struct cot__named { uint32_t node; const char *name; } cot__named;
+typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run; /* nodes first … next run */
+typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
+
+struct cot_tape {
+    /* touched by every operation */
+    cot__node *nodes;
+    uint32_t   count;
+    uint32_t   fast_limit;  /* capacity while all is well, 0 after an error: one comparison checks both */
+    uint32_t   stamp;       /* changes at every public rewind */
+    uint32_t   active_mask; /* COT__ACTIVE, or 0 inside a no-grad scope */
+
+    uint32_t      capacity;
+    cot__array    node_memory;
+    cot_allocator al;
+    bool          strict;
+    bool          quiet; /* while a sweep runs rules: no marks in storages' savers */
+    int           no_grad;
+
+    cot_status status;
+    uint32_t   error_at; /* count when the error happened */
+    char       message[512];
+
+    cot__storage **storages; /* in order of creation, one reference each */
+    uint32_t       storage_count, storage_capacity;
+    uint32_t      *leaves;   /* tensor leaves, in order: owners of gradients */
+    uint32_t       leaf_count, leaf_capacity;
+    cot__named    *names;
+    uint32_t       name_count, name_capacity;
+    cot__site_run *sites;
+    uint32_t       site_count, site_capacity;
+    cot__retained *retained;
+    uint32_t       retained_count, retained_capacity;
+    uint32_t       assigned_at, assigned_stamp; /* time of the last cot_assign to any leaf */
+
+    cot__chunk *arena; /* the current chunk */
+    int64_t     storage_bytes, arena_bytes;
+
+    cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
+    size_t     adjoint_zeroed;
+};
+
+#define VAR(t, index) ((cot_var){(t), ((uint64_t)(t)->nodes[index].stamp << 32) | (index)})
+#define INVALID(t) ((cot_var){(t), UINT64_MAX})
+static inline uint32_t cot__index(cot_var x) { return (uint32_t)x.id; }
+static inline bool     cot__is_number(cot_var x) { return (uintptr_t)x.tape == 1 || (uintptr_t)x.tape == 2; }
+static inline double   cot__number_value(cot_var x) {
+    union { uint64_t u; double d; } bits = {x.id};
+    return (uintptr_t)x.tape == 2 ? (double)(int64_t)x.id : bits.d;
+}
+static inline cot_dtype cot__dtype_at(const cot__node *n) { return (cot_dtype)(n->kind & 0x7f); }
+static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & COT__TENSOR) != 0; }
+
+/* Operands of a node, number immediates (COT__NONE) included. */
+int      cot__nargs(const cot__node *n);
+uint32_t cot__arg(const cot__node *n, int k);
+
+/* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
+cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its index. */
+bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
+/* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */
+cot_tape *cot__tape_of(int n, const cot_var *xs);
+/* One operand of a structural operation: its tape and index, with all checks done. A plain number is recorded as a constant of t's (needs
+ * another operand to know the tape: pass it in `t`; NULL otherwise). Returns NULL after a failure. */
+cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
+
+/* Where the elements of node i lie. Valid until the next node is pushed. */
+cot__view cot__view_of(const cot_tape *t, uint32_t i);
+cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
+int       cot__ndim_at(const cot_tape *t, uint32_t i);
+int64_t   cot__size_at(const cot_tape *t, uint32_t i);
+/* "(64,128)"; buf of at least COT__SHAPE_TEXT bytes. */
+#define COT__SHAPE_TEXT 256
+const char *cot__shape_text(int ndim, const int64_t *shape, char *buf);
+const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf);
+
+/* ---- recording ------------------------------------------------------------------------------------------------------ */
+
+/* A result under construction: cot__result_open makes room for it, the kernel writes through view, cot__result_push records it. */
+typedef struct cot__result {
+    cot__view    view;
+    cot__value   scalar;  /* where a 0-d result goes */
+    cot__tensor *tensor;
+} cot__result;
+bool    cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
+/* Operands as in the node: args[0..n). Activity follows from the operands, the op's record and no-grad scopes. attr may be NULL. */
+cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr);
+
+/* A result that is a view of operand `of`: same storage, other shape and strides. A 0-d view copies the one element; a view of a
+ * 0-d value gets a storage of one element. offset counts elements from the operand's first. */
+cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset,
+                       cot__attr *attr);
+
+/* Arena memory that a rewind frees; NULL after setting the error. */
+void      *cot__arena(cot_tape *t, size_t bytes, const char *op);
+cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t *ints, int nargs, const uint32_t *args);
+
+/* Internal marks: like the public ones, but the stamp stays. */
+cot_mark cot__mark(cot_tape *t);
+void     cot__rewind(cot_tape *t, cot_mark m);
+
+cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
+cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
+void          cot__storage_release(cot_tape *t, cot__storage *s);
+/* Takes over the caller's reference; the tape's list frees it at rewind. */
+bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op);
+
+/* Growing arrays of the tape: room for one more element. False after setting the error. */
+bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
+bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes); /* no error is set */
+void cot__array_free(cot_tape *t, cot__array *a);
+
+const char     *cot__name_of(const cot_tape *t, uint32_t node); /* NULL: none */
+const cot_site *cot__site_of(const cot_tape *t, uint32_t node); /* NULL: unknown */
+/* "mul (%12 "h", train.c:42)": how messages name a node. */
+const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size);
+
+/* Elementwise operation on any mix of scalars, tensors and numbers: promotes, broadcasts, runs, records. */
+cot_var cot__elementwise(int op, int n, const cot_var *xs);
+
+/* ---- rules ---------------------------------------------------------------------------------------------------------- */
+
+/* What a rule of a structural operation sees. It reads operands and result as vars, records operations on them, and gives its
+ * contributions; the driver decides whether what it recorded stays (cot_grad_of) or is forgotten (cot_backward). */
+struct cot__rule {
+    cot_tape       *t;
+    uint32_t        node;
+    const cot__op  *op;
+    cot_var         g;        /* vjp: the adjoint of the result, with its shape and dtype */
+    const cot_var  *tangents; /* jvp: of each operand; invalid where an operand does not move */
+    cot_var         tangent;  /* jvp: what the rule returns */
+    void           *driver;
+    void (*give)(cot__rule *r, int k, cot_var v);                       /* see cot__give */
+    void (*give_slice)(cot__rule *r, int k, cot_var v, const int64_t slice[4]);
+    void (*give_scatter)(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along);
+};
+
+static inline const cot__node *cot__rule_node(const cot__rule *r) { return &r->t->nodes[r->node]; }
+static inline const cot__attr *cot__rule_attr(const cot__rule *r) { return r->t->nodes[r->node].extra.attr; }
+static inline uint32_t         cot__rule_arg(const cot__rule *r, int k) { return cot__arg(&r->t->nodes[r->node], k); }
+static inline cot_shape        cot__rule_shape(const cot__rule *r, int k) { return cot__shape_at(r->t, cot__rule_arg(r, k)); }
+/* Operand k and the result as vars. Reading an overwritten one sets the error that names both operations. */
+cot_var cot__rule_x(cot__rule *r, int k);
+cot_var cot__rule_z(cot__rule *r);
+/* Is an adjoint of operand k asked for? */
+bool cot__rule_wants(const cot__rule *r, int k);
+/* Adds v (shaped like operand k) to the adjoint of operand k. */
+static inline void cot__give(cot__rule *r, int k, cot_var v) { r->give(r, k, v); }
+/* Adds v to the part x[start:stop:step] (slice = axis, start, stop, step; normalised) of the adjoint: no padding is made. */
+static inline void cot__give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) { r->give_slice(r, k, v, slice); }
+/* Adds v into the positions `index` along `axis` of the adjoint (along: as in take_along_axis, else as in take). */
+static inline void cot__give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    r->give_scatter(r, k, v, index, axis, along);
+}
+
+#endif
