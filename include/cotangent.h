@@ -1,0 +1,12 @@
+/* Placeholder: replaced by the real header. */
+#ifndef COTANGENT_H
+#define COTANGENT_H
+#define COT_API __attribute__((visibility("default")))
+#ifdef __cplusplus
+extern "C" {
+#endif
+COT_API const char *cot_version(void); /* "major.minor.patch" of the library that is running */
+#ifdef __cplusplus
+}
+#endif
+#endif
