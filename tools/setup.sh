@@ -8,7 +8,7 @@ set -euo pipefail
 level=${1:-build}
 
 has() { command -v "$1" > /dev/null 2>&1; }
-compiles() { echo "$1" | "${CC:-cc}" -x c -fsyntax-only - 2> /dev/null; }
+compiles() { echo "$1" | ${CC:-cc} -x c -fsyntax-only - 2> /dev/null; }
 
 missing=()
 need() { # need PACKAGE CHECK...: remembers the package if the check fails
