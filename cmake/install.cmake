@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cotangent)
 file(RELATIVE_PATH PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" PC_TO_PREFIX ${PC_TO_PREFIX})
 configure_file(cmake/cotangent.pc.in cotangent.pc @ONLY)
 configure_package_config_file(cmake/cotangent-config.cmake.in cotangent-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(cotangent-config-version.cmake COMPATIBILITY SameMinorVersion)

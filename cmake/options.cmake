@@ -1,10 +1,10 @@
-# How everything of ours is compiled. `cot_options` is linked privately and never installed.
+# How everything of ours is compiled. `cot_flags` is linked privately and never installed.
 set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON) # vector types; POSIX threads and clocks
 
-add_library(cot_options INTERFACE)
-target_compile_options(cot_options INTERFACE
+add_library(cot_flags INTERFACE)
+target_compile_options(cot_flags INTERFACE
     -ffp-contract=off # the same bits from every compiler: no multiply-add behind our back
     -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings
     -Wvla -Wundef -Wimplicit-fallthrough

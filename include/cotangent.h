@@ -1,6 +1,9 @@
 /* Placeholder: replaced by the real header. */
 #ifndef COTANGENT_H
 #define COTANGENT_H
+#define COT_VERSION_MAJOR 0
+#define COT_VERSION_MINOR 1
+#define COT_VERSION_PATCH 0
 #define COT_API __attribute__((visibility("default")))
 #ifdef __cplusplus
 extern "C" {

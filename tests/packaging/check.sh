@@ -18,17 +18,19 @@ say_fail() {
 # run PROGRAM with nothing but the installed shared library to find
 run() { LD_LIBRARY_PATH=$libdir "$@"; }
 
-# compile COMPILER SOURCE PROGRAM: builds and runs it with pkg-config's flags, against the shared and the static library
+# compile COMPILER STANDARD SOURCE PROGRAM: builds and runs it with pkg-config's flags, against the shared and the static
+# library. The header must pass a strict user's warnings: -isystem would hide them, -I does not.
 compile() {
-    echo "-- $1 $(basename "$2"), shared"
-    "$1" $(pkg-config --cflags cotangent) "$2" -o "$3" $(pkg-config --libs cotangent)
-    run "$3"
-    readelf -d "$3" | grep -q 'NEEDED.*libcotangent' || say_fail "$3 does not use the shared library"
-    echo "-- $1 $(basename "$2"), static"
-    "$1" $(pkg-config --cflags cotangent) "$2" -o "$3-static" \
+    strict="-std=$2 -Wall -Wextra -Wpedantic -Wshadow -Werror"
+    echo "-- $1 $strict $(basename "$3"), shared"
+    "$1" $strict $(pkg-config --cflags cotangent) "$3" -o "$4" $(pkg-config --libs cotangent)
+    run "$4"
+    readelf -d "$4" | grep -q 'NEEDED.*libcotangent' || say_fail "$4 does not use the shared library"
+    echo "-- $1 $strict $(basename "$3"), static"
+    "$1" $strict $(pkg-config --cflags cotangent) "$3" -o "$4-static" \
         $(pkg-config --static --libs cotangent | sed 's/-lcotangent/-l:libcotangent.a/')
-    "$3-static"
-    if readelf -d "$3-static" | grep 'NEEDED.*libcotangent'; then say_fail "$3-static uses the shared library"; fi
+    "$4-static"
+    if readelf -d "$4-static" | grep 'NEEDED.*libcotangent'; then say_fail "$4-static uses the shared library"; fi
 }
 
 case $what in
@@ -42,7 +44,7 @@ install) # installed in one place, moved to another: nothing in it may know wher
 pkg_config)
     pkg-config --validate cotangent
     pkg-config --modversion cotangent
-    compile "$CC" "$here/consumer.c" "$stage/c"
+    compile "$CC" c11 "$here/consumer.c" "$stage/c"
     ;;
 find_package)
     rm -rf "$stage/find_package"
@@ -57,7 +59,7 @@ cxx)
     for cxx in g++ clang++; do
         if command -v "$cxx" > /dev/null; then
             found=yes
-            compile "$cxx" "$here/consumer.cpp" "$stage/cxx-$cxx"
+            compile "$cxx" c++11 "$here/consumer.cpp" "$stage/cxx-$cxx"
         fi
     done
     [ $found = yes ] || say_fail "neither g++ nor clang++ is installed"
