@@ -41,7 +41,7 @@ ops-header: build ## write include/cotangent_ops.h again from the operation tabl
 	cmake --build --preset release --target ops_header
 
 format: ## format the sources in place with clang-format
-	git ls-files '*.c' '*.h' | grep -v cotangent_ops.h | xargs clang-format -i
+	git ls-files '*.c' '*.h' | grep -v -e cotangent_ops.h -e from_scratch.c | xargs clang-format -i
 
 clean: ## remove all build folders
 	rm -rf build build-debug build-asan build-tsan build-clang
