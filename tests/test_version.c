@@ -11,7 +11,7 @@
 
 static void the_version_is_the_headers(void **state) {
     (void)state;
-    int major = -1, minor = -1, patch = -1;
+    int  major = -1, minor = -1, patch = -1;
     char rest = 0;
     assert_int_equal(sscanf(cot_version(), "%d.%d.%d%c", &major, &minor, &patch, &rest), 3);
     assert_int_equal(major, COT_VERSION_MAJOR);

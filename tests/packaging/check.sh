@@ -2,6 +2,7 @@
 # check.sh WHAT STAGE: one packaging check. `install` fills STAGE/prefix, the others look at it.
 # Set by ctest: CMAKE, CC, BUILD (the build tree), LIBDIR (relative to the prefix).
 set -eu
+unset DESTDIR
 what=$1
 stage=$2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,7 +24,7 @@ run() { LD_LIBRARY_PATH=$libdir "$@"; }
 compile() {
     strict="-std=$2 -Wall -Wextra -Wpedantic -Wshadow -Werror"
     echo "-- $1 $strict $(basename "$3"), shared"
-    "$1" $strict $(pkg-config --cflags cotangent) "$3" -o "$4" $(pkg-config --libs cotangent)
+    "$1" $strict $(pkg-config --cflags cotangent) "$3" -o "$4" $(pkg-config --libs cotangent) -lm
     run "$4"
     readelf -d "$4" | grep -q 'NEEDED.*libcotangent' || say_fail "$4 does not use the shared library"
     echo "-- $1 $strict $(basename "$3"), static"
