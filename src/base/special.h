@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-/* Inverse of erf: +-inf at +-1, NaN outside [-1, 1].  4 ulp. */
+/* Inverse of erf: +-inf at +-1, NaN outside [-1, 1].  3 ulp. */
 double cot__erfinv(double x);
 
 /* log|Gamma(x)|; +inf at 0, at the negative integers and at both infinities.
@@ -31,7 +31,7 @@ double cot__digamma(double x);
 /* The n-th derivative of psi; NaN for n < 0, n == 0 is psi itself.
  * At +-0 the one-sided limit; at negative integers and -inf: +inf for odd n at
  * the integers (both sides agree), otherwise NaN.
- * x > 0: 6 ulp for n <= 1000.  x < 0: 8 ulp, absolute for even n (which cross
+ * x > 0: 5 ulp for n <= 1000.  x < 0: 5 ulp, absolute for even n (which cross
  * zero) in n!/d^(n+1), d being the distance to the nearest pole.
  * Above n = 1000 it goes through logarithms and the error grows like n. */
 double cot__polygamma(int n, double x);
@@ -49,7 +49,7 @@ double cot__log_sigmoid(double x);
  * 2 ulp, absolute in max(|a|, |b|), since e^a + e^b may be near 1. */
 double cot__logaddexp(double a, double b);
 
-/* Normal distribution function, erfc(-x / sqrt 2) / 2.  6 ulp. */
+/* Normal distribution function, erfc(-x / sqrt 2) / 2.  4 ulp. */
 double cot__normcdf(double x);
 
 /* Normal density, e^(-x^2/2) / sqrt(2 pi).  3 ulp. */

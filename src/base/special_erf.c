@@ -5,6 +5,7 @@
  * that is large has to be known beyond double, as an error of half an ulp of u
  * becomes u/2 (erfc: u^2) ulps of the result. */
 #include "special.h"
+#include "special_poly.h"
 
 #include <math.h>
 
@@ -18,53 +19,34 @@
 #define GELU_D_HI 0x1.2444f2a4d8b4bp-4
 #define GELU_D_LO (-0x1.6c843a29d1c70p-61)
 
-#define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
-
-static double poly(const double *c, int n, double x) {
-    double r = c[n - 1];
-    for (int i = n - 2; i >= 0; i--)
-        r = r * x + c[i];
-    return r;
-}
-
 double cot__erfinv(double x) {
-    /* |x| <= 1/2: erfinv(x) / x as a function of x^2. */
-    static const double mid_p[] = {0.886226925452758,  -2.125309744068628, 1.7868025384515263,
-                                   -0.616477943407903, 0.0756427849231936, -0.0016005493035574966};
-    static const double mid_q[] = {1.0,
-                                   -2.6599546266312846,
-                                   2.5686335220784353,
-                                   -1.0828992979876984,
-                                   0.18562996432609088,
-                                   -0.00880258939807174};
+    /* |x| <= 1/2: erfinv(x) / x as a function of x^2.  Here and below a constant near the
+     * middle of the ratio is taken out, so that the rounding of the fit hardly counts. */
+    static const double mid_p[] = {
+        -0.03564807454724199, 0.3268359273570877, -0.5811564897145315, 0.3818198469245063,
+        -0.09548483843992145, 0.006514337797789889};
+    static const double mid_q[] = {
+        1.0, -2.6599546266312846, 2.5686335220784353, -1.0828992979876984, 0.18562996432609088,
+        -0.00880258939807174};
     /* Beyond: with w = sqrt(-log(1 - |x|)), the ratio erfinv(x) / w, which stays
-     * near 1, as a function of w - 0.83 up to w = 2.125, then of w - 2.125. */
-    static const double near_p[] = {0.5717725815806994, 2.6120084981061837,   5.231911125665293,
-                                    5.985142283894232,  4.201533008316683,    1.8008063822262557,
-                                    0.4354688290920862, 0.04868674314862364, 0.0016291793285087377};
-    static const double near_q[] = {1.0,
-                                    3.8233425523094087,
-                                    6.787318369578545,
-                                    7.068146359387578,
-                                    4.615550236749858,
-                                    1.8743912640693232,
-                                    0.4394161716901552,
-                                    0.04869944811147518,
-                                    0.0016291411202843129};
-    static const double far_p[] = {0.8467687622267094,  1.624234921595782,    1.2734435412892238,    0.5186494673874606,
-                                   0.11493699306187544, 0.013242421121169287, 0.0006902396345183714, 1.153035480807476e-05};
-    static const double far_q[] = {1.0,
-                                   1.8055014303979011,
-                                   1.3542546965459448,
-                                   0.5344760444696416,
-                                   0.11619852893779542,
-                                   0.013273860056791289,
-                                   0.0006902956616401316,
-                                   1.153012868950362e-05};
+     * within 0.57 and 0.98, as a function of w - 0.83 up to w = 2.125, then of w - 2.125. */
+    static const double near_p[] = {
+        -0.1782274184193006, -0.255498416125873, 0.14142234848138438, 0.6840325143535492,
+        0.7398703307542895, 0.3950129341742633, 0.10590670032446982, 0.012162157065017254,
+        0.00040732348829550295};
+    static const double near_q[] = {
+        1.0, 3.8233425523094087, 6.787318369578545, 7.068146359387578, 4.615550236749858,
+        1.8743912640693232, 0.4394161716901552, 0.04869944811147518, 0.0016291411202843129};
+    static const double far_p[] = {
+        -0.05948123777329063, -0.012000749702315777, 0.046150222544461286, 0.03428055208684793,
+        0.009632076211998346, 0.0012129854447021815, 6.465919115700203e-05, 1.081175683212103e-06};
+    static const double far_q[] = {
+        1.0, 1.8055014303979011, 1.3542546965459448, 0.5344760444696416, 0.11619852893779542,
+        0.013273860056791289, 0.0006902956616401316, 1.153012868950362e-05};
     double a = fabs(x);
     if (a <= 0.5) {
         double u = x * x;
-        return x * (poly(mid_p, COUNT(mid_p), u) / poly(mid_q, COUNT(mid_q), u));
+        return x * (0.921875 + COT__POLY(mid_p, u) / COT__POLY(mid_q, u));
     }
     if (a == 1)
         return copysign(INFINITY, x);
@@ -73,9 +55,9 @@ double cot__erfinv(double x) {
     double w = sqrt(-log(1 - a)); /* 1 - a is exact */
     double r;
     if (w < 2.125)
-        r = poly(near_p, COUNT(near_p), w - 0.83) / poly(near_q, COUNT(near_q), w - 0.83);
+        r = 0.75 + COT__POLY(near_p, w - 0.83) / COT__POLY(near_q, w - 0.83);
     else
-        r = poly(far_p, COUNT(far_p), w - 2.125) / poly(far_q, COUNT(far_q), w - 2.125);
+        r = 0.90625 + COT__POLY(far_p, w - 2.125) / COT__POLY(far_q, w - 2.125);
     return copysign(w * r, x);
 }
 

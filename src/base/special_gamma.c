@@ -4,18 +4,12 @@
 #endif
 
 #include "special.h"
+#include "special_poly.h"
 
 #include <math.h>
 
 #define PI 0x1.921fb54442d18p+1
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
-
-static double poly(const double *c, int n, double x) {
-    double r = c[n - 1];
-    for (int i = n - 2; i >= 0; i--)
-        r = r * x + c[i];
-    return r;
-}
 
 double cot__lgamma(double x) {
 #if defined(_WIN32)
@@ -26,20 +20,18 @@ double cot__lgamma(double x) {
 #endif
 }
 
-/* psi(1 + t) for 0 <= t <= 1, as (1 + t - x0) * P(t) / Q(t), x0 being the root,
+/* psi(1 + t) for 0 <= t <= 2, as (1 + t - x0) * P(t) / Q(t), x0 being the root,
  * taken to twice the precision so that the result is good next to it too.
  * Coefficients from tests/data/fit_special.py. */
 static double digamma_1p(double t) {
-    static const double p[] = {1.2503801375034054,   1.7395236015248232,     0.8009632637053631,    0.14385775347704502,
-                               0.008578049712380615, 4.8862711602068775e-05, -5.255928232683594e-07};
-    static const double q[] = {1.0,
-                               2.074742619717552,
-                               1.4569679082420655,
-                               0.4338530757240686,
-                               0.053737122083413066,
-                               0.0021092941228867614};
+    static const double p[] = {
+        1.2503801375034054, 1.8998845370478825, 1.0164566510246777, 0.2374725594485366,
+        0.0238414069598138, 0.000818874142960514, 2.5009024312418424e-06, -1.578585859621291e-08};
+    static const double q[] = {
+        1.0, 2.2029923661052755, 1.7169749127558187, 0.6092694909208878, 0.10266883844857362,
+        0.007561224327355051, 0.00017933601981804436};
     const double root = 0x1.762d86356be3fp+0 - 1, root_lo = 0x1.b86a722197829p-54;
-    return ((t - root) - root_lo) * (poly(p, COUNT(p), t) / poly(q, COUNT(q), t));
+    return ((t - root) - root_lo) * (COT__POLY(p, t) / COT__POLY(q, t));
 }
 
 /* B_2j / (2j): psi(x) ~ log x - 1/(2x) - sum of these over x^2j, here for x >= 10. */
@@ -48,7 +40,7 @@ static double digamma_large(double x) {
                                -0.004166666666666667, 0.007575757575757576,  -0.021092796092796094,
                                0.08333333333333333,   -0.4432598039215686};
     double r = 1 / x, u = r * r;
-    return log(x) - (0.5 * r + u * poly(c, COUNT(c), u));
+    return log(x) - (0.5 * r + u * COT__POLY(c, u));
 }
 
 /* pi * cot(pi * r) for 0 < |r| <= 1/2.  From 1/4 on the complement, which is exact,
@@ -63,9 +55,10 @@ double cot__digamma(double x) {
     if (x >= 10)
         return digamma_large(x);
     if (x >= 1) {
-        /* Down to [1, 2] by psi(x) = psi(x - 1) + 1/(x - 1), each x - k exact. */
+        /* Down to (2, 3], where psi is positive yet, by psi(x) = psi(x - 1) + 1/(x - 1),
+         * each x - k exact. */
         double s = 0;
-        for (; x > 2; x -= 1)
+        for (; x > 3; x -= 1)
             s += 1 / (x - 1);
         return digamma_1p(x - 1) + s;
     }
@@ -76,7 +69,8 @@ double cot__digamma(double x) {
     double r = x - rint(x); /* exact: all the phase there is */
     if (!(fabs(r) > 0)) /* an integer, or a NaN, which -inf has become */
         return NAN;
-    return cot__digamma(1 - x) - pi_cot_pi(r);
+    /* 1 - x would round off a bit of x that counts where psi(1 - x) is small. */
+    return (x > -1 ? digamma_1p(-x) : cot__digamma(1 - x)) - pi_cot_pi(r);
 }
 
 /* ((x + k) / x)^-s for x > 0, k >= 0.  A rounded ratio raised to s would carry s
@@ -84,18 +78,21 @@ double cot__digamma(double x) {
 static double ratio_pow(double x, double k, double s) { return exp(-s * log1p(k / x)); }
 
 /* x^s * zeta(s, x) = sum over k >= 0 of (x / (x + k))^s, for x > 0: terms one by one
- * up to x + k >= s/2 + 10, then Euler and Maclaurin for the rest. */
+ * up to x + k >= s + 10, then Euler and Maclaurin for the rest. */
 static double scaled_zeta(double s, double x) {
     /* B_2j / (2j)! */
     static const double c[] = {0.08333333333333333,     -0.001388888888888889,   3.306878306878307e-05,
                                -8.267195767195768e-07,  2.08767569878681e-08,    -5.284190138687493e-10,
                                1.3382536530684679e-11,  -3.3896802963225827e-13, 8.586062056277845e-15,
                                -2.174868698558062e-16, 5.5090028283602295e-18,  -1.3954464685812522e-19};
-    double sum = 0, a = x, w = 1;
-    for (double k = 0; a < 0.5 * s + 10; w = ratio_pow(x, k, s)) {
-        sum += w;
+    /* sum + lost: a dozen roundings of the sum would show, so they are gathered. */
+    double sum = 0, lost = 0, a = x, w = 1;
+    for (double k = 0; a < s + 10; w = ratio_pow(x, k, s)) {
+        double next = sum + w;
+        lost += k == 0 ? 0 : w - (next - sum); /* exact, as sum >= 1 >= w from then on */
+        sum = next;
         if (w * (1 + a / (s - 1)) < 0x1p-60)
-            return sum; /* the rest is less than that bound */
+            return sum + lost; /* the rest is less than that bound */
         k += 1;
         a = x + k;
     }
@@ -107,7 +104,7 @@ static double scaled_zeta(double s, double x) {
             break;
         t *= ((s + 2 * j + 1) / a) * ((s + 2 * j + 2) / a);
     }
-    return sum + w * tail;
+    return sum + (w * tail + lost);
 }
 
 /* b * n! * d^-(n+1), with no overflow on the way. */

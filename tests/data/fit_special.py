@@ -11,7 +11,9 @@ from mpmath import mp, mpf, cos, pi, matrix, lu_solve, digamma, erfinv, exp, fin
 mp.dps = 60
 
 
-def fit(name, f, a, b, m, n):
+def fit(name, f, a, b, m, n, offset=0):
+    """P/Q ~ f - offset, the error still relative to f: where the offset is near f,
+    the rounding of P/Q hardly counts in offset + P/Q."""
     k = m + n + 1
     t = [(a + b) / mpf(2) + (b - a) / mpf(2) * cos(pi * (2 * i + 1) / (2 * k)) for i in range(k)]
     A, r = matrix(k, k), matrix(k, 1)
@@ -24,6 +26,9 @@ def fit(name, f, a, b, m, n):
         r[i] = fi
     c = list(lu_solve(A, r))
     p, q = c[:m + 1], [mpf(1)] + c[m + 1:]
+    offset = mpf(offset)
+    for j in range(min(m, n) + 1):
+        p[j] -= offset * q[j]
     # The error that counts is that of the coefficients as rounded to double.
     pr, qr = [mpf(float(x)) for x in p], [mpf(float(x)) for x in q]
 
@@ -32,7 +37,7 @@ def fit(name, f, a, b, m, n):
         for i in range(400):
             x = a + (b - a) * mpf(i) / 399
             v = sum(c * x ** j for j, c in enumerate(p)) / sum(c * x ** j for j, c in enumerate(q))
-            worst = max(worst, abs(v / f(x) - 1))
+            worst = max(worst, abs((offset + v) / f(x) - 1))
         return worst
 
     print(f"/* {name}: error {mp.nstr(err(p, q), 3)}, rounded {mp.nstr(err(pr, qr), 3)} */")
@@ -69,11 +74,11 @@ def erfinv_tail(w):
 
 
 if __name__ == "__main__":
-    fit("digamma", digamma_slope, mpf(0), mpf(1), 6, 5)
-    fit("erfinv_mid", lambda u: erfinv(sqrt(u)) / sqrt(u) if u else sqrt(pi) / 2, mpf(0), mpf("0.25"), 5, 5)
-    for nm, a, b, m, n in (("erfinv_near", "0.83", "2.125", 8, 8), ("erfinv_far", "2.125", "6.1", 7, 7)):
+    fit("digamma", digamma_slope, mpf(0), mpf(2), 7, 6)
+    fit("erfinv_mid", lambda u: erfinv(sqrt(u)) / sqrt(u) if u else sqrt(pi) / 2, mpf(0), mpf("0.25"), 5, 5, 0.921875)
+    for nm, a, b, m, n, c in (("erfinv_near", "0.83", "2.125", 8, 8, 0.75), ("erfinv_far", "2.125", "6.1", 7, 7, 0.90625)):
         a, b = mpf(a), mpf(b)
-        fit(nm, lambda u: erfinv_tail(u + a) / (u + a), mpf(0), b - a, m, n)
+        fit(nm, lambda u: erfinv_tail(u + a) / (u + a), mpf(0), b - a, m, n, c)
     dd("digamma root", x0)
     dd("1/sqrt(2)", 1 / sqrt(mpf(2)))
     dd("2/sqrt(pi)", 2 / sqrt(pi))
