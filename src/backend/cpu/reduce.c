@@ -15,7 +15,9 @@ enum {
     LEAF   = COT__BLOCK, /* values per leaf of the tree */
     LANES  = 16,         /* chains per leaf: enough to hide the latency of an addition in 16-byte registers */
     LEVELS = 48,         /* LEAF * 2^LEVELS exceeds any array */
-    WIDTH  = 32,         /* slices folded side by side */
+    SHALLOW = 17,        /* levels kept when slices are folded side by side; longer slices go alone, to spare the stack */
+    ROW    = 512,        /* bytes of a row of slices folded side by side */
+    WIDEST = ROW / sizeof(float),
 };
 
 typedef struct fold_plan {
@@ -69,7 +71,7 @@ static int64_t plan(fold_plan *f, cot__walk *kept, const cot__view *x, uint32_t 
     int64_t extent = cot__walk_pop(kept, stride);
     int64_t along  = f->slice.ndim > 0 ? llabs(f->slice.stride[0][f->slice.ndim - 1]) : 0;
     f->step        = stride[0];
-    f->alone       = extent == 1 || (f->n >= 2 * LANES && along < llabs(stride[0]));
+    f->alone       = extent == 1 || f->n > (int64_t)LEAF << (SHALLOW - 1) || (f->n >= 2 * LANES && along < llabs(stride[0]));
     return extent;
 }
 
@@ -92,7 +94,7 @@ void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const c
     fold_plan f;
     cot__walk kept;
     int64_t   stride[COT__WALK_MAX];
-    uint64_t  out[WIDTH];
+    uint64_t  out[WIDEST];
     int64_t   extent = plan(&f, &kept, x, axes, z->stride, z->stride, stride);
     if (extent == 0 || cot__walk_count(&kept) == 0) return;
     if (f.n == 0) {
@@ -100,11 +102,12 @@ void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const c
         return;
     }
     cot_dtype      d     = compute_type(what, x, z);
+    int            width = ROW / cot__dtype_size(d);
     bool           where = what == COT__ARGMAX || what == COT__ARGMIN;
     cot__strip_fn *store = cot__strip(z->dtype, where ? COT_I64 : d);
     do {
-        for (int64_t j = 0; j < extent; j += WIDTH) {
-            int     w      = extent - j < WIDTH ? (int)(extent - j) : WIDTH;
+        for (int64_t j = 0; j < extent; j += width) {
+            int     w      = extent - j < width ? (int)(extent - j) : width;
             int64_t offset = kept.offset[0] + j * f.step;
             if (d == COT_F64) reduce_f64(what, &f, offset, w, out);
             else if (d == COT_F32) reduce_f32(what, &f, offset, w, out);
@@ -118,12 +121,13 @@ void cot__reduce_exp(const cot__view *x, uint32_t axes, cot_dtype as, const cot_
     fold_plan f;
     cot__walk kept;
     int64_t   stride[COT__WALK_MAX];
-    uint64_t  most[WIDTH], sum[WIDTH];
+    uint64_t  most[WIDEST], sum[WIDEST];
     int64_t   extent = plan(&f, &kept, x, axes, m->stride, s->stride, stride);
     if (extent == 0 || cot__walk_count(&kept) == 0 || f.n == 0) return;
+    int width = ROW / cot__dtype_size(as);
     do {
-        for (int64_t j = 0; j < extent; j += WIDTH) {
-            int     w      = extent - j < WIDTH ? (int)(extent - j) : WIDTH;
+        for (int64_t j = 0; j < extent; j += width) {
+            int     w      = extent - j < width ? (int)(extent - j) : width;
             int64_t offset = kept.offset[0] + j * f.step;
             if (as == COT_F64) fold_exp_f64(&f, offset, w, (double *)(void *)most, (double *)(void *)sum);
             else fold_exp_f32(&f, offset, w, (float *)(void *)most, (float *)(void *)sum);

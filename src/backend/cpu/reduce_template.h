@@ -5,6 +5,8 @@
  *   leaves of LEAF values; in a leaf LANES chains, value i going to chain i % LANES; the chains folded by halves;
  *   the leaves then combined pairwise, as a binary counter would carry. */
 
+#define WIDTH (ROW / (int)sizeof(T))
+
 #if FLOATING
 #define IS_NAN(v) ((v) != (v))
 #else
@@ -93,8 +95,8 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
     return buf;
 }
 
-/* One slice, read through a cursor. */
-static T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map, const T *q) {
+/* One slice, read through a cursor. Not inlined, nor its sibling, so that their buffers never add up on the stack. */
+static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map, const T *q) {
     cot__cursor c;
     cot__view   v = {cot__at(&f->x, offset), f->x.dtype, f->slice.ndim, f->slice.shape, f->slice.stride[0]};
     T           tree[LEVELS], buf[LEAF], mapped[LEAF];
@@ -114,8 +116,8 @@ static T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map ma
 }
 
 /* w slices side by side, f->step apart: one pass over the rows, each row's values going to their slices' chains. */
-static void N(fold_many)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
-    T              tree[LEVELS][WIDTH], lane[LANES][WIDTH], buf[WIDTH], mapped[WIDTH];
+static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+    T              tree[SHALLOW][WIDTH], lane[LANES][WIDTH], buf[WIDTH], mapped[WIDTH];
     cot__strip_fn *strip  = cot__strip(DTYPE, f->x.dtype);
     bool           direct = f->step == 1 && f->x.dtype == DTYPE;
     cot__walk      row    = f->slice;
@@ -238,6 +240,7 @@ static void N(reduce)(cot__reduction what, const fold_plan *f, int64_t offset, i
 }
 
 #undef IS_NAN
+#undef WIDTH
 #undef T
 #undef N
 #undef DTYPE
