@@ -6,7 +6,7 @@
  *   NL(name)   name with the suffix of this instance
  * Operands and result stay scalars: a cosine is taken once, whatever the number of lanes. */
 
-#ifdef LANES
+#if defined(LANES) && LANES > 1
 /* Lanes need masking only where the factor is not finite: otherwise 0 * b is 0 anyway. */
 static inline L NL(w_smul)(L a, T b) {
     if (b == 0) return (L){0};
