@@ -137,5 +137,8 @@ struct ab_method {
 /* methods.c: every table that was compiled in. */
 const struct ab_method *ab_method_find(enum ab_kind kind, const char *style);
 extern const struct ab_method ab_methods_by_hand[];
+extern const struct ab_method ab_methods_scalar[]; /* cot_scalar.c: one operation at a time on scalars */
+extern const struct ab_method ab_methods_fused[];  /* cot_fused.c: scalars with fma, dot_of, sum_of */
+extern const struct ab_method ab_methods_tensor[]; /* cot_tensor.c: tensors; gmm only */
 
 #endif
