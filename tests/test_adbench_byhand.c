@@ -1,5 +1,9 @@
 /* What the benchmark in bench/adbench promises: derivatives in every style are exact, objectives over double and double complex
  * are the same function, readers meet bad input with a clear message, and the reference data are reproduced. */
+#ifndef _XOPEN_SOURCE
+#define _XOPEN_SOURCE 700
+#endif
+
 #include "../bench/adbench/problems.h"
 
 #include <setjmp.h>

@@ -1,6 +1,10 @@
 /* Small random instances in the text formats, the same on every machine: number i of stream `seed` is a pure function
  * of both (splitmix64 of a counter). Made so that what the shipped data leave out is exercised: GMM with gamma != 1
  * and m > 0, BA without replication and with a camera that has exactly zero rotation. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L
+#endif
+
 #include "problems.h"
 
 #include <errno.h>
