@@ -1,4 +1,4 @@
-/* lanes.c: the scalar sweeps for f64 and f32, for 1, 2, 4 and 8 lanes. bf16 and f16 scalars are swept in f32. */
+/* lanes.c: the scalar sweeps for f64 and f32, for 1, 2 and 8 lanes. bf16 and f16 scalars are swept in f32. */
 #include "base/special.h"
 #include "diff/sweep.h"
 #include "ops/has_partial.h"
@@ -29,19 +29,6 @@ typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 #define LI mask_f64_2
 #define LANES 2
 #define NL(name) name##_f64_2
-#include "ops/kernel_partials.h"
-#include "diff/lanes.inc"
-#undef L
-#undef LI
-#undef LANES
-#undef NL
-
-typedef double lanes_f64_4 __attribute__((vector_size(32), aligned(32)));
-typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
-#define L lanes_f64_4
-#define LI mask_f64_4
-#define LANES 4
-#define NL(name) name##_f64_4
 #include "ops/kernel_partials.h"
 #include "diff/lanes.inc"
 #undef L
@@ -102,19 +89,6 @@ typedef int32_t mask_f32_2 __attribute__((vector_size(8)));
 #undef LANES
 #undef NL
 
-typedef float lanes_f32_4 __attribute__((vector_size(16), aligned(16)));
-typedef int32_t mask_f32_4 __attribute__((vector_size(16)));
-#define L lanes_f32_4
-#define LI mask_f32_4
-#define LANES 4
-#define NL(name) name##_f32_4
-#include "ops/kernel_partials.h"
-#include "diff/lanes.inc"
-#undef L
-#undef LI
-#undef LANES
-#undef NL
-
 typedef float lanes_f32_8 __attribute__((vector_size(32), aligned(32)));
 typedef int32_t mask_f32_8 __attribute__((vector_size(32)));
 #define L lanes_f32_8
@@ -137,8 +111,7 @@ typedef int32_t mask_f32_8 __attribute__((vector_size(32)));
 static const cot__runs runs[] = {
     {1, reverse_f64_1, reverse_f32_1, forward_f64_1, forward_f32_1},
     {2, reverse_f64_2, reverse_f32_2, forward_f64_2, forward_f32_2},
-    {4, reverse_f64_4, reverse_f32_4, forward_f64_4, forward_f32_4},
     {8, reverse_f64_8, reverse_f32_8, forward_f64_8, forward_f32_8},
 };
 
-const cot__runs *cot__runs_for(int lanes) { return lanes >= 8 ? &runs[3] : lanes >= 4 ? &runs[2] : lanes >= 2 ? &runs[1] : &runs[0]; }
+const cot__runs *cot__runs_for(int lanes) { return lanes >= 8 ? &runs[2] : lanes >= 2 ? &runs[1] : &runs[0]; }

@@ -63,7 +63,7 @@ void cot__sweep_close(cot__sweep *s);
 typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);
 typedef uint32_t (*cot__forward_run)(const cot__node *nodes, uint32_t i, uint32_t end, void *slots);
 typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32; cot__forward_run forward_f64, forward_f32; } cot__runs;
-/* The widest instance not wider than `lanes`: 1, 2, 4 or 8. */
+/* The widest instance not wider than `lanes`: 1, 2 or 8. */
 const cot__runs *cot__runs_for(int lanes);
 
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
