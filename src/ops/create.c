@@ -1,0 +1,55 @@
+/* create.c: constants made from a few numbers. Each is real memory of its own, so that in-place operations may write it. */
+#include "ops/structural.h"
+
+static bool open_constant(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape) {
+    return t && t->status == COT_OK && cot__check_dtype(t, op, dtype) && cot__check_shape(t, op, shape) &&
+           cot__result_open(t, r, op, dtype, shape->ndim, shape->dim);
+}
+
+static cot_var push_constant(cot_tape *t, cot__result *r) { return cot__result_push(t, r, OP_constant, 0, NULL, NULL); }
+
+static cot_var filled(cot_tape *t, const char *op, cot_dtype dtype, const cot_shape *shape, double value) {
+    cot__result r;
+    if (!open_constant(t, &r, op, dtype, shape)) return INVALID(t);
+    cot__fill(&r.view, value);
+    return push_constant(t, &r);
+}
+
+cot_var cot_zeros(cot_tape *t, cot_dtype dtype, cot_shape shape) { return filled(t, "zeros", dtype, &shape, 0); }
+cot_var cot_ones(cot_tape *t, cot_dtype dtype, cot_shape shape) { return filled(t, "ones", dtype, &shape, 1); }
+cot_var cot_full(cot_tape *t, cot_dtype dtype, cot_shape shape, double value) { return filled(t, "full", dtype, &shape, value); }
+
+static void *element(const cot__view *v, int64_t i) { return (char *)v->data + i * cot__dtype_size(v->dtype); }
+
+cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, double step) {
+    cot__result r;
+    if (!t || t->status != COT_OK) return INVALID(t);
+    if (step == 0 || !isfinite(start) || !isfinite(stop) || !isfinite(step))
+        return cot__fail(t, COT_VALUE, "[arange] start %g, stop %g, step %g; all must be finite and the step not 0", start, stop, step);
+    double n = ceil((stop - start) / step);
+    if (!(n < 0x1p59)) return cot__fail(t, COT_LIMIT, "[arange] %g elements are too many to address", n);
+    cot_shape shape = {1, {n > 0 ? (int64_t)n : 0}};
+    if (!open_constant(t, &r, "arange", dtype, &shape)) return INVALID(t);
+    for (int64_t i = 0; i < shape.dim[0]; i++) cot__store_f64(element(&r.view, i), dtype, start + (double)i * step);
+    return push_constant(t, &r);
+}
+
+/* The ends are exact; z[i] = start + i (stop - start) / (n - 1) between. */
+cot_var cot_linspace(cot_tape *t, cot_dtype dtype, double start, double stop, int64_t n) {
+    cot__result r;
+    cot_shape   shape = {1, {n}};
+    if (!open_constant(t, &r, "linspace", dtype, &shape)) return INVALID(t);
+    double step = n > 1 ? (stop - start) / (double)(n - 1) : 0;
+    for (int64_t i = 0; i < n; i++)
+        cot__store_f64(element(&r.view, i), dtype, i > 0 && i == n - 1 ? stop : start + (double)i * step);
+    return push_constant(t, &r);
+}
+
+cot_var cot_eye(cot_tape *t, cot_dtype dtype, int64_t rows, int64_t columns) {
+    cot__result r;
+    cot_shape   shape = {2, {rows, columns}};
+    if (!open_constant(t, &r, "eye", dtype, &shape)) return INVALID(t);
+    cot__fill(&r.view, 0);
+    for (int64_t i = 0; i < rows && i < columns; i++) cot__store_f64(element(&r.view, i * columns + i), dtype, 1);
+    return push_constant(t, &r);
+}

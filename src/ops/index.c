@@ -1,0 +1,185 @@
+/* index.c: elements chosen by arrays of positions: take, take_along_axis, their transposes scatter_add and
+ * scatter_add_along, and one_hot.
+ *
+ * All are linear in the values; positions carry no derivative. Elements only move and add, so a zero adjoint stays a zero. */
+#include "ops/structural.h"
+
+enum { VALUES, POSITIONS, UPDATES };
+
+/* Enters x and indices and checks the axis; the positions themselves are checked by the caller. */
+static cot_tape *enter(const char *op, cot_var x, cot_var indices, int *axis, uint32_t *index) {
+    cot_tape *t = cot__tape_of(1, &x);
+    if (!t || !cot__enter(t, x, op, "first", &index[VALUES]) || !cot__enter(t, indices, op, "index", &index[POSITIONS])) return NULL;
+    return cot__check_axis(t, op, *axis, cot__ndim_at(t, index[VALUES]), axis) ? t : NULL;
+}
+
+static cot__attr *axis_attr(cot_tape *t, const char *op, int axis) { return cot__attr_make(t, op, 1, (int64_t[]){axis}, 0, NULL); }
+
+static int axis_of(const cot__rule *r) { return (int)cot__rule_attr(r)->ints[0]; }
+
+/* ---- take: x.shape[:axis] + indices.shape + x.shape[axis+1:] -------------------------------------------------------- */
+
+static bool taken_shape(cot_tape *t, const char *op, const uint32_t *index, int axis, cot_shape *z) {
+    cot_shape x = cot__shape_at(t, index[VALUES]), p = cot__shape_at(t, index[POSITIONS]);
+    *z = (cot_shape){x.ndim - 1 + p.ndim, {0}};
+    if (z->ndim <= COT_MAX_NDIM)
+        for (int k = 0; k < z->ndim; k++)
+            z->dim[k] = k < axis ? x.dim[k] : k < axis + p.ndim ? p.dim[k - axis] : x.dim[k - p.ndim + 1];
+    return cot__check_shape(t, op, z);
+}
+
+cot_var cot_take(cot_var x, cot_var indices, int axis) {
+    uint32_t    index[2];
+    cot_tape   *t = enter("take", x, indices, &axis, index);
+    cot_shape   shape;
+    cot__result r;
+    if (!t) return cot__nothing(x);
+    if (!taken_shape(t, "take", index, axis, &shape)) return INVALID(t);
+    cot__view v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
+    if (!cot__check_positions(t, "take", "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
+    cot__attr *attr = axis_attr(t, "take", axis);
+    if (!attr || !cot__result_open(t, &r, "take", v.dtype, shape.ndim, shape.dim)) return INVALID(t);
+    cot__take(&v, axis, &p, &r.view);
+    return cot__result_push(t, &r, OP_take, 2, index, attr);
+}
+
+static void    take_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), false); }
+static cot_var take_apply(cot__rule *r, const cot_var *xs) { return cot_take(xs[VALUES], xs[POSITIONS], axis_of(r)); }
+
+const cot__op cot__op_take = {.name = "take", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS, .saves = 1u << POSITIONS,
+                              .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply};
+
+/* ---- take_along_axis: the shape of indices ------------------------------------------------------------------------- */
+
+static bool aligned(cot_tape *t, const char *op, const uint32_t *index, int axis) {
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    cot_shape x = cot__shape_at(t, index[VALUES]), p = cot__shape_at(t, index[POSITIONS]);
+    bool      fits = x.ndim == p.ndim;
+    for (int k = 0; fits && k < x.ndim; k++) fits = k == axis || x.dim[k] == p.dim[k];
+    if (!fits)
+        cot__fail(t, COT_SHAPE, "[%s] x has shape %s, indices %s; they agree in all extents but the one along axis %d", op,
+                  cot__shape_text(x.ndim, x.dim, a), cot__shape_text(p.ndim, p.dim, b), axis);
+    return fits && cot__check_positions(t, op, "indices", index[POSITIONS], x.dim[axis], true);
+}
+
+cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
+    uint32_t    index[2];
+    cot_tape   *t = enter("take_along_axis", x, indices, &axis, index);
+    cot__result r;
+    if (!t) return cot__nothing(x);
+    if (!aligned(t, "take_along_axis", index, axis)) return INVALID(t);
+    cot__view  v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
+    cot__attr *attr = axis_attr(t, "take_along_axis", axis);
+    if (!attr || !cot__result_open(t, &r, "take_along_axis", v.dtype, p.ndim, p.shape)) return INVALID(t);
+    cot__take_along(&v, axis, &p, &r.view);
+    return cot__result_push(t, &r, OP_take_along_axis, 2, index, attr);
+}
+
+static void    along_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), true); }
+static cot_var along_apply(cot__rule *r, const cot_var *xs) { return cot_take_along_axis(xs[VALUES], xs[POSITIONS], axis_of(r)); }
+
+const cot__op cot__op_take_along_axis = {.name = "take_along_axis", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+                                         .saves = 1u << POSITIONS, .formula = "z[i,j] = x[i, indices[i,j]]; x̄[i, indices[i,j]] += z̄[i,j]",
+                                         .vjp = along_vjp, .apply = along_apply};
+
+/* ---- scatter_add: z = x, z[indices] += updates ---------------------------------------------------------------------- */
+
+static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, int axis, const cot_shape *shape) {
+    const char *name = cot__op_of(op)->name;
+    char        a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    cot__result r;
+    if (!cot__enter(t, updates, name, "updates", &index[UPDATES])) return INVALID(t);
+    cot_dtype dtype = cot__dtype_at(&t->nodes[index[VALUES]]);
+    if (!cot__is_number(updates)) dtype = cot__dtype_promote(dtype, cot__dtype_at(&t->nodes[index[UPDATES]]));
+    if ((index[VALUES] = cot__as(t, index[VALUES], dtype)) == COT__NONE) return INVALID(t);
+    if ((index[UPDATES] = cot__as(t, index[UPDATES], dtype)) == COT__NONE) return INVALID(t);
+    if (cot__ndim_at(t, index[UPDATES]) == 0 && shape->ndim > 0) { /* one number for all positions */
+        cot_var wide = cot_broadcast_to(VAR(t, index[UPDATES]), *shape);
+        if (cot__failed(wide)) return INVALID(t);
+        index[UPDATES] = cot__index(wide);
+    }
+    cot_shape u = cot__shape_at(t, index[UPDATES]);
+    if (!cot__same_shape(&u, shape))
+        return cot__fail(t, COT_SHAPE, "[%s] the updates have shape %s; the positions ask for %s", name, cot__shape_text(u.ndim, u.dim, a),
+                         cot__shape_text(shape->ndim, shape->dim, b));
+    cot__view  x = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]), v = cot__view_of(t, index[UPDATES]);
+    cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 3, index);
+    if (!attr || !cot__result_open(t, &r, name, dtype, x.ndim, x.shape)) return INVALID(t);
+    cot__copy(&r.view, &x);
+    if (op == OP_scatter_add) cot__scatter_add(&r.view, axis, &p, &v);
+    else cot__scatter_add_along(&r.view, axis, &p, &v);
+    return cot__result_push(t, &r, op, 3, index, attr);
+}
+
+cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
+    uint32_t  index[3];
+    cot_tape *t = enter("scatter_add", x, indices, &axis, index);
+    cot_shape shape;
+    if (!t) return cot__nothing(x);
+    if (!taken_shape(t, "scatter_add", index, axis, &shape)) return INVALID(t);
+    int64_t extent = cot__view_of(t, index[VALUES]).shape[axis];
+    if (!cot__check_positions(t, "scatter_add", "indices", index[POSITIONS], extent, true)) return INVALID(t);
+    return scatter(OP_scatter_add, t, index, updates, axis, &shape);
+}
+
+cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis) {
+    uint32_t  index[3];
+    cot_tape *t = enter("scatter_add_along", x, indices, &axis, index);
+    if (!t) return cot__nothing(x);
+    if (!aligned(t, "scatter_add_along", index, axis)) return INVALID(t);
+    cot_shape shape = cot__shape_at(t, index[POSITIONS]);
+    return scatter(OP_scatter_add_along, t, index, updates, axis, &shape);
+}
+
+static void scatter_add_vjp(cot__rule *r) {
+    cot__give(r, VALUES, r->g);
+    if (cot__rule_wants(r, UPDATES)) cot__give(r, UPDATES, cot_take(r->g, cot__rule_x(r, POSITIONS), axis_of(r)));
+}
+
+static void scatter_add_along_vjp(cot__rule *r) {
+    cot__give(r, VALUES, r->g);
+    if (cot__rule_wants(r, UPDATES)) cot__give(r, UPDATES, cot_take_along_axis(r->g, cot__rule_x(r, POSITIONS), axis_of(r)));
+}
+
+static cot_var scatter_add_apply(cot__rule *r, const cot_var *xs) { return cot_scatter_add(xs[VALUES], xs[POSITIONS], xs[UPDATES], axis_of(r)); }
+static cot_var scatter_add_along_apply(cot__rule *r, const cot_var *xs) {
+    return cot__scatter_add_along_axis(xs[VALUES], xs[POSITIONS], xs[UPDATES], axis_of(r));
+}
+
+const cot__op cot__op_scatter_add = {.name = "scatter_add", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS, .saves = 1u << POSITIONS,
+                                     .formula = "z = x, z[indices] += updates; x̄ += z̄, updates' adjoint += z̄[indices]",
+                                     .vjp = scatter_add_vjp, .apply = scatter_add_apply};
+const cot__op cot__op_scatter_add_along = {.name = "scatter_add_along", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+                                           .saves = 1u << POSITIONS,
+                                           .formula = "z = x, z[i, indices[i,j]] += updates[i,j]; x̄ += z̄, updates' adjoint[i,j] += z̄[i, indices[i,j]]",
+                                           .vjp = scatter_add_along_vjp, .apply = scatter_add_along_apply};
+
+/* ---- one_hot -------------------------------------------------------------------------------------------------------- */
+
+cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
+    uint32_t    i;
+    cot_tape   *t = cot__enter(NULL, indices, "one_hot", "index", &i);
+    int64_t     buf[COT__BLOCK];
+    cot__result r;
+    cot__cursor c;
+    if (!t) return cot__nothing(indices);
+    if (!cot__check_dtype(t, "one_hot", dtype)) return INVALID(t);
+    cot_shape shape = cot__shape_at(t, i);
+    if (shape.ndim < COT_MAX_NDIM) shape.dim[shape.ndim] = n;
+    shape.ndim++;
+    if (!cot__check_shape(t, "one_hot", &shape) || !cot__check_positions(t, "one_hot", "indices", i, n, true)) return INVALID(t);
+    if (!cot__result_open(t, &r, "one_hot", dtype, shape.ndim, shape.dim)) return INVALID(t);
+    cot__fill(&r.view, 0);
+    cot__view p = cot__view_of(t, i);
+    int64_t   count = cot__count(p.ndim, p.shape), size = cot__dtype_size(dtype);
+    char     *row = r.view.data;
+    cot__cursor_open(&c, &p, COT_I64);
+    for (int64_t done = 0; done < count; done += COT__BLOCK) {
+        int            len = count - done < COT__BLOCK ? (int)(count - done) : COT__BLOCK;
+        const int64_t *at = cot__cursor_load(&c, len, buf);
+        for (int k = 0; k < len; k++, row += n * size) cot__store_f64(row + (at[k] < 0 ? at[k] + n : at[k]) * size, dtype, 1);
+    }
+    return cot__result_push(t, &r, OP_one_hot, 1, &i, NULL);
+}
+
+const cot__op cot__op_one_hot = {.name = "one_hot", .kind = KIND_NONE, .formula = "z[.., k] = 1 where indices[..] = k, else 0"};

@@ -1,0 +1,191 @@
+/* matmul.c: products of matrices and vectors.
+ *
+ * One bilinear operation. Its node takes (k,) @ (k,), (m,k) @ (k,), (k,) @ (k,n), and (…, m, k) @ (…, k, n) with equal leading axes;
+ * everything else is brought to one of these by recorded views: leading axes are broadcast, or folded into the rows when the right
+ * side is a single matrix, so that one large product is done and its gradient is one product too. Transposes cost nothing. */
+#include "ops/structural.h"
+
+enum { LEFT, RIGHT };
+
+/* ---- the node ------------------------------------------------------------------------------------------------------ */
+
+/* The last two axes of v, offset by the leading ones; a vector is a row on the left, a column on the right. */
+static cot__matrix matrix_at(const cot__view *v, int side, int64_t offset) {
+    void   *data = (char *)v->data + offset * cot__dtype_size(v->dtype);
+    int     n = v->ndim;
+    int64_t extent = v->shape[n - 1], stride = v->stride[n - 1];
+    if (n == 1) return side == LEFT ? (cot__matrix){data, 1, extent, 0, stride} : (cot__matrix){data, extent, 1, stride, 0};
+    return (cot__matrix){data, v->shape[n - 2], extent, v->stride[n - 2], stride};
+}
+
+/* One product for each index of the leading axes. a, b contiguous or not; c contiguous. */
+static bool multiply(cot_tape *t, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n) {
+    int     leading = a->ndim > 2 ? a->ndim - 2 : 0;
+    int64_t index[COT_MAX_NDIM] = {0}, ao = 0, bo = 0, size = m * n * cot__dtype_size(a->dtype);
+    int64_t batches = cot__count(leading, a->shape);
+    for (int64_t done = 0; done < batches; done++) {
+        cot__matrix z = {(char *)c + done * size, m, n, n, 1};
+        if (!cot__gemm(&t->al, a->dtype, matrix_at(a, LEFT, ao), matrix_at(b, RIGHT, bo), z, false)) return false;
+        for (int k = leading - 1; k >= 0; k--) { /* the next index, the last axis fastest */
+            ao += a->stride[k], bo += b->stride[k];
+            if (++index[k] < a->shape[k]) break;
+            ao -= index[k] * a->stride[k], bo -= index[k] * b->stride[k];
+            index[k] = 0;
+        }
+    }
+    return true;
+}
+
+static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
+    cot__view   a = cot__view_of(t, xs[LEFT]), b = cot__view_of(t, xs[RIGHT]);
+    int64_t     m = a.ndim > 1 ? a.shape[a.ndim - 2] : 1, n = b.ndim > 1 ? b.shape[b.ndim - 1] : 1;
+    cot_shape   z = {0, {0}};
+    cot__result r;
+    for (int k = 0; k < a.ndim - 2; k++) z.dim[z.ndim++] = a.shape[k];
+    if (a.ndim > 1) z.dim[z.ndim++] = m;
+    if (b.ndim > 1) z.dim[z.ndim++] = n;
+    if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim)) return INVALID(t);
+    if (!multiply(t, &a, &b, r.view.data, m, n)) return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
+    return cot__result_push(t, &r, OP_matmul, 2, xs, NULL);
+}
+
+/* ---- bringing operands to its shapes --------------------------------------------------------------------------------- */
+
+/* x with its leading axes replaced by those of `to` (the last two stay). */
+static cot_var with_leading(cot_var x, int n, const int64_t *to) {
+    cot_shape s = cot_shape_of(x), z = {n + 2, {0}};
+    for (int k = 0; k < n; k++) z.dim[k] = to[k];
+    z.dim[n] = s.dim[s.ndim - 2];
+    z.dim[n + 1] = s.dim[s.ndim - 1];
+    return cot_broadcast_to(x, z);
+}
+
+static bool broadcast_leading(cot_tape *t, const cot_shape *a, const cot_shape *b, cot_shape *z) {
+    char ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    z->ndim = (a->ndim > b->ndim ? a->ndim : b->ndim) - 2;
+    for (int k = 0; k < z->ndim; k++) {
+        int     ka = k - (z->ndim + 2 - a->ndim), kb = k - (z->ndim + 2 - b->ndim);
+        int64_t da = ka < 0 ? 1 : a->dim[ka], db = kb < 0 ? 1 : b->dim[kb];
+        if (da != db && da != 1 && db != 1) {
+            cot__fail(t, COT_SHAPE, "[matmul] leading axes do not broadcast: %s @ %s; aligned before the last two, extents are equal or 1",
+                      cot__shape_text(a->ndim, a->dim, ta), cot__shape_text(b->ndim, b->dim, tb));
+            return false;
+        }
+        z->dim[k] = da == 1 ? db : da;
+    }
+    return true;
+}
+
+/* (…, m, k) @ (k, n): the leading axes become rows. */
+static cot_var matmul_folded(cot_var a, cot_var b, const cot_shape *sa, int64_t n) {
+    cot_shape z = *sa;
+    int64_t   k = sa->dim[sa->ndim - 1], rows = cot__count(sa->ndim - 1, sa->dim);
+    z.dim[z.ndim - 1] = n;
+    return cot_reshape(cot_matmul(cot_reshape(a, COT_SHAPE(rows, k)), b), z);
+}
+
+/* Ranks of at least 2, one of them more. */
+static cot_var matmul_batched(cot_tape *t, cot_var a, cot_var b) {
+    cot_shape sa = cot_shape_of(a), sb = cot_shape_of(b), z;
+    if (sb.ndim == 2) return matmul_folded(a, b, &sa, sb.dim[1]);
+    if (!broadcast_leading(t, &sa, &sb, &z)) return INVALID(t);
+    a = with_leading(a, z.ndim, z.dim);
+    b = with_leading(b, z.ndim, z.dim);
+    if (cot__failed(a) || cot__failed(b)) return INVALID(t);
+    return push_matmul(t, (uint32_t[]){cot__index(a), cot__index(b)});
+}
+
+static bool check_inner(cot_tape *t, const cot_shape *a, const cot_shape *b) {
+    char ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    cot__shape_text(a->ndim, a->dim, ta);
+    cot__shape_text(b->ndim, b->dim, tb);
+    if (a->ndim == 0 || b->ndim == 0) {
+        cot__fail(t, COT_SHAPE, "[matmul] a scalar has no axis to multiply along: %s @ %s; cot_mul takes scalars", ta, tb);
+        return false;
+    }
+    if (a->dim[a->ndim - 1] == b->dim[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
+    cot__fail(t, COT_SHAPE, "[matmul] inner dimensions differ: %s @ %s; the last axis of a must equal the %s of b", ta, tb,
+              b->ndim > 1 ? "second last" : "only one");
+    return false;
+}
+
+static cot_tape *enter(const char *op, cot_var a, cot_var b, uint32_t xs[2]) {
+    static const char *const names[] = {"left", "right"};
+    cot_tape *t = cot__enter_all(op, names, 2, (cot_var[]){a, b}, false, xs);
+    if (t && cot__dtype_at(&t->nodes[xs[LEFT]]) == COT_BOOL) /* truths count */
+        for (int k = 0; k < 2; k++)
+            if ((xs[k] = cot__as(t, xs[k], COT_I64)) == COT__NONE) return NULL;
+    return t;
+}
+
+static cot_var nothing(cot_var a, cot_var b) { return cot__nothing(cot__is_number(a) || !a.tape ? b : a); }
+
+cot_var cot_matmul(cot_var a, cot_var b) {
+    uint32_t  xs[2];
+    cot_tape *t = enter("matmul", a, b, xs);
+    if (!t) return nothing(a, b);
+    cot_shape sa = cot__shape_at(t, xs[LEFT]), sb = cot__shape_at(t, xs[RIGHT]);
+    if (!check_inner(t, &sa, &sb)) return INVALID(t);
+    if (sa.ndim <= 2 && sb.ndim <= 2) return push_matmul(t, xs);
+    a = VAR(t, xs[LEFT]), b = VAR(t, xs[RIGHT]);
+    if (sb.ndim == 1) { /* a column whose axis goes again */
+        sa.ndim--;
+        return cot_reshape(matmul_batched(t, a, cot_expand_dims(b, 1)), sa);
+    }
+    if (sa.ndim == 1) { /* a row whose axis goes again */
+        sb.dim[sb.ndim - 2] = sb.dim[sb.ndim - 1];
+        sb.ndim--;
+        return cot_reshape(matmul_batched(t, cot_expand_dims(a, 0), b), sb);
+    }
+    return matmul_batched(t, a, b);
+}
+
+static bool check_vectors(cot_tape *t, const char *op, const uint32_t xs[2]) {
+    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    if (cot__ndim_at(t, xs[LEFT]) == 1 && cot__ndim_at(t, xs[RIGHT]) == 1) return true;
+    cot__fail(t, COT_SHAPE, "[%s] the operands have shapes %s and %s; both must be vectors", op, cot__shape_text_at(t, xs[LEFT], a),
+              cot__shape_text_at(t, xs[RIGHT], b));
+    return false;
+}
+
+cot_var cot_dot(cot_var a, cot_var b) {
+    uint32_t  xs[2];
+    char      ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    cot_tape *t = enter("dot", a, b, xs);
+    if (!t) return nothing(a, b);
+    if (!check_vectors(t, "dot", xs)) return INVALID(t);
+    if (cot__size_at(t, xs[LEFT]) != cot__size_at(t, xs[RIGHT]))
+        return cot__fail(t, COT_SHAPE, "[dot] the operands have shapes %s and %s; both must have the same extent",
+                         cot__shape_text_at(t, xs[LEFT], ta), cot__shape_text_at(t, xs[RIGHT], tb));
+    return push_matmul(t, xs);
+}
+
+cot_var cot_outer(cot_var a, cot_var b) {
+    uint32_t  xs[2];
+    cot_tape *t = enter("outer", a, b, xs);
+    if (!t) return nothing(a, b);
+    if (!check_vectors(t, "outer", xs)) return INVALID(t);
+    return cot_matmul(cot_expand_dims(VAR(t, xs[LEFT]), 1), cot_expand_dims(VAR(t, xs[RIGHT]), 0));
+}
+
+/* ---- its transposes: ā += z̄ bᵀ, b̄ += aᵀ z̄ ------------------------------------------------------------------------------- */
+
+static void matmul_vjp(cot__rule *r) {
+    int na = cot__ndim_at(r->t, cot__rule_arg(r, LEFT)), nb = cot__ndim_at(r->t, cot__rule_arg(r, RIGHT));
+    if (cot__rule_wants(r, LEFT)) {
+        cot_var b = cot__rule_x(r, RIGHT);
+        cot__give(r, LEFT, nb > 1 ? cot_matmul(r->g, cot__swap_last(b)) : na > 1 ? cot_outer(r->g, b) : cot_mul(r->g, b));
+    }
+    if (cot__rule_wants(r, RIGHT)) {
+        cot_var a = cot__rule_x(r, LEFT);
+        cot__give(r, RIGHT, na > 1 ? cot_matmul(cot__swap_last(a), r->g) : nb > 1 ? cot_outer(a, r->g) : cot_mul(r->g, a));
+    }
+}
+
+static cot_var matmul_apply(cot__rule *r, const cot_var *xs) {
+    (void)r;
+    return cot_matmul(xs[LEFT], xs[RIGHT]);
+}
+
+const cot__op cot__op_matmul = {.name = "matmul", .kind = KIND_BILINEAR, .saves = 3u, .formula = "z = a @ b; ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄",
+                                .vjp = matmul_vjp, .apply = matmul_apply};

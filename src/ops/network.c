@@ -1,0 +1,258 @@
+/* network.c: softmax and the losses, each one node whose value is stable where the composition would not be.
+ *
+ * Rows run along the last axis; a loss is the mean over rows, a 0-d value, accumulated in f64. Targets are integer labels (one for each row) or
+ * weights shaped like the predictions; a target of 0 contributes nothing, whatever it meets. */
+#include "ops/structural.h"
+
+/* ---- softmax -------------------------------------------------------------------------------------------------------- */
+
+static cot_var push_softmax(int op, cot_var x, int axis) {
+    const char *name = cot__op_of(op)->name;
+    uint32_t    i;
+    cot_tape   *t = cot__enter(NULL, x, name, "only", &i);
+    cot__result r;
+    if (!t) return cot__nothing(x);
+    if (!cot__check_axis(t, name, axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
+    cot__view  v = cot__view_of(t, i);
+    cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 0, NULL);
+    if (!attr || !cot__result_open(t, &r, name, v.dtype, v.ndim, v.shape)) return INVALID(t);
+    cot__softmax(&v, axis, op == OP_log_softmax, &r.view);
+    return cot__result_push(t, &r, op, 1, &i, attr);
+}
+
+cot_var cot_softmax(cot_var x, int axis) { return push_softmax(OP_softmax, x, axis); }
+cot_var cot_log_softmax(cot_var x, int axis) { return push_softmax(OP_log_softmax, x, axis); }
+
+static cot_var sum_along(cot__rule *r, cot_var v) { return cot_sum(v, COT_KEEP((int)cot__rule_attr(r)->ints[0])); }
+
+/* The Jacobian diag(z) - z zᵀ is symmetric: one formula for both modes, z (v - Σ z v). */
+static cot_var softmax_product(cot__rule *r, cot_var v) {
+    cot_var z = cot__rule_z(r), zv = cot_smul(v, z);
+    return cot_sub(zv, cot_smul(sum_along(r, zv), z));
+}
+
+static void softmax_vjp(cot__rule *r) { cot__give(r, 0, softmax_product(r, r->g)); }
+static void softmax_jvp(cot__rule *r) { r->tangent = softmax_product(r, r->tangents[0]); }
+
+const cot__op cot__op_softmax = {.name = "softmax", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = softmax_vjp, .jvp = softmax_jvp,
+                                 .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)"};
+
+static void log_softmax_vjp(cot__rule *r) {
+    cot__give(r, 0, cot_sub(r->g, cot_smul(sum_along(r, r->g), cot_exp(cot__rule_z(r)))));
+}
+
+static void log_softmax_jvp(cot__rule *r) {
+    cot_var dx = r->tangents[0];
+    r->tangent = cot_sub(dx, sum_along(r, cot_smul(dx, cot_exp(cot__rule_z(r)))));
+}
+
+const cot__op cot__op_log_softmax = {.name = "log_softmax", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = log_softmax_vjp,
+                                     .jvp = log_softmax_jvp, .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
+
+/* ---- cross entropies ------------------------------------------------------------------------------------------------ */
+
+enum { PREDICTION, TARGET };
+
+static bool is_labels(const cot_tape *t, uint32_t target) { return !cot__dtype_is_float(cot__dtype_at(&t->nodes[target])); }
+
+/* Floats: the predictions' shape. Labels: that shape without the last axis, each naming a position on it. */
+static bool check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
+    cot_shape p = cot__shape_at(t, xs[PREDICTION]), q = cot__shape_at(t, xs[TARGET]), want = p;
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
+    bool      labels = is_labels(t, xs[TARGET]);
+    if (p.ndim == 0 || p.dim[p.ndim - 1] == 0) {
+        cot__fail(t, COT_SHAPE, "[%s] the predictions have shape %s; the last axis holds the classes, at least one", op,
+                  cot__shape_text(p.ndim, p.dim, a));
+        return false;
+    }
+    want.ndim -= labels;
+    if (!cot__same_shape(&q, &want)) {
+        cot__fail(t, COT_SHAPE, "[%s] predictions of shape %s need %s of shape %s; these have %s", op, cot__shape_text(p.ndim, p.dim, a),
+                  labels ? "labels" : "targets", cot__shape_text(want.ndim, want.dim, b), cot__shape_text(q.ndim, q.dim, c));
+        return false;
+    }
+    return !labels || cot__check_positions(t, op, "labels", xs[TARGET], p.dim[p.ndim - 1], false);
+}
+
+/* Enters both; float targets get the predictions' dtype. */
+static cot_tape *enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]) {
+    cot_tape *t = cot__tape_of(1, &prediction);
+    if (!t || !cot__enter(t, prediction, op, "prediction", &xs[PREDICTION]) || !cot__enter(t, target, op, "target", &xs[TARGET])) return NULL;
+    cot_dtype d = cot__dtype_at(&t->nodes[xs[PREDICTION]]);
+    if (!cot__dtype_is_float(d) && (xs[PREDICTION] = cot__as(t, xs[PREDICTION], d = COT_F64)) == COT__NONE) return NULL;
+    if (!is_labels(t, xs[TARGET]) && (xs[TARGET] = cot__as(t, xs[TARGET], d)) == COT__NONE) return NULL;
+    return check_targets(t, op, xs) ? t : NULL;
+}
+
+/* -Σ q log p over all rows. p: values of which, with `logarithm`, the logarithm is still to be taken. */
+static double sum_labelled(const cot__view *p, const cot__view *labels, bool logarithm) {
+    int64_t     rows = cot__count(p->ndim - 1, p->shape), buf[COT__BLOCK], at[COT_MAX_NDIM] = {0};
+    double      total = 0;
+    cot__cursor c;
+    cot__cursor_open(&c, labels, COT_I64);
+    for (int64_t done = 0, offset = 0; done < rows; done += COT__BLOCK) {
+        int            len = rows - done < COT__BLOCK ? (int)(rows - done) : COT__BLOCK;
+        const int64_t *label = cot__cursor_load(&c, len, buf);
+        double         part = 0;
+        for (int i = 0; i < len; i++) {
+            int64_t place = offset + label[i] * p->stride[p->ndim - 1];
+            double  v = cot__load_f64((const char *)p->data + place * cot__dtype_size(p->dtype), p->dtype);
+            part -= logarithm ? log(v) : v;
+            for (int k = p->ndim - 2; k >= 0; k--) { /* the next row */
+                offset += p->stride[k];
+                if (++at[k] < p->shape[k]) break;
+                offset -= at[k] * p->stride[k];
+                at[k] = 0;
+            }
+        }
+        total += part;
+    }
+    return total;
+}
+
+static double sum_weighted(const cot__view *p, const cot__view *q, bool logarithm) {
+    double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
+    int64_t     n = cot__count(p->ndim, p->shape);
+    cot__cursor cp, cq;
+    cot__cursor_open(&cp, p, COT_F64);
+    cot__cursor_open(&cq, q, COT_F64);
+    for (int64_t done = 0; done < n; done += COT__BLOCK) {
+        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
+        const double *v = cot__cursor_load(&cp, len, a), *w = cot__cursor_load(&cq, len, b);
+        double        part = 0;
+        for (int i = 0; i < len; i++)
+            if (w[i] != 0) part -= w[i] * (logarithm ? log(v[i]) : v[i]);
+        total += part;
+    }
+    return total;
+}
+
+static cot_var push_loss(cot_tape *t, int op, const uint32_t xs[2], double total, int64_t n) {
+    cot__result r;
+    cot_dtype   dtype = cot__dtype_at(&t->nodes[xs[0]]);
+    if (!cot__result_open(t, &r, cot__op_of(op)->name, dtype, 0, NULL)) return INVALID(t);
+    cot__store_f64(&r.scalar, dtype, total / (double)n);
+    return cot__result_push(t, &r, op, 2, xs, NULL);
+}
+
+cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
+    static const char name[] = "softmax_cross_entropy";
+    uint32_t          xs[2];
+    cot_tape         *t = enter_targets(name, logits, targets, xs);
+    int64_t           stride[COT_MAX_NDIM];
+    if (!t) return cot__nothing(logits);
+    cot__view x = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
+    int64_t   n = cot__count(x.ndim, x.shape);
+    cot_dtype wide = cot__dtype_compute(x.dtype);
+    size_t    bytes = (size_t)(n * cot__dtype_size(wide));
+    void     *memory = bytes ? cot__alloc(&t->al, bytes) : NULL;
+    if (bytes && !memory) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the logarithms", name, bytes);
+    cot__strides(x.ndim, x.shape, stride);
+    cot__view log_p = {memory, wide, x.ndim, x.shape, stride};
+    cot__softmax(&x, x.ndim - 1, true, &log_p);
+    double total = is_labels(t, xs[TARGET]) ? sum_labelled(&log_p, &q, false) : sum_weighted(&log_p, &q, false);
+    if (memory) cot__free(&t->al, memory, bytes);
+    return push_loss(t, OP_softmax_cross_entropy, xs, total, n / x.shape[x.ndim - 1]);
+}
+
+cot_var cot_cross_entropy(cot_var probabilities, cot_var targets) {
+    uint32_t  xs[2];
+    cot_tape *t = enter_targets("cross_entropy", probabilities, targets, xs);
+    if (!t) return cot__nothing(probabilities);
+    cot__view p = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
+    double    total = is_labels(t, xs[TARGET]) ? sum_labelled(&p, &q, true) : sum_weighted(&p, &q, true);
+    return push_loss(t, OP_cross_entropy, xs, total, cot__count(p.ndim - 1, p.shape));
+}
+
+/* z̄ / rows: what each row receives */
+static cot_var row_share(cot__rule *r) {
+    cot_shape p = cot__rule_shape(r, PREDICTION);
+    return cot_div(r->g, (double)cot__count(p.ndim - 1, p.dim));
+}
+
+/* Labels as positions for take_along_axis: (…, 1). */
+static cot_var label_positions(cot__rule *r) { return cot_expand_dims(cot__rule_x(r, TARGET), -1); }
+
+static void softmax_cross_entropy_vjp(cot__rule *r) {
+    cot_var x = cot__rule_x(r, PREDICTION), share = row_share(r);
+    if (cot__rule_wants(r, PREDICTION)) {
+        cot_var p = cot_softmax(x, -1), excess;
+        if (is_labels(r->t, cot__rule_arg(r, TARGET))) {
+            excess = cot__scatter_add_along_axis(p, label_positions(r), cot_number(-1), -1);
+        } else {
+            cot_var q = cot__rule_x(r, TARGET);
+            excess = cot_sub(cot_mul(p, cot_sum(q, COT_KEEP(-1))), q);
+        }
+        cot__give(r, PREDICTION, cot_smul(share, excess));
+    }
+    if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_neg(cot_smul(share, cot_log_softmax(x, -1))));
+}
+
+const cot__op cot__op_softmax_cross_entropy = {
+    .name = "softmax_cross_entropy", .kind = KIND_GENERIC, .saves = 3u, .vjp = softmax_cross_entropy_vjp,
+    .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows"};
+
+static void cross_entropy_vjp(cot__rule *r) {
+    cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
+    if (is_labels(r->t, cot__rule_arg(r, TARGET))) {
+        cot_var at = label_positions(r);
+        cot__give_scatter(r, PREDICTION, cot_sdiv(share, cot_take_along_axis(p, at, -1)), at, cot__rule_shape(r, PREDICTION).ndim - 1, true);
+        return;
+    }
+    if (cot__rule_wants(r, PREDICTION)) cot__give(r, PREDICTION, cot_sdiv(cot_smul(share, cot__rule_x(r, TARGET)), p));
+    if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_smul(share, cot_log(p)));
+}
+
+const cot__op cot__op_cross_entropy = {.name = "cross_entropy", .kind = KIND_GENERIC, .saves = 3u, .vjp = cross_entropy_vjp,
+                                       .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows"};
+
+/* ---- mse -------------------------------------------------------------------------------------------------------------- */
+
+/* Equal shapes, or a scalar on one side, which is broadcast. */
+static bool match_shapes(cot_tape *t, uint32_t xs[2]) {
+    cot_shape s[2] = {cot__shape_at(t, xs[0]), cot__shape_at(t, xs[1])};
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    if (cot__same_shape(&s[0], &s[1])) return true;
+    int small = s[0].ndim == 0 ? 0 : s[1].ndim == 0 ? 1 : -1;
+    if (small < 0) {
+        cot__fail(t, COT_SHAPE, "[mse] the operands have shapes %s and %s; they must be equal, or one a scalar",
+                  cot__shape_text(s[0].ndim, s[0].dim, a), cot__shape_text(s[1].ndim, s[1].dim, b));
+        return false;
+    }
+    cot_var wide = cot_broadcast_to(VAR(t, xs[small]), s[1 - small]);
+    xs[small] = cot__index(wide);
+    return !cot__failed(wide);
+}
+
+cot_var(cot_mse)(cot_var x, cot_var y) {
+    static const char *const names[] = {"left", "right"};
+    uint32_t    xs[2];
+    cot_tape   *t = cot__enter_all("mse", names, 2, (cot_var[]){x, y}, true, xs);
+    double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
+    cot__cursor cx, cy;
+    if (!t) return cot__nothing(cot__is_number(x) || !x.tape ? y : x);
+    if (!match_shapes(t, xs)) return INVALID(t);
+    cot__view v = cot__view_of(t, xs[0]), w = cot__view_of(t, xs[1]);
+    int64_t   n = cot__count(v.ndim, v.shape);
+    cot__cursor_open(&cx, &v, COT_F64);
+    cot__cursor_open(&cy, &w, COT_F64);
+    for (int64_t done = 0; done < n; done += COT__BLOCK) {
+        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
+        const double *p = cot__cursor_load(&cx, len, a), *q = cot__cursor_load(&cy, len, b);
+        double        part = 0;
+        for (int i = 0; i < len; i++) part += (p[i] - q[i]) * (p[i] - q[i]);
+        total += part;
+    }
+    return push_loss(t, OP_mse, xs, total, n);
+}
+
+static void mse_vjp(cot__rule *r) {
+    double  n = (double)cot__size_at(r->t, cot__rule_arg(r, 0));
+    cot_var v = cot_smul(cot_mul(r->g, 2 / n), cot_sub(cot__rule_x(r, 0), cot__rule_x(r, 1)));
+    if (cot__rule_wants(r, 0)) cot__give(r, 0, v);
+    if (cot__rule_wants(r, 1)) cot__give(r, 1, cot_neg(v));
+}
+
+const cot__op cot__op_mse = {.name = "mse", .kind = KIND_GENERIC, .saves = 3u, .vjp = mse_vjp,
+                             .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ -= 2 z̄ (x - y) / n"};

@@ -1,0 +1,196 @@
+/* structural.c: the checks and small tools that all families of structural operations share.
+ *
+ * One place for each message, so that axes, shapes and positions are refused in the same words everywhere. */
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+bool cot__check_dtype(cot_tape *t, const char *op, cot_dtype dtype) {
+    if ((unsigned)dtype < COT_DTYPE_COUNT) return true;
+    cot__fail(t, COT_DTYPE, "[%s] %d is not a dtype; dtypes are COT_F64 … COT_BOOL", op, (int)dtype);
+    return false;
+}
+
+bool cot__check_shape(cot_tape *t, const char *op, const cot_shape *shape) {
+    char    text[COT__SHAPE_TEXT];
+    int64_t n = 1;
+    if (shape->ndim < 0 || shape->ndim > COT_MAX_NDIM) {
+        cot__fail(t, COT_LIMIT, "[%s] a shape of %d axes; shapes have 0 to %d axes", op, shape->ndim, COT_MAX_NDIM);
+        return false;
+    }
+    for (int k = 0; k < shape->ndim; k++) {
+        int64_t d = shape->dim[k];
+        if (d < 0) {
+            cot__fail(t, COT_SHAPE, "[%s] axis %d of shape %s has extent %lld; extents are not negative", op, k,
+                      cot__shape_text(shape->ndim, shape->dim, text), (long long)d);
+            return false;
+        }
+        if (d > 0 && __builtin_mul_overflow(n, d, &n)) n = INT64_MAX;
+    }
+    if (n <= INT64_MAX / 16) return true;
+    cot__fail(t, COT_LIMIT, "[%s] shape %s has too many elements to address", op, cot__shape_text(shape->ndim, shape->dim, text));
+    return false;
+}
+
+bool cot__check_axis(cot_tape *t, const char *op, int axis, int ndim, int *out) {
+    *out = axis < 0 ? axis + ndim : axis;
+    if (axis >= -ndim && axis < ndim) return true;
+    if (ndim == 0) cot__fail(t, COT_SHAPE, "[%s] axis %d is out of range for rank 0; a scalar has no axes", op, axis);
+    else
+        cot__fail(t, COT_SHAPE, "[%s] axis %d is out of range for rank %d; axes run from %d to %d", op, axis, ndim, -ndim, ndim - 1);
+    return false;
+}
+
+bool cot__check_axes(cot_tape *t, const char *op, cot_axes axes, int ndim, uint32_t *mask) {
+    *mask = 0;
+    if (axes.n < 0) {
+        *mask = (1u << ndim) - 1;
+        return true;
+    }
+    if (axes.n > COT_MAX_NDIM) {
+        cot__fail(t, COT_LIMIT, "[%s] %d axes are listed; there are at most %d", op, axes.n, COT_MAX_NDIM);
+        return false;
+    }
+    for (int k = 0; k < axes.n; k++) {
+        int a;
+        if (!cot__check_axis(t, op, axes.axis[k], ndim, &a)) return false;
+        if (*mask >> a & 1) {
+            cot__fail(t, COT_SHAPE, "[%s] axis %d is listed twice; each axis may appear once", op, a);
+            return false;
+        }
+        *mask |= 1u << a;
+    }
+    return true;
+}
+
+static int64_t clip(int64_t i, int64_t extent, int64_t low, int64_t high) {
+    if (i < 0) i = i < -extent ? low : i + extent;
+    return i < low ? low : i > high ? high : i;
+}
+
+bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start, int64_t stop, int64_t *step, int64_t *first,
+                      int64_t *length) {
+    if (*step == 0) {
+        cot__fail(t, COT_VALUE, "[%s] the step is 0; steps are positive or negative", op);
+        return false;
+    }
+    if (*step > 0) {
+        start = clip(start, extent, 0, extent);
+        stop = clip(stop, extent, 0, extent);
+        *length = stop > start ? (stop - start - 1) / *step + 1 : 0;
+    } else { /* backward: from start down to, not including, stop */
+        start = clip(start, extent, -1, extent - 1);
+        stop = stop == COT_END ? -1 : clip(stop, extent, -1, extent - 1);
+        uint64_t size = (uint64_t)0 - (uint64_t)*step;
+        *length = start > stop ? (int64_t)((uint64_t)(start - stop - 1) / size) + 1 : 0;
+    }
+    *first = *length > 0 ? start : 0;
+    if (*length <= 1) *step = 1; /* any step will do: one that cannot overflow a stride */
+    return true;
+}
+
+/* "[1,2]": the place of the k-th element of a shape; "" for a scalar. */
+static const char *place_text(const cot_shape *s, int64_t k, char *buf) {
+    int64_t at[COT_MAX_NDIM];
+    int     n = 0;
+    for (int i = s->ndim - 1; i >= 0; i--) at[i] = k % s->dim[i], k /= s->dim[i];
+    buf[0] = 0;
+    for (int i = 0; i < s->ndim && n < COT__SHAPE_TEXT - 24; i++)
+        n += snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), "%s%lld", i ? "," : "[", (long long)at[i]);
+    if (s->ndim) snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), "]");
+    return buf;
+}
+
+bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap) {
+    cot__view v = cot__view_of(t, i);
+    if (v.dtype != COT_I64 && v.dtype != COT_I32 && v.dtype != COT_U8) {
+        cot__fail(t, COT_DTYPE, "[%s] %s have dtype %s; they must be integers", op, what, cot__dtype_name(v.dtype));
+        return false;
+    }
+    int64_t     n = cot__count(v.ndim, v.shape), buf[COT__BLOCK], lowest = wrap ? -extent : 0;
+    cot__cursor c;
+    cot__cursor_open(&c, &v, COT_I64);
+    for (int64_t done = 0; done < n; done += COT__BLOCK) {
+        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
+        const int64_t *p = cot__cursor_load(&c, len, buf);
+        for (int k = 0; k < len; k++)
+            if (p[k] < lowest || p[k] >= extent) {
+                char      place[COT__SHAPE_TEXT];
+                cot_shape s = cot__shape_at(t, i);
+                if (extent == 0)
+                    cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, but the axis has extent 0; it has no positions", op, what,
+                              place_text(&s, done + k, place), (long long)p[k]);
+                else
+                    cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, out of range for extent %lld; values run from %lld to %lld", op, what,
+                              place_text(&s, done + k, place), (long long)p[k], (long long)extent, (long long)lowest,
+                              (long long)extent - 1);
+                return false;
+            }
+    }
+    return true;
+}
+
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype) {
+    if (cot__dtype_at(&t->nodes[i]) == dtype) return i;
+    cot_var z = cot_cast(VAR(t, i), dtype);
+    return cot__failed(z) ? COT__NONE : cot__index(z);
+}
+
+/* "xs[12]": written by hand because stacks of many thousand scalars pass here. */
+static const char *element_name(int k, char buf[16]) {
+    char *p = buf + 15;
+    *p = 0;
+    *--p = ']';
+    do *--p = (char)('0' + k % 10);
+    while (k /= 10);
+    return memcpy(p - 3, "xs[", 3);
+}
+
+cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index) {
+    cot_tape *t = cot__tape_of(n, xs);
+    char      name[16];
+    bool      strong = false, fraction = false, mixed = false;
+    cot_dtype dtype = COT_I64;
+    for (int k = 0; k < n; k++) {
+        if (!cot__enter(t, xs[k], op, names ? names[k] : element_name(k, name), &index[k])) return NULL;
+        if (cot__is_number(xs[k])) { /* weak: only a fraction next to integers counts */
+            double v = cot__number_value(xs[k]);
+            fraction |= v != trunc(v);
+            mixed = true;
+            continue;
+        }
+        cot_dtype d = cot__dtype_at(&t->nodes[index[k]]);
+        mixed |= strong && d != dtype;
+        dtype = strong ? cot__dtype_promote(dtype, d) : d;
+        strong = true;
+    }
+    if (!strong) return NULL;
+    if ((real || fraction) && !cot__dtype_is_float(dtype)) dtype = COT_F64, mixed = true;
+    for (int k = 0; mixed && k < n; k++)
+        if ((index[k] = cot__as(t, index[k], dtype)) == COT__NONE) return NULL;
+    return t;
+}
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+cot_shape cot__kept_shape(cot_shape x, uint32_t mask) {
+    for (int k = 0; k < x.ndim; k++)
+        if (mask >> k & 1) x.dim[k] = 1;
+    return x;
+}
+
+bool cot__same_shape(const cot_shape *a, const cot_shape *b) {
+    return a->ndim == b->ndim && memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim) == 0;
+}
+
+void cot__fill(const cot__view *v, double value) {
+    static const int64_t zero[COT_MAX_NDIM];
+    uint64_t             element = 0;
+    cot__store_f64(&element, v->dtype, value);
+    cot__view one = {&element, v->dtype, v->ndim, v->shape, zero};
+    cot__copy(v, &one);
+}

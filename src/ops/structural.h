@@ -1,0 +1,54 @@
+/* structural.h: what the families of structural operations share: the checks of their arguments, and the few operations that
+ * have no public name.
+ *
+ * Every check that fails puts "[op] fact, fact; rule" on the tape and returns false. */
+#ifndef COT_STRUCTURAL_H
+#define COT_STRUCTURAL_H
+
+#include "tape/tape.h"
+
+/* What an operation returns when cot__enter found no usable tape. */
+static inline cot_var cot__nothing(cot_var x) { return INVALID(cot__is_number(x) ? NULL : x.tape); }
+static inline bool    cot__failed(cot_var x) { return x.id == UINT64_MAX; }
+
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
+
+bool cot__check_dtype(cot_tape *t, const char *op, cot_dtype dtype);
+/* At most COT_MAX_NDIM axes, no negative extent, and an addressable number of elements even if empty extents counted as 1. */
+bool cot__check_shape(cot_tape *t, const char *op, const cot_shape *shape);
+/* `axis` counted from the front; ndim is the rank it must fit. */
+bool cot__check_axis(cot_tape *t, const char *op, int axis, int ndim, int *out);
+/* The axes as a bit mask; each may appear once. */
+bool cot__check_axes(cot_tape *t, const char *op, cot_axes axes, int ndim, uint32_t *mask);
+/* Python's start:stop:step over `extent` elements as first index, number of elements and step. COT_END is an open end. */
+bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start, int64_t stop, int64_t *step, int64_t *first,
+                      int64_t *length);
+/* Are all elements of node i positions on an axis of this extent? Negative ones count from the end if `wrap`. */
+bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap);
+
+/* ---- operands ---------------------------------------------------------------------------------------------------- */
+
+/* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to one dtype by recorded casts: the
+ * promotion of all; plain numbers are weak. real: integers become f64. index has room for n. NULL after a failure. */
+cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index);
+/* Index of node i as dtype: itself, or a recorded cast; COT__NONE after a failure. */
+uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
+
+/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+
+/* x's shape with the axes of the mask at extent 1. */
+cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
+bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
+/* Every element of v = the number `value`, in v's dtype. */
+void cot__fill(const cot__view *v, double value);
+
+/* ---- operations without a public name ------------------------------------------------------------------------------ */
+
+/* A contiguous copy of any value. */
+cot_var cot__copy_var(cot_tape *t, uint32_t x);
+/* x with x[i, indices[i,j]] += updates[i,j]: the transpose of take_along_axis. */
+cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis);
+/* The last two axes exchanged. */
+cot_var cot__swap_last(cot_var x);
+
+#endif
