@@ -78,8 +78,10 @@ static cot_var record_prefix(const struct ab_cot *s, cot_var *expq, cot_var *off
     return cot_sub(f, cot_mul((double)g->n, log_sum_exp(k, alphas)));
 }
 
-/* The objective is a sum over points, and gradients accumulate: each point is recorded, swept and forgotten, so that the tape stays
- * in cache however many points there are. */
+/* The objective is a sum over points, and gradients accumulate: a few points are recorded, swept and forgotten at a time, so that
+ * the tape stays in cache however many points there are. */
+enum { GMM_CHUNK = 4 };
+
 static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     struct ab_cot       *s = state;
     const struct ab_gmm *g = &s->in->u.gmm;
@@ -90,12 +92,16 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     cot_tape_zero_grads(s->tape);
     cot_backward(record_prefix(s, expq, offset));
     const cot_mark prefix = cot_tape_mark(s->tape);
-    for (int p = 0; p < g->n; p++) {
-        for (int c = 0; c < k; c++)
-            main_term[c] = record_component(d, g->x + (size_t)p * (size_t)d, offset[c], means + c * d, expq + c * d,
-                                            icf + (size_t)c * (size_t)row + d, y, z);
-        cot_backward(log_sum_exp(k, main_term));
-        if (p == 0)
+    for (int p = 0; p < g->n;) {
+        cot_var f = cot_constant(s->tape, 0);
+        for (int i = 0; i < GMM_CHUNK && p < g->n; i++, p++) {
+            for (int c = 0; c < k; c++)
+                main_term[c] = record_component(d, g->x + (size_t)p * (size_t)d, offset[c], means + c * d, expq + c * d,
+                                                icf + (size_t)c * (size_t)row + d, y, z);
+            f = cot_add(f, log_sum_exp(k, main_term));
+        }
+        cot_backward(f);
+        if (p <= GMM_CHUNK)
             ab_cot_note_peak(s);
         cot_tape_rewind(s->tape, prefix);
     }

@@ -9,15 +9,15 @@
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index) {
     char which[32], text[160];
     for (int k = 0; k < n; k++) {
-        snprintf(which, sizeof which, "xs[%d]", k);
         uint32_t i = cot__index(xs[k]);
-        if (!cot_is_valid(xs[k]) || xs[k].tape != t) {
+        if (UNLIKELY(xs[k].tape != t || i >= t->count || t->nodes[i].stamp != (uint32_t)(xs[k].id >> 32))) {
+            snprintf(which, sizeof which, "xs[%d]", k);
             cot__operand(t, xs[k], op, which, &i);
             return false;
         }
         if (!(t->nodes[i].flags & COT__ACTIVE)) {
-            cot__fail(t, COT_GRAD, "[%s] %s, %s, does not require a gradient: it is a constant, detached, an integer, or was recorded "
-                                   "without gradients", op, which, cot__describe(t, i, text, sizeof text));
+            cot__fail(t, COT_GRAD, "[%s] xs[%d], %s, does not require a gradient: it is a constant, detached, an integer, or was recorded "
+                                   "without gradients", op, k, cot__describe(t, i, text, sizeof text));
             return false;
         }
         index[k] = i;
@@ -144,7 +144,7 @@ static void commit_arrivals(cot__sweep *s) {
     cot_tape *t = s->t;
     for (uint32_t i = 0; i < t->arrived_count; i++) {
         uint32_t leaf = t->arrived[i];
-        commit_scalar(&t->nodes[leaf], cot__slot_get(t, leaf));
+        commit_scalar(&t->nodes[leaf], t->nodes[leaf].kind == COT_F64 ? *cot__slot_f64(t, leaf) : cot__slot_get(t, leaf));
         *cot__slot(t, leaf) = 0;
     }
     for (uint32_t i = 0; i < s->arrival_count; i++) {

@@ -333,9 +333,11 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
             *cot__slot(t, (uint32_t)i) = 0;
             continue;
         }
-        void *list = t->arrived;
-        if (!cot__grow(t, &list, &t->arrived_capacity, t->arrived_count, sizeof *t->arrived, "backward")) return false;
-        t->arrived = list;
+        if (UNLIKELY(t->arrived_count == t->arrived_capacity)) {
+            void *list = t->arrived;
+            if (!cot__grow(t, &list, &t->arrived_capacity, t->arrived_count, sizeof *t->arrived, "backward")) return false;
+            t->arrived = list;
+        }
         t->arrived[t->arrived_count++] = (uint32_t)i;
     }
     *at = i;
