@@ -121,7 +121,7 @@ static bool padded_shape(cot_tape *t, const cot_shape *before, const cot_shape *
 
 cot_var cot_pad(cot_var x, cot_shape before, cot_shape after, double value) {
     uint32_t    i;
-    cot_tape   *t = cot__enter(NULL, x, "pad", "only", &i);
+    cot_tape   *t = cot__enter(NULL, x, "pad", "", &i);
     int64_t     ints[2 * COT_MAX_NDIM], offset = 0;
     cot__result r;
     if (!t) return cot__nothing(x);

@@ -9,7 +9,7 @@
 static cot_var push_softmax(int op, cot_var x, int axis) {
     const char *name = cot__op_of(op)->name;
     uint32_t    i;
-    cot_tape   *t = cot__enter(NULL, x, name, "only", &i);
+    cot_tape   *t = cot__enter(NULL, x, name, "", &i);
     cot__result r;
     if (!t) return cot__nothing(x);
     if (!cot__check_axis(t, name, axis, cot__ndim_at(t, i), &axis)) return INVALID(t);

@@ -17,7 +17,7 @@ typedef struct reduction {
 } reduction;
 
 static bool enter(const char *op, cot_var x, cot_axes axes, reduction *c) {
-    c->t = cot__enter(NULL, x, op, "only", &c->x);
+    c->t = cot__enter(NULL, x, op, "", &c->x);
     if (!c->t || !cot__check_axes(c->t, op, axes, cot__ndim_at(c->t, c->x), &c->mask)) return false;
     cot__view v = cot__view_of(c->t, c->x);
     c->keep = axes.keepdims;
