@@ -94,7 +94,8 @@ enum {
     COT__HAS_GRAD = 4, /* leaf: extra holds a gradient */
     COT__RETAIN  = 8,  /* cot_retain_grad */
     COT__NAMED   = 16,
-    COT__IN_PLACE = 32 /* its storage was donated by operand a */
+    COT__IN_PLACE = 32, /* its storage was donated by operand a */
+    COT__WANTED  = 64  /* while a sweep runs: its adjoint or tangent is asked for */
 };
 
 #define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
@@ -157,7 +158,6 @@ struct cot_tape {
     cot__array    node_memory;
     cot_allocator al;
     bool          strict;
-    bool          quiet; /* while a sweep runs rules: no marks in storages' savers */
     int           no_grad;
 
     cot_status status;
@@ -194,6 +194,11 @@ static inline double   cot__number_value(cot_var x) {
 static inline cot_dtype cot__dtype_at(const cot__node *n) { return (cot_dtype)(n->kind & 0x7f); }
 static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & COT__TENSOR) != 0; }
 
+#define COT__MAX_NODES (UINT32_MAX - 16)
+/* Room for one more node; false after setting the error. */
+bool cot__room(cot_tape *t, const char *op);
+
+int cot__elementwise_arity(int op);
 /* Operands of a node, number immediates (COT__NONE) included. */
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);
@@ -201,6 +206,8 @@ uint32_t cot__arg(const cot__node *n, int k);
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* The invalid var that an operation on these vars returns. */
+cot_var cot__invalid(int n, const cot_var *xs);
 /* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its index. */
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
 /* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */
@@ -235,6 +242,14 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
  * 0-d value gets a storage of one element. offset counts elements from the operand's first. */
 cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset,
                        cot__attr *attr);
+
+/* A result on a storage that the tape already keeps; stride NULL: row-major. */
+cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype, int ndim, const int64_t *shape,
+                          const int64_t *stride, int64_t offset, int n, const uint32_t *args);
+/* Number of elements of a shape, or -1 after setting the error (negative extents, too large). */
+int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
+/* Copies a view out, row-major; n must match. */
+cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_dtype dtype, void *out, int64_t n);
 
 /* Arena memory that a rewind frees; NULL after setting the error. */
 void      *cot__arena(cot_tape *t, size_t bytes, const char *op);

@@ -27,7 +27,7 @@ typedef struct cot__cursor {
     cot_dtype as;
     bool      direct;   /* contiguous and dtype == as */
     bool      constant; /* every element is the same one */
-    bool      filled;
+    int       filled;   /* how many elements of buf hold a constant already */
     int       ndim;     /* after merging adjacent axes */
     int64_t   shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], index[COT_MAX_NDIM];
     int64_t   offset;   /* of the next element, in elements */

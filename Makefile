@@ -1,0 +1,50 @@
+# The short way to everything. CMake does the work; see CMakePresets.json for the builds behind these names.
+MAKEFLAGS += --no-print-directory
+PREFIX ?= /usr/local
+WERROR ?= OFF
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+
+# TSan of older compilers dislikes much address randomisation; run without it where that is allowed.
+norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.PHONY: all build demo test bench asan tsan clang install format ops-header clean help
+
+all: build
+
+build: ## build the library and the examples into build/
+	@tools/setup.sh build
+	@test -f build/Makefile || cmake --preset release -DCOT_BUILD_TESTS=OFF
+	@cmake --build --preset release -j $(JOBS)
+
+demo: build ## build, then run two of the examples
+	@tools/demo.sh
+
+test: ## build everything and run all tests
+	@tools/setup.sh test
+	cmake --preset release -DCOT_BUILD_TESTS=ON -DCOT_BUILD_EXAMPLES=ON -DCOT_WERROR=$(WERROR)
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release -j $(JOBS)
+
+bench: build ## build and run the benchmarks
+	@tools/bench.sh
+
+asan tsan clang: ## the tests with ASan and UBSan; the threaded ones with TSan; everything with clang
+	@tools/setup.sh $(if $(filter clang,$@),ci,test)
+	cmake --preset $@
+	cmake --build --preset $@ -j $(JOBS)
+	$(if $(filter tsan,$@),$(norandom)) ctest --preset $@ -j $(JOBS)
+
+install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
+	cmake --install build --prefix $(PREFIX)
+
+ops-header: build ## write include/cotangent_ops.h again from the operation tables
+	cmake --build --preset release --target ops_header
+
+format: ## format the sources in place with clang-format
+	git ls-files '*.c' '*.h' | grep -v -e cotangent_ops.h -e from_scratch.c | xargs clang-format -i
+
+clean: ## remove all build folders
+	rm -rf build build-debug build-asan build-tsan build-clang
+
+help: ## this list
+	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'

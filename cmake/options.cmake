@@ -1,0 +1,18 @@
+# How everything of ours is compiled. `cot_flags` is linked privately and never installed.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON) # vector types; POSIX threads and clocks
+
+add_library(cot_flags INTERFACE)
+target_compile_options(cot_flags INTERFACE
+    -ffp-contract=off # the same bits from every compiler: no multiply-add behind our back
+    -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings
+    -Wvla -Wundef -Wimplicit-fallthrough
+    -Werror=implicit-function-declaration # a misspelt word in a rule is an error at its line and column
+    $<$<BOOL:${COT_WERROR}>:-Werror>)
+
+if(COT_SANITIZE)
+    list(JOIN COT_SANITIZE "," sanitizers)
+    add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${sanitizers})
+endif()

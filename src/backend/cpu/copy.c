@@ -1,0 +1,383 @@
+/* copy.c: the library's one cast: copies between any two layouts and dtypes, whole arrays, runs or single elements.
+ *
+ * Every path converts through the same strip functions, so an element's value never depends on the layout it was copied
+ * from or to. Each conversion rounds once. Same-dtype copies move bits and so keep NaN payloads. Rounding to the half formats is
+ * base/half.h's. */
+#include "backend/cpu/strip.h"
+#include "base/half.h"
+
+#include <string.h>
+
+/* ---- one element ----------------------------------------------------------------------------------------------- */
+
+/* Signed limits are compared as floats that are exact; what lies between converts without overflow. */
+static inline int64_t saturate_i64(double v) {
+    if (v >= 0x1p63) return INT64_MAX;
+    if (v < -0x1p63) return INT64_MIN;
+    return v == v ? (int64_t)v : 0;
+}
+
+static inline int32_t saturate_i32(double v) {
+    if (v >= 0x1p31) return INT32_MAX;
+    if (v <= -0x1p31) return INT32_MIN;
+    return v == v ? (int32_t)v : 0;
+}
+
+static inline uint8_t saturate_u8(double v) {
+    if (v >= 255) return 255;
+    return v > 0 ? (uint8_t)v : 0;
+}
+
+/* An i64 as a double that rounds to any narrower format as the i64 itself would: what does not fit in 53 bits leaves a
+ * sticky bit behind (rounding to odd), so that rounding twice is rounding once. */
+static inline double sticky_f64(int64_t v) {
+    uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    if (u >> 53) u = (u & ~(uint64_t)2047) | ((u & 2047) ? 2048 : 0);
+    return v < 0 ? -(double)u : (double)u;
+}
+
+static inline uint16_t bf16_from_i64(int64_t v) { return cot__bf16_from_f64(sticky_f64(v)); }
+static inline uint16_t f16_from_i64(int64_t v) { return cot__f16_from_f64(sticky_f64(v)); }
+
+/* How each dtype is stored, and the C type a stored value is read as: float, double, int64_t or int32_t. */
+typedef double   stored_F64;
+typedef float    stored_F32;
+typedef uint16_t stored_BF16;
+typedef uint16_t stored_F16;
+typedef int64_t  stored_I64;
+typedef int32_t  stored_I32;
+typedef uint8_t  stored_U8;
+typedef uint8_t  stored_BOOL;
+
+#define READ_F64(s) (s)
+#define READ_F32(s) (s)
+#define READ_BF16(s) cot__f32_from_bf16(s)
+#define READ_F16(s) cot__f32_from_f16(s)
+#define READ_I64(s) (s)
+#define READ_I32(s) (s)
+#define READ_U8(s) ((int32_t)(s))
+#define READ_BOOL(s) ((int32_t)((s) != 0))
+
+#define BY_CLASS(v, from_f64, from_f32, from_i64, from_i32)                                                            \
+    _Generic((v), double: from_f64, float: from_f32, int64_t: from_i64, int32_t: from_i32)(v)
+
+static inline int64_t i64_from_i64(int64_t v) { return v; }
+static inline int32_t i32_from_i64(int64_t v) { return (int32_t)(uint32_t)(uint64_t)v; }
+static inline uint8_t u8_from_i64(int64_t v) { return (uint8_t)(uint64_t)v; }
+
+#define WRITE_F64(v) ((double)(v))
+#define WRITE_F32(v) ((float)(v))
+#define WRITE_BF16(v) BY_CLASS(v, cot__bf16_from_f64, cot__bf16_from_f32, bf16_from_i64, cot__bf16_from_f64)
+#define WRITE_F16(v) BY_CLASS(v, cot__f16_from_f64, cot__f16_from_f32, f16_from_i64, cot__f16_from_f64)
+#define WRITE_I64(v) BY_CLASS(v, saturate_i64, saturate_i64, i64_from_i64, i64_from_i64)
+#define WRITE_I32(v) BY_CLASS(v, saturate_i32, saturate_i32, i32_from_i64, i32_from_i64)
+#define WRITE_U8(v) BY_CLASS(v, saturate_u8, saturate_u8, u8_from_i64, u8_from_i64)
+#define WRITE_BOOL(v) ((uint8_t)((v) != 0))
+
+#define EACH_DTYPE(X) X(F64) X(F32) X(BF16) X(F16) X(I64) X(I32) X(U8) X(BOOL)
+
+double cot__load_f64(const void *p, cot_dtype d) {
+    switch (d) {
+#define CASE(FROM) case COT_##FROM: return WRITE_F64(READ_##FROM(*(const stored_##FROM *)p));
+        EACH_DTYPE(CASE)
+#undef CASE
+    case COT_DTYPE_COUNT: break;
+    }
+    return 0;
+}
+
+int64_t cot__load_i64(const void *p, cot_dtype d) {
+    switch (d) {
+#define CASE(FROM) case COT_##FROM: return WRITE_I64(READ_##FROM(*(const stored_##FROM *)p));
+        EACH_DTYPE(CASE)
+#undef CASE
+    case COT_DTYPE_COUNT: break;
+    }
+    return 0;
+}
+
+void cot__store_f64(void *p, cot_dtype d, double v) {
+    switch (d) {
+#define CASE(TO) case COT_##TO: *(stored_##TO *)p = WRITE_##TO(v); break;
+        EACH_DTYPE(CASE)
+#undef CASE
+    case COT_DTYPE_COUNT: break;
+    }
+}
+
+void cot__store_i64(void *p, cot_dtype d, int64_t v) {
+    switch (d) {
+#define CASE(TO) case COT_##TO: *(stored_##TO *)p = WRITE_##TO(v); break;
+        EACH_DTYPE(CASE)
+#undef CASE
+    case COT_DTYPE_COUNT: break;
+    }
+}
+
+/* ---- strips ---------------------------------------------------------------------------------------------------- */
+
+/* The three loops are one loop; apart, the compiler vectorises the first and turns the second into a fill. */
+#define STRIP(NAME, TO_TYPE, FROM_TYPE, CONVERT)                                                                       \
+    static void NAME(void *dst, int64_t ds, const void *src, int64_t ss, int64_t n) {                                  \
+        TO_TYPE *restrict         d = dst;                                                                             \
+        const FROM_TYPE *restrict s = src;                                                                             \
+        if (ss == 0) {                                                                                                 \
+            TO_TYPE v = CONVERT(*s);                                                                                   \
+            if (ds == 1) for (int64_t i = 0; i < n; i++) d[i] = v;                                                     \
+            else for (int64_t i = 0; i < n; i++) d[i * ds] = v;                                                        \
+        } else if (ds == 1 && ss == 1) {                                                                               \
+            for (int64_t i = 0; i < n; i++) d[i] = CONVERT(s[i]);                                                      \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < n; i++) d[i * ds] = CONVERT(s[i * ss]);                                            \
+        }                                                                                                              \
+    }
+
+typedef uint64_t __attribute__((may_alias)) word8;
+typedef uint32_t __attribute__((may_alias)) word4;
+typedef uint16_t __attribute__((may_alias)) word2;
+typedef uint8_t __attribute__((may_alias))  word1;
+
+#define SAME(s) (s)
+#define STRIP_SAME(D, WORD) STRIP(strip_##D##_##D, WORD, WORD, SAME)
+STRIP_SAME(F64, word8)
+STRIP_SAME(F32, word4)
+STRIP_SAME(BF16, word2)
+STRIP_SAME(F16, word2)
+STRIP_SAME(I64, word8)
+STRIP_SAME(I32, word4)
+STRIP_SAME(U8, word1)
+STRIP_SAME(BOOL, word1)
+
+#define CONVERT_VIA(TO, FROM) static inline stored_##TO TO##_from_##FROM(stored_##FROM s) { return WRITE_##TO(READ_##FROM(s)); }
+#define STRIP_CONVERT(TO, FROM)                                                                                        \
+    CONVERT_VIA(TO, FROM)                                                                                              \
+    STRIP(strip_##TO##_##FROM, stored_##TO, stored_##FROM, TO##_from_##FROM)
+
+#define EACH_CONVERSION(X) \
+    X(F32, F64) X(BF16, F64) X(F16, F64) X(I64, F64) X(I32, F64) X(U8, F64) X(BOOL, F64) \
+    X(F64, F32) X(BF16, F32) X(F16, F32) X(I64, F32) X(I32, F32) X(U8, F32) X(BOOL, F32) \
+    X(F64, BF16) X(F32, BF16) X(F16, BF16) X(I64, BF16) X(I32, BF16) X(U8, BF16) X(BOOL, BF16) \
+    X(F64, F16) X(F32, F16) X(BF16, F16) X(I64, F16) X(I32, F16) X(U8, F16) X(BOOL, F16) \
+    X(F64, I64) X(F32, I64) X(BF16, I64) X(F16, I64) X(I32, I64) X(U8, I64) X(BOOL, I64) \
+    X(F64, I32) X(F32, I32) X(BF16, I32) X(F16, I32) X(I64, I32) X(U8, I32) X(BOOL, I32) \
+    X(F64, U8) X(F32, U8) X(BF16, U8) X(F16, U8) X(I64, U8) X(I32, U8) X(BOOL, U8) \
+    X(F64, BOOL) X(F32, BOOL) X(BF16, BOOL) X(F16, BOOL) X(I64, BOOL) X(I32, BOOL) X(U8, BOOL)
+EACH_CONVERSION(STRIP_CONVERT)
+
+cot__strip_fn *cot__strip(cot_dtype to, cot_dtype from) {
+#define ROW(TO)                                                                                                        \
+    [COT_##TO] = {strip_##TO##_F64, strip_##TO##_F32, strip_##TO##_BF16, strip_##TO##_F16,                             \
+                  strip_##TO##_I64, strip_##TO##_I32, strip_##TO##_U8,   strip_##TO##_BOOL},
+    static cot__strip_fn *const table[COT_DTYPE_COUNT][COT_DTYPE_COUNT] = {EACH_DTYPE(ROW)};
+#undef ROW
+    return table[to][from];
+}
+
+static void add_f64(double *restrict d, const double *restrict s, int64_t n) {
+    for (int64_t i = 0; i < n; i++) d[i] += s[i];
+}
+
+static void add_f32(float *restrict d, const float *restrict s, int64_t n) {
+    for (int64_t i = 0; i < n; i++) d[i] += s[i];
+}
+
+/* Unsigned, because integers wrap. */
+static void add_i64(uint64_t *restrict d, const uint64_t *restrict s, int64_t n) {
+    for (int64_t i = 0; i < n; i++) d[i] += s[i];
+}
+
+static void add_contiguous(cot_dtype compute, void *d, const void *s, int64_t n) {
+    if (compute == COT_F64) add_f64(d, s, n);
+    else if (compute == COT_F32) add_f32(d, s, n);
+    else add_i64(d, s, n);
+}
+
+void cot__strip_add(void *dst, cot_dtype to, int64_t ds, const void *src, cot_dtype from, int64_t ss, int64_t n) {
+    cot_dtype compute = cot__dtype_compute(to);
+    if (compute == to && from == to && ds == 1 && ss == 1) {
+        add_contiguous(to, dst, src, n);
+        return;
+    }
+    uint64_t sum[COT__BLOCK], term[COT__BLOCK];
+    int64_t  step = ds == 0 ? 1 : COT__BLOCK;
+    int      to_size = cot__dtype_size(to), from_size = cot__dtype_size(from);
+    for (int64_t i = 0; i < n; i += step) {
+        int64_t     len = n - i < step ? n - i : step;
+        char       *d   = (char *)dst + i * ds * to_size;
+        const char *s   = (const char *)src + i * ss * from_size;
+        cot__strip(compute, to)(sum, 1, d, ds, len);
+        cot__strip(compute, from)(term, 1, s, ss, len);
+        add_contiguous(compute, sum, term, len);
+        cot__strip(to, compute)(d, ds, sum, 1, len);
+    }
+}
+
+/* ---- whole arrays ---------------------------------------------------------------------------------------------- */
+
+enum { TILE = 16 };
+
+/* Two axes that want opposite loop orders go tile by tile, so that each cache line touched is used whole while it is near. */
+static void copy_tiles(cot__strip_fn *strip, char *dst, const char *src, const int64_t shape[2], const int64_t ds[2],
+                       const int64_t ss[2], int dsize, int ssize) {
+    for (int64_t i0 = 0; i0 < shape[0]; i0 += TILE)
+        for (int64_t j0 = 0; j0 < shape[1]; j0 += TILE) {
+            int64_t ni = shape[0] - i0 < TILE ? shape[0] - i0 : TILE, nj = shape[1] - j0 < TILE ? shape[1] - j0 : TILE;
+            for (int64_t i = i0; i < i0 + ni; i++)
+                strip(dst + (i * ds[0] + j0 * ds[1]) * dsize, ds[1], src + (i * ss[0] + j0 * ss[1]) * ssize, ss[1], nj);
+        }
+}
+
+/* The axis along which the source runs closest, -1 when that is the innermost already (or nothing would be gained). */
+static int transposed_axis(const cot__walk *w) {
+    int     last = w->ndim - 1, best = -1;
+    int64_t least = llabs(w->stride[1][last]);
+    for (int i = 0; i < last; i++) {
+        int64_t s = llabs(w->stride[1][i]);
+        if (s != 0 && s < least && w->shape[i] > 1) {
+            best  = i;
+            least = s;
+        }
+    }
+    return best;
+}
+
+static void copy_walk(cot__walk *w, const cot__view *dst, const cot__view *src) {
+    cot__strip_fn *strip = cot__strip(dst->dtype, src->dtype);
+    int            turn  = transposed_axis(w);
+    int64_t        ds[2], ss[2], s[2];
+    int64_t        shape[2] = {1, 1};
+    if (turn >= 0) { /* bring that axis next to the innermost; the two leave the walk together */
+        for (int i = turn; i < w->ndim - 2; i++) cot__walk_swap(w, i, i + 1);
+    } else if (w->ndim >= 2 && w->shape[w->ndim - 1] < 8 && w->shape[w->ndim - 2] > w->shape[w->ndim - 1]) {
+        cot__walk_swap(w, w->ndim - 1, w->ndim - 2); /* a long strip with a stride beats many short ones */
+    }
+    for (int i = 1; i >= (turn >= 0 ? 0 : 1); i--) {
+        shape[i] = cot__walk_pop(w, s);
+        ds[i]    = s[0];
+        ss[i]    = s[1];
+    }
+    do {
+        char *d = cot__at(dst, w->offset[0]), *from = cot__at(src, w->offset[1]);
+        if (turn >= 0) copy_tiles(strip, d, from, shape, ds, ss, cot__dtype_size(dst->dtype), cot__dtype_size(src->dtype));
+        else strip(d, ds[1], from, ss[1], shape[1]);
+    } while (cot__walk_next(w));
+}
+
+void cot__copy(const cot__view *dst, const cot__view *src) {
+    cot__walk w;
+    cot__walk_start(&w, 2);
+    for (int i = 0; i < src->ndim; i++) {
+        if (src->shape[i] == 0) return;
+        cot__walk_axis(&w, src->shape[i], dst->stride[i], src->stride[i], 0);
+    }
+    if (w.ndim > 1) {
+        cot__walk_sort(&w, 0);
+        cot__walk_merge(&w);
+    }
+    if (w.ndim == 0) cot__strip(dst->dtype, src->dtype)(dst->data, 1, src->data, 1, 1);
+    else copy_walk(&w, dst, src);
+}
+
+/* ---- cursors --------------------------------------------------------------------------------------------------- */
+
+void cot__cursor_open(cot__cursor *c, const cot__view *v, cot_dtype as) {
+    c->view     = *v;
+    c->as       = as;
+    c->filled   = 0;
+    c->offset   = 0;
+    c->constant = true;
+    c->ndim     = 0;
+    for (int i = 0; i < v->ndim; i++) {
+        int64_t extent = v->shape[i], stride = v->stride[i];
+        if (extent == 1) continue;
+        if (stride != 0) c->constant = false;
+        int k = c->ndim;
+        if (k > 0 && c->stride[k - 1] == stride * extent) {
+            c->shape[k - 1] *= extent;
+            c->stride[k - 1] = stride;
+        } else {
+            c->shape[k]  = extent;
+            c->stride[k] = stride;
+            c->index[k]  = 0;
+            c->ndim++;
+        }
+    }
+    if (c->ndim == 0) {
+        c->shape[0] = c->stride[0] = 1;
+        c->index[0] = 0;
+        c->ndim     = 1;
+    }
+    c->direct = c->ndim == 1 && c->stride[0] == 1 && v->dtype == as;
+}
+
+/* Past n elements, all of which lie on the innermost axis. */
+static void cursor_advance(cot__cursor *c, int64_t n) {
+    int i = c->ndim - 1;
+    c->offset += n * c->stride[i];
+    c->index[i] += n;
+    while (i > 0 && c->index[i] == c->shape[i]) {
+        c->offset += c->stride[i - 1] - c->index[i] * c->stride[i];
+        c->index[i] = 0;
+        c->index[--i]++;
+    }
+}
+
+/* How many of the next n elements lie on the innermost axis from here on. */
+static int64_t cursor_run(const cot__cursor *c, int64_t n) {
+    int64_t left = c->shape[c->ndim - 1] - c->index[c->ndim - 1];
+    return n < left ? n : left;
+}
+
+static const void *cursor_constant(cot__cursor *c, int n, void *buf) {
+    if (c->filled < n) cot__strip(c->as, c->view.dtype)(buf, 1, c->view.data, 0, n);
+    if (c->filled < n) c->filled = n;
+    return buf;
+}
+
+const void *cot__cursor_load(cot__cursor *c, int n, void *buf) {
+    if (c->direct) {
+        const void *p = cot__at(&c->view, c->offset);
+        c->offset += n;
+        return p;
+    }
+    if (c->constant) return cursor_constant(c, n, buf);
+    int64_t stride = c->stride[c->ndim - 1];
+    if (stride == 1 && c->view.dtype == c->as && cursor_run(c, n) == n) {
+        const void *p = cot__at(&c->view, c->offset);
+        cursor_advance(c, n);
+        return p;
+    }
+    cot__strip_fn *strip = cot__strip(c->as, c->view.dtype);
+    int            size  = cot__dtype_size(c->as);
+    for (int64_t done = 0; done < n;) {
+        int64_t run = cursor_run(c, n - done);
+        strip((char *)buf + done * size, 1, cot__at(&c->view, c->offset), stride, run);
+        cursor_advance(c, run);
+        done += run;
+    }
+    return buf;
+}
+
+void cot__cursor_store(cot__cursor *c, int n, const void *block) {
+    cot__strip_fn *strip  = cot__strip(c->view.dtype, c->as);
+    int64_t        stride = c->stride[c->ndim - 1];
+    int            size   = cot__dtype_size(c->as);
+    for (int64_t done = 0; done < n;) {
+        int64_t run = cursor_run(c, n - done);
+        strip(cot__at(&c->view, c->offset), stride, (const char *)block + done * size, 1, run);
+        cursor_advance(c, run);
+        done += run;
+    }
+}
+
+void cot__cursor_add(cot__cursor *c, int n, const void *block) {
+    int64_t stride = c->stride[c->ndim - 1];
+    int     size   = cot__dtype_size(c->as);
+    for (int64_t done = 0; done < n;) {
+        int64_t     run = cursor_run(c, n - done);
+        const char *b   = (const char *)block + done * size;
+        cot__strip_add(cot__at(&c->view, c->offset), c->view.dtype, stride, b, c->as, 1, run);
+        cursor_advance(c, run);
+        done += run;
+    }
+}

@@ -1,0 +1,169 @@
+/* gemm.c: matrix products.
+ *
+ * f32 and f64 run the template for the widest instruction set the machine has; the half formats are widened to f32 and
+ * rounded once at the end; integers multiply modulo 2^64. On one machine the bits of an element depend on its row of A, its column of B
+ * and its old value, and on nothing else: every path keeps the same chain. Shapes are the caller's to check. */
+#include "backend/cpu/strip.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* The widest variant allowed: 0 baseline, 1 AVX2, 2 AVX-512. A build sets it lower to test the narrower ones. */
+#ifndef COT__GEMM_ISA
+#define COT__GEMM_ISA 2
+#endif
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+enum {
+    KC   = 256,          /* depth of a block; part of the definition of the result */
+    NC   = 1024,         /* columns of a packed block of B */
+    SPAN = 256,          /* columns summed at a time without packing */
+    DOTS = 8,            /* chains side by side: as many as hide the latency of one */
+    TINY = 16 * 16 * 16, /* products of at most this many terms are not worth packing */
+};
+
+static inline cot__matrix transposed(cot__matrix m) {
+    return (cot__matrix){m.data, m.cols, m.rows, m.col_stride, m.row_stride};
+}
+
+typedef float  f32x4 __attribute__((vector_size(16)));
+typedef double f64x2 __attribute__((vector_size(16)));
+
+#define T float
+#define V f32x4
+#define N(name) name##_f32
+#define MR 6
+#define NV 2
+#define TARGET
+#define FMADD(a, b, c) ((a) * (b) + (c))
+#define FMADD1 FMADD
+#include "backend/cpu/gemm_template.h"
+
+#define T double
+#define V f64x2
+#define N(name) name##_f64
+#define MR 6
+#define NV 2
+#define TARGET
+#define FMADD(a, b, c) ((a) * (b) + (c))
+#define FMADD1 FMADD
+#include "backend/cpu/gemm_template.h"
+
+#if defined(__x86_64__)
+
+#define T float
+#define V __m256
+#define N(name) name##_f32_avx2
+#define MR 6
+#define NV 2
+#define TARGET __attribute__((target("avx2,fma")))
+#define FMADD _mm256_fmadd_ps
+#define FMADD1 __builtin_fmaf
+#include "backend/cpu/gemm_template.h"
+
+#define T double
+#define V __m256d
+#define N(name) name##_f64_avx2
+#define MR 6
+#define NV 2
+#define TARGET __attribute__((target("avx2,fma")))
+#define FMADD _mm256_fmadd_pd
+#define FMADD1 __builtin_fma
+#include "backend/cpu/gemm_template.h"
+
+#define T float
+#define V __m512
+#define N(name) name##_f32_avx512
+#define MR 12
+#define NV 2
+#define TARGET __attribute__((target("avx512f,avx2,fma")))
+#define FMADD _mm512_fmadd_ps
+#define FMADD1 __builtin_fmaf
+#include "backend/cpu/gemm_template.h"
+
+#define T double
+#define V __m512d
+#define N(name) name##_f64_avx512
+#define MR 12
+#define NV 2
+#define TARGET __attribute__((target("avx512f,avx2,fma")))
+#define FMADD _mm512_fmadd_pd
+#define FMADD1 __builtin_fma
+#include "backend/cpu/gemm_template.h"
+
+#endif
+
+static bool gemm_float(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+#if defined(__x86_64__)
+    if (COT__GEMM_ISA >= 2 && __builtin_cpu_supports("avx512f"))
+        return d == COT_F64 ? gemm_f64_avx512(al, a, b, c, add) : gemm_f32_avx512(al, a, b, c, add);
+    if (COT__GEMM_ISA >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return d == COT_F64 ? gemm_f64_avx2(al, a, b, c, add) : gemm_f32_avx2(al, a, b, c, add);
+#endif
+    return d == COT_F64 ? gemm_f64(al, a, b, c, add) : gemm_f32(al, a, b, c, add);
+}
+
+/* Copies between matrices of two dtypes through the library's one cast. */
+static void copy_matrix(cot_dtype to, cot__matrix dst, cot_dtype from, cot__matrix src) {
+    const int64_t   shape[2] = {src.rows, src.cols};
+    const int64_t   ds[2] = {dst.row_stride, dst.col_stride}, ss[2] = {src.row_stride, src.col_stride};
+    const cot__view d = {dst.data, to, 2, shape, ds}, s = {src.data, from, 2, shape, ss};
+    cot__copy(&d, &s);
+}
+
+static bool gemm_half(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    int64_t na = a.rows * a.cols, nb = b.rows * b.cols, nc = c.rows * c.cols;
+    size_t  bytes = (size_t)(na + nb + nc) * sizeof(float);
+    float  *wide  = cot__alloc(al, bytes);
+    if (!wide) return false;
+    cot__matrix wa = {wide, a.rows, a.cols, a.cols, 1}, wb = {wide + na, b.rows, b.cols, b.cols, 1};
+    cot__matrix wc = {wide + na + nb, c.rows, c.cols, c.cols, 1};
+    copy_matrix(COT_F32, wa, d, a);
+    copy_matrix(COT_F32, wb, d, b);
+    if (add) copy_matrix(COT_F32, wc, d, c);
+    bool done = gemm_float(al, COT_F32, wa, wb, wc, add);
+    if (done) copy_matrix(d, c, COT_F32, wc);
+    cot__free(al, wide, bytes);
+    return done;
+}
+
+/* Rows of c, a block of columns at a time; unsigned, because integers wrap. */
+static void gemm_integer(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    uint64_t       sum[COT__BLOCK], row[COT__BLOCK];
+    int            size = cot__dtype_size(d);
+    cot__strip_fn *load = cot__strip(COT_I64, d), *store = cot__strip(d, COT_I64);
+    for (int64_t i = 0; i < c.rows; i++)
+        for (int64_t j = 0; j < c.cols; j += COT__BLOCK) {
+            int64_t n  = c.cols - j < COT__BLOCK ? c.cols - j : COT__BLOCK;
+            char   *to = (char *)c.data + (i * c.row_stride + j * c.col_stride) * size;
+            if (add) load(sum, 1, to, c.col_stride, n);
+            else memset(sum, 0, sizeof(sum));
+            for (int64_t p = 0; p < a.cols; p++) {
+                uint64_t s = (uint64_t)cot__load_i64((char *)a.data + (i * a.row_stride + p * a.col_stride) * size, d);
+                load(row, 1, (char *)b.data + (p * b.row_stride + j * b.col_stride) * size, b.col_stride, n);
+                for (int64_t l = 0; l < n; l++) sum[l] += s * row[l];
+            }
+            store(to, c.col_stride, sum, 1, n);
+        }
+}
+
+bool cot__gemm(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate) {
+    if (c.rows == 0 || c.cols == 0 || (a.cols == 0 && accumulate)) return true;
+    if (a.cols == 0) {
+        double zero = 0;
+        copy_matrix(d, c, COT_F64, (cot__matrix){&zero, c.rows, c.cols, 0, 0});
+        return true;
+    }
+    if (d == COT_F64 || d == COT_F32) return gemm_float(al, d, a, b, c, accumulate);
+    if (cot__dtype_is_float(d)) return gemm_half(al, d, a, b, c, accumulate);
+    gemm_integer(d, a, b, c, accumulate);
+    return true;
+}

@@ -1,0 +1,250 @@
+/* reduce_template.h: folding one slice, or several neighbouring slices at once; included by reduce.c once per compute type.
+ *
+ * T is the type, N(name) decorates names, FLOATING says whether T is a float. A slice is a sequence of n values; its
+ * tree is the same whether it is folded alone along contiguous memory or next to others, row by row:
+ *   leaves of LEAF values; in a leaf LANES chains, value i going to chain i % LANES; the chains folded by halves;
+ *   the leaves then combined pairwise, as a binary counter would carry. */
+
+#define WIDTH (ROW / (int)sizeof(T))
+
+#if FLOATING
+#define IS_NAN(v) ((v) != (v))
+#else
+#define IS_NAN(v) false
+#endif
+
+static inline __attribute__((always_inline)) T N(apply)(fold_op op, T a, T b) {
+    switch (op) {
+    case OP_ADD:
+#if FLOATING
+        return a + b;
+#else
+        return (T)((uint64_t)a + (uint64_t)b); /* integers wrap */
+#endif
+    case OP_MAX: return b > a || IS_NAN(b) ? b : a; /* a NaN, once in, stays: nothing compares above it */
+    case OP_MIN: return b < a || IS_NAN(b) ? b : a;
+    case OP_ANY: return a != 0 || b != 0;
+    case OP_ALL: return a != 0 && b != 0;
+    }
+    return a;
+}
+
+static inline __attribute__((always_inline)) void N(combine_as)(fold_op op, T *restrict a, const T *restrict b, int n) {
+    for (int i = 0; i < n; i++) a[i] = N(apply)(op, a[i], b[i]);
+}
+
+/* a[i] = op(a[i], b[i]); the switch makes each loop one the compiler can vectorise. */
+static void N(combine)(fold_op op, T *restrict a, const T *restrict b, int n) {
+    switch (op) {
+    case OP_ADD: N(combine_as)(OP_ADD, a, b, n); break;
+    case OP_MAX: N(combine_as)(OP_MAX, a, b, n); break;
+    case OP_MIN: N(combine_as)(OP_MIN, a, b, n); break;
+    case OP_ANY: N(combine_as)(OP_ANY, a, b, n); break;
+    case OP_ALL: N(combine_as)(OP_ALL, a, b, n); break;
+    }
+}
+
+static inline __attribute__((always_inline)) T N(leaf_as)(fold_op op, const T *p, int n) {
+    T   lane[LANES] = {0};
+    int used = n < LANES ? n : LANES, i = LANES;
+    for (int l = 0; l < used; l++) lane[l] = p[l];
+    for (; i + LANES <= n; i += LANES)
+        for (int l = 0; l < LANES; l++) lane[l] = N(apply)(op, lane[l], p[i + l]);
+    for (int l = 0; i + l < n; l++) lane[l] = N(apply)(op, lane[l], p[i + l]);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half && l + half < used; l++) lane[l] = N(apply)(op, lane[l], lane[l + half]);
+    return lane[0];
+}
+
+/* The fold of one leaf, 1 <= n <= LEAF. */
+static T N(leaf)(fold_op op, const T *p, int n) {
+    switch (op) {
+    case OP_ADD: return N(leaf_as)(OP_ADD, p, n);
+    case OP_MAX: return N(leaf_as)(OP_MAX, p, n);
+    case OP_MIN: return N(leaf_as)(OP_MIN, p, n);
+    case OP_ANY: return N(leaf_as)(OP_ANY, p, n);
+    case OP_ALL: return N(leaf_as)(OP_ALL, p, n);
+    }
+    return 0;
+}
+
+/* What is done to each value before it is folded; q[i * qs] belongs to value i. */
+static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q, int qs, int n) {
+    switch (map) {
+    case MAP_NONE: return p;
+    case MAP_TRUTH:
+        for (int i = 0; i < n; i++) buf[i] = p[i] != 0;
+        break;
+#if FLOATING
+    case MAP_ABS:
+        for (int i = 0; i < n; i++) buf[i] = p[i] < 0 ? -p[i] : p[i];
+        break;
+    case MAP_SQUARE:
+        for (int i = 0; i < n; i++) {
+            T v    = p[i] * q[i * qs];
+            buf[i] = v * v;
+        }
+        break;
+    case MAP_EXP:
+        for (int i = 0; i < n; i++) buf[i] = EXP(p[i] - q[i * qs]);
+        break;
+#else
+    default: (void)q, (void)qs; break;
+#endif
+    }
+    return buf;
+}
+
+/* One slice, read through a cursor. Not inlined, nor its sibling, so that their buffers never add up on the stack. */
+static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map, const T *q) {
+    cot__cursor c;
+    cot__view   v = {cot__at(&f->x, offset), f->x.dtype, f->slice.ndim, f->slice.shape, f->slice.stride[0]};
+    T           tree[LEVELS], buf[LEAF], mapped[LEAF];
+    int         top = 0;
+    int64_t     leaf = 0;
+    cot__cursor_open(&c, &v, DTYPE);
+    for (int64_t done = 0; done < f->n; done += LEAF, leaf++) {
+        int      n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
+        const T *p = cot__cursor_load(&c, n, buf);
+        T        t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
+        for (int64_t carry = leaf; carry & 1; carry >>= 1) t = N(apply)(op, tree[--top], t);
+        tree[top++] = t;
+    }
+    T t = tree[--top];
+    while (top > 0) t = N(apply)(op, tree[--top], t);
+    return t;
+}
+
+/* w slices side by side, f->step apart: one pass over the rows, each row's values going to their slices' chains. */
+static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+    T              tree[SHALLOW][WIDTH], lane[LANES][WIDTH], buf[WIDTH], mapped[WIDTH];
+    cot__strip_fn *strip  = cot__strip(DTYPE, f->x.dtype);
+    bool           direct = f->step == 1 && f->x.dtype == DTYPE;
+    cot__walk      row    = f->slice;
+    int            top    = 0;
+    for (int64_t r = 0; r < f->n; r++) {
+        const void *x = cot__at(&f->x, offset + row.offset[0]);
+        int         in_leaf = (int)(r % LEAF);
+        if (!direct) strip(buf, 1, x, f->step, w);
+        const T *p = N(prepare)(map, mapped, direct ? x : buf, q, 1, w);
+        if (in_leaf < LANES) memcpy(lane[in_leaf], p, (size_t)w * sizeof(T));
+        else N(combine)(op, lane[in_leaf % LANES], p, w);
+        cot__walk_next(&row);
+        if (in_leaf < LEAF - 1 && r < f->n - 1) continue;
+        int used = in_leaf + 1 < LANES ? in_leaf + 1 : LANES;
+        for (int half = LANES / 2; half > 0; half /= 2)
+            for (int l = 0; l < half && l + half < used; l++) N(combine)(op, lane[l], lane[l + half], w);
+        memcpy(tree[top], lane[0], (size_t)w * sizeof(T));
+        for (int64_t carry = r / LEAF; carry & 1; carry >>= 1, top--) N(combine)(op, tree[top - 1], tree[top], w);
+        top++;
+    }
+    for (top--; top > 0; top--) N(combine)(op, tree[top - 1], tree[top], w);
+    memcpy(out, tree[0], (size_t)w * sizeof(T));
+}
+
+static void N(fold)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+    if (!f->alone) N(fold_many)(f, offset, w, op, map, q, out);
+    else
+        for (int i = 0; i < w; i++) out[i] = N(fold_one)(f, offset + i * f->step, op, map, q ? q + i : NULL);
+}
+
+/* Does b come before a as the extreme? Strictly, so that the first of equals stays; the first NaN beats all. */
+static inline bool N(better)(bool most, T a, T b) { return (most ? b > a : b < a) || (IS_NAN(b) && !IS_NAN(a)); }
+
+static int64_t N(where_one)(const fold_plan *f, int64_t offset, bool most) {
+    cot__cursor c;
+    cot__view   v = {cot__at(&f->x, offset), f->x.dtype, f->slice.ndim, f->slice.shape, f->slice.stride[0]};
+    T           buf[LEAF], best = 0;
+    int64_t     where = -1;
+    cot__cursor_open(&c, &v, DTYPE);
+    for (int64_t done = 0; done < f->n; done += LEAF) {
+        int      n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
+        const T *p = cot__cursor_load(&c, n, buf);
+        for (int i = 0; i < n; i++)
+            if (where < 0 || N(better)(most, best, p[i])) {
+                best  = p[i];
+                where = done + i;
+            }
+    }
+    return where;
+}
+
+static void N(where_many)(const fold_plan *f, int64_t offset, int w, bool most, int64_t *where) {
+    T              best[WIDTH], buf[WIDTH];
+    cot__strip_fn *strip  = cot__strip(DTYPE, f->x.dtype);
+    cot__walk      row    = f->slice;
+    for (int64_t r = 0; r < f->n; r++, cot__walk_next(&row)) {
+        strip(buf, 1, cot__at(&f->x, offset + row.offset[0]), f->step, w);
+        for (int i = 0; i < w; i++)
+            if (r == 0 || N(better)(most, best[i], buf[i])) {
+                best[i]  = buf[i];
+                where[i] = r;
+            }
+    }
+}
+
+static void N(where)(const fold_plan *f, int64_t offset, int w, bool most, int64_t *where) {
+    if (!f->alone) N(where_many)(f, offset, w, most, where);
+    else
+        for (int i = 0; i < w; i++) where[i] = N(where_one)(f, offset + i * f->step, most);
+}
+
+#if FLOATING
+/* m = max, s = sum exp(x - m). An infinite or NaN maximum shifts nothing, lest inf - inf make a NaN of a good slice. */
+static void N(fold_exp)(const fold_plan *f, int64_t offset, int w, T *m, T *s) {
+    T shift[WIDTH];
+    N(fold)(f, offset, w, OP_MAX, MAP_NONE, NULL, m);
+    for (int i = 0; i < w; i++) shift[i] = isfinite(m[i]) ? m[i] : 0;
+    N(fold)(f, offset, w, OP_ADD, MAP_EXP, shift, s);
+}
+
+static void N(fold_logsumexp)(const fold_plan *f, int64_t offset, int w, T *out) {
+    T s[WIDTH];
+    N(fold_exp)(f, offset, w, out, s);
+    for (int i = 0; i < w; i++)
+        if (isfinite(out[i])) out[i] += LOG(s[i]);
+}
+
+/* Scaled by a power of two near the largest magnitude, which rounds nothing and keeps every square in range. */
+static void N(fold_norm2)(const fold_plan *f, int64_t offset, int w, T *out) {
+    T most[WIDTH], scale[WIDTH];
+    N(fold)(f, offset, w, OP_MAX, MAP_ABS, NULL, most);
+    for (int i = 0; i < w; i++) {
+        int e = isfinite(most[i]) && most[i] > 0 ? ilogb((double)most[i]) : 0;
+        e     = e < -MAX_SCALE ? -MAX_SCALE : e > MAX_SCALE ? MAX_SCALE : e;
+        scale[i] = (T)ldexp(1, -e);
+    }
+    N(fold)(f, offset, w, OP_ADD, MAP_SQUARE, scale, out);
+    for (int i = 0; i < w; i++) out[i] = isfinite(most[i]) ? (T)sqrt((double)out[i]) / scale[i] : most[i];
+}
+#endif
+
+/* w slices from offset on; out has w values. */
+static void N(reduce)(cot__reduction what, const fold_plan *f, int64_t offset, int w, void *out) {
+    switch (what) {
+    case COT__SUM: N(fold)(f, offset, w, OP_ADD, MAP_NONE, NULL, out); break;
+    case COT__MAX: N(fold)(f, offset, w, OP_MAX, MAP_NONE, NULL, out); break;
+    case COT__MIN: N(fold)(f, offset, w, OP_MIN, MAP_NONE, NULL, out); break;
+    case COT__ANY: N(fold)(f, offset, w, OP_ANY, MAP_TRUTH, NULL, out); break;
+    case COT__ALL: N(fold)(f, offset, w, OP_ALL, MAP_TRUTH, NULL, out); break;
+    case COT__ARGMAX: N(where)(f, offset, w, true, out); break;
+    case COT__ARGMIN: N(where)(f, offset, w, false, out); break;
+#if FLOATING
+    case COT__NORM2: N(fold_norm2)(f, offset, w, out); break;
+    case COT__LOGSUMEXP: N(fold_logsumexp)(f, offset, w, out); break;
+#else
+    case COT__NORM2:
+    case COT__LOGSUMEXP: break; /* integers come through a float type */
+#endif
+    }
+}
+
+#undef IS_NAN
+#undef WIDTH
+#undef T
+#undef N
+#undef DTYPE
+#undef FLOATING
+#undef EXP
+#undef LOG
+#undef MAX_SCALE

@@ -1,0 +1,30 @@
+/* memory.c: every allocation of the library passes here, on its way to the caller's allocator or to libc.
+ *
+ * The caller's function is never asked for zero bytes except to free, so it need not know what zero means elsewhere:
+ * a request for nothing is a request for one byte, at release too. Limits and accounting are the caller's affair. */
+#include "base/base.h"
+
+#include <stdlib.h>
+
+static size_t at_least_one(size_t size) { return size > 0 ? size : 1; }
+
+void *cot__alloc(const cot_allocator *al, size_t size) {
+    if (al && al->alloc) return al->alloc(al->user, NULL, 0, at_least_one(size));
+    return malloc(at_least_one(size));
+}
+
+void *cot__resize(const cot_allocator *al, void *ptr, size_t old_size, size_t new_size) {
+    if (!ptr) return new_size > 0 ? cot__alloc(al, new_size) : NULL;
+    if (new_size == 0) {
+        cot__free(al, ptr, old_size);
+        return NULL;
+    }
+    if (al && al->alloc) return al->alloc(al->user, ptr, at_least_one(old_size), new_size);
+    return realloc(ptr, new_size);
+}
+
+void cot__free(const cot_allocator *al, void *ptr, size_t size) {
+    if (!ptr) return;
+    if (al && al->alloc) al->alloc(al->user, ptr, at_least_one(size), 0);
+    else free(ptr);
+}

@@ -1,0 +1,117 @@
+/* lanes.c: the scalar sweeps for f64 and f32, for 1, 2 and 8 lanes. bf16 and f16 scalars are swept in f32. */
+#include "base/special.h"
+#include "diff/sweep.h"
+#include "ops/has_partial.h"
+
+/* ---- f64 ---------------------------------------------------------------------------------------------------- */
+
+#define T double
+#define F(name) name
+#define S(name) name
+#define N(name) name##_f64
+#include "ops/kernel_words.h"
+#define KIND_OK(kind) ((kind) == COT_F64)
+#define LOAD(node) (LIKELY((node)->kind == COT_F64) ? (node)->value.f64 : cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
+
+#define L T
+#define LANES 1
+#define NL(name) name##_f64_1
+#include "ops/kernel_partials.h"
+#include "diff/lanes.inc"
+#undef L
+#undef LI
+#undef LANES
+#undef NL
+
+typedef double lanes_f64_2 __attribute__((vector_size(16), aligned(16)));
+typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
+#define L lanes_f64_2
+#define LI mask_f64_2
+#define LANES 2
+#define NL(name) name##_f64_2
+#include "ops/kernel_partials.h"
+#include "diff/lanes.inc"
+#undef L
+#undef LI
+#undef LANES
+#undef NL
+
+typedef double lanes_f64_8 __attribute__((vector_size(64), aligned(64)));
+typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
+#define L lanes_f64_8
+#define LI mask_f64_8
+#define LANES 8
+#define NL(name) name##_f64_8
+#include "ops/kernel_partials.h"
+#include "diff/lanes.inc"
+#undef L
+#undef LI
+#undef LANES
+#undef NL
+#undef T
+#undef F
+#undef S
+#undef N
+#undef KIND_OK
+#undef LOAD
+
+/* ---- f32 ---------------------------------------------------------------------------------------------------- */
+
+#define T float
+#define F(name) name##f
+#define S(name) name##f
+#define N(name) name##_f32
+#include "ops/kernel_words.h"
+#define KIND_OK(kind) ((kind) >= COT_F32 && (kind) <= COT_F16)
+#define LOAD(node)                                                                                                           \
+    (LIKELY((node)->kind == COT_F32) ? (node)->value.f32 : (float)cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
+
+#define L T
+#define LANES 1
+#define NL(name) name##_f32_1
+#include "ops/kernel_partials.h"
+#include "diff/lanes.inc"
+#undef L
+#undef LI
+#undef LANES
+#undef NL
+
+typedef float lanes_f32_2 __attribute__((vector_size(8), aligned(8)));
+typedef int32_t mask_f32_2 __attribute__((vector_size(8)));
+#define L lanes_f32_2
+#define LI mask_f32_2
+#define LANES 2
+#define NL(name) name##_f32_2
+#include "ops/kernel_partials.h"
+#include "diff/lanes.inc"
+#undef L
+#undef LI
+#undef LANES
+#undef NL
+
+typedef float lanes_f32_8 __attribute__((vector_size(32), aligned(32)));
+typedef int32_t mask_f32_8 __attribute__((vector_size(32)));
+#define L lanes_f32_8
+#define LI mask_f32_8
+#define LANES 8
+#define NL(name) name##_f32_8
+#include "ops/kernel_partials.h"
+#include "diff/lanes.inc"
+#undef L
+#undef LI
+#undef LANES
+#undef NL
+#undef T
+#undef F
+#undef S
+#undef N
+#undef KIND_OK
+#undef LOAD
+
+static const cot__runs runs[] = {
+    {1, reverse_f64_1, reverse_f32_1, forward_f64_1, forward_f32_1},
+    {2, reverse_f64_2, reverse_f32_2, forward_f64_2, forward_f32_2},
+    {8, reverse_f64_8, reverse_f32_8, forward_f64_8, forward_f32_8},
+};
+
+const cot__runs *cot__runs_for(int lanes) { return lanes >= 8 ? &runs[2] : lanes >= 2 ? &runs[1] : &runs[0]; }

@@ -1,0 +1,341 @@
+/* reverse.c: the one reverse driver. It walks down from the seeded outputs; at each node it hands the adjoint to the rule and adds what
+ * the rule gives to the operands.
+ *
+ * With numbers (cot_backward), runs of scalar nodes go through the switch of lanes.inc, elementwise tensors through block kernels, and a
+ * structural node's rule runs in recorded operations that are forgotten at once. Recording (cot_grad_of), everything the rules
+ * record stays. Both take the same rules in the same order. */
+#include "diff/sweep.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* ---- contributions, as numbers ---------------------------------------------------------------------------------------------- */
+
+static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
+    cot__view a = cot__view_of(r->t, to), b = cot__view_of(r->t, v);
+    if (a.ndim == b.ndim && memcmp(a.shape, b.shape, (size_t)a.ndim * sizeof *a.shape) == 0) return true;
+    char x[COT__SHAPE_TEXT], y[COT__SHAPE_TEXT];
+    cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s", r->op->name,
+              cot__shape_text(b.ndim, b.shape, y), cot__shape_text(a.ndim, a.shape, x));
+    return false;
+}
+
+/* The contribution as the operand's dtype wants it, or invalid. */
+static cot_var fitted(cot__rule *r, uint32_t to, cot_var v) {
+    if (r->t->status != COT_OK) return INVALID(r->t);
+    uint32_t i;
+    if (cot__is_number(v)) v = cot_constant(r->t, cot__number_value(v));
+    if (!cot__operand(r->t, v, r->op->name, "contributed", &i)) return INVALID(r->t);
+    cot_dtype want = cot__dtype_at(&r->t->nodes[to]);
+    return cot__dtype_at(&r->t->nodes[i]) == want ? v : cot_cast(v, want);
+}
+
+static void give_numbers(cot__rule *r, int k, cot_var v) {
+    cot__sweep *s = r->driver;
+    cot_tape   *t = r->t;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || !shape_fits(r, to, cot__index(v))) return;
+    cot__node *n = &t->nodes[cot__index(v)];
+    if (to < s->lo) s->lo = to;
+    if (!cot__is_tensor(n)) {
+        cot__slot_add(t, to, cot__load_f64(&n->value, cot__dtype_at(n)));
+    } else if (*cot__slot(t, to) == 0) {
+        cot__tensor *x = n->value.tensor;
+        cot__acc_share(s, to, x->storage, x->offset, x->dims + x->ndim);
+    } else {
+        cot__view view = cot__view_of(t, cot__index(v));
+        cot__acc_add(s, to, &view);
+    }
+}
+
+static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    int64_t     stride[COT_MAX_NDIM], shape[COT_MAX_NDIM];
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
+    cot__view all = cot__acc_view(s, to, stride), from = cot__view_of(r->t, cot__index(v));
+    cot__view part = cot__slice_view(&all, slice, shape, stride), pair[2] = {part, from};
+    cot__run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+}
+
+static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    int64_t     stride[COT_MAX_NDIM];
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
+    cot__view all = cot__acc_view(s, to, stride);
+    cot__view from = cot__view_of(r->t, cot__index(v)), at = cot__view_of(r->t, cot__index(index));
+    (along ? cot__scatter_add_along : cot__scatter_add)(&all, axis, &at, &from);
+}
+
+/* ---- contributions, recorded -------------------------------------------------------------------------------------------------- */
+
+static cot_var slot_held(cot_tape *t, uint32_t node) {
+    uint64_t slot = *cot__slot(t, node);
+    return VAR(t, (uint32_t)slot - 1);
+}
+
+static void slot_hold(cot__sweep *s, uint32_t node, cot_var v, bool owned) {
+    if (v.id == UINT64_MAX) return;
+    *cot__slot(s->t, node) = ((uint64_t)cot__index(v) + 1) | (owned ? COT__OWNED : 0);
+    if (node < s->lo) s->lo = node;
+}
+
+static void give_recorded(cot__rule *r, int k, cot_var v) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || !shape_fits(r, to, cot__index(v))) return;
+    uint64_t slot = *cot__slot(r->t, to);
+    if (slot == 0) {
+        slot_hold(s, to, v, false);
+    } else if (slot & COT__OWNED && cot__is_tensor(&r->t->nodes[to])) {
+        cot_var sum = slot_held(r->t, to);
+        cot_add_into(&sum, v);
+        slot_hold(s, to, sum, true);
+    } else
+        slot_hold(s, to, cot_add(slot_held(r->t, to), v), true);
+}
+
+/* An adjoint that may be written in place: zeros, or a copy of what is there. */
+static cot_var owned_recorded(cot__sweep *s, uint32_t to) {
+    cot_tape *t = s->t;
+    uint64_t  slot = *cot__slot(t, to);
+    if (slot == 0) return cot_zeros(t, cot__dtype_at(&t->nodes[to]), cot__shape_at(t, to));
+    return slot & COT__OWNED ? slot_held(t, to) : cot__copy_var(t, (uint32_t)slot - 1);
+}
+
+static void give_slice_recorded(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX) return;
+    cot_var sum = owned_recorded(s, to);
+    cot__add_slice(&sum, v, slice);
+    slot_hold(s, to, sum, true);
+}
+
+static void give_scatter_recorded(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX) return;
+    uint64_t slot = *cot__slot(r->t, to);
+    cot_var  sum = slot ? slot_held(r->t, to) : cot_zeros(r->t, cot__dtype_at(&r->t->nodes[to]), cot__shape_at(r->t, to));
+    sum = along ? cot__scatter_add_along_axis(sum, index, v, axis) : cot_scatter_add(sum, index, v, axis);
+    slot_hold(s, to, sum, true);
+}
+
+/* ---- what a rule sees ------------------------------------------------------------------------------------------------------------ */
+
+bool cot__rule_wants(const cot__rule *r, int k) {
+    const cot__sweep *s = r->driver;
+    uint32_t          a = cot__rule_arg(r, k);
+    if (a == COT__NONE || !(r->t->nodes[a].flags & COT__ACTIVE)) return false;
+    if (k < 32 && r->op->inactive >> k & 1) return false;
+    return !s || !s->reach || (a >= s->reach_from && s->reach[a - s->reach_from]);
+}
+
+/* Was the value of node x, as node `by` saw it, overwritten since? Sets the error. */
+bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
+    const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
+    char             a[160], b[160], c[160];
+    uint32_t         writer = COT__NONE;
+    bool             assigned = false;
+    if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
+        writer = n->value.tensor->storage->writer;
+    else if (n->op == OP_leaf && (n->b > user->stamp || (n->b == user->stamp && n->a > by)))
+        assigned = true;
+    else
+        return true;
+    cot__fail(t, COT_STALE,
+              "[backward] %s needs the value of %s, which was overwritten by %s; "
+              "compute before the write, or write to a copy", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
+              assigned ? "cot_assign" : writer < t->count ? cot__describe(t, writer, c, sizeof c) : "a write from outside (cot_touch)");
+    return false;
+}
+
+cot_var cot__rule_x(cot__rule *r, int k) {
+    uint32_t a = cot__rule_arg(r, k);
+    return r->t->status == COT_OK && cot__saved_intact(r->t, r->node, a) ? VAR(r->t, a) : INVALID(r->t);
+}
+
+cot_var cot__rule_z(cot__rule *r) {
+    return r->t->status == COT_OK && cot__saved_intact(r->t, r->node, r->node) ? VAR(r->t, r->node) : INVALID(r->t);
+}
+
+cot_var cot__slot_var(cot__sweep *s, uint32_t node) {
+    cot_tape *t = s->t;
+    if (s->recording) return slot_held(t, node);
+    cot_dtype dtype = cot__dtype_at(&t->nodes[node]);
+    if (!cot__is_tensor(&t->nodes[node])) {
+        cot__result r;
+        if (!cot__result_open(t, &r, "backward", dtype, 0, NULL)) return INVALID(t);
+        cot__store_f64(&r.scalar, dtype, cot__slot_get(t, node));
+        return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
+    }
+    cot__acc *a = &s->accs[*cot__slot(t, node) - 1];
+    a->storage->refs++;
+    if (!cot__storage_keep(t, a->storage, "backward")) return INVALID(t);
+    cot__tensor *x = t->nodes[node].value.tensor;
+    int64_t      stride[COT_MAX_NDIM];
+    memcpy(stride, a->stride, sizeof stride);
+    return cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, stride, a->offset, 0, NULL);
+}
+
+/* ---- one node ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
+    const cot__node *n = &t->nodes[i];
+    for (int k = 0; k < 3; k++)
+        if (saves >> k & 1 && cot__arg(n, k) != COT__NONE && !cot__saved_intact(t, i, cot__arg(n, k))) return false;
+    return !(saves & COT__SAVES_Z) || cot__saved_intact(t, i, i);
+}
+
+/* Operands of an elementwise node as views; immediates in `number`. */
+static void operand_views(cot_tape *t, const cot__node *n, int arity, cot_dtype compute, cot__view *xs, cot__value *number) {
+    static const int64_t none[1];
+    for (int k = 0; k < arity; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE) {
+            cot__store_f64(number, compute, n->extra.number);
+            xs[k] = (cot__view){number, compute, 0, none, none};
+        } else
+            xs[k] = cot__view_of(t, a);
+    }
+}
+
+/* An elementwise tensor node, in numbers: block kernels straight into the accumulators. */
+static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
+    cot_tape                    *t = s->t;
+    const cot__node             *n = &t->nodes[i];
+    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
+    cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
+    cot__view                    xs[3], z = cot__view_of(t, i);
+    cot__value                   number;
+    int64_t                      g_stride[COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
+    operand_views(t, n, e->arity, compute, xs, &number);
+    for (int k = 0; k < e->arity; k++) {
+        if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
+        uint32_t to = cot__arg(n, k);
+        if (!saves_intact(t, i, e->saves[k])) return false;
+        if (e->partial[k]->what == TREE_G && *cot__slot(t, to) == 0) {
+            cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
+            int64_t   stride[COT_MAX_NDIM];
+            memcpy(stride, g->stride, sizeof stride);
+            if (!cot__acc_share(s, to, g->storage, g->offset, stride)) return false;
+            continue;
+        }
+        bool first = *cot__slot(t, to) == 0;
+        if (!cot__acc_own(s, to, false)) return false;
+        cot__view g = cot__acc_view(s, i, g_stride), out = cot__acc_view(s, to, out_stride);
+        cot__run_partial(n->op, k, compute, &g, e->arity, xs, &z, &out, !first);
+    }
+    return true;
+}
+
+/* An elementwise node, recorded: its trees written to the tape. */
+static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
+    cot_tape                    *t = s->t;
+    const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
+    cot_var                      xs[3];
+    for (int k = 0; k < e->arity; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        xs[k] = a == COT__NONE ? cot_number(t->nodes[i].extra.number) : VAR(t, a);
+    }
+    cot_var z = VAR(t, i);
+    for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
+        if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
+        if (!saves_intact(t, i, e->saves[k])) return false;
+        give_recorded(r, k, cot__tree_record(t, e->partial[k], xs, z, r->g));
+    }
+    return t->status == COT_OK;
+}
+
+/* A structural node, in numbers: its rule runs in recorded operations, which are forgotten. */
+static bool structural_numbers(cot__sweep *s, cot__rule *r) {
+    cot_tape *t = s->t;
+    cot_mark  m = cot__mark(t);
+    uint32_t  mask = t->active_mask;
+    t->active_mask = 0;
+    r->g = cot__slot_var(s, r->node);
+    if (t->status == COT_OK && r->op->vjp) r->op->vjp(r);
+    t->active_mask = mask;
+    cot__rewind(t, m);
+    return t->status == COT_OK;
+}
+
+static bool visit(cot__sweep *s, uint32_t i) {
+    cot_tape  *t = s->t;
+    cot__node *n = &t->nodes[i];
+    cot__rule  r = {.t = t, .node = i, .op = cot__op_of(n->op), .driver = s};
+    bool       tensor = cot__is_tensor(n), ok = true;
+    r.give = s->recording ? give_recorded : give_numbers;
+    r.give_slice = s->recording ? give_slice_recorded : give_slice_numbers;
+    r.give_scatter = s->recording ? give_scatter_recorded : give_scatter_numbers;
+    bool arrives = (n->flags & COT__WANTED) || (!s->wanted_only && ((n->flags & COT__RETAIN) || n->op == OP_leaf));
+    if (arrives && !s->recording) ok = cot__arrive(s, i);
+    if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE) {
+        if (s->recording) {
+            r.g = slot_held(t, i);
+            if (n->op < OP_elementwise_count)
+                ok = elementwise_recorded(s, i, &r);
+            else if (r.op->vjp)
+                r.op->vjp(&r);
+            ok = ok && t->status == COT_OK;
+        } else if (n->op < OP_elementwise_count && tensor)
+            ok = elementwise_numbers(s, i, &r);
+        else
+            ok = structural_numbers(s, &r);
+    }
+    if (s->recording && (t->nodes[i].flags & COT__WANTED)) return ok; /* its adjoint is read at the end */
+    if (!s->recording && tensor)
+        cot__acc_drop(s, i);
+    else
+        *cot__slot(t, i) = 0;
+    return ok;
+}
+
+/* A scalar elementwise node that a run stopped at (it is wanted or retained): take its adjoint, then let the run have it. */
+static bool scalar_stop(cot__sweep *s, uint32_t i, const cot__runs *runs) {
+    cot__node *n = &s->t->nodes[i];
+    uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
+    if (*cot__slot(s->t, i) == 0) return true;
+    if (((stop & COT__WANTED) || !s->wanted_only) && !cot__arrive(s, i)) return false;
+    n->flags &= (uint8_t)~stop;
+    uint32_t lo = i;
+    (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(s->t->nodes, i, s->t->adjoints.data, &lo);
+    if (lo < s->lo) s->lo = lo;
+    s->t->nodes[i].flags |= stop;
+    return true;
+}
+
+bool cot__reverse(cot__sweep *s) {
+    cot_tape        *t = s->t;
+    const cot__runs *runs = cot__runs_for(1);
+    int64_t          i = s->top;
+    while (i >= (int64_t)s->lo) {
+        cot__node *n = &t->nodes[i];
+        bool       in_run = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
+        if (!s->recording && in_run && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
+            if (n->flags & (COT__WANTED | COT__RETAIN)) {
+                if (!scalar_stop(s, (uint32_t)i, runs)) return false;
+                i--;
+            } else
+                i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &s->lo);
+            continue;
+        }
+        if (*cot__slot(t, (uint32_t)i) != 0 && !visit(s, (uint32_t)i)) return false;
+        i--;
+    }
+    return true;
+}

@@ -1,0 +1,83 @@
+/* sweep.h: what the reverse and the forward driver share: slots parallel to the nodes, accumulators for tensors, lanes for scalars.
+ *
+ * A slot is 8 bytes a lane. What it holds for a node:
+ *   numbers, scalar node    the adjoint or tangent itself, as T in {double, float} (W lanes of it)
+ *   numbers, tensor node    index + 1 of an accumulator of the sweep
+ *   recording, any node     index + 1 of the var, with OWNED set when its storage belongs to the sweep alone
+ * All slots are zero between sweeps. */
+#ifndef COT_SWEEP_H
+#define COT_SWEEP_H
+
+#include "ops/elementwise.h"
+
+#define COT__OWNED (UINT64_C(1) << 40)
+
+/* Where the adjoint of a tensor node lies: a reference on a storage and strides. */
+typedef struct cot__acc {
+    cot__storage *storage; /* NULL: free */
+    int64_t       offset;
+    int64_t       stride[COT_MAX_NDIM];
+} cot__acc;
+
+/* An adjoint that has arrived where it was wanted. */
+typedef struct cot__arrival {
+    uint32_t node;
+    double   scalar;
+    cot__acc tensor;
+} cot__arrival;
+
+typedef struct cot__sweep {
+    cot_tape     *t;
+    bool          recording;
+    uint32_t      lo, top;      /* the slots in use */
+    cot__acc     *accs;
+    uint32_t      acc_count, acc_capacity, acc_free;
+    cot__arrival *arrivals;
+    uint32_t      arrival_count, arrival_capacity;
+    uint8_t      *reach;        /* recording: does node lo + i depend on what is asked for? NULL: all do */
+    uint32_t      reach_from;
+    size_t        reach_bytes;
+    bool          wanted_only;  /* arrivals: nodes marked COT__WANTED only, not leaves */
+} cot__sweep;
+
+/* Slots for nodes 0 … top, `lanes` wide; zeroed. False after setting the error. */
+bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op);
+static inline uint64_t *cot__slot(cot_tape *t, uint32_t i) { return (uint64_t *)t->adjoints.data + i; }
+static inline double   *cot__slot_f64(cot_tape *t, uint32_t i) { return (double *)t->adjoints.data + i; }
+/* The number in a scalar node's slot, and adding to it, whatever its dtype. */
+double cot__slot_get(cot_tape *t, uint32_t i);
+void   cot__slot_add(cot_tape *t, uint32_t i, double v);
+
+/* Accumulators (numbers, tensors). Views are valid until the next push. */
+cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride_buffer);
+bool      cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride);
+bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty); /* row-major memory of its own */
+bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);  /* += v, which is shaped like the node */
+void      cot__acc_drop(cot__sweep *s, uint32_t node);
+bool      cot__arrive(cot__sweep *s, uint32_t node); /* takes what is in the slot, and leaves it there (a reference for tensors) */
+/* Frees all, zeroes the slots lo … top: after success and after failure. */
+void cot__sweep_close(cot__sweep *s);
+
+/* Runs of scalar nodes. They stop at the first node that is not a scalar of that kind, or is wanted, and return its index.
+ * reverse: downward from i, stops below *lo, which follows the lowest slot pushed to. forward: upward to `end`. */
+typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);
+typedef uint32_t (*cot__forward_run)(const cot__node *nodes, uint32_t i, uint32_t end, void *slots);
+typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32; cot__forward_run forward_f64, forward_f32; } cot__runs;
+/* The widest instance not wider than `lanes`: 1, 2 or 8. */
+const cot__runs *cot__runs_for(int lanes);
+
+/* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
+bool cot__reverse(cot__sweep *s);
+/* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
+bool cot__forward(cot__sweep *s, uint32_t from);
+
+/* The var a rule sees for an adjoint or tangent that is a number so far. */
+cot_var cot__slot_var(cot__sweep *s, uint32_t node);
+/* Recorded sweeps: gradient of y (seeded) with respect to xs, all of them indices. */
+cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
+
+/* Checks xs for a sweep: alive and active; gives indices. */
+bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);
+void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on);
+
+#endif

@@ -1,0 +1,208 @@
+/* elementwise.c: recording an elementwise operation on any mix of scalars, tensors and numbers.
+ *
+ * Promotion and broadcasting become explicit cast and broadcast_to nodes, so that their derivatives are written once. What remains
+ * here is then simple: operands of one compute type, each of the result's shape or an inactive 0-d value that repeats.
+ * The fast path for scalars is in scalar.c. */
+#include "ops/elementwise.h"
+
+#include <string.h>
+
+static const char *const which_of[3][3] = {{""}, {"left", "right"}, {"first", "second", "third"}};
+
+/* ---- running ------------------------------------------------------------------------------------------------------------- */
+
+static const int64_t zero_strides[COT_MAX_NDIM];
+
+static bool is_plain(const cot__view *v, cot_dtype compute) {
+    return v->dtype == compute && cot__is_contiguous(v->ndim, v->shape, v->stride);
+}
+
+/* A 0-d operand next to a tensor is that tensor's shape with strides 0. */
+static cot__view spread(const cot__view *x, const cot__view *z) {
+    return x->ndim == z->ndim ? *x : (cot__view){x->data, x->dtype, z->ndim, z->shape, zero_strides};
+}
+
+/* Blocks of every operand and a buffer for each that is not already a plain array of the compute type. */
+typedef struct feed {
+    int         n;
+    cot__cursor cursor[5];
+    union { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } buffer[5];
+} feed;
+
+static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype compute) {
+    cot__view full = spread(v, z);
+    cot__cursor_open(&f->cursor[f->n++], &full, compute);
+}
+
+static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f->cursor[k], n, &f->buffer[k]); }
+
+/* All plain: one call over the whole array. */
+static bool run_plain(cot__value_kernel kernel, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int64_t size) {
+    if (size > INT32_MAX || !is_plain(z, compute)) return false;
+    const void *p[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < n; k++) {
+        if (xs[k].ndim != z->ndim || !is_plain(&xs[k], compute)) return false;
+        p[k] = xs[k].data;
+    }
+    kernel((int)size, p[0], p[1], p[2], z->data);
+    return true;
+}
+
+void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
+    cot__value_kernel kernel = cot__blocks(op, compute)->value;
+    int64_t           size = cot__count(z->ndim, z->shape);
+    if (run_plain(kernel, compute, n, xs, z, size)) return;
+    feed        f = {.n = 0};
+    cot__cursor out;
+    for (int k = 0; k < n; k++) feed_add(&f, &xs[k], z, compute);
+    cot__cursor_open(&out, z, compute);
+    for (int64_t at = 0; at < size; at += COT__BLOCK) {
+        int         m = size - at < COT__BLOCK ? (int)(size - at) : COT__BLOCK;
+        const void *p[3] = {NULL, NULL, NULL};
+        for (int k = 0; k < n; k++) p[k] = feed_next(&f, k, m);
+        kernel(m, p[0], p[1], p[2], &f.buffer[4]);
+        cot__cursor_store(&out, m, &f.buffer[4]);
+    }
+}
+
+void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
+                      const cot__view *out, bool accumulate) {
+    cot__partial_kernel kernel = cot__blocks(op, compute)->partial[k];
+    int64_t             size = cot__count(out->ndim, out->shape);
+    feed                f = {.n = 0};
+    cot__cursor         to;
+    feed_add(&f, g, out, compute);
+    for (int i = 0; i < n; i++) feed_add(&f, &xs[i], out, compute);
+    feed_add(&f, z, out, compute);
+    cot__cursor_open(&to, out, compute);
+    union { double f64[COT__BLOCK]; } block;
+    for (int64_t at = 0; at < size; at += COT__BLOCK) {
+        int         m = size - at < COT__BLOCK ? (int)(size - at) : COT__BLOCK;
+        const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
+        for (int i = 0; i <= n + 1; i++) p[i] = feed_next(&f, i, m);
+        kernel(m, p[0], p[1], n > 1 ? p[2] : NULL, n > 2 ? p[3] : NULL, p[n + 1], &block);
+        if (accumulate)
+            cot__cursor_add(&to, m, &block);
+        else
+            cot__cursor_store(&to, m, &block);
+    }
+}
+
+/* ---- recording ----------------------------------------------------------------------------------------------------------- */
+
+/* The dtype in which the operation is done: promotion over the vars; numbers are weak. */
+static cot_dtype common_dtype(const cot_tape *t, int op, int n, const cot_var *xs) {
+    int  found = -1;
+    bool fraction = false;
+    for (int k = 0; k < n; k++) {
+        if (op == OP_where && k == 0) continue;
+        if (cot__is_number(xs[k])) {
+            fraction |= (uintptr_t)xs[k].tape == 1;
+            continue;
+        }
+        cot_dtype d = cot__dtype_at(&t->nodes[cot__index(xs[k])]);
+        found = found < 0 ? (int)d : (int)cot__dtype_promote((cot_dtype)found, d);
+    }
+    if (found < 0) return fraction ? COT_F64 : COT_I64; /* where(c, 1, 0) */
+    bool real = cot__elementwise_table[op].class == REAL;
+    if (!cot__dtype_is_float((cot_dtype)found) && (real || fraction)) return COT_F64;
+    /* Arithmetic between bools, or with a bool and a number, counts. */
+    if (found == COT_BOOL && cot__elementwise_table[op].class == ARITH && op != OP_where && op != OP_maximum && op != OP_minimum)
+        return COT_I64;
+    return (cot_dtype)found;
+}
+
+static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var *xs, cot_shape *out) {
+    *out = (cot_shape){0};
+    for (int k = 0; k < n; k++) {
+        if (cot__is_number(xs[k])) continue;
+        cot_shape s = cot__shape_at(t, cot__index(xs[k])), before = *out;
+        if (s.ndim > out->ndim) {
+            int shift = s.ndim - out->ndim;
+            memmove(out->dim + shift, out->dim, (size_t)out->ndim * sizeof *out->dim);
+            for (int i = 0; i < shift; i++) out->dim[i] = 1;
+            out->ndim = s.ndim;
+        }
+        for (int i = 0; i < s.ndim; i++) {
+            int64_t *d = &out->dim[out->ndim - s.ndim + i];
+            if (*d == s.dim[i] || s.dim[i] == 1) continue;
+            if (*d != 1) {
+                char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+                cot__fail(t, COT_SHAPE, "[%s] shapes %s and %s do not broadcast; counted from the end, extents must be equal or 1",
+                          name, cot__shape_text(before.ndim, before.dim, a), cot__shape_text(s.ndim, s.dim, b));
+                return false;
+            }
+            *d = s.dim[i];
+        }
+    }
+    return true;
+}
+
+static bool same_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
+    cot__view v = cot__view_of(t, i);
+    return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
+}
+
+/* A number becomes an immediate where the node has room for it (binary operations), else a 0-d constant. */
+static uint32_t take_number(cot_tape *t, int n, cot_var x, cot_dtype dtype, double *immediate) {
+    double v = cot__number_value(x);
+    bool   exact = (uintptr_t)x.tape == 1 || (x.id + (UINT64_C(1) << 53)) <= (UINT64_C(1) << 54);
+    if (n == 2 && exact) {
+        *immediate = v;
+        return COT__NONE;
+    }
+    cot__result r;
+    if (!cot__result_open(t, &r, "constant", dtype, 0, NULL)) return COT__NONE;
+    if ((uintptr_t)x.tape == 2)
+        cot__store_i64(&r.scalar, dtype, (int64_t)x.id);
+    else
+        cot__store_f64(&r.scalar, dtype, v);
+    return cot__index(cot__result_push(t, &r, OP_constant, 0, NULL, NULL));
+}
+
+/* The operand as the kernel wants it: right dtype, right shape (or an inactive 0-d value). */
+static uint32_t take_var(cot_tape *t, cot_var x, cot_dtype dtype, const cot_shape *shape) {
+    cot__node *n = &t->nodes[cot__index(x)];
+    if (cot__dtype_at(n) != dtype) x = cot_cast(x, dtype);
+    if (t->status != COT_OK) return COT__NONE;
+    n = &t->nodes[cot__index(x)];
+    bool repeats = !cot__is_tensor(n) && !(n->flags & COT__ACTIVE);
+    if (!repeats && !same_shape(t, cot__index(x), shape)) x = cot_broadcast_to(x, *shape);
+    return cot__index(x);
+}
+
+cot_var cot__elementwise(int op, int n, const cot_var *xs) {
+    const cot__elementwise_info *e = &cot__elementwise_table[op];
+    cot_tape                    *t = cot__tape_of(n, xs);
+    if (!t) return cot__invalid(n, xs);
+    uint32_t args[3] = {COT__NONE, COT__NONE, COT__NONE};
+    for (int k = 0; k < n; k++)
+        if (!cot__is_number(xs[k]) && !cot__operand(t, xs[k], e->name, which_of[n - 1][k], &args[k])) return INVALID(t);
+
+    cot_dtype dtype = common_dtype(t, op, n, xs), compute = cot__dtype_compute(dtype);
+    cot_shape shape;
+    double    immediate = 0;
+    if (!broadcast_shapes(t, e->name, n, xs, &shape)) return INVALID(t);
+    for (int k = 0; k < n; k++) {
+        cot_dtype d = op == OP_where && k == 0 ? COT_BOOL : dtype;
+        args[k] = cot__is_number(xs[k]) ? take_number(t, n, xs[k], d, &immediate) : take_var(t, xs[k], d, &shape);
+        if (t->status != COT_OK) return INVALID(t);
+    }
+
+    cot__result r;
+    cot_dtype   result = e->class == TEST ? COT_BOOL : dtype;
+    if (!cot__result_open(t, &r, e->name, result, shape.ndim, shape.dim)) return INVALID(t);
+    cot__view  views[3];
+    cot__value number;
+    for (int k = 0; k < n; k++) {
+        if (args[k] == COT__NONE) {
+            cot__store_f64(&number, compute, immediate);
+            views[k] = (cot__view){&number, compute, 0, zero_strides, zero_strides};
+        } else
+            views[k] = cot__view_of(t, args[k]);
+    }
+    cot__run_elementwise(op, compute, n, views, &r.view);
+    cot_var z = cot__result_push(t, &r, op, n, args, NULL);
+    if (n == 2 && z.id != UINT64_MAX) t->nodes[cot__index(z)].extra.number = immediate;
+    return z;
+}

@@ -1,0 +1,57 @@
+/* elementwise.h: the table made from rules.def: for every elementwise operation its class, what its partials read, its expression
+ * trees, and its block kernels. */
+#ifndef COT_ELEMENTWISE_H
+#define COT_ELEMENTWISE_H
+
+#include "tape/tape.h"
+
+/* The tree meaning: a rule as data, walked to record derivatives and to print formulas. */
+typedef struct cot__tree {
+    enum { TREE_OPERAND, TREE_RESULT, TREE_G, TREE_NUMBER, TREE_OP } what;
+    int    op;     /* TREE_OP: an elementwise operation; TREE_OPERAND: 0, 1, 2 */
+    double number; /* TREE_NUMBER */
+    const struct cot__tree *arg[3];
+} cot__tree;
+
+typedef enum cot__class { ARITH, REAL, TEST } cot__class;
+
+/* n <= COT__BLOCK elements, contiguous, of one compute type. Unused operands are NULL. */
+typedef void (*cot__value_kernel)(int n, const void *x, const void *y, const void *w, void *z);
+typedef void (*cot__partial_kernel)(int n, const void *g, const void *x, const void *y, const void *w, const void *z, void *out);
+
+typedef struct cot__elementwise_info {
+    const char      *name;
+    int              arity;
+    cot__class       class;
+    const cot__tree *value, *partial[3]; /* partial NULL: no derivative */
+    uint8_t          saves[3];           /* what partial k reads: bit 0 1 2 X Y W, COT__SAVES_Z */
+    double           lo, hi;             /* test domain */
+} cot__elementwise_info;
+
+typedef struct cot__block_kernels {
+    cot__value_kernel   value;
+    cot__partial_kernel partial[3];
+} cot__block_kernels;
+
+extern const cot__elementwise_info cot__elementwise_table[OP_elementwise_count];
+/* Compute types: f64, f32, i64 (value only; NULL where integers are not taken). */
+extern const cot__block_kernels cot__blocks_f64[OP_elementwise_count], cot__blocks_f32[OP_elementwise_count],
+    cot__blocks_i64[OP_elementwise_count];
+
+static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
+    return compute == COT_F64 ? &cot__blocks_f64[op] : compute == COT_F32 ? &cot__blocks_f32[op] : &cot__blocks_i64[op];
+}
+
+/* Records the tree on the tape with these operands; numbers fold into numbers. */
+cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g);
+
+/* z = op(xs) for views of z's shape (0-d operands repeat); z may be one of the operands. */
+void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
+/* out = (accumulate ? out : 0) + partial k of op at (xs, z) applied to g. */
+void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
+                      const cot__view *out, bool accumulate);
+
+/* Does x op y into x's own storage; see cot_add_into. */
+cot_status cot__elementwise_into(int op, cot_var *x, cot_var y);
+
+#endif

@@ -1,0 +1,97 @@
+/* table.c: the saves and tree meanings of rules.def, as one constant table. Trees live in static storage: address constants all
+ * the way down, so nothing is built at run time. */
+#include "ops/elementwise.h"
+
+/* Saves: every word is the or of what its arguments read. */
+#define X 1
+#define Y 2
+#define W 4
+#define Z COT__SAVES_Z
+#define G 0
+#define K(c) 0
+#define NONE 0
+#define OP1(name, a) (a)
+#define OP2(name, a, b) ((a) | (b))
+#define OP3(name, a, b, c) ((a) | (b) | (c))
+#include "ops/words_ops.h"
+enum {
+#define UNARY(name, cls, value, dx, lo, hi) name##_dX_saves = (dx),
+#define BINARY(name, cls, value, dx, dy, lo, hi) name##_dX_saves = (dx), name##_dY_saves = (dy),
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
+    name##_dX_saves = (dx), name##_dY_saves = (dy), name##_dW_saves = (dw),
+#include "ops/rules.def"
+};
+#undef X
+#undef Y
+#undef W
+#undef Z
+#undef G
+#undef OP1
+#undef OP2
+#undef OP3
+
+/* Trees: every word is a constant node. */
+#define TREE(...) (&(const cot__tree){__VA_ARGS__})
+#define X TREE(.what = TREE_OPERAND, .op = 0)
+#define Y TREE(.what = TREE_OPERAND, .op = 1)
+#define W TREE(.what = TREE_OPERAND, .op = 2)
+#define Z TREE(.what = TREE_RESULT)
+#define G TREE(.what = TREE_G)
+#define K(c) TREE(.what = TREE_NUMBER, .number = (c))
+#define NONE NULL
+#define OP1(name, a) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a})
+#define OP2(name, a, b) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a, b})
+#define OP3(name, a, b, c) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a, b, c})
+#include "ops/words_ops.h"
+
+const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
+#define UNARY(name, cls, value, dx, lo, hi) {#name, 1, cls, value, {dx}, {name##_dX_saves}, lo, hi},
+#define BINARY(name, cls, value, dx, dy, lo, hi)                                                                             \
+    {#name, 2, cls, value, {dx, dy}, {name##_dX_saves, name##_dY_saves}, lo, hi},
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
+    {#name, 3, cls, value, {dx, dy, dw}, {name##_dX_saves, name##_dY_saves, name##_dW_saves}, lo, hi},
+#include "ops/rules.def"
+};
+
+/* What the tape sees of them: operands without derivative, and everything that any partial reads. NONE becomes the operand's bit. */
+#undef X
+#undef Y
+#undef W
+#undef Z
+#undef G
+#undef OP1
+#undef OP2
+#undef OP3
+#define X 0
+#define Y 0
+#define W 0
+#define Z 0
+#define G 0
+#define K(c) 0
+#define NONE 1
+#define OP1(name, a) 0
+#define OP2(name, a, b) 0
+#define OP3(name, a, b, c) 0
+#include "ops/words_ops.h"
+#define KIND(inactive, arity) ((inactive) == (1 << (arity)) - 1 ? KIND_NONE : KIND_GENERIC)
+#define ROW(op, arity, none, reads) {.name = #op, .kind = KIND(none, arity), .inactive = (none), .saves = (reads)},
+static const cot__op elementwise_ops[OP_elementwise_count] = {
+#define UNARY(name, cls, value, dx, lo, hi) ROW(name, 1, dx, name##_dX_saves)
+#define BINARY(name, cls, value, dx, dy, lo, hi) ROW(name, 2, (dx) | (dy) << 1, name##_dX_saves | name##_dY_saves)
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
+    ROW(name, 3, (dx) | (dy) << 1 | (dw) << 2, name##_dX_saves | name##_dY_saves | name##_dW_saves)
+#include "ops/rules.def"
+};
+
+#define STRUCTURAL(name) extern const cot__op cot__op_##name;
+#include "ops/ops.def"
+static const cot__op *const structural_ops[OP_count - OP_elementwise_count - 1] = {
+#define STRUCTURAL(name) [OP_##name - OP_elementwise_count - 1] = &cot__op_##name,
+#include "ops/ops.def"
+};
+
+int cot__elementwise_arity(int op) { return cot__elementwise_table[op].arity; }
+
+const cot__op *cot__op_of(int op) {
+    return op < OP_elementwise_count ? &elementwise_ops[op] : structural_ops[op - OP_elementwise_count - 1];
+}

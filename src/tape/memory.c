@@ -1,0 +1,156 @@
+/* memory.c: the memory of a tape: growing arrays, the arena of side records, counted storages.
+ *
+ * Invariant: everything a rewind must free is reachable from a counter in a mark: chunks of the arena, the list of storages, the
+ * list of tensor leaves. Nothing here walks nodes. */
+#include "tape/tape.h"
+
+#include <string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+/* ---- arrays that may become huge ------------------------------------------------------------------------------------- */
+
+/* From this size on an array moves to reserved address space: growing it then costs page faults only. */
+#define RESERVE_FROM ((size_t)1 << 21)
+#define RESERVE_BYTES ((size_t)1 << 37)
+
+#if defined(__linux__) && UINTPTR_MAX > UINT32_MAX
+/* Pages appear when touched. Huge pages, because at 10^8 nodes page faults are most of the cost. */
+static void *reserve_address_space(size_t bytes) {
+    size_t huge = (size_t)2 << 20;
+    char  *p = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    char *aligned = (char *)(((uintptr_t)p + huge - 1) & ~(uintptr_t)(huge - 1));
+    if (aligned > p) munmap(p, (size_t)(aligned - p));
+    munmap(aligned + bytes, (size_t)(p + huge - aligned));
+#ifdef MADV_HUGEPAGE
+    madvise(aligned, bytes, MADV_HUGEPAGE);
+#endif
+    return aligned;
+}
+static void release_address_space(void *p, size_t bytes) { munmap(p, bytes); }
+#else
+static void *reserve_address_space(size_t bytes) { (void)bytes; return NULL; }
+static void  release_address_space(void *p, size_t bytes) { (void)p, (void)bytes; }
+#endif
+
+bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
+    if (bytes <= a->bytes) return true;
+    /* A user's allocator is asked for everything; only the default one may go around malloc. */
+    if (!a->reserved && !t->al.alloc && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES) {
+        void *p = reserve_address_space(RESERVE_BYTES);
+        if (p) {
+            if (a->bytes) memcpy(p, a->data, a->bytes);
+            cot__free(&t->al, a->data, a->bytes);
+            *a = (cot__array){p, RESERVE_BYTES, true};
+            return true;
+        }
+    }
+    if (a->reserved) return false;
+    size_t want = a->bytes * 2 > bytes ? a->bytes * 2 : bytes;
+    void  *p = cot__resize(&t->al, a->data, a->bytes, want);
+    if (!p) return false;
+    *a = (cot__array){p, want, false};
+    return true;
+}
+
+void cot__array_free(cot_tape *t, cot__array *a) {
+    if (a->reserved)
+        release_address_space(a->data, a->bytes);
+    else
+        cot__free(&t->al, a->data, a->bytes);
+    *a = (cot__array){0};
+}
+
+bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op) {
+    if (count < *capacity) return true;
+    uint32_t want = *capacity ? *capacity * 2 : 16;
+    void    *p = want > *capacity ? cot__resize(&t->al, *data, *capacity * element, want * element) : NULL;
+    if (!p) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a list of the tape", op, want * element);
+        return false;
+    }
+    *data = p;
+    *capacity = want;
+    return true;
+}
+
+/* ---- the arena: shapes, attributes, names ----------------------------------------------------------------------------- */
+
+#define CHUNK_BYTES ((size_t)1 << 16)
+
+void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
+    bytes = (bytes + 15) & ~(size_t)15;
+    cot__chunk *c = t->arena;
+    if (UNLIKELY(!c || c->size - c->used < bytes)) {
+        size_t size = bytes > CHUNK_BYTES - 64 ? bytes : CHUNK_BYTES - 64;
+        cot__chunk *fresh = cot__alloc(&t->al, sizeof *fresh + size);
+        if (!fresh) {
+            cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for shapes and attributes", op, size);
+            return NULL;
+        }
+        *fresh = (cot__chunk){.prev = c, .size = size};
+        t->arena = c = fresh;
+        t->arena_bytes += (int64_t)size;
+    }
+    void *p = (char *)c->align + c->used;
+    c->used += bytes;
+    return p;
+}
+
+cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t *ints, int nargs, const uint32_t *args) {
+    cot__attr *a = cot__arena(t, sizeof *a + (size_t)nints * sizeof *ints + (size_t)nargs * sizeof *args, op);
+    if (!a) return NULL;
+    *a = (cot__attr){.nargs = (uint32_t)nargs, .nints = (uint32_t)nints};
+    for (int i = 0; i < nints; i++) a->ints[i] = ints[i];
+    a->args = (uint32_t *)(a->ints + nints);
+    if (args && nargs) memcpy(a->args, args, (size_t)nargs * sizeof *args);
+    return a;
+}
+
+/* ---- storages -------------------------------------------------------------------------------------------------------- */
+
+#define ALIGNMENT 64
+
+/* Header and payload share one allocation. */
+cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
+    size_t        block = bytes <= SIZE_MAX - sizeof(cot__storage) - ALIGNMENT ? sizeof(cot__storage) + ALIGNMENT + bytes : 0;
+    cot__storage *s = block ? cot__alloc(&t->al, block) : NULL;
+    if (!s) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a tensor", op, bytes);
+        return NULL;
+    }
+    void *data = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+    *s = (cot__storage){.refs = 1, .bytes = bytes, .block_bytes = block, .data = data,
+                        .saver_version = UINT32_MAX, .writer = COT__NONE};
+    t->storage_bytes += (int64_t)bytes;
+    return s;
+}
+
+cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op) {
+    cot__storage *s = cot__storage_create(t, 0, op);
+    if (!s) return NULL;
+    s->data = memory;
+    s->bytes = bytes;
+    s->borrowed = true;
+    return s;
+}
+
+void cot__storage_release(cot_tape *t, cot__storage *s) {
+    if (!s || --s->refs > 0) return;
+    if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
+    cot__free(&t->al, s, s->block_bytes);
+}
+
+bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op) {
+    void *list = t->storages;
+    if (!cot__grow(t, &list, &t->storage_capacity, t->storage_count, sizeof *t->storages, op)) {
+        cot__storage_release(t, s);
+        return false;
+    }
+    t->storages = list;
+    t->storages[t->storage_count++] = s;
+    return true;
+}

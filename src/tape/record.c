@@ -1,0 +1,289 @@
+/* record.c: how a node gets onto the tape: operand checks, room for a result, the push.
+ *
+ * What it leaves to others: which operation, its shapes and its kernel (src/ops). */
+#include "tape/tape.h"
+
+#include <string.h>
+
+/* ---- operands ---------------------------------------------------------------------------------------------------------- */
+
+int cot__nargs(const cot__node *n) {
+    if (n->flags & COT__NARY) return (int)n->extra.attr->nargs;
+    const cot__op *op = cot__op_of(n->op);
+    if (op->kind == KIND_SOURCE) return 0;
+    return n->op < OP_elementwise_count ? cot__elementwise_arity(n->op) : n->b != COT__NONE ? 2 : 1;
+}
+
+uint32_t cot__arg(const cot__node *n, int k) {
+    if (n->flags & COT__NARY) return n->extra.attr->args[k];
+    return k == 0 ? n->a : k == 1 ? n->b : n->extra.c;
+}
+
+cot_tape *cot__tape_of(int n, const cot_var *xs) {
+    for (int i = 0; i < n; i++)
+        if (xs[i].tape && !cot__is_number(xs[i])) return xs[i].tape->status == COT_OK ? xs[i].tape : NULL;
+    return NULL;
+}
+
+cot_var cot__invalid(int n, const cot_var *xs) {
+    for (int i = 0; i < n; i++)
+        if (xs[i].tape && !cot__is_number(xs[i])) return INVALID(xs[i].tape);
+    return INVALID(NULL);
+}
+
+/* A stale value is one whose storage has been written since. */
+static bool is_stale(const cot__node *n) {
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
+}
+
+bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index) {
+    uint32_t i = (uint32_t)x.id;
+    if (UNLIKELY(x.tape != t)) {
+        if (!x.tape || cot__is_number(x))
+            cot__fail(t, COT_VAR, "[%s] the %s%soperand is not a value on a tape", op, which, *which ? " " : "");
+        else
+            cot__fail(t, COT_VAR, "[%s] the %s%soperand belongs to another tape; operands of one operation share a tape", op, which, *which ? " " : "");
+        return false;
+    }
+    if (UNLIKELY(x.id == UINT64_MAX)) {
+        cot__fail(t, COT_VAR, "[%s] the %s%soperand is invalid: the operation that should have made it failed", op, which, *which ? " " : "");
+        return false;
+    }
+    if (UNLIKELY(i >= t->count || t->nodes[i].stamp != (uint32_t)(x.id >> 32))) {
+        cot__fail(t, COT_VAR, "[%s] the %s%soperand was forgotten by a rewind", op, which, *which ? " " : "");
+        return false;
+    }
+    if (UNLIKELY(is_stale(&t->nodes[i]))) {
+        char     by[160], it[160];
+        uint32_t writer = t->nodes[i].value.tensor->storage->writer;
+        cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; use the var that the write returned", op, which, *which ? " " : "",
+                  cot__describe(t, i, it, sizeof it),
+                  writer < t->count ? cot__describe(t, writer, by, sizeof by) : "a write from outside");
+        return false;
+    }
+    *index = i;
+    return true;
+}
+
+cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index) {
+    if (!t) t = cot__tape_of(1, &x);
+    if (!t || t->status != COT_OK) return NULL;
+    if (cot__is_number(x)) {
+        cot_var c = cot_constant(t, cot__number_value(x));
+        *index = cot__index(c);
+        return c.id == UINT64_MAX ? NULL : t;
+    }
+    return cot__operand(t, x, op, which, index) ? t : NULL;
+}
+
+/* ---- looking at a value -------------------------------------------------------------------------------------------------- */
+
+cot__view cot__view_of(const cot_tape *t, uint32_t i) {
+    static const int64_t no_axes[1];
+    cot__node           *n = &t->nodes[i];
+    cot_dtype            dtype = cot__dtype_at(n);
+    if (!cot__is_tensor(n)) return (cot__view){&n->value, dtype, 0, no_axes, no_axes};
+    cot__tensor *v = n->value.tensor;
+    char        *data = (char *)v->storage->data + v->offset * cot__dtype_size(dtype);
+    return (cot__view){data, dtype, v->ndim, v->dims, v->dims + v->ndim};
+}
+
+int     cot__ndim_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->ndim : 0; }
+int64_t cot__size_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->size : 1; }
+
+cot_shape cot__shape_at(const cot_tape *t, uint32_t i) {
+    cot__view v = cot__view_of(t, i);
+    cot_shape s = {v.ndim, {0}};
+    for (int k = 0; k < v.ndim; k++) s.dim[k] = v.shape[k];
+    return s;
+}
+
+const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {
+    int n = snprintf(buf, COT__SHAPE_TEXT, "(");
+    for (int k = 0; k < ndim && n < COT__SHAPE_TEXT - 24; k++)
+        n += snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), k ? ",%lld" : "%lld", (long long)shape[k]);
+    snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), ndim == 1 ? ",)" : ")");
+    return buf;
+}
+
+const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
+    cot__view v = cot__view_of(t, i);
+    return cot__shape_text(v.ndim, v.shape, buf);
+}
+
+/* ---- room for a result ----------------------------------------------------------------------------------------------------- */
+
+/* Number of elements, or -1 when the bytes would not fit a ptrdiff. */
+int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
+    char    text[COT__SHAPE_TEXT];
+    int64_t size = 1, limit = PTRDIFF_MAX / cot__dtype_size(dtype);
+    if (ndim > COT_MAX_NDIM) {
+        cot__fail(t, COT_LIMIT, "[%s] %d axes; at most %d are possible", op, ndim, COT_MAX_NDIM);
+        return -1;
+    }
+    bool empty = false;
+    for (int k = 0; k < ndim; k++) {
+        if (shape[k] < 0) {
+            cot__fail(t, COT_SHAPE, "[%s] extent %lld of axis %d is negative: shape %s", op, (long long)shape[k], k,
+                      cot__shape_text(ndim, shape, text));
+            return -1;
+        }
+        empty |= shape[k] == 0;
+    }
+    for (int k = 0; k < ndim && !empty; k++)
+        if (__builtin_mul_overflow(size, shape[k], &size) || size > limit) {
+            cot__fail(t, COT_LIMIT, "[%s] shape %s has more elements than memory can hold", op, cot__shape_text(ndim, shape, text));
+            return -1;
+        }
+    return empty ? 0 : size;
+}
+
+static cot__tensor *make_tensor(cot_tape *t, const char *op, cot__storage *s, int64_t offset, int64_t size, int ndim,
+                                const int64_t *shape, const int64_t *stride) {
+    cot__tensor *v = cot__arena(t, sizeof *v + 2 * (size_t)ndim * sizeof *shape, op);
+    if (!v) return NULL;
+    *v = (cot__tensor){s, offset, size, s->version, ndim};
+    for (int k = 0; k < ndim; k++) v->dims[k] = shape[k];
+    if (stride)
+        for (int k = 0; k < ndim; k++) v->dims[ndim + k] = stride[k];
+    else
+        cot__strides(ndim, shape, v->dims + ndim);
+    return v;
+}
+
+bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
+    static const int64_t no_axes[1];
+    if (ndim == 0) {
+        r->tensor = NULL;
+        r->scalar = (cot__value){0};
+        r->view = (cot__view){&r->scalar, dtype, 0, no_axes, no_axes};
+        return t->status == COT_OK;
+    }
+    int64_t size = cot__checked_size(t, op, dtype, ndim, shape);
+    if (size < 0) return false;
+    cot__storage *s = cot__storage_create(t, (size_t)(size * cot__dtype_size(dtype)), op);
+    if (!s || !cot__storage_keep(t, s, op)) return false;
+    r->tensor = make_tensor(t, op, s, 0, size, ndim, shape, NULL);
+    if (!r->tensor) return false;
+    r->view = (cot__view){s->data, dtype, ndim, r->tensor->dims, r->tensor->dims + ndim};
+    return true;
+}
+
+/* ---- the push -------------------------------------------------------------------------------------------------------------- */
+
+bool cot__room(cot_tape *t, const char *op) {
+    if (LIKELY(t->count < t->capacity)) return true;
+    size_t want = t->capacity ? (size_t)t->capacity * 2 : 64;
+    if (want > COT__MAX_NODES) want = COT__MAX_NODES;
+    if (t->count >= want) {
+        cot__fail(t, COT_LIMIT, "[%s] the tape is full: %u operations; rewind, or split the work over several tapes", op, t->count);
+        return false;
+    }
+    if (!cot__array_reserve(t, &t->node_memory, want * sizeof(cot__node))) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the tape", op, want * sizeof(cot__node));
+        return false;
+    }
+    size_t capacity = t->node_memory.bytes / sizeof(cot__node);
+    t->nodes = t->node_memory.data;
+    t->capacity = capacity < COT__MAX_NODES ? (uint32_t)capacity : COT__MAX_NODES;
+    t->fast_limit = t->capacity;
+    return true;
+}
+
+/* Remembers, on the storages whose values this node's rule will read, who saved them: in-place writes look there. */
+static void note_saves(cot_tape *t, uint32_t index) {
+    const cot__node *n = &t->nodes[index];
+    uint32_t         saves = cot__op_of(n->op)->saves;
+    int              nargs = cot__nargs(n);
+    for (int k = 0; k < nargs && k < 7; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (!(saves >> k & 1) || a == COT__NONE || !cot__is_tensor(&t->nodes[a])) continue;
+        cot__tensor *v = t->nodes[a].value.tensor;
+        v->storage->saver = index;
+        v->storage->saver_version = v->version;
+    }
+    if ((saves & COT__SAVES_Z) && cot__is_tensor(n)) {
+        n->value.tensor->storage->saver = index;
+        n->value.tensor->storage->saver_version = n->value.tensor->version;
+    }
+}
+
+static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const uint32_t *args) {
+    const cot__op *o = cot__op_of(op);
+    if (!t->active_mask || o->kind == KIND_NONE || !cot__dtype_is_float(dtype)) return 0;
+    if (op == OP_leaf) return COT__ACTIVE;
+    uint32_t inactive = o->inactive;
+    for (int k = 0; k < n; k++)
+        if (args[k] != COT__NONE && !(k < 32 && inactive >> k & 1) && (t->nodes[args[k]].flags & COT__ACTIVE)) return COT__ACTIVE;
+    return 0;
+}
+
+cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr) {
+    if (t->status != COT_OK || !cot__room(t, cot__op_of(op)->name)) return INVALID(t);
+    uint32_t index = t->count;
+    uint8_t  flags = activity(t, op, r->view.dtype, n, args);
+    uint8_t  kind = (uint8_t)(r->view.dtype | (r->tensor ? COT__TENSOR : 0));
+    cot__node node = {.op = (uint16_t)op, .kind = kind, .flags = flags, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE};
+    if (n > 2 && op >= OP_elementwise_count) {
+        if (!attr && !(attr = cot__attr_make(t, cot__op_of(op)->name, 0, NULL, n, args))) return INVALID(t);
+        if (attr->nargs == 0) { /* made without operands: a second record with both */
+            cot__attr *both = cot__attr_make(t, cot__op_of(op)->name, (int)attr->nints, attr->ints, n, args);
+            if (!both) return INVALID(t);
+            both->number = attr->number, both->pointer = attr->pointer, both->pointer2 = attr->pointer2;
+            attr = both;
+        }
+    }
+    if (attr && attr->nargs) node.flags |= COT__NARY;
+    if (n > 0 && !(node.flags & COT__NARY)) node.a = args[0];
+    if (n > 1 && !(node.flags & COT__NARY)) node.b = args[1];
+    if (op >= OP_elementwise_count)
+        node.extra.attr = attr;
+    else if (n == 3)
+        node.extra.c = args[2];
+    if (r->tensor)
+        node.value.tensor = r->tensor;
+    else
+        node.value = r->scalar;
+    t->nodes[index] = node;
+    t->count = index + 1;
+    if ((flags & COT__ACTIVE)) note_saves(t, index);
+    return VAR(t, index);
+}
+
+cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset,
+                       cot__attr *attr) {
+    const char *name = cot__op_of(op)->name;
+    cot__view   v = cot__view_of(t, of);
+    cot__result r;
+    int         bytes = cot__dtype_size(v.dtype);
+    if (ndim == 0) {
+        if (!cot__result_open(t, &r, name, v.dtype, 0, NULL)) return INVALID(t);
+        memcpy(&r.scalar, (char *)v.data + offset * bytes, (size_t)bytes);
+        return cot__result_push(t, &r, op, 1, &of, attr);
+    }
+    int64_t size = cot__checked_size(t, name, v.dtype, ndim, shape);
+    if (size < 0) return INVALID(t);
+    cot__storage *s;
+    if (v.ndim == 0) { /* a scalar has no storage to share */
+        s = cot__storage_create(t, (size_t)bytes, name);
+        if (!s || !cot__storage_keep(t, s, name)) return INVALID(t);
+        memcpy(s->data, &t->nodes[of].value, (size_t)bytes);
+    } else {
+        s = t->nodes[of].value.tensor->storage;
+        offset += t->nodes[of].value.tensor->offset;
+    }
+    r.tensor = make_tensor(t, name, s, offset, size, ndim, shape, stride);
+    if (!r.tensor) return INVALID(t);
+    if (v.ndim) r.tensor->version = t->nodes[of].value.tensor->version;
+    r.view = (cot__view){NULL, v.dtype, ndim, r.tensor->dims, r.tensor->dims + ndim};
+    return cot__result_push(t, &r, op, 1, &of, attr);
+}
+
+cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype, int ndim, const int64_t *shape,
+                          const int64_t *stride, int64_t offset, int n, const uint32_t *args) {
+    cot__result r;
+    r.tensor = make_tensor(t, cot__op_of(op)->name, s, offset, cot__count(ndim, shape), ndim, shape, stride);
+    if (!r.tensor) return INVALID(t);
+    r.view = (cot__view){NULL, dtype, ndim, r.tensor->dims, r.tensor->dims + ndim};
+    return cot__result_push(t, &r, op, n, args, NULL);
+}

@@ -1,0 +1,231 @@
+/* tape.c: the life of a tape: creation, errors, marks and rewinds, names and source lines.
+ *
+ * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and arena chunks. */
+#include "tape/tape.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* ---- creation -------------------------------------------------------------------------------------------------------- */
+
+cot_tape *cot_tape_create(const cot_options *options) {
+    cot_options defaults = {0};
+    if (!options) options = &defaults;
+    cot_tape *t = cot__alloc(&options->allocator, sizeof *t);
+    if (!t) return NULL;
+    memset(t, 0, sizeof *t);
+    t->al = options->allocator;
+    t->strict = options->strict;
+    t->active_mask = COT__ACTIVE;
+    t->stamp = 1;
+    return t;
+}
+
+static void release_storages(cot_tape *t, uint32_t from) {
+    while (t->storage_count > from) cot__storage_release(t, t->storages[--t->storage_count]);
+}
+
+static void release_gradients(cot_tape *t, uint32_t leaves, uint32_t retained) {
+    while (t->leaf_count > leaves) {
+        cot__node *leaf = &t->nodes[t->leaves[--t->leaf_count]];
+        cot__storage_release(t, leaf->extra.grad);
+    }
+    while (t->retained_count > retained) cot__storage_release(t, t->retained[--t->retained_count].tensor);
+}
+
+static void release_arena(cot_tape *t, const void *chunk, size_t used) {
+    while (t->arena && t->arena != chunk) {
+        cot__chunk *c = t->arena;
+        t->arena = c->prev;
+        t->arena_bytes -= (int64_t)c->size;
+        cot__free(&t->al, c, sizeof *c + c->size);
+    }
+    if (t->arena) t->arena->used = used;
+}
+
+void cot_tape_destroy(cot_tape *t) {
+    if (!t) return;
+    release_gradients(t, 0, 0);
+    release_storages(t, 0);
+    release_arena(t, NULL, 0);
+    cot__array_free(t, &t->node_memory);
+    cot__array_free(t, &t->adjoints);
+    cot__free(&t->al, t->storages, t->storage_capacity * sizeof *t->storages);
+    cot__free(&t->al, t->leaves, t->leaf_capacity * sizeof *t->leaves);
+    cot__free(&t->al, t->names, t->name_capacity * sizeof *t->names);
+    cot__free(&t->al, t->sites, t->site_capacity * sizeof *t->sites);
+    cot__free(&t->al, t->retained, t->retained_capacity * sizeof *t->retained);
+    cot_allocator al = t->al;
+    cot__free(&al, t, sizeof *t);
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------------- */
+
+const char *cot_status_name(cot_status status) {
+    static const char *const names[] = {
+#define NAME(name, text) #name,
+        COT_STATUS_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)status < (unsigned)COUNTOF(names) ? names[status] : "?";
+}
+
+cot_status  cot_tape_status(const cot_tape *t) { return t ? t->status : COT_MEMORY; }
+const char *cot_tape_message(const cot_tape *t) { return t ? t->message : "the tape is NULL: cot_tape_create found no memory"; }
+
+cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
+    if (t && t->status == COT_OK) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(t->message, sizeof t->message, format, args);
+        va_end(args);
+        t->status = code;
+        t->error_at = t->count;
+        t->fast_limit = 0;
+    }
+    return INVALID(t);
+}
+
+void cot_tape_clear_error(cot_tape *t) {
+    if (!t) return;
+    t->status = COT_OK;
+    t->message[0] = 0;
+    t->fast_limit = t->capacity;
+}
+
+/* ---- marks ----------------------------------------------------------------------------------------------------------- */
+
+enum { NODES, STAMP, STORAGES, LEAVES, CHUNK, USED, LISTS, RETAINED };
+
+cot_mark cot__mark(cot_tape *t) {
+    return (cot_mark){{
+        [NODES] = t->count,
+        [STAMP] = t->count ? t->nodes[t->count - 1].stamp : 0,
+        [STORAGES] = t->storage_count,
+        [LEAVES] = t->leaf_count,
+        [CHUNK] = (uint64_t)(uintptr_t)t->arena,
+        [USED] = t->arena ? t->arena->used : 0,
+        [LISTS] = (uint64_t)t->name_count << 32 | t->site_count,
+        [RETAINED] = (uint64_t)t->no_grad << 32 | t->retained_count,
+    }};
+}
+
+void cot__rewind(cot_tape *t, cot_mark m) {
+    release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
+    release_storages(t, (uint32_t)m.part[STORAGES]);
+    release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
+    t->count = (uint32_t)m.part[NODES];
+    t->name_count = (uint32_t)(m.part[LISTS] >> 32);
+    t->site_count = (uint32_t)m.part[LISTS];
+}
+
+cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}}; }
+
+void cot_tape_rewind(cot_tape *t, cot_mark m) {
+    if (!t) return;
+    uint64_t n = m.part[NODES];
+    if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m.part[STAMP])) {
+        cot__fail(t, COT_VALUE, "[rewind] this mark lies in a part of the tape that was already forgotten; "
+                                "marks are rewound in the reverse of the order in which they were made");
+        return;
+    }
+    if (t->status != COT_OK && t->error_at >= n) cot_tape_clear_error(t);
+    cot__rewind(t, m);
+    t->no_grad = (int)(m.part[RETAINED] >> 32);
+    t->active_mask = t->no_grad ? 0 : COT__ACTIVE;
+    t->stamp++;
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------------------------------- */
+
+int64_t cot_tape_length(const cot_tape *t) { return t ? t->count : 0; }
+int64_t cot_tape_storage_bytes(const cot_tape *t) { return t ? t->storage_bytes : 0; }
+
+int64_t cot_tape_bytes(const cot_tape *t) {
+    if (!t) return 0;
+    int64_t nodes = t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
+    int64_t slots = t->adjoints.reserved ? (int64_t)t->adjoint_zeroed : (int64_t)t->adjoints.bytes;
+    return (int64_t)sizeof *t + nodes + slots + t->storage_bytes + t->arena_bytes;
+}
+
+/* ---- no-grad scopes ---------------------------------------------------------------------------------------------------- */
+
+void cot_no_grad_open(cot_tape *t) {
+    if (!t) return;
+    t->no_grad++;
+    t->active_mask = 0;
+}
+
+void cot_no_grad_close(cot_tape *t) {
+    if (!t) return;
+    if (t->no_grad == 0) {
+        cot__fail(t, COT_VALUE, "[no_grad_close] no no-grad scope is open; every close needs its open");
+        return;
+    }
+    if (--t->no_grad == 0) t->active_mask = COT__ACTIVE;
+}
+
+/* ---- names and source lines -------------------------------------------------------------------------------------------- */
+
+cot_var cot_name(cot_var x, const char *name) {
+    cot_tape *t = cot__tape_of(1, &x);
+    uint32_t  i;
+    if (!t || !cot__operand(t, x, "name", "named", &i)) return INVALID(t);
+    if (!name) return cot__fail(t, COT_VALUE, "[name] the name is NULL; give a text, it is copied");
+    void *list = t->names;
+    if (!cot__grow(t, &list, &t->name_capacity, t->name_count, sizeof *t->names, "name")) return INVALID(t);
+    t->names = list;
+    size_t length = strlen(name) + 1;
+    char  *copy = cot__arena(t, length, "name");
+    if (!copy) return INVALID(t);
+    memcpy(copy, name, length);
+    t->names[t->name_count++] = (cot__named){i, copy};
+    t->nodes[i].flags |= COT__NAMED;
+    return x;
+}
+
+/* The newest name wins. */
+const char *cot__name_of(const cot_tape *t, uint32_t node) {
+    if (!(t->nodes[node].flags & COT__NAMED)) return NULL;
+    for (uint32_t i = t->name_count; i-- > 0;)
+        if (t->names[i].node == node) return t->names[i].name;
+    return NULL;
+}
+
+/* Sites are runs: a call stamps all nodes made since the previous stamp. A NULL site marks nodes made without one. */
+cot_var cot_sited(cot_var x, const cot_site *site) {
+    cot_tape *t = x.tape;
+    if (!t || cot__is_number(x) || t->count == 0) return x;
+    uint32_t first = t->site_count ? t->sites[t->site_count - 1].first : 0; /* `first` of the last run is its end, exclusive */
+    if (t->site_count && first >= t->count) return x;
+    void *list = t->sites;
+    if (!cot__grow(t, &list, &t->site_capacity, t->site_count, sizeof *t->sites, "source line")) return INVALID(t);
+    t->sites = list;
+    t->sites[t->site_count++] = (cot__site_run){t->count, site};
+    return x;
+}
+
+const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
+    uint32_t lo = 0, hi = t->site_count; /* the first run whose end lies beyond node */
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (t->sites[mid].first > node)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo < t->site_count ? t->sites[lo].site : NULL;
+}
+
+const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size) {
+    const char     *name = cot__name_of(t, node), *op = cot__op_of(t->nodes[node].op)->name;
+    const cot_site *site = cot__site_of(t, node);
+    const char     *file = site && strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site ? site->file : NULL;
+    int             n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);
+    if (n < 0 || (size_t)n >= size) return buf;
+    if (site)
+        snprintf(buf + n, size - (size_t)n, ", %s:%d in %s)", file, site->line, site->function);
+    else
+        snprintf(buf + n, size - (size_t)n, ")");
+    return buf;
+}

@@ -1,0 +1,81 @@
+/* values.c: reading values and shapes out of a tape. Getters accept anything and never fail loudly: NaN, 0, an empty shape. */
+#include "tape/tape.h"
+
+bool cot_is_valid(cot_var x) {
+    if (!x.tape || cot__is_number(x) || x.id == UINT64_MAX) return false;
+    uint32_t i = cot__index(x);
+    return i < x.tape->count && x.tape->nodes[i].stamp == (uint32_t)(x.id >> 32);
+}
+
+/* The tape and index of a readable value, or NULL; the reason is then on the tape. */
+static cot_tape *readable(cot_var x, const char *op, uint32_t *i) {
+    if (!x.tape || cot__is_number(x)) return NULL;
+    return cot__operand(x.tape, x, op, "", i) ? x.tape : NULL;
+}
+
+static const void *single_element(cot_var x, cot_dtype *dtype) {
+    uint32_t  i;
+    cot_tape *t = readable(x, "value", &i);
+    if (!t) return NULL;
+    if (cot__size_at(t, i) != 1) {
+        char text[COT__SHAPE_TEXT];
+        cot__fail(t, COT_SHAPE, "[value] shape %s has %lld elements; only a single number has a value, use cot_read for more",
+                  cot__shape_text_at(t, i, text), (long long)cot__size_at(t, i));
+        return NULL;
+    }
+    *dtype = cot__dtype_at(&t->nodes[i]);
+    return cot__view_of(t, i).data;
+}
+
+double cot_value(cot_var x) {
+    cot_dtype dtype;
+    if (cot__is_number(x)) return cot__number_value(x);
+    const void *p = single_element(x, &dtype);
+    return p ? cot__load_f64(p, dtype) : (double)NAN;
+}
+
+int64_t cot_value_i64(cot_var x) {
+    cot_dtype dtype;
+    if ((uintptr_t)x.tape == 2) return (int64_t)x.id;
+    if (cot__is_number(x)) {
+        double v = cot__number_value(x);
+        return cot__load_i64(&v, COT_F64);
+    }
+    const void *p = single_element(x, &dtype);
+    return p ? cot__load_i64(p, dtype) : 0;
+}
+
+cot_dtype cot_dtype_of(cot_var x) { return cot_is_valid(x) ? cot__dtype_at(&x.tape->nodes[cot__index(x)]) : COT_F64; }
+cot_shape cot_shape_of(cot_var x) { return cot_is_valid(x) ? cot__shape_at(x.tape, cot__index(x)) : (cot_shape){0}; }
+int64_t   cot_size(cot_var x) { return cot_is_valid(x) ? cot__size_at(x.tape, cot__index(x)) : 0; }
+bool      cot_requires_grad(cot_var x) { return cot_is_valid(x) && (x.tape->nodes[cot__index(x)].flags & COT__ACTIVE); }
+
+const char *cot_dtype_name(cot_dtype dtype) { return (unsigned)dtype < COT_DTYPE_COUNT ? cot__dtype_name(dtype) : "?"; }
+
+cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_dtype dtype, void *out, int64_t n) {
+    int64_t size = cot__count(v->ndim, v->shape), stride[COT_MAX_NDIM];
+    if (n != size) {
+        char text[COT__SHAPE_TEXT];
+        cot__fail(t, COT_SHAPE, "[%s] room for %lld elements, but shape %s has %lld", op, (long long)n,
+                  cot__shape_text(v->ndim, v->shape, text), (long long)size);
+        return t->status;
+    }
+    cot__strides(v->ndim, v->shape, stride);
+    cot__view to = {out, dtype, v->ndim, v->shape, stride};
+    if (n > 0) cot__copy(&to, v);
+    return t->status;
+}
+
+cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n) {
+    uint32_t  i;
+    cot_tape *t = readable(x, "read", &i);
+    if (!t) return x.tape && !cot__is_number(x) ? x.tape->status : COT_VAR;
+    if ((unsigned)dtype >= COT_DTYPE_COUNT) {
+        cot__fail(t, COT_DTYPE, "[read] %d is not a dtype", (int)dtype);
+        return t->status;
+    }
+    cot__view v = cot__view_of(t, i);
+    return cot__read_view(t, "read", &v, dtype, out, n);
+}
+
+cot_status cot_read(cot_var x, double *out, int64_t n) { return cot_read_as(x, COT_F64, out, n); }

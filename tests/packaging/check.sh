@@ -1,0 +1,88 @@
+#!/bin/sh
+# check.sh WHAT STAGE: one packaging check. `install` fills STAGE/prefix, the others look at it.
+# Set by ctest: CMAKE, CC, BUILD (the build tree), LIBDIR (relative to the prefix).
+set -eu
+unset DESTDIR
+what=$1
+stage=$2
+here=$(cd "$(dirname "$0")" && pwd)
+prefix=$stage/prefix
+libdir=$prefix/$LIBDIR
+library=$libdir/libcotangent.so
+export PKG_CONFIG_PATH="$libdir/pkgconfig"
+
+say_fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+# run PROGRAM with nothing but the installed shared library to find
+run() { LD_LIBRARY_PATH=$libdir "$@"; }
+
+# compile COMPILER STANDARD SOURCE PROGRAM: builds and runs it with pkg-config's flags, against the shared and the static
+# library. The header must pass a strict user's warnings: -isystem would hide them, -I does not.
+compile() {
+    strict="-std=$2 -Wall -Wextra -Wpedantic -Wshadow -Werror"
+    echo "-- $1 $strict $(basename "$3"), shared"
+    "$1" $strict $(pkg-config --cflags cotangent) "$3" -o "$4" $(pkg-config --libs cotangent) -lm
+    run "$4"
+    readelf -d "$4" | grep -q 'NEEDED.*libcotangent' || say_fail "$4 does not use the shared library"
+    echo "-- $1 $strict $(basename "$3"), static"
+    "$1" $strict $(pkg-config --cflags cotangent) "$3" -o "$4-static" \
+        $(pkg-config --static --libs cotangent | sed 's/-lcotangent/-l:libcotangent.a/')
+    "$4-static"
+    if readelf -d "$4-static" | grep 'NEEDED.*libcotangent'; then say_fail "$4-static uses the shared library"; fi
+}
+
+case $what in
+install) # installed in one place, moved to another: nothing in it may know where it was
+    rm -rf "$stage"
+    mkdir -p "$stage"
+    "$CMAKE" --install "$BUILD" --prefix "$stage/before"
+    mv "$stage/before" "$prefix"
+    if grep -rIl "$stage/before" "$prefix"; then say_fail "these files hold the path they were installed to"; fi
+    ;;
+pkg_config)
+    pkg-config --validate cotangent
+    pkg-config --modversion cotangent
+    compile "$CC" c11 "$here/consumer.c" "$stage/c"
+    ;;
+find_package)
+    rm -rf "$stage/find_package"
+    "$CMAKE" -S "$here/find_package" -B "$stage/find_package" -DCMAKE_C_COMPILER="$CC" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DVERSION="$(pkg-config --modversion cotangent)"
+    "$CMAKE" --build "$stage/find_package"
+    run "$stage/find_package/consumer"
+    "$stage/find_package/consumer_static"
+    ;;
+cxx)
+    found=no
+    for cxx in g++ clang++; do
+        if command -v "$cxx" > /dev/null; then
+            found=yes
+            compile "$cxx" c++11 "$here/consumer.cpp" "$stage/cxx-$cxx"
+        fi
+    done
+    [ $found = yes ] || say_fail "neither g++ nor clang++ is installed"
+    ;;
+symbols) # libcotangent shares a process with other libraries: it takes no name but its own
+    nm -D --defined-only "$library" | awk '{ print $NF }' > "$stage/symbols.txt"
+    grep -q '^cot_version$' "$stage/symbols.txt" || say_fail "cot_version is not exported"
+    if grep -v '^cot_' "$stage/symbols.txt"; then say_fail "these exported symbols do not begin with cot_"; fi
+    echo "$(wc -l < "$stage/symbols.txt") symbols, all cot_"
+    ;;
+needed)
+    readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' > "$stage/needed.txt"
+    cat "$stage/needed.txt"
+    if grep -Ev '^(libc\.so|libm\.so|libpthread\.so|ld-linux)' "$stage/needed.txt"; then
+        say_fail "the shared library needs more than libc, libm and libpthread"
+    fi
+    ;;
+size)
+    strip -o "$stage/stripped.so" "$library"
+    bytes=$(wc -c < "$stage/stripped.so")
+    echo "stripped shared library: $bytes bytes"
+    [ "$bytes" -lt 1500000 ] || say_fail "that is not below 1.5 MB"
+    ;;
+*) say_fail "unknown check '$what'" ;;
+esac
