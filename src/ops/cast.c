@@ -7,7 +7,7 @@ cot_var cot_cast(cot_var x, cot_dtype dtype) {
     uint32_t    i;
     cot_tape   *t = cot__enter(NULL, x, "cast", "", &i);
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!cot__check_dtype(t, "cast", dtype)) return INVALID(t);
     cot__view v = cot__view_of(t, i);
     if (v.dtype == dtype) return x;
