@@ -382,4 +382,32 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 
 #include <cotangent_ops.h>
 
+/* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y, 2.0). */
+#if defined(__GNUC__) && !defined(COT_PLAIN)
+#define cot_add_into(x, y) COT__SITED_WRITE(x, (cot_add_into)(x, COT__MIX(y)))
+#define cot_sub_into(x, y) COT__SITED_WRITE(x, (cot_sub_into)(x, COT__MIX(y)))
+#define cot_mul_into(x, y) COT__SITED_WRITE(x, (cot_mul_into)(x, COT__MIX(y)))
+#define cot_div_into(x, y) COT__SITED_WRITE(x, (cot_div_into)(x, COT__MIX(y)))
+#define cot_copy_into(x, y) COT__SITED_WRITE(x, (cot_copy_into)(x, COT__MIX(y)))
+#define cot_update_slice(x, axis, start, stop, step, y)                                                                      \
+    COT__SITED_WRITE(x, (cot_update_slice)(x, axis, start, stop, step, COT__MIX(y)))
+#define cot_assign(leaf, value) (cot_assign)(leaf, COT__MIX(value))
+#define cot_backward_seeded(y, seed) (cot_backward_seeded)(y, COT__MIX(seed))
+#define cot_vjp(y, seed, n, xs, grads) (cot_vjp)(y, COT__MIX(seed), n, xs, grads)
+#ifdef COT_SOURCE_LINES
+/* The write returns a status; its node is the one x now names. */
+#define COT__SITED_WRITE(x, call) COT__SITED_WRITE_IN(x, call, __COUNTER__)
+#define COT__SITED_WRITE_IN(x, call, n) COT__SITED_WRITE_AS(x, call, n)
+#define COT__SITED_WRITE_AS(x, call, n)                                                                                      \
+    (__extension__({                                                                                                         \
+        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
+        cot_status cot__r##n = (call);                                                                                       \
+        cot_sited(*(x), &cot__s##n);                                                                                         \
+        cot__r##n;                                                                                                           \
+    }))
+#else
+#define COT__SITED_WRITE(x, call) (call)
+#endif
+#endif
+
 #endif

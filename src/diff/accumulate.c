@@ -58,6 +58,7 @@ static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
         s->accs = list;
         s->acc_count++;
     }
+    s->accs[i] = (cot__acc){0};
     s->acc_free = i + 1;
     *cot__slot(s->t, node) = (uint64_t)i + 1;
     if (node < s->lo) s->lo = node;

@@ -5,6 +5,7 @@
  * structural node's rule runs in recorded operations that are forgotten at once. Recording (cot_grad_of), everything the rules
  * record stays. Both take the same rules in the same order. */
 #include "diff/sweep.h"
+#include "ops/inplace.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -306,16 +307,17 @@ static bool visit(cot__sweep *s, uint32_t i) {
 }
 
 /* A scalar elementwise node that a run stopped at (it is wanted or retained): take its adjoint, then let the run have it. */
-static bool scalar_stop(cot__sweep *s, uint32_t i, const cot__runs *runs) {
-    cot__node *n = &s->t->nodes[i];
+static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__runs *runs) {
+    cot__node *n = &s->t->nodes[*i];
     uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
-    if (*cot__slot(s->t, i) == 0) return true;
-    if (((stop & COT__WANTED) || !s->wanted_only) && !cot__arrive(s, i)) return false;
+    if (*cot__slot(s->t, (uint32_t)*i) == 0) {
+        --*i;
+        return true;
+    }
+    if (((stop & COT__WANTED) || !s->wanted_only) && !cot__arrive(s, (uint32_t)*i)) return false;
     n->flags &= (uint8_t)~stop;
-    uint32_t lo = i;
-    (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(s->t->nodes, i, s->t->adjoints.data, &lo);
-    if (lo < s->lo) s->lo = lo;
-    s->t->nodes[i].flags |= stop;
+    *i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(s->t->nodes, *i, s->t->adjoints.data, &s->lo);
+    n->flags |= stop;
     return true;
 }
 
@@ -328,8 +330,7 @@ bool cot__reverse(cot__sweep *s) {
         bool       in_run = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
         if (!s->recording && in_run && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
             if (n->flags & (COT__WANTED | COT__RETAIN)) {
-                if (!scalar_stop(s, (uint32_t)i, runs)) return false;
-                i--;
+                if (!scalar_stop(s, &i, runs)) return false;
             } else
                 i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &s->lo);
             continue;

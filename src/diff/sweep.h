@@ -66,6 +66,9 @@ typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32;
 /* The widest instance not wider than `lanes`: 1, 2 or 8. */
 const cot__runs *cot__runs_for(int lanes);
 
+/* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
+bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
+
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */

@@ -1,0 +1,237 @@
+/* forward.c: the one forward driver: it walks up from the inputs and computes the tangent of every node that depends on them.
+ *
+ * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the tangents. Bilinear: f(dx, y) + f(x, dy).
+ * Generic: its jvp where one is written, else the transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
+#include "diff/sweep.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* ---- structural nodes ----------------------------------------------------------------------------------------------------------- */
+
+static cot_var zeros_like(cot_tape *t, uint32_t i) { return cot_zeros(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i)); }
+
+static cot_var linear(cot__rule *r, int n, cot_var *xs) {
+    for (int k = 0; k < n; k++) {
+        bool passive = k < 32 && r->op->inactive >> k & 1;
+        xs[k] = passive ? cot__rule_x(r, k) : !cot__failed(r->tangents[k]) ? r->tangents[k] : zeros_like(r->t, cot__rule_arg(r, k));
+    }
+    return r->op->apply(r, xs);
+}
+
+static cot_var bilinear(cot__rule *r, cot_var *xs) {
+    cot_var sum = INVALID(r->t);
+    for (int k = 0; k < 2; k++) {
+        if (cot__failed(r->tangents[k])) continue;
+        xs[k] = r->tangents[k];
+        xs[1 - k] = cot__rule_x(r, 1 - k);
+        cot_var term = r->op->apply(r, xs);
+        sum = cot__failed(sum) ? term : cot_add(sum, term);
+    }
+    return sum;
+}
+
+/* <vjp(g), v>, collected as the rule gives its contributions. */
+typedef struct transposed { cot__sweep sweep; cot_var inner; } transposed;
+
+static void give_inner(cot__rule *r, int k, cot_var v) {
+    transposed *tr = r->driver;
+    if (cot__failed(r->tangents[k]) || r->t->status != COT_OK) return;
+    cot_var term = cot_sum(cot_smul(v, r->tangents[k]), COT_ALL);
+    tr->inner = cot__failed(tr->inner) ? term : cot_add(tr->inner, term);
+}
+
+static void give_slice_inner(cot__rule *r, int k, cot_var v, const int64_t s[4]) {
+    if (cot__failed(r->tangents[k])) return;
+    cot_var dx = r->tangents[k];
+    cot__rule part = *r;
+    int64_t end = s[1] + s[2] * s[3];
+    cot_var cut = cot_slice(dx, (int)s[0], s[1], end < 0 ? COT_END : end, s[3]);
+    cot_var tangents[1] = {cot_reshape(cut, cot_shape_of(v))};
+    part.tangents = tangents;
+    give_inner(&part, 0, v);
+}
+
+static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    if (cot__failed(r->tangents[k])) return;
+    cot_var   dx = r->tangents[k];
+    cot__rule part = *r;
+    cot_var   tangents[1] = {along ? cot_take_along_axis(dx, index, axis) : cot_take(dx, index, axis)};
+    part.tangents = tangents;
+    give_inner(&part, 0, v);
+}
+
+static cot_var transpose_vjp(cot__rule *r) {
+    cot_tape  *t = r->t;
+    cot_shape  shape = cot__shape_at(t, r->node);
+    uint32_t   mask = t->active_mask;
+    cot__rule  back = *r;
+    transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
+    cot_var    dz = INVALID(t);
+    t->active_mask = COT__ACTIVE;
+    back.g = cot_tensor(t, cot__dtype_at(&t->nodes[r->node]), shape, NULL);
+    back.driver = &tr;
+    back.give = give_inner;
+    back.give_slice = give_slice_inner;
+    back.give_scatter = give_scatter_inner;
+    if (t->status == COT_OK) r->op->vjp(&back);
+    if (t->status == COT_OK && !cot__failed(tr.inner)) {
+        uint32_t g = cot__index(back.g);
+        cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
+        if (t->status == COT_OK) cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
+    }
+    t->active_mask = mask;
+    return dz;
+}
+
+/* The tangent of a structural node, recorded; invalid when nothing moves it. */
+static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
+    cot_tape  *t = s->t;
+    int        n = cot__nargs(&t->nodes[i]);
+    cot_var    few[8], few_xs[8];
+    bool       many = n > 8, moves = false;
+    cot_var   *tangents = many ? cot__alloc(&t->al, 2 * (size_t)n * sizeof *tangents) : few, *xs = many ? tangents + n : few_xs;
+    cot__rule  r = {.t = t, .node = i, .op = cot__op_of(t->nodes[i].op), .tangents = tangents, .tangent = INVALID(t), .driver = NULL};
+    if (!tangents) return cot__fail(t, COT_MEMORY, "[jvp] out of memory: the tangents of %d operands", n);
+    for (int k = 0; k < n; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        bool     passive = (k < 32 && r.op->inactive >> k & 1) || *cot__slot(t, a) == 0;
+        tangents[k] = passive ? INVALID(t) : cot__slot_var(s, a);
+        moves |= !passive;
+    }
+    if (moves && t->status == COT_OK) {
+        if (r.op->kind == KIND_LINEAR)
+            r.tangent = linear(&r, n, xs);
+        else if (r.op->kind == KIND_BILINEAR)
+            r.tangent = bilinear(&r, xs);
+        else if (r.op->jvp)
+            r.op->jvp(&r);
+        else if (r.op->vjp)
+            r.tangent = transpose_vjp(&r);
+    }
+    if (many) cot__free(&t->al, tangents, 2 * (size_t)n * sizeof *tangents);
+    return r.tangent;
+}
+
+/* ---- elementwise nodes -------------------------------------------------------------------------------------------------------------- */
+
+static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
+    cot_tape                    *t = s->t;
+    const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
+    cot_var                      xs[3], z = VAR(t, i), sum = INVALID(t);
+    for (int k = 0; k < e->arity; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        xs[k] = a == COT__NONE ? cot_number(t->nodes[i].extra.number) : VAR(t, a);
+    }
+    for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        if (!e->partial[k] || a == COT__NONE || *cot__slot(t, a) == 0) continue;
+        for (int j = 0; j < 3; j++) {
+            uint32_t b = j < e->arity ? cot__arg(&t->nodes[i], j) : COT__NONE;
+            if (e->saves[k] >> j & 1 && b != COT__NONE && !cot__saved_intact(t, i, b)) return INVALID(t);
+        }
+        if ((e->saves[k] & COT__SAVES_Z) && !cot__saved_intact(t, i, i)) return INVALID(t);
+        cot_var term = cot__tree_record(t, e->partial[k], xs, z, cot__slot_var(s, a));
+        sum = cot__failed(sum) ? term : cot_add(sum, term);
+    }
+    return sum;
+}
+
+/* ---- the walk ------------------------------------------------------------------------------------------------------------------------- */
+
+static bool hold_recorded(cot__sweep *s, uint32_t i, cot_var v) {
+    if (s->t->status != COT_OK) return false;
+    if (cot__failed(v)) return true;
+    *cot__slot(s->t, i) = (uint64_t)cot__index(v) + 1;
+    return true;
+}
+
+/* Numbers: what was recorded is forgotten, its value kept. */
+static bool hold_numbers(cot__sweep *s, uint32_t i, cot_var v) {
+    cot_tape *t = s->t;
+    if (t->status != COT_OK) return false;
+    if (cot__failed(v)) return true;
+    cot__node *n = &t->nodes[cot__index(v)];
+    if (cot__is_tensor(n)) {
+        cot__tensor *x = n->value.tensor;
+        return cot__acc_share(s, i, x->storage, x->offset, x->dims + x->ndim);
+    }
+    cot__slot_add(t, i, cot__load_f64(&n->value, cot__dtype_at(n)));
+    return true;
+}
+
+static bool visit(cot__sweep *s, uint32_t i) {
+    cot_tape *t = s->t;
+    bool      elementwise = t->nodes[i].op < OP_elementwise_count;
+    if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
+    cot_mark m = cot__mark(t);
+    uint32_t mask = t->active_mask;
+    t->active_mask = 0;
+    bool ok = hold_numbers(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
+    t->active_mask = mask;
+    cot__rewind(t, m);
+    return ok && t->status == COT_OK;
+}
+
+bool cot__forward(cot__sweep *s, uint32_t from) {
+    cot_tape        *t = s->t;
+    const cot__runs *runs = cot__runs_for(1);
+    uint32_t         i = from;
+    while (i <= s->top) {
+        const cot__node *n = &t->nodes[i];
+        bool             in_run = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
+        if ((n->flags & COT__WANTED) || !(n->flags & COT__ACTIVE)) {
+            i++;
+        } else if (!s->recording && in_run && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
+            i = (n->kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, s->top, t->adjoints.data);
+        } else {
+            if (!visit(s, i)) return false;
+            i++;
+        }
+    }
+    return true;
+}
+
+/* ---- cot_jvp ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* The tangent of x as a value of x's shape and dtype. */
+static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *out) {
+    char which[40], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    snprintf(which, sizeof which, "tangents[%d]", k);
+    if (cot__is_number(v) && cot__ndim_at(t, x) == 0) v = cot_constant(t, cot__number_value(v));
+    if (!cot__operand(t, v, "jvp", which, out)) return false;
+    cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, x);
+    if (!cot__same_shape(&have, &want)) {
+        cot__fail(t, COT_SHAPE, "[jvp] tangents[%d] has shape %s, xs[%d] has %s; they must be equal", k, cot__shape_text_at(t, *out, a), k,
+                  cot__shape_text_at(t, x, b));
+        return false;
+    }
+    *out = cot__as(t, *out, cot__dtype_at(&t->nodes[x]));
+    return *out != COT__NONE;
+}
+
+cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
+    uint32_t  yi, few[32];
+    cot_tape *t = cot__enter(NULL, y, "jvp", "", &yi);
+    if (!t) return cot__invalid(1, &y);
+    uint32_t *index = n <= 16 ? few : cot__alloc(&t->al, 2 * (size_t)n * sizeof *index), *dx = index + n;
+    if (!index) return cot__fail(t, COT_MEMORY, "[jvp] out of memory: a list of %d inputs", n);
+    cot_var dy = INVALID(t);
+    bool    ok = cot__check_inputs(t, "jvp", n, xs, index);
+    for (int k = 0; k < n && ok; k++) ok = take_tangent(t, k, index[k], tangents[k], &dx[k]);
+    uint32_t from = yi;
+    for (int k = 0; k < n && ok; k++) from = index[k] < from ? index[k] : from;
+    if (ok && cot__slots(t, yi, 1, "jvp")) {
+        cot__sweep s = {.t = t, .recording = true, .lo = from, .top = yi};
+        for (int k = 0; k < n; k++)
+            if (index[k] <= yi) *cot__slot(t, index[k]) = (uint64_t)dx[k] + 1;
+        cot__mark_wanted(t, n, index, true);
+        ok = cot__forward(&s, from);
+        cot__mark_wanted(t, n, index, false);
+        uint64_t slot = ok ? *cot__slot(t, yi) : 0;
+        cot__sweep_close(&s);
+        if (ok) dy = slot ? VAR(t, (uint32_t)slot - 1) : zeros_like(t, yi);
+    }
+    if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);
+    return dy;
+}

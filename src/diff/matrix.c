@@ -1,0 +1,314 @@
+/* matrix.c: many directions at once, in numbers: products with several seeds or tangents, Jacobians, Hessians.
+ *
+ * A sweep over scalars carries up to eight lanes; where a tensor node lies on the way, the directions are swept one by one. */
+#include "diff/sweep.h"
+
+#include <string.h>
+
+/* ---- the vars of one side, flattened ---------------------------------------------------------------------------------------------- */
+
+typedef struct side {
+    cot_tape *t;
+    int       n;
+    uint32_t *index;
+    int64_t   size; /* elements of all */
+    uint32_t  lo, hi;
+} side;
+
+static bool side_open(side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars) {
+    char which[32];
+    *s = (side){.t = t, .n = n, .lo = UINT32_MAX};
+    if (n < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
+        s->n = 0;
+        return false;
+    }
+    s->index = cot__alloc(&t->al, (size_t)n * sizeof *s->index);
+    if (!s->index) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d vars", op, n);
+        return false;
+    }
+    if (inputs && !cot__check_inputs(t, op, n, vars, s->index)) return false;
+    for (int k = 0; k < n; k++) {
+        snprintf(which, sizeof which, "ys[%d]", k);
+        if (!inputs && !cot__operand(t, vars[k], op, which, &s->index[k])) return false;
+        if (!inputs && !cot__dtype_is_float(cot__dtype_at(&t->nodes[s->index[k]]))) {
+            cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op, which,
+                      cot__dtype_name(cot__dtype_at(&t->nodes[s->index[k]])));
+            return false;
+        }
+        s->size += cot__size_at(t, s->index[k]);
+        s->lo = s->index[k] < s->lo ? s->index[k] : s->lo;
+        s->hi = s->index[k] > s->hi ? s->index[k] : s->hi;
+    }
+    return true;
+}
+
+static void side_close(side *s) { cot__free(&s->t->al, s->index, (size_t)s->n * sizeof *s->index); }
+
+/* ---- lanes over scalars -------------------------------------------------------------------------------------------------------------- */
+
+/* Is every node that a sweep can meet between lo and hi a scalar that the runs know? */
+static bool all_scalar(const cot_tape *t, uint32_t lo, uint32_t hi) {
+    for (uint32_t i = lo; i <= hi; i++) {
+        const cot__node *n = &t->nodes[i];
+        if (!(n->flags & COT__ACTIVE)) continue;
+        bool known = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of || n->op == OP_leaf;
+        if (!known || cot__is_tensor(n)) return false;
+    }
+    return true;
+}
+
+static void slot_set(cot_tape *t, uint32_t i, int width, int lane, double v, bool add) {
+    char *p = (char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
+    if (t->nodes[i].kind == COT_F64) {
+        double *d = (double *)(void *)p + lane;
+        *d = v + (add ? *d : 0);
+    } else {
+        float *f = (float *)(void *)p + lane;
+        *f = (float)v + (add ? *f : 0);
+    }
+}
+
+static double slot_get(const cot_tape *t, uint32_t i, int width, int lane) {
+    const char *p = (const char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
+    return t->nodes[i].kind == COT_F64 ? ((const double *)(const void *)p)[lane] : (double)((const float *)(const void *)p)[lane];
+}
+
+static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
+    if (lo <= hi) memset((char *)t->adjoints.data + (size_t)lo * 8 * (size_t)width, 0, ((size_t)hi - lo + 1) * 8 * (size_t)width);
+}
+
+/* One reverse sweep of `width` lanes, `used` of them real. Wanted nodes stop the run: their adjoint is complete then. */
+static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, const double *seeds, double *out) {
+    cot_tape *t = ys->t;
+    int       w = runs->lanes;
+    uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
+    for (int k = 0; k < ys->n; k++)
+        for (int l = 0; l < used; l++) slot_set(t, ys->index[k], w, l, seeds[(int64_t)l * ys->size + k], true);
+    int64_t i = ys->hi;
+    while (i >= (int64_t)xs->lo) {
+        cot__node *n = &t->nodes[i];
+        uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
+        if ((stop & COT__WANTED) && n->op != OP_leaf)
+            for (int k = 0; k < xs->n; k++)
+                if (xs->index[k] == i)
+                    for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, (uint32_t)i, w, l);
+        if (n->op == OP_leaf || n->op == OP_constant || cot__is_tensor(n) || !cot__dtype_is_float((cot_dtype)n->kind) ||
+            !(n->flags & COT__ACTIVE)) {
+            i--;
+            continue;
+        }
+        n->flags &= (uint8_t)~stop;
+        uint32_t pushed = xs->lo; /* the run goes on down to the lowest input */
+        int64_t  next = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &pushed);
+        n->flags |= stop;
+        lo = pushed < lo ? pushed : lo;
+        i = next < i ? next : i - 1;
+    }
+    for (int k = 0; k < xs->n; k++) /* nothing consumes the slot of a leaf */
+        if (t->nodes[xs->index[k]].op == OP_leaf)
+            for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, xs->index[k], w, l);
+    slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
+}
+
+static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
+    cot_tape *t = xs->t;
+    int       w = runs->lanes;
+    for (int k = 0; k < xs->n; k++)
+        for (int l = 0; l < used; l++) slot_set(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k], false);
+    uint32_t i = xs->lo;
+    while (i <= ys->hi) {
+        const cot__node *n = &t->nodes[i];
+        bool             skip = (n->flags & COT__WANTED) || !(n->flags & COT__ACTIVE) || n->op == OP_leaf;
+        if (skip)
+            i++;
+        else
+            i = (n->kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, ys->hi, t->adjoints.data);
+    }
+    for (int k = 0; k < ys->n; k++)
+        for (int l = 0; l < used; l++) out[(int64_t)l * ys->size + k] = slot_get(t, ys->index[k], w, l);
+    uint32_t lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;
+    slots_clear(t, lo, hi, w);
+}
+
+/* ---- one direction, any nodes ------------------------------------------------------------------------------------------------------------- */
+
+/* numbers[] are the elements of node i: added to its slot as an adjoint or tangent. */
+static bool seed_node(cot__sweep *s, uint32_t i, const double *numbers) {
+    cot_tape *t = s->t;
+    if (!cot__is_tensor(&t->nodes[i])) {
+        cot__slot_add(t, i, numbers[0]);
+        return true;
+    }
+    int64_t   stride[COT_MAX_NDIM];
+    cot__view v = cot__view_of(t, i);
+    cot__strides(v.ndim, v.shape, stride);
+    double *data;
+    memcpy(&data, &numbers, sizeof data); /* read only */
+    cot__view from = {data, COT_F64, v.ndim, v.shape, stride};
+    return cot__acc_add(s, i, &from);
+}
+
+static void collect(cot_tape *t, uint32_t i, double scalar, const cot__acc *a, double *out) {
+    cot__view v = cot__view_of(t, i);
+    int64_t   stride[COT_MAX_NDIM];
+    if (v.ndim == 0) {
+        *out = scalar;
+        return;
+    }
+    cot__strides(v.ndim, v.shape, stride);
+    cot__view to = {out, COT_F64, v.ndim, v.shape, stride};
+    cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, a->stride};
+    if (cot__count(v.ndim, v.shape) > 0) cot__copy(&to, &from);
+}
+
+static bool reverse_one(side *ys, side *xs, const double *seeds, double *out) {
+    cot_tape  *t = ys->t;
+    cot__sweep s = {.t = t, .lo = ys->lo, .top = ys->hi, .wanted_only = true};
+    bool       ok = true;
+    for (int k = 0; k < ys->n && ok; k++) {
+        ok = seed_node(&s, ys->index[k], seeds);
+        seeds += cot__size_at(t, ys->index[k]);
+    }
+    memset(out, 0, (size_t)xs->size * sizeof *out);
+    ok = ok && cot__reverse(&s);
+    for (uint32_t a = 0; a < s.arrival_count && ok; a++) *cot__slot(t, s.arrivals[a].node) = (uint64_t)a + 1; /* the slots are free: an index */
+    for (int k = 0; k < xs->n && ok; k++) {
+        uint64_t slot = xs->index[k] <= s.top ? *cot__slot(t, xs->index[k]) : 0;
+        if (slot) collect(t, xs->index[k], s.arrivals[slot - 1].scalar, &s.arrivals[slot - 1].tensor, out);
+        out += cot__size_at(t, xs->index[k]);
+    }
+    cot__sweep_close(&s);
+    return ok;
+}
+
+static bool forward_one(side *xs, side *ys, const double *tangents, double *out) {
+    cot_tape  *t = xs->t;
+    uint32_t   lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;
+    cot__sweep s = {.t = t, .lo = lo, .top = hi};
+    bool       ok = true;
+    for (int k = 0; k < xs->n && ok; k++) {
+        ok = seed_node(&s, xs->index[k], tangents);
+        tangents += cot__size_at(t, xs->index[k]);
+    }
+    memset(out, 0, (size_t)ys->size * sizeof *out);
+    s.top = ys->hi;
+    ok = ok && cot__forward(&s, xs->lo);
+    s.top = hi;
+    for (int k = 0; k < ys->n && ok; k++) {
+        uint32_t i = ys->index[k];
+        uint64_t slot = *cot__slot(t, i);
+        bool     tensor = cot__is_tensor(&t->nodes[i]);
+        if (slot) collect(t, i, tensor ? 0 : cot__slot_get(t, i), tensor ? &s.accs[slot - 1] : NULL, out);
+        out += cot__size_at(t, i);
+    }
+    cot__sweep_close(&s);
+    return ok;
+}
+
+/* ---- the public functions --------------------------------------------------------------------------------------------------------------------- */
+
+/* `lanes` directions in either mode; rows of `in` (lanes, from) and `out` (lanes, to). */
+static cot_status products(const char *op, bool reverse, int lanes, side *from, side *to, const double *in, double *out) {
+    cot_tape *t = from->t;
+    side     *xs = reverse ? to : from, *ys = reverse ? from : to;
+    uint32_t  hi = ys->hi > xs->hi ? ys->hi : xs->hi, lo = xs->lo < ys->lo ? xs->lo : ys->lo;
+    if (from->n == 0 || to->n == 0 || lanes <= 0) return t->status;
+    bool scalar = lanes > 1 && from->size == from->n && to->size == to->n && all_scalar(t, lo, hi);
+    cot__mark_wanted(t, xs->n, xs->index, true);
+    for (int done = 0; done < lanes && t->status == COT_OK;) {
+        const cot__runs *runs = cot__runs_for(scalar ? (lanes - done > 2 ? 8 : lanes - done) : 1);
+        int              used = runs->lanes < lanes - done ? runs->lanes : lanes - done;
+        const double    *a = in + (int64_t)done * from->size;
+        double          *b = out + (int64_t)done * to->size;
+        if (!cot__slots(t, hi, runs->lanes, op)) break;
+        if (scalar) {
+            if (reverse) memset(b, 0, (size_t)used * (size_t)to->size * sizeof *b);
+            (reverse ? reverse_lanes : forward_lanes)(from, to, runs, used, a, b);
+        } else if (!(reverse ? reverse_one : forward_one)(from, to, a, b))
+            break;
+        done += used;
+    }
+    cot__mark_wanted(t, xs->n, xs->index, false);
+    return t->status;
+}
+
+static cot_status both_sides(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
+                             double *out) {
+    cot_tape *t = cot__tape_of(m, ys);
+    if (!t) return m > 0 && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
+    side a, b = {.t = t};
+    if (side_open(&a, t, op, false, m, ys) && side_open(&b, t, op, true, n, xs))
+        products(op, reverse, lanes, reverse ? &a : &b, reverse ? &b : &a, in, out);
+    side_close(&a);
+    side_close(&b);
+    return t->status;
+}
+
+cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out) {
+    return both_sides("vjps", true, lanes, m, ys, n, xs, seeds, out);
+}
+
+cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out) {
+    return both_sides("jvps", false, lanes, m, ys, n, xs, tangents, out);
+}
+
+static int64_t total_size(int n, const cot_var *vars) {
+    int64_t size = 0;
+    for (int k = 0; k < n; k++) size += cot_size(vars[k]);
+    return size;
+}
+
+/* Unit directions in groups, so that the memory stays a few rows whatever the size. */
+enum { GROUP = 64 };
+
+cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
+    cot_tape *t = cot__tape_of(m, ys);
+    if (!t) return m > 0 && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
+    int64_t rows = total_size(m, ys), cols = total_size(n, xs);
+    bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
+    int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
+    int64_t group = directions < GROUP ? directions : GROUP;
+    if (directions == 0 || results == 0) return t->status;
+    size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
+    double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
+    if (!unit || (!reverse && !column))
+        cot__fail(t, COT_MEMORY, "[jacobian] out of memory: %lld directions of %lld elements", (long long)group, (long long)directions);
+    for (int64_t at = 0; at < directions && t->status == COT_OK; at += group) {
+        int64_t k = directions - at < group ? directions - at : group;
+        memset(unit, 0, unit_bytes);
+        for (int64_t i = 0; i < k; i++) unit[i * directions + at + i] = 1;
+        double *to = reverse ? out + at * cols : column;
+        both_sides("jacobian", reverse, (int)k, m, ys, n, xs, unit, to);
+        for (int64_t i = 0; i < k && !reverse; i++)
+            for (int64_t r = 0; r < rows; r++) out[r * cols + at + i] = column[i * rows + r];
+    }
+    if (unit) cot__free(&t->al, unit, unit_bytes);
+    if (column) cot__free(&t->al, column, column_bytes);
+    return t->status;
+}
+
+/* The gradient is recorded, then its Jacobian taken in forward mode: forward over reverse. */
+static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var *xs, const double *v, double *out) {
+    cot_tape *t = cot__tape_of(1, &y);
+    if (!t) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    cot_mark m = cot__mark(t);
+    cot_var *grads = cot__alloc(&t->al, (size_t)(n > 0 ? n : 0) * sizeof *grads);
+    if (!grads) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
+        return t->status;
+    }
+    if (cot_grad_of(y, n, xs, grads) == COT_OK) {
+        if (v)
+            cot_jvps(1, n, xs, v, n, grads, out);
+        else
+            cot_jacobian(n, grads, n, xs, COT_FORWARD, out);
+    }
+    cot__free(&t->al, grads, (size_t)(n > 0 ? n : 0) * sizeof *grads);
+    cot__rewind(t, m);
+    return t->status;
+}
+
+cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out) { return over_gradient("hessian", y, n, xs, NULL, out); }
+cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) { return over_gradient("hvp", y, n, xs, v, out); }

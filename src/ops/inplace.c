@@ -1,0 +1,256 @@
+/* inplace.c: in-place operations: functional nodes on a donated storage.
+ *
+ * A write records a new node on x's storage and bumps the storage's version; every older value on that storage is stale from
+ * then on. Whether a rule had saved the old value is known from the storage's saver: strict tapes refuse the write, others
+ * report at backward. 0-d values live in their nodes and are simply replaced. */
+#include "ops/inplace.h"
+#include "ops/elementwise.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+void cot__bump(cot__storage *s, uint32_t writer) {
+    s->version++;
+    s->writer = writer;
+}
+
+cot__view cot__slice_view(const cot__view *v, const int64_t slice[4], int64_t *shape, int64_t *stride) {
+    int axis = (int)slice[0];
+    for (int k = 0; k < v->ndim; k++) shape[k] = v->shape[k], stride[k] = v->stride[k];
+    char *data = (char *)v->data + slice[1] * v->stride[axis] * cot__dtype_size(v->dtype);
+    shape[axis] = slice[2];
+    stride[axis] *= slice[3];
+    return (cot__view){data, v->dtype, v->ndim, shape, stride};
+}
+
+/* ---- what every write checks ---------------------------------------------------------------------------------------------------- */
+
+/* Do two different indices reach the same element? Broadcast axes do; so may hand-made overlaps, which our views never have. */
+static bool repeats_elements(const cot__view *v) {
+    for (int k = 0; k < v->ndim; k++)
+        if (v->shape[k] > 1 && v->stride[k] == 0) return true;
+    return false;
+}
+
+static bool may_write(cot_tape *t, const char *op, uint32_t x) {
+    cot__view     v = cot__view_of(t, x);
+    cot__storage *s = t->nodes[x].value.tensor->storage;
+    char          a[160], b[160];
+    if (repeats_elements(&v)) {
+        cot__fail(t, COT_VALUE, "[%s] the target %s is a broadcast view: one element stands for many; copy it before writing", op,
+                  cot__describe(t, x, a, sizeof a));
+        return false;
+    }
+    if (t->strict && s->saver_version == s->version && s->saver < t->count) {
+        cot__fail(t, COT_STALE, "[%s] this write would spoil the value of %s, which %s saved for its derivative", op,
+                  cot__describe(t, x, a, sizeof a), cot__describe(t, s->saver, b, sizeof b));
+        return false;
+    }
+    return true;
+}
+
+/* The target of a write and the value y shaped and typed like it (or like `part` of it). */
+static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
+    if (!x || !cot__enter(NULL, *x, op, "target", xi)) return NULL;
+    cot_tape *t = x->tape;
+    if (!cot__is_tensor(&t->nodes[*xi])) return t;
+    return may_write(t, op, *xi) ? t : NULL;
+}
+
+static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, const cot_shape *shape) {
+    uint32_t i;
+    if (!cot__enter(t, y, op, "new", &i)) return COT__NONE;
+    if (cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && !cot__dtype_is_float(dtype)) {
+        cot__fail(t, COT_DTYPE, "[%s] a value of dtype %s does not fit into a target of dtype %s; cast it first", op,
+                  cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__dtype_name(dtype));
+        return COT__NONE;
+    }
+    if ((i = cot__as(t, i, dtype)) == COT__NONE) return i;
+    cot_shape s = cot__shape_at(t, i);
+    if (!cot__same_shape(&s, shape)) {
+        cot_var b = cot_broadcast_to(VAR(t, i), *shape);
+        if (b.id == UINT64_MAX) return COT__NONE;
+        i = cot__index(b);
+    }
+    return i;
+}
+
+static cot_status status_of(const cot_var *x) { return x && x->tape && !cot__is_number(*x) ? x->tape->status : COT_VAR; }
+
+/* Pushes a node on x's own storage after the kernel has written it. */
+static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int n, const uint32_t *args, cot__attr *attr) {
+    cot__tensor  *v = t->nodes[xi].value.tensor;
+    cot__storage *s = v->storage;
+    cot_var       z = cot__push_storage(t, op, s, cot__dtype_at(&t->nodes[xi]), v->ndim, v->dims, v->dims + v->ndim, v->offset, n, args);
+    if (z.id == UINT64_MAX) return t->status;
+    cot__node *node = &t->nodes[cot__index(z)];
+    node->flags |= COT__IN_PLACE;
+    if (attr) node->extra.attr = attr;
+    cot__bump(s, cot__index(z));
+    node->value.tensor->version = s->version;
+    *x = z;
+    return COT_OK;
+}
+
+/* ---- x op= y ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Does the derivative of op read the old x? Then it needs a copy: the write itself would spoil it. */
+static bool reads_target(cot_tape *t, int op, uint32_t x, uint32_t y) {
+    const cot__elementwise_info *e = &cot__elementwise_table[op];
+    bool active_x = t->nodes[x].flags & COT__ACTIVE, active_y = t->nodes[y].flags & COT__ACTIVE;
+    return t->active_mask && ((active_x && (e->saves[0] & 1)) || (active_y && (e->saves[1] & 1)));
+}
+
+cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
+    char name[32];
+    snprintf(name, sizeof name, "%s_into", cot__elementwise_table[op].name);
+    uint32_t  xi, yi;
+    cot_tape *t = enter_write(name, x, &xi);
+    if (!t) return status_of(x);
+    if (!cot__is_tensor(&t->nodes[xi])) { /* a scalar is replaced */
+        cot_var z = cot__elementwise(op, 2, (cot_var[]){*x, y});
+        if (z.id != UINT64_MAX && cot_shape_of(z).ndim != 0)
+            cot__fail(t, COT_SHAPE, "[%s] a scalar target cannot take the shape of the other operand", name);
+        if (t->status == COT_OK) *x = z;
+        return t->status;
+    }
+    cot_dtype dtype = cot__dtype_at(&t->nodes[xi]);
+    cot_shape shape = cot__shape_at(t, xi);
+    if (cot__elementwise_table[op].class == REAL && !cot__dtype_is_float(dtype)) {
+        cot__fail(t, COT_DTYPE, "[%s] the result is a fraction and does not fit into a target of dtype %s", name, cot__dtype_name(dtype));
+        return t->status;
+    }
+    if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
+    uint32_t old = xi;
+    if (reads_target(t, op, xi, yi)) {
+        cot_var copy = cot__copy_var(t, xi);
+        if (copy.id == UINT64_MAX) return t->status;
+        old = cot__index(copy);
+    }
+    /* y on the same storage: elements would be read after they were written unless the views are one and the same. */
+    if (cot__is_tensor(&t->nodes[yi]) && t->nodes[yi].value.tensor->storage == t->nodes[xi].value.tensor->storage) {
+        cot_var copy = cot__copy_var(t, yi);
+        if (copy.id == UINT64_MAX) return t->status;
+        yi = cot__index(copy);
+    }
+    if (!cot__room(t, name)) return t->status;
+    cot__view pair[2] = {cot__view_of(t, xi), cot__view_of(t, yi)}, z = pair[0];
+    uint32_t  args[2] = {old, yi};
+    cot_status st = commit_write(t, op, x, xi, 2, args, NULL);
+    if (st == COT_OK) cot__run_elementwise(op, cot__dtype_compute(dtype), 2, pair, &z);
+    return st;
+}
+
+cot_status(cot_add_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_add, x, y); }
+cot_status(cot_sub_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_sub, x, y); }
+cot_status(cot_mul_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_mul, x, y); }
+cot_status(cot_div_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_div, x, y); }
+
+/* ---- writes of whole values and of slices ----------------------------------------------------------------------------------------------- */
+
+/* Slice attributes: axis, first, length, step; no attributes: the whole. */
+static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, const int64_t *slice) {
+    uint32_t  xi, yi;
+    cot_tape *t = enter_write(name, x, &xi);
+    if (!t) return status_of(x);
+    cot_dtype  dtype = cot__dtype_at(&t->nodes[xi]);
+    cot_shape  shape = cot__shape_at(t, xi);
+    cot__attr *attr = NULL;
+    if (slice && !(attr = cot__attr_make(t, name, 4, slice, 0, NULL))) return t->status;
+    if (slice) shape.dim[slice[0]] = slice[2];
+    if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
+    if (!cot__is_tensor(&t->nodes[xi])) {
+        *x = VAR(t, yi);
+        return t->status;
+    }
+    if (cot__is_tensor(&t->nodes[yi]) && t->nodes[yi].value.tensor->storage == t->nodes[xi].value.tensor->storage) {
+        cot_var copy = cot__copy_var(t, yi);
+        if (copy.id == UINT64_MAX) return t->status;
+        yi = cot__index(copy);
+    }
+    if (!cot__room(t, name)) return t->status;
+    int64_t   part_shape[COT_MAX_NDIM], part_stride[COT_MAX_NDIM];
+    cot__view to = cot__view_of(t, xi), from = cot__view_of(t, yi);
+    if (slice) to = cot__slice_view(&to, slice, part_shape, part_stride);
+    uint32_t   args[2] = {xi, yi};
+    cot_status st = commit_write(t, op, x, xi, 2, args, attr);
+    if (st != COT_OK) return st;
+    if (op == OP_add_slice) {
+        cot__view pair[2] = {to, from};
+        cot__run_elementwise(OP_add, cot__dtype_compute(dtype), 2, pair, &to);
+    } else
+        cot__copy(&to, &from);
+    return COT_OK;
+}
+
+cot_status cot__add_slice(cot_var *x, cot_var v, const int64_t slice[4]) { return write_part(OP_add_slice, x, v, "add_slice", slice); }
+
+cot_status(cot_copy_into)(cot_var *x, cot_var y) { return write_part(OP_copy_into, x, y, "copy_into", NULL); }
+
+cot_status(cot_update_slice)(cot_var *x, int axis, int64_t start, int64_t stop, int64_t step, cot_var y) {
+    uint32_t  xi;
+    int64_t   slice[4];
+    int       at;
+    cot_tape *t = x ? cot__enter(NULL, *x, "update_slice", "target", &xi) : NULL;
+    if (!t) return status_of(x);
+    cot_shape shape = cot__shape_at(t, xi);
+    if (!cot__check_axis(t, "update_slice", axis, shape.ndim, &at)) return t->status;
+    if (!cot__check_slice(t, "update_slice", shape.dim[at], start, stop, &step, &slice[1], &slice[2])) return t->status;
+    slice[0] = at;
+    slice[3] = step;
+    return write_part(OP_update_slice, x, y, "update_slice", slice);
+}
+
+void cot_touch(cot_var *x) {
+    uint32_t  i;
+    cot_tape *t = x ? cot__enter(NULL, *x, "touch", "", &i) : NULL;
+    if (!t || !cot__is_tensor(&t->nodes[i])) return;
+    cot__view v = cot__view_of(t, i);
+    cot_var   z = cot__push_storage(t, OP_constant, t->nodes[i].value.tensor->storage, v.dtype, v.ndim, v.shape, v.stride,
+                                    t->nodes[i].value.tensor->offset, 0, NULL);
+    if (z.id == UINT64_MAX) return;
+    cot__bump(t->nodes[i].value.tensor->storage, COT__NONE);
+    t->nodes[cot__index(z)].value.tensor->version = t->nodes[i].value.tensor->storage->version;
+    *x = z;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------------------------------------ */
+
+static const int64_t *slice_of(cot__rule *r) { return cot__rule_attr(r)->ints; }
+static cot_var        cut(cot__rule *r, cot_var v) {
+    const int64_t *s = slice_of(r);
+    int64_t        end = s[1] + s[2] * s[3];
+    return cot_slice(v, (int)s[0], s[1], s[2] && s[3] < 0 && end < 0 ? COT_END : end, s[3]);
+}
+
+static void add_slice_vjp(cot__rule *r) {
+    cot__give(r, 0, r->g);
+    if (cot__rule_wants(r, 1)) cot__give(r, 1, cut(r, r->g));
+}
+
+/* z = x outside the slice, y inside: x̄ = g with the slice zeroed, ȳ = g[slice]. */
+static void update_slice_vjp(cot__rule *r) {
+    if (cot__rule_wants(r, 0)) {
+        cot_var rest = cot__copy_var(r->t, cot__index(r->g));
+        write_part(OP_update_slice, &rest, cot_number(0), "update_slice", slice_of(r));
+        cot__give(r, 0, rest);
+    }
+    if (cot__rule_wants(r, 1)) cot__give(r, 1, cut(r, r->g));
+}
+
+static cot_var write_apply(cot__rule *r, const cot_var *xs) {
+    cot_var z = xs[0].id == UINT64_MAX ? xs[0] : cot__copy_var(r->t, cot__index(xs[0]));
+    int     op = cot__rule_node(r)->op;
+    write_part(op, &z, xs[1], r->op->name, op == OP_copy_into ? NULL : slice_of(r));
+    return z;
+}
+
+static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
+static cot_var copy_into_apply(cot__rule *r, const cot_var *xs) { (void)r; return xs[1]; }
+
+const cot__op cot__op_add_slice = {.name = "add_slice", .kind = KIND_LINEAR, .formula = "x with x[slice] += y, in place",
+                                   .vjp = add_slice_vjp, .apply = write_apply};
+const cot__op cot__op_update_slice = {.name = "update_slice", .kind = KIND_LINEAR, .formula = "x with x[slice] = y, in place",
+                                      .vjp = update_slice_vjp, .apply = write_apply};
+const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_LINEAR, .inactive = 1, .formula = "y, in x's memory",
+                                   .vjp = copy_into_vjp, .apply = copy_into_apply};
