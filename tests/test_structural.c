@@ -396,6 +396,47 @@ static void float32_agrees_with_float64(void **state) {
     each_row(check_f32);
 }
 
+/* An allocator that fails from its n-th call on and counts what is out. */
+typedef struct meagre { int64_t left, bytes; } meagre;
+
+static void *meagre_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+    meagre *m = user;
+    if (new_size > old_size && m->left-- <= 0) return NULL;
+    m->bytes += (int64_t)new_size - (int64_t)old_size;
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+/* Either the gradient or a COT_MEMORY error, and everything given back. */
+static void check_memory(row *r) {
+    cot_status status = COT_MEMORY;
+    for (int64_t n = 0; status != COT_OK; n++) {
+        meagre      m = {n, 0};
+        cot_options options = {.allocator = {meagre_alloc, &m}};
+        cot_tape   *t = cot_tape_create(&options);
+        cot_var     x[MAX_OPERANDS], g[MAX_OPERANDS], v[MAX_OPERANDS];
+        if (t) {
+            leaves(r, t, x);
+            directions(r, t, v);
+            cot_var y = weighted(r, t, x);
+            cot_backward(y);
+            cot_grad_of(y, r->n, x, g);
+            cot_jvp(y, r->n, x, v);
+        }
+        status = cot_tape_status(t);
+        if (status != COT_OK && status != COT_MEMORY) fail_msg("%s, allocation %d: %s", r->name, (int)n, cot_tape_message(t));
+        cot_tape_destroy(t);
+        assert_int_equal(m.bytes, 0);
+        assert_true(n < 10000);
+    }
+}
+
+static void every_failing_allocation_is_survived(void **state) {
+    (void)state;
+    each_row(check_memory);
+}
+
 /* ---- values ------------------------------------------------------------------------------------------------------------ */
 
 static void reductions_equal_plain_loops(void **state) {
@@ -956,6 +997,7 @@ int main(void) {
         cmocka_unit_test(forward_mode_matches_reverse_mode),
         cmocka_unit_test(strided_operands_give_the_same_results),
         cmocka_unit_test(float32_agrees_with_float64),
+        cmocka_unit_test(every_failing_allocation_is_survived),
         cmocka_unit_test(kinks_follow_the_written_conventions),
         cmocka_unit_test(products_with_zeros_keep_second_derivatives),
         cmocka_unit_test(empty_arrays_are_fine_where_they_make_sense),
