@@ -450,6 +450,8 @@ static void reductions_equal_plain_loops(void **state) {
     VALUES(cot_mean(x, COT_AXES(1)), S(2), 1, 4);
     VALUES(cot_prod(cot_add(x, 1.0), COT_ALL), O, 720);
     VALUES(cot_prod(cot_add(x, 1.0), COT_AXES(0)), S(3), 4, 10, 18);
+    VALUES(cot_prod(cot_arange(t, COT_F64, 1, 16, 1), COT_ALL), O, 1307674368000.0);
+    VALUES(cot_prod(cot_add(iota(t, S(7, 1)), 1.0), COT_AXES(0)), S(1), 5040);
     VALUES(cot_max(x, COT_AXES(0)), S(3), 3, 4, 5);
     VALUES(cot_min(x, COT_KEEP(-1)), S(2, 1), 0, 3);
     VALUES(cot_variance(x, COT_ALL), O, 35.0 / 12);
@@ -864,6 +866,22 @@ static void in_place_checks_know_what_rules_saved(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Only what some adjoint will read counts as saved: next to a constant, a factor is free. */
+static void products_with_constants_save_only_the_constant(void **state) {
+    (void)state;
+    cot_options options = {.strict = true};
+    cot_tape   *t = cot_tape_create(&options);
+    cot_var     x = cot_tensor(t, COT_F64, S(2, 2), (double[]){1, 2, 3, 4}), a = REALS(S(2, 2), 1, 1, 2, 2);
+    cot_var     y = cot_add(x, 0.0), m = cot_matmul(a, y), p = cot_mul(y, a);
+    assert_int_equal(cot_add_into(&y, cot_number(1)), COT_OK);
+    assert_int_equal(cot_backward(cot_add(cot_sum(m, COT_ALL), cot_sum(p, COT_ALL))), COT_OK);
+    double g[4], want[4] = {3 + 1, 3 + 1, 3 + 2, 3 + 2};
+    cot_read_grad(x, g, 4);
+    for (int i = 0; i < 4; i++) assert_true(g[i] == want[i]);
+    assert_int_equal(cot_add_into(&a, cot_number(1)), COT_STALE);
+    cot_tape_destroy(t);
+}
+
 /* A write over operand k (or, k = n, over the result), then backward: what each says. */
 static cot_status overwrite(const row *r, int k, bool strict, bool *wrote) {
     cot_options options = {.strict = strict};
@@ -1037,6 +1055,7 @@ int main(void) {
         cmocka_unit_test(nothing_comes_of_nothing),
         cmocka_unit_test(in_place_checks_know_what_rules_saved),
         cmocka_unit_test(save_masks_are_exact),
+        cmocka_unit_test(products_with_constants_save_only_the_constant),
         cmocka_unit_test(errors_name_the_operation_the_facts_and_the_rule),
         cmocka_unit_test(errors_stick),
     };
