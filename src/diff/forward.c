@@ -229,7 +229,7 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
         ok = cot__forward(&s, from);
         cot__mark_wanted(t, n, index, false);
         uint64_t slot = ok ? *cot__slot(t, yi) : 0;
-        cot__sweep_close(&s);
+        cot__sweep_close(&s, false);
         if (ok) dy = slot ? VAR(t, (uint32_t)slot - 1) : zeros_like(t, yi);
     }
     if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);

@@ -179,7 +179,7 @@ static bool reverse_one(side *ys, side *xs, const double *seeds, double *out) {
         if (slot) collect(t, xs->index[k], s.arrivals[slot - 1].scalar, &s.arrivals[slot - 1].tensor, out);
         out += cot__size_at(t, xs->index[k]);
     }
-    cot__sweep_close(&s);
+    cot__sweep_close(&s, false);
     return ok;
 }
 
@@ -203,7 +203,7 @@ static bool forward_one(side *xs, side *ys, const double *tangents, double *out)
         if (slot) collect(t, i, tensor ? 0 : cot__slot_get(t, i), tensor ? &s.accs[slot - 1] : NULL, out);
         out += cot__size_at(t, i);
     }
-    cot__sweep_close(&s);
+    cot__sweep_close(&s, false);
     return ok;
 }
 

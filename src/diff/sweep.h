@@ -55,8 +55,8 @@ bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty); /* ro
 bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);  /* += v, which is shaped like the node */
 void      cot__acc_drop(cot__sweep *s, uint32_t node);
 bool      cot__arrive(cot__sweep *s, uint32_t node); /* takes what is in the slot, and leaves it there (a reference for tensors) */
-/* Frees all, zeroes the slots lo … top: after success and after failure. */
-void cot__sweep_close(cot__sweep *s);
+/* Frees all; zeroes the slots lo … top unless the sweep has consumed them already. */
+void cot__sweep_close(cot__sweep *s, bool consumed);
 
 /* Runs of scalar nodes. They stop at the first node that is not a scalar of that kind, or is wanted, and return its index.
  * reverse: downward from i, stops below *lo, which follows the lowest slot pushed to. forward: upward to `end`. */

@@ -181,6 +181,8 @@ struct cot_tape {
 
     cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
     size_t     adjoint_zeroed;
+    uint32_t  *arrived; /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
+    uint32_t   arrived_count, arrived_capacity;
 };
 
 #define VAR(t, index) ((cot_var){(t), ((uint64_t)(t)->nodes[index].stamp << 32) | (index)})
