@@ -33,7 +33,7 @@ cot_var cot_take(cot_var x, cot_var indices, int axis) {
     cot_tape   *t = enter("take", x, indices, &axis, index);
     cot_shape   shape;
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!taken_shape(t, "take", index, axis, &shape)) return INVALID(t);
     cot__view v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
     if (!cot__check_positions(t, "take", "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
@@ -66,7 +66,7 @@ cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
     uint32_t    index[2];
     cot_tape   *t = enter("take_along_axis", x, indices, &axis, index);
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!aligned(t, "take_along_axis", index, axis)) return INVALID(t);
     cot__view  v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
     cot__attr *attr = axis_attr(t, "take_along_axis", axis);
@@ -115,7 +115,7 @@ cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
     uint32_t  index[3];
     cot_tape *t = enter("scatter_add", x, indices, &axis, index);
     cot_shape shape;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!taken_shape(t, "scatter_add", index, axis, &shape)) return INVALID(t);
     int64_t extent = cot__view_of(t, index[VALUES]).shape[axis];
     if (!cot__check_positions(t, "scatter_add", "indices", index[POSITIONS], extent, true)) return INVALID(t);
@@ -125,7 +125,7 @@ cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
 cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis) {
     uint32_t  index[3];
     cot_tape *t = enter("scatter_add_along", x, indices, &axis, index);
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!aligned(t, "scatter_add_along", index, axis)) return INVALID(t);
     cot_shape shape = cot__shape_at(t, index[POSITIONS]);
     return scatter(OP_scatter_add_along, t, index, updates, axis, &shape);
@@ -162,7 +162,7 @@ cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
     int64_t     buf[COT__BLOCK];
     cot__result r;
     cot__cursor c;
-    if (!t) return cot__nothing(indices);
+    if (!t) return cot__invalid(1, &indices);
     if (!cot__check_dtype(t, "one_hot", dtype)) return INVALID(t);
     cot_shape shape = cot__shape_at(t, i);
     if (shape.ndim < COT_MAX_NDIM) shape.dim[shape.ndim] = n;
