@@ -64,7 +64,7 @@ int main(void) {
         }
         if (step % (STEPS / 10) == 0) {
             printf("  step %3d  loss %.4f  ", step, last);
-            for (double bar = 0; bar < last; bar += first / 50) putchar('#');
+            for (int bar = (int)(50 * last / first + 0.5); bar > 0; bar--) putchar('#');
             putchar('\n');
         }
         cot_sgd_step(PARAMETERS, p, 0.05);

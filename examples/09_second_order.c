@@ -82,7 +82,9 @@ static int fifth_order(cot_tape *t) {
 
 int main(void) {
     cot_tape *t     = cot_tape_create(NULL);
-    int       wrong = newton(t) | hessian_vector(t) | fifth_order(t);
+    int       wrong = newton(t);
+    wrong |= hessian_vector(t);
+    wrong |= fifth_order(t);
     wrong |= cot_tape_status(t) != COT_OK;
     if (wrong) fprintf(stderr, "a result is off. %s\n", cot_tape_message(t));
     cot_tape_destroy(t);
