@@ -14,7 +14,8 @@ int main(void) {
     cot_var   x1 = cot_name(cot_scalar(t, atan(1.0)), "x1"); /* π/4 */
     cot_var   x2 = cot_name(cot_scalar(t, 3.0), "x2");
 
-    cot_var f = cot_add(cot_mul(x1, x2), cot_sin(x1));
+    cot_var product = cot_mul(x1, x2);
+    cot_var f       = cot_add(product, cot_sin(x1));
     cot_backward(f);
 
     printf("f(x1, x2) = x1·x2 + sin(x1) at (π/4, 3)\n\n");
