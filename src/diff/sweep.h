@@ -69,6 +69,11 @@ const cot__runs *cot__runs_for(int lanes);
 /* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 
+/* A scalar leaf that was assigned after y was recorded: is any value that y's sweep would read gone? Otherwise sets the error. */
+bool cot__leaves_unassigned(cot_tape *t, uint32_t y);
+/* Operands of an elementwise node as views; an immediate goes into `number`. */
+void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
+
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
