@@ -1,7 +1,7 @@
-/* Adjoints add up: within one sweep over every use of a variable, and over several sweeps until the gradients are zeroed.
+/* Adjoints add up: over every use of a variable within a sweep, and over sweeps until gradients are zeroed.
  *
- * Three functions share the leaves x and y here. Between them the tape is rewound to a mark, which forgets what was recorded since,
- * and the gradients of the leaves are set to zero. */
+ * Three functions share the leaves x and y here. Between them the tape is rewound to a mark, which forgets what was
+ * recorded since, and the gradients of the leaves are set to zero. */
 #include <cotangent.h>
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ int main(void) {
     cot_tape_rewind(t, mark);
     cot_tape_zero_grads(t);
 
-    /* x² + x at 3: the same variable through two operations, 2x + 1. cot_assign sets a leaf; y takes no part and gets nothing. */
+    /* x² + x at 3: the same variable through two operations, 2x + 1. y takes no part, and gets nothing. */
     cot_assign(x, 3.0);
     f = cot_add(cot_square(x), x);
     cot_backward(f);

@@ -1,7 +1,8 @@
-/* A small network, trained: 10 inputs, two hidden layers of 32 with ReLU, one output, mean squared error on a batch of 16.
+/* A small network, trained: 10-32-32-1 with ReLU between, mean squared error on a batch of 16.
  *
- * The parameters are leaves at the beginning of the tape. A training step records the network after a mark, sweeps back, moves the
- * parameters against their gradients and rewinds: the tape never grows, and the parameters keep their new values. */
+ * The parameters are leaves at the beginning of the tape. A training step records the network after a mark, sweeps
+ * back, moves the parameters against their gradients and rewinds: the tape never grows, and the parameters keep
+ * their new values. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>

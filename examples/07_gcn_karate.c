@@ -1,11 +1,14 @@
 /* A graph convolutional network on Zachary's karate club.
  *
- * In 1977 W. Zachary described a karate club of 34 members whose instructor (member 1) and administrator (member 34) fell out; the
- * club split in two. From who met whom outside the club, a two-layer network can tell who went with whom, knowing only the two:
+ * In 1977 W. Zachary described a karate club of 34 members whose instructor (member 1) and administrator (member 34)
+ * fell out; the club split in two. From who met whom outside the club, a two-layer network can tell who went with
+ * whom, knowing only the two:
  *
- *     P = softmax(Â relu(Â X W1) W2)        Â = D^-½ (A + I) D^-½, A the friendships, D the degrees; X tells the members apart
+ *     P = softmax(Â relu(Â X W1) W2)        Â = D^-½ (A + I) D^-½
  *
- * First the network as a tape of matrices, its gradients checked against the formulas one derives by hand; then training. */
+ * where A has the friendships, D the degrees, and X, the unit matrix, tells the members apart.
+ *
+ * First the network as a tape of matrices, its gradients checked against formulas derived by hand; then training. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>

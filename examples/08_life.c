@@ -8,8 +8,8 @@
 
 static int differs(double got, double want) { return !(fabs(got - want) < 1e-9); }
 
-/* y = x² has the derivative 2x and needs x once more on the way back. If x has been overwritten by then there is no right answer,
- * and the tape says so instead of giving a wrong one. */
+/* y = x² has the derivative 2x and needs x once more on the way back. If x has been overwritten by then there is no
+ * right answer, and the tape says so instead of giving a wrong one. */
 static int overwritten(cot_tape *t) {
     cot_mark mark = cot_tape_mark(t);
     cot_var  x    = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), "x");
@@ -51,8 +51,8 @@ static int forgotten(cot_tape *t) {
     return wrong;
 }
 
-/* A student learns to answer as the teacher does. The teacher's answers are detached: they count as given numbers, so that no gradient
- * reaches the teacher, who would otherwise move towards the student as well. */
+/* A student learns to answer as the teacher does. The teacher's answers are detached: they count as given numbers,
+ * so that no gradient reaches the teacher, who would otherwise move towards the student as well. */
 static int teacher_and_student(cot_tape *t) {
     enum { PUPILS = 8, FACTS = 3, STEPS = 200 };
     double facts[PUPILS * FACTS], learned[FACTS], blame[FACTS];
@@ -80,7 +80,8 @@ static int teacher_and_student(cot_tape *t) {
     int wrong = !(fabs(learned[0] - 1) + fabs(learned[1] + 2) + fabs(learned[2] - 0.5) < 0.05);
     for (int i = 0; i < FACTS; i++) wrong |= blame[i] != 0;
 
-    /* Between no_grad_open and no_grad_close nothing needs a gradient, and nothing is saved for one: for use without learning. */
+    /* Between no_grad_open and no_grad_close nothing needs a gradient, and nothing is saved for one: for use without
+     * learning. */
     cot_no_grad_open(t);
     cot_var used = cot_tanh(cot_matmul(x, student));
     cot_no_grad_close(t);

@@ -1,7 +1,7 @@
 /* Second order and beyond.
  *
- * cot_grad_of records the derivative on the tape, in the same operations as everything else, so that it can be differentiated again.
- * Hessians and their products with a vector come ready-made. */
+ * cot_grad_of records the derivative on the tape, in the same operations as everything else, so that it can be
+ * differentiated again. Hessians and their products with a vector come ready-made. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,8 @@ static int newton(cot_tape *t) {
     return differs(cot_value(x[0]), 1) || differs(cot_value(x[1]), 1);
 }
 
-/* H·v without H: for n variables one sweep more than the gradient, not n of them. H is tridiagonal, so its rows fit in a line. */
+/* H·v without H: for n variables one sweep more than the gradient, not n of them. H is tridiagonal, so its rows fit
+ * in a line. */
 static int hessian_vector(cot_tape *t) {
     enum { N = 1000 };
     static cot_var x[N];
