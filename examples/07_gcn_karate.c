@@ -172,7 +172,7 @@ static int train(cot_tape *t, const model *m) {
         cot_tape_zero_grads(t);
         cot_tape_rewind(t, mark);
     }
-    printf("  in fact                 ");
+    printf("  in fact                ");
     for (int i = 0; i < N; i++) putchar(side[i] ? '#' : 'o');
     printf("\n");
     for (int i = 0; i < N; i++)

@@ -6,7 +6,7 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[
 
 show() { # program title
     printf '\n%s== %s%s  %sexamples/%s.c%s\n\n' "$bold" "$2" "$off" "$dim" "$1" "$off"
-    "build/examples/$1" | sed 's/^/  /'
+    "build/examples/$1" | sed 's/^./  &/'
 }
 show 01_first_gradient 'A function of two numbers and its gradient'
 show 07_gcn_karate 'A network on a graph: who goes with whom when a club splits?'
