@@ -202,9 +202,9 @@ bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
     return !(saves & COT__SAVES_Z) || cot__saved_intact(t, i, i);
 }
 
-void cot__operand_views(cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number) {
+void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number) {
     static const int64_t none[1];
-    for (int k = 0; k < cot__elementwise_table[n->op].arity; k++) {
+    for (int k = 0, arity = cot__elementwise_arity(n->op); k < arity; k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE) {
             cot__store_f64(number, compute, n->extra.number);

@@ -72,8 +72,11 @@ const cot__runs *cot__runs_for(int lanes);
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 /* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
 bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
-/* Operands of an elementwise node as views; an immediate is put into `number`. */
-void cot__operand_views(cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
+
+/* A scalar leaf that was assigned after y was recorded: is any value that y's sweep would read gone? Otherwise sets the error. */
+bool cot__leaves_unassigned(cot_tape *t, uint32_t y);
+/* Operands of an elementwise node as views; an immediate goes into `number`. */
+void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);

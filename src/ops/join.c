@@ -95,7 +95,8 @@ static cot_var concat_apply(cot__rule *r, const cot_var *xs) {
     return join(a->ints[NEW] ? "stack" : "concat", cot__nargs(cot__rule_node(r)), xs, (int)a->ints[AXIS], a->ints[NEW] != 0);
 }
 
-const cot__op cot__op_concat = {.name = "concat", .kind = KIND_LINEAR, .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
+const cot__op cot__op_concat = {.name = "concat", .attrs = "axis:d new:f", .kind = KIND_LINEAR,
+                                .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
                                 .vjp = concat_vjp, .apply = concat_apply};
 
 /* ---- pad ---------------------------------------------------------------------------------------------------------- */
@@ -157,4 +158,5 @@ static void pad_jvp(cot__rule *r) {
 }
 
 const cot__op cot__op_pad = {
-    .name = "pad", .kind = KIND_GENERIC, .formula = "z = x with a border; x̄ += the inside of z̄", .vjp = pad_vjp, .jvp = pad_jvp};
+    .name = "pad", .attrs = "border:l value:n", .kind = KIND_GENERIC, .formula = "z = x with a border; x̄ += the inside of z̄",
+    .vjp = pad_vjp, .jvp = pad_jvp};

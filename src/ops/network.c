@@ -35,7 +35,8 @@ static cot_var softmax_product(cot__rule *r, cot_var v) {
 static void softmax_vjp(cot__rule *r) { cot__give(r, 0, softmax_product(r, r->g)); }
 static void softmax_jvp(cot__rule *r) { r->tangent = softmax_product(r, r->tangents[0]); }
 
-const cot__op cot__op_softmax = {.name = "softmax", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = softmax_vjp, .jvp = softmax_jvp,
+const cot__op cot__op_softmax = {.name = "softmax", .attrs = "axis:d", .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+                                 .vjp = softmax_vjp, .jvp = softmax_jvp,
                                  .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)"};
 
 static void log_softmax_vjp(cot__rule *r) {
@@ -47,7 +48,8 @@ static void log_softmax_jvp(cot__rule *r) {
     r->tangent = cot_sub(dx, sum_along(r, cot_smul(dx, cot_exp(cot__rule_z(r)))));
 }
 
-const cot__op cot__op_log_softmax = {.name = "log_softmax", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = log_softmax_vjp,
+const cot__op cot__op_log_softmax = {.name = "log_softmax", .attrs = "axis:d", .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+                                     .vjp = log_softmax_vjp,
                                      .jvp = log_softmax_jvp, .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
 
 /* ---- cross entropies ------------------------------------------------------------------------------------------------ */

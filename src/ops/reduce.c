@@ -94,7 +94,8 @@ static void    sum_vjp(cot__rule *r) { cot__give(r, 0, cot_broadcast_to(kept(r, 
 static cot_var sum_apply(cot__rule *r, const cot_var *xs) { return cot_sum(xs[0], axes_of(r)); }
 
 const cot__op cot__op_sum = {
-    .name = "sum", .kind = KIND_LINEAR, .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp, .apply = sum_apply};
+    .name = "sum", .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR, .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
+    .apply = sum_apply};
 
 cot_var cot_mean(cot_var x, cot_axes axes) {
     reduction c;
@@ -187,9 +188,11 @@ static void extreme_jvp(cot__rule *r) {
     r->tangent = cot_sdiv(moved, cot_sum(hit, axes_of(r)));
 }
 
-const cot__op cot__op_max = {.name = "max", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = extreme_vjp, .jvp = extreme_jvp,
+const cot__op cot__op_max = {.name = "max", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                             .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)"};
-const cot__op cot__op_min = {.name = "min", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = extreme_vjp, .jvp = extreme_jvp,
+const cot__op cot__op_min = {.name = "min", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                             .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)"};
 
 /* ---- positions and truth ------------------------------------------------------------------------------------------- */
@@ -214,8 +217,10 @@ static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__ARGMAX, x, axes); }
 cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
 
-const cot__op cot__op_argmax = {.name = "argmax", .kind = KIND_NONE, .formula = "z = the first i with x[i] = max x"};
-const cot__op cot__op_argmin = {.name = "argmin", .kind = KIND_NONE, .formula = "z = the first i with x[i] = min x"};
+const cot__op cot__op_argmax = {.name = "argmax", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                                .formula = "z = the first i with x[i] = max x"};
+const cot__op cot__op_argmin = {.name = "argmin", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                                .formula = "z = the first i with x[i] = min x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
@@ -226,8 +231,10 @@ static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_any(cot_var x, cot_axes axes) { return truth(OP_any, COT__ANY, x, axes); }
 cot_var cot_all(cot_var x, cot_axes axes) { return truth(OP_all, COT__ALL, x, axes); }
 
-const cot__op cot__op_any = {.name = "any", .kind = KIND_NONE, .formula = "z = is any x non-zero?"};
-const cot__op cot__op_all = {.name = "all", .kind = KIND_NONE, .formula = "z = are all x non-zero?"};
+const cot__op cot__op_any = {.name = "any", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                             .formula = "z = is any x non-zero?"};
+const cot__op cot__op_all = {.name = "all", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                             .formula = "z = are all x non-zero?"};
 
 /* ---- logsumexp ------------------------------------------------------------------------------------------------------ */
 
@@ -246,7 +253,8 @@ static cot_var weights(cot__rule *r) {
 static void logsumexp_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), weights(r))); }
 static void logsumexp_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], weights(r)), axes_of(r)); }
 
-const cot__op cot__op_logsumexp = {.name = "logsumexp", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
+const cot__op cot__op_logsumexp = {.name = "logsumexp", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
+                                   .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
                                    .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)"};
 
 /* ---- norm ----------------------------------------------------------------------------------------------------------- */
@@ -276,5 +284,6 @@ static cot_var direction(cot__rule *r) { return cot_sdiv(cot__rule_x(r, 0), kept
 static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), direction(r))); }
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
-const cot__op cot__op_norm = {.name = "norm", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = norm_vjp, .jvp = norm_jvp,
+const cot__op cot__op_norm = {.name = "norm", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                              .vjp = norm_vjp, .jvp = norm_jvp,
                               .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z"};

@@ -176,7 +176,8 @@ static cot_var permute_by(cot_var x, const cot__attr *a, bool back) {
 static void    permute_vjp(cot__rule *r) { cot__give(r, 0, permute_by(r->g, cot__rule_attr(r), true)); }
 static cot_var permute_apply(cot__rule *r, const cot_var *xs) { return permute_by(xs[0], cot__rule_attr(r), false); }
 
-const cot__op cot__op_permute = {.name = "permute", .kind = KIND_LINEAR, .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
+const cot__op cot__op_permute = {.name = "permute", .attrs = "order:l", .kind = KIND_LINEAR,
+                                 .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
                                  .vjp = permute_vjp, .apply = permute_apply};
 
 /* ---- broadcast_to ------------------------------------------------------------------------------------------------ */
@@ -302,5 +303,6 @@ static cot_var slice_apply(cot__rule *r, const cot_var *xs) {
     return cot__enter(r->t, xs[0], "slice", "", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
 }
 
-const cot__op cot__op_slice = {.name = "slice", .kind = KIND_LINEAR, .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
+const cot__op cot__op_slice = {.name = "slice", .attrs = "axis:d first:d length:d step:u drop:f", .kind = KIND_LINEAR,
+                               .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
                                .vjp = slice_vjp, .apply = slice_apply};

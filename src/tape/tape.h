@@ -47,6 +47,9 @@ typedef struct cot__op {
     void (*jvp)(cot__rule *r);
     /* Records the operation of node r->node on other operands xs (count as in the node). */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
+    /* What the integers of its attributes are, for people and checks: "axes:m keepdims:f" names each and says how it is written:
+     * d a number   u a number, left out when 1   f a flag   m a bit mask of axes   l all that are left   n attr->number, no integer */
+    const char *attrs;
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */
