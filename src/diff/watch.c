@@ -50,7 +50,7 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y) {
     return false;
 }
 
-void cot__watch_close(cot__watch *w) { cot__sweep_close(&w->sweep); }
+void cot__watch_close(cot__watch *w) { cot__sweep_close(&w->sweep, false); }
 
 /* Nodes arrive in the order of the sweep: from the last to the first. */
 bool cot__watch_adjoint(const cot__watch *w, uint32_t node, cot__view *g) {
