@@ -3,6 +3,8 @@
 #include "diff/sweep.h"
 #include "ops/has_partial.h"
 
+#define STOPS (COT__WANTED | COT__RETAIN)
+
 /* ---- f64 ---------------------------------------------------------------------------------------------------- */
 
 #define T double
@@ -11,6 +13,11 @@
 #define N(name) name##_f64
 #include "ops/kernel_words.h"
 #define KIND_OK(kind) ((kind) == COT_F64)
+#if COT__HEADS
+#define RUNS(n) ((cot__head(n) & (COT__HEAD_KIND | COT__HEAD_FLAGS(STOPS | COT__ACTIVE))) == COT__HEAD_FLAGS(COT__ACTIVE))
+#else
+#define RUNS(n) ((n)->kind == COT_F64 && ((n)->flags & (STOPS | COT__ACTIVE)) == COT__ACTIVE)
+#endif
 #define LOAD(node) ((node)->value.f64)
 #define LOAD_ANY(node) (LIKELY((node)->kind == COT_F64) ? (node)->value.f64 : cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
 
@@ -59,6 +66,7 @@ typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
 #undef S
 #undef N
 #undef KIND_OK
+#undef RUNS
 #undef LOAD
 #undef LOAD_ANY
 
@@ -70,6 +78,7 @@ typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
 #define N(name) name##_f32
 #include "ops/kernel_words.h"
 #define KIND_OK(kind) ((kind) >= COT_F32 && (kind) <= COT_F16)
+#define RUNS(n) (KIND_OK((n)->kind) && ((n)->flags & (STOPS | COT__ACTIVE)) == COT__ACTIVE)
 #define LOAD(node)                                                                                                           \
     (LIKELY((node)->kind == COT_F32) ? (node)->value.f32 : (float)cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
 #define LOAD_ANY(node) LOAD(node)
@@ -119,6 +128,7 @@ typedef int32_t mask_f32_8 __attribute__((vector_size(32)));
 #undef S
 #undef N
 #undef KIND_OK
+#undef RUNS
 #undef LOAD
 #undef LOAD_ANY
 

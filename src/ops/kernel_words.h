@@ -9,14 +9,14 @@
 
 static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
-/* Strong zero: a zero wins over anything, also over inf and NaN. */
+/* Strong zero: a zero wins over anything, also over inf and NaN. Only where the plain result is NaN can it have been denied. */
 static inline T N(w_smul)(T a, T b) {
     T r = a * b;
-    return a == 0 || b == 0 ? (T)0 : r;
+    return UNLIKELY(r != r) && (a == 0 || b == 0) ? (T)0 : r;
 }
 static inline T N(w_sdiv)(T a, T b) {
     T r = a / b;
-    return a == 0 ? (T)0 : r;
+    return UNLIKELY(r != r) && a == 0 ? (T)0 : r;
 }
 static inline T N(w_maximum)(T a, T b) { return a > b || a != a ? a : b; }
 static inline T N(w_minimum)(T a, T b) { return a < b || a != a ? a : b; }

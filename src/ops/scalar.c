@@ -32,7 +32,14 @@
 
 static inline bool is_real(const cot_tape *t) { return (uintptr_t)t > 2; }
 
-/* The node of x if x is alive on t and t has room for a result; else NULL. */
+enum {
+#define UNARY(name, cls, ...) name##_fast = cls != TEST,
+#define BINARY(name, cls, ...) name##_fast = cls != TEST,
+#define TERNARY(name, cls, ...) name##_fast = cls != TEST,
+#include "ops/rules.def"
+};
+
+/* The node of x if x is alive on t; else NULL. */
 static inline const cot__node *alive(const cot_tape *t, cot_var x) {
     uint32_t i = (uint32_t)x.id;
     if (UNLIKELY(i >= t->count)) return NULL;
@@ -43,7 +50,7 @@ static inline const cot__node *alive(const cot_tape *t, cot_var x) {
 static inline cot__node *next_node(cot_tape *t, int op, uint8_t kind, uint32_t flags, uint32_t a, uint32_t b) {
     cot__node *n = &t->nodes[t->count];
     flags &= t->active_mask;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#if COT__HEADS
     /* Two wide stores instead of six narrow ones: this is the hottest write of the library. */
     uint64_t head = (uint64_t)op | (uint64_t)kind << 16 | (uint64_t)flags << 24 | (uint64_t)t->stamp << 32;
     uint64_t operands = (uint64_t)a | (uint64_t)b << 32;
@@ -65,69 +72,107 @@ static inline cot_var commit(cot_tape *t) {
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};
 }
 
-enum {
-#define UNARY(name, cls, ...) name##_fast = cls != TEST,
-#define BINARY(name, cls, ...) name##_fast = cls != TEST,
-#define TERNARY(name, cls, ...) name##_fast = cls != TEST,
-#include "ops/rules.def"
-};
+/* The slow path, with its arguments in registers, so that the fast one needs no stack frame. */
+static __attribute__((noinline)) cot_var slow_unary(cot_var x, int op) { return cot__elementwise(op, 1, &x); }
+static __attribute__((noinline)) cot_var slow_binary(cot_var x, cot_var y, int op) {
+    return cot__elementwise(op, 2, (cot_var[]){x, y});
+}
+static __attribute__((noinline)) cot_var slow_ternary(cot_var x, cot_var y, cot_var w, int op) {
+    return cot__elementwise(op, 3, (cot_var[]){x, y, w});
+}
+
+#if COT__HEADS
+/* One or two live f64 scalars on a tape with room: stamps equal those of the vars, kinds are 0. The or of the heads is left in *heads. */
+static inline bool one_f64(const cot_tape *t, cot_var x, uint64_t *heads) {
+    uint32_t n = t->count, i = (uint32_t)x.id;
+    if (UNLIKELY(n >= t->fast_limit || i >= n)) return false;
+    *heads = cot__head(&t->nodes[i]);
+    return ((*heads ^ x.id) >> 32 | (*heads & COT__HEAD_KIND)) == 0;
+}
+
+static inline bool two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads) {
+    uint32_t n = t->count, i = (uint32_t)x.id, j = (uint32_t)y.id;
+    if (UNLIKELY(n >= t->fast_limit || i >= n || j >= n)) return false;
+    uint64_t a = cot__head(&t->nodes[i]), b = cot__head(&t->nodes[j]);
+    *heads = a | b;
+    return (((a ^ x.id) | (b ^ y.id)) >> 32 | (*heads & COT__HEAD_KIND)) == 0;
+}
+
+static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, uint32_t b, double value) {
+    uint32_t   i = t->count;
+    uint64_t   stamp = (uint64_t)t->stamp << 32, operands = (uint64_t)a | (uint64_t)b << 32;
+    uint64_t   head = (uint64_t)op | (heads & COT__HEAD_FLAGS(t->active_mask)) | stamp;
+    cot__node *n = &t->nodes[i];
+    memcpy(n, &head, sizeof head);
+    memcpy(&n->a, &operands, sizeof operands);
+    n->value.f64 = value;
+    t->count = i + 1;
+    return (cot_var){t, stamp | i};
+}
+#else
+static inline bool    one_f64(const cot_tape *t, cot_var x, uint64_t *heads) { (void)t, (void)x, *heads = 0; return false; }
+static inline bool    two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads) { (void)t, (void)x, (void)y, *heads = 0; return false; }
+static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, uint32_t b, double value) {
+    (void)op, (void)heads, (void)a, (void)b, (void)value;
+    return INVALID(t);
+}
+#endif
+
+#define F64(x) (t->nodes[(uint32_t)(x).id].value.f64)
 
 #define UNARY(name, ...)                                                                                                     \
-    cot_var FUNCTION_NAME(name)(cot_var x) {                                                                                 \
+    static __attribute__((noinline)) cot_var name##_other(cot_var x) {                                                       \
         cot_tape *t = x.tape;                                                                                                \
-        if (LIKELY(name##_fast && is_real(t) && t->count < t->fast_limit)) {                                                 \
+        if (name##_fast && is_real(t) && t->count < t->fast_limit) {                                                         \
             const cot__node *a = alive(t, x);                                                                                \
-            if (LIKELY(a && a->kind == COT_F64)) {                                                                           \
-                double v = name##_value_f64(a->value.f64, 0, 0);                                                             \
-                next_node(t, OP_##name, COT_F64, name##_x ? a->flags : 0, (uint32_t)x.id, COT__NONE)->value.f64 = v;         \
-                return commit(t);                                                                                            \
-            }                                                                                                                \
             if (a && a->kind == COT_F32) {                                                                                   \
                 float v = name##_value_f32(a->value.f32, 0, 0);                                                              \
                 next_node(t, OP_##name, COT_F32, name##_x ? a->flags : 0, (uint32_t)x.id, COT__NONE)->value.f32 = v;         \
                 return commit(t);                                                                                            \
             }                                                                                                                \
         }                                                                                                                    \
-        return cot__elementwise(OP_##name, 1, &x);                                                                           \
+        return slow_unary(x, OP_##name);                                                                                     \
+    }                                                                                                                        \
+    cot_var FUNCTION_NAME(name)(cot_var x) {                                                                                 \
+        cot_tape *t = x.tape;                                                                                                \
+        uint64_t  heads;                                                                                                     \
+        if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads)))                                                      \
+            return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, name##_value_f64(F64(x), 0, 0));  \
+        return name##_other(x);                                                                                              \
     }
 
+/* A number on one side, or f32. */
 #define BINARY(name, ...)                                                                                                    \
-    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
-        cot_tape *t = x.tape;                                                                                                \
-        if (LIKELY(name##_fast && t == y.tape && is_real(t) && t->count < t->fast_limit)) {                                  \
+    static __attribute__((noinline)) cot_var name##_other(cot_var x, cot_var y) {                                            \
+        cot_tape *t = is_real(x.tape) ? x.tape : y.tape;                                                                     \
+        uint64_t  heads;                                                                                                     \
+        if (name##_fast && is_real(t) && t == x.tape && (uintptr_t)y.tape == 1 && one_f64(t, x, &heads)) {                   \
+            double c = cot__number_value(y), v = name##_value_f64(F64(x), c, 0);                                             \
+            t->nodes[t->count].extra.number = c;                                                                             \
+            return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, v);                               \
+        }                                                                                                                    \
+        if (name##_fast && is_real(t) && t == y.tape && (uintptr_t)x.tape == 1 && one_f64(t, y, &heads)) {                   \
+            double c = cot__number_value(x), v = name##_value_f64(c, F64(y), 0);                                             \
+            t->nodes[t->count].extra.number = c;                                                                             \
+            return push_f64(t, OP_##name, name##_y ? heads : 0, COT__NONE, (uint32_t)y.id, v);                               \
+        }                                                                                                                    \
+        if (name##_fast && is_real(t) && t == x.tape && t == y.tape && t->count < t->fast_limit) {                           \
             const cot__node *a = alive(t, x), *b = alive(t, y);                                                              \
-            if (LIKELY(a && b && (a->kind | b->kind) == COT_F64)) {                                                          \
-                double   v = name##_value_f64(a->value.f64, b->value.f64, 0);                                                \
-                uint32_t flags = (name##_x ? a->flags : 0u) | (name##_y ? b->flags : 0u);                                    \
-                next_node(t, OP_##name, COT_F64, flags, (uint32_t)x.id, (uint32_t)y.id)->value.f64 = v;                      \
-                return commit(t);                                                                                            \
-            }                                                                                                                \
             if (a && b && a->kind == COT_F32 && b->kind == COT_F32) {                                                        \
                 float    v = name##_value_f32(a->value.f32, b->value.f32, 0);                                                \
                 uint32_t flags = (name##_x ? a->flags : 0u) | (name##_y ? b->flags : 0u);                                    \
                 next_node(t, OP_##name, COT_F32, flags, (uint32_t)x.id, (uint32_t)y.id)->value.f32 = v;                      \
                 return commit(t);                                                                                            \
             }                                                                                                                \
-        } else if (name##_fast && is_real(t) && (uintptr_t)y.tape == 1 && t->count < t->fast_limit) {                        \
-            const cot__node *a = alive(t, x);                                                                                \
-            if (LIKELY(a && a->kind == COT_F64)) {                                                                           \
-                double     c = cot__number_value(y), v = name##_value_f64(a->value.f64, c, 0);                               \
-                cot__node *n = next_node(t, OP_##name, COT_F64, name##_x ? a->flags : 0, (uint32_t)x.id, COT__NONE);         \
-                n->extra.number = c;                                                                                         \
-                n->value.f64 = v;                                                                                            \
-                return commit(t);                                                                                            \
-            }                                                                                                                \
-        } else if (name##_fast && (uintptr_t)t == 1 && is_real(y.tape) && y.tape->count < y.tape->fast_limit) {              \
-            const cot__node *b = alive(t = y.tape, y);                                                                       \
-            if (LIKELY(b && b->kind == COT_F64)) {                                                                           \
-                double     c = cot__number_value(x), v = name##_value_f64(c, b->value.f64, 0);                               \
-                cot__node *n = next_node(t, OP_##name, COT_F64, name##_y ? b->flags : 0, COT__NONE, (uint32_t)y.id);         \
-                n->extra.number = c;                                                                                         \
-                n->value.f64 = v;                                                                                            \
-                return commit(t);                                                                                            \
-            }                                                                                                                \
         }                                                                                                                    \
-        return cot__elementwise(OP_##name, 2, (cot_var[]){x, y});                                                            \
+        return slow_binary(x, y, OP_##name);                                                                                 \
+    }                                                                                                                        \
+    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
+        cot_tape *t = x.tape;                                                                                                \
+        uint64_t  heads;                                                                                                     \
+        if (LIKELY(name##_fast && name##_x && name##_y && t == y.tape && is_real(t) && two_f64(t, x, y, &heads)))            \
+            return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(F64(x), F64(y), 0));       \
+        return name##_other(x, y);                                                                                           \
     }
 
 /* Three operands leave a node no room for a number: it becomes a 0-d constant of its own. False when the slow path must decide. */
@@ -156,7 +201,7 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
             n->value.f64 = v;                                                                                                \
             return commit(t);                                                                                                \
         }                                                                                                                    \
-        return cot__elementwise(OP_##name, 3, (cot_var[]){x, y, w});                                                         \
+        return slow_ternary(x, y, w, OP_##name);                                                                             \
     }
 #include "ops/rules.def"
 

@@ -128,6 +128,20 @@ typedef struct cot__node {
     cot__value value;
 } cot__node;
 
+/* op, kind, flags and stamp of a node as one word, for the hot paths: one load answers several questions. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define COT__HEADS 1
+#define COT__HEAD_KIND (UINT64_C(0xff) << 16)
+#define COT__HEAD_FLAGS(flags) ((uint64_t)(flags) << 24)
+static inline uint64_t cot__head(const cot__node *n) {
+    uint64_t head;
+    __builtin_memcpy(&head, n, sizeof head);
+    return head;
+}
+#else
+#define COT__HEADS 0
+#endif
+
 typedef char cot__node_is_32_bytes[sizeof(cot__node) == 32 ? 1 : -1];
 
 /* ---- the tape ------------------------------------------------------------------------------------------------------- */
