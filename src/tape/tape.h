@@ -202,6 +202,8 @@ static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & C
 bool cot__room(cot_tape *t, const char *op);
 
 int cot__elementwise_arity(int op);
+/* Takes any dtype and answers with a bool. */
+bool cot__op_is_test(int op);
 /* Operands of a node, number immediates (COT__NONE) included. */
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);
