@@ -59,6 +59,9 @@ static void a_branch_that_was_not_taken_is_not_blamed(void **state) {
     cot_var x = cot_scalar(t, 0), l = (cot_log)(x);
     cot_var chosen = cot_where(cot_greater(x, 0.0), l, cot_constant(t, 1)), y = (cot_div)(chosen, x);
     EXPLAINS(y, 1, "y, div (%5), is inf. The first value that is not finite is div (%5): x/y = inf for x = 1, y = 0.");
+    cot_var big = (cot_exp)(cot_scalar(t, 1000)), taken = cot_where(cot_constant(t, 1), big, l);
+    EXPLAINS(taken, 1, "y, where (%10), is inf. The first value that is not finite is exp (%7): exp(x) = inf for x = 1000. "
+                       "From there to y: %7 exp, %10 where.");
 }
 
 static void a_value_that_was_given_is_named(void **state) {
@@ -109,10 +112,12 @@ static void an_infinite_gradient_is_traced_to_its_rule(void **state) {
     cot_var x = cot_name(cot_scalar(t, 0), "x"), y = (cot_sqrt)(x);
     EXPLAINS(cot_mul(y, cot_number(3)), 1,
              "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%1): its rule g/(2·z) gives inf for g = 3, z = 0.");
+    cot_var below = (cot_sqrt)(cot_mul(x, cot_number(2))); /* mul only passes on what sqrt made */
+    EXPLAINS(below, 1, "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%4): its rule g/(2·z) gives inf for g = 1, z = 0.");
     double  a[3] = {1, 0, 4};
     cot_var v = cot_tensor(t, COT_F64, COT_SHAPE(3), a), root = (cot_sqrt)(v);
     EXPLAINS(cot_sum(root, COT_ALL), 1,
-             "The gradient of leaf (%3) is inf at [1]. It became so at sqrt (%4): its rule g/(2·z) gives inf at [1] for g = 1, z = 0.");
+             "The gradient of leaf (%5) is inf at [1]. It became so at sqrt (%6): its rule g/(2·z) gives inf at [1] for g = 1, z = 0.");
 }
 
 static void gradients_that_overflow_are_found(void **state) {
