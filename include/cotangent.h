@@ -322,20 +322,24 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
 
 /* ==== Seeing ===================================================================================================== */
 
-/* The tape as a let-list, one operation a line, with shapes, names and values. */
+/* The tape as a let-list, one operation a line, with dtype and shape, value (a few elements, or their range), name and source line:
+ *     %2 = mul %0 %1          f64           2.35619     "area"  model.c:12
+ * A failed or NULL tape prints its error as the last line. */
 COT_API void cot_tape_print(const cot_tape *t, FILE *out);
-/* The same, with the adjoints of a reverse sweep from y beside the values. Leaf gradients are not touched. */
+/* The same, then the reverse sweep from y (seeded with ones), last operation first: the adjoint of each value beside it, and below it
+ * the rule of the operation and what it adds to whom. Leaf gradients are not touched. */
 COT_API void cot_tape_print_sweep(cot_var y, FILE *out);
 /* Is the tape well formed? COT_OK, or the first violation in `why` (may be NULL). For debugging the library and custom code. */
 COT_API cot_status cot_tape_check(const cot_tape *t, char *why, size_t size);
 
 /* Why is y NaN or infinite, or why is a gradient zero or not finite? Writes sentences into `out` (always terminated): the first
- * operation responsible, the element, its operands, the chain from there to y, the source line if known. Looks back over
- * the tape: nothing is paid before. Returns the number of findings. */
+ * operation responsible, the element, its operands, the chain from there to y, the source line if known; a paragraph for each
+ * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings. */
 COT_API int cot_explain(cot_var y, char *out, size_t size);
 
 /* Lists the points, among the values y was computed from, where a non-smooth operation sat exactly on its kink, and where in the
- * reverse sweep a zero met an infinite or NaN partial (the strong zero won). Returns how many. */
+ * reverse sweep a zero met an infinite or NaN partial (the strong zero won). A line for each operation and reason; returns how many.
+ * What is taken there: docs/nonsmooth.md. */
 COT_API int cot_report(cot_var y, char *out, size_t size);
 
 /* ==== Source lines and mixing in numbers ========================================================================= */

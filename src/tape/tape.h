@@ -220,6 +220,8 @@ bool cot__room(cot_tape *t, const char *op);
 int cot__elementwise_arity(int op);
 /* Which values the rule of an active node will read, as a save mask: what only the adjoint of an inactive operand needs is not saved. */
 uint32_t cot__saves_at(const cot_tape *t, const cot__node *n);
+/* Takes any dtype and answers with a bool. */
+bool cot__op_is_test(int op);
 /* Operands of a node, number immediates (COT__NONE) included. */
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);

@@ -1,0 +1,191 @@
+/* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of kinks.def, and zero adjoints that met an
+ * infinite or NaN partial and won. */
+#include "diff/watch.h"
+#include "ops/kinks.h"
+#include "tape/show.h"
+
+typedef struct report {
+    cot__text  x;
+    cot_tape  *t;
+    cot__watch w;
+    bool       swept, short_of_memory;
+    int        found;
+} report;
+
+static void begin(report *r, uint32_t i) {
+    char text[200];
+    if (r->found++) cot__put(&r->x, "\n");
+    cot__put(&r->x, cot__describe(r->t, i, text, sizeof text));
+}
+
+/* " at [0,1] and 2 more of 4 elements" */
+static void say_where(report *r, const cot__view *v, int64_t first, int64_t count) {
+    char place[COT__SHAPE_TEXT];
+    if (v->ndim == 0) return;
+    cot__putf(&r->x, " at %s", cot__place(v, first, place));
+    if (count > 1) cot__putf(&r->x, " and %lld more of %lld elements", (long long)count - 1, (long long)cot__count(v->ndim, v->shape));
+}
+
+/* Does anything that wants a derivative flow into the node? (Operations without derivative are themselves inactive.) */
+static bool has_active_operand(const cot_tape *t, uint32_t i) {
+    for (int k = 0, count = cot__nargs(&t->nodes[i]); k < count; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        if (a != COT__NONE && (t->nodes[a].flags & COT__ACTIVE)) return true;
+    }
+    return false;
+}
+
+static bool operands_are_there(const cot_tape *t, uint32_t i) {
+    for (int k = 0, count = cot__nargs(&t->nodes[i]); k < count; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        if (a != COT__NONE && cot__is_stale(&t->nodes[a])) return false;
+    }
+    return true;
+}
+
+/* ---- kinks ------------------------------------------------------------------------------------------------------- */
+
+static void find_kink(report *r, uint32_t i, const cot__kink *kink) {
+    const cot__node *n = &r->t->nodes[i];
+    cot__view        xs[3], z = cot__view_of(r->t, i);
+    cot__value       number;
+    cot__reader      in[3];
+    int              arity = cot__elementwise_arity(n->op);
+    int64_t          first = -1, count = 0;
+    char             text[COT__FORMULA_TEXT];
+    cot__operand_views(r->t, n, cot__dtype_compute(cot__dtype_at(n)), xs, &number);
+    for (int k = 0; k < arity; k++) cot__reader_spread(&in[k], &xs[k], &z);
+    while (in[0].at < in[0].size) {
+        double v[3] = {0, 0, 0};
+        for (int k = 0; k < arity; k++) v[k] = cot__reader_next(&in[k]);
+        if (kink->holds(v[0], v[1], v[2]) && count++ == 0) first = in[0].at - 1;
+    }
+    if (!count) return;
+    begin(r, i);
+    cot__putf(&r->x, " sits on its kink %s", cot__formula(kink->condition, text, sizeof text));
+    say_where(r, &z, first, count);
+    cot__putf(&r->x, "; its derivative there: %s.", kink->convention);
+}
+
+static void find_norm_of_zero(report *r, uint32_t i) {
+    cot__view   z = cot__view_of(r->t, i);
+    cot__reader in;
+    int64_t     first = -1, count = 0;
+    cot__reader_open(&in, &z);
+    while (in.at < in.size)
+        if (cot__reader_next(&in) == 0 && count++ == 0) first = in.at - 1;
+    if (!count) return;
+    begin(r, i);
+    cot__putf(&r->x, " sits on its kink %s", cot__array_kinks[ARRAY_KINK_norm_0].condition);
+    say_where(r, &z, first, count);
+    cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[ARRAY_KINK_norm_0].convention);
+}
+
+/* More elements equal to their extreme than there are extremes: some are shared. */
+static void find_ties(report *r, uint32_t i) {
+    const cot__node *n = &r->t->nodes[i];
+    cot__view        x = cot__view_of(r->t, n->a), z = cot__view_of(r->t, i);
+    uint32_t         mask = (uint32_t)n->extra.attr->ints[0];
+    bool             keep = n->extra.attr->ints[1] != 0;
+    int64_t          stride[COT_MAX_NDIM], equal = 0;
+    for (int k = 0, at = 0; k < x.ndim; k++) {
+        bool goes = mask >> k & 1;
+        stride[k] = goes ? 0 : z.stride[at];
+        at += !goes || keep;
+    }
+    cot__view   wide = {z.data, z.dtype, x.ndim, x.shape, stride};
+    cot__reader a, b;
+    cot__reader_open(&a, &x);
+    cot__reader_open(&b, &wide);
+    while (a.at < a.size) {
+        double v = cot__reader_next(&a);
+        equal += v == cot__reader_next(&b);
+    }
+    int64_t extremes = cot__count(z.ndim, z.shape);
+    if (equal <= extremes) return;
+    begin(r, i);
+    if (extremes == 1)
+        cot__putf(&r->x, " is reached by %lld elements", (long long)equal);
+    else
+        cot__putf(&r->x, " has %lld results, reached by %lld elements", (long long)extremes, (long long)equal);
+    cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[n->op == OP_max ? ARRAY_KINK_max_tie : ARRAY_KINK_min_tie].convention);
+}
+
+static void find_kinks(report *r, uint32_t i) {
+    const cot__node *n = &r->t->nodes[i];
+    if (!has_active_operand(r->t, i) || !operands_are_there(r->t, i) || cot__is_stale(n)) return;
+    if (n->op == OP_norm) find_norm_of_zero(r, i);
+    if (n->op == OP_max || n->op == OP_min) find_ties(r, i);
+    for (int k = 0; k < KINK_count && n->op < OP_elementwise_count; k++)
+        if (cot__kinks[k].op == n->op) find_kink(r, i, &cot__kinks[k]);
+}
+
+/* ---- strong zeros ------------------------------------------------------------------------------------------------ */
+
+/* Partial k of node i for an adjoint of 1, where the adjoint is 0. */
+static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *g) {
+    static const int64_t none[1];
+    cot__view            unit = {NULL, COT_F64, 0, none, none}, c;
+    cot__reader          adjoint, partial;
+    int64_t              stride[COT_MAX_NDIM], first = -1, count = 0;
+    double               value = 0, seed = 1;
+    char                 text[COT__FORMULA_TEXT];
+    unit.data = &seed;
+    void *data = cot__contribution(r->t, i, k, &unit, &c, stride);
+    if (!data) {
+        r->short_of_memory = true;
+        return;
+    }
+    if (g) cot__reader_spread(&adjoint, g, &c);
+    cot__reader_open(&partial, &c);
+    while (partial.at < partial.size) {
+        double v = cot__reader_next(&partial), a = g ? cot__reader_next(&adjoint) : 0;
+        if (a == 0 && !isfinite(v) && count++ == 0) first = partial.at - 1, value = v;
+    }
+    if (count) {
+        begin(r, i);
+        cot__put(&r->x, " has the partial ");
+        cot__put_number(&r->x, value);
+        say_where(r, &c, first, count);
+        cot__putf(&r->x, ", by the rule %s, but the adjoint 0: the zero wins.",
+                  cot__formula(cot__elementwise_table[r->t->nodes[i].op].partial[k], text, sizeof text));
+    }
+    cot__contribution_free(r->t, data, &c);
+}
+
+static void find_strong_zeros(report *r, uint32_t i) {
+    const cot__node *n = &r->t->nodes[i];
+    cot__view        g;
+    if (n->op >= OP_elementwise_count || !(n->flags & COT__ACTIVE) || !operands_are_there(r->t, i) || cot__is_stale(n)) return;
+    bool arrived = cot__watch_adjoint(&r->w, i, &g);
+    for (int k = 0; k < cot__elementwise_arity(n->op); k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || !cot__elementwise_table[n->op].partial[k] || !(r->t->nodes[a].flags & COT__ACTIVE)) continue;
+        find_strong_zeros_of(r, i, k, arrived ? &g : NULL);
+    }
+}
+
+/* ---- the public face --------------------------------------------------------------------------------------------- */
+
+int cot_report(cot_var y, char *out, size_t size) {
+    report r = {.x = cot__text_buffer(out, size)};
+    if (!cot_is_valid(y)) {
+        cot__put(&r.x, "y is not a value on a tape.");
+        return 0;
+    }
+    uint32_t top = cot__index(y);
+    r.t = y.tape;
+    r.swept = cot__watch_open(&r.w, r.t, top);
+    uint8_t *ancestor = cot__ancestors(r.t, top);
+    for (uint32_t i = 0; ancestor && i <= top; i++)
+        if (ancestor[i]) find_kinks(&r, i);
+    for (uint32_t i = top + 1; ancestor && r.swept && i-- > 0;)
+        if (ancestor[i]) find_strong_zeros(&r, i);
+    cot__free(&r.t->al, ancestor, (size_t)top + 1);
+    if (!r.swept) cot__put(&r.x, r.found ? "\n" : ""), cot__put(&r.x, "The reverse sweep cannot run: "), cot__put(&r.x, r.w.why);
+    cot__watch_close(&r.w);
+    if (ancestor && !r.short_of_memory) return r.found;
+    r.x = cot__text_buffer(out, size);
+    cot__put(&r.x, "There is not enough memory to look at the tape.");
+    return 0;
+}
