@@ -79,6 +79,8 @@ cot_var cot__slot_var(cot__sweep *s, uint32_t node);
 /* Recorded sweeps: gradient of y (seeded) with respect to xs, all of them indices. */
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
 
+/* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
+bool cot__may_sweep(cot_tape *t, const char *op);
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);
 void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on);
