@@ -1,5 +1,5 @@
 /* Style `fused`: scalars still, but a product with a sum, an inner product or a long sum is one operation on the tape; and
- * GMM goes point by point over a short tape that stays in cache. */
+ * GMM goes a few points at a time over a short tape that stays in cache. */
 #include "cot_common.h"
 
 #include <math.h>
@@ -16,6 +16,8 @@ static cot_var sum(int n, const cot_var *a) { return cot_sum_of(n, a); }
  * Points meet the parameters only through o_c = alpha_c + sum q, the means, and Q with its diagonal exp(q). Those are leaves of
  * their own, and each point adds to their gradients and is forgotten. At the end one more sweep takes what arrived at o and exp(q)
  * on to alpha and q, together with the terms that have no points in them. */
+
+enum { GMM_CHUNK = 8 };
 
 struct parts {
     int      d, k;
@@ -120,11 +122,13 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     cot_tape_zero_grads(s->tape);
     make_leaves(s->tape, g, &p);
     const cot_mark mark = cot_tape_mark(s->tape);
-    for (int i = 0; i < g->n; i++) {
-        cot_backward(record_point(&p, g->x + (size_t)i * (size_t)g->d));
-        if (cot_tape_status(s->tape) != COT_OK)
+    for (int i = 0; i < g->n;) {
+        cot_var f = cot_constant(s->tape, 0);
+        for (int c = 0; c < GMM_CHUNK && i < g->n; c++, i++)
+            f = cot_add(f, record_point(&p, g->x + (size_t)i * (size_t)g->d));
+        if (cot_backward(f) != COT_OK)
             return ab_cot_finish(s, error);
-        if (i == 0)
+        if (i <= GMM_CHUNK)
             ab_cot_note_peak(s);
         cot_tape_rewind(s->tape, mark);
     }

@@ -58,12 +58,11 @@ static cot_var record_component(int d, const double *x, cot_var offset, const co
     return cot_sub(offset, cot_mul(0.5, dot(d, y, y)));
 }
 
-static cot_var record_gmm(const struct ab_cot *s) {
+/* What has no points in it: exp(q), the offsets, the prior; its value. */
+static cot_var record_prefix(const struct ab_cot *s, cot_var *expq, cot_var *offset) {
     const struct ab_gmm *g = &s->in->u.gmm;
     const int            d = g->d, k = g->k, row = d * (d + 1) / 2;
-    const cot_var       *alphas = s->vars, *means = alphas + k, *icf = means + (size_t)k * (size_t)d;
-    cot_var             *expq = s->vars + s->in->param_count, *offset = expq + (size_t)k * (size_t)d;
-    cot_var             *main_term = offset + k, *y = main_term + k, *z = y + d;
+    const cot_var       *alphas = s->vars, *icf = alphas + k + (size_t)k * (size_t)d;
     cot_var              f = cot_constant(s->tape, g->constant);
     for (int c = 0; c < k; c++) {
         const cot_var *q = icf + (size_t)c * (size_t)row;
@@ -76,19 +75,36 @@ static cot_var record_gmm(const struct ab_cot *s) {
         f = cot_add(f, cot_sub(cot_mul(0.5 * g->gamma * g->gamma, frobenius), cot_mul((double)g->m, logs)));
         offset[c] = cot_add(alphas[c], logs);
     }
-    for (int p = 0; p < g->n; p++) {
-        for (int c = 0; c < k; c++)
-            main_term[c] = record_component(d, g->x + (size_t)p * (size_t)d, offset[c], means + c * d, expq + c * d,
-                                            icf + (size_t)c * (size_t)row + d, y, z);
-        f = cot_add(f, log_sum_exp(k, main_term));
-    }
     return cot_sub(f, cot_mul((double)g->n, log_sum_exp(k, alphas)));
 }
 
+/* The objective is a sum over points, and gradients accumulate: a few points are recorded, swept and forgotten at a time, so that
+ * the tape stays in cache however many points there are. */
+enum { GMM_CHUNK = 4 };
+
 static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
-    struct ab_cot *s = state;
+    struct ab_cot       *s = state;
+    const struct ab_gmm *g = &s->in->u.gmm;
+    const int            d = g->d, k = g->k, row = d * (d + 1) / 2;
+    const cot_var       *means = s->vars + k, *icf = means + (size_t)k * (size_t)d;
+    cot_var             *expq = s->vars + s->in->param_count, *offset = expq + (size_t)k * (size_t)d;
+    cot_var             *main_term = offset + k, *y = main_term + k, *z = y + d;
     cot_tape_zero_grads(s->tape);
-    cot_backward(record_gmm(s));
+    cot_backward(record_prefix(s, expq, offset));
+    const cot_mark prefix = cot_tape_mark(s->tape);
+    for (int p = 0; p < g->n;) {
+        cot_var f = cot_constant(s->tape, 0);
+        for (int i = 0; i < GMM_CHUNK && p < g->n; i++, p++) {
+            for (int c = 0; c < k; c++)
+                main_term[c] = record_component(d, g->x + (size_t)p * (size_t)d, offset[c], means + c * d, expq + c * d,
+                                                icf + (size_t)c * (size_t)row + d, y, z);
+            f = cot_add(f, log_sum_exp(k, main_term));
+        }
+        cot_backward(f);
+        if (p <= GMM_CHUNK)
+            ab_cot_note_peak(s);
+        cot_tape_rewind(s->tape, prefix);
+    }
     for (size_t i = 0; i < s->in->param_count; i++)
         gradient[i] = cot_grad_value(s->vars[i]);
     return ab_cot_finish(s, error);

@@ -137,13 +137,13 @@ bool cot__arrive(cot__sweep *s, uint32_t node) {
     return true;
 }
 
-void cot__sweep_close(cot__sweep *s) {
+void cot__sweep_close(cot__sweep *s, bool consumed) {
     cot_tape *t = s->t;
     for (uint32_t i = 0; i < s->acc_count; i++) cot__storage_release(t, s->accs[i].storage);
     for (uint32_t i = 0; i < s->arrival_count; i++) cot__storage_release(t, s->arrivals[i].tensor.storage);
     cot__free(&t->al, s->accs, s->acc_capacity * sizeof *s->accs);
     cot__free(&t->al, s->arrivals, s->arrival_capacity * sizeof *s->arrivals);
     cot__free(&t->al, s->reach, s->reach_bytes);
-    if (s->lo <= s->top && t->adjoint_zeroed) memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
+    if (!consumed && s->lo <= s->top && t->adjoint_zeroed) memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
     *s = (cot__sweep){.t = t, .lo = 1};
 }

@@ -144,8 +144,8 @@ bool cot__forward(cot__sweep *s, uint32_t from) {
 /* The tangent of x as a value of x's shape and dtype. */
 static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *out) {
     char which[40], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    snprintf(which, sizeof which, "tangents[%d]", k);
     if (cot__is_number(v) && cot__ndim_at(t, x) == 0) v = cot_constant(t, cot__number_value(v));
+    snprintf(which, sizeof which, "tangents[%d]", k);
     if (!cot__operand(t, v, "jvp", which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, x);
     if (!cot__same_shape(&have, &want)) {
@@ -176,7 +176,7 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
         ok = cot__forward(&s, from);
         cot__mark_wanted(t, n, index, false);
         uint64_t slot = ok ? *cot__slot(t, yi) : 0;
-        cot__sweep_close(&s);
+        cot__sweep_close(&s, false);
         if (ok) dy = slot ? VAR(t, (uint32_t)slot - 1) : zeros_like(t, yi);
     }
     if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);

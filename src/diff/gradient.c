@@ -16,15 +16,15 @@ bool cot__may_sweep(cot_tape *t, const char *op) {
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index) {
     char which[32], text[160];
     for (int k = 0; k < n; k++) {
-        snprintf(which, sizeof which, "xs[%d]", k);
         uint32_t i = cot__index(xs[k]);
-        if (!cot_is_valid(xs[k]) || xs[k].tape != t) {
+        if (UNLIKELY(xs[k].tape != t || i >= t->count || t->nodes[i].stamp != (uint32_t)(xs[k].id >> 32))) {
+            snprintf(which, sizeof which, "xs[%d]", k);
             cot__operand(t, xs[k], op, which, &i);
             return false;
         }
         if (!(t->nodes[i].flags & COT__ACTIVE)) {
-            cot__fail(t, COT_GRAD, "[%s] %s, %s, does not require a gradient: it is a constant, detached, an integer, or was recorded "
-                                   "without gradients", op, which, cot__describe(t, i, text, sizeof text));
+            cot__fail(t, COT_GRAD, "[%s] xs[%d], %s, does not require a gradient: it is a constant, detached, an integer, or was recorded "
+                                   "without gradients", op, k, cot__describe(t, i, text, sizeof text));
             return false;
         }
         index[k] = i;
@@ -137,8 +137,23 @@ static void commit_tensor(cot_tape *t, cot__arrival *a, cot__storage **grad) {
     cot__run_elementwise(OP_add, cot__dtype_compute(v.dtype), 2, pair, &to);
 }
 
+/* grad += adjoint, in the leaf's dtype. */
+static void commit_scalar(cot__node *n, double adjoint) {
+    cot__value v;
+    n->flags |= COT__HAS_GRAD;
+    n->extra.number += adjoint;
+    if (LIKELY(n->kind == COT_F64)) return;
+    cot__store_f64(&v, cot__dtype_at(n), n->extra.number);
+    n->extra.number = cot__load_f64(&v, cot__dtype_at(n));
+}
+
 static void commit_arrivals(cot__sweep *s) {
     cot_tape *t = s->t;
+    for (uint32_t i = 0; i < t->arrived_count; i++) {
+        uint32_t leaf = t->arrived[i];
+        commit_scalar(&t->nodes[leaf], t->nodes[leaf].kind == COT_F64 ? *cot__slot_f64(t, leaf) : cot__slot_get(t, leaf));
+        *cot__slot(t, leaf) = 0;
+    }
     for (uint32_t i = 0; i < s->arrival_count; i++) {
         cot__arrival  *a = &s->arrivals[i];
         cot__node     *n = &t->nodes[a->node];
@@ -148,13 +163,8 @@ static void commit_arrivals(cot__sweep *s) {
             commit_tensor(t, a, kept ? &kept->tensor : &n->extra.grad);
         else if (kept)
             kept->scalar += a->scalar;
-        else if (n->kind == COT_F64)
-            n->extra.number += a->scalar;
-        else { /* in the leaf's dtype */
-            cot__value v;
-            cot__store_f64(&v, cot__dtype_at(n), n->extra.number + a->scalar);
-            n->extra.number = cot__load_f64(&v, cot__dtype_at(n));
-        }
+        else
+            commit_scalar(n, a->scalar);
     }
 }
 
@@ -190,8 +200,10 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     if (make_seed(t, op, i, given, &seed) && leaves_unassigned(t, i) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
-        if (t->status == COT_OK && cot__reverse(&s) && own_arrivals(&s)) commit_arrivals(&s);
-        cot__sweep_close(&s);
+        t->arrived_count = 0;
+        bool done = t->status == COT_OK && cot__reverse(&s) && own_arrivals(&s);
+        if (done) commit_arrivals(&s);
+        cot__sweep_close(&s, done);
     } else
         cot__rewind(t, m);
     return t->status;
@@ -347,7 +359,7 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
     cot__sweep s = {.t = t, .recording = true, .lo = y, .top = y};
     if (!mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
         s.lo = y + 1;
-        cot__sweep_close(&s);
+        cot__sweep_close(&s, false);
         return t->status;
     }
     cot__mark_wanted(t, n, xs, true);
@@ -358,7 +370,7 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
         grads[k] = slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
     }
     cot__mark_wanted(t, n, xs, false);
-    cot__sweep_close(&s);
+    cot__sweep_close(&s, false);
     return t->status;
 }
 

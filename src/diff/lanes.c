@@ -11,7 +11,8 @@
 #define N(name) name##_f64
 #include "ops/kernel_words.h"
 #define KIND_OK(kind) ((kind) == COT_F64)
-#define LOAD(node) (LIKELY((node)->kind == COT_F64) ? (node)->value.f64 : cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
+#define LOAD(node) ((node)->value.f64)
+#define LOAD_ANY(node) (LIKELY((node)->kind == COT_F64) ? (node)->value.f64 : cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
 
 #define L T
 #define LANES 1
@@ -20,6 +21,7 @@
 #include "diff/lanes.inc"
 #undef L
 #undef LI
+#undef LI_LANE
 #undef LANES
 #undef NL
 
@@ -27,12 +29,14 @@ typedef double lanes_f64_2 __attribute__((vector_size(16), aligned(16)));
 typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 #define L lanes_f64_2
 #define LI mask_f64_2
+#define LI_LANE int64_t
 #define LANES 2
 #define NL(name) name##_f64_2
 #include "ops/kernel_partials.h"
 #include "diff/lanes.inc"
 #undef L
 #undef LI
+#undef LI_LANE
 #undef LANES
 #undef NL
 
@@ -40,12 +44,14 @@ typedef double lanes_f64_8 __attribute__((vector_size(64), aligned(64)));
 typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
 #define L lanes_f64_8
 #define LI mask_f64_8
+#define LI_LANE int64_t
 #define LANES 8
 #define NL(name) name##_f64_8
 #include "ops/kernel_partials.h"
 #include "diff/lanes.inc"
 #undef L
 #undef LI
+#undef LI_LANE
 #undef LANES
 #undef NL
 #undef T
@@ -54,6 +60,7 @@ typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
 #undef N
 #undef KIND_OK
 #undef LOAD
+#undef LOAD_ANY
 
 /* ---- f32 ---------------------------------------------------------------------------------------------------- */
 
@@ -65,6 +72,7 @@ typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
 #define KIND_OK(kind) ((kind) >= COT_F32 && (kind) <= COT_F16)
 #define LOAD(node)                                                                                                           \
     (LIKELY((node)->kind == COT_F32) ? (node)->value.f32 : (float)cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
+#define LOAD_ANY(node) LOAD(node)
 
 #define L T
 #define LANES 1
@@ -73,6 +81,7 @@ typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
 #include "diff/lanes.inc"
 #undef L
 #undef LI
+#undef LI_LANE
 #undef LANES
 #undef NL
 
@@ -80,12 +89,14 @@ typedef float lanes_f32_2 __attribute__((vector_size(8), aligned(8)));
 typedef int32_t mask_f32_2 __attribute__((vector_size(8)));
 #define L lanes_f32_2
 #define LI mask_f32_2
+#define LI_LANE int32_t
 #define LANES 2
 #define NL(name) name##_f32_2
 #include "ops/kernel_partials.h"
 #include "diff/lanes.inc"
 #undef L
 #undef LI
+#undef LI_LANE
 #undef LANES
 #undef NL
 
@@ -93,12 +104,14 @@ typedef float lanes_f32_8 __attribute__((vector_size(32), aligned(32)));
 typedef int32_t mask_f32_8 __attribute__((vector_size(32)));
 #define L lanes_f32_8
 #define LI mask_f32_8
+#define LI_LANE int32_t
 #define LANES 8
 #define NL(name) name##_f32_8
 #include "ops/kernel_partials.h"
 #include "diff/lanes.inc"
 #undef L
 #undef LI
+#undef LI_LANE
 #undef LANES
 #undef NL
 #undef T
@@ -107,6 +120,7 @@ typedef int32_t mask_f32_8 __attribute__((vector_size(32)));
 #undef N
 #undef KIND_OK
 #undef LOAD
+#undef LOAD_ANY
 
 static const cot__runs runs[] = {
     {1, reverse_f64_1, reverse_f32_1, forward_f64_1, forward_f32_1},

@@ -15,8 +15,14 @@ typedef struct side {
     uint32_t  lo, hi;
 } side;
 
+/* The name of an operand costs more than its check: it is only made for the message. */
+static bool output_operand(cot_tape *t, const char *op, int k, cot_var y, uint32_t *index) {
+    char which[32] = "";
+    if (!cot_is_valid(y) || y.tape != t) snprintf(which, sizeof which, "ys[%d]", k);
+    return cot__operand(t, y, op, which, index);
+}
+
 static bool side_open(side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars) {
-    char which[32];
     *s = (side){.t = t, .n = n, .lo = UINT32_MAX};
     if (n < 0) {
         cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
@@ -30,10 +36,9 @@ static bool side_open(side *s, cot_tape *t, const char *op, bool inputs, int n, 
     }
     if (inputs && !cot__check_inputs(t, op, n, vars, s->index)) return false;
     for (int k = 0; k < n; k++) {
-        snprintf(which, sizeof which, "ys[%d]", k);
-        if (!inputs && !cot__operand(t, vars[k], op, which, &s->index[k])) return false;
+        if (!inputs && !output_operand(t, op, k, vars[k], &s->index[k])) return false;
         if (!inputs && !cot__dtype_is_float(cot__dtype_at(&t->nodes[s->index[k]]))) {
-            cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op, which,
+            cot__fail(t, COT_DTYPE, "[%s] ys[%d] has dtype %s; only floats have derivatives", op, k,
                       cot__dtype_name(cot__dtype_at(&t->nodes[s->index[k]])));
             return false;
         }
@@ -179,7 +184,7 @@ static bool reverse_one(side *ys, side *xs, const double *seeds, double *out) {
         if (slot) collect(t, xs->index[k], s.arrivals[slot - 1].scalar, &s.arrivals[slot - 1].tensor, out);
         out += cot__size_at(t, xs->index[k]);
     }
-    cot__sweep_close(&s);
+    cot__sweep_close(&s, false);
     return ok;
 }
 
@@ -203,7 +208,7 @@ static bool forward_one(side *xs, side *ys, const double *tangents, double *out)
         if (slot) collect(t, i, tensor ? 0 : cot__slot_get(t, i), tensor ? &s.accs[slot - 1] : NULL, out);
         out += cot__size_at(t, i);
     }
-    cot__sweep_close(&s);
+    cot__sweep_close(&s, false);
     return ok;
 }
 

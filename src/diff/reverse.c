@@ -321,6 +321,29 @@ static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__runs *runs) {
     return true;
 }
 
+/* Scalar leaves, often many in a row: they are only listed; what arrived stays in the slot until the sweep has succeeded. */
+static bool scalar_leaves(cot__sweep *s, int64_t *at) {
+    cot_tape *t = s->t;
+    int64_t   i = *at;
+    for (; i >= (int64_t)s->lo; i--) {
+        const cot__node *n = &t->nodes[i];
+        if (n->op != OP_leaf || cot__is_tensor(n) || (n->flags & COT__WANTED)) break;
+        if (*cot__slot(t, (uint32_t)i) == 0) continue;
+        if (s->wanted_only) {
+            *cot__slot(t, (uint32_t)i) = 0;
+            continue;
+        }
+        if (UNLIKELY(t->arrived_count == t->arrived_capacity)) {
+            void *list = t->arrived;
+            if (!cot__grow(t, &list, &t->arrived_capacity, t->arrived_count, sizeof *t->arrived, "backward")) return false;
+            t->arrived = list;
+        }
+        t->arrived[t->arrived_count++] = (uint32_t)i;
+    }
+    *at = i;
+    return true;
+}
+
 bool cot__reverse(cot__sweep *s) {
     cot_tape        *t = s->t;
     const cot__runs *runs = cot__runs_for(1);
@@ -333,6 +356,10 @@ bool cot__reverse(cot__sweep *s) {
                 if (!scalar_stop(s, &i, runs)) return false;
             } else
                 i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &s->lo);
+            continue;
+        }
+        if (!s->recording && n->op == OP_leaf && !cot__is_tensor(n) && !(n->flags & COT__WANTED)) {
+            if (!scalar_leaves(s, &i)) return false;
             continue;
         }
         if (*cot__slot(t, (uint32_t)i) != 0 && !visit(s, (uint32_t)i)) return false;

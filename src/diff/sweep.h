@@ -42,8 +42,10 @@ typedef struct cot__sweep {
 
 /* Slots for nodes 0 … top, `lanes` wide; zeroed. False after setting the error. */
 bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op);
-static inline uint64_t *cot__slot(cot_tape *t, uint32_t i) { return (uint64_t *)t->adjoints.data + i; }
-static inline double   *cot__slot_f64(cot_tape *t, uint32_t i) { return (double *)t->adjoints.data + i; }
+typedef uint64_t cot__slot_bits __attribute__((may_alias)); /* slots are seen with several types */
+typedef double   cot__slot_number __attribute__((may_alias));
+static inline cot__slot_bits   *cot__slot(cot_tape *t, uint32_t i) { return (cot__slot_bits *)t->adjoints.data + i; }
+static inline cot__slot_number *cot__slot_f64(cot_tape *t, uint32_t i) { return (cot__slot_number *)t->adjoints.data + i; }
 /* The number in a scalar node's slot, and adding to it, whatever its dtype. */
 double cot__slot_get(cot_tape *t, uint32_t i);
 void   cot__slot_add(cot_tape *t, uint32_t i, double v);
@@ -55,8 +57,8 @@ bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty); /* ro
 bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);  /* += v, which is shaped like the node */
 void      cot__acc_drop(cot__sweep *s, uint32_t node);
 bool      cot__arrive(cot__sweep *s, uint32_t node); /* takes what is in the slot, and leaves it there (a reference for tensors) */
-/* Frees all, zeroes the slots lo … top: after success and after failure. */
-void cot__sweep_close(cot__sweep *s);
+/* Frees all; zeroes the slots lo … top unless the sweep has consumed them already. */
+void cot__sweep_close(cot__sweep *s, bool consumed);
 
 /* Runs of scalar nodes. They stop at the first node that is not a scalar of that kind, or is wanted, and return its index.
  * reverse: downward from i, stops below *lo, which follows the lowest slot pushed to. forward: upward to `end`. */

@@ -2,7 +2,7 @@
  *
  * A template like kernel_words.h, which must be included first for the same T. Besides T, F, S, N it takes
  *   L          the type of G: T itself, or a gcc vector of T: many seeds or tangents at once, the "lanes"
- *   LI         the integer vector as wide as L (only when L is a vector; then LANES is defined too)
+ *   LI         the integer vector as wide as L, LI_LANE its element (only when L is a vector; then LANES > 1 is defined too)
  *   NL(name)   name with the suffix of this instance
  * Operands and result stay scalars: a cosine is taken once, whatever the number of lanes. */
 
@@ -17,7 +17,8 @@ static inline L NL(w_sdiv)(L a, T b) {
     L r = a / b;
     return __builtin_expect(b == 0 || b != b, 0) ? (L)((LI)r & (a != 0)) : r;
 }
-static inline L NL(w_gate)(T c, L g) { return c != 0 ? g : (L){0}; }
+/* By mask, not by a choice of vectors, which gcc 12 cannot always expand. */
+static inline L NL(w_gate)(T c, L g) { return (L)((LI)g & (LI_LANE)(c != 0 ? -1 : 0)); }
 #define SMUL(a, b) _Generic((a), L: NL(w_smul), T: N(w_smul))(a, b)
 #define SDIV(a, b) _Generic((a), L: NL(w_sdiv), T: N(w_sdiv))(a, b)
 #define GATE(c, g) NL(w_gate)(c, g)

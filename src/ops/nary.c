@@ -49,15 +49,39 @@ static double slow(const cot_tape *t, const uint32_t *x, const uint32_t *y, int 
     return (double)s;
 }
 
+/* The common case in one pass: everything an f64 scalar of one tape. `flags` gathers their activity. */
+static bool take_f64(const cot_tape *t, int n, const cot_var *xs, uint32_t *out, uint32_t *flags) {
+    for (int k = 0; k < n; k++) {
+        uint32_t i = (uint32_t)xs[k].id;
+        if (xs[k].tape != t || i >= t->count) return false;
+        const cot__node *x = &t->nodes[i];
+        if (x->kind != COT_F64 || x->stamp != (uint32_t)(xs[k].id >> 32)) return false;
+        *flags |= x->flags;
+        out[k] = i;
+    }
+    return true;
+}
+
+static cot_var record_f64(cot_tape *t, int op, uint32_t flags, cot__attr *attr, double value) {
+    uint32_t i = t->count++;
+    t->nodes[i] = (cot__node){.op = (uint16_t)op, .kind = COT_F64, .flags = (uint8_t)((flags & t->active_mask) | COT__NARY),
+                              .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE, .extra.attr = attr, .value.f64 = value};
+    return (cot_var){t, (uint64_t)t->stamp << 32 | i};
+}
+
 static cot_var record(int op, const char *name, int n, const cot_var *xs, const cot_var *ys) {
     cot_tape *t = cot__tape_of(n > 0 ? n : 0, xs);
     if (!t && ys) t = cot__tape_of(n > 0 ? n : 0, ys);
     if (!t) return cot__invalid(n > 0 ? n : 0, xs);
+    cot__attr *attr = cot__attr_make(t, name, 0, NULL, ys ? 2 * n : n, NULL);
+    uint32_t   flags = 0;
+    if (attr && t->count < t->fast_limit && take_f64(t, n, xs, attr->args, &flags) &&
+        (!ys || take_f64(t, n, ys, attr->args + n, &flags)))
+        return record_f64(t, op, flags, attr, ys ? dot_f64(t, attr->args, attr->args + n, n) : sum_f64(t, attr->args, n));
     bool      any = false;
     cot_dtype dtype = common(xs, n, COT_F64, &any);
     if (ys) dtype = common(ys, n, dtype, &any);
     if (!cot__dtype_is_float(dtype)) dtype = COT_F64;
-    cot__attr *attr = cot__attr_make(t, name, 0, NULL, ys ? 2 * n : n, NULL);
     if (!attr || !take_scalars(t, name, "first", n, xs, attr->args, dtype)) return INVALID(t);
     if (ys && !take_scalars(t, name, "second", n, ys, attr->args + n, dtype)) return INVALID(t);
     cot__result r;

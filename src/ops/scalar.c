@@ -119,19 +119,31 @@ enum {
         return cot__elementwise(OP_##name, 2, (cot_var[]){x, y});                                                            \
     }
 
+/* Three operands leave a node no room for a number: it becomes a 0-d constant of its own. False when the slow path must decide. */
+static inline bool f64_operand(cot_tape *t, cot_var x) {
+    const cot__node *n = cot__is_number(x) ? NULL : x.tape == t ? alive(t, x) : NULL;
+    return n ? n->kind == COT_F64 : cot__is_number(x);
+}
+
+static inline uint32_t f64_index(cot_tape *t, cot_var x) {
+    if (LIKELY(!cot__is_number(x))) return (uint32_t)x.id;
+    next_node(t, OP_constant, COT_F64, 0, COT__NONE, COT__NONE)->value.f64 = cot__number_value(x);
+    return (uint32_t)commit(t).id;
+}
+
 #define TERNARY(name, ...)                                                                                                   \
     cot_var FUNCTION_NAME(name)(cot_var x, cot_var y, cot_var w) {                                                           \
-        cot_tape *t = x.tape;                                                                                                \
-        if (LIKELY(name##_fast && t == y.tape && t == w.tape && is_real(t) && t->count < t->fast_limit)) {                                  \
-            const cot__node *a = alive(t, x), *b = alive(t, y), *c = alive(t, w);                                            \
-            if (LIKELY(a && b && c && (a->kind | b->kind | c->kind) == COT_F64 && OP_##name != OP_where)) {                  \
-                double   v = name##_value_f64(a->value.f64, b->value.f64, c->value.f64);                                     \
-                uint32_t flags = (name##_x ? a->flags : 0u) | (name##_y ? b->flags : 0u) | (name##_w ? c->flags : 0u);       \
-                cot__node *n = next_node(t, OP_##name, COT_F64, flags, (uint32_t)x.id, (uint32_t)y.id);                      \
-                n->extra.c = (uint32_t)w.id;                                                                                 \
-                n->value.f64 = v;                                                                                            \
-                return commit(t);                                                                                            \
-            }                                                                                                                \
+        cot_tape *t = is_real(x.tape) ? x.tape : is_real(y.tape) ? y.tape : w.tape;                                          \
+        if (LIKELY(OP_##name != OP_where && is_real(t) && (uint64_t)t->count + 3 < t->fast_limit && f64_operand(t, x) &&     \
+                   f64_operand(t, y) && f64_operand(t, w))) {                                                                \
+            uint32_t a = f64_index(t, x), b = f64_index(t, y), c = f64_index(t, w);                                          \
+            const cot__node *p = &t->nodes[a], *q = &t->nodes[b], *r = &t->nodes[c];                                         \
+            double   v = name##_value_f64(p->value.f64, q->value.f64, r->value.f64);                                         \
+            uint32_t flags = (name##_x ? p->flags : 0u) | (name##_y ? q->flags : 0u) | (name##_w ? r->flags : 0u);           \
+            cot__node *n = next_node(t, OP_##name, COT_F64, flags, a, b);                                                    \
+            n->extra.c = c;                                                                                                  \
+            n->value.f64 = v;                                                                                                \
+            return commit(t);                                                                                                \
         }                                                                                                                    \
         return cot__elementwise(OP_##name, 3, (cot_var[]){x, y, w});                                                         \
     }

@@ -55,6 +55,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&t->al, t->names, t->name_capacity * sizeof *t->names);
     cot__free(&t->al, t->sites, t->site_capacity * sizeof *t->sites);
     cot__free(&t->al, t->retained, t->retained_capacity * sizeof *t->retained);
+    cot__free(&t->al, t->arrived, t->arrived_capacity * sizeof *t->arrived);
     cot_allocator al = t->al;
     cot__free(&al, t, sizeof *t);
 }

@@ -181,6 +181,8 @@ struct cot_tape {
 
     cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
     size_t     adjoint_zeroed;
+    uint32_t  *arrived; /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
+    uint32_t   arrived_count, arrived_capacity;
 
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
