@@ -41,7 +41,7 @@ static cot_var scalar_mix(int n, const cot_var *xs, void *user) {
 }
 static cot_var reductions(int n, const cot_var *xs, void *user) {
     (void)n, (void)user;
-    cot_var l = cot_logsumexp(xs[0], COT_AXES(1)), m = cot_max(xs[0], COT_AXES(1)), s = cot_norm(cot_transpose(xs[0]), COT_AXES(0));
+    cot_var l = cot_logsumexp(xs[0], COT_AXES(1)), m = cot_max(xs[0], COT_AXES(1)), s = cot_norm(cot_transpose(xs[0]), 2, COT_AXES(0));
     return cot_mul(cot_add(l, m), s);
 }
 static cot_var indexing(int n, const cot_var *xs, void *user) {
