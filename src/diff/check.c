@@ -4,22 +4,24 @@
  * Nothing here is a tuned constant that makes a test pass. All steps are powers of two and directions have few bits, so x ± h·v
  * hardly ever rounds, and what is left is the truncation of the difference, O(h²), and the rounding of f, O(eps/h). Both are measured by comparing steps:
  *
- *     D(h) = (f(x + h v) - f(x - h v)) / 2h,   h = 2^-12, 2^-15, 2^-18, 2^-21, 2^-24    (the balance, eps^(1/3), is 2^-17.3)
+ *     D(h) = (f(x + h v) - f(x - h v)) / 2h,   h = 2^-9, 2^-12, …, 2^-24    (the balance, eps^(1/3), is 2^-17.3)
  *
- * |D(8h) - D(h)| is 63 times the truncation error left in D(h); h |D(8h) - D(h)| at the smallest steps, where rounding rules, is the noise in
- * f. For each element the step with the smallest sum of the two is taken, and that sum is the tolerance. A function that computes its
- * value badly or bends sharply is thereby checked more loosely, and not wrongly.
+ * |D(8h) - D(h)| is 63 times the truncation error in D(h) where that rules, and about the rounding error in D(h) where that does. Should the
+ * two cancel there, |D(64h) - D(8h)| / 64 still tells the one, and the difference at the smallest steps, where rounding rules, the noise in f
+ * and so the other. The step with the smallest sum is taken, element by element, and the sum, doubled, is the tolerance. A function that
+ * computes its value badly or bends sharply is thereby checked more loosely, and not wrongly.
  *
  * vjp and jvp are computed, not approximated: <w, J v> = <Jᵀ w, v> up to one rounding for each operation and each term. Inside either, terms
- * may cancel that do not show in the result; v moves x by about its own size, so such terms are of the size of f. */
+ * may cancel that do not show in the result; how large they are is read off the tangents that a recorded jvp leaves on the tape. (v moves x by
+ * its own size, so terms of f that cancel are about as large: they count as noise in f too.) */
 #include "tape/tape.h"
 
 #include <float.h>
 #include <stdarg.h>
 #include <string.h>
 
-enum { LEVELS = 5 };
-static const double steps[LEVELS] = {0x1p-12, 0x1p-15, 0x1p-18, 0x1p-21, 0x1p-24};
+enum { LEVELS = 6 };
+static const double steps[LEVELS] = {0x1p-9, 0x1p-12, 0x1p-15, 0x1p-18, 0x1p-21, 0x1p-24};
 
 typedef struct check {
     cot_tape         *t;
@@ -32,7 +34,7 @@ typedef struct check {
     uint64_t          random;
 
     int      order;    /* 1: the outputs are y; 2: they are the gradients of <seed, y> */
-    cot_var *leaves, *grads;
+    cot_var *leaves, *grads, *tangents;
     cot_var  y, *outs; /* after record() */
     int      m;        /* number of outputs */
     int64_t  in, out;  /* elements of all inputs, of all outputs */
@@ -41,6 +43,7 @@ typedef struct check {
     double *x, *point, *v, *vjp;                /* (in) */
     double *base, *up, *down, *jvp, *w, *steps; /* (out); steps: (LEVELS, out) */
     double *seed;                               /* (y_size) */
+    double  largest;                            /* tangent in the running direction */
     double *block;
     size_t  block_bytes, vars_bytes;
 } check;
@@ -178,27 +181,27 @@ static cot_status differences(check *c) {
     return COT_OK;
 }
 
-/* The best difference for element i and how far it can be trusted; NaN when no two steps gave numbers. */
+/* The best difference for element i and how far it can be trusted; NaN when no three steps in a row gave numbers. */
 static double best_difference(const check *c, int64_t i, double *tolerance) {
-    double noise = 0, best = (double)NAN;
+    double best = (double)NAN, noise = steps[LEVELS - 1] * fabs(c->steps[(LEVELS - 1) * c->out + i] - c->steps[(LEVELS - 2) * c->out + i]);
+    noise = (isfinite(noise) ? noise : 0) + 4 * DBL_EPSILON * fmax(c->base[i], c->largest);
     *tolerance = (double)INFINITY;
-    for (int j = LEVELS - 2; j < LEVELS; j++)
-        noise = fmax(noise, steps[j] * fabs(c->steps[j * c->out + i] - c->steps[(j - 1) * c->out + i]));
-    noise += 4 * DBL_EPSILON * c->base[i];
-    for (int j = 1; j < LEVELS; j++) {
-        double d = c->steps[j * c->out + i], bound = fabs(d - c->steps[(j - 1) * c->out + i]) + 2 * noise / steps[j];
+    for (int j = 2; j < LEVELS; j++) {
+        double d = c->steps[j * c->out + i], before = c->steps[(j - 1) * c->out + i], first = c->steps[(j - 2) * c->out + i];
+        double bound = 2 * (fabs(d - before) + fabs(before - first) / 64 + noise / steps[j]);
         if (bound < *tolerance) *tolerance = bound, best = d;
     }
     return best;
 }
 
-/* jvp and D are sums of up to `in` products: they cannot be better than that, whatever the steps say. */
+/* jvp and D are sums of up to `in` products of what was met on the way: they cannot be better than that, whatever the steps say. */
 static double rounding_floor(const check *c, const double *derivative) {
     double largest = 0;
     for (int64_t i = 0; i < c->out; i++) {
         if (derivative && isfinite(derivative[i])) largest = fmax(largest, fabs(derivative[i]));
-        if (isfinite(c->steps[2 * c->out + i])) largest = fmax(largest, fabs(c->steps[2 * c->out + i]));
+        if (isfinite(c->steps[3 * c->out + i])) largest = fmax(largest, fabs(c->steps[3 * c->out + i]));
     }
+    largest = fmax(largest, c->largest);
     return ((double)c->in + 16) * DBL_EPSILON * largest;
 }
 
@@ -227,8 +230,7 @@ static double inner(int64_t n, const double *a, const double *b, double *size) {
 
 static void compare_vjp(check *c, int d, double operations, double *worst) {
     char   along[64];
-    double size = 0, a = inner(c->out, c->w, c->jvp, &size), b = inner(c->in, c->vjp, c->v, &size);
-    inner(c->out, c->w, c->base, &size);
+    double size = c->largest, a = inner(c->out, c->w, c->jvp, &size), b = inner(c->in, c->vjp, c->v, &size);
     double tolerance = 4 * DBL_EPSILON * ((double)c->in + (double)c->out + operations + 16) * size;
     if (judge(c, worst, fabs(a - b), tolerance)) return;
     tell(c, "%s%s, vjp against jvp: <w, jvp(v)> = %.17g, <vjp(w), v> = %.17g (tolerance %.3g)", order_text(c), direction_text(c, d, along), a,
@@ -267,6 +269,36 @@ static cot_status jvp_along(check *c, int d) {
     return cot_jvps(1, 1, &c->leaves[d], c->v + at, c->m, c->outs, c->jvp);
 }
 
+static double largest_value(const cot_tape *t, uint32_t from) {
+    double largest = 0, block[COT__BLOCK];
+    for (uint32_t i = from; i < t->count; i++) {
+        cot__view   v = cot__view_of(t, i);
+        cot__cursor cursor;
+        cot__cursor_open(&cursor, &v, COT_F64);
+        for (int64_t left = cot__size_at(t, i); left > 0; left -= COT__BLOCK) {
+            int           n = left < COT__BLOCK ? (int)left : COT__BLOCK;
+            const double *p = cot__cursor_load(&cursor, n, block);
+            for (int k = 0; k < n; k++)
+                if (fabs(p[k]) > largest && isfinite(p[k])) largest = fabs(p[k]);
+        }
+    }
+    return largest;
+}
+
+/* The same derivative, recorded, for the sizes of all the tangents between. */
+static cot_status measure_tangents(check *c, int d) {
+    const double *v = c->v;
+    int           first = d < c->n ? d : 0, count = d < c->n ? 1 : c->n;
+    for (int k = 0; k < c->n; k++) {
+        c->tangents[k] = cot_data(c->t, COT_F64, c->xs[k].shape, v);
+        v += c->xs[k].size;
+    }
+    uint32_t from = c->t->count;
+    for (int k = 0; k < c->m && c->t->status == COT_OK; k++) cot_jvp(c->outs[k], count, c->leaves + first, c->tangents + first);
+    c->largest = largest_value(c->t, from);
+    return c->t->status;
+}
+
 static cot_status check_direction(check *c, int d, double *jvp_worst, double *vjp_worst) {
     char     where[80];
     cot_mark m = cot_tape_mark(c->t);
@@ -283,6 +315,8 @@ static cot_status check_direction(check *c, int d, double *jvp_worst, double *vj
     memcpy(c->base, c->up, (size_t)c->out * sizeof(double));
     double operations = (double)cot_tape_length(c->t);
     if (jvp_along(c, d) != COT_OK && !(no_jvp = mode_missing(c))) return c->t->status;
+    c->largest = 0;
+    if (!no_jvp && measure_tangents(c, d) != COT_OK) return c->t->status;
     if (cot_vjps(1, c->m, c->outs, c->w, c->n, c->leaves, c->vjp) != COT_OK && !(no_vjp = mode_missing(c))) return c->t->status;
     if (no_jvp && no_vjp) return COT_GRAD;
     if ((no_jvp || no_vjp) && !told) c->report->message[0] = 0;
@@ -335,7 +369,7 @@ static const cot_allocator ordinary = {0};
 
 /* Memory for everything; f runs once, to see how much it returns. */
 static cot_status open_check(check *c) {
-    c->vars_bytes = 2 * (size_t)c->n * sizeof *c->leaves;
+    c->vars_bytes = 3 * (size_t)c->n * sizeof *c->leaves;
     c->leaves = cot__alloc(&ordinary, c->vars_bytes);
     size_t  bytes = (size_t)(c->in ? c->in : 1) * sizeof(double);
     double *x = cot__alloc(&ordinary, bytes), *to = x;
@@ -347,6 +381,7 @@ static cot_status open_check(check *c) {
     if (status == COT_OK) {
         cot_mark m = cot_tape_mark(c->t);
         c->grads = c->leaves + c->n;
+        c->tangents = c->grads + c->n;
         c->order = 1;
         status = record(c, x);
         if (status != COT_OK) tell(c, "%s", c->t->message);
