@@ -403,6 +403,17 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #define cot_backward_seeded(y, seed) (cot_backward_seeded)(y, COT__MIX(seed))
 #define cot_vjp(y, seed, n, xs, grads) (cot_vjp)(y, COT__MIX(seed), n, xs, grads)
 #ifdef COT_SOURCE_LINES
+/* Leaves and the like know their line too; without this they would be taken for part of the next operation. */
+#define cot_scalar(...) COT__SITED((cot_scalar)(__VA_ARGS__))
+#define cot_scalar_of(...) COT__SITED((cot_scalar_of)(__VA_ARGS__))
+#define cot_tensor(...) COT__SITED((cot_tensor)(__VA_ARGS__))
+#define cot_constant(...) COT__SITED((cot_constant)(__VA_ARGS__))
+#define cot_data(...) COT__SITED((cot_data)(__VA_ARGS__))
+#define cot_wrap(...) COT__SITED((cot_wrap)(__VA_ARGS__))
+#define cot_grad(...) COT__SITED((cot_grad)(__VA_ARGS__))
+#define cot_detach(...) COT__SITED((cot_detach)(__VA_ARGS__))
+#define cot_jvp(...) COT__SITED((cot_jvp)(__VA_ARGS__))
+#define cot_call(...) COT__SITED((cot_call)(__VA_ARGS__))
 /* The write returns a status; its node is the one x now names. */
 #define COT__SITED_WRITE(x, call) COT__SITED_WRITE_IN(x, call, __COUNTER__)
 #define COT__SITED_WRITE_IN(x, call, n) COT__SITED_WRITE_AS(x, call, n)

@@ -119,6 +119,11 @@ void ab_objective(const struct ab_instance *in, const double *params, double *wo
 void ab_objective_complex(const struct ab_instance *in, const double complex *params, double complex *work,
                           double complex *out);
 
+/* The hand by the formula, every vertex over every bone; work: absolute and transform (22, 12 each), vert (vertices, 3), then the weights
+ * (vertices, 22), which ab_hand_dense_weights puts there. */
+void ab_hand_as_written(const struct ab_instance *in, const double *params, double *work, double *out);
+void ab_hand_dense_weights(const struct ab_hand_model *m, double *work);
+
 /* complex_step.c: column j of the Jacobian, d out / d params[j], exact to rounding. params, work and out are scratch of
  * the sizes above; params must hold the point (imaginary parts 0) and does so again afterwards. */
 void ab_complex_step(const struct ab_instance *in, size_t j, double complex *params, double complex *work,

@@ -73,15 +73,32 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
         if (!e->partial[k] || a == COT__NONE || *cot__slot(t, a) == 0) continue;
-        for (int j = 0; j < 3; j++) {
-            uint32_t b = j < e->arity ? cot__arg(&t->nodes[i], j) : COT__NONE;
-            if (e->saves[k] >> j & 1 && b != COT__NONE && !cot__saved_intact(t, i, b)) return INVALID(t);
-        }
-        if ((e->saves[k] & COT__SAVES_Z) && !cot__saved_intact(t, i, i)) return INVALID(t);
+        if (!cot__saves_intact(t, i, e->saves[k])) return INVALID(t);
         cot_var term = cot__tree_record(t, e->partial[k], xs, z, cot__slot_var(s, a));
         sum = cot__failed(sum) ? term : cot_add(sum, term);
     }
     return sum;
+}
+
+/* The same in numbers for a tensor node: block kernels straight into its tangent. */
+static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
+    cot_tape                    *t = s->t;
+    const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
+    cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(&t->nodes[i]));
+    cot__view                    xs[3], z = cot__view_of(t, i);
+    cot__value                   number;
+    int64_t                      g_stride[COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
+    bool                         first = true;
+    cot__operand_views(t, &t->nodes[i], compute, xs, &number);
+    for (int k = 0; k < e->arity; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        if (!e->partial[k] || a == COT__NONE || *cot__slot(t, a) == 0) continue;
+        if (!cot__saves_intact(t, i, e->saves[k]) || !cot__acc_own(s, i, false)) return false;
+        cot__view g = cot__acc_view(s, a, g_stride), out = cot__acc_view(s, i, out_stride);
+        cot__run_partial(t->nodes[i].op, k, compute, &g, e->arity, xs, &z, &out, !first);
+        first = false;
+    }
+    return true;
 }
 
 /* ---- the walk ------------------------------------------------------------------------------------------------------------------------- */
@@ -111,10 +128,11 @@ static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape *t = s->t;
     bool      elementwise = t->nodes[i].op < OP_elementwise_count;
     if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
+    if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
     cot_mark m = cot__mark(t);
     uint32_t mask = t->active_mask;
     t->active_mask = 0;
-    bool ok = hold_numbers(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
+    bool ok = hold_numbers(s, i, structural_tangent(s, i));
     t->active_mask = mask;
     cot__rewind(t, m);
     return ok && t->status == COT_OK;

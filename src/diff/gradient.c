@@ -169,7 +169,7 @@ static void commit_arrivals(cot__sweep *s) {
 }
 
 /* A scalar leaf that was assigned after y was recorded: find any node between that saved the old number. Rare, so a walk. */
-static bool leaves_unassigned(cot_tape *t, uint32_t y) {
+bool cot__leaves_unassigned(cot_tape *t, uint32_t y) {
     const cot__node *top = &t->nodes[y];
     if (t->assigned_stamp < top->stamp || (t->assigned_stamp == top->stamp && t->assigned_at <= y)) return true;
     for (uint32_t i = 0; i <= y; i++) {
@@ -197,7 +197,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     }
     cot_mark   m = cot__mark(t);
     cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (make_seed(t, op, i, given, &seed) && leaves_unassigned(t, i) && cot__slots(t, i, 1, op)) {
+    if (make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, i) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;

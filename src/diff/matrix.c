@@ -317,4 +317,14 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
 }
 
 cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out) { return over_gradient("hessian", y, n, xs, NULL, out); }
-cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) { return over_gradient("hvp", y, n, xs, v, out); }
+cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, y, "hvp", "", &i);
+    side      inputs;
+    if (!t || !cot__may_sweep(t, "hvp")) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    bool ok = side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
+    scalars = scalars && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
+    if (scalars) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
+    side_close(&inputs);
+    return scalars || !ok ? t->status : over_gradient("hvp", y, n, xs, v, out);
+}

@@ -195,17 +195,16 @@ cot_var cot__slot_var(cot__sweep *s, uint32_t node) {
 
 /* ---- one node ------------------------------------------------------------------------------------------------------------------------ */
 
-static bool saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
+bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
     const cot__node *n = &t->nodes[i];
     for (int k = 0; k < 3; k++)
         if (saves >> k & 1 && cot__arg(n, k) != COT__NONE && !cot__saved_intact(t, i, cot__arg(n, k))) return false;
     return !(saves & COT__SAVES_Z) || cot__saved_intact(t, i, i);
 }
 
-/* Operands of an elementwise node as views; immediates in `number`. */
-static void operand_views(cot_tape *t, const cot__node *n, int arity, cot_dtype compute, cot__view *xs, cot__value *number) {
+void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number) {
     static const int64_t none[1];
-    for (int k = 0; k < arity; k++) {
+    for (int k = 0, arity = cot__elementwise_arity(n->op); k < arity; k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE) {
             cot__store_f64(number, compute, n->extra.number);
@@ -224,11 +223,11 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     cot__view                    xs[3], z = cot__view_of(t, i);
     cot__value                   number;
     int64_t                      g_stride[COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
-    operand_views(t, n, e->arity, compute, xs, &number);
+    cot__operand_views(t, n, compute, xs, &number);
     for (int k = 0; k < e->arity; k++) {
         if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
         uint32_t to = cot__arg(n, k);
-        if (!saves_intact(t, i, e->saves[k])) return false;
+        if (!cot__saves_intact(t, i, e->saves[k])) return false;
         if (e->partial[k]->what == TREE_G && *cot__slot(t, to) == 0) {
             cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
             int64_t   stride[COT_MAX_NDIM];
@@ -256,7 +255,7 @@ static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
     cot_var z = VAR(t, i);
     for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
         if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
-        if (!saves_intact(t, i, e->saves[k])) return false;
+        if (!cot__saves_intact(t, i, e->saves[k])) return false;
         give_recorded(r, k, cot__tree_record(t, e->partial[k], xs, z, r->g));
     }
     return t->status == COT_OK;

@@ -70,6 +70,13 @@ const cot__runs *cot__runs_for(int lanes);
 
 /* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
+/* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
+bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
+
+/* A scalar leaf that was assigned after y was recorded: is any value that y's sweep would read gone? Otherwise sets the error. */
+bool cot__leaves_unassigned(cot_tape *t, uint32_t y);
+/* Operands of an elementwise node as views; an immediate goes into `number`. */
+void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
@@ -80,6 +87,10 @@ bool cot__forward(cot__sweep *s, uint32_t from);
 cot_var cot__slot_var(cot__sweep *s, uint32_t node);
 /* Recorded sweeps: gradient of y (seeded) with respect to xs, all of them indices. */
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
+
+/* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
+bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
+bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
 
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);

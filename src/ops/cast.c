@@ -5,9 +5,9 @@
 
 cot_var cot_cast(cot_var x, cot_dtype dtype) {
     uint32_t    i;
-    cot_tape   *t = cot__enter(NULL, x, "cast", "only", &i);
+    cot_tape   *t = cot__enter(NULL, x, "cast", "", &i);
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!cot__check_dtype(t, "cast", dtype)) return INVALID(t);
     cot__view v = cot__view_of(t, i);
     if (v.dtype == dtype) return x;
@@ -38,7 +38,7 @@ static void copy_vjp(cot__rule *r) { cot__give(r, 0, r->g); }
 
 static cot_var copy_apply(cot__rule *r, const cot_var *xs) {
     uint32_t i;
-    return cot__enter(r->t, xs[0], "copy", "only", &i) ? cot__copy_var(r->t, i) : INVALID(r->t);
+    return cot__enter(r->t, xs[0], "copy", "", &i) ? cot__copy_var(r->t, i) : INVALID(r->t);
 }
 
 const cot__op cot__op_copy = {

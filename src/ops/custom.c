@@ -186,7 +186,7 @@ static cot_var compute(arrays *xs, const cot_custom *op, void *user, cot__attr *
     return cot__result_push(t, &r, OP_custom, (int)attr->nargs, attr->args, attr);
 }
 
-cot_var cot_call(const cot_custom *op, int n, const cot_var *xs, void *user) {
+cot_var(cot_call)(const cot_custom *op, int n, const cot_var *xs, void *user) {
     cot_tape *t = cot__tape_of(xs ? n : 0, xs);
     arrays    shown;
     if (!t) return cot__invalid(xs ? n : 0, xs);

@@ -45,6 +45,10 @@ static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
 /* Records the tree on the tape with these operands; numbers fold into numbers. */
 cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g);
 
+/* The tree as a formula over x y w z g, "g/(2·z)"; "" for NULL. COT__FORMULA_TEXT bytes hold any rule. */
+#define COT__FORMULA_TEXT 512
+const char *cot__formula(const cot__tree *tree, char *buf, size_t size);
+
 /* z = op(xs) for views of z's shape (0-d operands repeat); z may be one of the operands. */
 void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
 /* out = (accumulate ? out : 0) + partial k of op at (xs, z) applied to g. */

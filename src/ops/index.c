@@ -33,7 +33,7 @@ cot_var cot_take(cot_var x, cot_var indices, int axis) {
     cot_tape   *t = enter("take", x, indices, &axis, index);
     cot_shape   shape;
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!taken_shape(t, "take", index, axis, &shape)) return INVALID(t);
     cot__view v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
     if (!cot__check_positions(t, "take", "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
@@ -46,7 +46,8 @@ cot_var cot_take(cot_var x, cot_var indices, int axis) {
 static void    take_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), false); }
 static cot_var take_apply(cot__rule *r, const cot_var *xs) { return cot_take(xs[VALUES], xs[POSITIONS], axis_of(r)); }
 
-const cot__op cot__op_take = {.name = "take", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS, .saves = 1u << POSITIONS,
+const cot__op cot__op_take = {.name = "take", .attrs = "axis:d", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+                              .saves = 1u << POSITIONS,
                               .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply};
 
 /* ---- take_along_axis: the shape of indices ------------------------------------------------------------------------- */
@@ -66,7 +67,7 @@ cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
     uint32_t    index[2];
     cot_tape   *t = enter("take_along_axis", x, indices, &axis, index);
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!aligned(t, "take_along_axis", index, axis)) return INVALID(t);
     cot__view  v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
     cot__attr *attr = axis_attr(t, "take_along_axis", axis);
@@ -78,7 +79,8 @@ cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
 static void    along_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), true); }
 static cot_var along_apply(cot__rule *r, const cot_var *xs) { return cot_take_along_axis(xs[VALUES], xs[POSITIONS], axis_of(r)); }
 
-const cot__op cot__op_take_along_axis = {.name = "take_along_axis", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+const cot__op cot__op_take_along_axis = {.name = "take_along_axis", .attrs = "axis:d", .kind = KIND_LINEAR,
+                                         .inactive = 1u << POSITIONS,
                                          .saves = 1u << POSITIONS, .formula = "z[i,j] = x[i, indices[i,j]]; x̄[i, indices[i,j]] += z̄[i,j]",
                                          .vjp = along_vjp, .apply = along_apply};
 
@@ -115,7 +117,7 @@ cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
     uint32_t  index[3];
     cot_tape *t = enter("scatter_add", x, indices, &axis, index);
     cot_shape shape;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!taken_shape(t, "scatter_add", index, axis, &shape)) return INVALID(t);
     int64_t extent = cot__view_of(t, index[VALUES]).shape[axis];
     if (!cot__check_positions(t, "scatter_add", "indices", index[POSITIONS], extent, true)) return INVALID(t);
@@ -125,7 +127,7 @@ cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
 cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis) {
     uint32_t  index[3];
     cot_tape *t = enter("scatter_add_along", x, indices, &axis, index);
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!aligned(t, "scatter_add_along", index, axis)) return INVALID(t);
     cot_shape shape = cot__shape_at(t, index[POSITIONS]);
     return scatter(OP_scatter_add_along, t, index, updates, axis, &shape);
@@ -146,10 +148,12 @@ static cot_var scatter_add_along_apply(cot__rule *r, const cot_var *xs) {
     return cot__scatter_add_along_axis(xs[VALUES], xs[POSITIONS], xs[UPDATES], axis_of(r));
 }
 
-const cot__op cot__op_scatter_add = {.name = "scatter_add", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS, .saves = 1u << POSITIONS,
+const cot__op cot__op_scatter_add = {.name = "scatter_add", .attrs = "axis:d", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+                                     .saves = 1u << POSITIONS,
                                      .formula = "z = x, z[indices] += updates; x̄ += z̄, updates' adjoint += z̄[indices]",
                                      .vjp = scatter_add_vjp, .apply = scatter_add_apply};
-const cot__op cot__op_scatter_add_along = {.name = "scatter_add_along", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+const cot__op cot__op_scatter_add_along = {.name = "scatter_add_along", .attrs = "axis:d", .kind = KIND_LINEAR,
+                                           .inactive = 1u << POSITIONS,
                                            .saves = 1u << POSITIONS,
                                            .formula = "z = x, z[i, indices[i,j]] += updates[i,j]; x̄ += z̄, updates' adjoint[i,j] += z̄[i, indices[i,j]]",
                                            .vjp = scatter_add_along_vjp, .apply = scatter_add_along_apply};
@@ -162,7 +166,7 @@ cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
     int64_t     buf[COT__BLOCK];
     cot__result r;
     cot__cursor c;
-    if (!t) return cot__nothing(indices);
+    if (!t) return cot__invalid(1, &indices);
     if (!cot__check_dtype(t, "one_hot", dtype)) return INVALID(t);
     cot_shape shape = cot__shape_at(t, i);
     if (shape.ndim < COT_MAX_NDIM) shape.dim[shape.ndim] = n;

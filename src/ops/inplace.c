@@ -248,9 +248,11 @@ static cot_var write_apply(cot__rule *r, const cot_var *xs) {
 static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
 static cot_var copy_into_apply(cot__rule *r, const cot_var *xs) { (void)r; return xs[1]; }
 
-const cot__op cot__op_add_slice = {.name = "add_slice", .kind = KIND_LINEAR, .formula = "x with x[slice] += y, in place",
+const cot__op cot__op_add_slice = {.name = "add_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
+                                   .formula = "x with x[slice] += y, in place",
                                    .vjp = add_slice_vjp, .apply = write_apply};
-const cot__op cot__op_update_slice = {.name = "update_slice", .kind = KIND_LINEAR, .formula = "x with x[slice] = y, in place",
+const cot__op cot__op_update_slice = {.name = "update_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
+                                      .formula = "x with x[slice] = y, in place",
                                       .vjp = update_slice_vjp, .apply = write_apply};
 const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_LINEAR, .inactive = 1, .formula = "y, in x's memory",
                                    .vjp = copy_into_vjp, .apply = copy_into_apply};

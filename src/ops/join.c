@@ -64,7 +64,7 @@ static cot_var join(const char *op, int n, const cot_var *xs, int axis, bool new
     uint32_t    few[FEW], *index = few;
     cot_shape   shape;
     cot__result r;
-    if (!t) return n > 0 ? cot__nothing(xs[0]) : INVALID(NULL);
+    if (!t) return cot__invalid(n, xs);
     if (n > FEW && !(index = cot__arena(t, (size_t)n * sizeof *index, op))) return INVALID(t);
     if (!cot__enter_all(op, NULL, n, xs, false, index)) return INVALID(t);
     if (!joined_shape(t, op, n, index, &axis, new_axis, &shape)) return INVALID(t);
@@ -95,7 +95,8 @@ static cot_var concat_apply(cot__rule *r, const cot_var *xs) {
     return join(a->ints[NEW] ? "stack" : "concat", cot__nargs(cot__rule_node(r)), xs, (int)a->ints[AXIS], a->ints[NEW] != 0);
 }
 
-const cot__op cot__op_concat = {.name = "concat", .kind = KIND_LINEAR, .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
+const cot__op cot__op_concat = {.name = "concat", .attrs = "axis:d new:f", .kind = KIND_LINEAR,
+                                .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
                                 .vjp = concat_vjp, .apply = concat_apply};
 
 /* ---- pad ---------------------------------------------------------------------------------------------------------- */
@@ -121,10 +122,10 @@ static bool padded_shape(cot_tape *t, const cot_shape *before, const cot_shape *
 
 cot_var cot_pad(cot_var x, cot_shape before, cot_shape after, double value) {
     uint32_t    i;
-    cot_tape   *t = cot__enter(NULL, x, "pad", "only", &i);
+    cot_tape   *t = cot__enter(NULL, x, "pad", "", &i);
     int64_t     ints[2 * COT_MAX_NDIM], offset = 0;
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     cot_shape shape = cot__shape_at(t, i);
     if (!padded_shape(t, &before, &after, &shape)) return INVALID(t);
     if (shape.ndim == 0) return x;
@@ -157,4 +158,5 @@ static void pad_jvp(cot__rule *r) {
 }
 
 const cot__op cot__op_pad = {
-    .name = "pad", .kind = KIND_GENERIC, .formula = "z = x with a border; x̄ += the inside of z̄", .vjp = pad_vjp, .jvp = pad_jvp};
+    .name = "pad", .attrs = "border:l value:n", .kind = KIND_GENERIC, .formula = "z = x with a border; x̄ += the inside of z̄",
+    .vjp = pad_vjp, .jvp = pad_jvp};

@@ -118,12 +118,10 @@ static cot_tape *enter(const char *op, cot_var a, cot_var b, uint32_t xs[2]) {
     return t;
 }
 
-static cot_var nothing(cot_var a, cot_var b) { return cot__nothing(cot__is_number(a) || !a.tape ? b : a); }
-
 cot_var cot_matmul(cot_var a, cot_var b) {
     uint32_t  xs[2];
     cot_tape *t = enter("matmul", a, b, xs);
-    if (!t) return nothing(a, b);
+    if (!t) return cot__invalid(2, (cot_var[]){a, b});
     cot_shape sa = cot__shape_at(t, xs[LEFT]), sb = cot__shape_at(t, xs[RIGHT]);
     if (!check_inner(t, &sa, &sb)) return INVALID(t);
     if (sa.ndim <= 2 && sb.ndim <= 2) return push_matmul(t, xs);
@@ -152,7 +150,7 @@ cot_var cot_dot(cot_var a, cot_var b) {
     uint32_t  xs[2];
     char      ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
     cot_tape *t = enter("dot", a, b, xs);
-    if (!t) return nothing(a, b);
+    if (!t) return cot__invalid(2, (cot_var[]){a, b});
     if (!check_vectors(t, "dot", xs)) return INVALID(t);
     if (cot__size_at(t, xs[LEFT]) != cot__size_at(t, xs[RIGHT]))
         return cot__fail(t, COT_SHAPE, "[dot] the operands have shapes %s and %s; both must have the same extent",
@@ -163,7 +161,7 @@ cot_var cot_dot(cot_var a, cot_var b) {
 cot_var cot_outer(cot_var a, cot_var b) {
     uint32_t  xs[2];
     cot_tape *t = enter("outer", a, b, xs);
-    if (!t) return nothing(a, b);
+    if (!t) return cot__invalid(2, (cot_var[]){a, b});
     if (!check_vectors(t, "outer", xs)) return INVALID(t);
     return cot_matmul(cot_expand_dims(VAR(t, xs[LEFT]), 1), cot_expand_dims(VAR(t, xs[RIGHT]), 0));
 }

@@ -9,9 +9,9 @@
 static cot_var push_softmax(int op, cot_var x, int axis) {
     const char *name = cot__op_of(op)->name;
     uint32_t    i;
-    cot_tape   *t = cot__enter(NULL, x, name, "only", &i);
+    cot_tape   *t = cot__enter(NULL, x, name, "", &i);
     cot__result r;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, name, axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
     cot__view  v = cot__view_of(t, i);
@@ -35,7 +35,8 @@ static cot_var softmax_product(cot__rule *r, cot_var v) {
 static void softmax_vjp(cot__rule *r) { cot__give(r, 0, softmax_product(r, r->g)); }
 static void softmax_jvp(cot__rule *r) { r->tangent = softmax_product(r, r->tangents[0]); }
 
-const cot__op cot__op_softmax = {.name = "softmax", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = softmax_vjp, .jvp = softmax_jvp,
+const cot__op cot__op_softmax = {.name = "softmax", .attrs = "axis:d", .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+                                 .vjp = softmax_vjp, .jvp = softmax_jvp,
                                  .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)"};
 
 static void log_softmax_vjp(cot__rule *r) {
@@ -47,7 +48,8 @@ static void log_softmax_jvp(cot__rule *r) {
     r->tangent = cot_sub(dx, sum_along(r, cot_smul(dx, cot_exp(cot__rule_z(r)))));
 }
 
-const cot__op cot__op_log_softmax = {.name = "log_softmax", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = log_softmax_vjp,
+const cot__op cot__op_log_softmax = {.name = "log_softmax", .attrs = "axis:d", .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+                                     .vjp = log_softmax_vjp,
                                      .jvp = log_softmax_jvp, .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
 
 /* ---- cross entropies ------------------------------------------------------------------------------------------------ */
@@ -141,7 +143,7 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
     uint32_t          xs[2];
     cot_tape         *t = enter_targets(name, logits, targets, xs);
     int64_t           stride[COT_MAX_NDIM];
-    if (!t) return cot__nothing(logits);
+    if (!t) return cot__invalid(1, &logits);
     cot__view x = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
     int64_t   n = cot__count(x.ndim, x.shape);
     cot_dtype wide = cot__dtype_compute(x.dtype);
@@ -159,7 +161,7 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
 cot_var cot_cross_entropy(cot_var probabilities, cot_var targets) {
     uint32_t  xs[2];
     cot_tape *t = enter_targets("cross_entropy", probabilities, targets, xs);
-    if (!t) return cot__nothing(probabilities);
+    if (!t) return cot__invalid(1, &probabilities);
     cot__view p = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
     double    total = is_labels(t, xs[TARGET]) ? sum_labelled(&p, &q, true) : sum_weighted(&p, &q, true);
     return push_loss(t, OP_cross_entropy, xs, total, cot__count(p.ndim - 1, p.shape));
@@ -231,7 +233,7 @@ cot_var(cot_mse)(cot_var x, cot_var y) {
     cot_tape   *t = cot__enter_all("mse", names, 2, (cot_var[]){x, y}, true, xs);
     double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
     cot__cursor cx, cy;
-    if (!t) return cot__nothing(cot__is_number(x) || !x.tape ? y : x);
+    if (!t) return cot__invalid(2, (cot_var[]){x, y});
     if (!match_shapes(t, xs)) return INVALID(t);
     cot__view v = cot__view_of(t, xs[0]), w = cot__view_of(t, xs[1]);
     int64_t   n = cot__count(v.ndim, v.shape);

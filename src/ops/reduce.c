@@ -17,7 +17,7 @@ typedef struct reduction {
 } reduction;
 
 static bool enter(const char *op, cot_var x, cot_axes axes, reduction *c) {
-    c->t = cot__enter(NULL, x, op, "only", &c->x);
+    c->t = cot__enter(NULL, x, op, "", &c->x);
     if (!c->t || !cot__check_axes(c->t, op, axes, cot__ndim_at(c->t, c->x), &c->mask)) return false;
     cot__view v = cot__view_of(c->t, c->x);
     c->keep = axes.keepdims;
@@ -85,7 +85,7 @@ static cot_axes axes_of(const cot__rule *r) {
 
 cot_var cot_sum(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter("sum", x, axes, &c)) return cot__nothing(x);
+    if (!enter("sum", x, axes, &c)) return cot__invalid(1, &x);
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
     return c.mask ? push_reduction(OP_sum, COT__SUM, &c, dtype) : cot_cast(x, dtype);
 }
@@ -94,11 +94,12 @@ static void    sum_vjp(cot__rule *r) { cot__give(r, 0, cot_broadcast_to(kept(r, 
 static cot_var sum_apply(cot__rule *r, const cot_var *xs) { return cot_sum(xs[0], axes_of(r)); }
 
 const cot__op cot__op_sum = {
-    .name = "sum", .kind = KIND_LINEAR, .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp, .apply = sum_apply};
+    .name = "sum", .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR, .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
+    .apply = sum_apply};
 
 cot_var cot_mean(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter_real("mean", x, axes, &c)) return cot__nothing(x);
+    if (!enter_real("mean", x, axes, &c)) return cot__invalid(1, &x);
     if (!c.mask) return VAR(c.t, c.x);
     cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
     return cot_cast(cot_div(cot_sum(wide, axes), (double)c.count), c.dtype);
@@ -108,7 +109,7 @@ cot_var cot_mean(cot_var x, cot_axes axes) {
 cot_var cot_variance(cot_var x, cot_axes axes) {
     reduction c;
     cot_axes  keep = axes;
-    if (!enter_real("variance", x, axes, &c)) return cot__nothing(x);
+    if (!enter_real("variance", x, axes, &c)) return cot__invalid(1, &x);
     keep.keepdims = true;
     cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
     cot_var deviation = cot_sub(wide, cot_mean(wide, keep));
@@ -117,7 +118,7 @@ cot_var cot_variance(cot_var x, cot_axes axes) {
 
 cot_var cot_std(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter_real("std", x, axes, &c)) return cot__nothing(x);
+    if (!enter_real("std", x, axes, &c)) return cot__invalid(1, &x);
     cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
     return cot_cast(cot_sqrt(cot_variance(wide, axes)), c.dtype);
 }
@@ -143,7 +144,7 @@ static cot_var prod_along(cot_var x, int axis, int64_t n) {
 
 cot_var cot_prod(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter("prod", x, axes, &c)) return cot__nothing(x);
+    if (!enter("prod", x, axes, &c)) return cot__invalid(1, &x);
     cot_tape *t = c.t;
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
     cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask), z = c.keep ? kept_z : dropped_shape(s, c.mask);
@@ -163,7 +164,7 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
 
 static cot_var extreme(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__nothing(x);
+    if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__invalid(1, &x);
     if (!c.mask) return x;
     return not_empty(&c, cot__op_of(op)->name) ? push_reduction(op, what, &c, c.dtype) : INVALID(c.t);
 }
@@ -187,9 +188,11 @@ static void extreme_jvp(cot__rule *r) {
     r->tangent = cot_sdiv(moved, cot_sum(hit, axes_of(r)));
 }
 
-const cot__op cot__op_max = {.name = "max", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = extreme_vjp, .jvp = extreme_jvp,
+const cot__op cot__op_max = {.name = "max", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                             .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)"};
-const cot__op cot__op_min = {.name = "min", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = extreme_vjp, .jvp = extreme_jvp,
+const cot__op cot__op_min = {.name = "min", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                             .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)"};
 
 /* ---- positions and truth ------------------------------------------------------------------------------------------- */
@@ -197,7 +200,7 @@ const cot__op cot__op_min = {.name = "min", .kind = KIND_GENERIC, .saves = 1u | 
 static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
     const char *name = cot__op_of(op)->name;
     reduction   c;
-    if (!enter(name, x, axes, &c)) return cot__nothing(x);
+    if (!enter(name, x, axes, &c)) return cot__invalid(1, &x);
     int ndim = cot__ndim_at(c.t, c.x);
     if (axes.n >= 0 && axes.n != 1)
         return cot__fail(c.t, COT_SHAPE, "[%s] %d axes are listed; positions run along one axis, or along all with COT_ALL", name, axes.n);
@@ -214,26 +217,30 @@ static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__ARGMAX, x, axes); }
 cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
 
-const cot__op cot__op_argmax = {.name = "argmax", .kind = KIND_NONE, .formula = "z = the first i with x[i] = max x"};
-const cot__op cot__op_argmin = {.name = "argmin", .kind = KIND_NONE, .formula = "z = the first i with x[i] = min x"};
+const cot__op cot__op_argmax = {.name = "argmax", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                                .formula = "z = the first i with x[i] = max x"};
+const cot__op cot__op_argmin = {.name = "argmin", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                                .formula = "z = the first i with x[i] = min x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__nothing(x);
+    if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__invalid(1, &x);
     return c.mask ? push_reduction(op, what, &c, COT_BOOL) : cot_not_equal(x, 0);
 }
 
 cot_var cot_any(cot_var x, cot_axes axes) { return truth(OP_any, COT__ANY, x, axes); }
 cot_var cot_all(cot_var x, cot_axes axes) { return truth(OP_all, COT__ALL, x, axes); }
 
-const cot__op cot__op_any = {.name = "any", .kind = KIND_NONE, .formula = "z = is any x non-zero?"};
-const cot__op cot__op_all = {.name = "all", .kind = KIND_NONE, .formula = "z = are all x non-zero?"};
+const cot__op cot__op_any = {.name = "any", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                             .formula = "z = is any x non-zero?"};
+const cot__op cot__op_all = {.name = "all", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+                             .formula = "z = are all x non-zero?"};
 
 /* ---- logsumexp ------------------------------------------------------------------------------------------------------ */
 
 cot_var cot_logsumexp(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter_real("logsumexp", x, axes, &c)) return cot__nothing(x);
+    if (!enter_real("logsumexp", x, axes, &c)) return cot__invalid(1, &x);
     return c.mask ? push_reduction(OP_logsumexp, COT__LOGSUMEXP, &c, c.dtype) : VAR(c.t, c.x);
 }
 
@@ -246,20 +253,21 @@ static cot_var weights(cot__rule *r) {
 static void logsumexp_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), weights(r))); }
 static void logsumexp_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], weights(r)), axes_of(r)); }
 
-const cot__op cot__op_logsumexp = {.name = "logsumexp", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
+const cot__op cot__op_logsumexp = {.name = "logsumexp", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
+                                   .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
                                    .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)"};
 
 /* ---- norm ----------------------------------------------------------------------------------------------------------- */
 
 static cot_var norm2(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter_real("norm", x, axes, &c)) return cot__nothing(x);
+    if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
     return c.mask ? push_reduction(OP_norm, COT__NORM2, &c, c.dtype) : cot_abs(VAR(c.t, c.x));
 }
 
 cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     reduction c;
-    if (!enter_real("norm", x, axes, &c)) return cot__nothing(x);
+    if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
     if (isnan(order)) return cot__fail(c.t, COT_VALUE, "[norm] the order is NaN; orders are numbers, INFINITY or -INFINITY");
     cot_var v = VAR(c.t, c.x);
     if (order == 2) return norm2(v, axes);
@@ -276,5 +284,6 @@ static cot_var direction(cot__rule *r) { return cot_sdiv(cot__rule_x(r, 0), kept
 static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), direction(r))); }
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
-const cot__op cot__op_norm = {.name = "norm", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z, .vjp = norm_vjp, .jvp = norm_jvp,
+const cot__op cot__op_norm = {.name = "norm", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                              .vjp = norm_vjp, .jvp = norm_jvp,
                               .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z"};

@@ -73,8 +73,8 @@ static bool infer_extent(cot_tape *t, uint32_t x, cot_shape *shape) {
 
 cot_var cot_reshape(cot_var x, cot_shape shape) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "reshape", "only", &i);
-    if (!t) return cot__nothing(x);
+    cot_tape *t = cot__enter(NULL, x, "reshape", "", &i);
+    if (!t) return cot__invalid(1, &x);
     if (!infer_extent(t, i, &shape)) return INVALID(t);
     cot_shape old = cot__shape_at(t, i);
     return cot__same_shape(&old, &shape) ? x : push_reshape(t, i, &shape);
@@ -82,8 +82,8 @@ cot_var cot_reshape(cot_var x, cot_shape shape) {
 
 cot_var cot_expand_dims(cot_var x, int axis) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "expand_dims", "only", &i);
-    if (!t) return cot__nothing(x);
+    cot_tape *t = cot__enter(NULL, x, "expand_dims", "", &i);
+    if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, i);
     if (s.ndim == COT_MAX_NDIM)
         return cot__fail(t, COT_LIMIT, "[expand_dims] the operand has %d axes already; there are at most %d", s.ndim, COT_MAX_NDIM);
@@ -96,8 +96,8 @@ cot_var cot_expand_dims(cot_var x, int axis) {
 
 cot_var cot_squeeze(cot_var x, cot_axes axes) {
     uint32_t  i, mask;
-    cot_tape *t = cot__enter(NULL, x, "squeeze", "only", &i);
-    if (!t) return cot__nothing(x);
+    cot_tape *t = cot__enter(NULL, x, "squeeze", "", &i);
+    if (!t) return cot__invalid(1, &x);
     cot_shape old = cot__shape_at(t, i), s = {0, {0}};
     if (!cot__check_axes(t, "squeeze", axes, old.ndim, &mask)) return INVALID(t);
     for (int k = 0; k < old.ndim; k++) {
@@ -134,9 +134,9 @@ static cot_var push_permute(cot_tape *t, uint32_t x, const int64_t *order) {
 
 cot_var cot_transpose(cot_var x) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "transpose", "only", &i);
+    cot_tape *t = cot__enter(NULL, x, "transpose", "", &i);
     int64_t   order[COT_MAX_NDIM];
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     int n = cot__ndim_at(t, i);
     for (int k = 0; k < n; k++) order[k] = n - 1 - k;
     return push_permute(t, i, order);
@@ -144,9 +144,9 @@ cot_var cot_transpose(cot_var x) {
 
 cot_var cot_permute(cot_var x, cot_axes axes) {
     uint32_t  i, mask;
-    cot_tape *t = cot__enter(NULL, x, "permute", "only", &i);
+    cot_tape *t = cot__enter(NULL, x, "permute", "", &i);
     int64_t   order[COT_MAX_NDIM];
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     int n = cot__ndim_at(t, i);
     if (axes.n >= 0 && axes.n != n)
         return cot__fail(t, COT_SHAPE, "[permute] %d axes are listed for rank %d; the order lists every axis once", axes.n, n);
@@ -157,9 +157,9 @@ cot_var cot_permute(cot_var x, cot_axes axes) {
 
 cot_var cot__swap_last(cot_var x) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "permute", "only", &i);
+    cot_tape *t = cot__enter(NULL, x, "permute", "", &i);
     int64_t   order[COT_MAX_NDIM];
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     int n = cot__ndim_at(t, i);
     for (int k = 0; k < n; k++) order[k] = k < n - 2 ? k : 2 * n - 3 - k;
     return push_permute(t, i, order);
@@ -176,17 +176,18 @@ static cot_var permute_by(cot_var x, const cot__attr *a, bool back) {
 static void    permute_vjp(cot__rule *r) { cot__give(r, 0, permute_by(r->g, cot__rule_attr(r), true)); }
 static cot_var permute_apply(cot__rule *r, const cot_var *xs) { return permute_by(xs[0], cot__rule_attr(r), false); }
 
-const cot__op cot__op_permute = {.name = "permute", .kind = KIND_LINEAR, .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
+const cot__op cot__op_permute = {.name = "permute", .attrs = "order:l", .kind = KIND_LINEAR,
+                                 .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
                                  .vjp = permute_vjp, .apply = permute_apply};
 
 /* ---- broadcast_to ------------------------------------------------------------------------------------------------ */
 
 cot_var cot_broadcast_to(cot_var x, cot_shape shape) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "broadcast_to", "only", &i);
+    cot_tape *t = cot__enter(NULL, x, "broadcast_to", "", &i);
     int64_t   stride[COT_MAX_NDIM] = {0};
     char      from[COT__SHAPE_TEXT], to[COT__SHAPE_TEXT];
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!cot__check_shape(t, "broadcast_to", &shape)) return INVALID(t);
     cot__view v = cot__view_of(t, i);
     int       extra = shape.ndim - v.ndim;
@@ -240,9 +241,9 @@ static cot_var push_slice(cot_tape *t, uint32_t x, const int64_t s[SLICE_INTS]) 
 
 cot_var cot_slice(cot_var x, int axis, int64_t start, int64_t stop, int64_t step) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "slice", "only", &i);
+    cot_tape *t = cot__enter(NULL, x, "slice", "", &i);
     int64_t   first, length;
-    if (!t) return cot__nothing(x);
+    if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, "slice", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
     int64_t extent = cot__view_of(t, i).shape[axis];
     if (!cot__check_slice(t, "slice", extent, start, stop, &step, &first, &length)) return INVALID(t);
@@ -252,8 +253,8 @@ cot_var cot_slice(cot_var x, int axis, int64_t start, int64_t stop, int64_t step
 
 cot_var cot_index(cot_var x, int axis, int64_t at) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "index", "only", &i);
-    if (!t) return cot__nothing(x);
+    cot_tape *t = cot__enter(NULL, x, "index", "", &i);
+    if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, "index", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
     int64_t extent = cot__view_of(t, i).shape[axis];
     if (at < -extent || at >= extent)
@@ -264,8 +265,8 @@ cot_var cot_index(cot_var x, int axis, int64_t at) {
 
 cot_var cot_flip(cot_var x, cot_axes axes) {
     uint32_t  i, mask;
-    cot_tape *t = cot__enter(NULL, x, "flip", "only", &i);
-    if (!t) return cot__nothing(x);
+    cot_tape *t = cot__enter(NULL, x, "flip", "", &i);
+    if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, i);
     if (!cot__check_axes(t, "flip", axes, s.ndim, &mask)) return INVALID(t);
     for (int k = 0; k < s.ndim && !cot__failed(x); k++)
@@ -275,9 +276,9 @@ cot_var cot_flip(cot_var x, cot_axes axes) {
 
 cot_status cot_split(cot_var x, int parts, int axis, cot_var *out) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "split", "only", &i);
-    for (int k = 0; k < parts; k++) out[k] = cot__nothing(x);
-    if (!t) return cot_tape_status(cot__nothing(x).tape);
+    cot_tape *t = cot__enter(NULL, x, "split", "", &i);
+    for (int k = 0; k < parts; k++) out[k] = cot__invalid(1, &x);
+    if (!t) return cot_tape_status(cot__invalid(1, &x).tape);
     if (!cot__check_axis(t, "split", axis, cot__ndim_at(t, i), &axis)) return t->status;
     int64_t extent = cot__view_of(t, i).shape[axis];
     if (parts <= 0 || extent % parts != 0) {
@@ -299,8 +300,9 @@ static void slice_vjp(cot__rule *r) {
 
 static cot_var slice_apply(cot__rule *r, const cot_var *xs) {
     uint32_t i;
-    return cot__enter(r->t, xs[0], "slice", "only", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
+    return cot__enter(r->t, xs[0], "slice", "", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
 }
 
-const cot__op cot__op_slice = {.name = "slice", .kind = KIND_LINEAR, .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
+const cot__op cot__op_slice = {.name = "slice", .attrs = "axis:d first:d length:d step:u drop:f", .kind = KIND_LINEAR,
+                               .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
                                .vjp = slice_vjp, .apply = slice_apply};

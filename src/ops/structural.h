@@ -7,9 +7,7 @@
 
 #include "tape/tape.h"
 
-/* What an operation returns when cot__enter found no usable tape. */
-static inline cot_var cot__nothing(cot_var x) { return INVALID(cot__is_number(x) ? NULL : x.tape); }
-static inline bool    cot__failed(cot_var x) { return x.id == UINT64_MAX; }
+static inline bool cot__failed(cot_var x) { return x.id == UINT64_MAX; }
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
 

@@ -193,7 +193,7 @@ bool cot__room(cot_tape *t, const char *op) {
 /* Remembers, on the storages whose values this node's rule will read, who saved them: in-place writes look there. */
 static void note_saves(cot_tape *t, uint32_t index) {
     const cot__node *n = &t->nodes[index];
-    uint32_t         saves = cot__op_of(n->op)->saves;
+    uint32_t         saves = cot__saves_at(t, n);
     int              nargs = cot__nargs(n);
     for (int k = 0; k < nargs && k < 7; k++) {
         uint32_t a = cot__arg(n, k);

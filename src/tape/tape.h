@@ -47,6 +47,9 @@ typedef struct cot__op {
     void (*jvp)(cot__rule *r);
     /* Records the operation of node r->node on other operands xs (count as in the node). */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
+    /* What the integers of its attributes are, for people and checks: "axes:m keepdims:f" names each and says how it is written:
+     * d a number   u a number, left out when 1   f a flag   m a bit mask of axes   l all that are left   n attr->number, no integer */
+    const char *attrs;
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */
@@ -204,6 +207,8 @@ static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & C
 bool cot__room(cot_tape *t, const char *op);
 
 int cot__elementwise_arity(int op);
+/* Which values the rule of an active node will read, as a save mask: what only the adjoint of an inactive operand needs is not saved. */
+uint32_t cot__saves_at(const cot_tape *t, const cot__node *n);
 /* Operands of a node, number immediates (COT__NONE) included. */
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);

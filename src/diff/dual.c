@@ -1,0 +1,151 @@
+/* dual.c: the dual meaning of rules.def, and with it Hessian-vector products over scalars: forward over reverse in numbers.
+ *
+ * A dual is a value and its tangent. Every word is an operation with a value and partials, so its dual version follows from those
+ * alone; the partials written with dual words then carry adjoint and tangent of the adjoint down the tape together. Nothing is
+ * recorded: one forward run for the tangents, one reverse walk for the pairs. */
+#include "base/special.h"
+#include "diff/sweep.h"
+
+#include <string.h>
+
+#define T double
+#define F(name) name
+#define S(name) name
+#define N(name) name##_f64
+#include "ops/kernel_words.h"
+#define L T
+#define NL(name) N(name)
+#include "ops/kernel_partials.h"
+
+typedef struct dual { double v, d; } dual;
+
+/* ---- the operations on duals ------------------------------------------------------------------------------------------------ */
+
+#define UNARY(name, ...)                                                                                                     \
+    static inline dual name##_dual(dual X) {                                                                                 \
+        double z = name##_value_f64(X.v, 0, 0);                                                                              \
+        return (dual){z, name##_dX_f64(X.d, X.v, 0, 0, z)};                                                                  \
+    }
+#define BINARY(name, ...)                                                                                                    \
+    static inline dual name##_dual(dual X, dual Y) {                                                                         \
+        double z = name##_value_f64(X.v, Y.v, 0);                                                                            \
+        return (dual){z, name##_dX_f64(X.d, X.v, Y.v, 0, z) + name##_dY_f64(Y.d, X.v, Y.v, 0, z)};                           \
+    }
+#define TERNARY(name, ...)                                                                                                   \
+    static inline dual name##_dual(dual X, dual Y, dual W) {                                                                 \
+        double z = name##_value_f64(X.v, Y.v, W.v);                                                                          \
+        double dx = name##_dX_f64(X.d, X.v, Y.v, W.v, z), dy = name##_dY_f64(Y.d, X.v, Y.v, W.v, z);                         \
+        return (dual){z, dx + dy + name##_dW_f64(W.d, X.v, Y.v, W.v, z)};                                                    \
+    }
+#include "ops/rules.def"
+
+/* ---- the partials, in dual words ---------------------------------------------------------------------------------------------- */
+
+#define K(c) ((dual){(c), 0})
+#define NONE K(0)
+#define OP1(name, a) name##_dual(a)
+#define OP2(name, a, b) name##_dual(a, b)
+#define OP3(name, a, b, c) name##_dual(a, b, c)
+#include "ops/words_ops.h"
+#define PARTIAL(name, formula)                                                                                               \
+    static inline dual name(dual G, dual X, dual Y, dual W, dual Z) { (void)G, (void)X, (void)Y, (void)W, (void)Z; return (formula); }
+#define UNARY(name, cls, value, dx, lo, hi) PARTIAL(name##_dX, dx)
+#define BINARY(name, cls, value, dx, dy, lo, hi) PARTIAL(name##_dX, dx) PARTIAL(name##_dY, dy)
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi) PARTIAL(name##_dX, dx) PARTIAL(name##_dY, dy) PARTIAL(name##_dW, dw)
+#include "ops/rules.def"
+
+/* ---- the walk ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct walk {
+    const cot__node *nodes;
+    const double    *tangents; /* by node */
+    dual            *bars;     /* by node, from `lo` on */
+    uint32_t         lo;
+} walk;
+
+static inline dual operand(const walk *w, const cot__node *n, uint32_t a) {
+    return a == COT__NONE ? (dual){n->extra.number, 0} : (dual){w->nodes[a].value.f64, w->tangents[a]};
+}
+
+/* Constants and inactive values may lie below the lowest input, or have another dtype (a condition): nothing is kept for those. */
+static inline void push(const walk *w, uint32_t a, dual g) {
+    if (a == COT__NONE || a < w->lo || !(w->nodes[a].flags & COT__ACTIVE)) return;
+    w->bars[a - w->lo].v += g.v;
+    w->bars[a - w->lo].d += g.d;
+}
+
+static void push_nary(const walk *w, const cot__node *n, dual g) {
+    const uint32_t *args = n->extra.attr->args, count = n->extra.attr->nargs;
+    if (n->op == OP_sum_of)
+        for (uint32_t k = 0; k < count; k++) push(w, args[k], g);
+    else
+        for (uint32_t k = 0; k < count / 2; k++) {
+            uint32_t x = args[k], y = args[count / 2 + k];
+            push(w, x, smul_dual(g, operand(w, n, y)));
+            push(w, y, smul_dual(g, operand(w, n, x)));
+        }
+}
+
+static void step(const walk *w, const cot__node *n, uint32_t i, dual g) {
+    dual z = {n->value.f64, w->tangents[i]}, zero = {0, 0};
+    switch (n->op) {
+#define UNARY(name, ...)                                                                                                     \
+    case OP_##name: push(w, n->a, name##_dX(g, operand(w, n, n->a), zero, zero, z)); break;
+#define BINARY(name, ...)                                                                                                    \
+    case OP_##name: {                                                                                                        \
+        dual x = operand(w, n, n->a), y = operand(w, n, n->b);                                                               \
+        if (n->a != COT__NONE) push(w, n->a, name##_dX(g, x, y, zero, z));                                                   \
+        if (n->b != COT__NONE) push(w, n->b, name##_dY(g, x, y, zero, z));                                                   \
+        break;                                                                                                               \
+    }
+#define TERNARY(name, ...)                                                                                                   \
+    case OP_##name: {                                                                                                        \
+        dual x = operand(w, n, n->a), y = operand(w, n, n->b), c = operand(w, n, n->extra.c);                                \
+        if (w->nodes[n->a].kind != COT_F64) x.v = cot__load_f64(&w->nodes[n->a].value, cot__dtype_at(&w->nodes[n->a]));      \
+        push(w, n->a, name##_dX(g, x, y, c, z));                                                                             \
+        push(w, n->b, name##_dY(g, x, y, c, z));                                                                             \
+        push(w, n->extra.c, name##_dW(g, x, y, c, z));                                                                       \
+        break;                                                                                                               \
+    }
+#include "ops/rules.def"
+    default: push_nary(w, n, g); break;
+    }
+}
+
+bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y) {
+    for (uint32_t i = lo; i <= y; i++) {
+        const cot__node *n = &t->nodes[i];
+        if (!(n->flags & COT__ACTIVE)) continue;
+        bool known = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of || n->op == OP_leaf;
+        if (!known || n->kind != COT_F64) return false;
+    }
+    return true;
+}
+
+bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out) {
+    size_t bytes = ((size_t)y - lo + 1) * sizeof(dual);
+    dual  *bars = cot__alloc(&t->al, bytes);
+    if (!bars || !cot__slots(t, y, 1, "hvp")) {
+        if (bars) cot__free(&t->al, bars, bytes);
+        cot__fail(t, COT_MEMORY, "[hvp] out of memory: %zu bytes for the adjoints", bytes);
+        return false;
+    }
+    memset(bars, 0, bytes);
+    cot__sweep s = {.t = t, .lo = lo, .top = y};
+    for (int k = 0; k < n; k++) *cot__slot_f64(t, xs[k]) = v[k];
+    cot__mark_wanted(t, n, xs, true);
+    cot__forward(&s, lo); /* scalars only: it cannot fail */
+    cot__mark_wanted(t, n, xs, false);
+    walk w = {t->nodes, (const double *)t->adjoints.data, bars, lo};
+    bars[y - lo] = (dual){1, 0};
+    for (int64_t i = y; i >= (int64_t)lo; i--) {
+        const cot__node *node = &t->nodes[i];
+        dual             g = bars[i - lo];
+        if ((g.v == 0 && g.d == 0) || node->op == OP_leaf || !(node->flags & COT__ACTIVE)) continue;
+        step(&w, node, (uint32_t)i, g);
+    }
+    for (int k = 0; k < n; k++) out[k] = bars[xs[k] - lo].d;
+    cot__sweep_close(&s, false);
+    cot__free(&t->al, bars, bytes);
+    return true;
+}

@@ -1,0 +1,189 @@
+/* show.c: nodes and values as text. Nothing here changes a tape or allocates. */
+#include "tape/show.h"
+
+#include <string.h>
+
+/* ---- elements ---------------------------------------------------------------------------------------------------- */
+
+const void *cot__element(const cot__view *v, int64_t index) {
+    int64_t offset = 0;
+    for (int k = v->ndim - 1; k >= 0; k--) {
+        offset += index % v->shape[k] * v->stride[k];
+        index /= v->shape[k];
+    }
+    return (const char *)v->data + offset * cot__dtype_size(v->dtype);
+}
+
+const char *cot__place(const cot__view *v, int64_t index, char *buf) {
+    int64_t   at[COT_MAX_NDIM];
+    cot__text x = cot__text_buffer(buf, COT__SHAPE_TEXT);
+    for (int k = v->ndim - 1; k >= 0; k--) at[k] = index % v->shape[k], index /= v->shape[k];
+    for (int k = 0; k < v->ndim; k++) cot__putf(&x, k ? ",%lld" : "[%lld", (long long)at[k]);
+    if (v->ndim) cot__put(&x, "]");
+    return buf;
+}
+
+void cot__show_element(cot__text *x, const void *p, cot_dtype dtype) {
+    if (dtype == COT_BOOL)
+        cot__put(x, cot__load_i64(p, dtype) ? "true" : "false");
+    else if (cot__dtype_is_float(dtype))
+        cot__put_number(x, cot__load_f64(p, dtype));
+    else
+        cot__putf(x, "%lld", (long long)cot__load_i64(p, dtype));
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+enum { FEW = 8 }; /* elements that are shown one by one */
+
+static void show_few(cot__text *x, const cot__view *v, int64_t size) {
+    for (int64_t i = 0; i < size; i++) {
+        int64_t inner = 1;
+        int     edges = 0; /* rows that begin, and as many end, at this element */
+        for (int k = v->ndim - 1; k >= 0 && i % (inner *= v->shape[k]) == 0; k--) edges++;
+        if (i) cot__put(x, " ");
+        for (int k = 0; k < edges; k++) cot__put(x, "[");
+        cot__show_element(x, cot__element(v, i), v->dtype);
+        inner = 1, edges = 0;
+        for (int k = v->ndim - 1; k >= 0 && (i + 1) % (inner *= v->shape[k]) == 0; k--) edges++;
+        for (int k = 0; k < edges; k++) cot__put(x, "]");
+    }
+}
+
+/* The extremes of the finite elements. */
+static void show_range(cot__text *x, const cot__view *v, int64_t size) {
+    double      buf[COT__BLOCK], lo = INFINITY, hi = -INFINITY;
+    int64_t     odd = 0;
+    cot__cursor c;
+    cot__cursor_open(&c, v, COT_F64);
+    for (int64_t at = 0; at < size; at += COT__BLOCK) {
+        int           n = size - at < COT__BLOCK ? (int)(size - at) : COT__BLOCK;
+        const double *p = cot__cursor_load(&c, n, buf);
+        for (int k = 0; k < n; k++) {
+            if (!isfinite(p[k])) {
+                odd++;
+                continue;
+            }
+            lo = p[k] < lo ? p[k] : lo;
+            hi = p[k] > hi ? p[k] : hi;
+        }
+    }
+    if (odd == size) {
+        cot__put(x, "no finite element");
+        return;
+    }
+    cot__put_number(x, lo);
+    if (lo == hi) cot__put(x, odd ? "" : " everywhere");
+    else cot__put(x, " … "), cot__put_number(x, hi);
+    if (odd) cot__putf(x, ", %lld not finite", (long long)odd);
+}
+
+void cot__show_values(cot__text *x, const cot__view *v) {
+    int64_t size = cot__count(v->ndim, v->shape);
+    if (v->ndim == 0)
+        cot__show_element(x, v->data, v->dtype);
+    else if (size == 0)
+        cot__put(x, "[]");
+    else if (size <= FEW)
+        show_few(x, v, size);
+    else
+        show_range(x, v, size);
+}
+
+void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
+    cot__view v = cot__view_of(t, node);
+    if (cot__is_stale(&t->nodes[node]))
+        cot__put(x, "(overwritten)");
+    else
+        cot__show_values(x, &v);
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+/* One attribute: `name` and its code, see cot__op.attrs. Returns how many integers it took. */
+static uint32_t show_attribute(cot__text *x, const char *name, int length, char code, const cot__attr *a, uint32_t at) {
+    int64_t v = at < a->nints ? a->ints[at] : 0;
+    if ((code == 'f' && !v) || (code == 'u' && v == 1)) return 1;
+    cot__putf(x, ", %.*s", length, name);
+    if (code == 'f') return 1;
+    cot__put(x, "=");
+    if (code == 'n') {
+        cot__put_number(x, a->number);
+        return 0;
+    }
+    if (code == 'l') {
+        for (uint32_t k = at; k < a->nints; k++) cot__putf(x, k > at ? ",%lld" : "%lld", (long long)a->ints[k]);
+        return a->nints - at;
+    }
+    if (code != 'm') {
+        cot__putf(x, "%lld", (long long)v);
+        return 1;
+    }
+    const char *comma = "";
+    for (int k = 0; k < COT_MAX_NDIM; k++)
+        if (v >> k & 1) cot__putf(x, "%s%d", comma, k), comma = ",";
+    return 1;
+}
+
+static void show_attributes(cot__text *x, const cot__op *op, const cot__attr *a) {
+    uint32_t at = 0;
+    for (const char *p = op->attrs ? op->attrs : "ints:l"; *p;) {
+        const char *colon = strchr(p, ':');
+        at += show_attribute(x, p, (int)(colon - p), colon[1], a, at);
+        for (p = colon + 2; *p == ' ';) p++;
+    }
+}
+
+void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node) {
+    const cot__node *n = &t->nodes[node];
+    const cot__op   *op = cot__op_of(n->op);
+    const cot__attr *a = n->op >= OP_elementwise_count && op->kind != KIND_SOURCE ? n->extra.attr : NULL;
+    bool             call = a && a->nints > 0;
+    cot__put(x, cot__op_name(t, node));
+    for (int k = 0, count = cot__nargs(n); k < count; k++) {
+        uint32_t arg = cot__arg(n, k);
+        cot__put(x, !call ? " " : k ? ", " : "(");
+        if (arg == COT__NONE)
+            cot__put_number(x, n->extra.number);
+        else
+            cot__putf(x, "%%%u", arg);
+    }
+    if (!call) return;
+    show_attributes(x, op, a);
+    cot__put(x, ")");
+}
+
+void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node) {
+    char text[COT__SHAPE_TEXT];
+    cot__put(x, cot__dtype_name(cot__dtype_at(&t->nodes[node])));
+    if (cot__is_tensor(&t->nodes[node])) cot__put(x, cot__shape_text_at(t, node, text));
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------- */
+
+enum { TYPE_COLUMN = 24, VALUE_COLUMN = 38 };
+
+void cot__show_node(cot__text *x, const cot_tape *t, uint32_t node) {
+    cot__putf(x, "%%%u = ", node);
+    cot__show_operation(x, t, node);
+    cot__tab(x, TYPE_COLUMN);
+    cot__show_type(x, t, node);
+    cot__tab(x, VALUE_COLUMN);
+    cot__show_value(x, t, node);
+}
+
+void cot__show_origin(cot__text *x, const cot_tape *t, uint32_t node) {
+    const char     *name = cot__name_of(t, node);
+    const cot_site *site = cot__site_of(t, node);
+    if (name) {
+        cot__tab(x, COT__ORIGIN_COLUMN);
+        cot__put(x, "\"");
+        cot__put(x, name);
+        cot__put(x, "\"");
+    }
+    if (!site) return;
+    const char *slash = strrchr(site->file, '/');
+    cot__tab(x, COT__ORIGIN_COLUMN);
+    cot__put(x, slash ? slash + 1 : site->file);
+    cot__putf(x, ":%d", site->line);
+}

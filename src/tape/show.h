@@ -1,0 +1,32 @@
+/* show.h: nodes and values as text, for the printed tape, messages, explain and report. */
+#ifndef COT_SHOW_H
+#define COT_SHOW_H
+
+#include "base/text.h"
+#include "tape/tape.h"
+
+/* The element with that row-major index. */
+const void *cot__element(const cot__view *v, int64_t index);
+/* "[2,0]", the place of that element; "" for a 0-d value. buf of COT__SHAPE_TEXT bytes. */
+const char *cot__place(const cot__view *v, int64_t index, char *buf);
+
+void cot__show_element(cot__text *x, const void *p, cot_dtype dtype);
+/* "3", "[[1 2] [3 4]]", or "-1 … 2.5" with the number of NaNs and infinities when there are many elements. */
+void cot__show_values(cot__text *x, const cot__view *v);
+/* "mul %0 2", "sum(%3, axes=0)" */
+void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node);
+/* "f32(64,128)" */
+void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node);
+/* The value of a node, or "(overwritten)". */
+void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node);
+/* The line of a node up to its value: node, operation, type, value; then, beyond the last column, name and source line. */
+void cot__show_node(cot__text *x, const cot_tape *t, uint32_t node);
+void cot__show_origin(cot__text *x, const cot_tape *t, uint32_t node);
+#define COT__ORIGIN_COLUMN 50
+
+/* Was its memory overwritten since? */
+static inline bool cot__is_stale(const cot__node *n) {
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
+}
+
+#endif
