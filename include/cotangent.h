@@ -290,26 +290,34 @@ typedef struct cot_array {
  * Derivatives, in order of preference (give at least one for a differentiable operation):
  *   vjp, jvp            in recorded operations: differentiable again, to any order
  *   vjp_numbers, jvp_numbers   on plain arrays: first order only
- * A missing direction is derived from a recorded one by transposition. Pointers to the struct are kept: let it live. */
+ * A missing direction is derived from a recorded one by transposition. Differentiating what came from numbers again, going through an
+ * operation without derivative, or asking for a direction that cannot be had, is an error (COT_GRAD) that says what to give.
+ * vjp and jvp record on the tape like any other code, but start no sweep there and keep no var. All operands and the result count
+ * as saved: overwriting one in place before backward is an error. */
 typedef struct cot_custom {
     const char *name;
-    /* Result dtype and shape from the operands'; NULL: like the first operand. */
+    /* Result dtype and shape from the operands' (no data is shown); y arrives like the first operand. NULL: leave it so. */
     int (*shape)(int n, const cot_array *xs, cot_array *y, void *user);
+    /* y arrives zeroed; write into y->data. */
     int (*value)(int n, const cot_array *xs, cot_array *y, void *user);
-    /* xbars[i] starts invalid; set those that are needed. ybar has y's shape. */
+    /* xbars[i] starts invalid, which means zero; set those that are not, in the shapes of xs. ybar has y's shape. Linear in ybar. */
     int (*vjp)(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user);
-    /* dxs[i] is invalid where the operand does not move. */
+    /* dxs[i] is invalid where the operand does not move; dy, with y's shape, starts invalid: zero. Linear in dxs. */
     int (*jvp)(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot_var *dy, void *user);
-    /* xbars arrive zeroed; dxs[i].data is NULL where the operand does not move. */
+    /* xbars and dy arrive zeroed; dxs[i].data is NULL where the operand does not move. */
     int (*vjp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user);
     int (*jvp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user);
 } cot_custom;
 
+/* Records op on n >= 1 operands, each in its own dtype and any shape (numbers take the first operand's). The tape keeps `op` and `user`: let
+ * both live as long as what was recorded. A float result is differentiable, an integer one is a constant. */
 COT_API cot_var cot_call(const cot_custom *op, int n, const cot_var *xs, void *user);
 
 /* Checks derivatives of a function of your own, in f64: jvp against central differences, vjp against jvp by inner product, then both
- * again on the gradient (second order). f records y from xs. Returns COT_OK when they agree; otherwise COT_GRAD, and the
- * report, if given, says what differs. Works on a private tape of its own. */
+ * again on the gradient (second order). f records y, of any shape, from xs. Returns COT_OK when they agree; otherwise COT_GRAD, and the
+ * report, if given, says what differs. Tolerances come from the arithmetic: see src/diff/check.c. At order 1 one direction may be
+ * missing (custom operations in numbers): the other is then checked against the differences. An error in f is returned as it is.
+ * Works on a private tape of its own. */
 typedef cot_var (*cot_function)(int n, const cot_var *xs, void *user);
 typedef struct cot_check_report {
     char   message[512];  /* "" when fine */

@@ -31,59 +31,6 @@ static cot_var bilinear(cot__rule *r, cot_var *xs) {
     return sum;
 }
 
-/* <vjp(g), v>, collected as the rule gives its contributions. */
-typedef struct transposed { cot__sweep sweep; cot_var inner; } transposed;
-
-static void give_inner(cot__rule *r, int k, cot_var v) {
-    transposed *tr = r->driver;
-    if (cot__failed(r->tangents[k]) || r->t->status != COT_OK) return;
-    cot_var term = cot_sum(cot_smul(v, r->tangents[k]), COT_ALL);
-    tr->inner = cot__failed(tr->inner) ? term : cot_add(tr->inner, term);
-}
-
-static void give_slice_inner(cot__rule *r, int k, cot_var v, const int64_t s[4]) {
-    if (cot__failed(r->tangents[k])) return;
-    cot_var dx = r->tangents[k];
-    cot__rule part = *r;
-    int64_t end = s[1] + s[2] * s[3];
-    cot_var cut = cot_slice(dx, (int)s[0], s[1], end < 0 ? COT_END : end, s[3]);
-    cot_var tangents[1] = {cot_reshape(cut, cot_shape_of(v))};
-    part.tangents = tangents;
-    give_inner(&part, 0, v);
-}
-
-static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
-    if (cot__failed(r->tangents[k])) return;
-    cot_var   dx = r->tangents[k];
-    cot__rule part = *r;
-    cot_var   tangents[1] = {along ? cot_take_along_axis(dx, index, axis) : cot_take(dx, index, axis)};
-    part.tangents = tangents;
-    give_inner(&part, 0, v);
-}
-
-static cot_var transpose_vjp(cot__rule *r) {
-    cot_tape  *t = r->t;
-    cot_shape  shape = cot__shape_at(t, r->node);
-    uint32_t   mask = t->active_mask;
-    cot__rule  back = *r;
-    transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
-    cot_var    dz = INVALID(t);
-    t->active_mask = COT__ACTIVE;
-    back.g = cot_tensor(t, cot__dtype_at(&t->nodes[r->node]), shape, NULL);
-    back.driver = &tr;
-    back.give = give_inner;
-    back.give_slice = give_slice_inner;
-    back.give_scatter = give_scatter_inner;
-    if (t->status == COT_OK) r->op->vjp(&back);
-    if (t->status == COT_OK && !cot__failed(tr.inner)) {
-        uint32_t g = cot__index(back.g);
-        cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
-        if (t->status == COT_OK) cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
-    }
-    t->active_mask = mask;
-    return dz;
-}
-
 /* The tangent of a structural node, recorded; invalid when nothing moves it. */
 static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
     cot_tape  *t = s->t;
@@ -107,7 +54,7 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
         else if (r.op->jvp)
             r.op->jvp(&r);
         else if (r.op->vjp)
-            r.tangent = transpose_vjp(&r);
+            r.tangent = cot__transpose_vjp(&r, r.op->vjp);
     }
     if (many) cot__free(&t->al, tangents, 2 * (size_t)n * sizeof *tangents);
     return r.tangent;
@@ -231,7 +178,7 @@ static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *ou
 cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     uint32_t  yi, few[32];
     cot_tape *t = cot__enter(NULL, y, "jvp", "", &yi);
-    if (!t) return cot__invalid(1, &y);
+    if (!t || !cot__may_sweep(t, "jvp")) return cot__invalid(1, &y);
     uint32_t *index = n <= 16 ? few : cot__alloc(&t->al, 2 * (size_t)n * sizeof *index), *dx = index + n;
     if (!index) return cot__fail(t, COT_MEMORY, "[jvp] out of memory: a list of %d inputs", n);
     cot_var dy = INVALID(t);

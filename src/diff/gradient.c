@@ -6,6 +6,13 @@
 
 /* ---- inputs and seeds ------------------------------------------------------------------------------------------------------- */
 
+bool cot__may_sweep(cot_tape *t, const char *op) {
+    if (!t->inside) return true;
+    cot__fail(t, COT_GRAD, "[%s] called inside a function of [%s]; such a function computes or records, and the library differentiates what it "
+                           "recorded (use a tape of its own to differentiate there)", op, t->inside);
+    return false;
+}
+
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index) {
     char which[32], text[160];
     for (int k = 0; k < n; k++) {
@@ -38,7 +45,7 @@ void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on) {
 static cot_tape *enter_output(cot_var y, const char *op, uint32_t *i) {
     cot_tape *t = cot__enter(NULL, y, op, "", i);
     char      text[160];
-    if (!t) return NULL;
+    if (!t || !cot__may_sweep(t, op)) return NULL;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[*i]))) {
         cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op, cot__describe(t, *i, text, sizeof text),
                   cot__dtype_name(cot__dtype_at(&t->nodes[*i])));

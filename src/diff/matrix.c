@@ -243,6 +243,7 @@ static cot_status both_sides(const char *op, bool reverse, int lanes, int m, con
                              double *out) {
     cot_tape *t = cot__tape_of(m, ys);
     if (!t) return m > 0 && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
+    if (!cot__may_sweep(t, op)) return t->status;
     side a, b = {.t = t};
     if (side_open(&a, t, op, false, m, ys) && side_open(&b, t, op, true, n, xs))
         products(op, reverse, lanes, reverse ? &a : &b, reverse ? &b : &a, in, out);
@@ -320,7 +321,7 @@ cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double 
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, y, "hvp", "", &i);
     side      inputs;
-    if (!t) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    if (!t || !cot__may_sweep(t, "hvp")) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
     bool ok = side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
     scalars = scalars && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
     if (scalars) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);

@@ -16,7 +16,7 @@ static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
     cot__view a = cot__view_of(r->t, to), b = cot__view_of(r->t, v);
     if (a.ndim == b.ndim && memcmp(a.shape, b.shape, (size_t)a.ndim * sizeof *a.shape) == 0) return true;
     char x[COT__SHAPE_TEXT], y[COT__SHAPE_TEXT];
-    cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s", r->op->name,
+    cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s", cot__op_name(r->t, r->node),
               cot__shape_text(b.ndim, b.shape, y), cot__shape_text(a.ndim, a.shape, x));
     return false;
 }
@@ -26,7 +26,7 @@ static cot_var fitted(cot__rule *r, uint32_t to, cot_var v) {
     if (r->t->status != COT_OK) return INVALID(r->t);
     uint32_t i;
     if (cot__is_number(v)) v = cot_constant(r->t, cot__number_value(v));
-    if (!cot__operand(r->t, v, r->op->name, "contributed", &i)) return INVALID(r->t);
+    if (!cot__operand(r->t, v, cot__op_name(r->t, r->node), "contributed", &i)) return INVALID(r->t);
     cot_dtype want = cot__dtype_at(&r->t->nodes[to]);
     return cot__dtype_at(&r->t->nodes[i]) == want ? v : cot_cast(v, want);
 }

@@ -92,6 +92,8 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
 
+/* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
+bool cot__may_sweep(cot_tape *t, const char *op);
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);
 void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on);

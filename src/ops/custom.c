@@ -1,3 +1,418 @@
-/* custom.c: placeholder record, to be completed. */
-#include "tape/tape.h"
-const cot__op cot__op_custom = {.name = "custom", .kind = KIND_GENERIC};
+/* custom.c: a function of the user's as one operation, and its derivatives from whatever of them the user gave.
+ *
+ *     wanted   in order of preference
+ *     vjp      vjp, the transpose of jvp, vjp_numbers
+ *     jvp      jvp, the transpose of vjp, jvp_numbers
+ *
+ * What a function in numbers returns is recorded as a node of its own, custom_numbers: it depends on the operands, so it must not pass
+ * for a constant, but nothing is known of how; differentiating it is an error, never a silent zero.
+ *
+ * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars, because nodes move. */
+#include "ops/structural.h"
+
+#include <string.h>
+
+static const char *name_of(const cot_custom *op) { return op->name ? op->name : "custom"; }
+
+/* ---- calling the user's functions ----------------------------------------------------------------------------------------------- */
+
+/* What a function of the user's could leave changed behind it. */
+typedef struct visit { const char *inside; uint32_t inside_from, active_mask; int no_grad; } visit;
+
+static visit visit_open(cot_tape *t, const cot_custom *op) {
+    visit before = {t->inside, t->inside_from, t->active_mask, t->no_grad};
+    t->inside = name_of(op);
+    t->inside_from = t->count;
+    return before;
+}
+
+/* Reports a failure that the function did not report itself; true when all is well. */
+static bool visit_close(cot_tape *t, visit before, const cot_custom *op, const char *which, int code) {
+    t->inside = before.inside;
+    t->inside_from = before.inside_from;
+    t->active_mask = before.active_mask;
+    t->no_grad = before.no_grad;
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] %s failed with code %d", name_of(op), which, code);
+    return t->status == COT_OK;
+}
+
+/* ---- dense arrays ----------------------------------------------------------------------------------------------------------------- */
+
+enum { FEW = 6 };
+
+typedef struct memory { void *data; size_t bytes; } memory;
+
+/* Arrays for the user's functions, made one by one; what had to be copied is freed at the end. */
+typedef struct arrays {
+    cot_tape   *t;
+    const char *name;
+    int         n;
+    cot_array  *at;      /* n of them */
+    cot__value *scalar;  /* … and a place for each that is 0-d */
+    memory     *owned;   /* … and its memory, where it had to be made */
+    void       *block;   /* NULL: few enough for the places below */
+    cot_array   few[FEW];
+    cot__value  few_scalar[FEW];
+    memory      few_owned[FEW];
+} arrays;
+
+static size_t block_bytes(int n) { return (size_t)n * (sizeof(cot_array) + sizeof(cot__value) + sizeof(memory)); }
+
+static bool arrays_open(arrays *a, cot_tape *t, const char *name, int n) {
+    *a = (arrays){.t = t, .name = name, .n = n};
+    a->at = a->few, a->scalar = a->few_scalar, a->owned = a->few_owned;
+    if (n <= FEW) return true;
+    a->block = cot__alloc(&t->al, block_bytes(n));
+    if (!a->block) {
+        a->n = 0;
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d arrays", name, n);
+        return false;
+    }
+    memset(a->block, 0, block_bytes(n));
+    a->at = a->block;
+    a->scalar = (cot__value *)(void *)(a->at + n);
+    a->owned = (memory *)(void *)(a->scalar + n);
+    return true;
+}
+
+static size_t bytes_of(const cot_array *x) { return (size_t)x->size * (size_t)cot__dtype_size(x->dtype); }
+
+static void arrays_close(arrays *a) {
+    for (int k = 0; k < a->n; k++)
+        if (a->owned[k].data) cot__free(&a->t->al, a->owned[k].data, a->owned[k].bytes);
+    if (a->block) cot__free(&a->t->al, a->block, block_bytes(a->n));
+}
+
+/* Dtype and shape of node i, without data. */
+static void describe(arrays *a, int k, uint32_t i) {
+    a->at[k] = (cot_array){cot__dtype_at(&a->t->nodes[i]), cot__shape_at(a->t, i), cot__size_at(a->t, i), NULL};
+}
+
+/* Zeroed memory for array k, which has been described. */
+static bool make_memory(arrays *a, int k) {
+    cot_array *x = &a->at[k];
+    x->data = &a->scalar[k];
+    a->scalar[k] = (cot__value){0};
+    if (x->shape.ndim == 0 || x->size == 0) return true;
+    x->data = cot__alloc(&a->t->al, bytes_of(x));
+    a->owned[k] = (memory){x->data, bytes_of(x)};
+    if (!x->data) {
+        cot__fail(a->t, COT_MEMORY, "[%s] out of memory: %zu bytes for an array", a->name, bytes_of(x));
+        return false;
+    }
+    memset(x->data, 0, bytes_of(x));
+    return true;
+}
+
+/* The value of node i. */
+static bool show(arrays *a, int k, uint32_t i) {
+    cot__view v = cot__view_of(a->t, i);
+    describe(a, k, i);
+    if (v.ndim && a->at[k].size && cot__is_contiguous(v.ndim, v.shape, v.stride)) {
+        a->at[k].data = v.data;
+        return true;
+    }
+    if (!make_memory(a, k)) return false;
+    int64_t   stride[COT_MAX_NDIM];
+    cot__strides(v.ndim, v.shape, stride);
+    cot__view to = {a->at[k].data, v.dtype, v.ndim, v.shape, stride};
+    cot__copy(&to, &v);
+    return true;
+}
+
+static cot_array array_of_result(const cot__result *r) {
+    cot_array y = {r->view.dtype, {r->view.ndim, {0}}, cot__count(r->view.ndim, r->view.shape), r->view.data};
+    memcpy(y.shape.dim, r->view.shape, (size_t)r->view.ndim * sizeof *r->view.shape);
+    if (y.size) memset(y.data, 0, bytes_of(&y));
+    return y;
+}
+
+/* ---- recording ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Operands keep their own dtypes; a plain number takes that of the first operand on the tape, if it is a float. */
+static bool enter_operands(cot_tape *t, const char *name, int n, const cot_var *xs, uint32_t *args) {
+    char      which[24];
+    cot_dtype weak = COT_F64;
+    for (int k = n - 1; k >= 0; k--)
+        if (cot_is_valid(xs[k]) && xs[k].tape == t) weak = cot_dtype_of(xs[k]);
+    for (int k = 0; k < n; k++) {
+        snprintf(which, sizeof which, "xs[%d]", k);
+        if (!cot__enter(t, xs[k], name, which, &args[k])) return false;
+        if (!cot__is_number(xs[k]) || !cot__dtype_is_float(weak)) continue;
+        if ((args[k] = cot__as(t, args[k], weak)) == COT__NONE) return false;
+    }
+    return true;
+}
+
+/* Dtype and shape of the result: like the first operand, unless the user says otherwise. Shapes depend on shapes: no data is shown. */
+static bool result_like(arrays *xs, const cot_custom *op, void *user, cot_array *y) {
+    cot_tape *t = xs->t;
+    char      text[COT__SHAPE_TEXT];
+    *y = xs->at[0];
+    if (!op->shape) return true;
+    visit before = visit_open(t, op);
+    int   code = op->shape(xs->n, xs->at, y, user);
+    if (!visit_close(t, before, op, "shape", code)) return false;
+    if ((unsigned)y->dtype >= COT_DTYPE_COUNT) {
+        cot__fail(t, COT_CUSTOM, "[%s] shape gave %d for a dtype; dtypes are COT_F64 … COT_BOOL", name_of(op), (int)y->dtype);
+        return false;
+    }
+    if (y->shape.ndim < 0 || y->shape.ndim > COT_MAX_NDIM) {
+        cot__fail(t, COT_CUSTOM, "[%s] shape gave a result of %d axes; shapes have 0 to %d axes", name_of(op), y->shape.ndim, COT_MAX_NDIM);
+        return false;
+    }
+    for (int k = 0; k < y->shape.ndim; k++)
+        if (y->shape.dim[k] < 0) {
+            cot__fail(t, COT_CUSTOM, "[%s] shape gave %s for the result; extents are not negative", name_of(op),
+                      cot__shape_text(y->shape.ndim, y->shape.dim, text));
+            return false;
+        }
+    return true;
+}
+
+static cot_var compute(arrays *xs, const cot_custom *op, void *user, cot__attr *attr) {
+    cot_tape   *t = xs->t;
+    cot_array   y;
+    cot__result r;
+    for (int k = 0; k < xs->n; k++) describe(xs, k, attr->args[k]);
+    if (!result_like(xs, op, user, &y)) return INVALID(t);
+    if (!cot__result_open(t, &r, name_of(op), y.dtype, y.shape.ndim, y.shape.dim)) return INVALID(t);
+    y = array_of_result(&r);
+    for (int k = 0; k < xs->n; k++)
+        if (!show(xs, k, attr->args[k])) return INVALID(t);
+    visit before = visit_open(t, op);
+    int   code = op->value(xs->n, xs->at, &y, user);
+    if (!visit_close(t, before, op, "value", code)) return INVALID(t);
+    return cot__result_push(t, &r, OP_custom, (int)attr->nargs, attr->args, attr);
+}
+
+cot_var(cot_call)(const cot_custom *op, int n, const cot_var *xs, void *user) {
+    cot_tape *t = cot__tape_of(xs ? n : 0, xs);
+    arrays    shown;
+    if (!t) return cot__invalid(xs ? n : 0, xs);
+    if (!op) return cot__fail(t, COT_CUSTOM, "[call] the operation is NULL; give a cot_custom");
+    if (!op->value) return cot__fail(t, COT_CUSTOM, "[%s] has no value function; a custom operation needs at least that", name_of(op));
+    cot__attr *attr = cot__attr_make(t, name_of(op), 0, NULL, n, NULL);
+    if (!attr || !enter_operands(t, name_of(op), n, xs, attr->args)) return INVALID(t);
+    attr->pointer = op;
+    attr->pointer2 = user;
+    cot_var y = arrays_open(&shown, t, name_of(op), n) ? compute(&shown, op, user, attr) : INVALID(t);
+    arrays_close(&shown);
+    return y;
+}
+
+/* ---- derivatives in recorded operations ------------------------------------------------------------------------------------------------ */
+
+static const cot_custom *op_of(const cot__rule *r) { return cot__rule_attr(r)->pointer; }
+
+static void *user_of(const cot__rule *r) {
+    void *user;
+    memcpy(&user, &cot__rule_attr(r)->pointer2, sizeof user); /* the user's own pointer back, as it came */
+    return user;
+}
+
+/* Operands and n places more, all invalid; NULL after a failure. */
+static cot_var *vars_open(cot__rule *r, int n) {
+    cot_tape *t = r->t;
+    cot_var  *vars = cot__alloc(&t->al, 2 * (size_t)n * sizeof *vars);
+    if (!vars) cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d vars", name_of(op_of(r)), 2 * n);
+    for (int k = 0; k < n && vars; k++) vars[k] = cot__rule_x(r, k), vars[n + k] = INVALID(t);
+    return vars;
+}
+
+static void vars_close(cot__rule *r, cot_var *vars, int n) { cot__free(&r->t->al, vars, 2 * (size_t)n * sizeof *vars); }
+
+/* Did the user set it at all? */
+static bool is_set(cot_var v) { return v.tape && (cot__is_number(v) || !cot__failed(v)); }
+
+static void recorded_vjp(cot__rule *r) {
+    const cot_custom *op = op_of(r);
+    cot_tape         *t = r->t;
+    int               n = cot__nargs(cot__rule_node(r));
+    cot_var           y = cot__rule_z(r), *xs = vars_open(r, n);
+    if (!xs) return;
+    if (t->status == COT_OK) {
+        visit before = visit_open(t, op);
+        int   code = op->vjp(n, xs, y, r->g, xs + n, user_of(r));
+        bool  ok = visit_close(t, before, op, "vjp", code);
+        for (int k = 0; k < n && ok; k++)
+            if (is_set(xs[n + k])) cot__give(r, k, xs[n + k]);
+    }
+    vars_close(r, xs, n);
+}
+
+/* The tangent that the user gave, in the result's dtype; its shape must be the result's. */
+static cot_var fitted_tangent(cot__rule *r, cot_var dy) {
+    cot_tape   *t = r->t;
+    const char *name = name_of(op_of(r));
+    char        a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    uint32_t    i;
+    if (!is_set(dy) || !cot__enter(t, dy, name, "tangent", &i)) return INVALID(t);
+    cot_shape have = cot__shape_at(t, i), want = cot__shape_at(t, r->node);
+    if (!cot__same_shape(&have, &want))
+        return cot__fail(t, COT_SHAPE, "[%s] jvp gave a tangent of shape %s for a result of shape %s; they must be equal", name,
+                         cot__shape_text_at(t, i, a), cot__shape_text_at(t, r->node, b));
+    i = cot__as(t, i, cot__dtype_at(&t->nodes[r->node]));
+    return i == COT__NONE ? INVALID(t) : VAR(t, i);
+}
+
+static void recorded_jvp(cot__rule *r) {
+    const cot_custom *op = op_of(r);
+    cot_tape         *t = r->t;
+    int               n = cot__nargs(cot__rule_node(r));
+    cot_var           y = cot__rule_z(r), dy = INVALID(t), *xs = vars_open(r, n);
+    if (!xs) return;
+    if (t->status == COT_OK) {
+        visit before = visit_open(t, op);
+        int   code = op->jvp(n, xs, y, r->tangents, &dy, user_of(r));
+        if (visit_close(t, before, op, "jvp", code)) r->tangent = fitted_tangent(r, dy);
+    }
+    vars_close(r, xs, n);
+}
+
+/* ---- derivatives in numbers --------------------------------------------------------------------------------------------------------------- */
+
+/* The operands and the result, intact and shown in places 0 … n. */
+static bool show_node(cot__rule *r, arrays *a, int n) {
+    for (int k = 0; k < n; k++)
+        if (cot__failed(cot__rule_x(r, k)) || !show(a, k, cot__rule_arg(r, k))) return false;
+    return !cot__failed(cot__rule_z(r)) && show(a, n, r->node);
+}
+
+/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents that move. number: 0 for a vjp, 1 for a jvp. */
+static cot__attr *numbers_attr(cot__rule *r, int n, int more, const cot_var *given, double which) {
+    cot_tape  *t = r->t;
+    int        count = n + 1;
+    for (int k = 0; k < more; k++) count += !cot__failed(given[k]);
+    cot__attr *attr = cot__attr_make(t, "custom_numbers", 0, NULL, count, NULL);
+    if (!attr) return NULL;
+    attr->pointer = op_of(r);
+    attr->number = which;
+    for (int k = 0; k < n; k++) attr->args[k] = cot__rule_arg(r, k);
+    attr->args[n] = r->node;
+    for (int k = 0, to = n + 1; k < more; k++)
+        if (!cot__failed(given[k])) attr->args[to++] = cot__index(given[k]);
+    return attr;
+}
+
+static cot_var push_numbers(cot_tape *t, cot__result *y, cot__attr *attr) {
+    return cot__result_push(t, y, OP_custom_numbers, (int)attr->nargs, attr->args, attr);
+}
+
+/* Places: xs 0 … n-1, y n, ybar n+1, xbars n+2 …. Adjoints that are asked for are written where they stay, the others to be thrown away. */
+static bool run_vjp_numbers(cot__rule *r, arrays *a, int n, cot__result *xbars) {
+    const cot_custom *op = op_of(r);
+    cot_tape         *t = r->t;
+    if (!show_node(r, a, n) || !show(a, n + 1, cot__index(r->g))) return false;
+    for (int k = 0; k < n; k++) {
+        cot_array *xbar = &a->at[n + 2 + k];
+        describe(a, n + 2 + k, cot__rule_arg(r, k));
+        if (!cot__rule_wants(r, k)) {
+            if (!make_memory(a, n + 2 + k)) return false;
+            continue;
+        }
+        if (!cot__result_open(t, &xbars[k], name_of(op), xbar->dtype, xbar->shape.ndim, xbar->shape.dim)) return false;
+        *xbar = array_of_result(&xbars[k]);
+    }
+    visit before = visit_open(t, op);
+    int   code = op->vjp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &a->at[n + 2], user_of(r));
+    return visit_close(t, before, op, "vjp_numbers", code);
+}
+
+static void numbers_vjp(cot__rule *r) {
+    cot_tape    *t = r->t;
+    const char  *name = name_of(op_of(r));
+    int          n = cot__nargs(cot__rule_node(r));
+    arrays       a;
+    size_t       bytes = (size_t)n * sizeof(cot__result);
+    cot__result *xbars = cot__alloc(&t->al, bytes);
+    if (!xbars) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d adjoints", name, n);
+        return;
+    }
+    bool       ok = arrays_open(&a, t, name, 2 * n + 2) && run_vjp_numbers(r, &a, n, xbars);
+    cot__attr *attr = ok ? numbers_attr(r, n, 1, &r->g, 0) : NULL;
+    for (int k = 0; k < n && attr; k++)
+        if (cot__rule_wants(r, k)) cot__give(r, k, push_numbers(t, &xbars[k], attr));
+    arrays_close(&a);
+    cot__free(&t->al, xbars, bytes);
+}
+
+/* Places: xs 0 … n-1, y n, dxs n+1 …. */
+static void run_jvp_numbers(cot__rule *r, arrays *a, int n) {
+    const cot_custom *op = op_of(r);
+    cot_tape         *t = r->t;
+    cot__result       dy;
+    cot_shape         shape = cot__shape_at(t, r->node);
+    if (!show_node(r, a, n)) return;
+    for (int k = 0; k < n; k++) {
+        bool moves = !cot__failed(r->tangents[k]);
+        if (moves && !show(a, n + 1 + k, cot__index(r->tangents[k]))) return;
+        if (!moves) describe(a, n + 1 + k, cot__rule_arg(r, k));
+    }
+    if (!cot__result_open(t, &dy, name_of(op), cot__dtype_at(&t->nodes[r->node]), shape.ndim, shape.dim)) return;
+    cot_array y = array_of_result(&dy);
+    visit     before = visit_open(t, op);
+    int       code = op->jvp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &y, user_of(r));
+    if (!visit_close(t, before, op, "jvp_numbers", code)) return;
+    cot__attr *attr = numbers_attr(r, n, n, r->tangents, 1);
+    if (attr) r->tangent = push_numbers(t, &dy, attr);
+}
+
+static void numbers_jvp(cot__rule *r) {
+    int    n = cot__nargs(cot__rule_node(r));
+    arrays a;
+    if (arrays_open(&a, r->t, name_of(op_of(r)), 2 * n + 1)) run_jvp_numbers(r, &a, n);
+    arrays_close(&a);
+}
+
+/* ---- the rules ------------------------------------------------------------------------------------------------------------------------------ */
+
+static void refuse(cot__rule *r, const char *mode) {
+    const cot_custom *op = op_of(r);
+    if (op->vjp_numbers || op->jvp_numbers)
+        cot__fail(r->t, COT_GRAD, "[%s] has only %s: %s mode needs %s, or a vjp or jvp in recorded operations", name_of(op),
+                  op->vjp_numbers ? "vjp_numbers" : "jvp_numbers", mode, op->vjp_numbers ? "jvp_numbers" : "vjp_numbers");
+    else
+        cot__fail(r->t, COT_GRAD, "[%s] has no derivative: none of vjp, jvp, vjp_numbers and jvp_numbers is given; detach its result "
+                                  "(cot_detach) if it is meant to be constant", name_of(op));
+}
+
+static void custom_vjp(cot__rule *r) {
+    const cot_custom *op = op_of(r);
+    if (op->vjp)
+        recorded_vjp(r);
+    else if (op->jvp)
+        cot__transpose_jvp(r, recorded_jvp);
+    else if (op->vjp_numbers)
+        numbers_vjp(r);
+    else
+        refuse(r, "reverse");
+}
+
+static void custom_jvp(cot__rule *r) {
+    const cot_custom *op = op_of(r);
+    if (op->jvp)
+        recorded_jvp(r);
+    else if (op->vjp)
+        r->tangent = cot__transpose_vjp(r, recorded_vjp);
+    else if (op->jvp_numbers)
+        numbers_jvp(r);
+    else
+        refuse(r, "forward");
+}
+
+/* Somebody differentiates what was computed in numbers. */
+static void numbers_again(cot__rule *r) {
+    const cot_custom *op = op_of(r);
+    bool              tangent = cot__rule_attr(r)->number != 0;
+    const char       *has = op->vjp_numbers && op->jvp_numbers ? "vjp_numbers and jvp_numbers" : tangent ? "jvp_numbers" : "vjp_numbers";
+    cot__fail(r->t, COT_GRAD, "[%s] has only %s: its %s cannot be recorded to be differentiated again; give a %s in recorded operations",
+              name_of(op), has, tangent ? "tangent" : "gradient", tangent ? "jvp" : "vjp");
+}
+
+/* The user's functions may read any operand and the result, so all are saved. */
+const cot__op cot__op_custom = {.name = "custom", .kind = KIND_GENERIC, .saves = 0x7f | COT__SAVES_Z, .formula = "a function of the user's",
+                                .vjp = custom_vjp, .jvp = custom_jvp};
+const cot__op cot__op_custom_numbers = {.name = "custom_numbers", .kind = KIND_GENERIC, .formula = "a derivative of the user's, in numbers",
+                                        .vjp = numbers_again, .jvp = numbers_again};

@@ -130,6 +130,11 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
                                 "marks are rewound in the reverse of the order in which they were made");
         return;
     }
+    if (t->inside && n < t->inside_from) {
+        cot__fail(t, COT_VALUE, "[rewind] called inside a function of [%s], to a mark made before; such a function may forget only what "
+                                "it recorded itself", t->inside);
+        return;
+    }
     if (t->status != COT_OK && t->error_at >= n) cot_tape_clear_error(t);
     cot__rewind(t, m);
     t->no_grad = (int)(m.part[RETAINED] >> 32);
@@ -218,8 +223,15 @@ const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
     return lo < t->site_count ? t->sites[lo].site : NULL;
 }
 
+const char *cot__op_name(const cot_tape *t, uint32_t node) {
+    const cot__node *n = &t->nodes[node];
+    if (n->op != OP_custom) return cot__op_of(n->op)->name;
+    const cot_custom *custom = n->extra.attr->pointer;
+    return custom->name ? custom->name : "custom";
+}
+
 const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size) {
-    const char     *name = cot__name_of(t, node), *op = cot__op_of(t->nodes[node].op)->name;
+    const char     *name = cot__name_of(t, node), *op = cot__op_name(t, node);
     const cot_site *site = cot__site_of(t, node);
     const char     *file = site && strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site ? site->file : NULL;
     int             n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);

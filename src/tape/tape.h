@@ -200,6 +200,9 @@ struct cot_tape {
     size_t     adjoint_zeroed;
     uint32_t  *arrived; /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
     uint32_t   arrived_count, arrived_capacity;
+
+    const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
+    uint32_t    inside_from; /* … and nothing before this node be forgotten */
 };
 
 #define VAR(t, index) ((cot_var){(t), ((uint64_t)(t)->nodes[index].stamp << 32) | (index)})
@@ -295,6 +298,8 @@ void cot__array_free(cot_tape *t, cot__array *a);
 
 const char     *cot__name_of(const cot_tape *t, uint32_t node); /* NULL: none */
 const cot_site *cot__site_of(const cot_tape *t, uint32_t node); /* NULL: unknown */
+/* "mul": the name of a node's operation; a custom operation goes by its own. */
+const char *cot__op_name(const cot_tape *t, uint32_t node);
 /* "mul (%12 "h", train.c:42)": how messages name a node. */
 const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size);
 
@@ -335,5 +340,8 @@ static inline void cot__give_slice(cot__rule *r, int k, cot_var v, const int64_t
 static inline void cot__give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
     r->give_scatter(r, k, v, index, axis, along);
 }
+/* One direction of a rule from the other: J·v along r->tangents from a vjp; contributions Jᵀ·g, given to r, from a jvp. */
+cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r));
+void    cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r));
 
 #endif

@@ -1,0 +1,109 @@
+/* transpose.c: one direction of a rule from the other, in recorded operations.
+ *
+ * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g, and Jᵀ·g that of <jvp(v), g> with
+ * respect to v. Both are recorded sweeps over what the rule just recorded: they touch no slot of the sweep that called them. */
+#include "diff/sweep.h"
+#include "ops/structural.h"
+
+/* ---- J·v from a vjp --------------------------------------------------------------------------------------------------------------- */
+
+/* <vjp(g), v>, collected as the rule gives its contributions. */
+typedef struct transposed { cot__sweep sweep; cot_var inner; } transposed;
+
+static void give_inner(cot__rule *r, int k, cot_var v) {
+    transposed *tr = r->driver;
+    if (cot__failed(r->tangents[k]) || r->t->status != COT_OK) return;
+    cot_var term = cot_sum(cot_smul(v, r->tangents[k]), COT_ALL);
+    tr->inner = cot__failed(tr->inner) ? term : cot_add(tr->inner, term);
+}
+
+static void give_slice_inner(cot__rule *r, int k, cot_var v, const int64_t s[4]) {
+    if (cot__failed(r->tangents[k])) return;
+    cot_var dx = r->tangents[k];
+    cot__rule part = *r;
+    int64_t end = s[1] + s[2] * s[3];
+    cot_var cut = cot_slice(dx, (int)s[0], s[1], end < 0 ? COT_END : end, s[3]);
+    cot_var tangents[1] = {cot_reshape(cut, cot_shape_of(v))};
+    part.tangents = tangents;
+    give_inner(&part, 0, v);
+}
+
+static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    if (cot__failed(r->tangents[k])) return;
+    cot_var   dx = r->tangents[k];
+    cot__rule part = *r;
+    cot_var   tangents[1] = {along ? cot_take_along_axis(dx, index, axis) : cot_take(dx, index, axis)};
+    part.tangents = tangents;
+    give_inner(&part, 0, v);
+}
+
+/* What is transposed must be active to be swept, whatever the caller records; what comes out is as active as the caller's own records. */
+static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
+    t->active_mask = mask;
+    return mask || cot__failed(v) ? v : cot_detach(v);
+}
+
+cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
+    cot_tape  *t = r->t;
+    cot_shape  shape = cot__shape_at(t, r->node);
+    uint32_t   mask = t->active_mask;
+    cot__rule  back = *r;
+    transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
+    cot_var    dz = INVALID(t);
+    t->active_mask = COT__ACTIVE;
+    back.g = cot_tensor(t, cot__dtype_at(&t->nodes[r->node]), shape, NULL);
+    back.driver = &tr;
+    back.give = give_inner;
+    back.give_slice = give_slice_inner;
+    back.give_scatter = give_scatter_inner;
+    if (t->status == COT_OK) vjp(&back);
+    if (t->status == COT_OK && !cot__failed(tr.inner)) {
+        uint32_t g = cot__index(back.g);
+        cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
+        if (t->status == COT_OK) cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
+    }
+    return as_recorded(t, mask, dz);
+}
+
+/* ---- Jᵀ·g from a jvp -------------------------------------------------------------------------------------------------------------- */
+
+/* A leaf for the tangent of each operand whose adjoint is asked for; their number. */
+static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leaves) {
+    int count = 0;
+    for (int k = 0; k < n; k++) {
+        tangents[k] = INVALID(r->t);
+        if (r->t->status != COT_OK || !cot__rule_wants(r, k)) continue;
+        tangents[k] = cot_tensor(r->t, cot__dtype_at(&r->t->nodes[cot__rule_arg(r, k)]), cot__rule_shape(r, k), NULL);
+        leaves[count++] = cot__index(tangents[k]);
+    }
+    return count;
+}
+
+void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
+    cot_tape *t = r->t;
+    int       n = cot__nargs(cot__rule_node(r));
+    uint32_t  mask = t->active_mask;
+    size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t));
+    cot_var  *tangents = cot__alloc(&t->al, bytes), *grads = tangents + n;
+    uint32_t *leaves = (uint32_t *)(void *)(grads + n);
+    if (!tangents) {
+        cot__fail(t, COT_MEMORY, "[vjp] out of memory: the tangents of %d operands", n);
+        return;
+    }
+    t->active_mask = COT__ACTIVE;
+    cot__rule forth = *r;
+    int       count = tangent_leaves(r, n, tangents, leaves);
+    forth.tangents = tangents;
+    forth.tangent = INVALID(t);
+    if (count && t->status == COT_OK) jvp(&forth);
+    bool ok = t->status == COT_OK && !cot__failed(forth.tangent);
+    if (ok) {
+        cot_var inner = cot_sum(cot_smul(forth.tangent, r->g), COT_ALL);
+        cot_var one = cot_ones(t, cot_dtype_of(inner), COT_SCALAR);
+        ok = t->status == COT_OK && cot__grad_recorded(t, "vjp", cot__index(inner), one, count, leaves, grads) == COT_OK;
+    }
+    for (int k = 0, j = 0; k < n && ok; k++)
+        if (!cot__failed(tangents[k])) cot__give(r, k, as_recorded(t, mask, grads[j++]));
+    t->active_mask = mask;
+    cot__free(&t->al, tangents, bytes);
+}
