@@ -128,13 +128,11 @@ void test_fill(test_function *f, test_random *r, double lo, double hi) {
 }
 
 static cot_var input_of(cot_tape *t, cot_dtype dtype, const test_input *in, const double *numbers) {
-    int64_t n = test_shape_size(&in->shape);
-    float   single[TEST_MAX_SIZE];
-    for (int64_t i = 0; i < n; i++) single[i] = (float)numbers[i];
-    const void *data = dtype == COT_F32 ? (const void *)single : numbers;
-    if (in->fixed) return cot_data(t, dtype, in->shape, data);
-    if (in->shape.ndim == 0) return cot_scalar_of(t, dtype, numbers[0]);
-    return cot_tensor(t, dtype, in->shape, data);
+    cot_var data = cot_cast(cot_data(t, COT_F64, in->shape, numbers), dtype);
+    if (in->fixed) return data;
+    cot_var leaf = in->shape.ndim ? cot_tensor(t, dtype, in->shape, NULL) : cot_scalar_of(t, dtype, 0);
+    cot_assign(leaf, data);
+    return leaf;
 }
 
 /* f at data + s · direction */

@@ -85,7 +85,7 @@ void test_fill(test_function *f, test_random *r, double lo, double hi);
 bool test_differences(const test_function *f, int order); /* order-th directional derivative against differences of the one below */
 void test_transpose(const test_function *f);              /* ⟨ȳ, J v⟩ = ⟨Jᵀ ȳ, v⟩ */
 void test_second_order(const test_function *f);           /* forward over reverse = reverse over reverse */
-void test_numbers_as_recorded(const test_function *f);    /* cot_backward = cot_grad_of, to the bit */
+void test_numbers_as_recorded(const test_function *f);    /* cot_backward = cot_grad_of, to the bit, in f64 and f32 */
 void test_single_precision(const test_function *f);       /* f32 near f64: value and gradient */
 
 #endif
