@@ -24,8 +24,8 @@ static const char *const ids[OP_count] = {
 static cot_var indices(cot_tape *t, cot_shape shape, const int64_t *i) { return cot_data(t, COT_I64, shape, i); }
 
 SAMPLE(s_leaf) { UNUSED; return x[0]; }
-SAMPLE(s_constant) { UNUSED; return cot_add(x[0], cot_constant(x[0].tape, 2.5)); }
-SAMPLE(s_detach) { UNUSED; return cot_mul(x[0], cot_sin(cot_detach(cot_constant(x[0].tape, 0.3)))); }
+SAMPLE(s_constant) { UNUSED; return cot_add(x[0], cot_full(x[0].tape, cot_dtype_of(x[0]), COT_SCALAR, 2.5)); }
+SAMPLE(s_detach) { UNUSED; return cot_mul(x[0], cot_detach(cot_full(x[0].tape, cot_dtype_of(x[0]), COT_SHAPE(3), 0.3))); }
 SAMPLE(s_cast) { UNUSED; return cot_cast(cot_cast(x[0], COT_F64), cot_dtype_of(x[0])); }
 SAMPLE(s_copy) { UNUSED; return cot__copy_var(x[0].tape, cot__index(cot_transpose(x[0]))); }
 SAMPLE(s_reshape) { UNUSED; return cot_reshape(x[0], COT_SHAPE(3, -1)); }
