@@ -442,8 +442,16 @@ static void lanes_equal_single_sweeps(void **state) {
             cot_jvps(1, n, xs, tangents + l * n, 1, &z, one);
             TEST_CHECK(test_equal(forward[l], one[0]), "%s: %d lanes: jvp lane %d: %.17g, alone %.17g", INFO(op)->name, lanes, l, forward[l], one[0]);
         }
-        /* the single sweep is cot_vjp */
-        cot_var g[3];
+        /* and the single sweeps are cot_jvp and cot_vjp */
+        cot_var g[3], moves[3], ds[3];
+        int     moving = 0;
+        for (int k = 0; k < n; k++) {
+            if (!INFO(op)->partial[k]) continue;
+            moves[moving] = xs[k];
+            ds[moving++] = cot_full(t, dtypes[c % 2], COT_SCALAR, tangents[k]);
+        }
+        cot_var dz = cot_jvp(z, moving, moves, ds);
+        TEST_CHECK(test_equal(forward[0], cot_value(dz)), "%s: jvps %.17g, jvp %.17g", INFO(op)->name, forward[0], cot_value(dz));
         (cot_vjp)(z, cot_number(seeds[0]), n, xs, g);
         for (int k = 0; k < n; k++)
             TEST_CHECK(test_equal(back[k], cot_value(g[k])), "%s: vjps %.17g, vjp %.17g", INFO(op)->name, back[k], cot_value(g[k]));
