@@ -246,7 +246,7 @@ static cot_var write_apply(cot__rule *r, const cot_var *xs) {
 }
 
 static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
-static cot_var copy_into_apply(cot__rule *r, const cot_var *xs) { (void)r; return xs[1]; }
+static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; } /* written out: the old x must not be read */
 
 const cot__op cot__op_add_slice = {.name = "add_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
                                    .formula = "x with x[slice] += y, in place",
@@ -254,5 +254,5 @@ const cot__op cot__op_add_slice = {.name = "add_slice", .attrs = "axis:d first:d
 const cot__op cot__op_update_slice = {.name = "update_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
                                       .formula = "x with x[slice] = y, in place",
                                       .vjp = update_slice_vjp, .apply = write_apply};
-const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_LINEAR, .inactive = 1, .formula = "y, in x's memory",
-                                   .vjp = copy_into_vjp, .apply = copy_into_apply};
+const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_GENERIC, .inactive = 1, .formula = "y, in x's memory",
+                                   .vjp = copy_into_vjp, .jvp = copy_into_jvp};
