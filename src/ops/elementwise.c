@@ -93,11 +93,12 @@ void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int 
 /* The dtype in which the operation is done: promotion over the vars; numbers are weak. */
 static cot_dtype common_dtype(const cot_tape *t, int op, int n, const cot_var *xs) {
     int  found = -1;
-    bool fraction = false;
+    bool fraction = false, number = false;
     for (int k = 0; k < n; k++) {
         if (op == OP_where && k == 0) continue;
         if (cot__is_number(xs[k])) {
             fraction |= (uintptr_t)xs[k].tape == 1;
+            number = true;
             continue;
         }
         cot_dtype d = cot__dtype_at(&t->nodes[cot__index(xs[k])]);
@@ -106,9 +107,7 @@ static cot_dtype common_dtype(const cot_tape *t, int op, int n, const cot_var *x
     if (found < 0) return fraction ? COT_F64 : COT_I64; /* where(c, 1, 0) */
     bool real = cot__elementwise_table[op].class == REAL;
     if (!cot__dtype_is_float((cot_dtype)found) && (real || fraction)) return COT_F64;
-    /* Arithmetic between bools, or with a bool and a number, counts. */
-    if (found == COT_BOOL && cot__elementwise_table[op].class == ARITH && op != OP_where && op != OP_maximum && op != OP_minimum)
-        return COT_I64;
+    if (found == COT_BOOL && number && cot__elementwise_table[op].class == ARITH) return COT_I64; /* True + 1 is 2 */
     return (cot_dtype)found;
 }
 
