@@ -415,7 +415,7 @@ static void check_hvp_numbers(golden *g, cot_var y, cot_var ct, int n, const int
     }
     at = 0;
     for (int i = 0; i < n; i++) {
-        compare_numbers(g, "cot_hvp", place[i], COT_F64, out + at, &g->hvp[place[i]]);
+        compare_numbers(g, "cot_hvp", place[i], g->in[place[i]].dtype, out + at, &g->hvp[place[i]]);
         at += g->hvp[place[i]].n;
     }
 }
@@ -439,9 +439,10 @@ static void check_derivatives(golden *g, cot_var y) {
     compare(g, "jvp", -1, cot_jvp(y, n, xs, tans), g->dtype, &g->jvp);
     if (g->hvp[place[0]].n < 0) return;
     for (int i = 0; i < n; i++) {
-        cot_var h = cot_jvp(grads[i], n, xs, tans);
-        compare(g, "hvp", place[i], h, COT_F64, &g->hvp[place[i]]);
-        if (g->third[place[i]].n >= 0) compare(g, "third", place[i], cot_jvp(h, n, xs, tans), COT_F64, &g->third[place[i]]);
+        cot_dtype d = g->in[place[i]].dtype;
+        cot_var   h = cot_jvp(grads[i], n, xs, tans);
+        compare(g, "hvp", place[i], h, d, &g->hvp[place[i]]);
+        if (g->third[place[i]].n >= 0) compare(g, "third", place[i], cot_jvp(h, n, xs, tans), d, &g->third[place[i]]);
     }
     check_hvp_numbers(g, y, ct, n, place, xs);
 }
