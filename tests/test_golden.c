@@ -267,11 +267,11 @@ static cot_var run_matmul(golden *g) {
 }
 
 static const struct {
-    const char *family, *name;
+    const char *name;
     cot_var (*run)(golden *);
 } functions[] = {
 #define FAMILY(title, remarks)
-#define FUNCTION(name, parameters, mixes, formula) {NULL, #name, run_##name},
+#define FUNCTION(name, parameters, mixes, formula) {#name, run_##name},
 #include "ops/functions.def"
 };
 

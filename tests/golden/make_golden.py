@@ -4,7 +4,7 @@ operation of the library. tests/test_golden.c reads them.
 
     python3 -m venv .golden
     .golden/bin/pip install jax==0.10.2 jaxlib==0.10.2 numpy torch==2.13.0
-    JAX_PLATFORMS=cpu .golden/bin/python tests/golden/make_golden.py
+    .golden/bin/python tests/golden/make_golden.py             # a few minutes; names of topics (see main) make only those
 
 The inputs come from a counter, not from a library's generator, so a second run writes the same files (up to the last bits of
 another version of the libraries).
