@@ -244,10 +244,13 @@ cot_var cot_logsumexp(cot_var x, cot_axes axes) {
     return c.mask ? push_reduction(OP_logsumexp, COT__LOGSUMEXP, &c, c.dtype) : VAR(c.t, c.x);
 }
 
-/* exp(x - z), and 0 where all of x is -inf */
+/* exp(x - z), and 0 where all of x is -inf. z is rounded, which exp would magnify by |z|: a shift only, divided out again. */
 static cot_var weights(cot__rule *r) {
-    cot_var z = kept(r, cot__rule_z(r));
-    return cot_exp(cot_sub(cot__rule_x(r, 0), cot_where(cot_equal(z, -INFINITY), 0.0, z)));
+    cot_axes axes = axes_of(r);
+    cot_var  z = cot_detach(kept(r, cot__rule_z(r)));
+    cot_var  e = cot_exp(cot_sub(cot__rule_x(r, 0), cot_where(cot_equal(z, -INFINITY), 0.0, z)));
+    axes.keepdims = true;
+    return cot_sdiv(e, cot_sum(e, axes));
 }
 
 static void logsumexp_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), weights(r))); }

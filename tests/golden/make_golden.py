@@ -1,0 +1,849 @@
+#!/usr/bin/env python3
+"""Makes the golden cases beside this file: what JAX (and PyTorch, where it has the convention we share) computes for every
+operation of the library. tests/test_golden.c reads them.
+
+    python3 -m venv .golden
+    .golden/bin/pip install jax==0.10.2 jaxlib==0.10.2 numpy torch==2.13.0
+    .golden/bin/python tests/golden/make_golden.py             # a few minutes; names of topics (see main) make only those
+
+The inputs come from a counter, not from a library's generator, so a second run writes the same files (up to the last bits of
+another version of the libraries).
+
+The format, one file a topic, one case a block:
+
+    case NAME                     op NAME                       the function cot_NAME
+    attr KEY=NUMBER,NUMBER …      axes, shapes, dtypes by name; absent when there are none
+    in    DTYPE SHAPE : values    an operand, differentiated    SHAPE 2,3; a single number is ()
+    const DTYPE SHAPE : values    an operand that is not
+    number VALUE | integer VALUE  a plain number as operand
+    out   DTYPE SHAPE : values    the result
+    ct    : values                a cotangent of the result
+    grad K : values               of operand K (counted over all operands), vector-Jacobian product with ct
+    tan K : values                a tangent of operand K
+    jvp   : values                the derivative along the tangents
+    hvp K : values                the derivative of grad K along the tangents
+    third K : values              the derivative of hvp K along the tangents
+    orders : values               f(x), f'(x), f''(x), … of a function of one number
+    ~     : scales                how wide an error of one unit in every intermediate makes the line above; see spread()
+    end
+
+`exact` as an attribute asks for equality; ulps=U replaces the default number of units.
+
+Where the library deliberately differs from JAX (and what stands here instead):
+  bool + bool          JAX: logical or, a bool. Ours counts: i64. Left out of the promotion table; so are -, * of bools.
+  sum, prod of u8      JAX: uint64, which we do not have. Ours: i64. The case's dtype is i64.
+  clamp on its ends    jnp.clip halves, lax.clamp gives nothing to anyone. Ours: strictly inside to x, else to the bound that won.
+                       The values of x's gradient agree with lax.clamp and are kept.
+  int / int, sqrt(int) JAX: f32 unless an i64 takes part. Ours, as NumPy's: f64. Computed here in f64.
+  abs'(0)              JAX: 1. Ours and PyTorch's: 0. From torch.
+  pow(x, 0.0) at 0     JAX: NaN as derivative for a float exponent, 0 for an integer. Ours and PyTorch's: 0 for both. The orders of
+                       x^n for a float n are those of an integer n; both operands moving is from torch.
+  leaky_relu'(0)       JAX: 1. Ours and PyTorch's: the slope. From torch.
+  hard_sigmoid'(±3)    JAX: half. Ours and PyTorch's: 0. From torch.
+  norm'(0)             JAX: NaN. Ours and PyTorch's: 0. From torch.
+  gelu, mish (-inf)    JAX: NaN (-inf · 0). Ours: the limit, -0. Left out.
+  digamma(±0)          JAX: NaN. Ours, as SciPy's: ∓inf. Left out; at -0.5 JAX loses seven bits. test_special has the exact values.
+  atanh, sinh, cosh    JAX loses six bits near 0.4 (atanh) and eight at 700 (sinh, cosh), where it takes exp(x - log 2): written with
+                       log1p, and from torch.
+  hypot', atan2' (0,0) JAX: NaN. Ours: 0 (a zero wins). Left out.
+  where(x > 0, log x)  JAX: NaN at 0, because 0 · inf. Ours: 0 (a zero wins). Left out here, tested elsewhere.
+  one_hot(-1)          JAX: a row of zeros. Ours: the last class. Left out.
+  positions too large  JAX clips or fills. Ours: an error. Left out.
+"""
+import os
+import re
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+import jax
+
+jax.config.update("jax_enable_x64", True)
+import jax.numpy as jnp
+import jax.scipy.special as jsp
+import numpy as np
+from jax import lax
+from jax.extend import core as jcore
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DTYPES = {"f64": jnp.float64, "f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16, "i64": jnp.int64, "i32": jnp.int32,
+          "u8": jnp.uint8, "bool": jnp.bool_}
+NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
+
+
+# ---- inputs -----------------------------------------------------------------------------------------------------------
+
+def uniform(seed, shape, lo=-1.0, hi=1.0):
+    """Element i depends on (seed, i) only: splitmix64 of the counter."""
+    n = int(np.prod(shape)) if len(shape) else 1
+    m = (1 << 64) - 1
+    out = []
+    for i in range(n):
+        z = ((seed << 32) + i + 1) * 0x9E3779B97F4A7C15 & m
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & m
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & m
+        z ^= z >> 31
+        out.append(lo + (hi - lo) * ((z >> 11) * 2.0 ** -53))
+    return np.array(out).reshape(shape)
+
+
+SEED = [0]
+
+
+def fresh(shape, lo=-1.0, hi=1.0):
+    """Short decimals: exact in the text, and the files stay small."""
+    SEED[0] += 1
+    return np.asarray(np.round(uniform(SEED[0], shape, lo, hi), 4))
+
+
+# ---- how wide an error spreads ----------------------------------------------------------------------------------------
+
+STEP = 2.0 ** -24
+# Results of these are exact: chosen, moved or counted, not computed.
+EXACT = {"select_n", "broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "pad", "concatenate", "rev", "gather", "copy",
+         "convert_element_type", "neg", "abs", "sign", "max", "min", "reduce_max", "reduce_min", "clamp", "floor", "ceil", "round",
+         "stop_gradient", "expand_dims", "iota", "dynamic_slice", "copy_p", "symbolic_zeros", "argmax", "argmin", "split"}
+# One step to JAX, but terms that may cancel inside: each term is moved.
+SUMS = {"reduce_sum", "dot_general", "scatter-add", "scatter_add", "cumsum", "reduce_prod"}
+
+
+def closed(j):
+    return (j.jaxpr, j.consts) if hasattr(j, "consts") else (j, [])
+
+
+def evaluate(jaxpr, consts, args, noise):
+    """Runs a jaxpr, passing every computed float through noise()."""
+    env = {}
+
+    def read(v):
+        return v.val if isinstance(v, jcore.Literal) else env[v]
+
+    for v, a in list(zip(jaxpr.constvars, consts)) + list(zip(jaxpr.invars, args)):
+        env[v] = a
+    for eqn in jaxpr.eqns:
+        xs = [read(v) for v in eqn.invars]
+        name = eqn.primitive.name
+        inner = next((eqn.params[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if k in eqn.params), None)
+        if inner is not None and name not in ("while", "scan", "cond"):
+            j, c = closed(inner)
+            outs = evaluate(j, c, xs, noise)
+        else:
+            if name in SUMS:
+                xs = [noise(x) for x in xs]
+            outs = eqn.primitive.bind(*xs, **eqn.primitive.get_bind_params(eqn.params))
+            outs = outs if eqn.primitive.multiple_results else [outs]
+            if name not in EXACT:
+                outs = [noise(o) for o in outs]
+        for v, o in zip(eqn.outvars, outs):
+            env[v] = o
+    return [read(v) for v in jaxpr.outvars]
+
+
+def spread(f, args, values, inputs, samples=12):
+    """The scale of the rounding error of each element of each result of f, in units of the relative precision: every
+    intermediate result is moved by a random relative amount of up to STEP, and the largest move of the result, over STEP, is the
+    scale. `inputs`: move the operands as well, for functions that are one step here and several inside."""
+    j = jax.make_jaxpr(f)(*args)
+    rng = np.random.default_rng(1)
+
+    def noise(a):
+        if not jnp.issubdtype(jnp.result_type(a), jnp.floating):
+            return a
+        a = np.asarray(a)
+        return jnp.asarray(a * (1 + STEP * rng.choice([-1.0, 1.0], a.shape)))
+
+    scales = [np.abs(np.asarray(v, dtype=np.float64)) for v in values]
+    for _ in range(samples):
+        moved = evaluate(j.jaxpr, j.consts, [noise(a) if inputs else a for a in args], noise)
+        for k, (m, v) in enumerate(zip(moved, values)):
+            with np.errstate(all="ignore"):
+                d = np.abs(np.asarray(m, dtype=np.float64) - np.asarray(v, dtype=np.float64)) / STEP
+            scales[k] = np.maximum(scales[k], np.where(np.isfinite(d), d, 0))
+    return scales
+
+
+# ---- writing ----------------------------------------------------------------------------------------------------------
+
+OUT = [None]
+COUNT = {}
+
+
+def open_file(name):
+    if OUT[0]:
+        OUT[0].close()
+    OUT[0] = open(os.path.join(HERE, name + ".txt"), "w")
+    print(f"# Golden cases, made by make_golden.py with JAX {jax.__version__}. Do not edit.", file=OUT[0])
+    COUNT[name] = 0
+
+
+def number(v):
+    v = float(v)
+    if np.isnan(v):
+        return "nan"
+    if np.isinf(v):
+        return "inf" if v > 0 else "-inf"
+    if v == int(v) and abs(v) < 1e15 and not (v == 0 and np.signbit(v)):
+        return str(int(v))
+    return repr(v)
+
+
+def values_of(a):
+    return " ".join(number(v) for v in np.asarray(a, dtype=np.float64).reshape(-1))
+
+
+def typed(a):
+    a = jnp.asarray(a)
+    return f"{NAMES[a.dtype]} {','.join(map(str, a.shape)) if a.ndim else '()'} : {values_of(a)}"
+
+
+def scales_of(s):
+    return "~ : " + " ".join("0" if v == 0 else f"{v:.1e}" if np.isfinite(v) else "1" for v in np.asarray(s).reshape(-1))
+
+
+def attr_text(v):
+    if isinstance(v, (list, tuple)):
+        return ",".join(attr_text(x) for x in v) if len(v) else "()"
+    return v if isinstance(v, str) else number(v)
+
+
+class Const:
+    """An operand that is not differentiated."""
+
+    def __init__(self, a, dtype=None):
+        self.a = jnp.asarray(a, dtype=DTYPES[dtype] if dtype else None)
+
+
+def case(name, op, f, operands, attrs=None, order=2, exact=False, ulps=None, inputs=False, out=None, ct=None, tan=None, grads=None):
+    """Writes one case. operands: float arrays (differentiated), Const, python numbers. f takes them all.
+    order: 0 value only, 1 grad and jvp, 2 hvp, 3 third. out, grads: values from elsewhere instead of JAX's."""
+    w = OUT[0]
+    COUNT[os.path.basename(w.name)[:-4]] += 1
+    attrs = dict(attrs or {})
+    if exact:
+        attrs["exact"] = 1
+    if ulps:
+        attrs["ulps"] = ulps
+    print(f"case {name}\nop {op}", file=w)
+    if attrs:
+        print("attr " + " ".join(f"{k}={attr_text(v)}" for k, v in attrs.items()), file=w)
+    diff, full = [], []
+    for k, x in enumerate(operands):
+        if isinstance(x, Const):
+            print("const " + typed(x.a), file=w)
+            full.append(x.a)
+        elif isinstance(x, bool):
+            raise ValueError("a bool is no number")
+        elif isinstance(x, int):
+            print(f"integer {x}", file=w)
+            full.append(x)
+        elif isinstance(x, float):
+            print(f"number {number(x)}", file=w)
+            full.append(x)
+        else:
+            a = jnp.asarray(x)
+            print("in " + typed(a), file=w)
+            diff.append(k)
+            full.append(a)
+
+    def g(*xs):
+        ys = list(full)
+        for k, x in zip(diff, xs):
+            ys[k] = x
+        return f(*ys)
+
+    xs = [full[k] for k in diff]
+    y = g(*xs) if out is None else jnp.asarray(out)
+    floats = jnp.issubdtype(y.dtype, jnp.floating)
+    order = order if floats and diff else 0
+    tans = []
+    half = y.dtype if y.dtype in (jnp.float32, jnp.bfloat16, jnp.float16) else None
+    if order:
+        ct = jnp.asarray(fresh(y.shape) if ct is None else ct, dtype=y.dtype).reshape(y.shape)
+        tans = [jnp.asarray(fresh(x.shape), dtype=x.dtype) for x in xs] if tan is None else [jnp.asarray(t, x.dtype) for t, x in zip(tan, xs)]
+
+    def first(*xs):
+        return jax.vjp(g, *xs)[1](ct)
+
+    def second(*xs):
+        return jax.jvp(first, tuple(xs), tuple(tans))[1]
+
+    def third(*xs):
+        return jax.jvp(second, tuple(xs), tuple(tans))[1]
+
+    def everything(*xs):
+        r = [g(*xs)]
+        if order >= 1:
+            r += list(first(*xs)) + [jax.jvp(g, tuple(xs), tuple(tans))[1]]
+        if order >= 2:
+            r += list(second(*xs))
+        if order >= 3:
+            r += list(third(*xs))
+        return r
+
+    if grads is not None or out is not None:
+        vals = [y] + ([jnp.asarray(v) for v in grads] if grads is not None else [])
+    else:
+        vals = everything(*xs)
+    scales = None
+    if floats and not exact and out is None and grads is None:
+        if half is None:
+            scales = spread(everything, xs, vals, inputs)
+        elif diff:  # the spread of the same computation in f64
+            keep = full[:], ct, tans
+            up = lambda a: a.astype(jnp.float64) if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, jnp.floating) else a
+            full[:] = map(up, full)
+            ct, tans = up(ct), [up(t) for t in tans]
+            wide = [full[k] for k in diff]
+            scales = spread(everything, wide, everything(*wide), inputs)
+            full[:], ct, tans = keep
+    lines = ["out " + typed(vals[0])]
+    if order >= 1:
+        n = len(diff)
+        lines += [f"grad {k} : " + values_of(v) for k, v in zip(diff, vals[1:1 + n])]
+        if grads is None:
+            lines.append("jvp : " + values_of(vals[1 + n]))
+        if order >= 2 and grads is None:
+            lines += [f"hvp {k} : " + values_of(v) for k, v in zip(diff, vals[2 + n:2 + 2 * n])]
+        if order >= 3 and grads is None:
+            lines += [f"third {k} : " + values_of(v) for k, v in zip(diff, vals[2 + 2 * n:2 + 3 * n])]
+    if order >= 1:
+        print("ct : " + values_of(ct), file=w)
+        if grads is None:
+            for k, t in zip(diff, tans):
+                print(f"tan {k} : " + values_of(t), file=w)
+    for k, line in enumerate(lines):
+        print(line, file=w)
+        if scales is not None and k < len(scales):
+            print(scales_of(scales[k]), file=w)
+    print("end", file=w)
+
+
+# ---- elementwise ------------------------------------------------------------------------------------------------------
+
+UNARY = dict(
+    neg=jnp.negative, abs=jnp.abs, sign=jnp.sign, sqrt=jnp.sqrt, rsqrt=lax.rsqrt, cbrt=jnp.cbrt, square=jnp.square,
+    reciprocal=jnp.reciprocal, exp=jnp.exp, exp2=jnp.exp2, expm1=jnp.expm1, log=jnp.log, log2=jnp.log2, log10=jnp.log10,
+    log1p=jnp.log1p, sin=jnp.sin, cos=jnp.cos, tan=jnp.tan, asin=jnp.arcsin, acos=jnp.arccos, atan=jnp.arctan, sinh=jnp.sinh,
+    cosh=jnp.cosh, tanh=jnp.tanh, asinh=jnp.arcsinh, acosh=jnp.arccosh, atanh=lambda x: jnp.where(jnp.abs(x) == 1, jnp.copysign(jnp.inf, x), 0.5 * jnp.log1p(2 * x / (1 - x))), sigmoid=jax.nn.sigmoid,
+    log_sigmoid=jax.nn.log_sigmoid, softplus=jax.nn.softplus, relu=jax.nn.relu, selu=jax.nn.selu,
+    gelu=lambda x: jax.nn.gelu(x, approximate=False), gelu_tanh=lambda x: jax.nn.gelu(x, approximate=True), silu=jax.nn.silu,
+    mish=jax.nn.mish, hard_sigmoid=jax.nn.hard_sigmoid, erf=jsp.erf, erfc=jsp.erfc, erfinv=jsp.erfinv, lgamma=jsp.gammaln,
+    digamma=jsp.digamma, floor=jnp.floor, ceil=jnp.ceil, round=jnp.round, trunc=jnp.trunc, isnan=jnp.isnan, isinf=jnp.isinf,
+    isfinite=jnp.isfinite, logical_not=jnp.logical_not)
+BINARY = dict(
+    add=jnp.add, sub=jnp.subtract, mul=jnp.multiply, div=jnp.true_divide, smul=jnp.multiply, sdiv=jnp.true_divide, pow=jnp.power,
+    atan2=jnp.arctan2, hypot=jnp.hypot, maximum=jnp.maximum, minimum=jnp.minimum, fmod=jnp.fmod, remainder=jnp.remainder,
+    logaddexp=jnp.logaddexp, leaky_relu=lambda x, y: jnp.where(x > 0, x, x * y), elu=lambda x, y: jnp.where(x > 0, x, y * jnp.expm1(x)),
+    polygamma=jsp.polygamma, equal=jnp.equal, not_equal=jnp.not_equal, less=jnp.less, less_equal=jnp.less_equal,
+    greater=jnp.greater, greater_equal=jnp.greater_equal, logical_and=jnp.logical_and, logical_or=jnp.logical_or)
+TERNARY = dict(
+    where=jnp.where, clamp=lambda x, lo, hi: jnp.minimum(jnp.maximum(x, lo), hi), fma=lambda x, y, w: x * y + w,
+    lerp=lambda x, y, w: x + w * (y - x))
+# One step to JAX, several inside: their error follows the condition of the function.
+INSIDE = {"lgamma", "digamma", "polygamma", "exp2", "erfinv", "gelu", "mish"}
+
+
+def domains():
+    """name -> (lo, hi): the last two numbers of each rule."""
+    text = open(os.path.join(HERE, "../../src/ops/rules.def")).read()
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    found = {}
+    for rule in re.split(r"\n(?=UNARY|BINARY|TERNARY)", text)[1:]:
+        name = re.match(r"\w+\s*\((\w+)", rule).group(1)
+        lo, hi = re.search(r"(-?[\d.]+),\s*(-?[\d.]+)\)\s*(?:\n|$)(?!\s+\S.*-?[\d.]+,\s*-?[\d.]+\)\s*$)", rule).groups()
+        found[name] = (float(lo), float(hi))
+    return found
+
+
+def elementwise():
+    open_file("elementwise")
+    lim = domains()
+    missing = set(lim) ^ (set(UNARY) | set(BINARY) | set(TERNARY))
+    if missing:
+        sys.exit(f"no case for {missing}")
+    for name, f in UNARY.items():
+        case(f"{name}_smooth", name, f, [fresh((5,), *lim[name])], order=3, inputs=name in INSIDE)
+        case(f"{name}_scalar", name, f, [fresh((), *lim[name])], order=2, inputs=name in INSIDE)
+    for name, f in BINARY.items():
+        x, y = fresh((2, 3), *lim[name]), fresh((2, 3), *lim[name])
+        if name == "polygamma":
+            for n in range(4):
+                case(f"polygamma_{n}", name, f, [Const(np.full((4,), n)), fresh((4,), *lim[name])], order=2, inputs=True)
+            continue
+        if name.startswith(("fmod", "remainder")):
+            y = fresh((2, 3), 0.6, 1.5)
+        case(f"{name}_smooth", name, f, [x, y], order=3)
+        case(f"{name}_scalar", name, f, [fresh((), *lim[name]), fresh((), *lim[name])])
+        case(f"{name}_number", name, f, [x, 1.25], order=2)
+        case(f"number_{name}", name, f, [1.25, y], order=2)
+    for name, f in TERNARY.items():
+        xs = [fresh((2, 3), *lim[name]) for _ in range(3)]
+        if name == "where":
+            xs[0] = Const(xs[0] > 0)
+        if name == "clamp":
+            xs[1:] = [fresh((2, 3), -1, -0.3), fresh((2, 3), 0.3, 1)]
+        case(f"{name}_smooth", name, f, xs, order=3)
+    case("fmod_signs", "fmod", jnp.fmod, [np.array([5.5, -5.5, 5.5, -5.5]), np.array([2.0, 2, -2, -2])], order=1)
+    case("remainder_signs", "remainder", jnp.remainder, [np.array([5.5, -5.5, 5.5, -5.5]), np.array([2.0, 2, -2, -2])], order=1)
+    case("clamp_numbers", "clamp", lambda x, a, b: lax.clamp(a, x, b), [fresh((6,), -2, 2), -1.0, 1.0])
+    case("where_numbers", "where", lambda c, a, b: jnp.where(c, a, b), [Const([True, False, True]), fresh((3,)), 2.0])
+
+
+# Values only, at points where functions are decided by cases.
+POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-10, -1e-10, 1e-300, 30.0, -30.0, 700.0, -700.0, 1e10, -1e10, 1e300, np.inf, -np.inf,
+          np.nan]
+
+
+def special():
+    open_file("special")
+    x = np.array(POINTS)
+    for name, f in UNARY.items():
+        p = x
+        if name in ("sin", "cos", "tan"):
+            p = x[(np.abs(x) < 1e11) | ~np.isfinite(x)]
+        if name in ("gelu", "gelu_tanh", "mish"):
+            p = x[x != -np.inf]
+        if name == "digamma":
+            p = x[(x != 0) & (x != -0.5)]
+        if name in ("sinh", "cosh"):
+            f = lambda v, name=name: jnp.asarray(getattr(torch, name)(torch.tensor(np.array(v))).numpy())
+        # exp2(x) is exp(x log 2) to JAX, lgamma and erfinv one polynomial for all x: they lose up to six bits at the far points.
+        case(f"{name}_points", name, f, [Const(p)], ulps=None if name not in INSIDE else 64)
+    for name, f in BINARY.items():
+        if name in ("polygamma",):
+            continue
+        if name == "smul":  # a zero wins
+            f = lambda x, y: jnp.where((x == 0) | (y == 0), 0.0, x * y)
+        if name == "sdiv":
+            f = lambda x, y: jnp.where(x == 0, 0.0, x / y)
+        p = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -3.0, np.inf, -np.inf, np.nan])
+        a, b = np.repeat(p, len(p)), np.tile(p, len(p))
+        case(f"{name}_points", name, f, [Const(a), Const(b)])
+
+
+def integers():
+    open_file("integers")
+    a, b = np.array([7, -7, 7, -7, 0, 3, -128, 100]), np.array([2, 2, -2, -2, 5, 3, 1, 100])
+    for d in ("i64", "i32", "u8"):
+        x, y = Const(a if d != "u8" else np.abs(a), d), Const(b if d != "u8" else np.abs(b), d)
+        for name in ("neg", "abs", "sign", "square", "relu", "floor", "ceil", "round", "trunc", "isnan", "isinf", "isfinite", "logical_not",
+                     "sqrt", "exp", "tanh", "reciprocal"):
+            case(f"{name}_{d}", name, from_integers(UNARY[name]) if name in ("sqrt", "exp", "tanh", "reciprocal") else UNARY[name], [x])
+        for name in ("add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder", "equal", "not_equal", "less", "less_equal",
+                     "greater", "greater_equal", "logical_and", "logical_or", "atan2", "hypot"):
+            case(f"{name}_{d}", name, from_integers(BINARY[name]) if name in ("div", "atan2", "hypot") else BINARY[name], [x, y])
+        case(f"pow_{d}", "pow", jnp.power, [x, Const(np.array([0, 1, 2, 3, 0, 5, 2, 9]), d)])
+        case(f"where_{d}", "where", jnp.where, [Const(np.array([1, 0] * 4), "bool"), x, y])
+        case(f"clamp_{d}", "clamp", lambda x, a, b: jnp.minimum(jnp.maximum(x, a), b), [x, 1, 5])
+        case(f"fma_{d}", "fma", lambda x, y, w: x * y + w, [x, y, x])
+    t = Const([True, True, False, False])
+    u = Const([True, False, True, False])
+    for name in ("equal", "not_equal", "less", "logical_and", "logical_or", "maximum", "minimum"):
+        case(f"{name}_bool", name, BINARY[name], [t, u])
+    case("logical_not_bool", "logical_not", jnp.logical_not, [t])
+
+
+def broadcast():
+    open_file("broadcast")
+    pairs = [((3,), ()), ((), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((2, 1, 3), (4, 1)), ((1,), (2, 2)), ((1, 1), (3,)), ((2, 3), (1, 3)),
+             ((0, 3), (3,)), ((2, 1), (1, 0))]
+    for s, t in pairs:
+        text = "x".join(map(str, s)) or "scalar", "x".join(map(str, t)) or "scalar"
+        for name in ("mul", "div", "maximum", "pow"):
+            case(f"{name}_{text[0]}_{text[1]}", name, BINARY[name], [fresh(s, 0.3, 2), fresh(t, 0.3, 2)])
+    case("fma_2x1_3_scalar", "fma", TERNARY["fma"], [fresh((2, 1)), fresh((3,)), fresh(())])
+    case("where_2x1_3_scalar", "where", jnp.where, [Const(np.array([[True], [False]])), fresh((3,)), fresh(())])
+    case("lerp_3_2x1_2x3", "lerp", TERNARY["lerp"], [fresh((3,)), fresh((2, 1)), fresh((2, 3), 0, 1)])
+    case("clamp_2x3_3_scalar", "clamp", TERNARY["clamp"], [fresh((2, 3), -2, 2), fresh((3,), -1, -0.3), fresh((), 0.3, 1)])
+
+
+# ---- pow --------------------------------------------------------------------------------------------------------------
+
+def orders(f, x, n):
+    out = []
+    for _ in range(n):
+        out.append(f(x))
+        f = jax.grad(f)
+    return out
+
+
+def order_case(name, op, f, x, operands, n, attrs=None):
+    """operands: x among python numbers; only x moves."""
+    w = OUT[0]
+    COUNT[os.path.basename(w.name)[:-4]] += 1
+    print(f"case {name}\nop {op}", file=w)
+    for v in operands:
+        print("in f64 () : " + number(x) if v is None else f"integer {v}" if isinstance(v, int) else f"number {number(v)}", file=w)
+    vals = orders(f, jnp.float64(x), n)
+    print("orders : " + values_of(vals), file=w)
+    print("~ : " + " ".join("%.1e" % (max(1, abs(v)) if np.isfinite(v) else 1) for v in map(float, vals)), file=w)
+    print("end", file=w)
+
+
+def powers():
+    open_file("pow")
+    for x in (0.0, -0.0, -2.0, 1.5):
+        for n in (0, 1, 2, 3, 4):
+            order_case(f"integer_{number(x)}_{n}", "pow", lambda v, n=n: jnp.power(v, n), x, [None, n], 5)
+            order_case(f"number_{number(x)}_{n}", "pow", lambda v, n=n: jnp.power(v, n), x, [None, float(n)], 5)
+    for n in (-1, -2, -3):
+        order_case(f"integer_-2_{n}", "pow", lambda v, n=n: jnp.power(v, n), -2.0, [None, n], 4)
+        order_case(f"integer_1.5_{n}", "pow", lambda v, n=n: jnp.power(v, n), 1.5, [None, n], 4)
+    for y in (0.5, 1.5, 2.5, -0.5):
+        order_case(f"fraction_2_{y}", "pow", lambda v, y=y: jnp.power(v, y), 2.0, [None, y], 4)
+    order_case("half_at_0", "pow", lambda v: jnp.power(v, 0.5), 0.0, [None, 0.5], 2)
+    order_case("base_2", "pow", lambda v: jnp.power(2.0, v), 1.5, [2.0, None], 4)
+    order_case("base_0_exponent_2", "pow", lambda v: jnp.power(0.0, v), 2.0, [0.0, None], 3)
+    order_case("base_0_exponent_0", "pow", lambda v: jnp.power(0.0, v), 0.0, [0.0, None], 2)
+    # Both operands move: 0^0 = 1, 0^y with y > 0, and negative bases with whole exponents (no derivative by the exponent there).
+    from_torch("zero_base", "pow", lambda x, y: torch.pow(x, y), [[0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
+    case("negative_base", "pow", lambda x, y: jnp.power(x, y), [np.array([-2.0, -1.5, -0.5, -3.0]), Const(np.array([2.0, 3.0, -1.0, 0.0]))])
+    case("negative_base_fraction", "pow", jnp.power, [np.array([-2.0, -1.0]), Const(np.array([0.5, 1.5]))], order=0)
+
+
+# ---- kinks ------------------------------------------------------------------------------------------------------------
+
+def kinks():
+    open_file("kinks")
+    zero = np.array([0.0, -0.0, 1.0, -1.0])
+    one = dict(ct=np.ones(4), exact=True, order=1)
+    case("relu_at_0", "relu", jax.nn.relu, [zero], **one)
+    case("sign_at_0", "sign", jnp.sign, [zero], **one)
+    case("elu_at_0", "elu", lambda x, a: jnp.where(x > 0, x, a * jnp.expm1(x)), [np.array([0.0, -0.0, 1.0]), 0.5], order=1)
+    case("selu_at_0", "selu", jax.nn.selu, [np.array([0.0, -0.0, 1.0])], order=1)
+    a, b = np.array([1.0, 2.0, 0.0, -1.0]), np.array([1.0, 3.0, -0.0, -1.0])
+    case("maximum_tie", "maximum", jnp.maximum, [a, b], **one)
+    case("minimum_tie", "minimum", jnp.minimum, [a, b], **one)
+    case("maximum_itself", "maximum_self", lambda x: jnp.maximum(x, x), [a], **one)
+    case("maximum_number_tie", "maximum", jnp.maximum, [a, 1.0], **one)
+    t = np.array([[1.0, 3.0, 3.0, 2.0], [5.0, 5.0, 5.0, 5.0]])
+    for name, f in (("max", jnp.max), ("min", jnp.min)):
+        case(f"{name}_ties_rows", name, lambda x, f=f: f(x, axis=1), [t], dict(axes=[1], keep=0), order=1)
+        case(f"{name}_ties_all", name, lambda x, f=f: f(x), [t], dict(axes="all", keep=0), order=1)
+        case(f"{name}_ties_columns", name, lambda x, f=f: f(x, axis=0, keepdims=True), [t], dict(axes=[0], keep=1), order=1)
+    case("clamp_ends", "clamp", lambda x, lo, hi: lax.clamp(lo, x, hi), [np.array([-1.0, 1.0, 0.0, -2.0, 2.0]), -1.0, 1.0], order=1,
+         exact=True, ct=np.ones(5))
+    case("sqrt_at_0", "sqrt", jnp.sqrt, [np.array([0.0, 4.0])], exact=True, order=1, ct=np.ones(2), tan=[np.ones(2)])
+    case("norm_inf_ties", "norm", lambda x: jnp.linalg.norm(x, jnp.inf), [np.array([1.0, -3.0, 3.0])], dict(p=np.inf, axes="all", keep=0), order=1)
+    case("floor_whole", "floor", jnp.floor, [zero], **one)
+    case("round_half", "round", jnp.round, [np.array([0.5, 1.5, 2.5, -0.5, -1.5, 3.5])], order=1, exact=True)
+    case("argmax_ties", "argmax", lambda x: jnp.argmax(x, axis=1), [Const(t)], dict(axes=[1], keep=0))
+    case("argmin_ties", "argmin", lambda x: jnp.argmin(x, axis=0), [Const(t)], dict(axes=[0], keep=0))
+    case("argmax_nan", "argmax", lambda x: jnp.argmax(x), [Const([1.0, np.nan, 3.0, np.nan])], dict(axes="all", keep=0))
+    case("argmin_nan", "argmin", lambda x: jnp.argmin(x), [Const([1.0, np.nan, -3.0, np.nan])], dict(axes="all", keep=0))
+    case("max_nan", "max", lambda x: jnp.max(x), [Const([1.0, np.nan, 3.0])], dict(axes="all", keep=0))
+    case("min_nan", "min", lambda x: jnp.min(x), [Const([1.0, np.nan, 3.0])], dict(axes="all", keep=0))
+    case("prod_one_zero", "prod", lambda x: jnp.prod(x), [np.array([2.0, 0.0, 3.0])], dict(axes="all", keep=0))
+    case("prod_two_zeros", "prod", lambda x: jnp.prod(x), [np.array([2.0, 0.0, 3.0, 0.0])], dict(axes="all", keep=0))
+    case("logsumexp_empty_terms", "logsumexp", lambda x: jsp.logsumexp(x), [np.array([-np.inf, 1.0, 2.0])], dict(axes="all", keep=0), order=1)
+    at_zero = [0.0, -0.0, 1.0, -1.0]
+    from_torch("relu_torch", "relu", torch.relu, [at_zero])
+    from_torch("abs_at_0", "abs", torch.abs, [at_zero])
+    from_torch("leaky_relu_at_0", "leaky_relu", lambda x: torch.nn.functional.leaky_relu(x, 0.25), [at_zero], [0.25])
+    from_torch("hard_sigmoid_ends", "hard_sigmoid", torch.nn.functional.hardsigmoid, [[-3.0, 3.0, -4.0, 4.0]])
+    from_torch("norm_2_at_0", "norm", lambda x: torch.linalg.vector_norm(x, 2), [[0.0, 0.0]], attrs=dict(p=2, axes="all", keep=0))
+    from_torch("norm_1_at_0", "norm", lambda x: torch.linalg.vector_norm(x, 1), [[0.0, -3.0, 3.0]], attrs=dict(p=1, axes="all", keep=0))
+    from_torch("maximum_torch", "maximum", torch.maximum, [a, b])
+    from_torch("minimum_torch", "minimum", torch.minimum, [a, b])
+    from_torch("amax_torch", "max", lambda x: torch.amax(x, 1), [t], attrs=dict(axes=[1], keep=0))
+
+
+def from_torch(name, op, f, xs, rest=(), attrs=None):
+    vs = [torch.tensor(np.asarray(x), dtype=torch.float64, requires_grad=True) for x in xs]
+    y = f(*vs)
+    y.sum().backward()
+    case(name, op, None, [np.asarray(x, dtype=np.float64) for x in xs] + list(rest), attrs, order=1, out=y.detach().numpy(),
+         ct=np.ones(y.shape), grads=[v.grad.numpy() for v in vs])
+
+
+# ---- dtypes -----------------------------------------------------------------------------------------------------------
+
+def from_integers(f):
+    """Integers become f64 first."""
+    return lambda *xs: f(*(x if isinstance(x, (int, float)) or jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float64) for x in xs))
+
+
+def divided(x, y):
+    """The quotient; two integers become f64, but an integer beside a float takes the float's dtype."""
+    some = any(jnp.issubdtype(jnp.result_type(v), jnp.floating) for v in (x, y) if hasattr(v, "dtype"))
+    return jnp.true_divide(x, y) if some else from_integers(jnp.true_divide)(x, y)
+
+
+def promotion():
+    open_file("promotion")
+    for op, f in (("add", jnp.add), ("div", divided)):
+        for a, ta in DTYPES.items():
+            for b, tb in DTYPES.items():
+                if op == "add" and a == b == "bool":
+                    continue
+                case(f"{op}_{a}_{b}", op, f, [Const(np.array([1]), a), Const(np.array([1]), b)])
+            for v in (2, 0.5):
+                if op == "add" or v == 2 or a != "bool":
+                    case(f"{op}_{a}_{number(v)}", op, f, [Const(np.array([1]), a), v])
+                    case(f"{op}_{number(v)}_{a}", op, f, [v, Const(np.array([1]), a)])
+    for a in DTYPES:
+        for name in ("sqrt", "exp"):
+            case(f"{name}_{a}", name, from_integers(UNARY[name]), [Const(np.array([1]), a)])
+
+
+def narrow():
+    """f32, bf16, f16: values and first derivatives."""
+    open_file("narrow")
+    lim = domains()
+    for d in ("f32", "bf16", "f16"):
+        for name, f in list(UNARY.items()) + list(BINARY.items()):
+            if name in ("polygamma", "smul", "sdiv") or (d != "f32" and name not in
+                    ("add", "sub", "mul", "div", "exp", "log", "tanh", "sqrt", "relu", "sigmoid", "maximum", "gelu_tanh", "square")):
+                continue
+            n = 1 if name in UNARY else 2
+            xs = [jnp.asarray(fresh((4,), *lim[name]), dtype=DTYPES[d]) for _ in range(n)]
+            # JAX's lgamma, digamma and erfinv in f32 are good to 16 units or so of their condition; ours are rounded from f64.
+            case(f"{name}_{d}", name, f, xs, order=1, inputs=name in INSIDE, ulps=16 if name in INSIDE else None)
+        x = jnp.asarray(fresh((3, 5)), dtype=DTYPES[d])
+        y = jnp.asarray(fresh((5, 2)), dtype=DTYPES[d])
+        rows, columns = dict(axes=[1], keep=0), dict(axes=[0], keep=0)
+        case(f"sum_{d}", "sum", lambda x: jnp.sum(x, axis=1), [x], rows)
+        case(f"mean_{d}", "mean", lambda x: jnp.mean(x, axis=0), [x], columns)
+        case(f"variance_{d}", "variance", lambda x: jnp.var(x, axis=0), [x], columns, order=1)
+        case(f"logsumexp_{d}", "logsumexp", lambda x: jsp.logsumexp(x, axis=1), [x + 20], rows, order=1)
+        case(f"norm_{d}", "norm", lambda x: jnp.linalg.norm(x, 2, axis=1), [x], dict(p=2, **rows), order=1)
+        case(f"max_{d}", "max", lambda x: jnp.max(x, axis=1), [x], rows, order=1)
+        case(f"softmax_{d}", "softmax", lambda x: jax.nn.softmax(x, axis=1), [x], dict(axis=1))
+        case(f"log_softmax_{d}", "log_softmax", lambda x: jax.nn.log_softmax(x, axis=1), [x], dict(axis=1), order=1)
+        case(f"matmul_{d}", "matmul", jnp.matmul, [x, y])
+        case(f"mse_{d}", "mse", lambda x, y: jnp.mean((x - y) ** 2), [x, y[:3, :1] * jnp.ones((3, 5), x.dtype)], order=1)
+        case(f"cross_entropy_{d}", "softmax_cross_entropy",
+             lambda l, i: -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(l, axis=-1), i[..., None], -1)), [x, Const([1, 0, 4], "i64")], order=1)
+        case(f"take_{d}", "take", lambda x, i: jnp.take(x, i, axis=0), [x, Const([1, 1, 0], "i64")], dict(axis=0), order=1)
+
+
+def casts():
+    open_file("casts")
+    v = np.array([0.0, 1.5, -1.5, 2.5, 300.7, -300.7, 1e10, -1e10, 1e30, -1e30, np.inf, -np.inf, np.nan, 65504.0, 65520.0, 1.00390625])
+    for a in ("f64", "f32", "bf16", "f16"):
+        for b in DTYPES:
+            case(f"{a}_{b}", "cast", lambda x, b=b: x.astype(DTYPES[b]), [Const(v, a)], dict(dtype=b), exact=True)
+    i = np.array([0, 1, -1, 127, 128, 255, 256, 1000, -1000, 70000, -70000])
+    for a in ("i64", "i32", "u8", "bool"):
+        for b in DTYPES:
+            s = Const(jnp.asarray(i).astype(DTYPES[a]))
+            case(f"{a}_{b}", "cast", lambda x, b=b: x.astype(DTYPES[b]), [s], dict(dtype=b), exact=True)
+    case("f64_f32_gradient", "cast", lambda x: x.astype(jnp.float32), [np.array([0.1, 0.2])], dict(dtype="f32"), order=1, exact=True,
+         ct=[1.0, 0.5], tan=[np.array([1.0, 0.25])])
+    case("f32_f64_gradient", "cast", lambda x: x.astype(jnp.float64), [np.float32([0.5, 0.25])], dict(dtype="f64"), order=1, exact=True,
+         ct=[1.0, 0.5], tan=[np.array([1.0, 0.25])])
+
+
+# ---- reductions -------------------------------------------------------------------------------------------------------
+
+def reductions():
+    open_file("reductions")
+    real = dict(
+        sum=jnp.sum, mean=jnp.mean, prod=jnp.prod, max=jnp.max, min=jnp.min, variance=jnp.var, std=jnp.std, logsumexp=jsp.logsumexp)
+    sets = [("all", None), ([0], (0,)), ([1], (1,)), ([-1], (-1,)), ([0, 2], (0, 2)), ([0, 1, 2], (0, 1, 2))]
+    for name, f in real.items():
+        for text, axes in sets:
+            for keep in (0, 1):
+                if keep and text not in ("all", [1], [0, 2]):
+                    continue
+                label = "all" if text == "all" else "_".join(map(str, text))
+                case(f"{name}_{label}{'_keep' if keep else ''}", name, lambda x: f(x, axis=axes, keepdims=bool(keep)),
+                     [fresh((2, 3, 2), 0.2, 2)], dict(axes=text, keep=keep), order=3 if text == [1] else 2)
+        case(f"{name}_transposed", name, lambda x: f(x.T, axis=0), [fresh((3, 4), 0.2, 2)], dict(axes=[0], keep=0, via="transpose"))
+        case(f"{name}_scalar", name, lambda x: f(x), [fresh((), 0.2, 2)], dict(axes="all", keep=0), order=0 if name == "std" else 1)
+        for d in ("i32", "bool", "u8"):
+            if name in ("variance", "std", "logsumexp") and d != "i32":
+                continue
+
+            def g(x, d=d):
+                r = f(x, axis=1) if name not in ("mean", "variance", "std", "logsumexp") else f(x.astype(jnp.float64), axis=1)
+                return r.astype(jnp.int64) if r.dtype == jnp.uint64 else r
+            case(f"{name}_{d}", name, g, [Const(np.array([[1, 0, 3], [2, 2, 1]]), d)], dict(axes=[1], keep=0))
+    for p in (1, 2, 3, 2.5, np.inf, -np.inf):
+        for text, axes in (("all", None), ([1], 1)):
+            f = (lambda x: jnp.linalg.norm(x.reshape(-1), p)) if axes is None else (lambda x: jnp.linalg.norm(x, p, axis=1))
+            case(f"norm_{number(p)}_{'all' if axes is None else 1}", "norm", f, [fresh((2, 3))], dict(p=p, axes=text, keep=0))
+    case("norm_2_keep", "norm", lambda x: jnp.linalg.norm(x, 2, axis=0, keepdims=True), [fresh((2, 3))], dict(p=2, axes=[0], keep=1), order=3)
+    case("norm_0", "norm", lambda x: jnp.linalg.norm(x, 0), [Const([1.0, 0.0, -2.0])], dict(p=0, axes="all", keep=0))
+    case("norm_2_large", "norm", lambda x: jnp.float64(5e200), [Const([3e200, 4e200])], dict(p=2, axes="all", keep=0))
+    x = fresh((2, 3, 2))
+    for name, f in (("argmax", jnp.argmax), ("argmin", jnp.argmin)):
+        case(f"{name}_all", name, lambda x: f(x), [Const(x)], dict(axes="all", keep=0))
+        case(f"{name}_all_keep", name, lambda x: f(x, keepdims=True), [Const(x)], dict(axes="all", keep=1))
+        for a in (0, 1, -1):
+            case(f"{name}_{a}", name, lambda x: f(x, axis=a), [Const(x)], dict(axes=[a], keep=0))
+        case(f"{name}_1_keep", name, lambda x: f(x, axis=1, keepdims=True), [Const(x)], dict(axes=[1], keep=1))
+        case(f"{name}_i32", name, lambda x: f(x, axis=1), [Const([[3, 1, 2], [5, 5, 9]], "i32")], dict(axes=[1], keep=0))
+    for name, f in (("any", jnp.any), ("all", jnp.all)):
+        for d in ("bool", "i32", "f64"):
+            y = Const(np.array([[1, 0, 1], [1, 1, 1], [0, 0, 0]]), d)
+            case(f"{name}_all_{d}", name, lambda x: f(x), [y], dict(axes="all", keep=0))
+            case(f"{name}_0_{d}", name, lambda x: f(x, axis=0), [y], dict(axes=[0], keep=0))
+            case(f"{name}_1_keep_{d}", name, lambda x: f(x, axis=1, keepdims=True), [y], dict(axes=[1], keep=1))
+        case(f"{name}_nan", name, lambda x: f(x), [Const([np.nan])], dict(axes="all", keep=0))
+        case(f"{name}_empty", name, lambda x: f(x), [Const(np.zeros((0,)))], dict(axes="all", keep=0))
+    case("sum_empty", "sum", lambda x: jnp.sum(x, axis=0), [np.zeros((0, 2))], dict(axes=[0], keep=0), order=1)
+    case("prod_empty", "prod", lambda x: jnp.prod(x, axis=0), [np.zeros((0, 2))], dict(axes=[0], keep=0), order=1)
+    case("logsumexp_large", "logsumexp", jsp.logsumexp, [np.array([1000.0, 1001.0, -1000.0])], dict(axes="all", keep=0), order=1)
+    case("logsumexp_all_minus_inf", "logsumexp", jsp.logsumexp, [Const([-np.inf, -np.inf])], dict(axes="all", keep=0))
+    case("sum_of", "sum_of", lambda *xs: sum(xs[1:], xs[0]), [fresh(()) for _ in range(5)])
+    case("dot_of", "dot_of", lambda *xs: sum(a * b for a, b in zip(xs[:4], xs[4:])), [fresh(()) for _ in range(8)])
+
+
+# ---- shape ------------------------------------------------------------------------------------------------------------
+
+def at_axis(x, axis, s):
+    return x[(slice(None),) * (axis % x.ndim) + (s,)]
+
+
+def shapes():
+    open_file("shape")
+    x = fresh((2, 3, 4))
+    c2 = dict(order=1, exact=True)
+    for s in ((24,), (4, 6), (3, -1, 2), (1, 24)):
+        case("reshape_" + "x".join(map(str, s)), "reshape", lambda x: jnp.reshape(x, s), [x], dict(shape=s), **c2)
+    case("reshape_scalar", "reshape", lambda x: x.reshape(()), [fresh((1, 1))], dict(shape=[]), **c2)
+    case("reshape_of_transpose", "reshape", lambda x: x.T.reshape((4, 6)), [x], dict(shape=[4, 6], via="transpose"), **c2)
+    case("transpose_3", "transpose", lambda x: x.T, [x], **c2)
+    case("transpose_1", "transpose", lambda x: x.T, [fresh((3,))], **c2)
+    for o in ((1, 0, 2), (2, 0, 1), (0, -1, 1)):
+        case("permute_" + "_".join(map(str, o)), "permute", lambda x: jnp.transpose(x, [a % 3 for a in o]), [x], dict(axes=o), **c2)
+    for s, t in (((3,), (2, 3)), ((2, 1), (2, 3)), ((), (2, 2)), ((1, 3, 1), (2, 2, 3, 2))):
+        # sums of up to four small decimals: rounded, so not exact
+        case(f"broadcast_to_{len(s)}_{len(t)}", "broadcast_to", lambda x: jnp.broadcast_to(x, t), [fresh(s)], dict(shape=t), order=1)
+    for a in (0, 1, -1, -2):
+        case(f"expand_dims_{a}", "expand_dims", lambda x: jnp.expand_dims(x, a), [fresh((2, 3))], dict(axis=a), **c2)
+    case("squeeze_all", "squeeze", lambda x: jnp.squeeze(x), [fresh((1, 3, 1))], dict(axes="all", keep=0), **c2)
+    case("squeeze_0", "squeeze", lambda x: jnp.squeeze(x, 0), [fresh((1, 3, 1))], dict(axes=[0], keep=0), **c2)
+    case("squeeze_-1", "squeeze", lambda x: jnp.squeeze(x, -1), [fresh((1, 3, 1))], dict(axes=[-1], keep=0), **c2)
+    case("concat_0", "concat", lambda *xs: jnp.concatenate(xs, 0), [fresh((2, 3)), fresh((1, 3)), fresh((3, 3))], dict(axis=0), **c2)
+    case("concat_-1", "concat", lambda *xs: jnp.concatenate(xs, -1), [fresh((2, 3)), fresh((2, 1))], dict(axis=-1), **c2)
+    case("concat_dtypes", "concat", lambda *xs: jnp.concatenate(xs, 0), [Const([1, 2], "i32"), Const([0.5, 1], "f32")], dict(axis=0), **c2)
+    case("stack_0", "stack", lambda *xs: jnp.stack(xs, 0), [fresh((2, 3)), fresh((2, 3))], dict(axis=0), **c2)
+    case("stack_1", "stack", lambda *xs: jnp.stack(xs, 1), [fresh((2, 3)), fresh((2, 3)), fresh((2, 3))], dict(axis=1), **c2)
+    case("stack_-1", "stack", lambda *xs: jnp.stack(xs, -1), [fresh((2, 3)), fresh((2, 3))], dict(axis=-1), **c2)
+    case("stack_scalars", "stack", lambda *xs: jnp.stack(xs, 0), [fresh(()) for _ in range(4)], dict(axis=0), **c2)
+    end = "end"
+    for axis, a, b, s in ((0, 0, 1, 1), (1, 1, end, 1), (2, 0, end, 2), (-1, -1, -5, -1), (2, 3, 0, -2), (1, -2, end, 1), (0, 5, 9, 1), (2, 1, -1, 1),
+                          (1, -9, 9, 2)):
+        case(f"slice_{axis}_{a}_{b}_{s}", "slice", lambda x: at_axis(x, axis, slice(a, None if b == end else b, s)), [x],
+             dict(axis=axis, start=a, stop=b, step=s), **c2)
+    for axis, i in ((0, 1), (1, -1), (2, 0), (-1, 2)):
+        case(f"index_{axis}_{i}", "index", lambda x: at_axis(x, axis, i), [x], dict(axis=axis, i=i), **c2)
+    for v in (0.0, 1.5):
+        case(f"pad_{number(v)}", "pad", lambda x: jnp.pad(x, ((1, 0), (0, 2)), constant_values=v), [fresh((2, 2))],
+             dict(before=[1, 0], after=[0, 2], value=v), **c2)
+    case("flip_all", "flip", lambda x: jnp.flip(x), [x], dict(axes="all", keep=0), **c2)
+    case("flip_1", "flip", lambda x: jnp.flip(x, 1), [x], dict(axes=[1], keep=0), **c2)
+    case("flip_0_-1", "flip", lambda x: jnp.flip(x, (0, -1)), [x], dict(axes=[0, -1], keep=0), **c2)
+
+
+# ---- index ------------------------------------------------------------------------------------------------------------
+
+def indexing():
+    open_file("index")
+    x = fresh((3, 4))
+    for axis, p in ((0, [2, 0, 2]), (1, [3, -1, 0, 1, 1]), (-1, [[0, 1], [2, 3]]), (0, 1)):
+        q = Const(np.array(p), "i64")
+        case(f"take_{axis}_{np.ndim(p)}d", "take", lambda x, i: jnp.take(x, i, axis=axis), [x, q], dict(axis=axis))
+    case("take_i32_positions", "take", lambda x, i: jnp.take(x, i, axis=0), [x, Const([1, 1], "i32")], dict(axis=0))
+    case("take_of_transpose", "take", lambda x, i: jnp.take(x.T, i, axis=0), [x, Const([3, 3, 1], "i64")], dict(axis=0, via="transpose"))
+    case("take_along_1", "take_along_axis", lambda x, i: jnp.take_along_axis(x, i, 1), [x, Const([[0, 3], [1, 1], [-1, 2]], "i64")], dict(axis=1))
+    case("take_along_0", "take_along_axis", lambda x, i: jnp.take_along_axis(x, i, 0), [x, Const([[0, 2, 1, 1]], "i64")], dict(axis=0))
+    case("scatter_add_0", "scatter_add", lambda x, i, u: x.at[i].add(u), [x, Const([2, 0, 2], "i64"), fresh((3, 4))], dict(axis=0))
+    case("scatter_add_1", "scatter_add", lambda x, i, u: x.at[:, i].add(u), [x, Const([1, -1], "i64"), fresh((3, 2))], dict(axis=1))
+    case("scatter_add_2d", "scatter_add", lambda x, i, u: x.at[i].add(u), [fresh((4,)), Const([[0, 1], [1, 3]], "i64"), fresh((2, 2))], dict(axis=0))
+    case("scatter_add_i32", "scatter_add", lambda x, i, u: x.at[i].add(u), [Const([1, 2, 3], "i32"), Const([0, 0, 2], "i64"), Const([5, 6, 7], "i32")], dict(axis=0))
+    for d in ("f64", "f32", "i32", "bool"):
+        case(f"one_hot_{d}", "one_hot", lambda i: jax.nn.one_hot(i, 4, dtype=DTYPES[d]), [Const([[0, 3], [2, 2]], "i64")], dict(n=4, dtype=d), exact=True)
+    case("one_hot_scalar", "one_hot", lambda i: jax.nn.one_hot(i, 3, dtype=jnp.float64), [Const(1, "i32")], dict(n=3, dtype="f64"), exact=True)
+
+
+# ---- matrices and networks --------------------------------------------------------------------------------------------
+
+def matrices():
+    open_file("matrices")
+    for s, t in (((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 2, 3), (2, 3, 2)), ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)),
+                 ((2, 1, 2, 3), (3, 3, 2)), ((3,), (2, 3, 2)), ((2, 2, 3), (3,)), ((2, 0), (0, 3)), ((1, 1), (1, 1))):
+        label = "x".join(map(str, s)) + "_" + "x".join(map(str, t))
+        case(f"matmul_{label}", "matmul", jnp.matmul, [fresh(s), fresh(t)])
+    sw = lambda a: jnp.swapaxes(a, -1, -2)
+    for ta, tb in ((1, 0), (0, 1), (1, 1)):
+        a, b = fresh((3, 2) if ta else (2, 3)), fresh((4, 3) if tb else (3, 4))
+        case(f"matmul_transposed_{ta}{tb}", "matmul", lambda a, b: jnp.matmul(sw(a) if ta else a, sw(b) if tb else b), [a, b], dict(ta=ta, tb=tb))
+        a, b = fresh((2, 3, 2) if ta else (2, 2, 3)), fresh((2, 2, 3) if tb else (2, 3, 2))
+        case(f"matmul_batched_transposed_{ta}{tb}", "matmul", lambda a, b: jnp.matmul(sw(a) if ta else a, sw(b) if tb else b), [a, b], dict(ta=ta, tb=tb))
+    case("matmul_i32", "matmul", jnp.matmul, [Const([[1, 2], [3, 4]], "i32"), Const([[5, 6], [7, 8]], "i32")])
+    case("matmul_i32_f32", "matmul", jnp.matmul, [Const([[1, 2], [3, 4]], "i32"), Const([[0.5, 6], [7, 8]], "f32")])
+    case("dot", "dot", jnp.dot, [fresh((5,)), fresh((5,))], order=3)
+    case("outer", "outer", jnp.outer, [fresh((3,)), fresh((2,))], order=3)
+
+
+def networks():
+    open_file("networks")
+    x = fresh((2, 3, 4), -3, 3)
+    for axis in (0, 1, -1):
+        case(f"softmax_{axis}", "softmax", lambda x: jax.nn.softmax(x, axis=axis), [x], dict(axis=axis), order=3 if axis == 1 else 2)
+        case(f"log_softmax_{axis}", "log_softmax", lambda x: jax.nn.log_softmax(x, axis=axis), [x], dict(axis=axis), order=3 if axis == 1 else 2)
+    case("softmax_of_transpose", "softmax", lambda x: jax.nn.softmax(x.T, axis=0), [fresh((2, 3))], dict(axis=0, via="transpose"))
+    big = np.array([[1000.0, 1001.0, 990.0], [-1000.0, 0.0, 1.0]])
+    case("softmax_large", "softmax", lambda x: jax.nn.softmax(x, axis=1), [big], dict(axis=1), order=1)
+    case("log_softmax_large", "log_softmax", lambda x: jax.nn.log_softmax(x, axis=1), [big], dict(axis=1), order=1)
+    case("softmax_minus_inf", "softmax", lambda x: jax.nn.softmax(x, axis=0), [np.array([-np.inf, 0.5, 1.0])], dict(axis=0), order=1)
+
+    def labelled(l, i):
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(l, axis=-1), i[..., None], -1))
+
+    def weighted(l, q):
+        return -jnp.mean(jnp.sum(q * jax.nn.log_softmax(l, axis=-1), -1))
+    i = Const([1, 0, 3], "i64")
+    p = fresh((3, 4), 0.1, 1)
+    q = fresh((3, 4), 0.1, 1)
+    q = q / q.sum(-1, keepdims=True)
+    case("softmax_cross_entropy_labels", "softmax_cross_entropy", labelled, [fresh((3, 4), -3, 3), i], order=3)
+    case("softmax_cross_entropy_labels_i32_3d", "softmax_cross_entropy", labelled, [fresh((2, 2, 3)), Const([[0, 1], [2, 2]], "i32")])
+    case("softmax_cross_entropy_one_row", "softmax_cross_entropy", labelled, [fresh((4,)), Const(2, "i64")])
+    case("softmax_cross_entropy_probabilities", "softmax_cross_entropy", weighted, [fresh((3, 4), -3, 3), Const(q)])
+    case("softmax_cross_entropy_both", "softmax_cross_entropy", weighted, [fresh((3, 4), -3, 3), q])
+    case("softmax_cross_entropy_large", "softmax_cross_entropy", labelled, [np.array([[1000.0, 0.0], [0.0, 1000.0]]), Const([1, 1], "i64")], order=1)
+    case("cross_entropy_labels", "cross_entropy", lambda p, i: -jnp.mean(jnp.log(jnp.take_along_axis(p, i[..., None], -1))), [p, i], order=3)
+    case("cross_entropy_probabilities", "cross_entropy", lambda p, q: -jnp.mean(jnp.sum(q * jnp.log(p), -1)), [p, Const(q)])
+    case("cross_entropy_both", "cross_entropy", lambda p, q: -jnp.mean(jnp.sum(q * jnp.log(p), -1)), [p, q])
+    case("mse", "mse", lambda x, y: jnp.mean((x - y) ** 2), [fresh((2, 3)), fresh((2, 3))], order=3)
+    case("mse_number", "mse", lambda x, y: jnp.mean((x - y) ** 2), [fresh((2, 3)), 0.5])
+    case("mse_scalar", "mse", lambda x, y: jnp.mean((x - y) ** 2), [fresh((2, 3)), fresh(())])
+
+
+def creation():
+    open_file("creation")
+    for d, t in DTYPES.items():
+        case(f"zeros_{d}", "zeros", lambda: jnp.zeros((2, 3), t), [], dict(dtype=d, shape=[2, 3]), exact=True)
+        case(f"ones_{d}", "ones", lambda: jnp.ones((2,), t), [], dict(dtype=d, shape=[2]), exact=True)
+        case(f"full_{d}", "full", lambda: jnp.full((2, 1), 1, t), [], dict(dtype=d, shape=[2, 1], value=1), exact=True)
+        case(f"eye_{d}", "eye", lambda: jnp.eye(2, 3, dtype=t), [], dict(dtype=d, rows=2, columns=3), exact=True)
+    case("full_scalar", "full", lambda: jnp.full((), 2.5), [], dict(dtype="f64", shape=[], value=2.5), exact=True)
+    case("full_bf16_rounds", "full", lambda: jnp.full((1,), 0.1, jnp.bfloat16), [], dict(dtype="bf16", shape=[1], value=0.1), exact=True)
+    case("eye_tall", "eye", lambda: jnp.eye(3, 2), [], dict(dtype="f64", rows=3, columns=2), exact=True)
+    for d, a, b, s in (("f64", 0, 1, 0.25), ("f64", 1, 0, -0.3), ("f32", 0, 5, 1), ("i64", 0, 7, 2), ("i32", 5, -5, -3), ("u8", 0, 4, 1), ("f64", 1, 1, 1)):
+        case(f"arange_{d}_{number(a)}_{number(b)}_{number(s)}", "arange", lambda: jnp.arange(a, b, s, dtype=DTYPES[d]), [],
+             dict(dtype=d, start=a, stop=b, step=s))
+    for d, a, b, n in (("f64", 0, 1, 5), ("f64", -1, 2, 7), ("f32", 0, 3, 4), ("f64", 2, 5, 1), ("f64", 0, 1, 0)):
+        case(f"linspace_{d}_{number(a)}_{number(b)}_{n}", "linspace", lambda: jnp.linspace(a, b, n, dtype=DTYPES[d]), [],
+             dict(dtype=d, start=a, stop=b, n=n))
+
+
+def main():
+    topics = [elementwise, special, integers, broadcast, powers, kinks, promotion, narrow, casts, reductions, shapes, indexing, matrices, networks,
+              creation]
+    wanted = sys.argv[1:]
+    for k, topic in enumerate(topics):
+        SEED[0] = 1000 * (k + 1)  # each topic has its own inputs, whatever the others do
+        if not wanted or topic.__name__ in wanted:
+            topic()
+    OUT[0].close()
+    for name, n in COUNT.items():
+        print(f"{name:12} {n:4} cases {os.path.getsize(os.path.join(HERE, name + '.txt')):7} bytes")
+
+
+main()
