@@ -37,7 +37,9 @@ asan tsan clang: ## the tests with ASan and UBSan; the threaded ones with TSan; 
 install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
 	cmake --install build --prefix $(PREFIX)
 
-ops-header: build ## write include/cotangent_ops.h again from the operation tables
+ops-header: ## write include/cotangent_ops.h again from the operation tables
+	@tools/setup.sh build
+	@test -f build/Makefile || cmake --preset release -DCOT_BUILD_TESTS=OFF
 	cmake --build --preset release --target ops_header
 
 format: ## format the sources in place with clang-format

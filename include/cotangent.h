@@ -168,7 +168,7 @@ COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const vo
 COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory);
 
 /* A plain number as an operand. Rarely needed: with gcc or clang (and in C++) numbers mix in by themselves, cot_mul(2.0, x). A number
- * is weak: it takes the dtype of the other operand (a fraction next to integers makes f64). */
+ * is weak: it takes the dtype of the other operand (a floating-point number next to integers makes f64). */
 static inline cot_var cot_number(double value) {
     union { double d; uint64_t u; } bits;
     bits.d = value;
@@ -206,13 +206,14 @@ COT_API const char *cot_dtype_name(cot_dtype dtype);
 
 /* ==== Differentiation ============================================================================================ */
 
-/* Reverse sweep from y, which must be a scalar (seed 1). Adds dy/dx to the gradient of every leaf x that y depends on (and of
+/* Reverse sweep from y, a scalar or a tensor of one element (seed 1). Adds dy/dx to the gradient of every leaf x that y depends on (and of
  * every value marked with cot_retain_grad). Gradients accumulate over calls until zeroed. May be called again. */
 COT_API cot_status cot_backward(cot_var y);
 /* The same with a given adjoint of y, of y's shape: the vector-Jacobian product. */
 COT_API cot_status cot_backward_seeded(cot_var y, cot_var seed);
 
-/* Gradients of leaves (and retained values): NaN / zeros when there is none yet. cot_grad returns a constant on the tape. */
+/* Gradients of leaves and retained values: zero before the first backward. A value that keeps no gradient is an error (NaN). cot_grad returns
+ * a copy, as a constant on the tape. */
 COT_API double     cot_grad_value(cot_var x);
 COT_API cot_status cot_read_grad(cot_var x, double *out, int64_t n);
 COT_API cot_var    cot_grad(cot_var x);
@@ -253,7 +254,7 @@ COT_API void cot_no_grad_close(cot_tape *t);
 /* ==== Writing ==================================================================================================== */
 
 /* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers and running statistics.
- * Values computed from the old numbers keep them, but a backward through them is then an error. */
+ * Values computed from the old numbers keep them; a derivative whose rules would read the old numbers is then an error. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* leaf -= rate * gradient, for every leaf of xs that has one. */
@@ -352,7 +353,8 @@ COT_API int cot_report(cot_var y, char *out, size_t size);
 
 /* ==== Source lines and mixing in numbers ========================================================================= */
 
-/* With COT_SOURCE_LINES defined before the include, each operation also remembers the line that recorded it (gcc, clang). */
+/* With COT_SOURCE_LINES defined before the include, each operation also remembers the line that recorded it (gcc, clang). With
+ * COT_PLAIN defined there are no macros over the functions: numbers are then written cot_number(2.0), and lines are not known. */
 typedef struct cot_site {
     const char *file;
     int         line;

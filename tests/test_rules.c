@@ -777,12 +777,8 @@ static whole wrap_to(cot_dtype d, whole v) {
     }
 }
 
-/* Counts true + true = 2: NumPy and JAX would say "or". Selections keep bools. */
-static cot_dtype whole_result(int op, cot_dtype d) {
-    if (INFO(op)->class == TEST) return COT_BOOL;
-    bool selects = op == OP_where || op == OP_maximum || op == OP_minimum;
-    return d == COT_BOOL && !selects ? COT_I64 : d;
-}
+/* Bools stay bools: true + true is true, as in NumPy and JAX. */
+static cot_dtype whole_result(int op, cot_dtype d) { return INFO(op)->class == TEST ? COT_BOOL : d; }
 
 static void integers_wrap_like_c(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* gen_ops_header: prints include/cotangent_ops.h from rules.def and functions.def.
  *
  * The text meaning of the rules: every word becomes a string literal, so a formula is built by the compiler's own
- * concatenation. Run by `make generate`; a test compares the output with the checked-in header. */
+ * concatenation. Run by `make ops-header`; a test compares the output with the checked-in header. */
 #include <stdio.h>
 #include <string.h>
 

@@ -157,9 +157,8 @@ cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const 
     cot_dtype dtype = COT_I64;
     for (int k = 0; k < n; k++) {
         if (!cot__enter(t, xs[k], op, names ? names[k] : element_name(k, name), &index[k])) return NULL;
-        if (cot__is_number(xs[k])) { /* weak: only a fraction next to integers counts */
-            double v = cot__number_value(xs[k]);
-            fraction |= v != trunc(v);
+        if (cot__is_number(xs[k])) { /* weak: only a floating-point number next to integers counts */
+            fraction |= (uintptr_t)xs[k].tape == 1;
             mixed = true;
             continue;
         }

@@ -30,7 +30,7 @@ The format, one file a topic, one case a block:
 `exact` as an attribute asks for equality; ulps=U replaces the default number of units.
 
 Where the library deliberately differs from JAX (and what stands here instead):
-  bool + bool          JAX: logical or, a bool. Ours counts: i64. Left out of the promotion table; so are -, * of bools.
+  bool + bool          a logical or in both; left out of the promotion table all the same, as are -, * of bools.
   sum, prod of u8      JAX: uint64, which we do not have. Ours: i64. The case's dtype is i64.
   clamp on its ends    jnp.clip halves, lax.clamp gives nothing to anyone. Ours: strictly inside to x, else to the bound that won.
                        The values of x's gradient agree with lax.clamp and are kept.
