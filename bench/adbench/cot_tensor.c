@@ -81,10 +81,11 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
 
 /* ---- BA: a vector holds one variable of many observations ---------------------------------------------------------
  * Each observation has leaves of its own, so the first errors of all of them share one seed and the second errors another: two
- * sweeps give every block. A few hundred observations at a time keep the vectors in cache. */
+ * sweeps give every block. A few hundred observations at a time keep the vectors in cache (not a power of two: vectors that lie
+ * whole pages apart would share the same few cache lines). */
 
 enum { BA_R = 0, BA_C = 3, BA_F = 6, BA_U = 7, BA_K = 9, BA_X = 11, BA_W = 14 };
-enum { BA_CHUNK = 512, BA_LEAVES = AB_BA_ROW + 1, BA_ERRORS = 3 };
+enum { BA_CHUNK = 480, BA_LEAVES = AB_BA_ROW + 1, BA_ERRORS = 3 };
 
 /* numbers: leaves (16, chunk), features (2, chunk), still (chunk), seeds (2, 3, chunk), out (2, 16, chunk) */
 enum { BA_FEATS = BA_LEAVES, BA_STILL = BA_FEATS + 2, BA_SEEDS = BA_STILL + 1, BA_OUT = BA_SEEDS + 2 * BA_ERRORS };
@@ -162,8 +163,9 @@ static void ba_chunk(struct ab_cot *s, int i, int n, double *rows, double *weigh
     if (some)
         still = cot_wrap(s->tape, COT_F64, COT_SHAPE(n), numbers + BA_STILL * n);
     record_observations(x, feat, still, err);
-    for (int j = 0; j < 2 * BA_ERRORS * n; j++) /* first errors and weight errors, then second errors */
-        seeds[j] = j / n == 0 || j / n == 2 || j / n == BA_ERRORS + 1;
+    for (int j = 0; j < 2 * BA_ERRORS; j++) /* first errors and weight errors, then second errors */
+        for (int k = 0; k < n; k++)
+            seeds[j * n + k] = j == 0 || j == 2 || j == BA_ERRORS + 1;
     cot_vjps(2, BA_ERRORS, err, seeds, BA_LEAVES, x, out);
     for (int k = 0; k < n; k++) {
         for (int row = 0; row < 2; row++)
