@@ -1,10 +1,11 @@
-/* Style `tensor`: GMM in matrix products. All points meet all components in one product X Q' (n, k d).
- *
- * Y = X Q' - mu Q' is computed rather than (X - mu) Q': it needs no (n, k, d) copy of the differences and saves a third of the
- * products, at the price of a cancellation that matters only where |x| is much larger than |x - mu|. */
+/* Style `tensor`: GMM, BA and LSTM on tensors; HAND has a file of its own. */
 #include "cot_common.h"
 
 #include <stdlib.h>
+
+/* ---- GMM: all points meet all components in one product X Q' (n, k d) ---------------------------------------------
+ * Y = X Q' - mu Q' is computed rather than (X - mu) Q': it needs no (n, k, d) copy of the differences and saves a third of the
+ * products, at the price of a cancellation that matters only where |x| is much larger than |x - mu|. */
 
 /* The three leaves and two constants that open makes. */
 enum { ALPHAS, MEANS, ICF, POINTS, WHERE, COUNT };
@@ -78,7 +79,185 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     return ab_cot_finish(s, error);
 }
 
+/* ---- BA: a vector holds one variable of many observations ---------------------------------------------------------
+ * Each observation has leaves of its own, so the first errors of all of them share one seed and the second errors another: two
+ * sweeps give every block. A few hundred observations at a time keep the vectors in cache (not a power of two: vectors that lie
+ * whole pages apart would share the same few cache lines). */
+
+enum { BA_R = 0, BA_C = 3, BA_F = 6, BA_U = 7, BA_K = 9, BA_X = 11, BA_W = 14 };
+enum { BA_CHUNK = 480, BA_LEAVES = AB_BA_ROW + 1, BA_ERRORS = 3 };
+
+/* numbers: leaves (16, chunk), features (2, chunk), still (chunk), seeds (2, 3, chunk), out (2, 16, chunk) */
+enum { BA_FEATS = BA_LEAVES, BA_STILL = BA_FEATS + 2, BA_SEEDS = BA_STILL + 1, BA_OUT = BA_SEEDS + 2 * BA_ERRORS };
+enum { BA_NUMBERS = BA_OUT + 2 * BA_LEAVES };
+
+static void *ba_open(const struct ab_instance *in, struct ab_error *error) {
+    return ab_cot_create(in, 0, (size_t)BA_NUMBERS * BA_CHUNK, error);
+}
+
+static cot_var dot3(const cot_var a[3], const cot_var b[3]) {
+    return cot_fma(a[0], b[0], cot_fma(a[1], b[1], cot_mul(a[2], b[2])));
+}
+
+/* Xc = v cos + (r x v) sin / theta + r (r.v) (1 - cos) / theta^2. `still` is 1 where r is zero and invalid where no r is: there the
+ * three factors are 1, 1 and 0, which is v + r x v with the right derivative. */
+static void record_rotation(const cot_var r[3], const cot_var v[3], cot_var still, cot_var Xc[3]) {
+    const bool    some = cot_is_valid(still);
+    const cot_var t2 = dot3(r, r), safe = some ? cot_add(t2, still) : t2, theta = cot_sqrt(safe);
+    cot_var       cosine = cot_cos(theta), sine = cot_div(cot_sin(theta), theta), rest = cot_div(cot_sub(1.0, cosine), safe);
+    if (some) {
+        cosine = cot_where(still, 1.0, cosine);
+        sine = cot_where(still, 1.0, sine);
+        rest = cot_where(still, 0.0, rest);
+    }
+    const cot_var along = cot_mul(dot3(r, v), rest);
+    for (int i = 0; i < 3; i++) {
+        const int     j = (i + 1) % 3, k = (i + 2) % 3;
+        const cot_var cross = cot_sub(cot_mul(r[j], v[k]), cot_mul(r[k], v[j]));
+        Xc[i] = cot_fma(v[i], cosine, cot_fma(cross, sine, cot_mul(r[i], along)));
+    }
+}
+
+/* x: 16 leaves (n), the last one the weight again, for the weight error; err: three vectors (n) */
+static void record_observations(const cot_var x[BA_LEAVES], const cot_var feat[2], cot_var still, cot_var err[BA_ERRORS]) {
+    cot_var v[3], Xc[3], p[2];
+    for (int i = 0; i < 3; i++)
+        v[i] = cot_sub(x[BA_X + i], x[BA_C + i]);
+    record_rotation(x + BA_R, v, still, Xc);
+    for (int i = 0; i < 2; i++)
+        p[i] = cot_div(Xc[i], Xc[2]);
+    const cot_var square = cot_fma(p[0], p[0], cot_square(p[1]));
+    const cot_var scale = cot_mul(cot_fma(square, cot_fma(square, x[BA_K + 1], x[BA_K]), 1.0), x[BA_F]);
+    for (int i = 0; i < 2; i++)
+        err[i] = cot_mul(x[BA_W], cot_sub(cot_fma(p[i], scale, x[BA_U + i]), feat[i]));
+    err[2] = cot_sub(1.0, cot_square(x[AB_BA_ROW]));
+}
+
+/* Lays the variables of observations i … i + n - 1 out as vectors (n); is any of their cameras not rotated? */
+static bool ba_gather(const struct ab_ba *a, int i, int n, double *numbers) {
+    bool some = false;
+    for (int k = 0; k < n; k++) {
+        const double *cam = a->cams[a->obs[i + k][0]], *X = a->X[a->obs[i + k][1]];
+        for (int j = 0; j < AB_CAM; j++)
+            numbers[j * n + k] = cam[j];
+        for (int j = 0; j < 3; j++)
+            numbers[(BA_X + j) * n + k] = X[j];
+        numbers[BA_W * n + k] = numbers[AB_BA_ROW * n + k] = a->w[i + k];
+        for (int j = 0; j < 2; j++)
+            numbers[(BA_FEATS + j) * n + k] = a->feats[i + k][j];
+        const bool still = cam[0] == 0 && cam[1] == 0 && cam[2] == 0;
+        numbers[BA_STILL * n + k] = still;
+        some |= still;
+    }
+    return some;
+}
+
+static void ba_chunk(struct ab_cot *s, int i, int n, double *rows, double *weight_rows) {
+    double    *numbers = s->numbers, *seeds = numbers + BA_SEEDS * n, *out = numbers + BA_OUT * n;
+    const bool some = ba_gather(&s->in->u.ba, i, n, numbers);
+    cot_var    x[BA_LEAVES], feat[2], still = {0}, err[BA_ERRORS];
+    for (int j = 0; j < BA_LEAVES; j++)
+        x[j] = cot_tensor(s->tape, COT_F64, COT_SHAPE(n), numbers + j * n);
+    for (int j = 0; j < 2; j++)
+        feat[j] = cot_wrap(s->tape, COT_F64, COT_SHAPE(n), numbers + (BA_FEATS + j) * n);
+    if (some)
+        still = cot_wrap(s->tape, COT_F64, COT_SHAPE(n), numbers + BA_STILL * n);
+    record_observations(x, feat, still, err);
+    for (int j = 0; j < 2 * BA_ERRORS; j++) /* first errors and weight errors, then second errors */
+        for (int k = 0; k < n; k++)
+            seeds[j * n + k] = j == 0 || j == 2 || j == BA_ERRORS + 1;
+    cot_vjps(2, BA_ERRORS, err, seeds, BA_LEAVES, x, out);
+    for (int k = 0; k < n; k++) {
+        for (int row = 0; row < 2; row++)
+            for (int j = 0; j < AB_BA_ROW; j++)
+                rows[(2 * k + row) * AB_BA_ROW + j] = out[(row * BA_LEAVES + j) * n + k];
+        weight_rows[k] = out[AB_BA_ROW * n + k];
+    }
+}
+
+static bool ba_run(void *state, double *values, struct ab_error *error) {
+    struct ab_cot      *s = state;
+    const struct ab_ba *a = &s->in->u.ba;
+    double             *weight_rows = values + 2 * AB_BA_ROW * (size_t)a->p;
+    for (int i = 0; i < a->p; i += BA_CHUNK) {
+        const int n = a->p - i < BA_CHUNK ? a->p - i : BA_CHUNK;
+        ba_chunk(s, i, n, values + 2 * AB_BA_ROW * (size_t)i, weight_rows + i);
+        if (cot_tape_status(s->tape) != COT_OK)
+            break;
+        if (i == 0)
+            ab_cot_note_peak(s);
+        cot_tape_rewind(s->tape, s->start);
+    }
+    return ab_cot_finish(s, error);
+}
+
+/* ---- LSTM: a vector holds one gate of all bits; the outputs of all steps are stacked and scored together ------------- */
+
+/* Leaves of the parameters: 8 a layer, then these three. */
+enum { IN_WEIGHT, OUT_WEIGHT, OUT_BIAS, EXTRAS };
+enum { FORGET, IN, OUT, CHANGE, GATES };
+
+/* vars: leaves (8 l + 3), characters (c), the next characters of all steps, state (l, 2), last hidden (c - 1) */
+static void *lstm_open(const struct ab_instance *in, struct ab_error *error) {
+    const struct ab_lstm *m = &in->u.lstm;
+    const int64_t         b = m->b;
+    const size_t          leaves = 8 * (size_t)m->l + EXTRAS, c = (size_t)m->c;
+    struct ab_cot        *s = ab_cot_create(in, leaves + c + 1 + 2 * (size_t)m->l + c - 1, 0, error);
+    if (!s)
+        return NULL;
+    for (size_t i = 0; i < leaves; i++)
+        s->vars[i] = cot_tensor(s->tape, COT_F64, COT_SHAPE(b), in->params + i * (size_t)b);
+    for (size_t i = 0; i < c; i++)
+        s->vars[leaves + i] = cot_wrap(s->tape, COT_F64, COT_SHAPE(b), m->seq + i * (size_t)b);
+    s->vars[leaves + c] = cot_wrap(s->tape, COT_F64, COT_SHAPE(m->c - 1, b), m->seq + b);
+    s->start = cot_tape_mark(s->tape);
+    return s;
+}
+
+/* state: hidden and cell; x: the layer's input; returns its output */
+static cot_var record_layer(const cot_var *weight, cot_var *state, cot_var x) {
+    const cot_var *bias = weight + GATES;
+    const cot_var  forget = cot_sigmoid(cot_fma(x, weight[FORGET], bias[FORGET]));
+    const cot_var  in = cot_sigmoid(cot_fma(state[0], weight[IN], bias[IN]));
+    const cot_var  gate = cot_sigmoid(cot_fma(x, weight[OUT], bias[OUT]));
+    const cot_var  change = cot_tanh(cot_fma(state[0], weight[CHANGE], bias[CHANGE]));
+    state[1] = cot_fma(state[1], forget, cot_mul(in, change));
+    return state[0] = cot_mul(gate, cot_tanh(state[1]));
+}
+
+static cot_var record_lstm(const struct ab_cot *s) {
+    const struct ab_lstm *m = &s->in->u.lstm;
+    const int             l = m->l, steps = m->c - 1;
+    const cot_var        *params = s->vars, *extra = params + 8 * (size_t)l, *characters = extra + EXTRAS;
+    cot_var              *state = s->vars + 8 * (size_t)l + EXTRAS + m->c + 1, *last = state + 2 * (size_t)l;
+    for (int i = 0; i < 2 * l; i++)
+        state[i] = cot_wrap(s->tape, COT_F64, COT_SHAPE(m->b), m->state + (size_t)i * (size_t)m->b);
+    for (int t = 0; t < steps; t++) {
+        cot_var x = cot_mul(characters[t], extra[IN_WEIGHT]);
+        for (int i = 0; i < l; i++)
+            x = record_layer(params + 8 * (size_t)i, state + 2 * (size_t)i, x);
+        last[t] = x;
+    }
+    const cot_var y = cot_fma(cot_stack(steps, last, 0), extra[OUT_WEIGHT], extra[OUT_BIAS]);    /* (c - 1, b) */
+    const cot_var lse = cot_log(cot_add(cot_sum(cot_exp(y), COT_KEEP(1)), 2.0));                 /* (c - 1, 1) */
+    const cot_var total = cot_sum(cot_mul(characters[m->c], cot_sub(y, lse)), COT_ALL);
+    return cot_mul(-1.0 / ((double)m->b * steps), total);
+}
+
+static bool lstm_run(void *state, double *gradient, struct ab_error *error) {
+    struct ab_cot        *s = state;
+    const struct ab_lstm *m = &s->in->u.lstm;
+    cot_tape_zero_grads(s->tape);
+    cot_backward(record_lstm(s));
+    for (size_t i = 0; i < 8 * (size_t)m->l + EXTRAS; i++)
+        cot_read_grad(s->vars[i], gradient + i * (size_t)m->b, m->b);
+    return ab_cot_finish(s, error);
+}
+
 const struct ab_method ab_methods_tensor[] = {
     {AB_GMM, "tensor", gmm_open, gmm_run, ab_cot_peak_bytes, ab_cot_close},
+    {AB_BA, "tensor", ba_open, ba_run, ab_cot_peak_bytes, ab_cot_close},
+    {AB_BAFULL, "tensor", ba_open, ba_run, ab_cot_peak_bytes, ab_cot_close},
+    {AB_LSTM, "tensor", lstm_open, lstm_run, ab_cot_peak_bytes, ab_cot_close},
     {.style = NULL},
 };

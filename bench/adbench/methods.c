@@ -10,6 +10,7 @@ static const struct ab_method *const tables[] = {
     ab_methods_scalar,
     ab_methods_fused,
     ab_methods_tensor,
+    ab_methods_tensor_hand,
 #endif
 };
 

@@ -144,6 +144,7 @@ const struct ab_method *ab_method_find(enum ab_kind kind, const char *style);
 extern const struct ab_method ab_methods_by_hand[];
 extern const struct ab_method ab_methods_scalar[]; /* cot_scalar.c: one operation at a time on scalars */
 extern const struct ab_method ab_methods_fused[];  /* cot_fused.c: scalars with fma, dot_of, sum_of */
-extern const struct ab_method ab_methods_tensor[]; /* cot_tensor.c: tensors; gmm only */
+extern const struct ab_method ab_methods_tensor[]; /* cot_tensor.c: tensors */
+extern const struct ab_method ab_methods_tensor_hand[]; /* cot_tensor_hand.c: the same style for the hand */
 
 #endif

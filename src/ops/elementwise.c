@@ -52,8 +52,9 @@ void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs,
     cot__value_kernel kernel = cot__blocks(op, compute)->value;
     int64_t           size = cot__count(z->ndim, z->shape);
     if (run_plain(kernel, compute, n, xs, z, size)) return;
-    feed        f = {.n = 0};
+    feed        f;
     cot__cursor out;
+    f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
     for (int k = 0; k < n; k++) feed_add(&f, &xs[k], z, compute);
     cot__cursor_open(&out, z, compute);
     for (int64_t at = 0; at < size; at += COT__BLOCK) {
@@ -69,8 +70,9 @@ void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int 
                       const cot__view *out, bool accumulate) {
     cot__partial_kernel kernel = cot__blocks(op, compute)->partial[k];
     int64_t             size = cot__count(out->ndim, out->shape);
-    feed                f = {.n = 0};
+    feed                f;
     cot__cursor         to;
+    f.n = 0;
     feed_add(&f, g, out, compute);
     for (int i = 0; i < n; i++) feed_add(&f, &xs[i], out, compute);
     feed_add(&f, z, out, compute);
