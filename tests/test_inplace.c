@@ -66,8 +66,8 @@ static void values_and_derivatives_are_the_functional_ones(void **state) {
             assert_memory_equal(value[0], value[1], sizeof value[0]);
             assert_memory_equal(grad[0], grad[1], sizeof grad[0]);
             for (int i = 0; i < 64; i++) assert_near(second[0][i], second[1][i], 1e-12);
-            assert_true(grad[0][0] != 0);
-            assert_true(second[0][0] != 0);
+            assert_true(grad[0][0] != 0 || grad[0][4] != 0);
+            assert_true(second[0][0] != 0 || second[0][36] != 0);
         }
 }
 

@@ -90,7 +90,8 @@ static const cot__op *const structural_ops[OP_count - OP_elementwise_count - 1] 
 #include "ops/ops.def"
 };
 
-int cot__elementwise_arity(int op) { return cot__elementwise_table[op].arity; }
+int      cot__elementwise_arity(int op) { return cot__elementwise_table[op].arity; }
+uint32_t cot__elementwise_saves(int op, int k) { return cot__elementwise_table[op].saves[k]; }
 
 const cot__op *cot__op_of(int op) {
     return op < OP_elementwise_count ? &elementwise_ops[op] : structural_ops[op - OP_elementwise_count - 1];
