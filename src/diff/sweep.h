@@ -69,6 +69,9 @@ const cot__runs *cot__runs_for(int lanes);
 /* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 
+/* Does no node that a sweep from ys can meet read a leaf that was assigned since? Otherwise sets the error. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys);
+
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
