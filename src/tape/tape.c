@@ -41,7 +41,7 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
     while (t->arena && t->arena != chunk) {
         cot__chunk *c = t->arena;
         t->arena = c->prev;
-        t->arena_bytes -= (int64_t)c->size;
+        t->arena_bytes -= (int64_t)(sizeof *c + c->size);
         cot__free(&t->al, c, sizeof *c + c->size);
     }
     if (t->arena) t->arena->used = used;
@@ -167,7 +167,9 @@ int64_t cot_tape_bytes(const cot_tape *t) {
     if (!t) return 0;
     int64_t nodes = t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
     int64_t slots = t->adjoints.reserved ? (int64_t)t->adjoint_zeroed : (int64_t)t->adjoints.bytes;
-    return (int64_t)sizeof *t + nodes + slots + t->storage_bytes + t->arena_bytes;
+    size_t  lists = t->storage_capacity * sizeof *t->storages + t->leaf_capacity * sizeof *t->leaves + t->name_capacity * sizeof *t->names +
+                   t->site_capacity * sizeof *t->sites + t->retained_capacity * sizeof *t->retained;
+    return (int64_t)(sizeof *t + lists) + nodes + slots + t->block_bytes + t->arena_bytes;
 }
 
 /* ---- no-grad scopes ---------------------------------------------------------------------------------------------------- */

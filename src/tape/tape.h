@@ -177,7 +177,7 @@ struct cot_tape {
     uint32_t       assigned_at, assigned_stamp; /* time of the last cot_assign to any leaf */
 
     cot__chunk *arena; /* the current chunk */
-    int64_t     storage_bytes, arena_bytes;
+    int64_t     storage_bytes, block_bytes, arena_bytes; /* payload of storages, with their headers, of chunks */
 
     cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
     size_t     adjoint_zeroed;
