@@ -398,40 +398,41 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 
 /* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y, 2.0). */
 #if defined(__GNUC__) && !defined(COT_PLAIN)
-#define cot_add_into(x, y) COT__SITED_WRITE(x, (cot_add_into)(x, COT__MIX(y)))
-#define cot_sub_into(x, y) COT__SITED_WRITE(x, (cot_sub_into)(x, COT__MIX(y)))
-#define cot_mul_into(x, y) COT__SITED_WRITE(x, (cot_mul_into)(x, COT__MIX(y)))
-#define cot_div_into(x, y) COT__SITED_WRITE(x, (cot_div_into)(x, COT__MIX(y)))
-#define cot_copy_into(x, y) COT__SITED_WRITE(x, (cot_copy_into)(x, COT__MIX(y)))
+#define cot_add_into(x, y) COT__SITED_WRITE(cot_add_into, x, COT__MIX(y))
+#define cot_sub_into(x, y) COT__SITED_WRITE(cot_sub_into, x, COT__MIX(y))
+#define cot_mul_into(x, y) COT__SITED_WRITE(cot_mul_into, x, COT__MIX(y))
+#define cot_div_into(x, y) COT__SITED_WRITE(cot_div_into, x, COT__MIX(y))
+#define cot_copy_into(x, y) COT__SITED_WRITE(cot_copy_into, x, COT__MIX(y))
 #define cot_update_slice(x, axis, start, stop, step, y)                                                                      \
-    COT__SITED_WRITE(x, (cot_update_slice)(x, axis, start, stop, step, COT__MIX(y)))
+    COT__SITED_WRITE(cot_update_slice, x, axis, start, stop, step, COT__MIX(y))
 #define cot_assign(leaf, value) (cot_assign)(leaf, COT__MIX(value))
 #define cot_backward_seeded(y, seed) (cot_backward_seeded)(y, COT__MIX(seed))
-#define cot_vjp(y, seed, n, xs, grads) (cot_vjp)(y, COT__MIX(seed), n, xs, grads)
+#define cot_vjp(y, seed, ...) (cot_vjp)(y, COT__MIX(seed), __VA_ARGS__)
 #ifdef COT_SOURCE_LINES
-/* Leaves and the like know their line too; without this they would be taken for part of the next operation. */
+/* The write returns a status; its node is the one *x names after it. */
+#define COT__SITED_WRITE(write, x, ...) COT__SITED_WRITE_IN(write, x, __COUNTER__, __VA_ARGS__)
+#define COT__SITED_WRITE_IN(write, x, n, ...) COT__SITED_WRITE_AS(write, x, n, __VA_ARGS__)
+#define COT__SITED_WRITE_AS(write, x, n, ...)                                                                                \
+    (__extension__({                                                                                                         \
+        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
+        cot_var              *cot__p##n = (x);                                                                               \
+        cot_status            cot__r##n = (write)(cot__p##n, __VA_ARGS__);                                                   \
+        if (cot__p##n) cot_sited(*cot__p##n, &cot__s##n);                                                                    \
+        cot__r##n;                                                                                                           \
+    }))
+/* What makes values is stamped too, or it would take the line of the operation after it. */
 #define cot_scalar(...) COT__SITED((cot_scalar)(__VA_ARGS__))
 #define cot_scalar_of(...) COT__SITED((cot_scalar_of)(__VA_ARGS__))
 #define cot_tensor(...) COT__SITED((cot_tensor)(__VA_ARGS__))
 #define cot_constant(...) COT__SITED((cot_constant)(__VA_ARGS__))
 #define cot_data(...) COT__SITED((cot_data)(__VA_ARGS__))
 #define cot_wrap(...) COT__SITED((cot_wrap)(__VA_ARGS__))
-#define cot_grad(...) COT__SITED((cot_grad)(__VA_ARGS__))
 #define cot_detach(...) COT__SITED((cot_detach)(__VA_ARGS__))
+#define cot_grad(...) COT__SITED((cot_grad)(__VA_ARGS__))
 #define cot_jvp(...) COT__SITED((cot_jvp)(__VA_ARGS__))
 #define cot_call(...) COT__SITED((cot_call)(__VA_ARGS__))
-/* The write returns a status; its node is the one x now names. */
-#define COT__SITED_WRITE(x, call) COT__SITED_WRITE_IN(x, call, __COUNTER__)
-#define COT__SITED_WRITE_IN(x, call, n) COT__SITED_WRITE_AS(x, call, n)
-#define COT__SITED_WRITE_AS(x, call, n)                                                                                      \
-    (__extension__({                                                                                                         \
-        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
-        cot_status cot__r##n = (call);                                                                                       \
-        cot_sited(*(x), &cot__s##n);                                                                                         \
-        cot__r##n;                                                                                                           \
-    }))
 #else
-#define COT__SITED_WRITE(x, call) (call)
+#define COT__SITED_WRITE(write, x, ...) (write)(x, __VA_ARGS__)
 #endif
 #endif
 

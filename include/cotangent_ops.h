@@ -299,10 +299,10 @@ COT_API cot_var cot_eye(cot_tape *t, cot_dtype dtype, int64_t rows, int64_t colu
 #ifdef __cplusplus
 #define COT__MIX(x) (x)
 #else
-/* The operand is evaluated, and expanded, once: nested calls stay short. */
+/* The operand is evaluated, and expanded, once: nested calls stay short. As few brackets as can be: clang nests 256. */
 #define COT__MIX(x) COT__MIX_IN(x, __COUNTER__)
 #define COT__MIX_IN(x, n) COT__MIX_AS(x, n)
-#define COT__MIX_AS(x, n) (__extension__({ __auto_type cot__x##n = (x); COT__OPERAND(cot__x##n); }))
+#define COT__MIX_AS(x, n) __extension__({ __auto_type cot__x##n = x; COT__OPERAND(cot__x##n); })
 #define COT__OPERAND(x) _Generic((x), cot_var: cot__as_var, float: cot_number, double: cot_number, \
     long double: cot_number, default: cot_integer)(x)
 static inline cot_var cot__as_var(cot_var x) { return x; }
@@ -311,8 +311,8 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #ifdef COT_SOURCE_LINES
 #define COT__SITED(call) COT__SITED_IN(call, __COUNTER__)
 #define COT__SITED_IN(call, n) COT__SITED_AS(call, n)
-#define COT__SITED_AS(call, n) (__extension__({ static const cot_site cot__s##n = {__FILE__, __LINE__, __func__}; \
-    cot_sited((call), &cot__s##n); }))
+#define COT__SITED_AS(call, n) __extension__({ static const cot_site cot__s##n = {__FILE__, __LINE__, __func__}; \
+    cot_sited(call, &cot__s##n); })
 #else
 #define COT__SITED(call) (call)
 #endif

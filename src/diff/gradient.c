@@ -168,21 +168,52 @@ static void commit_arrivals(cot__sweep *s) {
     }
 }
 
-/* A scalar leaf that was assigned after y was recorded: find any node between that saved the old number. Rare, so a walk. */
-bool cot__leaves_unassigned(cot_tape *t, uint32_t y) {
-    const cot__node *top = &t->nodes[y];
-    if (t->assigned_stamp < top->stamp || (t->assigned_stamp == top->stamp && t->assigned_at <= y)) return true;
-    for (uint32_t i = 0; i <= y; i++) {
-        const cot__node *n = &t->nodes[i];
-        uint32_t         saves = cot__op_of(n->op)->saves | (n->op == OP_dot_of ? 0x7f : 0);
-        if (!(n->flags & COT__ACTIVE) || !saves) continue;
-        for (int k = 0, count = cot__nargs(n); k < count; k++) {
-            uint32_t a = cot__arg(n, k);
-            if (a == COT__NONE || t->nodes[a].op != OP_leaf || !(saves >> (k < 7 ? k : 6) & 1)) continue;
-            if (!cot__saved_intact(t, i, a)) return false;
-        }
+/* Does node i, whose rule runs, read a leaf that was assigned after i was recorded? Sets the error. */
+static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
+    const cot__node *n = &t->nodes[i];
+    uint32_t         saves = n->op == OP_dot_of ? UINT32_MAX : cot__saved_mask(t, i);
+    if (!(n->flags & COT__ACTIVE) || !saves) return true;
+    for (int k = 0, count = cot__nargs(n); k < count; k++) {
+        uint32_t         a = cot__arg(n, k);
+        const cot__node *leaf = a == COT__NONE ? NULL : &t->nodes[a];
+        if (!leaf || leaf->op != OP_leaf || !(saves >> (k < 32 ? k : 31) & 1)) continue;
+        if (report ? !cot__saved_intact(t, i, a) : leaf->b > n->stamp || (leaf->b == n->stamp && leaf->a > i)) return false;
     }
     return true;
+}
+
+/* Scalar leaves are overwritten without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before
+ * a sweep: first whether any node older than the last cot_assign reads an assigned leaf (in a training loop that part of the tape holds
+ * the leaves alone); if so, whether the sweep from ys can meet it. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys) {
+    uint32_t hi = 0, end = 0;
+    bool     clean = true;
+    for (int k = 0; k < n; k++) hi = ys[k] > hi ? ys[k] : hi;
+    for (; n > 0 && end <= hi; end++) {
+        uint32_t stamp = t->nodes[end].stamp;
+        if (stamp > t->assigned_stamp || (stamp == t->assigned_stamp && end >= t->assigned_at)) break;
+        clean = clean && reads_unassigned(t, end, false);
+    }
+    if (clean) return true;
+    size_t   bytes = (size_t)hi + 1;
+    uint8_t *met = cot__alloc(&t->al, bytes);
+    if (!met) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to look for assigned leaves", op, bytes);
+        return false;
+    }
+    memset(met, 0, bytes);
+    for (int k = 0; k < n; k++) met[ys[k]] = 1;
+    clean = true;
+    for (uint32_t i = hi + 1; i-- > 0 && clean;) {
+        const cot__node *node = &t->nodes[i];
+        if (!met[i] || !(node->flags & COT__ACTIVE)) continue;
+        clean = reads_unassigned(t, i, true);
+        uint32_t inactive = cot__op_of(node->op)->inactive;
+        for (int k = 0, count = cot__nargs(node); k < count; k++)
+            if (cot__arg(node, k) != COT__NONE && !(k < 32 && inactive >> k & 1)) met[cot__arg(node, k)] = 1;
+    }
+    cot__free(&t->al, met, bytes);
+    return clean;
 }
 
 static cot_status backward(cot_var y, const cot_var *given, const char *op) {
@@ -197,7 +228,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     }
     cot_mark   m = cot__mark(t);
     cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, i) && cot__slots(t, i, 1, op)) {
+    if (make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;
@@ -400,6 +431,13 @@ cot_status(cot_vjp)(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *
 
 /* ---- writes to leaves --------------------------------------------------------------------------------------------------------------------- */
 
+/* The status of the tape these vars are on, also when it has failed. */
+static cot_status status_of(int n, const cot_var *xs) {
+    for (int k = 0; k < n; k++)
+        if (xs[k].tape && !cot__is_number(xs[k])) return xs[k].tape->status;
+    return COT_VAR;
+}
+
 static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
     char text[160];
     *t = cot__enter(NULL, leaf, op, "", i);
@@ -410,6 +448,13 @@ static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) 
     return false;
 }
 
+static void note_time(cot_tape *t, uint32_t i) {
+    cot__node *n = &t->nodes[i];
+    if (n->op == OP_leaf) n->a = t->count, n->b = t->stamp;
+    t->assigned_at = t->count;
+    t->assigned_stamp = t->stamp;
+}
+
 /* Notes the write: values computed from the old numbers are recognised by their time. */
 static void note_assign(cot_tape *t, uint32_t i) {
     cot__node *n = &t->nodes[i];
@@ -417,9 +462,7 @@ static void note_assign(cot_tape *t, uint32_t i) {
         cot__bump(n->value.tensor->storage, COT__NONE);
         n->value.tensor->version = n->value.tensor->storage->version;
     }
-    if (n->op == OP_leaf) n->a = t->count, n->b = t->stamp;
-    t->assigned_at = t->count;
-    t->assigned_stamp = t->stamp;
+    note_time(t, i);
 }
 
 static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from) {
@@ -433,7 +476,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
     cot_tape *t;
     uint32_t  i, v;
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    if (!assignable(leaf, "assign", &t, &i)) return t ? t->status : COT_VAR;
+    if (!assignable(leaf, "assign", &t, &i)) return status_of(1, &leaf);
     if (cot__is_number(value)) {
         double  number = cot__number_value(value);
         int64_t stride[COT_MAX_NDIM] = {0};
@@ -459,7 +502,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
 cot_status cot_assign_data(cot_var leaf, const void *data) {
     cot_tape *t;
     uint32_t  i;
-    if (!assignable(leaf, "assign_data", &t, &i)) return t ? t->status : COT_VAR;
+    if (!assignable(leaf, "assign_data", &t, &i)) return status_of(1, &leaf);
     if (!data && cot__size_at(t, i) > 0) {
         cot__fail(t, COT_VALUE, "[assign_data] the data is NULL; it must hold %lld elements", (long long)cot__size_at(t, i));
         return t->status;
@@ -490,6 +533,7 @@ cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
         cot_no_grad_close(t);
         if (t->status == COT_OK) (cot_assign)(xs[k], next);
         cot__rewind(t, m);
+        if (t->status == COT_OK) note_time(t, i); /* not the time within the step: the next node is recorded after it */
     }
-    return t ? t->status : COT_VAR;
+    return status_of(n, xs);
 }

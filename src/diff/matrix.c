@@ -220,6 +220,7 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     side     *xs = reverse ? to : from, *ys = reverse ? from : to;
     uint32_t  hi = ys->hi > xs->hi ? ys->hi : xs->hi, lo = xs->lo < ys->lo ? xs->lo : ys->lo;
     if (from->n == 0 || to->n == 0 || lanes <= 0) return t->status;
+    if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return t->status;
     bool scalar = lanes > 1 && from->size == from->n && to->size == to->n && all_scalar(t, lo, hi);
     cot__mark_wanted(t, xs->n, xs->index, true);
     for (int done = 0; done < lanes && t->status == COT_OK;) {
@@ -276,7 +277,7 @@ cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
     int64_t group = directions < GROUP ? directions : GROUP;
-    if (directions == 0 || results == 0) return t->status;
+    if (directions == 0 || results == 0) return both_sides("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
     size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
     double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
@@ -324,7 +325,7 @@ cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double 
     if (!t || !cot__may_sweep(t, "hvp")) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
     bool ok = side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
     scalars = scalars && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
-    if (scalars) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
+    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i)) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
     side_close(&inputs);
     return scalars || !ok ? t->status : over_gradient("hvp", y, n, xs, v, out);
 }

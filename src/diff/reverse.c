@@ -150,18 +150,15 @@ bool cot__rule_wants(const cot__rule *r, int k) {
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
     const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
     char             a[160], b[160], c[160];
-    uint32_t         writer = COT__NONE;
-    bool             assigned = false;
+    const char      *writer = "cot_assign";
     if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
-        writer = n->value.tensor->storage->writer;
-    else if (n->op == OP_leaf && (n->b > user->stamp || (n->b == user->stamp && n->a > by)))
-        assigned = true;
-    else
+        writer = cot__describe_writer(t, n->value.tensor->storage, c, sizeof c);
+    else if (!(n->op == OP_leaf && (n->b > user->stamp || (n->b == user->stamp && n->a > by))))
         return true;
     cot__fail(t, COT_STALE,
               "[backward] %s needs the value of %s, which was overwritten by %s; "
               "compute before the write, or write to a copy", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
-              assigned ? "cot_assign" : writer < t->count ? cot__describe(t, writer, c, sizeof c) : "a write from outside (cot_touch)");
+              writer ? writer : "a write from outside (cot_touch)");
     return false;
 }
 

@@ -73,10 +73,11 @@ bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 /* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
 bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
 
-/* A scalar leaf that was assigned after y was recorded: is any value that y's sweep would read gone? Otherwise sets the error. */
-bool cot__leaves_unassigned(cot_tape *t, uint32_t y);
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
+
+/* Does no node that a sweep from ys can meet read a leaf that was assigned since? Otherwise sets the error. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys);
 
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);

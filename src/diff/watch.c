@@ -37,7 +37,7 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y) {
         w->sweep.lo = y + 1;
         return true;
     }
-    if (!cot__may_sweep(t, "sweep") || !cot__leaves_unassigned(t, y) || !cot__slots(t, y, 1, "sweep"))
+    if (!cot__may_sweep(t, "sweep") || !cot__leaves_unassigned(t, "sweep", 1, &y) || !cot__slots(t, y, 1, "sweep"))
         w->sweep.lo = y + 1; /* no slot was touched */
     else {
         want_all(t, y, true);

@@ -41,7 +41,7 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
                   cot__describe(t, x, a, sizeof a));
         return false;
     }
-    if (t->strict && s->saver_version == s->version && s->saver < t->count) {
+    if (t->strict && cot__has_saver(t, s, s->version)) {
         cot__fail(t, COT_STALE, "[%s] this write would spoil the value of %s, which %s saved for its derivative", op,
                   cot__describe(t, x, a, sizeof a), cot__describe(t, s->saver, b, sizeof b));
         return false;
@@ -59,6 +59,12 @@ static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
 
 static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, const cot_shape *shape) {
     uint32_t i;
+    if ((uintptr_t)y.tape == 2) { /* a whole number takes the target's dtype, exactly */
+        cot__result r;
+        if (!cot__result_open(t, &r, op, dtype, 0, NULL)) return COT__NONE;
+        cot__store_i64(&r.scalar, dtype, (int64_t)y.id);
+        y = cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
+    }
     if (!cot__enter(t, y, op, "new", &i)) return COT__NONE;
     if (cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && !cot__dtype_is_float(dtype)) {
         cot__fail(t, COT_DTYPE, "[%s] a value of dtype %s does not fit into a target of dtype %s; cast it first", op,
@@ -88,6 +94,7 @@ static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int
     if (attr) node->extra.attr = attr;
     cot__bump(s, cot__index(z));
     node->value.tensor->version = s->version;
+    if (node->flags & COT__ACTIVE) cot__note_saves(t, cot__index(z)); /* again: its result has this version now */
     *x = z;
     return COT_OK;
 }
@@ -254,5 +261,6 @@ const cot__op cot__op_add_slice = {.name = "add_slice", .attrs = "axis:d first:d
 const cot__op cot__op_update_slice = {.name = "update_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
                                       .formula = "x with x[slice] = y, in place",
                                       .vjp = update_slice_vjp, .apply = write_apply};
+/* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
 const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_GENERIC, .inactive = 1, .formula = "y, in x's memory",
                                    .vjp = copy_into_vjp, .jvp = copy_into_jvp};

@@ -103,9 +103,11 @@ static void sum_of_vjp(cot__rule *r) {
 }
 
 static void dot_of_vjp(cot__rule *r) {
-    int n = cot__nargs(cot__rule_node(r));
-    for (int k = 0; k < n; k++)
-        if (cot__rule_wants(r, k)) cot__give(r, k, cot_smul(r->g, cot__rule_x(r, k < n / 2 ? k + n / 2 : k - n / 2)));
+    int half = cot__nargs(cot__rule_node(r)) / 2;
+    for (int k = 0; k < half; k++) { /* pair by pair, as the sweep over numbers: an operand may appear in both halves */
+        if (cot__rule_wants(r, k)) cot__give(r, k, cot_smul(r->g, cot__rule_x(r, k + half)));
+        if (cot__rule_wants(r, k + half)) cot__give(r, k + half, cot_smul(r->g, cot__rule_x(r, k)));
+    }
 }
 
 static void sum_of_jvp(cot__rule *r) {

@@ -90,22 +90,10 @@ static const cot__op *const structural_ops[OP_count - OP_elementwise_count - 1] 
 #include "ops/ops.def"
 };
 
-int  cot__elementwise_arity(int op) { return cot__elementwise_table[op].arity; }
-bool cot__op_is_test(int op) { return cot__elementwise_table[op].class == TEST; }
+int      cot__elementwise_arity(int op) { return cot__elementwise_table[op].arity; }
+bool     cot__op_is_test(int op) { return cot__elementwise_table[op].class == TEST; }
+uint32_t cot__elementwise_saves(int op, int k) { return cot__elementwise_table[op].saves[k]; }
 
 const cot__op *cot__op_of(int op) {
     return op < OP_elementwise_count ? &elementwise_ops[op] : structural_ops[op - OP_elementwise_count - 1];
-}
-
-uint32_t cot__saves_at(const cot_tape *t, const cot__node *n) {
-    const cot__op *op = cot__op_of(n->op);
-    uint32_t       saves = 0;
-    bool           elementwise = n->op < OP_elementwise_count;
-    if (!elementwise && op->kind != KIND_BILINEAR) return op->saves;
-    for (int k = 0; k < cot__nargs(n); k++) {
-        uint32_t a = cot__arg(n, k);
-        if (a == COT__NONE || !(t->nodes[a].flags & COT__ACTIVE)) continue;
-        saves |= elementwise ? cot__elementwise_table[n->op].saves[k] : op->saves & ~(1u << k); /* f(x, y): x's adjoint reads y */
-    }
-    return saves;
 }

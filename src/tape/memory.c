@@ -93,7 +93,7 @@ void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
         }
         *fresh = (cot__chunk){.prev = c, .size = size};
         t->arena = c = fresh;
-        t->arena_bytes += (int64_t)size;
+        t->arena_bytes += (int64_t)(sizeof *fresh + size);
     }
     void *p = (char *)c->align + c->used;
     c->used += bytes;
@@ -126,6 +126,7 @@ cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
     *s = (cot__storage){.refs = 1, .bytes = bytes, .block_bytes = block, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
     t->storage_bytes += (int64_t)bytes;
+    t->block_bytes += (int64_t)block;
     return s;
 }
 
@@ -141,6 +142,7 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
     if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
+    t->block_bytes -= (int64_t)s->block_bytes;
     cot__free(&t->al, s, s->block_bytes);
 }
 

@@ -54,11 +54,10 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         return false;
     }
     if (UNLIKELY(is_stale(&t->nodes[i]))) {
-        char     by[160], it[160];
-        uint32_t writer = t->nodes[i].value.tensor->storage->writer;
+        char        by[160], it[160];
+        const char *writer = cot__describe_writer(t, t->nodes[i].value.tensor->storage, by, sizeof by);
         cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; use the var that the write returned", op, which, *which ? " " : "",
-                  cot__describe(t, i, it, sizeof it),
-                  writer < t->count ? cot__describe(t, writer, by, sizeof by) : "a write from outside");
+                  cot__describe(t, i, it, sizeof it), writer ? writer : "a write from outside");
         return false;
     }
     *index = i;
@@ -190,22 +189,58 @@ bool cot__room(cot_tape *t, const char *op) {
     return true;
 }
 
-/* Remembers, on the storages whose values this node's rule will read, who saved them: in-place writes look there. */
-static void note_saves(cot_tape *t, uint32_t index) {
+static bool is_active(const cot_tape *t, uint32_t i) { return i != COT__NONE && (t->nodes[i].flags & COT__ACTIVE); }
+
+uint32_t cot__saved_mask(const cot_tape *t, uint32_t index) {
     const cot__node *n = &t->nodes[index];
-    uint32_t         saves = cot__saves_at(t, n);
-    int              nargs = cot__nargs(n);
-    for (int k = 0; k < nargs && k < 7; k++) {
+    const cot__op   *op = cot__op_of(n->op);
+    uint32_t         mask = 0;
+    if (!(n->flags & COT__ACTIVE)) return 0;
+    if (n->op < OP_elementwise_count) {
+        for (int k = 0; k < cot__elementwise_arity(n->op); k++)
+            if (is_active(t, cot__arg(n, k))) mask |= cot__elementwise_saves(n->op, k);
+        return mask;
+    }
+    if (op->kind != KIND_BILINEAR) return op->saves;
+    /* either operand is read for the other's sake */
+    return op->saves & ((is_active(t, cot__arg(n, 1)) ? 1u : 0u) | (is_active(t, cot__arg(n, 0)) ? 2u : 0u));
+}
+
+static bool lies_on(const cot__node *n, const cot__storage *s, uint32_t version) {
+    return cot__is_tensor(n) && n->value.tensor->storage == s && n->value.tensor->version == version;
+}
+
+bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version) {
+    if (s->saver_version != version || s->saver >= t->count) return false;
+    const cot__node *n = &t->nodes[s->saver];
+    uint32_t         mask = cot__saved_mask(t, s->saver);
+    for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count && k < 7; k++)
+        if ((mask >> k & 1) && cot__arg(n, k) != COT__NONE && lies_on(&t->nodes[cot__arg(n, k)], s, version)) return true;
+    return (mask & COT__SAVES_Z) && lies_on(n, s, version);
+}
+
+/* The oldest saver is kept: while it lives, later ones do not matter, and a rewind forgets those first. */
+static void note_saver(cot_tape *t, const cot__tensor *v, uint32_t index) {
+    if (cot__has_saver(t, v->storage, v->version)) return;
+    v->storage->saver = index;
+    v->storage->saver_version = v->version;
+}
+
+/* Remembers, on the storages whose values this node's rule will read, who saved them: in-place writes look there. */
+void cot__note_saves(cot_tape *t, uint32_t index) {
+    const cot__node *n = &t->nodes[index];
+    uint32_t         mask = cot__saved_mask(t, index);
+    for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count && k < 7; k++) {
         uint32_t a = cot__arg(n, k);
-        if (!(saves >> k & 1) || a == COT__NONE || !cot__is_tensor(&t->nodes[a])) continue;
-        cot__tensor *v = t->nodes[a].value.tensor;
-        v->storage->saver = index;
-        v->storage->saver_version = v->version;
+        if ((mask >> k & 1) && a != COT__NONE && cot__is_tensor(&t->nodes[a])) note_saver(t, t->nodes[a].value.tensor, index);
     }
-    if ((saves & COT__SAVES_Z) && cot__is_tensor(n)) {
-        n->value.tensor->storage->saver = index;
-        n->value.tensor->storage->saver_version = n->value.tensor->version;
-    }
+    if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
+}
+
+const char *cot__describe_writer(const cot_tape *t, const cot__storage *s, char *buf, size_t size) {
+    if (s->writer == COT__NONE) return NULL;
+    bool alive = s->writer < t->count && (t->nodes[s->writer].flags & COT__IN_PLACE) && lies_on(&t->nodes[s->writer], s, s->version);
+    return alive ? cot__describe(t, s->writer, buf, size) : "a write that was rewound";
 }
 
 static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const uint32_t *args) {
@@ -246,7 +281,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
         node.value = r->scalar;
     t->nodes[index] = node;
     t->count = index + 1;
-    if ((flags & COT__ACTIVE)) note_saves(t, index);
+    if (flags & COT__ACTIVE) cot__note_saves(t, index);
     return VAR(t, index);
 }
 

@@ -30,14 +30,18 @@ static void release_gradients(cot_tape *t, uint32_t leaves, uint32_t retained) {
         cot__node *leaf = &t->nodes[t->leaves[--t->leaf_count]];
         cot__storage_release(t, leaf->extra.grad);
     }
-    while (t->retained_count > retained) cot__storage_release(t, t->retained[--t->retained_count].tensor);
+    while (t->retained_count > retained) { /* the value itself may be older than the mark and stay */
+        const cot__retained *r = &t->retained[--t->retained_count];
+        t->nodes[r->node].flags &= (uint8_t)~(COT__RETAIN | COT__HAS_GRAD);
+        cot__storage_release(t, r->tensor);
+    }
 }
 
 static void release_arena(cot_tape *t, const void *chunk, size_t used) {
     while (t->arena && t->arena != chunk) {
         cot__chunk *c = t->arena;
         t->arena = c->prev;
-        t->arena_bytes -= (int64_t)c->size;
+        t->arena_bytes -= (int64_t)(sizeof *c + c->size);
         cot__free(&t->al, c, sizeof *c + c->size);
     }
     if (t->arena) t->arena->used = used;
@@ -81,7 +85,7 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
         vsnprintf(t->message, sizeof t->message, format, args);
         va_end(args);
         t->status = code;
-        t->error_at = t->count;
+        t->errors++;
         t->fast_limit = 0;
     }
     return INVALID(t);
@@ -98,10 +102,13 @@ void cot_tape_clear_error(cot_tape *t) {
 
 enum { NODES, STAMP, STORAGES, LEAVES, CHUNK, USED, LISTS, RETAINED };
 
+/* Tells marks of different tapes apart; never 0. */
+static uint64_t tag(const cot_tape *t) { return (uint64_t)((uint32_t)((uintptr_t)t >> 4) | 1) << 32; }
+
 cot_mark cot__mark(cot_tape *t) {
     return (cot_mark){{
-        [NODES] = t->count,
-        [STAMP] = t->count ? t->nodes[t->count - 1].stamp : 0,
+        [NODES] = t->count | (uint64_t)t->errors << 32,
+        [STAMP] = tag(t) | (t->count ? t->nodes[t->count - 1].stamp : 0),
         [STORAGES] = t->storage_count,
         [LEAVES] = t->leaf_count,
         [CHUNK] = (uint64_t)(uintptr_t)t->arena,
@@ -122,20 +129,35 @@ void cot__rewind(cot_tape *t, cot_mark m) {
 
 cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}}; }
 
+/* Is everything that the mark remembers still there? Nodes tell by their stamp; what was made between nodes by its counters. */
+static bool still_there(const cot_tape *t, const cot_mark *m) {
+    uint32_t n = (uint32_t)m->part[NODES];
+    if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m->part[STAMP])) return false;
+    if (m->part[STORAGES] > t->storage_count || m->part[LEAVES] > t->leaf_count || m->part[LISTS] >> 32 > t->name_count ||
+        (uint32_t)m->part[LISTS] > t->site_count || (uint32_t)m->part[RETAINED] > t->retained_count)
+        return false;
+    const cot__chunk *c = t->arena, *want = (const cot__chunk *)(uintptr_t)m->part[CHUNK];
+    while (c && c != want) c = c->prev; /* over chunks that the rewind is about to free */
+    return c == want && (!c || m->part[USED] <= c->used);
+}
+
 void cot_tape_rewind(cot_tape *t, cot_mark m) {
     if (!t) return;
-    uint64_t n = m.part[NODES];
-    if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m.part[STAMP])) {
+    if ((m.part[STAMP] >> 32) << 32 != tag(t)) {
+        cot__fail(t, COT_VALUE, "[rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
+        return;
+    }
+    if (!still_there(t, &m)) {
         cot__fail(t, COT_VALUE, "[rewind] this mark lies in a part of the tape that was already forgotten; "
                                 "marks are rewound in the reverse of the order in which they were made");
         return;
     }
-    if (t->inside && n < t->inside_from) {
+    if (t->inside && (uint32_t)m.part[NODES] < t->inside_from) {
         cot__fail(t, COT_VALUE, "[rewind] called inside a function of [%s], to a mark made before; such a function may forget only what "
                                 "it recorded itself", t->inside);
         return;
     }
-    if (t->status != COT_OK && t->error_at >= n) cot_tape_clear_error(t);
+    if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t); /* it happened since */
     cot__rewind(t, m);
     t->no_grad = (int)(m.part[RETAINED] >> 32);
     t->active_mask = t->no_grad ? 0 : COT__ACTIVE;
@@ -151,7 +173,9 @@ int64_t cot_tape_bytes(const cot_tape *t) {
     if (!t) return 0;
     int64_t nodes = t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
     int64_t slots = t->adjoints.reserved ? (int64_t)t->adjoint_zeroed : (int64_t)t->adjoints.bytes;
-    return (int64_t)sizeof *t + nodes + slots + t->storage_bytes + t->arena_bytes;
+    size_t  lists = t->storage_capacity * sizeof *t->storages + t->leaf_capacity * sizeof *t->leaves + t->name_capacity * sizeof *t->names +
+                   t->site_capacity * sizeof *t->sites + t->retained_capacity * sizeof *t->retained;
+    return (int64_t)(sizeof *t + lists) + nodes + slots + t->block_bytes + t->arena_bytes;
 }
 
 /* ---- no-grad scopes ---------------------------------------------------------------------------------------------------- */

@@ -62,7 +62,7 @@ typedef struct cot__storage {
     size_t   bytes, block_bytes; /* payload, and the whole allocation */
     void    *data;               /* 64-byte aligned, except borrowed memory */
     uint32_t version;            /* bumped by every write after the first */
-    uint32_t saver;              /* the last node whose rule saved this storage's value, … */
+    uint32_t saver;              /* the first node whose rule saved this storage's value (see cot__has_saver), … */
     uint32_t saver_version;      /* … and the version it saved; UINT32_MAX: none */
     uint32_t writer;             /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
     bool     borrowed;
@@ -178,7 +178,7 @@ struct cot_tape {
     int           no_grad;
 
     cot_status status;
-    uint32_t   error_at; /* count when the error happened */
+    uint32_t   errors; /* how many there have been: tells whether one is older than a mark */
     char       message[512];
 
     cot__storage **storages; /* in order of creation, one reference each */
@@ -194,7 +194,7 @@ struct cot_tape {
     uint32_t       assigned_at, assigned_stamp; /* time of the last cot_assign to any leaf */
 
     cot__chunk *arena; /* the current chunk */
-    int64_t     storage_bytes, arena_bytes;
+    int64_t     storage_bytes, block_bytes, arena_bytes; /* payload of storages, with their headers, of chunks */
 
     cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
     size_t     adjoint_zeroed;
@@ -221,13 +221,22 @@ static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & C
 bool cot__room(cot_tape *t, const char *op);
 
 int cot__elementwise_arity(int op);
-/* Which values the rule of an active node will read, as a save mask: what only the adjoint of an inactive operand needs is not saved. */
-uint32_t cot__saves_at(const cot_tape *t, const cot__node *n);
 /* Takes any dtype and answers with a bool. */
 bool cot__op_is_test(int op);
 /* Operands of a node, number immediates (COT__NONE) included. */
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);
+
+uint32_t cot__elementwise_saves(int op, int k); /* what the partial with respect to operand k reads */
+
+/* Which values the rule of a node will read, given which of its operands are active. */
+uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);
+/* Is there a living node whose rule reads the value that storage s had at `version`? It is s->saver: what a rewind forgot, or another
+ * node at its index, does not count. */
+bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version);
+void cot__note_saves(cot_tape *t, uint32_t node);
+/* How messages name the last write to s; NULL: from outside. */
+const char *cot__describe_writer(const cot_tape *t, const cot__storage *s, char *buf, size_t size);
 
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -1,0 +1,87 @@
+/* tape_test.h: what tests of tapes share: an allocator that counts, checks and fails on demand; exact comparison of errors. */
+#ifndef COT_TAPE_TEST_H
+#define COT_TAPE_TEST_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cotangent.h>
+
+/* The status and the whole sentence. */
+#define assert_error(t, code, text)                                                                                          \
+    do {                                                                                                                     \
+        assert_string_equal(cot_tape_message(t), text);                                                                      \
+        assert_int_equal(cot_tape_status(t), code);                                                                          \
+    } while (0)
+
+#define assert_ok(t) assert_error(t, COT_OK, "")
+
+/* |a - b| <= tolerance, relative to b where b is large; 0: equal; NaN equals NaN. */
+static inline void assert_near_at(double a, double b, double tolerance, const char *file, int line) {
+    if (isnan(b) ? isnan(a) : a == b || fabs(a - b) <= tolerance * (fabs(b) > 1 ? fabs(b) : 1)) return;
+    fprintf(stderr, "%.17g is not %.17g within %g\n", a, b, tolerance);
+    _fail(file, line);
+}
+#define assert_near(a, b, tolerance) assert_near_at(a, b, tolerance, __FILE__, __LINE__)
+
+/* An allocator that keeps the size of each block in front of it, and fails the `fail_at`-th request (all later ones too, if asked). */
+typedef struct counting {
+    long   requests, fail_at; /* fail_at 0: never */
+    bool   fail_for_good;
+    long   failed;
+    size_t fail_from_size; /* not 0: fail every request of at least this many bytes */
+    size_t live, blocks;
+    bool   wrong_size; /* an old_size was not what had been asked for */
+} counting;
+
+enum { COUNTING_HEADER = 64 };
+
+static inline void *counting_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+    counting *c = user;
+    size_t    had = 0;
+    char     *block = ptr ? (char *)ptr - COUNTING_HEADER : NULL;
+    if (block) memcpy(&had, block, sizeof had);
+    if (had != old_size) c->wrong_size = true;
+    if (new_size == 0) {
+        c->live -= had;
+        c->blocks--;
+        free(block);
+        return NULL;
+    }
+    c->requests++;
+    bool due = c->fail_at && (c->requests == c->fail_at || (c->fail_for_good && c->requests > c->fail_at));
+    if (due || (c->fail_from_size && new_size >= c->fail_from_size)) {
+        c->failed++;
+        return NULL;
+    }
+    char *fresh = malloc(COUNTING_HEADER + new_size); /* always a new block: pointers kept across a resize are found out */
+    if (!fresh) return NULL;
+    memcpy(fresh, &new_size, sizeof new_size);
+    memset(fresh + COUNTING_HEADER, 0xa5, new_size); /* nothing may rely on zeros */
+    if (block) memcpy(fresh + COUNTING_HEADER, ptr, had < new_size ? had : new_size);
+    c->live += new_size - had;
+    c->blocks += block ? 0 : 1;
+    free(block);
+    return fresh + COUNTING_HEADER;
+}
+
+static inline cot_tape *counted_tape(counting *c, bool strict) {
+    cot_options o = {.allocator = {counting_alloc, c}, .strict = strict};
+    return cot_tape_create(&o);
+}
+
+/* Small runs under sanitizers. */
+static inline bool test_small(void) {
+    const char *s = getenv("COT_TEST_SMALL");
+    return s && *s && strcmp(s, "0") != 0;
+}
+
+#endif
