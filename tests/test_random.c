@@ -327,7 +327,7 @@ static void check_seed(program *p) {
     CHECK(cot_hvp(y, LEAVES, leaves, v, hv) == COT_OK, "hvp: %s", cot_tape_message(t));
     double size = 1, worst[2] = {0, 0}, slope = 0;
     for (int i = 0; i < INPUTS; i++) size += fabs(hv[i]) + fabs(g[i]);
-    for (double h = 1e-5; h > 1e-8; h /= 100) { /* a kink may lie within the step: not within both */
+    for (double h = 1e-5; h > 1e-8; h /= 100) { /* a kink may lie within the step: hardly within both */
         double plus = at(p, x, h, v, up), minus = at(p, x, -h, v, down);
         slope = (plus - minus) / (2 * h);
         worst[0] = fabs(slope - dot(g, v)) / (1e-5 * (1 + scale(g, v)));
