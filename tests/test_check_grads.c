@@ -197,6 +197,10 @@ static cot_var detached(int n, const cot_var *xs, void *user) { return (void)n, 
 static cot_var kink(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_relu(xs[0]); }
 static cot_var not_a_number(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_log(cot_neg(xs[0])); }
 static cot_var stateful(int n, const cot_var *xs, void *user) { return (void)n, cot_mul(xs[0], (*(double *)user += 1)); }
+static cot_var growing(int n, const cot_var *xs, void *user) {
+    (void)n;
+    return cot_slice(xs[0], 0, 0, 1 + (int64_t)(*(double *)user += 1) % 2, 1);
+}
 static cot_var broken(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_matmul(xs[0], xs[0]); }
 static cot_var nothing(int n, const cot_var *xs, void *user) { return (void)n, (void)xs, (void)user, cot_number(1); }
 static cot_var single(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_cast(xs[0], COT_F32); }
@@ -212,9 +216,10 @@ static void functions_that_cannot_be_checked_say_why(void **state) {
         {kink, &origin, 1, COT_GRAD, "jvp gives"},
         {not_a_number, &at, 1, COT_GRAD, "nan"},
         {stateful, &at, 1, COT_VALUE, "f is not a function of its xs alone"},
+        {growing, &at, 1, COT_SHAPE, " elements where it returned "},
         {broken, &at, 1, COT_SHAPE, "[matmul]"},
-        {nothing, &at, 1, COT_VAR, "f returned no value"},
-        {single, &at, 1, COT_DTYPE, "f returned f32"},
+        {nothing, &at, 1, COT_VAR, "[check_grads] f returned no value of the tape that its xs are on"},
+        {single, &at, 1, COT_DTYPE, "[check_grads] f returned f32; derivatives are checked in f64"},
         {same, &wrong, 1, COT_SHAPE, "xs[0] has size 5"},
         {same, &other, 1, COT_DTYPE, "xs[0] has dtype f32"},
         {same, &at, 3, COT_VALUE, "order = 3"},

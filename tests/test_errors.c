@@ -261,7 +261,7 @@ static void matrices(void **state) {
     assert_int_equal(cot_hessian(gone, 1, &x, out), COT_VAR);
     expect(t, COT_VAR, "[grad_of] the operand was forgotten by a rewind");
     assert_int_equal(cot_hvp(y, 1, &gone, seed, out), COT_VAR);
-    expect(t, COT_VAR, "[grad_of] the xs[0] operand was forgotten by a rewind");
+    expect(t, COT_VAR, "[hvp] the xs[0] operand was forgotten by a rewind");
     for (int k = 0; k < 4; k++) assert_near(out[k], 7, 0);
     cot_tape_destroy(t);
 }
@@ -509,6 +509,15 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     (cot_add_into)(NULL, x), (cot_copy_into)(NULL, x), (cot_update_slice)(NULL, 0, 0, 1, 1, x), cot_touch(NULL);
     static const cot_site here = {__FILE__, 1, "here"};
     cot_sited(x, &here);
+    const cot_custom nothing = {.name = "nothing"};
+    cot_call(&nothing, 1, &x, NULL), cot_call(NULL, 1, &x, NULL), cot_call(&nothing, 0, NULL, NULL);
+    char  text[64];
+    FILE *out = tmpfile();
+    cot_tape_print(t, out), cot_tape_print_sweep(x, out);
+    fclose(out);
+    cot_tape_check(t, text, sizeof text), cot_tape_check(t, NULL, 0), cot_explain(x, text, sizeof text), cot_explain(x, NULL, 0);
+    cot_report(x, text, sizeof text), cot_report(x, NULL, 0);
+    cot_check_grads(NULL, NULL, 0, NULL, 1, NULL);
     cot_tape_rewind(t, m);
 }
 

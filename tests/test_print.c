@@ -24,6 +24,10 @@ static const char *printed_sweep(cot_var y) {
 }
 
 /* Only cot_sqrt keeps its line, for the one test that wants it. */
+#undef cot_scalar
+#undef cot_tensor
+#undef cot_constant
+#undef cot_data
 #undef cot_mul
 #undef cot_sin
 #undef cot_add

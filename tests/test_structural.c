@@ -590,7 +590,8 @@ static void shapes_move_no_element_to_the_wrong_place(void **state) {
     VALUES(STACK(2, -1, x, cot_neg(x)), S(2, 3, 2), 0, 0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5);
     VALUES(STACK(2, 0, cot_integer(2), cot_scalar(t, 1)), S(2), 2, 1);
     assert_int_equal(cot_dtype_of(STACK(2, 0, cot_number(2.5), cot_full(t, COT_I32, O, 1))), COT_F64);
-    assert_int_equal(cot_dtype_of(STACK(2, 0, cot_number(2), cot_full(t, COT_I32, O, 1))), COT_I32);
+    assert_int_equal(cot_dtype_of(STACK(2, 0, cot_number(2), cot_full(t, COT_I32, O, 1))), COT_F64);
+    assert_int_equal(cot_dtype_of(STACK(2, 0, cot_integer(2), cot_full(t, COT_I32, O, 1))), COT_I32);
     assert_int_equal(cot_dtype_of(STACK(2, 0, cot_full(t, COT_F32, O, 1), cot_full(t, COT_I64, O, 1))), COT_F32);
     cot_tape_destroy(t);
 }

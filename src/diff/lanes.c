@@ -22,6 +22,7 @@
 #define LOAD_ANY(node) (LIKELY((node)->kind == COT_F64) ? (node)->value.f64 : cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
 
 #define L T
+#define LI_LANE int64_t
 #define LANES 1
 #define NL(name) name##_f64_1
 #include "ops/kernel_partials.h"
@@ -84,6 +85,7 @@ typedef int64_t mask_f64_8 __attribute__((vector_size(64)));
 #define LOAD_ANY(node) LOAD(node)
 
 #define L T
+#define LI_LANE int32_t
 #define LANES 1
 #define NL(name) name##_f32_1
 #include "ops/kernel_partials.h"

@@ -174,7 +174,8 @@ int64_t cot_tape_bytes(const cot_tape *t) {
     int64_t nodes = t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
     int64_t slots = t->adjoints.reserved ? (int64_t)t->adjoint_zeroed : (int64_t)t->adjoints.bytes;
     size_t  lists = t->storage_capacity * sizeof *t->storages + t->leaf_capacity * sizeof *t->leaves + t->name_capacity * sizeof *t->names +
-                   t->site_capacity * sizeof *t->sites + t->retained_capacity * sizeof *t->retained;
+                   t->site_capacity * sizeof *t->sites + t->retained_capacity * sizeof *t->retained +
+                   t->arrived_capacity * sizeof *t->arrived;
     return (int64_t)(sizeof *t + lists) + nodes + slots + t->block_bytes + t->arena_bytes;
 }
 
