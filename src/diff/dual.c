@@ -67,9 +67,9 @@ static inline dual operand(const walk *w, const cot__node *n, uint32_t a) {
     return a == COT__NONE ? (dual){n->extra.number, 0} : (dual){w->nodes[a].value.f64, w->tangents[a]};
 }
 
-/* Constants and inactive values may lie below the lowest input, or have another dtype (a condition): nothing is kept for those. */
+/* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to without asking, and never read. */
 static inline void push(const walk *w, uint32_t a, dual g) {
-    if (a == COT__NONE || a < w->lo || !(w->nodes[a].flags & COT__ACTIVE)) return;
+    if (a < w->lo) return;
     w->bars[a - w->lo].v += g.v;
     w->bars[a - w->lo].d += g.d;
 }
@@ -86,7 +86,7 @@ static void push_nary(const walk *w, const cot__node *n, dual g) {
         }
 }
 
-static void step(const walk *w, const cot__node *n, uint32_t i, dual g) {
+static inline __attribute__((always_inline)) void step(const walk *w, const cot__node *n, uint32_t i, dual g) {
     dual z = {n->value.f64, w->tangents[i]}, zero = {0, 0};
     switch (n->op) {
 #define UNARY(name, ...)                                                                                                     \

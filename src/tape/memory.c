@@ -114,10 +114,64 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 
 #define ALIGNMENT 64
 
+/* Large blocks come from the system page by page: mapping, clearing and unmapping them costs more than computing in them. So a few
+ * freed ones are kept for the next request of the same size, which a training loop makes at its next step. */
+#define SPARE_FROM ((size_t)1 << 15)
+#define SPARE_LIMIT ((size_t)1 << 28)
+#if defined(__SANITIZE_ADDRESS__)
+#define KEEP_SPARES false /* use after free would go unseen */
+#else
+#define KEEP_SPARES true
+#endif
+
+static cot__storage *take_spare(cot_tape *t, size_t block) {
+    if (block < SPARE_FROM) return NULL;
+    for (uint32_t i = t->spare_count; i-- > 0;)
+        if (t->spare[i]->block_bytes == block) {
+            cot__storage *s = t->spare[i];
+            t->spare_count--;
+            t->spare_bytes -= block;
+            memmove(&t->spare[i], &t->spare[i + 1], (t->spare_count - i) * sizeof *t->spare);
+            return s;
+        }
+    return NULL;
+}
+
+static void free_block(cot_tape *t, cot__storage *s) {
+    t->block_bytes -= (int64_t)s->block_bytes;
+    cot__free(&t->al, s, s->block_bytes);
+}
+
+static bool keep_spare(cot_tape *t, cot__storage *s) {
+    if (!KEEP_SPARES || s->block_bytes < SPARE_FROM || s->block_bytes > SPARE_LIMIT / 2) return false;
+    while (t->spare_count == COT__SPARES || t->spare_bytes + s->block_bytes > SPARE_LIMIT) {
+        t->spare_bytes -= t->spare[0]->block_bytes;
+        free_block(t, t->spare[0]);
+        t->spare_count--;
+        memmove(&t->spare[0], &t->spare[1], t->spare_count * sizeof *t->spare);
+    }
+    t->spare[t->spare_count++] = s;
+    t->spare_bytes += s->block_bytes;
+    return true;
+}
+
+void cot__spares_free(cot_tape *t) {
+    while (t->spare_count > 0) free_block(t, t->spare[--t->spare_count]);
+    t->spare_bytes = 0;
+}
+
 /* Header and payload share one allocation. */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
     size_t        block = bytes <= SIZE_MAX - sizeof(cot__storage) - ALIGNMENT ? sizeof(cot__storage) + ALIGNMENT + bytes : 0;
-    cot__storage *s = block ? cot__alloc(&t->al, block) : NULL;
+    cot__storage *s = take_spare(t, block);
+    if (!s && block) {
+        s = cot__alloc(&t->al, block);
+        if (!s && t->spare_count) { /* memory is short: what is kept for later is needed now */
+            cot__spares_free(t);
+            s = cot__alloc(&t->al, block);
+        }
+        if (s) t->block_bytes += (int64_t)block;
+    }
     if (!s) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a tensor", op, bytes);
         return NULL;
@@ -126,7 +180,6 @@ cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
     *s = (cot__storage){.refs = 1, .bytes = bytes, .block_bytes = block, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
     t->storage_bytes += (int64_t)bytes;
-    t->block_bytes += (int64_t)block;
     return s;
 }
 
@@ -142,8 +195,7 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
     if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
-    t->block_bytes -= (int64_t)s->block_bytes;
-    cot__free(&t->al, s, s->block_bytes);
+    if (!keep_spare(t, s)) free_block(t, s);
 }
 
 bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op) {

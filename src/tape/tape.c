@@ -51,6 +51,7 @@ void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
     release_gradients(t, 0, 0);
     release_storages(t, 0);
+    cot__spares_free(t);
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);
     cot__array_free(t, &t->adjoints);
