@@ -141,22 +141,11 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
         return name##_other(x);                                                                                              \
     }
 
-/* A number on one side, or f32. */
+/* f64 with f64, or with a number on one side, is told apart by the tapes; f32 and the rest are the business of name_other. */
 #define BINARY(name, ...)                                                                                                    \
     static __attribute__((noinline)) cot_var name##_other(cot_var x, cot_var y) {                                            \
-        cot_tape *t = is_real(x.tape) ? x.tape : y.tape;                                                                     \
-        uint64_t  heads;                                                                                                     \
-        if (name##_fast && is_real(t) && t == x.tape && (uintptr_t)y.tape == 1 && one_f64(t, x, &heads)) {                   \
-            double c = cot__number_value(y), v = name##_value_f64(F64(x), c, 0);                                             \
-            t->nodes[t->count].extra.number = c;                                                                             \
-            return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, v);                               \
-        }                                                                                                                    \
-        if (name##_fast && is_real(t) && t == y.tape && (uintptr_t)x.tape == 1 && one_f64(t, y, &heads)) {                   \
-            double c = cot__number_value(x), v = name##_value_f64(c, F64(y), 0);                                             \
-            t->nodes[t->count].extra.number = c;                                                                             \
-            return push_f64(t, OP_##name, name##_y ? heads : 0, COT__NONE, (uint32_t)y.id, v);                               \
-        }                                                                                                                    \
-        if (name##_fast && is_real(t) && t == x.tape && t == y.tape && t->count < t->fast_limit) {                           \
+        cot_tape *t = x.tape;                                                                                                \
+        if (name##_fast && is_real(t) && t == y.tape && t->count < t->fast_limit) {                                          \
             const cot__node *a = alive(t, x), *b = alive(t, y);                                                              \
             if (a && b && a->kind == COT_F32 && b->kind == COT_F32) {                                                        \
                 float    v = name##_value_f32(a->value.f32, b->value.f32, 0);                                                \
@@ -170,8 +159,25 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
     cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
         cot_tape *t = x.tape;                                                                                                \
         uint64_t  heads;                                                                                                     \
-        if (LIKELY(name##_fast && name##_x && name##_y && t == y.tape && is_real(t) && two_f64(t, x, y, &heads)))            \
-            return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(F64(x), F64(y), 0));       \
+        if (LIKELY(t == y.tape)) {                                                                                           \
+            if (LIKELY(name##_fast && name##_x && name##_y && is_real(t) && two_f64(t, x, y, &heads)))                       \
+                return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(F64(x), F64(y), 0));   \
+        } else if ((uintptr_t)t == 1) {                                                                                      \
+            t = y.tape;                                                                                                      \
+            if (LIKELY(name##_fast && is_real(t) && one_f64(t, y, &heads))) {                                                \
+                double c = cot__number_value(x);                                                                             \
+                t->nodes[t->count].extra.number = c;                                                                         \
+                return push_f64(t, OP_##name, name##_y ? heads : 0, COT__NONE, (uint32_t)y.id,                               \
+                                name##_value_f64(c, F64(y), 0));                                                             \
+            }                                                                                                                \
+        } else if ((uintptr_t)y.tape == 1) {                                                                                 \
+            if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads))) {                                                \
+                double c = cot__number_value(y);                                                                             \
+                t->nodes[t->count].extra.number = c;                                                                         \
+                return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE,                               \
+                                name##_value_f64(F64(x), c, 0));                                                             \
+            }                                                                                                                \
+        }                                                                                                                    \
         return name##_other(x, y);                                                                                           \
     }
 
