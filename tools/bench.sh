@@ -1,17 +1,121 @@
 #!/usr/bin/env bash
-# Runs the benchmarks that were built, all or those named: tools/bench.sh [NAME...]. BUILD chooses another build folder.
+# Runs the benchmarks that were built, all or those named: tools/bench.sh [NAME...]; bench/README.md says how to read them.
+#   BUILD            another build folder (build)
+#   COT_SHARED_DATA  where the data sets are (what the build was configured with); without them adbench gets small random ones
+#   BENCH_SECONDS    the shortest batch that adbench times (0.1); all of it takes some 25 times that for each line
 set -euo pipefail
+export LC_ALL=C
 cd "$(dirname "$0")/.."
-folder=${BUILD:-build}/bench
+build=${BUILD:-build}
+folder=$build/bench
+data=${COT_SHARED_DATA:-$(sed -n 's/^COT_SHARED_DATA:[^=]*=//p' "$build/CMakeCache.txt" 2> /dev/null || true)}
+seconds=${BENCH_SECONDS:-0.1}
+styles=(hand scalar fused tensor)
 status=0
 ran=0
-for program in "$folder"/* "$folder"/*/*; do
-    if [ ! -f "$program" ] || [ ! -x "$program" ] || [[ $program == *CMakeFiles* ]]; then continue; fi
-    name=$(basename "$program")
-    if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then continue; fi
+
+wanted() { # NAME MINE...: is it among the names asked for, if any were?
+    local name=$1
+    shift
+    [ $# -eq 0 ] || [[ " $* " == *" $name "* ]]
+}
+
+# ---- adbench: a table over instances and styles ----------------------------------------------------------------------
+
+# The target for a ratio: a multiple of what the fastest tape reaches with the same instance (bench/README.md); empty for none.
+target_of() { # INSTANCE STYLE
+    awk -v name="$1" -v style="$2" 'BEGIN {
+        tape["gmm_d2_K5"] = 5.2; tape["gmm_d10_K25"] = 8.6; tape["lstm_l2_c1024"] = 2.8; tape["ba1_n49_m7776_p31843"] = 34
+        tape["hand_simple_small/hand1_t26_c100"] = 31; tape["hand_complicated_small/hand1_t26_c100"] = 34
+        if (!(name in tape) || style == "hand") exit
+        gradient = name ~ /^(gmm|lstm)/ # the others are Jacobians
+        if (style == "tensor" && gradient) { if (name ~ /^gmm/) print 5; exit }
+        print tape[name] * (style == "scalar" && gradient ? 2 : 1)
+    }'
+}
+
+problem_of() { # INSTANCE
+    case $1 in
+    gmm*) echo gmm ;;
+    bafull*) echo bafull ;;
+    ba*) echo ba ;;
+    lstm*) echo lstm ;;
+    hand_complicated*) echo hand_complicated ;;
+    hand*) echo hand ;;
+    esac
+}
+
+list_instances() { # FOLDER: every instance in it, without folder and .txt, in the problems' order
+    local problem
+    for problem in gmm ba lstm hand_simple hand_complicated; do
+        (cd "$1" && find . -name '*.txt' -path "./$problem*" ! -name '*.f.txt' ! -name '*.f3.txt' ! -name '*.csr.txt' ! -path '*/model/*') |
+            sed 's/^\.\///; s/\.txt$//' | sort -V
+    done
+}
+
+make_instances() { # FOLDER: one small random instance of each problem
+    local problem
+    mkdir -p "$1/hand_simple" "$1/hand_complicated"
+    for problem in gmm ba bafull lstm; do "$folder/adbench" generate $problem 1 "$1/${problem}_random.txt"; done
+    "$folder/adbench" generate hand 1 "$1/hand_simple/random.txt"
+    "$folder/adbench" generate hand_complicated 1 "$1/hand_complicated/random.txt"
+}
+
+number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" <<< "$report"; }
+
+adbench_line() { # FOLDER INSTANCE STYLE
+    local target verdict='' lean
+    printf '%-17s %-38s %-7s' "$(problem_of "$2")" "$2" "$3" # before the run: one sees what is being waited for
+    if ! report=$("$folder/adbench" "$(problem_of "$2")" "$1/$2.txt" --style "$3" --seconds "$seconds"); then
+        echo "  failed"
+        return 1
+    fi
+    target=$(target_of "$2" "$3")
+    lean=$(number lean_ratio)
+    if [ -n "$target" ]; then
+        verdict=$(awk -v r="$(number ratio)" -v t="$target" 'BEGIN { print r <= t ? "met" : "MISSED" }')
+        if [ "$verdict" = met ]; then met=$((met + 1)); else missed=$((missed + 1)); fi
+    fi
+    awk -v f="$(number objective_ms)" -v d="$(number derivative_ms)" -v r="$(number ratio)" -v t="${target:--}" -v v="$verdict" \
+        -v lean="$lean" 'BEGIN {
+        line = sprintf(" %10.4g %10.4g %8.3g %8s %-6s", f, d, r, t, v)
+        if (lean != "") line = line sprintf(" (%.3g)", lean)
+        sub(/ +$/, "", line)
+        print line
+    }'
+}
+
+run_adbench() {
+    local where instance style temporary='' bad=0
+    met=0 missed=0
+    if [ -n "$data" ] && [ -d "$data/adbench" ]; then
+        where=$data/adbench
+    else
+        temporary=$(mktemp -d)
+        make_instances "$temporary"
+        where=$temporary
+        echo "no data sets at ${data:-COT_SHARED_DATA}/adbench: small random instances instead, without targets"
+    fi
+    echo "ratio = derivative / objective in plain C; in brackets the ratio to a hand that skips unused vertices"
+    printf '%-17s %-38s %-7s %10s %10s %8s %8s\n' problem instance style 'f, ms' "f', ms" ratio target
+    for instance in $(list_instances "$where"); do
+        for style in "${styles[@]}"; do adbench_line "$where" "$instance" "$style" || bad=1; done
+    done
+    [ -z "$temporary" ] || rm -rf "$temporary"
+    [ $((met + missed)) -eq 0 ] || echo "targets: $met met, $missed missed"
+    return $bad
+}
+
+# ---- all -------------------------------------------------------------------------------------------------------------
+
+programs=$(find "$folder" -type f -perm -u+x ! -path '*CMakeFiles*' 2> /dev/null | sort)
+for name in tape $(for p in $programs; do basename "$p"; done | grep -v -x -e tape -e adbench) adbench; do
+    program=$(grep "/$name\$" <<< "$programs" | head -1 || true)
+    if [ -z "$program" ] || ! wanted "$name" "$@"; then continue; fi
     printf '\n== %s\n' "$name"
     ran=$((ran + 1))
-    "$program" || { status=1; echo "bench: $name failed" >&2; }
+    if [ "$name" = adbench ]; then run=run_adbench; else run=$program; fi
+    "$run" || { status=1; echo "bench: $name failed" >&2; }
 done
 [ "$ran" -gt 0 ] || { echo "bench: nothing to run in $folder" >&2; exit 1; }
 exit $status

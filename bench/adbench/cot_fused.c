@@ -17,7 +17,7 @@ static cot_var sum(int n, const cot_var *a) { return cot_sum_of(n, a); }
  * their own, and each point adds to their gradients and is forgotten. At the end one more sweep takes what arrived at o and exp(q)
  * on to alpha and q, together with the terms that have no points in them. */
 
-enum { GMM_CHUNK = 8 };
+enum { GMM_TAPE = 6000 }; /* operations */
 
 struct parts {
     int      d, k;
@@ -119,16 +119,17 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     struct ab_cot       *s = state;
     const struct ab_gmm *g = &s->in->u.gmm;
     struct parts         p = gmm_parts(s);
+    const int            chunk = 1 + GMM_TAPE / (g->k * (2 * g->d + 8));
     cot_tape_zero_grads(s->tape);
     make_leaves(s->tape, g, &p);
     const cot_mark mark = cot_tape_mark(s->tape);
     for (int i = 0; i < g->n;) {
         cot_var f = cot_constant(s->tape, 0);
-        for (int c = 0; c < GMM_CHUNK && i < g->n; c++, i++)
+        for (int c = 0; c < chunk && i < g->n; c++, i++)
             f = cot_add(f, record_point(&p, g->x + (size_t)i * (size_t)g->d));
         if (cot_backward(f) != COT_OK)
             return ab_cot_finish(s, error);
-        if (i <= GMM_CHUNK)
+        if (i <= chunk)
             ab_cot_note_peak(s);
         cot_tape_rewind(s->tape, mark);
     }

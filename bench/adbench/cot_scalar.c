@@ -80,7 +80,7 @@ static cot_var record_prefix(const struct ab_cot *s, cot_var *expq, cot_var *off
 
 /* The objective is a sum over points, and gradients accumulate: a few points are recorded, swept and forgotten at a time, so that
  * the tape stays in cache however many points there are. */
-enum { GMM_CHUNK = 4 };
+enum { GMM_TAPE = 12000 }; /* operations */
 
 static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     struct ab_cot       *s = state;
@@ -89,19 +89,20 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     const cot_var       *means = s->vars + k, *icf = means + (size_t)k * (size_t)d;
     cot_var             *expq = s->vars + s->in->param_count, *offset = expq + (size_t)k * (size_t)d;
     cot_var             *main_term = offset + k, *y = main_term + k, *z = y + d;
+    const int            chunk = 1 + GMM_TAPE / (k * (d * d + 4 * d + 8));
     cot_tape_zero_grads(s->tape);
     cot_backward(record_prefix(s, expq, offset));
     const cot_mark prefix = cot_tape_mark(s->tape);
     for (int p = 0; p < g->n;) {
         cot_var f = cot_constant(s->tape, 0);
-        for (int i = 0; i < GMM_CHUNK && p < g->n; i++, p++) {
+        for (int i = 0; i < chunk && p < g->n; i++, p++) {
             for (int c = 0; c < k; c++)
                 main_term[c] = record_component(d, g->x + (size_t)p * (size_t)d, offset[c], means + c * d, expq + c * d,
                                                 icf + (size_t)c * (size_t)row + d, y, z);
             f = cot_add(f, log_sum_exp(k, main_term));
         }
         cot_backward(f);
-        if (p <= GMM_CHUNK)
+        if (p <= chunk)
             ab_cot_note_peak(s);
         cot_tape_rewind(s->tape, prefix);
     }

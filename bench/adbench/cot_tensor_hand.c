@@ -136,7 +136,8 @@ static void *hand_open(const struct ab_instance *in, struct ab_error *error) {
 
 /* ---- run ---------------------------------------------------------------------------------------------------------- */
 
-/* (lanes, 15, 4, 4): base_relative Rz(tz) Rx(tx) of every joint */
+/* (15, 4, lanes, 4): base_relative Rz(tz) Rx(tx) of every joint. The lanes lie beside each other, so that one constant matrix
+ * meets them all in one product, here as in record_bones. */
 static cot_var record_joints(const struct ab_cot *s, int64_t lanes) {
     const cot_var none = cot_zeros(s->tape, COT_F64, COT_SHAPE(lanes, 1)), both[] = {s->vars[THETA], none};
     const cot_var angles = cot_concat(2, both, 1);
@@ -147,8 +148,9 @@ static cot_var record_joints(const struct ab_cot *s, int64_t lanes) {
                                  sz, cot_mul(cz, cx),          cot_neg(cot_mul(cz, sx)), o, /**/
                                  o,  sx,                       cx,                       o, /**/
                                  o,  o,                        o,                        i};
-    const cot_var turns = cot_reshape(cot_stack(16, entries, 2), COT_SHAPE(lanes, JOINTS, 4, 4));
-    return cot_matmul(s->vars[JOINT], turns);
+    const cot_var stacked = cot_reshape(cot_stack(16, entries, 0), COT_SHAPE(4, 4, lanes, JOINTS));
+    const cot_var turns = cot_reshape(cot_permute(stacked, COT_AXES(3, 0, 2, 1)), COT_SHAPE(JOINTS, 4, lanes * 4));
+    return cot_reshape(cot_matmul(s->vars[JOINT], turns), COT_SHAPE(JOINTS, 4, lanes, 4));
 }
 
 /* (lanes, 3, 88): the maps of all bones side by side */
@@ -157,7 +159,7 @@ static cot_var record_bones(const struct ab_cot *s, const struct ab_hand_model *
     cot_var       absolute[AB_BONES], full[AB_BONES];
     for (int b = 0; b < AB_BONES; b++) {
         const int joint = joint_of(b);
-        cot_var   relative = joint < 0 ? s->vars[BONE + b] : cot_index(joints, 1, joint);
+        cot_var   relative = joint < 0 ? s->vars[BONE + b] : cot_permute(cot_index(joints, 0, joint), COT_AXES(1, 0, 2));
         if (m->parent[b] >= 0)
             relative = cot_matmul(absolute[m->parent[b]], relative);
         else if (joint >= 0)
@@ -165,8 +167,9 @@ static cot_var record_bones(const struct ab_cot *s, const struct ab_hand_model *
         absolute[b] = relative;
         full[b] = cot_broadcast_to(relative, COT_SHAPE(lanes, 3, 4));
     }
-    const cot_var transforms = cot_matmul(cot_stack(AB_BONES, full, 1), s->vars[INVERSE]); /* (lanes, 22, 3, 4) */
-    return cot_reshape(cot_permute(transforms, COT_AXES(0, 2, 1, 3)), COT_SHAPE(lanes, 3, 4 * AB_BONES));
+    const cot_var all = cot_reshape(cot_stack(AB_BONES, full, 0), COT_SHAPE(AB_BONES, lanes * 3, 4));
+    const cot_var transforms = cot_permute(cot_matmul(all, s->vars[INVERSE]), COT_AXES(1, 0, 2)); /* (lanes 3, 22, 4) */
+    return cot_reshape(transforms, COT_SHAPE(lanes, 3, 4 * AB_BONES));
 }
 
 /* (lanes, 3, 3): cos I + sin [u] + (1 - cos) u u' */
