@@ -7,7 +7,13 @@
 
 #define mul_add(a, b, c) cot_fma(a, b, c)
 
-static cot_var dot(int n, const cot_var *a, const cot_var *b) { return cot_dot_of(n, a, b); }
+/* Up to two products a multiply and an fma are cheaper than a list of operands. */
+static cot_var dot(int n, const cot_var *a, const cot_var *b) {
+    if (n > 2)
+        return cot_dot_of(n, a, b);
+    const cot_var first = cot_mul(a[0], b[0]);
+    return n == 1 ? first : cot_fma(a[1], b[1], first);
+}
 static cot_var sum(int n, const cot_var *a) { return cot_sum_of(n, a); }
 
 #include "cot_problems.inc"
@@ -89,8 +95,8 @@ static cot_var record_point(const struct parts *p, const double *x) {
         for (int i = 0; i < d; i++)
             p->z[i] = cot_sub(x[i], p->means[c * d + i]);
         for (int i = 0; i < d; Q += ++i)
-            p->y[i] = cot_dot_of(i + 1, Q, p->z);
-        p->main_term[c] = cot_fma(-0.5, cot_dot_of(d, p->y, p->y), p->offset[c]);
+            p->y[i] = dot(i + 1, Q, p->z);
+        p->main_term[c] = cot_fma(-0.5, dot(d, p->y, p->y), p->offset[c]);
     }
     return log_sum_exp(p->k, p->main_term, p->e);
 }
@@ -106,9 +112,9 @@ static cot_var record_rest(const struct ab_gmm *g, const struct parts *p) {
             p->y[i] = cot_exp(q[i]);
             f = cot_fma(cot_grad_value(p->expq[c * d + i]), p->y[i], f);
         }
-        f = cot_fma(half, cot_dot_of(d, p->y, p->y), f);
+        f = cot_fma(half, dot(d, p->y, p->y), f);
         if (row > d)
-            f = cot_fma(half, cot_dot_of(row - d, q + d, q + d), f);
+            f = cot_fma(half, dot(row - d, q + d, q + d), f);
         f = cot_fma(o, p->alphas[c], f);
         f = cot_fma(o - g->m, logs, f);
     }

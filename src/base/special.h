@@ -36,6 +36,10 @@ double cot__digamma(double x);
  * Above n = 1000 it goes through logarithms and the error grows like n. */
 double cot__polygamma(int n, double x);
 
+/* tanh.  2 ulp.  Ours because libm's, which goes through expm1, is the
+ * slowest step of a recurrent network: bench/adbench lstm shows it. */
+double cot__tanh(double x);
+
 /* log(1 + e^x), also known as softplus.  2 ulp. */
 double cot__log1pexp(double x);
 
@@ -79,6 +83,7 @@ float cot__lgammaf(float x);
 float cot__digammaf(float x);
 float cot__polygammaf(int n, float x);
 float cot__log1pexpf(float x);
+float cot__tanhf(float x);
 float cot__sigmoidf(float x);
 float cot__log_sigmoidf(float x);
 float cot__logaddexpf(float a, float b);

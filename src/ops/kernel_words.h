@@ -7,6 +7,8 @@
  * and gets, for every operation, `static inline T N(name_value)(T X, T Y, T W)`. Partials come from kernel_partials.h. Words that need an
  * argument twice are static inline functions; each expansion is one parenthesised expression. */
 
+#include "ops/fused.h"
+
 static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
 /* Strong zero: a zero wins over anything, also over inf and NaN. Only where the plain result is NaN can it have been denied. */

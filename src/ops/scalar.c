@@ -194,10 +194,10 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
 }
 
 #define TERNARY(name, ...)                                                                                                   \
-    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y, cot_var w) {                                                           \
+    static __attribute__((noinline)) cot_var name##_other(cot_var x, cot_var y, cot_var w) {                                 \
         cot_tape *t = is_real(x.tape) ? x.tape : is_real(y.tape) ? y.tape : w.tape;                                          \
-        if (LIKELY(OP_##name != OP_where && is_real(t) && (uint64_t)t->count + 3 < t->fast_limit && f64_operand(t, x) &&     \
-                   f64_operand(t, y) && f64_operand(t, w))) {                                                                \
+        if (OP_##name != OP_where && is_real(t) && (uint64_t)t->count + 3 < t->fast_limit && f64_operand(t, x) &&            \
+            f64_operand(t, y) && f64_operand(t, w)) {                                                                        \
             uint32_t a = f64_index(t, x), b = f64_index(t, y), c = f64_index(t, w);                                          \
             const cot__node *p = &t->nodes[a], *q = &t->nodes[b], *r = &t->nodes[c];                                         \
             double   v = name##_value_f64(p->value.f64, q->value.f64, r->value.f64);                                         \
@@ -208,6 +208,17 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
             return commit(t);                                                                                                \
         }                                                                                                                    \
         return slow_ternary(x, y, w, OP_##name);                                                                             \
+    }                                                                                                                        \
+    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y, cot_var w) {                                                           \
+        cot_tape *t = x.tape;                                                                                                \
+        uint64_t  heads, head;                                                                                               \
+        if (LIKELY(OP_##name != OP_where && t == y.tape && t == w.tape && is_real(t) && two_f64(t, x, y, &heads) &&          \
+                   one_f64(t, w, &head))) {                                                                                  \
+            t->nodes[t->count].extra.c = (uint32_t)w.id;                                                                     \
+            return push_f64(t, OP_##name, heads | head, (uint32_t)x.id, (uint32_t)y.id,                                      \
+                            name##_value_f64(F64(x), F64(y), F64(w)));                                                       \
+        }                                                                                                                    \
+        return name##_other(x, y, w);                                                                                        \
     }
 #include "ops/rules.def"
 

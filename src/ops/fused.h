@@ -1,0 +1,24 @@
+/* fused.h: fma without a call where the processor has the instruction. The baseline build may not assume it, and libm's function,
+ * reached through two jumps, costs as much as recording a node. Same bits either way: both round once. */
+#ifndef COT_FUSED_H
+#define COT_FUSED_H
+
+#include <math.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__FMA__)
+static inline double cot__fma(double a, double b, double c) {
+    if (!__builtin_cpu_supports("fma")) return fma(a, b, c);
+    __asm__("vfmadd213sd %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+    return a;
+}
+static inline float cot__fmaf(float a, float b, float c) {
+    if (!__builtin_cpu_supports("fma")) return fmaf(a, b, c);
+    __asm__("vfmadd213ss %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
+    return a;
+}
+#else
+static inline double cot__fma(double a, double b, double c) { return fma(a, b, c); }
+static inline float  cot__fmaf(float a, float b, float c) { return fmaf(a, b, c); }
+#endif
+
+#endif
