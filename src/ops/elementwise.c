@@ -172,6 +172,33 @@ static uint32_t take_var(cot_tape *t, cot_var x, cot_dtype dtype, const cot_shap
     return cot__index(x);
 }
 
+/* The common case: every operand already has the dtype and the shape of the result, so nothing is promoted or broadcast. */
+static bool is_uniform(const cot_tape *t, int op, int n, const cot_var *xs, const uint32_t *args) {
+    const cot__node *first = &t->nodes[args[0]];
+    if (op == OP_where || cot__is_number(xs[0])) return false;
+    if (cot__elementwise_table[op].class == REAL && !cot__dtype_is_float(cot__dtype_at(first))) return false;
+    for (int k = 1; k < n; k++) {
+        const cot__node *other = cot__is_number(xs[k]) ? NULL : &t->nodes[args[k]];
+        if (!other || other->kind != first->kind) return false;
+        if (!cot__is_tensor(first)) continue;
+        const cot__tensor *a = first->value.tensor, *b = other->value.tensor;
+        if (a->ndim != b->ndim || memcmp(a->dims, b->dims, (size_t)a->ndim * sizeof *a->dims) != 0) return false;
+    }
+    return true;
+}
+
+/* Brings the operands to one dtype and shape by recorded casts and broadcasts; numbers become immediates or constants. */
+static bool unify(cot_tape *t, int op, int n, const cot_var *xs, uint32_t *args, cot_dtype *dtype, cot_shape *shape, double *immediate) {
+    *dtype = common_dtype(t, op, n, xs);
+    if (!broadcast_shapes(t, cot__elementwise_table[op].name, n, xs, shape)) return false;
+    for (int k = 0; k < n; k++) {
+        cot_dtype d = op == OP_where && k == 0 ? COT_BOOL : *dtype;
+        args[k] = cot__is_number(xs[k]) ? take_number(t, n, xs[k], d, immediate) : take_var(t, xs[k], d, shape);
+        if (t->status != COT_OK) return false;
+    }
+    return true;
+}
+
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     cot_tape                    *t = cot__tape_of(n, xs);
@@ -180,19 +207,24 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     for (int k = 0; k < n; k++)
         if (!cot__is_number(xs[k]) && !cot__operand(t, xs[k], e->name, which_of[n - 1][k], &args[k])) return INVALID(t);
 
-    cot_dtype dtype = common_dtype(t, op, n, xs), compute = cot__dtype_compute(dtype);
-    cot_shape shape;
-    double    immediate = 0;
-    if (!broadcast_shapes(t, e->name, n, xs, &shape)) return INVALID(t);
-    for (int k = 0; k < n; k++) {
-        cot_dtype d = op == OP_where && k == 0 ? COT_BOOL : dtype;
-        args[k] = cot__is_number(xs[k]) ? take_number(t, n, xs[k], d, &immediate) : take_var(t, xs[k], d, &shape);
-        if (t->status != COT_OK) return INVALID(t);
+    cot_dtype      dtype;
+    cot_shape      shape;
+    const int64_t *dims = shape.dim;
+    int            ndim;
+    double         immediate = 0;
+    if (is_uniform(t, op, n, xs, args)) {
+        cot__view v = cot__view_of(t, args[0]);
+        dtype = v.dtype;
+        ndim = v.ndim;
+        dims = v.shape; /* of the operand's record, which does not move */
+    } else {
+        if (!unify(t, op, n, xs, args, &dtype, &shape, &immediate)) return INVALID(t);
+        ndim = shape.ndim;
     }
 
     cot__result r;
-    cot_dtype   result = e->class == TEST ? COT_BOOL : dtype;
-    if (!cot__result_open(t, &r, e->name, result, shape.ndim, shape.dim)) return INVALID(t);
+    cot_dtype   compute = cot__dtype_compute(dtype), result = e->class == TEST ? COT_BOOL : dtype;
+    if (!cot__result_open(t, &r, e->name, result, ndim, dims)) return INVALID(t);
     cot__view  views[3];
     cot__value number;
     for (int k = 0; k < n; k++) {

@@ -120,7 +120,7 @@ int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim
         cot__fail(t, COT_LIMIT, "[%s] %d axes; at most %d are possible", op, ndim, COT_MAX_NDIM);
         return -1;
     }
-    bool empty = false;
+    bool empty = false; /* an extent of 0 counts as 1 below: strides must be representable too */
     for (int k = 0; k < ndim; k++) {
         if (shape[k] < 0) {
             cot__fail(t, COT_SHAPE, "[%s] extent %lld of axis %d is negative: shape %s", op, (long long)shape[k], k,
@@ -129,8 +129,8 @@ int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim
         }
         empty |= shape[k] == 0;
     }
-    for (int k = 0; k < ndim && !empty; k++)
-        if (__builtin_mul_overflow(size, shape[k], &size) || size > limit) {
+    for (int k = 0; k < ndim; k++)
+        if (__builtin_mul_overflow(size, shape[k] ? shape[k] : 1, &size) || size > limit) {
             cot__fail(t, COT_LIMIT, "[%s] shape %s has more elements than memory can hold", op, cot__shape_text(ndim, shape, text));
             return -1;
         }
