@@ -218,6 +218,8 @@ COT_API cot_var cot_dot_of(int n, const cot_var *xs, const cot_var *ys);
 
 /* the same elements in another shape; one extent may be -1 */
 COT_API cot_var cot_reshape(cot_var x, cot_shape shape);
+/* x in memory of its own, row-major: write to it while x stays */
+COT_API cot_var cot_copy(cot_var x);
 /* all axes reversed */
 COT_API cot_var cot_transpose(cot_var x);
 /* axis i of the result is axis order[i] of x */
@@ -416,6 +418,7 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_sum_of(...) COT__SITED((cot_sum_of)(__VA_ARGS__))
 #define cot_dot_of(...) COT__SITED((cot_dot_of)(__VA_ARGS__))
 #define cot_reshape(...) COT__SITED((cot_reshape)(__VA_ARGS__))
+#define cot_copy(...) COT__SITED((cot_copy)(__VA_ARGS__))
 #define cot_transpose(...) COT__SITED((cot_transpose)(__VA_ARGS__))
 #define cot_permute(...) COT__SITED((cot_permute)(__VA_ARGS__))
 #define cot_broadcast_to(...) COT__SITED((cot_broadcast_to)(__VA_ARGS__))

@@ -248,7 +248,7 @@ static void a_saved_value_that_was_overwritten_is_reported_at_backward(void **st
     assert_ok(t);
     assert_int_equal(cot_backward(cot_sum(cot_add(y, v), COT_ALL)), COT_STALE);
     assert_error(t, COT_STALE, "[backward] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double g[3];
     cot_read_grad(x, g, 3); /* a sweep that failed adds nothing */
@@ -262,7 +262,7 @@ static void a_saved_value_that_was_overwritten_is_reported_at_backward(void **st
     cot_tape_clear_error(t);
     assert_false(cot_is_valid(cot_jvp(y, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(3))})));
     assert_error(t, COT_STALE, "[backward] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 
@@ -273,7 +273,7 @@ static void a_saved_result_that_was_overwritten_is_reported(void **state) {
     cot_mul_into(&y, 2.0);
     cot_backward(cot_sum(y, COT_ALL));
     assert_error(t, COT_STALE, "[backward] exp (%1 \"e\") needs the value of exp (%1 \"e\"), which was overwritten by mul (%4); "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 
@@ -284,7 +284,7 @@ static void a_structural_rule_that_saved_is_reported(void **state) {
     cot_add_into(&b, 1.0);
     cot_backward(cot_sum(c, COT_ALL));
     assert_error(t, COT_STALE, "[backward] matmul (%2) needs the value of mul (%1), which was overwritten by add (%5); "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 
@@ -436,7 +436,7 @@ static void touch_tells_of_a_write_from_outside(void **state) {
     cot_tape_clear_error(t);
     cot_backward(cot_sum(y, COT_ALL));
     assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%0), which was overwritten by a write from outside (cot_touch); "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_mul(x, w), COT_ALL));
     assert_ok(t);
@@ -454,7 +454,7 @@ static void assignment_after_recording_makes_backward_an_error(void **state) {
     assert_near(cot_value(y), 4, 0); /* values keep */
     cot_backward(y);
     assert_error(t, COT_STALE, "[backward] mul (%1) needs the value of leaf (%0 \"x\"), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double j;
     assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_REVERSE, &j), COT_STALE);
@@ -481,7 +481,7 @@ static void assignment_of_a_tensor_makes_backward_an_error(void **state) {
     cot_assign_data(x, other);
     cot_backward(y);
     assert_error(t, COT_STALE, "[backward] square (%1) needs the value of leaf (%0), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double j[3];
     assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, j), COT_STALE);
@@ -502,7 +502,7 @@ static void dot_of_reads_its_scalars_too(void **state) {
     cot_assign(y[1], 0.0);
     assert_int_equal(cot_backward(z), COT_STALE);
     assert_error(t, COT_STALE, "[backward] dot_of (%4) needs the value of leaf (%3), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy");
+                               "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 

@@ -30,7 +30,7 @@ static void messages_name_the_lines_of_both_operations(void **state) {
     assert_ptr_equal(p, &h + 1);
     assert_int_equal(cot_backward(cot_sum(y, COT_ALL)), COT_STALE);
     assert_message(t, "[backward] square (%%2, test_lines.c:%d in %s) needs the value of add (%%1 \"h\", test_lines.c:%d in %s), which was "
-                      "overwritten by sub (%%6, test_lines.c:%d in %s); compute before the write, or write to a copy",
+                      "overwritten by sub (%%6, test_lines.c:%d in %s); compute before the write, or write to a copy (cot_copy)",
                    SAVED, __func__, ADDED, __func__, WRITTEN, __func__);
     cot_read_grad(y, (double[3]){0}, 3);
     assert_message(t, "[read_grad] sigmoid (%%3, test_lines.c:%d in %s) keeps no gradient; only leaves do, and values marked with "
@@ -40,7 +40,7 @@ static void messages_name_the_lines_of_both_operations(void **state) {
     cot_add_into(&x, 1.0);
     cot_backward(cot_sum((cot_var){t, (h.id & ~UINT64_C(0xffffffff)) | 8}, COT_ALL)); /* %8 is the square */
     assert_message(t, "[backward] square (%%8, test_lines.c:%d in %s) needs the value of leaf (%%0, test_lines.c:%d in %s), which was "
-                      "overwritten by add (%%11, test_lines.c:%d in %s); compute before the write, or write to a copy",
+                      "overwritten by add (%%11, test_lines.c:%d in %s); compute before the write, or write to a copy (cot_copy)",
                    LEAF_WRITTEN - 2, __func__, LEAF, __func__, LEAF_WRITTEN, __func__);
     cot_tape_destroy(t);
 }

@@ -157,7 +157,7 @@ bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
         return true;
     cot__fail(t, COT_STALE,
               "[backward] %s needs the value of %s, which was overwritten by %s; "
-              "compute before the write, or write to a copy", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
+              "compute before the write, or write to a copy (cot_copy)", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
               writer ? writer : "a write from outside (cot_touch)");
     return false;
 }
