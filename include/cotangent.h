@@ -420,6 +420,21 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
         if (cot__p##n) cot_sited(*cot__p##n, &cot__s##n);                                                                    \
         cot__r##n;                                                                                                           \
     }))
+/* What records but returns a status stamps through the var it starts from. */
+#define COT__SITED_FROM(function, y, ...) COT__SITED_FROM_IN(function, y, __COUNTER__, __VA_ARGS__)
+#define COT__SITED_FROM_IN(function, y, n, ...) COT__SITED_FROM_AS(function, y, n, __VA_ARGS__)
+#define COT__SITED_FROM_AS(function, y, n, ...)                                                                              \
+    (__extension__({                                                                                                         \
+        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
+        cot_var               cot__y##n = (y);                                                                               \
+        cot_status            cot__r##n = (function)(cot__y##n, __VA_ARGS__);                                                \
+        cot_sited(cot__y##n, &cot__s##n);                                                                                    \
+        cot__r##n;                                                                                                           \
+    }))
+#define cot_grad_of(y, ...) COT__SITED_FROM(cot_grad_of, y, __VA_ARGS__)
+#undef cot_vjp
+#define cot_vjp(y, seed, ...) COT__SITED_FROM(cot_vjp, y, COT__MIX(seed), __VA_ARGS__)
+#define cot_split(x, ...) COT__SITED_FROM(cot_split, x, __VA_ARGS__)
 /* What makes values is stamped too, or it would take the line of the operation after it. */
 #define cot_scalar(...) COT__SITED((cot_scalar)(__VA_ARGS__))
 #define cot_scalar_of(...) COT__SITED((cot_scalar_of)(__VA_ARGS__))

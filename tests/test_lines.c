@@ -63,6 +63,9 @@ static void sources_have_their_own_lines(void **state) {
     cot_var y = cot_mul(x, x);
     made[n] = cot_jvp(y, 1, &x, (cot_var[]){x}), line[n++] = __LINE__;
     made[n] = cot_maximum(x, 1.0), line[n++] = __LINE__;
+    cot_grad_of(cot_square(y), 1, &x, &made[n]), line[n++] = __LINE__;
+    cot_vjp(cot_square(y), 2.0, 1, (cot_var[]){x}, &made[n]), line[n++] = __LINE__;
+    cot_split(cot_tensor(t, COT_F64, COT_SHAPE(3), memory), 3, 0, &made[n]), line[n++] = __LINE__;
     cot_exp(x);
     for (int i = 0; i < n; i++) {
         char where[64];
