@@ -125,6 +125,8 @@ typedef struct cot_allocator {
 typedef struct cot_options {
     cot_allocator allocator; /* alloc NULL: malloc, realloc, free */
     bool          strict;    /* report an in-place write that spoils a saved value at the write, not at backward */
+    bool          smooth;    /* refuse to differentiate at a non-smooth point: the error says what cot_report says, and no convention is
+                              * applied (docs/nonsmooth.md). Costs a second sweep at each cot_backward, cot_grad_of and cot_vjp. */
 } cot_options;
 
 /* A new, empty tape; NULL options for the defaults; NULL when memory is short. */

@@ -216,6 +216,20 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *
     return clean;
 }
 
+/* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report, not a convention. */
+static bool is_smooth(cot_tape *t, const char *op, uint32_t y) {
+    char text[320];
+    if (!t->smooth) return true;
+    if (cot_report(VAR(t, y), text, sizeof text) == 0) {
+        bool looked = strncmp(text, "There is not enough memory", 26) != 0; /* what else it says, the sweep will say too */
+        if (!looked) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
+        return looked;
+    }
+    text[strcspn(text, "\n")] = 0;
+    cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op, text);
+    return false;
+}
+
 static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     uint32_t  i, seed;
     cot_tape *t = enter_output(y, op, &i);
@@ -228,7 +242,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     }
     cot_mark   m = cot__mark(t);
     cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) && cot__slots(t, i, 1, op)) {
+    if (is_smooth(t, op, i) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;
@@ -416,7 +430,7 @@ static cot_status grad_of(const char *op, cot_var y, const cot_var *given, int n
         cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
         return t->status;
     }
-    if (cot__check_inputs(t, op, n, xs, index) && make_seed(t, op, i, given, &seed))
+    if (cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
     if (index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t->status != COT_OK)

@@ -16,6 +16,7 @@ cot_tape *cot_tape_create(const cot_options *options) {
     memset(t, 0, sizeof *t);
     t->al = options->allocator;
     t->strict = options->strict;
+    t->smooth = options->smooth;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
     return t;

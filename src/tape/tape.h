@@ -177,6 +177,7 @@ struct cot_tape {
     cot__array    node_memory;
     cot_allocator al;
     bool          strict;
+    bool          smooth; /* sweeps refuse points where a convention would have to be applied */
     int           no_grad;
 
     cot_status status;
