@@ -57,6 +57,11 @@ typedef struct cot_var {
     cot_var(cot_tape *on, uint64_t private_id) : tape(on), id(private_id) {}
     inline cot_var(double number); /* so that cot_mul(2.0, x) works in C++ too */
     inline cot_var(int number);
+    inline cot_var(unsigned number);
+    inline cot_var(long number);
+    inline cot_var(unsigned long number);
+    inline cot_var(long long number);
+    inline cot_var(unsigned long long number);
 #endif
 } cot_var;
 
@@ -186,6 +191,11 @@ static inline cot_var cot_integer(int64_t value) {
 #else
     return (cot_var){(cot_tape *)(uintptr_t)2, (uint64_t)value};
 #endif
+}
+
+/* An unsigned number that no int64_t holds goes in as floating point. */
+static inline cot_var cot__as_unsigned(unsigned long long value) {
+    return value <= INT64_MAX ? cot_integer((int64_t)value) : cot_number((double)value);
 }
 
 /* Gives a value a name for printing and messages; returns x. The text is copied. */
@@ -370,6 +380,11 @@ COT_API cot_var cot_sited(cot_var x, const cot_site *site);
 #include <initializer_list>
 inline cot_var::cot_var(double number) : cot_var(cot_number(number)) {}
 inline cot_var::cot_var(int number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(unsigned number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(long number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(unsigned long number) : cot_var(cot__as_unsigned(number)) {}
+inline cot_var::cot_var(long long number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(unsigned long long number) : cot_var(cot__as_unsigned(number)) {}
 inline cot_shape cot__make_shape(std::initializer_list<int64_t> dims) {
     cot_shape s = {};
     for (int64_t d : dims) {

@@ -375,7 +375,8 @@ static void memory(void **state) {
     short_of(record_gradient, 1, 0, "[grad_of] out of memory: 6 bytes to mark what depends on the inputs");
     short_of(many_inputs, 1, 0, "[grad_of] out of memory: a list of 20 inputs");
     short_of(many_tangents, 1, 0, "[jvp] out of memory: a list of 20 inputs");
-    short_of(wide_tangent, 3, 0, "[jvp] out of memory: the tangents of 9 operands");
+    short_of(wide_tangent, 3, 0, "[jvp] out of memory: 6 bytes to mark what the results depend on");
+    short_of(wide_tangent, 4, 0, "[jvp] out of memory: the tangents of 9 operands");
     short_of(one_vjps, 1, 0, "[vjps] out of memory: a list of 1 vars");
     short_of(one_jacobian, 1, 0, "[jacobian] out of memory: 1 directions of 1 elements");
     short_of(one_jacobian, 2, 0, "[jacobian] out of memory: 1 directions of 1 elements");

@@ -214,17 +214,17 @@ static void old_vars_and_views_are_stale(void **state) {
     cot_var   x = leaf(t, 3, start), v = cot_mul(x, 1.0), old = v, view = cot_slice(v, 0, 0, 2, 1);
     cot_add_into(&v, 1.0);
     assert_false(cot_is_valid(cot_exp(old)));
-    assert_error(t, COT_STALE, "[exp] the operand, mul (%1), was overwritten by add (%5); use the var that the write returned");
+    assert_error(t, COT_STALE, "[exp] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     cot_mul(v, view);
-    assert_error(t, COT_STALE, "[mul] the right operand, slice (%2), was overwritten by add (%5); use the var that the write returned");
+    assert_error(t, COT_STALE, "[mul] the right operand, slice (%2), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     double got[3];
     assert_int_equal(cot_read(old, got, 3), COT_STALE);
-    assert_error(t, COT_STALE, "[read] the operand, mul (%1), was overwritten by add (%5); use the var that the write returned");
+    assert_error(t, COT_STALE, "[read] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     assert_int_equal(cot_add_into(&old, 1.0), COT_STALE);
-    assert_error(t, COT_STALE, "[add_into] the target operand, mul (%1), was overwritten by add (%5); use the var that the write returned");
+    assert_error(t, COT_STALE, "[add_into] the target operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     assert_values(v, 3, (double[]){2.5, -1, 1.75});
     cot_tape_destroy(t);
@@ -236,7 +236,7 @@ static void writing_through_a_view_makes_the_base_stale(void **state) {
     cot_var   x = leaf(t, 4, start), base = cot_name(cot_mul(x, 1.0), "base"), row = cot_slice(base, 0, 1, 3, 1);
     cot_copy_into(&row, 0.0);
     cot_exp(base);
-    assert_error(t, COT_STALE, "[exp] the operand, mul (%1 \"base\"), was overwritten by copy_into (%5); use the var that the write returned");
+    assert_error(t, COT_STALE, "[exp] the operand, mul (%1 \"base\"), was overwritten by copy_into (%5); use the var that the write updated");
     cot_tape_destroy(t);
 }
 
@@ -358,7 +358,7 @@ static void a_write_forgotten_by_a_rewind_is_not_named_after_another_operation(v
     for (int i = 0; i < 5; i++) cot_exp(x);
     cot_sin(v);
     assert_error(t, COT_STALE,
-                 "[sin] the operand, mul (%1), was overwritten by a write that was rewound; use the var that the write returned");
+                 "[sin] the operand, mul (%1), was overwritten by a write that was rewound; use the var that the write updated");
     cot_tape_destroy(t);
 }
 
@@ -432,7 +432,7 @@ static void touch_tells_of_a_write_from_outside(void **state) {
     cot_touch(&w);
     assert_values(w, 3, (double[]){10, 2, 3});
     cot_exp(old);
-    assert_error(t, COT_STALE, "[exp] the operand, constant (%0), was overwritten by a write from outside; use the var that the write returned");
+    assert_error(t, COT_STALE, "[exp] the operand, constant (%0), was overwritten by a write from outside; use the var that the write updated");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(y, COT_ALL));
     assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%0), which was overwritten by a write from outside (cot_touch); "
@@ -487,7 +487,7 @@ static void assignment_of_a_tensor_makes_backward_an_error(void **state) {
     assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, j), COT_STALE);
     cot_tape_clear_error(t);
     cot_exp(view);
-    assert_error(t, COT_STALE, "[exp] the operand, slice (%3), was overwritten by a write from outside; use the var that the write returned");
+    assert_error(t, COT_STALE, "[exp] the operand, slice (%3), was overwritten by a write from outside; use the var that the write updated");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_square(x), COT_ALL));
     assert_ok(t);

@@ -84,7 +84,23 @@ static void a_strict_tape_names_the_lines_at_the_write(void **state) {
     cot_sin(x);
     cot_mul_into(&x, 2.0);
     assert_message(t, "[mul_into] this write would spoil the value of mul (%%1, test_lines.c:%d in %s), which sin (%%2, test_lines.c:%d in %s) "
-                      "saved for its derivative", __LINE__ - 4, __func__, __LINE__ - 3, __func__);
+                      "saved for its derivative (test_lines.c:%d in %s)", __LINE__ - 4, __func__, __LINE__ - 3, __func__, __LINE__ - 2, __func__);
+    cot_tape_destroy(t);
+}
+
+/* The call that failed is the one whose line the message ends with; calls that merely find the tape failed are not. */
+static void a_failing_call_says_where_it_stands(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), b = cot_tensor(t, COT_F64, COT_SHAPE(2, 4), NULL);
+    cot_var   c = cot_add(a, b);
+    cot_exp(c), cot_scalar(t, 1);
+    assert_message(t, "[add] shapes (2,3) and (2,4) do not broadcast; counted from the end, extents must be equal or 1 (test_lines.c:%d in %s)",
+                   __LINE__ - 3, __func__);
+    cot_tape_clear_error(t);
+    cot_backward(a); /* not an operation: it has no line, and the next operation must not lend it its own */
+    cot_exp(a);
+    assert_null(strstr(cot_tape_message(t), "test_lines.c"));
     cot_tape_destroy(t);
 }
 
@@ -112,6 +128,7 @@ int main(void) {
         cmocka_unit_test(messages_name_the_lines_of_both_operations),
         cmocka_unit_test(sources_have_their_own_lines),
         cmocka_unit_test(a_strict_tape_names_the_lines_at_the_write),
+        cmocka_unit_test(a_failing_call_says_where_it_stands),
         cmocka_unit_test(nested_calls_mix_numbers_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,7 +199,9 @@ static bool forward_one(side *xs, side *ys, const double *tangents, double *out)
     }
     memset(out, 0, (size_t)ys->size * sizeof *out);
     s.top = ys->hi;
-    ok = ok && cot__forward(&s, xs->lo);
+    s.ys = ys->index;
+    s.ny = ys->n;
+    ok = ok && (xs->lo > ys->hi || cot__forward(&s, xs->lo));
     s.top = hi;
     for (int k = 0; k < ys->n && ok; k++) {
         uint32_t i = ys->index[k];

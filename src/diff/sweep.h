@@ -34,9 +34,12 @@ typedef struct cot__sweep {
     uint32_t      acc_count, acc_capacity, acc_free;
     cot__arrival *arrivals;
     uint32_t      arrival_count, arrival_capacity;
-    uint8_t      *reach;        /* recording: does node lo + i depend on what is asked for? NULL: all do */
+    uint8_t      *reach;        /* reverse, recording: does node reach_from + i depend on what is asked for? forward: does what is asked
+                                 * for depend on it? NULL: all do */
     uint32_t      reach_from;
     size_t        reach_bytes;
+    int             ny;         /* forward: the outputs; NULL ys: s->top alone */
+    const uint32_t *ys;
     bool          wanted_only;  /* arrivals: nodes marked COT__WANTED only, not leaves */
 } cot__sweep;
 

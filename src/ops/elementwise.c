@@ -66,10 +66,24 @@ void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs,
     }
 }
 
+/* The same for a partial that is written, not added. */
+static bool run_partial_plain(cot__partial_kernel kernel, cot_dtype compute, const cot__view *g, int n, const cot__view *xs,
+                              const cot__view *z, const cot__view *out, int64_t size) {
+    if (size > INT32_MAX || !is_plain(out, compute) || !is_plain(g, compute) || !is_plain(z, compute)) return false;
+    const void *p[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < n; k++) {
+        if (xs[k].ndim != out->ndim || !is_plain(&xs[k], compute)) return false;
+        p[k] = xs[k].data;
+    }
+    kernel((int)size, g->data, p[0], p[1], p[2], z->data, out->data);
+    return true;
+}
+
 void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
                       const cot__view *out, bool accumulate) {
     cot__partial_kernel kernel = cot__blocks(op, compute)->partial[k];
     int64_t             size = cot__count(out->ndim, out->shape);
+    if (!accumulate && run_partial_plain(kernel, compute, g, n, xs, z, out, size)) return;
     feed                f;
     cot__cursor         to;
     f.n = 0;
@@ -199,10 +213,35 @@ static bool unify(cot_tape *t, int op, int n, const cot_var *xs, uint32_t *args,
     return true;
 }
 
+static bool all_numbers(int n, const cot_var *xs) {
+    for (int k = 0; k < n; k++)
+        if (!cot__is_number(xs[k])) return false;
+    return true;
+}
+
+cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs) {
+    cot__value v[3] = {{0}}, z = {0};
+    for (int k = 0; k < n; k++) {
+        if (compute == COT_I64)
+            v[k].i64 = (int64_t)xs[k].id;
+        else
+            cot__store_f64(&v[k], compute, cot__number_value(xs[k]));
+    }
+    cot__blocks(op, compute)->value(1, &v[0], &v[1], &v[2], &z);
+    return compute == COT_I64 ? cot_integer(z.i64) : cot_number(cot__load_f64(&z, compute));
+}
+
+/* Numbers alone make a number: an integer where all are and the operation keeps integers. */
+static cot_var fold_numbers(int op, int n, const cot_var *xs) {
+    bool whole = cot__blocks_i64[op].value != NULL;
+    for (int k = 0; k < n; k++) whole &= (uintptr_t)xs[k].tape == 2;
+    return cot__fold(op, whole ? COT_I64 : COT_F64, n, xs);
+}
+
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     cot_tape                    *t = cot__tape_of(n, xs);
-    if (!t) return cot__invalid(n, xs);
+    if (!t) return all_numbers(n, xs) ? fold_numbers(op, n, xs) : cot__invalid(n, xs);
     uint32_t args[3] = {COT__NONE, COT__NONE, COT__NONE};
     for (int k = 0; k < n; k++)
         if (!cot__is_number(xs[k]) && !cot__operand(t, xs[k], e->name, which_of[n - 1][k], &args[k])) return INVALID(t);

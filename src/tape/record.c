@@ -19,9 +19,15 @@ uint32_t cot__arg(const cot__node *n, int k) {
     return k == 0 ? n->a : k == 1 ? n->b : n->extra.c;
 }
 
+/* An operation that finds the tape failed is not the one that failed: its source line is not the error's. */
+cot_tape *cot__usable(cot_tape *t) {
+    if (t && t->status != COT_OK) t->error_placed = true;
+    return t && t->status == COT_OK ? t : NULL;
+}
+
 cot_tape *cot__tape_of(int n, const cot_var *xs) {
     for (int i = 0; i < n; i++)
-        if (xs[i].tape && !cot__is_number(xs[i])) return xs[i].tape->status == COT_OK ? xs[i].tape : NULL;
+        if (xs[i].tape && !cot__is_number(xs[i])) return cot__usable(xs[i].tape);
     return NULL;
 }
 
@@ -56,7 +62,7 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
     if (UNLIKELY(is_stale(&t->nodes[i]))) {
         char        by[160], it[160];
         const char *writer = cot__describe_writer(t, t->nodes[i].value.tensor->storage, by, sizeof by);
-        cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; use the var that the write returned", op, which, *which ? " " : "",
+        cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; use the var that the write updated", op, which, *which ? " " : "",
                   cot__describe(t, i, it, sizeof it), writer ? writer : "a write from outside");
         return false;
     }
@@ -65,10 +71,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
 }
 
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index) {
-    if (!t) t = cot__tape_of(1, &x);
-    if (!t || t->status != COT_OK) return NULL;
+    t = t ? cot__usable(t) : cot__tape_of(1, &x);
+    if (!t) return NULL;
     if (cot__is_number(x)) {
-        cot_var c = cot_constant(t, cot__number_value(x));
+        int64_t whole = (int64_t)x.id;
+        cot_var c = (uintptr_t)x.tape == 2 ? cot_data(t, COT_I64, (cot_shape){0}, &whole) : cot_constant(t, cot__number_value(x));
         *index = cot__index(c);
         return c.id == UINT64_MAX ? NULL : t;
     }

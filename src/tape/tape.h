@@ -181,6 +181,7 @@ struct cot_tape {
     int           no_grad;
 
     cot_status status;
+    bool       error_placed; /* the source line of the error is known, or never will be */
     uint32_t   errors; /* how many there have been: tells whether one is older than a mark */
     char       message[512];
 
@@ -254,6 +255,8 @@ cot_var cot__invalid(int n, const cot_var *xs);
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
 /* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */
 cot_tape *cot__tape_of(int n, const cot_var *xs);
+/* t, or NULL when it is NULL or has failed. */
+cot_tape *cot__usable(cot_tape *t);
 /* One operand of a structural operation: its tape and index, with all checks done. A plain number is recorded as a constant of t's (needs
  * another operand to know the tape: pass it in `t`; NULL otherwise). Returns NULL after a failure. */
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
