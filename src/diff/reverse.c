@@ -325,7 +325,7 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
         const cot__node *n = &t->nodes[i];
         if (n->op != OP_leaf || cot__is_tensor(n) || (n->flags & COT__WANTED)) break;
         if (*cot__slot(t, (uint32_t)i) == 0) continue;
-        if (s->wanted_only) {
+        if (s->wanted_only || !(n->flags & COT__ACTIVE)) {
             *cot__slot(t, (uint32_t)i) = 0;
             continue;
         }
