@@ -6,22 +6,21 @@
 
 /* ---- before a sweep --------------------------------------------------------------------------------------------------------------- */
 
-/* Does node i, whose rule runs, read a leaf that was assigned after i was recorded? Sets the error. */
+/* Does node i, whose rule runs, read nothing that was assigned after i was recorded? `report` sets the error. */
 static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
     const cot__node *n = &t->nodes[i];
     uint32_t         saves = n->op == OP_dot_of ? UINT32_MAX : cot__saved_mask(t, i);
     if (!(n->flags & COT__ACTIVE) || !saves) return true;
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
-        uint32_t         a = cot__arg(n, k);
-        const cot__node *leaf = a == COT__NONE ? NULL : &t->nodes[a];
-        if (!leaf || leaf->op != OP_leaf || !(saves >> (k < 32 ? k : 31) & 1)) continue;
-        if (report ? !cot__saved_intact(t, i, a) : leaf->b > n->stamp || (leaf->b == n->stamp && leaf->a > i)) return false;
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || !(saves >> (k < 32 ? k : 31) & 1) || !cot__assigned_since(t, a, i)) continue;
+        return report && cot__saved_intact(t, i, a);
     }
     return true;
 }
 
-/* Scalar leaves are overwritten without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before
- * a sweep: first whether any node older than the last cot_assign reads an assigned leaf (in a training loop that part of the tape holds
+/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before
+ * a sweep: first whether any node older than the last cot_assign reads what was assigned (in a training loop that part of the tape holds
  * the leaves alone); if so, whether the sweep from ys can meet it. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys) {
     uint32_t hi = 0, end = 0;
@@ -75,7 +74,7 @@ static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) 
 
 static void note_time(cot_tape *t, uint32_t i) {
     cot__node *n = &t->nodes[i];
-    if (n->op == OP_leaf) n->a = t->count, n->b = t->stamp;
+    n->a = t->count, n->b = t->stamp;
     t->assigned_at = t->count;
     t->assigned_stamp = t->stamp;
 }

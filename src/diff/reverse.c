@@ -148,12 +148,12 @@ bool cot__rule_wants(const cot__rule *r, int k) {
 
 /* Was the value of node x, as node `by` saw it, overwritten since? Sets the error. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
-    const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
+    const cot__node *n = &t->nodes[x];
     char             a[160], b[160], c[160];
     const char      *writer = "cot_assign";
     if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
         writer = cot__describe_writer(t, n->value.tensor->storage, c, sizeof c);
-    else if (!(n->op == OP_leaf && (n->b > user->stamp || (n->b == user->stamp && n->a > by))))
+    else if (!cot__assigned_since(t, x, by))
         return true;
     cot__fail(t, COT_STALE,
               "[backward] %s needs the value of %s, which was overwritten by %s; "

@@ -72,6 +72,12 @@ typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32;
 /* The widest instance not wider than `lanes`: 1, 2 or 8. */
 const cot__runs *cot__runs_for(int lanes);
 
+/* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not assigned.) */
+static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
+    const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
+    if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) return false;
+    return n->b > user->stamp || (n->b == user->stamp && n->a > by);
+}
 /* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 /* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
@@ -80,7 +86,7 @@ bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
-/* Does no node that a sweep from ys can meet read a leaf that was assigned since? Otherwise sets the error. */
+/* Does no node that a sweep from ys can meet read a leaf or constant that was assigned since? Otherwise sets the error. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys);
 
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
