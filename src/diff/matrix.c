@@ -64,15 +64,12 @@ static bool all_scalar(const cot_tape *t, uint32_t lo, uint32_t hi) {
     return true;
 }
 
-static void slot_set(cot_tape *t, uint32_t i, int width, int lane, double v, bool add) {
+static void slot_add(cot_tape *t, uint32_t i, int width, int lane, double v) {
     char *p = (char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
-    if (t->nodes[i].kind == COT_F64) {
-        double *d = (double *)(void *)p + lane;
-        *d = v + (add ? *d : 0);
-    } else {
-        float *f = (float *)(void *)p + lane;
-        *f = (float)v + (add ? *f : 0);
-    }
+    if (t->nodes[i].kind == COT_F64)
+        ((double *)(void *)p)[lane] += v;
+    else
+        ((float *)(void *)p)[lane] += (float)v;
 }
 
 static double slot_get(const cot_tape *t, uint32_t i, int width, int lane) {
@@ -90,7 +87,7 @@ static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, c
     int       w = runs->lanes;
     uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
     for (int k = 0; k < ys->n; k++)
-        for (int l = 0; l < used; l++) slot_set(t, ys->index[k], w, l, seeds[(int64_t)l * ys->size + k], true);
+        for (int l = 0; l < used; l++) slot_add(t, ys->index[k], w, l, seeds[(int64_t)l * ys->size + k]);
     int64_t i = ys->hi;
     while (i >= (int64_t)xs->lo) {
         cot__node *n = &t->nodes[i];
@@ -117,17 +114,28 @@ static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, c
     slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
 }
 
+/* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of what moves it. */
+static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, int used) {
+    double given[8];
+    for (int l = 0; l < used; l++) given[l] = slot_get(t, i, runs->lanes, l);
+    t->nodes[i].flags &= (uint8_t)~COT__WANTED;
+    (t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, i, t->adjoints.data);
+    t->nodes[i].flags |= COT__WANTED;
+    for (int l = 0; l < used; l++) slot_add(t, i, runs->lanes, l, given[l]);
+}
+
 static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
     cot_tape *t = xs->t;
     int       w = runs->lanes;
     for (int k = 0; k < xs->n; k++)
-        for (int l = 0; l < used; l++) slot_set(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k], false);
+        for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
     uint32_t i = xs->lo;
     while (i <= ys->hi) {
         const cot__node *n = &t->nodes[i];
-        bool             skip = (n->flags & COT__WANTED) || !(n->flags & COT__ACTIVE) || n->op == OP_leaf;
-        if (skip)
+        if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf)
             i++;
+        else if (n->flags & COT__WANTED)
+            forward_input(t, i++, runs, used);
         else
             i = (n->kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, ys->hi, t->adjoints.data);
     }
