@@ -37,6 +37,20 @@ static void a_leaf_made_without_gradients_gets_none(void **state) {
     finish(t);
 }
 
+/* ---- kept gradients --------------------------------------------------------------------------------------------------- */
+
+/* An adjoint that is a part of a larger one does not keep all of it alive as a gradient. */
+static void a_gradient_has_the_size_of_its_leaf(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   ab[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), cot_tensor(t, COT_F64, COT_SHAPE(3), NULL)};
+    double    g[2];
+    cot_backward(cot_sum(cot_square(cot_concat(2, ab, 0)), COT_ALL));
+    cot_read_grad(ab[0], g, 2);
+    assert_true(g[0] == 2 && g[1] == 4);
+    finish(t);
+}
+
 /* ---- the same Jacobian from both sides ------------------------------------------------------------------------------ */
 
 /* Inputs listed twice and inputs that depend on each other: the columns are the same in every mode, for one lane and for many. */
@@ -99,6 +113,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inactive_sums_and_dots_are_passed_over),
         cmocka_unit_test(a_leaf_made_without_gradients_gets_none),
+        cmocka_unit_test(a_gradient_has_the_size_of_its_leaf),
         cmocka_unit_test(inputs_listed_twice),
         cmocka_unit_test(inputs_that_depend_on_each_other),
     };

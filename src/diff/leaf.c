@@ -17,10 +17,10 @@ bool cot__own_arrivals(cot__sweep *s) {
         cot__arrival *a = &s->arrivals[i];
         if (!a->tensor.storage) continue;
         cot__view v = cot__view_of(t, a->node);
+        size_t    bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
         if (a->tensor.storage->refs == 1 && !a->tensor.storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->tensor.stride) &&
-            a->tensor.offset == 0)
+            a->tensor.storage->bytes == bytes)
             continue;
-        size_t        bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
         cot__storage *fresh = cot__storage_create(t, bytes, "backward");
         if (!fresh) return false;
         int64_t stride[COT_MAX_NDIM];
