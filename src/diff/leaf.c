@@ -5,7 +5,17 @@
 
 /* ---- after a sweep ---------------------------------------------------------------------------------------------------------------- */
 
+/* Most programs retain values in the order in which they record them: look there first. */
 static cot__retained *retained_of(cot_tape *t, uint32_t node) {
+    uint32_t lo = 0, hi = t->retained_count;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (t->retained[mid].node < node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo < t->retained_count && t->retained[lo].node == node) return &t->retained[lo];
     for (uint32_t i = t->retained_count; i-- > 0;)
         if (t->retained[i].node == node) return &t->retained[i];
     return NULL;

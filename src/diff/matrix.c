@@ -81,7 +81,7 @@ static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
     if (lo <= hi) memset((char *)t->adjoints.data + (size_t)lo * 8 * (size_t)width, 0, ((size_t)hi - lo + 1) * 8 * (size_t)width);
 }
 
-/* One reverse sweep of `width` lanes, `used` of them real. Wanted nodes stop the run: their adjoint is complete then. */
+/* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete then, and stays in its slot. */
 static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, const double *seeds, double *out) {
     cot_tape *t = ys->t;
     int       w = runs->lanes;
@@ -91,26 +91,24 @@ static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, c
     int64_t i = ys->hi;
     while (i >= (int64_t)xs->lo) {
         cot__node *n = &t->nodes[i];
-        uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
-        if ((stop & COT__WANTED) && n->op != OP_leaf)
-            for (int k = 0; k < xs->n; k++)
-                if (xs->index[k] == i)
-                    for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, (uint32_t)i, w, l);
         if (n->op == OP_leaf || n->op == OP_constant || cot__is_tensor(n) || !cot__dtype_is_float((cot_dtype)n->kind) ||
             !(n->flags & COT__ACTIVE)) {
             i--;
             continue;
         }
-        n->flags &= (uint8_t)~stop;
+        uint8_t  stop = n->flags & (COT__WANTED | COT__RETAIN);
         uint32_t pushed = xs->lo; /* the run goes on down to the lowest input */
-        int64_t  next = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &pushed);
+        double   adjoint[8];      /* the run consumes it; nothing is added to it any more */
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_get(t, (uint32_t)i, w, l);
+        n->flags &= (uint8_t)~stop;
+        int64_t next = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &pushed);
         n->flags |= stop;
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_add(t, (uint32_t)i, w, l, adjoint[l]);
         lo = pushed < lo ? pushed : lo;
         i = next < i ? next : i - 1;
     }
-    for (int k = 0; k < xs->n; k++) /* nothing consumes the slot of a leaf */
-        if (t->nodes[xs->index[k]].op == OP_leaf)
-            for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, xs->index[k], w, l);
+    for (int k = 0; k < xs->n; k++)
+        for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, xs->index[k], w, l);
     slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
 }
 
@@ -237,10 +235,9 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
         const double    *a = in + (int64_t)done * from->size;
         double          *b = out + (int64_t)done * to->size;
         if (!cot__slots(t, hi, runs->lanes, op)) break;
-        if (scalar) {
-            if (reverse) memset(b, 0, (size_t)used * (size_t)to->size * sizeof *b);
+        if (scalar)
             (reverse ? reverse_lanes : forward_lanes)(from, to, runs, used, a, b);
-        } else if (!(reverse ? reverse_one : forward_one)(from, to, a, b))
+        else if (!(reverse ? reverse_one : forward_one)(from, to, a, b))
             break;
         done += used;
     }

@@ -15,7 +15,7 @@
 /* Where the adjoint of a tensor node lies: a reference on a storage and strides. */
 typedef struct cot__acc {
     cot__storage *storage; /* NULL: free */
-    int64_t       offset;
+    int64_t       offset;  /* of a free one: the next free one, as in acc_free */
     int64_t       stride[COT_MAX_NDIM];
 } cot__acc;
 
@@ -31,7 +31,8 @@ typedef struct cot__sweep {
     bool          recording;
     uint32_t      lo, top;      /* the slots in use */
     cot__acc     *accs;
-    uint32_t      acc_count, acc_capacity, acc_free;
+    uint32_t      acc_count, acc_capacity;
+    uint32_t      acc_free;     /* index + 1 of the accumulator freed last; 0: none */
     cot__arrival *arrivals;
     uint32_t      arrival_count, arrival_capacity;
     uint8_t      *reach;        /* recording: does node lo + i depend on what is asked for? NULL: all do */
