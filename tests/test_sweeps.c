@@ -53,6 +53,16 @@ static void a_gradient_has_the_size_of_its_leaf(void **state) {
     finish(t);
 }
 
+static void a_gradient_has_the_dtype_of_its_value(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar_of(t, COT_F16, 1.0 / 3), u = cot_retain_grad(cot_mul(x, x));
+    cot_backward(cot_sin(u));
+    assert_true(cot_grad_value(u) == cot_value(cot_grad(u)) && cot_grad_value(x) == cot_value(cot_grad(x)));
+    assert_true(cot_grad_value(u) == 0.99365234375);
+    finish(t);
+}
+
 /* ---- the same Jacobian from both sides ------------------------------------------------------------------------------ */
 
 /* Inputs listed twice and inputs that depend on each other: the columns are the same in every mode, for one lane and for many. */
@@ -150,6 +160,7 @@ int main(void) {
         cmocka_unit_test(inactive_sums_and_dots_are_passed_over),
         cmocka_unit_test(a_leaf_made_without_gradients_gets_none),
         cmocka_unit_test(a_gradient_has_the_size_of_its_leaf),
+        cmocka_unit_test(a_gradient_has_the_dtype_of_its_value),
         cmocka_unit_test(inputs_listed_twice),
         cmocka_unit_test(inputs_that_depend_on_each_other),
         cmocka_unit_test(many_inputs_take_linear_time),

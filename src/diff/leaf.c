@@ -60,21 +60,22 @@ static void commit_tensor(cot_tape *t, cot__arrival *a, cot__storage **grad) {
     cot__run_elementwise(OP_add, cot__dtype_compute(v.dtype), 2, pair, &to);
 }
 
-/* grad += adjoint, in the leaf's dtype. */
-static void commit_scalar(cot__node *n, double adjoint) {
+/* grad += adjoint, in the node's dtype. */
+static void commit_scalar(cot__node *n, double adjoint, double *grad) {
     cot__value v;
     n->flags |= COT__HAS_GRAD;
-    n->extra.number += adjoint;
+    *grad += adjoint;
     if (LIKELY(n->kind == COT_F64)) return;
-    cot__store_f64(&v, cot__dtype_at(n), n->extra.number);
-    n->extra.number = cot__load_f64(&v, cot__dtype_at(n));
+    cot__store_f64(&v, cot__dtype_at(n), *grad);
+    *grad = cot__load_f64(&v, cot__dtype_at(n));
 }
 
 void cot__commit_arrivals(cot__sweep *s) {
     cot_tape *t = s->t;
     for (uint32_t i = 0; i < t->arrived_count; i++) {
-        uint32_t leaf = t->arrived[i];
-        commit_scalar(&t->nodes[leaf], t->nodes[leaf].kind == COT_F64 ? *cot__slot_f64(t, leaf) : cot__slot_get(t, leaf));
+        uint32_t   leaf = t->arrived[i];
+        cot__node *n = &t->nodes[leaf];
+        commit_scalar(n, n->kind == COT_F64 ? *cot__slot_f64(t, leaf) : cot__slot_get(t, leaf), &n->extra.number);
         *cot__slot(t, leaf) = 0;
     }
     for (uint32_t i = 0; i < s->arrival_count; i++) {
@@ -84,10 +85,8 @@ void cot__commit_arrivals(cot__sweep *s) {
         n->flags |= COT__HAS_GRAD;
         if (cot__is_tensor(n))
             commit_tensor(t, a, kept ? &kept->tensor : &n->extra.grad);
-        else if (kept)
-            kept->scalar += a->scalar;
         else
-            commit_scalar(n, a->scalar);
+            commit_scalar(n, a->scalar, kept ? &kept->scalar : &n->extra.number);
     }
 }
 
