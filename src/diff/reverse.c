@@ -12,13 +12,16 @@
 
 /* ---- contributions, as numbers ---------------------------------------------------------------------------------------------- */
 
-static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
-    cot__view a = cot__view_of(r->t, to), b = cot__view_of(r->t, v);
-    if (a.ndim == b.ndim && memcmp(a.shape, b.shape, (size_t)a.ndim * sizeof *a.shape) == 0) return true;
+bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint) {
+    if (cot__same_shape(&operand, &adjoint)) return true;
     char x[COT__SHAPE_TEXT], y[COT__SHAPE_TEXT];
     cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s", cot__op_name(r->t, r->node),
-              cot__shape_text(b.ndim, b.shape, y), cot__shape_text(a.ndim, a.shape, x));
+              cot__shape_text(adjoint.ndim, adjoint.dim, y), cot__shape_text(operand.ndim, operand.dim, x));
     return false;
+}
+
+static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
+    return cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, v));
 }
 
 /* The contribution as the operand's dtype wants it, or invalid. */

@@ -90,6 +90,8 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
 /* Does no node that a sweep from ys can meet read a leaf or constant that was assigned since? Otherwise sets the error. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys);
 
+/* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
+bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
