@@ -241,7 +241,8 @@ COT_API cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *gra
 COT_API cot_status cot_vjp(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *grads);
 
 /* Forward mode: the derivative of y along the direction in which each xs[i] moves by tangents[i] (same shape); a var on the
- * tape, to be differentiated again at will. xs may be leaves or intermediate values. */
+ * tape, to be differentiated again at will. xs may be leaves or intermediate values: one that is computed from others moves by its own
+ * tangent on top of what they cause, so that tangents and gradients belong to the same Jacobian; one listed twice moves by both. */
 COT_API cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents);
 
 /* Many directions in one sweep, numbers only. Let ys hold M elements in all and xs N, each var row-major, vars in order.

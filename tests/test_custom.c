@@ -507,14 +507,15 @@ static void failures_in_rules_are_reported_and_leave_the_tape_usable(void **stat
         {COT_SHAPE, "[matmul]"},
     };
     const cot_custom op = {.name = "broken", .value = copy_value, .vjp = bad_vjp};
-    for (int recording = 0; recording < 2; recording++)
+    for (int way = 0; way < 3; way++) /* in numbers, recorded, transposed for forward mode */
         for (int k = 0; k < 7; k++) {
             cot_tape *t = cot_tape_create(NULL);
             cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), g;
             mark_before = cot_tape_mark(t);
             cot_var y = cot_sum(cot_call(&op, 1, &x, &k), COT_ALL);
-            if (recording) cot_grad_of(y, 1, &x, &g);
-            else cot_backward(y);
+            if (way == 0) cot_backward(y);
+            if (way == 1) cot_grad_of(y, 1, &x, &g);
+            if (way == 2) cot_jvp(y, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(2, 3))});
             assert_error(t, cases[k].status, cases[k].text);
             cot_tape_clear_error(t);
             cot_var z = cot_sum(cot_square(x), COT_ALL);

@@ -495,6 +495,35 @@ static void assignment_of_a_tensor_makes_backward_an_error(void **state) {
     cot_tape_destroy(t);
 }
 
+static void assignment_of_constants_makes_backward_an_error_too(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar(t, 3), c = cot_constant(t, 2), y = cot_mul(x, c), g;
+    double    j;
+    cot_assign(c, 5.0);
+    cot_backward(y);
+    assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%1), which was overwritten by cot_assign; "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, &j), COT_STALE);
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_STALE);
+    cot_tape_clear_error(t);
+    cot_var v = leaf(t, 3, start), w = cot_data(t, COT_F64, COT_SHAPE(3), start), z = cot_sum(cot_mul(v, w), COT_ALL);
+    uint32_t at = (uint32_t)w.id;
+    char     want[200];
+    cot_assign_data(w, other);
+    cot_backward(z);
+    snprintf(want, sizeof want, "[backward] mul (%%%u) needs the value of constant (%%%u), which was overwritten by cot_assign; "
+                                "compute before the write, or write to a copy", at + 1, at);
+    assert_error(t, COT_STALE, want);
+    cot_tape_clear_error(t);
+    cot_backward(cot_sum(cot_mul(v, w), COT_ALL)); /* recorded after it */
+    assert_ok(t);
+    assert_grads(v, 3, other);
+    cot_tape_destroy(t);
+}
+
 static void dot_of_reads_its_scalars_too(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -566,6 +595,7 @@ int main(void) {
         cmocka_unit_test(touch_tells_of_a_write_from_outside),
         cmocka_unit_test(assignment_after_recording_makes_backward_an_error),
         cmocka_unit_test(assignment_of_a_tensor_makes_backward_an_error),
+        cmocka_unit_test(assignment_of_constants_makes_backward_an_error_too),
         cmocka_unit_test(dot_of_reads_its_scalars_too),
         cmocka_unit_test(assignment_survives_a_rewind),
         cmocka_unit_test(what_is_recorded_after_a_step_has_a_gradient),

@@ -50,16 +50,17 @@ static cot__acc *acc_of(cot__sweep *s, uint32_t node) {
 }
 
 static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
-    uint32_t i = s->acc_free;
-    while (i < s->acc_count && s->accs[i].storage) i++;
-    if (i == s->acc_count) {
+    uint32_t i = s->acc_count;
+    if (s->acc_free) {
+        i = s->acc_free - 1;
+        s->acc_free = (uint32_t)s->accs[i].offset;
+    } else {
         void *list = s->accs;
         if (!cot__grow(s->t, &list, &s->acc_capacity, s->acc_count, sizeof *s->accs, "backward")) return NULL;
         s->accs = list;
         s->acc_count++;
     }
     s->accs[i] = (cot__acc){0};
-    s->acc_free = i + 1;
     *cot__slot(s->t, node) = (uint64_t)i + 1;
     if (node < s->lo) s->lo = node;
     return &s->accs[i];
@@ -118,7 +119,8 @@ void cot__acc_drop(cot__sweep *s, uint32_t node) {
     if (!a) return;
     cot__storage_release(s->t, a->storage);
     a->storage = NULL;
-    if ((uint32_t)(a - s->accs) < s->acc_free) s->acc_free = (uint32_t)(a - s->accs);
+    a->offset = s->acc_free;
+    s->acc_free = (uint32_t)(a - s->accs) + 1;
     *cot__slot(s->t, node) = 0;
 }
 

@@ -132,7 +132,7 @@ bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32
     }
     memset(bars, 0, bytes);
     cot__sweep s = {.t = t, .lo = lo, .top = y};
-    for (int k = 0; k < n; k++) *cot__slot_f64(t, xs[k]) = v[k];
+    for (int k = 0; k < n; k++) *cot__slot_f64(t, xs[k]) += v[k];
     cot__mark_wanted(t, n, xs, true);
     cot__forward(&s, lo); /* scalars only: it cannot fail */
     cot__mark_wanted(t, n, xs, false);

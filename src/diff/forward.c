@@ -170,17 +170,66 @@ static bool visit_if_needed(cot__sweep *s, uint32_t from, uint32_t i) {
     return !s->reach[i - s->reach_from] || visit(s, i);
 }
 
-bool cot__forward(cot__sweep *s, uint32_t from) {
-    cot_tape        *t = s->t;
+/* Does the scalar switch know this node? */
+static bool in_run(const cot__sweep *s, const cot__node *n) {
+    bool known = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
+    return !s->recording && known && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind);
+}
+
+static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {
     const cot__runs *runs = cot__runs_for(1);
-    uint32_t         i = from;
+    return (s->t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(s->t->nodes, i, end, s->t->adjoints.data);
+}
+
+/* slot += the tangent that was given, which is taken out while the node's own is computed. */
+static bool add_given(cot__sweep *s, uint32_t i, uint64_t given) {
+    cot_tape *t = s->t;
+    uint64_t  own = *cot__slot(t, i);
+    int64_t   stride[COT_MAX_NDIM];
+    *cot__slot(t, i) = given;
+    if (own == 0 || given == 0) {
+        if (own) *cot__slot(t, i) = own;
+        return true;
+    }
+    if (s->recording) return hold_recorded(s, i, cot_add(VAR(t, (uint32_t)own - 1), VAR(t, (uint32_t)given - 1)));
+    if (cot__is_tensor(&t->nodes[i])) {
+        cot__view v = cot__acc_view(s, i, stride);
+        *cot__slot(t, i) = own;
+        return cot__acc_add(s, i, &v);
+    }
+    double v = cot__slot_get(t, i);
+    *cot__slot(t, i) = own;
+    cot__slot_add(t, i, v);
+    return true;
+}
+
+/* An input that is itself computed moves with the inputs below it, and by the tangent given for it on top. */
+static bool visit_input(cot__sweep *s, uint32_t i) {
+    cot_tape *t = s->t;
+    uint64_t  given = *cot__slot(t, i);
+    bool      ok = true;
+    *cot__slot(t, i) = 0;
+    t->nodes[i].flags &= (uint8_t)~COT__WANTED;
+    if (in_run(s, &t->nodes[i]))
+        run(s, i, i);
+    else
+        ok = visit(s, i);
+    t->nodes[i].flags |= COT__WANTED;
+    return ok && add_given(s, i, given);
+}
+
+bool cot__forward(cot__sweep *s, uint32_t from) {
+    cot_tape *t = s->t;
+    uint32_t  i = from;
     while (i <= s->top) {
         const cot__node *n = &t->nodes[i];
-        bool             in_run = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
-        if ((n->flags & COT__WANTED) || !(n->flags & COT__ACTIVE)) {
+        if (n->op == OP_leaf || !(n->flags & COT__ACTIVE)) {
             i++;
-        } else if (!s->recording && in_run && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
-            i = (n->kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, s->top, t->adjoints.data);
+        } else if (n->flags & COT__WANTED) {
+            if (!visit_input(s, i)) return false;
+            i++;
+        } else if (in_run(s, n)) {
+            i = run(s, i, s->top);
         } else {
             if (!visit_if_needed(s, from, i)) return false;
             i++;
@@ -207,6 +256,13 @@ static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *ou
     return *out != COT__NONE;
 }
 
+/* An input that is listed twice moves by both tangents. */
+static void seed_recorded(cot_tape *t, uint32_t x, uint32_t dx) {
+    uint64_t slot = *cot__slot(t, x);
+    cot_var  sum = slot ? cot_add(VAR(t, (uint32_t)slot - 1), VAR(t, dx)) : VAR(t, dx);
+    if (!cot__failed(sum)) *cot__slot(t, x) = (uint64_t)cot__index(sum) + 1;
+}
+
 cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     uint32_t  yi, few[32];
     cot_tape *t = cot__enter(NULL, y, "jvp", "", &yi);
@@ -221,9 +277,9 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     if (ok && cot__slots(t, yi, 1, "jvp")) {
         cot__sweep s = {.t = t, .recording = true, .lo = from, .top = yi};
         for (int k = 0; k < n; k++)
-            if (index[k] <= yi) *cot__slot(t, index[k]) = (uint64_t)dx[k] + 1;
+            if (index[k] <= yi) seed_recorded(t, index[k], dx[k]);
         cot__mark_wanted(t, n, index, true);
-        ok = cot__forward(&s, from);
+        ok = t->status == COT_OK && cot__forward(&s, from);
         cot__mark_wanted(t, n, index, false);
         uint64_t slot = ok ? *cot__slot(t, yi) : 0;
         cot__sweep_close(&s, false);

@@ -64,15 +64,12 @@ static bool all_scalar(const cot_tape *t, uint32_t lo, uint32_t hi) {
     return true;
 }
 
-static void slot_set(cot_tape *t, uint32_t i, int width, int lane, double v, bool add) {
+static void slot_add(cot_tape *t, uint32_t i, int width, int lane, double v) {
     char *p = (char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
-    if (t->nodes[i].kind == COT_F64) {
-        double *d = (double *)(void *)p + lane;
-        *d = v + (add ? *d : 0);
-    } else {
-        float *f = (float *)(void *)p + lane;
-        *f = (float)v + (add ? *f : 0);
-    }
+    if (t->nodes[i].kind == COT_F64)
+        ((double *)(void *)p)[lane] += v;
+    else
+        ((float *)(void *)p)[lane] += (float)v;
 }
 
 static double slot_get(const cot_tape *t, uint32_t i, int width, int lane) {
@@ -84,50 +81,59 @@ static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
     if (lo <= hi) memset((char *)t->adjoints.data + (size_t)lo * 8 * (size_t)width, 0, ((size_t)hi - lo + 1) * 8 * (size_t)width);
 }
 
-/* One reverse sweep of `width` lanes, `used` of them real. Wanted nodes stop the run: their adjoint is complete then. */
+/* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete then, and stays in its slot. */
 static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, const double *seeds, double *out) {
     cot_tape *t = ys->t;
     int       w = runs->lanes;
     uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
     for (int k = 0; k < ys->n; k++)
-        for (int l = 0; l < used; l++) slot_set(t, ys->index[k], w, l, seeds[(int64_t)l * ys->size + k], true);
+        for (int l = 0; l < used; l++) slot_add(t, ys->index[k], w, l, seeds[(int64_t)l * ys->size + k]);
     int64_t i = ys->hi;
     while (i >= (int64_t)xs->lo) {
         cot__node *n = &t->nodes[i];
-        uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
-        if ((stop & COT__WANTED) && n->op != OP_leaf)
-            for (int k = 0; k < xs->n; k++)
-                if (xs->index[k] == i)
-                    for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, (uint32_t)i, w, l);
         if (n->op == OP_leaf || n->op == OP_constant || cot__is_tensor(n) || !cot__dtype_is_float((cot_dtype)n->kind) ||
             !(n->flags & COT__ACTIVE)) {
             i--;
             continue;
         }
-        n->flags &= (uint8_t)~stop;
+        uint8_t  stop = n->flags & (COT__WANTED | COT__RETAIN);
         uint32_t pushed = xs->lo; /* the run goes on down to the lowest input */
-        int64_t  next = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &pushed);
+        double   adjoint[8];      /* the run consumes it; nothing is added to it any more */
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_get(t, (uint32_t)i, w, l);
+        n->flags &= (uint8_t)~stop;
+        int64_t next = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &pushed);
         n->flags |= stop;
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_add(t, (uint32_t)i, w, l, adjoint[l]);
         lo = pushed < lo ? pushed : lo;
         i = next < i ? next : i - 1;
     }
-    for (int k = 0; k < xs->n; k++) /* nothing consumes the slot of a leaf */
-        if (t->nodes[xs->index[k]].op == OP_leaf)
-            for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, xs->index[k], w, l);
+    for (int k = 0; k < xs->n; k++)
+        for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, xs->index[k], w, l);
     slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
+}
+
+/* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of what moves it. */
+static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, int used) {
+    double given[8];
+    for (int l = 0; l < used; l++) given[l] = slot_get(t, i, runs->lanes, l);
+    t->nodes[i].flags &= (uint8_t)~COT__WANTED;
+    (t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, i, t->adjoints.data);
+    t->nodes[i].flags |= COT__WANTED;
+    for (int l = 0; l < used; l++) slot_add(t, i, runs->lanes, l, given[l]);
 }
 
 static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
     cot_tape *t = xs->t;
     int       w = runs->lanes;
     for (int k = 0; k < xs->n; k++)
-        for (int l = 0; l < used; l++) slot_set(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k], false);
+        for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
     uint32_t i = xs->lo;
     while (i <= ys->hi) {
         const cot__node *n = &t->nodes[i];
-        bool             skip = (n->flags & COT__WANTED) || !(n->flags & COT__ACTIVE) || n->op == OP_leaf;
-        if (skip)
+        if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf)
             i++;
+        else if (n->flags & COT__WANTED)
+            forward_input(t, i++, runs, used);
         else
             i = (n->kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, ys->hi, t->adjoints.data);
     }
@@ -231,10 +237,9 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
         const double    *a = in + (int64_t)done * from->size;
         double          *b = out + (int64_t)done * to->size;
         if (!cot__slots(t, hi, runs->lanes, op)) break;
-        if (scalar) {
-            if (reverse) memset(b, 0, (size_t)used * (size_t)to->size * sizeof *b);
+        if (scalar)
             (reverse ? reverse_lanes : forward_lanes)(from, to, runs, used, a, b);
-        } else if (!(reverse ? reverse_one : forward_one)(from, to, a, b))
+        else if (!(reverse ? reverse_one : forward_one)(from, to, a, b))
             break;
         done += used;
     }

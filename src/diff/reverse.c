@@ -12,13 +12,16 @@
 
 /* ---- contributions, as numbers ---------------------------------------------------------------------------------------------- */
 
-static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
-    cot__view a = cot__view_of(r->t, to), b = cot__view_of(r->t, v);
-    if (a.ndim == b.ndim && memcmp(a.shape, b.shape, (size_t)a.ndim * sizeof *a.shape) == 0) return true;
+bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint) {
+    if (cot__same_shape(&operand, &adjoint)) return true;
     char x[COT__SHAPE_TEXT], y[COT__SHAPE_TEXT];
     cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s", cot__op_name(r->t, r->node),
-              cot__shape_text(b.ndim, b.shape, y), cot__shape_text(a.ndim, a.shape, x));
+              cot__shape_text(adjoint.ndim, adjoint.dim, y), cot__shape_text(operand.ndim, operand.dim, x));
     return false;
+}
+
+static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
+    return cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, v));
 }
 
 /* The contribution as the operand's dtype wants it, or invalid. */
@@ -148,12 +151,12 @@ bool cot__rule_wants(const cot__rule *r, int k) {
 
 /* Was the value of node x, as node `by` saw it, overwritten since? Sets the error. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
-    const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
+    const cot__node *n = &t->nodes[x];
     char             a[160], b[160], c[160];
     const char      *writer = "cot_assign";
     if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
         writer = cot__describe_writer(t, n->value.tensor->storage, c, sizeof c);
-    else if (!(n->op == OP_leaf && (n->b > user->stamp || (n->b == user->stamp && n->a > by))))
+    else if (!cot__assigned_since(t, x, by))
         return true;
     cot__fail(t, COT_STALE,
               "[backward] %s needs the value of %s, which was overwritten by %s; "
@@ -325,7 +328,7 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
         const cot__node *n = &t->nodes[i];
         if (n->op != OP_leaf || cot__is_tensor(n) || (n->flags & COT__WANTED)) break;
         if (*cot__slot(t, (uint32_t)i) == 0) continue;
-        if (s->wanted_only) {
+        if (s->wanted_only || !(n->flags & COT__ACTIVE)) {
             *cot__slot(t, (uint32_t)i) = 0;
             continue;
         }

@@ -15,7 +15,7 @@
 /* Where the adjoint of a tensor node lies: a reference on a storage and strides. */
 typedef struct cot__acc {
     cot__storage *storage; /* NULL: free */
-    int64_t       offset;
+    int64_t       offset;  /* of a free one: the next free one, as in acc_free */
     int64_t       stride[COT_MAX_NDIM];
 } cot__acc;
 
@@ -31,7 +31,8 @@ typedef struct cot__sweep {
     bool          recording;
     uint32_t      lo, top;      /* the slots in use */
     cot__acc     *accs;
-    uint32_t      acc_count, acc_capacity, acc_free;
+    uint32_t      acc_count, acc_capacity;
+    uint32_t      acc_free;     /* index + 1 of the accumulator freed last; 0: none */
     cot__arrival *arrivals;
     uint32_t      arrival_count, arrival_capacity;
     uint8_t      *reach;        /* reverse, recording: does node reach_from + i depend on what is asked for? forward: does what is asked
@@ -60,6 +61,10 @@ bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty); /* ro
 bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);  /* += v, which is shaped like the node */
 void      cot__acc_drop(cot__sweep *s, uint32_t node);
 bool      cot__arrive(cot__sweep *s, uint32_t node); /* takes what is in the slot, and leaves it there (a reference for tensors) */
+/* Every tensor that arrived gets memory of its own first, so that adding to gradients cannot fail half way. */
+bool cot__own_arrivals(cot__sweep *s);
+/* Adds what arrived to the gradients of leaves and retained values. */
+void cot__commit_arrivals(cot__sweep *s);
 /* Frees all; zeroes the slots lo … top unless the sweep has consumed them already. */
 void cot__sweep_close(cot__sweep *s, bool consumed);
 
@@ -71,6 +76,12 @@ typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32;
 /* The widest instance not wider than `lanes`: 1, 2 or 8. */
 const cot__runs *cot__runs_for(int lanes);
 
+/* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not assigned.) */
+static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
+    const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
+    if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) return false;
+    return n->b > user->stamp || (n->b == user->stamp && n->a > by);
+}
 /* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 /* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
@@ -79,9 +90,11 @@ bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
-/* Does no node that a sweep from ys can meet read a leaf that was assigned since? Otherwise sets the error. */
+/* Does no node that a sweep from ys can meet read a leaf or constant that was assigned since? Otherwise sets the error. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys);
 
+/* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
+bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */

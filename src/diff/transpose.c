@@ -13,6 +13,7 @@ typedef struct transposed { cot__sweep sweep; cot_var inner; } transposed;
 static void give_inner(cot__rule *r, int k, cot_var v) {
     transposed *tr = r->driver;
     if (cot__failed(r->tangents[k]) || r->t->status != COT_OK) return;
+    if (!cot__adjoint_fits(r, cot_shape_of(r->tangents[k]), cot_shape_of(v))) return;
     cot_var term = cot_sum(cot_smul(v, r->tangents[k]), COT_ALL);
     tr->inner = cot__failed(tr->inner) ? term : cot_add(tr->inner, term);
 }

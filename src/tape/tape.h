@@ -3,7 +3,7 @@
  * Invariants (cot_tape_check verifies them):
  *   - nodes are in the order in which they ran; the operands of a node have smaller indices;
  *   - a 0-d value lives inside its node in its own dtype; anything else is a cot__tensor on a counted storage;
- *   - a node is never changed after it was recorded, except a leaf by cot_assign and by gradients;
+ *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by gradients;
  *   - nothing recursive ever walks a tape. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H
@@ -118,7 +118,7 @@ typedef struct cot__node {
     uint8_t  kind;  /* dtype, with COT__TENSOR for tensors; 0 is an f64 scalar */
     uint8_t  flags;
     uint32_t stamp;
-    uint32_t a, b;  /* operands; for a leaf the time of its last cot_assign: index and stamp */
+    uint32_t a, b;  /* operands; for a source the time of its last cot_assign: index and stamp */
     union {
         double        number; /* elementwise: the immediate operand; scalar leaf: its gradient */
         uint32_t      c;      /* elementwise with three operands */
@@ -195,7 +195,7 @@ struct cot_tape {
     uint32_t       site_count, site_capacity;
     cot__retained *retained;
     uint32_t       retained_count, retained_capacity;
-    uint32_t       assigned_at, assigned_stamp; /* time of the last cot_assign to any leaf */
+    uint32_t       assigned_at, assigned_stamp; /* time of the last cot_assign */
 
     cot__chunk *arena; /* the current chunk */
     int64_t     storage_bytes, block_bytes, arena_bytes; /* payload of storages, with their headers, of chunks */

@@ -1,0 +1,163 @@
+/* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
+#include "diff/sweep.h"
+#include "ops/inplace.h"
+
+#include <string.h>
+
+/* ---- before a sweep --------------------------------------------------------------------------------------------------------------- */
+
+/* Does node i, whose rule runs, read nothing that was assigned after i was recorded? `report` sets the error. */
+static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
+    const cot__node *n = &t->nodes[i];
+    uint32_t         saves = n->op == OP_dot_of ? UINT32_MAX : cot__saved_mask(t, i);
+    if (!(n->flags & COT__ACTIVE) || !saves) return true;
+    for (int k = 0, count = cot__nargs(n); k < count; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || !(saves >> (k < 32 ? k : 31) & 1) || !cot__assigned_since(t, a, i)) continue;
+        return report && cot__saved_intact(t, i, a);
+    }
+    return true;
+}
+
+/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before
+ * a sweep: first whether any node older than the last cot_assign reads what was assigned (in a training loop that part of the tape holds
+ * the leaves alone); if so, whether the sweep from ys can meet it. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys) {
+    uint32_t hi = 0, end = 0;
+    bool     clean = true;
+    for (int k = 0; k < n; k++) hi = ys[k] > hi ? ys[k] : hi;
+    for (; n > 0 && end <= hi; end++) {
+        uint32_t stamp = t->nodes[end].stamp;
+        if (stamp > t->assigned_stamp || (stamp == t->assigned_stamp && end >= t->assigned_at)) break;
+        clean = clean && reads_unassigned(t, end, false);
+    }
+    if (clean) return true;
+    size_t   bytes = (size_t)hi + 1;
+    uint8_t *met = cot__alloc(&t->al, bytes);
+    if (!met) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to look for assigned leaves", op, bytes);
+        return false;
+    }
+    memset(met, 0, bytes);
+    for (int k = 0; k < n; k++) met[ys[k]] = 1;
+    clean = true;
+    for (uint32_t i = hi + 1; i-- > 0 && clean;) {
+        const cot__node *node = &t->nodes[i];
+        if (!met[i] || !(node->flags & COT__ACTIVE)) continue;
+        clean = reads_unassigned(t, i, true);
+        uint32_t inactive = cot__op_of(node->op)->inactive;
+        for (int k = 0, count = cot__nargs(node); k < count; k++)
+            if (cot__arg(node, k) != COT__NONE && !(k < 32 && inactive >> k & 1)) met[cot__arg(node, k)] = 1;
+    }
+    cot__free(&t->al, met, bytes);
+    return clean;
+}
+
+/* ---- writes to leaves --------------------------------------------------------------------------------------------------------------------- */
+
+/* The status of the tape these vars are on, also when it has failed. */
+static cot_status status_of(int n, const cot_var *xs) {
+    for (int k = 0; k < n; k++)
+        if (xs[k].tape && !cot__is_number(xs[k])) return xs[k].tape->status;
+    return COT_VAR;
+}
+
+static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
+    char text[160];
+    *t = cot__enter(NULL, leaf, op, "", i);
+    if (!*t) return false;
+    if (cot__op_of((*t)->nodes[*i].op)->kind == KIND_SOURCE) return true;
+    cot__fail(*t, COT_VALUE, "[%s] %s is computed from other values; only leaves and constants can be assigned", op,
+              cot__describe(*t, *i, text, sizeof text));
+    return false;
+}
+
+static void note_time(cot_tape *t, uint32_t i) {
+    cot__node *n = &t->nodes[i];
+    n->a = t->count, n->b = t->stamp;
+    t->assigned_at = t->count;
+    t->assigned_stamp = t->stamp;
+}
+
+/* Notes the write: values computed from the old numbers are recognised by their time. */
+static void note_assign(cot_tape *t, uint32_t i) {
+    cot__node *n = &t->nodes[i];
+    if (cot__is_tensor(n)) {
+        cot__bump(n->value.tensor->storage, COT__NONE);
+        n->value.tensor->version = n->value.tensor->storage->version;
+    }
+    note_time(t, i);
+}
+
+static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from) {
+    cot__view to = cot__view_of(t, i);
+    cot__copy(&to, from);
+    note_assign(t, i);
+    return t->status;
+}
+
+cot_status(cot_assign)(cot_var leaf, cot_var value) {
+    cot_tape *t;
+    uint32_t  i, v;
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    if (!assignable(leaf, "assign", &t, &i)) return status_of(1, &leaf);
+    if (cot__is_number(value)) {
+        double  number = cot__number_value(value);
+        int64_t stride[COT_MAX_NDIM] = {0};
+        cot__view to = cot__view_of(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
+        return assign_view(t, i, &from);
+    }
+    if (!cot__operand(t, value, "assign", "new", &v)) return t->status;
+    cot_shape want = cot__shape_at(t, i), have = cot__shape_at(t, v);
+    if (want.ndim != have.ndim || memcmp(want.dim, have.dim, (size_t)want.ndim * sizeof *want.dim) != 0) {
+        cot__fail(t, COT_SHAPE, "[assign] the value has shape %s, the leaf %s; they must be equal", cot__shape_text_at(t, v, b),
+                  cot__shape_text_at(t, i, a));
+        return t->status;
+    }
+    /* A view of the leaf itself would be read while it is written. */
+    if (cot__is_tensor(&t->nodes[v]) && t->nodes[v].value.tensor->storage == t->nodes[i].value.tensor->storage) {
+        cot__fail(t, COT_VALUE, "[assign] the value is a view of the leaf's own memory; compute it into memory of its own first");
+        return t->status;
+    }
+    cot__view from = cot__view_of(t, v);
+    return assign_view(t, i, &from);
+}
+
+cot_status cot_assign_data(cot_var leaf, const void *data) {
+    cot_tape *t;
+    uint32_t  i;
+    if (!assignable(leaf, "assign_data", &t, &i)) return status_of(1, &leaf);
+    if (!data && cot__size_at(t, i) > 0) {
+        cot__fail(t, COT_VALUE, "[assign_data] the data is NULL; it must hold %lld elements", (long long)cot__size_at(t, i));
+        return t->status;
+    }
+    cot__view to = cot__view_of(t, i);
+    int64_t   stride[COT_MAX_NDIM];
+    cot__strides(to.ndim, to.shape, stride);
+    cot__view from = to;
+    memcpy(&from.data, &data, sizeof data); /* const is kept: the copy reads only */
+    from.stride = stride;
+    return assign_view(t, i, &from);
+}
+
+cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
+    cot_tape *t = cot__tape_of(n, xs);
+    for (int k = 0; k < n && t && t->status == COT_OK; k++) {
+        uint32_t i;
+        if (!cot__operand(t, xs[k], "sgd_step", "", &i)) break;
+        cot__node *leaf = &t->nodes[i];
+        if (leaf->op != OP_leaf) {
+            cot__fail(t, COT_VALUE, "[sgd_step] xs[%d] is not a leaf", k);
+            break;
+        }
+        if (!(leaf->flags & COT__HAS_GRAD)) continue;
+        cot_mark m = cot__mark(t);
+        cot_no_grad_open(t);
+        cot_var next = cot_sub(cot_detach(xs[k]), cot_mul(rate, cot_grad(xs[k])));
+        cot_no_grad_close(t);
+        if (t->status == COT_OK) (cot_assign)(xs[k], next);
+        cot__rewind(t, m);
+        if (t->status == COT_OK) note_time(t, i); /* not the time within the step: the next node is recorded after it */
+    }
+    return status_of(n, xs);
+}

@@ -1,0 +1,169 @@
+/* test_sweeps.c: corners of the drivers: what is inactive, inputs that are listed twice or depend on each other, many of everything. */
+#include "tape_test.h"
+
+#include <time.h>
+
+static void finish(cot_tape *t) {
+    char why[256] = "";
+    assert_ok(t);
+    cot_tape_check(t, why, sizeof why);
+    assert_string_equal(why, "");
+    cot_tape_destroy(t);
+}
+
+/* ---- inactive operands --------------------------------------------------------------------------------------------- */
+
+/* Scalar runs push to operands without asking whether they are active: what is not must be passed over, whatever it is. */
+static void inactive_sums_and_dots_are_passed_over(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 3), c[2] = {cot_constant(t, 2), cot_constant(t, 5)};
+    cot_var   y = cot_mul(cot_mul(x, cot_sum_of(2, c)), cot_dot_of(2, c, c));
+    cot_backward(y);
+    assert_true(cot_grad_value(x) == 7 * 29);
+    double two[2] = {1, 2}, out[2];
+    cot_vjps(2, 1, &y, two, 1, &x, out);
+    assert_true(out[0] == 7 * 29 && out[1] == 14 * 29);
+    finish(t);
+}
+
+static void a_leaf_made_without_gradients_gets_none(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 3);
+    cot_no_grad_open(t);
+    cot_var c = cot_scalar(t, 2);
+    cot_no_grad_close(t);
+    cot_backward(cot_mul(x, c));
+    assert_true(cot_grad_value(x) == 2 && cot_grad_value(c) == 0);
+    finish(t);
+}
+
+/* ---- kept gradients --------------------------------------------------------------------------------------------------- */
+
+/* An adjoint that is a part of a larger one does not keep all of it alive as a gradient. */
+static void a_gradient_has_the_size_of_its_leaf(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   ab[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), cot_tensor(t, COT_F64, COT_SHAPE(3), NULL)};
+    double    g[2];
+    cot_backward(cot_sum(cot_square(cot_concat(2, ab, 0)), COT_ALL));
+    cot_read_grad(ab[0], g, 2);
+    assert_true(g[0] == 2 && g[1] == 4);
+    finish(t);
+}
+
+static void a_gradient_has_the_dtype_of_its_value(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar_of(t, COT_F16, 1.0 / 3), u = cot_retain_grad(cot_mul(x, x));
+    cot_backward(cot_sin(u));
+    assert_true(cot_grad_value(u) == cot_value(cot_grad(u)) && cot_grad_value(x) == cot_value(cot_grad(x)));
+    assert_true(cot_grad_value(u) == 0.99365234375);
+    finish(t);
+}
+
+/* ---- the same Jacobian from both sides ------------------------------------------------------------------------------ */
+
+/* Inputs listed twice and inputs that depend on each other: the columns are the same in every mode, for one lane and for many. */
+static void check_modes(int m, const cot_var *ys, int n, const cot_var *xs, int rows, int columns, const double *want) {
+    double out[64], unit[64] = {0};
+    for (cot_mode mode = COT_AUTO; mode <= COT_FORWARD; mode++) {
+        cot_jacobian(m, ys, n, xs, mode, out);
+        for (int i = 0; i < rows * columns; i++) assert_near(out[i], want[i], 1e-14);
+    }
+    for (int i = 0; i < columns; i++) { /* one lane at a time */
+        unit[i] = 1;
+        cot_jvps(1, n, xs, unit, m, ys, out);
+        for (int r = 0; r < rows; r++) assert_near(out[r], want[r * columns + i], 1e-14);
+        unit[i] = 0;
+    }
+}
+
+static void inputs_listed_twice(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 3), u = cot_scalar(t, 2), ys[2] = {cot_mul(cot_mul(x, x), u), cot_mul(x, u)}, xs[3] = {x, x, u};
+    check_modes(2, ys, 3, xs, 2, 3, (double[]){12, 12, 9, 2, 2, 3});
+    cot_var dy = cot_jvp(ys[0], 3, xs, (cot_var[]){cot_number(1), cot_number(10), cot_number(0)});
+    assert_near(cot_value(dy), 132, 0);
+    double h[9], hv[3], want_h[9] = {4, 4, 6, 4, 4, 6, 6, 6, 0}, want_hv[3] = {44, 44, 66};
+    cot_hessian(ys[0], 3, xs, h);
+    for (int i = 0; i < 9; i++) assert_near(h[i], want_h[i], 0);
+    cot_hvp(ys[0], 3, xs, (double[]){1, 10, 0}, hv);
+    for (int i = 0; i < 3; i++) assert_near(hv[i], want_hv[i], 0);
+    cot_var v = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), twice[2] = {v, v}, s = cot_square(v);
+    check_modes(1, &s, 2, twice, 2, 4, (double[]){2, 0, 2, 0, 0, 4, 0, 4});
+    finish(t);
+}
+
+static void inputs_that_depend_on_each_other(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 3), u = cot_mul(x, x), ys[3] = {cot_mul(u, 3.0), cot_mul(u, x), u}, xs[2] = {x, u}, g[2];
+    check_modes(3, ys, 2, xs, 3, 2, (double[]){18, 3, 27, 3, 6, 1});
+    cot_grad_of(ys[1], 2, xs, g);
+    assert_true(cot_value(g[0]) == 27 && cot_value(g[1]) == 3);
+    cot_var dy = cot_jvp(ys[1], 2, xs, (cot_var[]){cot_number(1), cot_number(100)});
+    assert_true(cot_value(dy) == 327);
+    double hv[2];
+    cot_hvp(ys[1], 2, xs, (double[]){1, 0}, hv); /* d/dx of (3 x², x) */
+    assert_true(hv[0] == 18 && hv[1] == 1);
+    cot_var f = cot_scalar_of(t, COT_F32, 3), fu = cot_mul(f, f), fy[2] = {cot_mul(fu, f), fu}, fx[2] = {f, fu};
+    check_modes(2, fy, 2, fx, 2, 2, (double[]){27, 3, 6, 1});
+    cot_var v = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), w = cot_square(v), sum = cot_sum(w, COT_ALL);
+    cot_var vy[2] = {cot_mul(w, v), cot_mul(sum, 2.0)}, vx[3] = {v, w, sum};
+    check_modes(2, vy, 3, vx, 3, 5, (double[]){3, 0, 1, 0, 0, 0, 12, 0, 2, 0, 4, 8, 2, 2, 2});
+    cot_var end = cot_sum(cot_mul(w, v), COT_ALL), ends[2] = {v, w};
+    double  dir[4] = {1, 0, 0, 0}, out[4];
+    cot_hvp(end, 2, ends, dir, out);
+    assert_true(out[0] == 6 && out[1] == 0 && out[2] == 1 && out[3] == 0);
+    finish(t);
+}
+
+/* ---- many of everything ------------------------------------------------------------------------------------------------ */
+
+/* A hundred thousand inputs, adjoints that wait at the same time, retained values: each of these took the square of that once (twenty
+ * seconds of processor time here; now a fraction of one). */
+static void many_inputs_take_linear_time(void **state) {
+    (void)state;
+    int       n = test_small() ? 2000 : 100000;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var  *xs = malloc((size_t)n * sizeof *xs);
+    double   *out = malloc(3 * (size_t)n * sizeof *out);
+    clock_t   start = clock();
+    for (int i = 0; i < n; i++) xs[i] = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
+    cot_var sum = xs[0];
+    for (int i = 1; i < n; i++) sum = cot_add(cot_mul(sum, 0.5), cot_mul(xs[i], xs[i]));
+    cot_backward(cot_sum(sum, COT_ALL));
+    cot_read_grad(xs[n - 1], out, 2);
+    assert_true(out[0] == 2 && out[1] == 4);
+    cot_tape_zero_grads(t);
+    for (int i = 0; i < n; i++) xs[i] = cot_retain_grad(cot_mul(cot_scalar(t, i), 2.0));
+    cot_var ys[3] = {xs[0], xs[0], xs[0]};
+    for (int k = 0; k < 3; k++)
+        for (int i = 1; i < n; i++) ys[k] = cot_add(ys[k], cot_mul(xs[i], k + 1));
+    cot_vjps(3, 3, ys, (double[]){1, 0, 0, 0, 1, 0, 0, 0, 1}, n, xs, out);
+    for (int k = 0; k < 3; k++) assert_true(out[k * n] == 1 && out[k * n + 1] == k + 1 && out[k * n + n - 1] == k + 1);
+    cot_backward(ys[2]);
+    for (int i = 1; i < n; i++) assert_true(cot_grad_value(xs[i]) == 3);
+    cot_tape_zero_grads(t);
+    assert_true(cot_grad_value(xs[1]) == 0);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5);
+    free(xs);
+    free(out);
+    finish(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inactive_sums_and_dots_are_passed_over),
+        cmocka_unit_test(a_leaf_made_without_gradients_gets_none),
+        cmocka_unit_test(a_gradient_has_the_size_of_its_leaf),
+        cmocka_unit_test(a_gradient_has_the_dtype_of_its_value),
+        cmocka_unit_test(inputs_listed_twice),
+        cmocka_unit_test(inputs_that_depend_on_each_other),
+        cmocka_unit_test(many_inputs_take_linear_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
