@@ -275,7 +275,7 @@ COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
 
 /* In-place operations: x becomes x op y, in x's own memory, and *x the new value. Older vars and views of that memory become stale: reading
  * one is an error. If a backward rule had saved the old value, the error names both operations, at the write when the tape
- * is strict, otherwise at backward. Writing through a broadcast view is an error. A scalar is simply replaced. */
+ * is strict, otherwise at backward. Writing through a broadcast view is an error. x keeps its dtype. A scalar is simply replaced. */
 COT_API cot_status cot_add_into(cot_var *x, cot_var y);
 COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
 COT_API cot_status cot_mul_into(cot_var *x, cot_var y);

@@ -379,6 +379,47 @@ static void a_broadcast_view_cannot_be_written(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Scalars are replaced, but by the rules of tensors: the target keeps its dtype, and its value is its own. */
+static void scalar_targets_keep_their_dtype(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar_of(t, COT_F32, 1), y = cot_scalar(t, 0.1), n = cot_cast(cot_constant(t, 7), COT_I32);
+    cot_add_into(&x, y);
+    assert_int_equal(cot_dtype_of(x), COT_F32);
+    assert_near(cot_value(x), (double)(1.0f + 0.1f), 0);
+    cot_backward(x);
+    assert_near(cot_grad_value(y), 1, 0);
+    cot_mul_into(&n, cot_integer(3));
+    assert_true(cot_dtype_of(n) == COT_I32 && cot_value(n) == 21);
+    cot_var flag = cot_greater(y, 0.0);
+    cot_add_into(&flag, flag);
+    assert_true(cot_dtype_of(flag) == COT_BOOL && cot_value(flag) == 1);
+    assert_ok(t);
+    cot_add_into(&n, 0.5);
+    assert_error(t, COT_DTYPE, "[add_into] a value of dtype f64 does not fit into a target of dtype i32; cast it first");
+    cot_tape_clear_error(t);
+    cot_div_into(&n, n);
+    assert_error(t, COT_DTYPE, "[div_into] the result is a fraction and does not fit into a target of dtype i32");
+    cot_tape_clear_error(t);
+    cot_var copy = cot_constant(t, 0);
+    cot_copy_into(&copy, y);
+    cot_assign(y, 9.0);
+    assert_near(cot_value(copy), 0.1, 0);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void whole_numbers_are_assigned_exactly(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   n = cot_data(t, COT_I64, COT_SHAPE(1), NULL);
+    int64_t   odd = (INT64_C(1) << 53) + 1;
+    cot_assign(n, cot_integer(odd));
+    assert_true(cot_value_i64(n) == odd);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -590,6 +631,8 @@ int main(void) {
         cmocka_unit_test(an_older_saver_still_forbids_the_write_after_a_rewind),
         cmocka_unit_test(a_write_forgotten_by_a_rewind_is_not_named_after_another_operation),
         cmocka_unit_test(a_broadcast_view_cannot_be_written),
+        cmocka_unit_test(scalar_targets_keep_their_dtype),
+        cmocka_unit_test(whole_numbers_are_assigned_exactly),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(borrowed_memory_is_written_in_place),
         cmocka_unit_test(touch_tells_of_a_write_from_outside),

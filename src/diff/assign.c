@@ -102,9 +102,11 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     if (!assignable(leaf, "assign", &t, &i)) return status_of(1, &leaf);
     if (cot__is_number(value)) {
-        double  number = cot__number_value(value);
-        int64_t stride[COT_MAX_NDIM] = {0};
+        double    number = cot__number_value(value);
+        int64_t   stride[COT_MAX_NDIM] = {0}, whole = cot_value_i64(value);
+        bool      exact = (uintptr_t)value.tape == 2; /* an integer beyond 2^53 is no double */
         cot__view to = cot__view_of(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
+        if (exact) from.data = &whole, from.dtype = COT_I64;
         return assign_view(t, i, &from);
     }
     if (!cot__operand(t, value, "assign", "new", &v)) return t->status;

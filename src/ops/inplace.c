@@ -108,25 +108,36 @@ static bool reads_target(cot_tape *t, int op, uint32_t x, uint32_t y) {
     return t->active_mask && ((active_x && (e->saves[0] & 1)) || (active_y && (e->saves[1] & 1)));
 }
 
+/* A scalar lives in its node: the new value is a node of its own, in the target's dtype. A number stays an immediate where it can. */
+static cot_status replace_scalar(cot_tape *t, int op, const char *name, cot_var *x, cot_var y, cot_dtype dtype) {
+    if (cot_shape_of(y).ndim != 0) {
+        cot__fail(t, COT_SHAPE, "[%s] a scalar target cannot take the shape of the other operand", name);
+        return t->status;
+    }
+    if (!cot__is_number(y) || !cot__dtype_is_float(dtype)) {
+        uint32_t yi = fit(t, name, y, dtype, &(cot_shape){0});
+        if (yi == COT__NONE) return t->status;
+        y = VAR(t, yi);
+    }
+    cot_var z = cot__elementwise(op, 2, (cot_var[]){*x, y});
+    if (t->status == COT_OK && cot_dtype_of(z) != dtype) z = cot_cast(z, dtype); /* bools are counted as i64 */
+    if (t->status == COT_OK) *x = z;
+    return t->status;
+}
+
 cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
     char name[32];
     snprintf(name, sizeof name, "%s_into", cot__elementwise_table[op].name);
     uint32_t  xi, yi;
     cot_tape *t = enter_write(name, x, &xi);
     if (!t) return status_of(x);
-    if (!cot__is_tensor(&t->nodes[xi])) { /* a scalar is replaced */
-        cot_var z = cot__elementwise(op, 2, (cot_var[]){*x, y});
-        if (z.id != UINT64_MAX && cot_shape_of(z).ndim != 0)
-            cot__fail(t, COT_SHAPE, "[%s] a scalar target cannot take the shape of the other operand", name);
-        if (t->status == COT_OK) *x = z;
-        return t->status;
-    }
     cot_dtype dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape shape = cot__shape_at(t, xi);
     if (cot__elementwise_table[op].class == REAL && !cot__dtype_is_float(dtype)) {
         cot__fail(t, COT_DTYPE, "[%s] the result is a fraction and does not fit into a target of dtype %s", name, cot__dtype_name(dtype));
         return t->status;
     }
+    if (!cot__is_tensor(&t->nodes[xi])) return replace_scalar(t, op, name, x, y, dtype);
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
     uint32_t old = xi;
     if (reads_target(t, op, xi, yi)) {
@@ -166,8 +177,9 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     if (slice && !(attr = cot__attr_make(t, name, 4, slice, 0, NULL))) return t->status;
     if (slice) shape.dim[slice[0]] = slice[2];
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
-    if (!cot__is_tensor(&t->nodes[xi])) {
-        *x = VAR(t, yi);
+    if (!cot__is_tensor(&t->nodes[xi])) { /* replaced; by a copy if cot_assign could change it */
+        cot_var z = !cot__is_number(y) && cot__op_of(t->nodes[yi].op)->kind == KIND_SOURCE ? cot__copy_var(t, yi) : VAR(t, yi);
+        if (t->status == COT_OK) *x = z;
         return t->status;
     }
     if (cot__is_tensor(&t->nodes[yi]) && t->nodes[yi].value.tensor->storage == t->nodes[xi].value.tensor->storage) {
