@@ -358,7 +358,7 @@ static void a_write_forgotten_by_a_rewind_is_not_named_after_another_operation(v
     for (int i = 0; i < 5; i++) cot_exp(x);
     cot_sin(v);
     assert_error(t, COT_STALE,
-                 "[sin] the operand, mul (%1), was overwritten by a write that was rewound; use the var that the write updated");
+                 "[sin] the operand, mul (%1), was overwritten by a write that was rewound; record it again");
     cot_tape_destroy(t);
 }
 
@@ -556,7 +556,7 @@ static void assignment_of_constants_makes_backward_an_error_too(void **state) {
     cot_assign_data(w, other);
     cot_backward(z);
     snprintf(want, sizeof want, "[backward] mul (%%%u) needs the value of constant (%%%u), which was overwritten by cot_assign; "
-                                "compute before the write, or write to a copy", at + 1, at);
+                                "compute before the write, or write to a copy (cot_copy)", at + 1, at);
     assert_error(t, COT_STALE, want);
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_mul(v, w), COT_ALL)); /* recorded after it */
@@ -610,6 +610,39 @@ static void what_is_recorded_after_a_step_has_a_gradient(void **state) {
     cot_tape_destroy(t);
 }
 
+/* An in-place write that a rewind forgot has still destroyed the leaf's numbers; assigning brings it back. */
+static void assignment_revives_a_leaf(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    double    d[2] = {1, 2};
+    cot_var   w = cot_tensor(t, COT_F64, COT_SHAPE(2), d), v = w;
+    cot_mark  m = cot_tape_mark(t);
+    cot_mul_into(&v, 2.0);
+    cot_tape_rewind(t, m);
+    cot_exp(w);
+    assert_error(t, COT_STALE, "[exp] the operand, leaf (%0), was overwritten by a write that was rewound; cot_assign gives it new numbers");
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_assign_data(w, d), COT_OK);
+    cot_backward(cot_sum(cot_square(w), COT_ALL));
+    double g[2];
+    cot_read_grad(w, g, 2);
+    assert_true(g[0] == 2 && g[1] == 4);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* Of several writes the first one spoiled the value. */
+static void the_write_that_spoiled_the_value_is_named(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), a = cot_exp(x), old = a;
+    cot_add_into(&a, 1.0);
+    cot_sub_into(&a, 1.0);
+    cot_sin(old);
+    assert_error(t, COT_STALE, "[sin] the operand, exp (%1), was overwritten by add (%4); use the var that the write updated");
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_and_derivatives_are_the_functional_ones),
@@ -642,6 +675,8 @@ int main(void) {
         cmocka_unit_test(dot_of_reads_its_scalars_too),
         cmocka_unit_test(assignment_survives_a_rewind),
         cmocka_unit_test(what_is_recorded_after_a_step_has_a_gradient),
+        cmocka_unit_test(assignment_revives_a_leaf),
+        cmocka_unit_test(the_write_that_spoiled_the_value_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,8 +67,8 @@ static bool make_seed(cot_tape *t, const char *op, uint32_t y, const cot_var *gi
         return t->status == COT_OK;
     }
     cot_var v = *given;
-    if (cot__is_number(v) && cot__ndim_at(t, y) == 0) v = cot_constant(t, cot__number_value(v));
-    if (!cot__operand(t, v, op, "seed", seed)) return false;
+    if (cot__is_number(v)) v = cot_full(t, dtype, cot__shape_at(t, y), cot__number_value(v)); /* the same for every element */
+    if (t->status != COT_OK || !cot__operand(t, v, op, "seed", seed)) return false;
     cot_shape have = cot__shape_at(t, *seed), want = cot__shape_at(t, y);
     if (have.ndim != want.ndim || memcmp(have.dim, want.dim, (size_t)want.ndim * sizeof *want.dim) != 0) {
         cot__fail(t, COT_SHAPE, "[%s] the seed has shape %s, y has %s; they must be equal", op, cot__shape_text_at(t, *seed, a),
@@ -181,11 +181,15 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
     return t->status;
 }
 
-static cot_status grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads) {
+cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads) {
     uint32_t  i, seed;
     cot_tape *t = enter_output(y, op, &i);
     for (int k = 0; k < n; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
     if (!t) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    if (n < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a negative number of inputs: %d", op, n);
+        return t->status;
+    }
     uint32_t  few[16];
     uint32_t *index = n <= 16 ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
     if (!index) {
@@ -200,7 +204,7 @@ static cot_status grad_of(const char *op, cot_var y, const cot_var *given, int n
     return t->status;
 }
 
-cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads) { return grad_of("grad_of", y, NULL, n, xs, grads); }
+cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads) { return cot__grad_of("grad_of", y, NULL, n, xs, grads); }
 cot_status(cot_vjp)(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *grads) {
-    return grad_of("vjp", y, &seed, n, xs, grads);
+    return cot__grad_of("vjp", y, &seed, n, xs, grads);
 }

@@ -155,7 +155,7 @@ bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
     char             a[160], b[160], c[160];
     const char      *writer = "cot_assign";
     if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
-        writer = cot__describe_writer(t, n->value.tensor->storage, c, sizeof c);
+        writer = cot__describe_writer(t, n->value.tensor, c, sizeof c);
     else if (!cot__assigned_since(t, x, by))
         return true;
     cot__fail(t, COT_STALE,

@@ -61,9 +61,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
     }
     if (UNLIKELY(is_stale(&t->nodes[i]))) {
         char        by[160], it[160];
-        const char *writer = cot__describe_writer(t, t->nodes[i].value.tensor->storage, by, sizeof by);
-        cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; use the var that the write updated", op, which, *which ? " " : "",
-                  cot__describe(t, i, it, sizeof it), writer ? writer : "a write from outside");
+        const char *writer = cot__describe_writer(t, t->nodes[i].value.tensor, by, sizeof by);
+        cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; %s", op, which, *which ? " " : "",
+                  cot__describe(t, i, it, sizeof it), writer ? writer : "a write from outside",
+                  !writer || writer == by ? "use the var that the write updated"
+                  : cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE ? "cot_assign gives it new numbers" : "record it again");
         return false;
     }
     *index = i;
@@ -244,10 +246,11 @@ void cot__note_saves(cot_tape *t, uint32_t index) {
     if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
 }
 
-const char *cot__describe_writer(const cot_tape *t, const cot__storage *s, char *buf, size_t size) {
-    if (s->writer == COT__NONE) return NULL;
-    bool alive = s->writer < t->count && (t->nodes[s->writer].flags & COT__IN_PLACE) && lies_on(&t->nodes[s->writer], s, s->version);
-    return alive ? cot__describe(t, s->writer, buf, size) : "a write that was rewound";
+const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size) {
+    for (uint32_t i = t->count; i-- > 0;) /* a walk, but only to word an error */
+        if ((t->nodes[i].flags & COT__IN_PLACE) && lies_on(&t->nodes[i], v->storage, v->version + 1))
+            return cot__describe(t, i, buf, size);
+    return v->storage->writer == COT__NONE ? NULL : "a write that was rewound";
 }
 
 static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const uint32_t *args) {

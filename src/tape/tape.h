@@ -243,8 +243,8 @@ uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);
  * node at its index, does not count. */
 bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version);
 void cot__note_saves(cot_tape *t, uint32_t node);
-/* How messages name the last write to s; NULL: from outside. */
-const char *cot__describe_writer(const cot_tape *t, const cot__storage *s, char *buf, size_t size);
+/* How messages name the write that made v stale, the first after it; NULL: from outside. */
+const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size);
 
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
