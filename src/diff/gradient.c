@@ -14,6 +14,10 @@ bool cot__may_sweep(cot_tape *t, const char *op) {
 
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index) {
     char which[32], text[160];
+    if (n < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
+        return false;
+    }
     for (int k = 0; k < n; k++) {
         uint32_t i = cot__index(xs[k]);
         if (UNLIKELY(xs[k].tape != t || i >= t->count || t->nodes[i].stamp != (uint32_t)(xs[k].id >> 32))) {

@@ -250,6 +250,10 @@ static cot_status both_sides(const char *op, bool reverse, int lanes, int m, con
     cot_tape *t = cot__tape_of(m, ys);
     if (!t) return m > 0 && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
     if (!cot__may_sweep(t, op)) return t->status;
+    if (lanes < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a negative number of lanes: %d", op, lanes);
+        return t->status;
+    }
     side a, b = {.t = t};
     if (side_open(&a, t, op, false, m, ys) && side_open(&b, t, op, true, n, xs))
         products(op, reverse, lanes, reverse ? &a : &b, reverse ? &b : &a, in, out);

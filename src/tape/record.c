@@ -112,7 +112,7 @@ const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
 
 /* ---- room for a result ----------------------------------------------------------------------------------------------------- */
 
-/* Number of elements, or -1 when the bytes would not fit a ptrdiff. */
+/* Number of elements, or -1 when the bytes would not fit a ptrdiff. Empty extents count as 1 there: the strides are made of the others. */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
     char    text[COT__SHAPE_TEXT];
     int64_t size = 1, limit = PTRDIFF_MAX / cot__dtype_size(dtype);
@@ -129,8 +129,8 @@ int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim
         }
         empty |= shape[k] == 0;
     }
-    for (int k = 0; k < ndim && !empty; k++)
-        if (__builtin_mul_overflow(size, shape[k], &size) || size > limit) {
+    for (int k = 0; k < ndim; k++)
+        if (__builtin_mul_overflow(size, shape[k] ? shape[k] : 1, &size) || size > limit) {
             cot__fail(t, COT_LIMIT, "[%s] shape %s has more elements than memory can hold", op, cot__shape_text(ndim, shape, text));
             return -1;
         }
