@@ -43,6 +43,8 @@ static void sources(void **state) {
     expect(t, COT_SHAPE, "[tensor] extent -2 of axis 1 is negative: shape (3,-2)");
     cot_data(t, COT_F64, COT_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), NULL);
     expect(t, COT_LIMIT, "[data] shape (1099511627776,1099511627776) has more elements than memory can hold");
+    cot_tensor(t, COT_F64, COT_SHAPE(0, INT64_C(1) << 40, INT64_C(1) << 40), NULL); /* empty, but its strides would overflow */
+    expect(t, COT_LIMIT, "[tensor] shape (0,1099511627776,1099511627776) has more elements than memory can hold");
     assert_int_equal(cot__checked_size(t, "test", COT_F64, 17, deep.dim), -1); /* no public way leads here: shapes are checked before */
     expect(t, COT_LIMIT, "[test] 17 axes; at most 16 are possible");
     assert_true(cot_is_valid(cot_wrap(t, COT_F64, COT_SHAPE(0), NULL))); /* nothing needs no memory */
@@ -248,6 +250,10 @@ static void matrices(void **state) {
     expect(t, COT_DTYPE, "[vjps] ys[1] has dtype i64; only floats have derivatives");
     cot_vjps(1, 1, &y, seed, -1, &x, out);
     expect(t, COT_VALUE, "[vjps] a negative number of vars: -1");
+    cot_jvps(-2, 1, &x, seed, 1, &y, out);
+    expect(t, COT_VALUE, "[jvps] a negative number of lanes: -2");
+    cot_grad_of(y, -1, &x, NULL);
+    expect(t, COT_VALUE, "[grad_of] a negative number of vars: -1");
     cot_jvps(1, 1, &i, seed, 1, &y, out);
     expect(t, COT_GRAD, "[jvps] xs[0], constant (%2), does not require a gradient: it is a constant, detached, an integer, or was recorded "
                         "without gradients");
@@ -264,8 +270,10 @@ static void matrices(void **state) {
     assert_int_equal(cot_jacobian(1, &y, 1, &x, (cot_mode)9, out), COT_VALUE);
     expect(t, COT_VALUE, "[jacobian] 9 is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are");
     assert_true(isnan(out[0])); /* a failure leaves no number behind */
-    assert_int_equal(cot_grad_of(y, -1, &x, NULL), COT_VALUE);
-    expect(t, COT_VALUE, "[grad_of] a negative number of inputs: -1");
+    assert_int_equal(cot_grad_of(y, 1, NULL, one), COT_VALUE);
+    expect(t, COT_VALUE, "[grad_of] the list of 1 vars is NULL");
+    assert_int_equal(cot_jacobian(1, NULL, 1, &x, COT_AUTO, out), COT_VAR);
+    assert_false(cot_is_valid(cot_stack(2, NULL, 0)) || cot_is_valid(cot_concat(2, NULL, 0)) || cot_is_valid(cot_sum_of(2, NULL)));
     assert_int_equal(cot_hessian(gone, 1, &x, out), COT_VAR);
     expect(t, COT_VAR, "[hessian] the operand was forgotten by a rewind");
     assert_int_equal(cot_hvp(y, 1, &gone, seed, out), COT_VAR);

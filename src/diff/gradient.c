@@ -14,6 +14,14 @@ bool cot__may_sweep(cot_tape *t, const char *op) {
 
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index) {
     char which[32], text[160];
+    if (n < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
+        return false;
+    }
+    if (n > 0 && !xs) {
+        cot__fail(t, COT_VALUE, "[%s] the list of %d vars is NULL", op, n);
+        return false;
+    }
     for (int k = 0; k < n; k++) {
         uint32_t i = cot__index(xs[k]);
         if (UNLIKELY(xs[k].tape != t || i >= t->count || t->nodes[i].stamp != (uint32_t)(xs[k].id >> 32))) {
@@ -186,10 +194,6 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
     cot_tape *t = enter_output(y, op, &i);
     for (int k = 0; k < n; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
     if (!t) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
-    if (n < 0) {
-        cot__fail(t, COT_VALUE, "[%s] a negative number of inputs: %d", op, n);
-        return t->status;
-    }
     uint32_t  few[16];
     uint32_t *index = n <= 16 ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
     if (!index) {

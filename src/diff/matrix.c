@@ -250,8 +250,12 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
 static cot_status both_sides(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
                              double *out) {
     cot_tape *t = cot__tape_of(m, ys);
-    if (!t) return m > 0 && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
+    if (!t) return m > 0 && ys && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
     if (!cot__may_sweep(t, op)) return t->status;
+    if (lanes < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a negative number of lanes: %d", op, lanes);
+        return t->status;
+    }
     side a, b = {.t = t};
     if (side_open(&a, t, op, false, m, ys) && side_open(&b, t, op, true, n, xs))
         products(op, reverse, lanes, reverse ? &a : &b, reverse ? &b : &a, in, out);
@@ -262,7 +266,7 @@ static cot_status both_sides(const char *op, bool reverse, int lanes, int m, con
 
 static int64_t total_size(int n, const cot_var *vars) {
     int64_t size = 0;
-    for (int k = 0; k < n; k++) size += cot_size(vars[k]);
+    for (int k = 0; vars && k < n; k++) size += cot_size(vars[k]);
     return size;
 }
 
@@ -285,7 +289,7 @@ enum { GROUP = 64 };
 
 static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
     cot_tape *t = cot__tape_of(m, ys);
-    if (!t) return m > 0 && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
+    if (!t) return m > 0 && ys && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
     if ((unsigned)mode > COT_FORWARD) {
         cot__fail(t, COT_VALUE, "[jacobian] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", (int)mode);
         return t->status;

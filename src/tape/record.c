@@ -26,13 +26,13 @@ cot_tape *cot__usable(cot_tape *t) {
 }
 
 cot_tape *cot__tape_of(int n, const cot_var *xs) {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; xs && i < n; i++)
         if (xs[i].tape && !cot__is_number(xs[i])) return cot__usable(xs[i].tape);
     return NULL;
 }
 
 cot_var cot__invalid(int n, const cot_var *xs) {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; xs && i < n; i++)
         if (xs[i].tape && !cot__is_number(xs[i])) return INVALID(xs[i].tape);
     return INVALID(NULL);
 }
@@ -121,7 +121,7 @@ const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
 
 /* ---- room for a result ----------------------------------------------------------------------------------------------------- */
 
-/* Number of elements, or -1 when the bytes would not fit a ptrdiff. */
+/* Number of elements, or -1 when the bytes would not fit a ptrdiff. Empty extents count as 1 there: the strides are made of the others. */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
     char    text[COT__SHAPE_TEXT];
     int64_t size = 1, limit = PTRDIFF_MAX / cot__dtype_size(dtype);
