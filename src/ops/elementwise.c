@@ -69,7 +69,8 @@ void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs,
 /* The same for a partial that is written, not added. */
 static bool run_partial_plain(cot__partial_kernel kernel, cot_dtype compute, const cot__view *g, int n, const cot__view *xs,
                               const cot__view *z, const cot__view *out, int64_t size) {
-    if (size > INT32_MAX || !is_plain(out, compute) || !is_plain(g, compute) || !is_plain(z, compute)) return false;
+    if (size > INT32_MAX || g->ndim != out->ndim || z->ndim != out->ndim) return false; /* 0-d values repeat */
+    if (!is_plain(out, compute) || !is_plain(g, compute) || !is_plain(z, compute)) return false;
     const void *p[3] = {NULL, NULL, NULL};
     for (int k = 0; k < n; k++) {
         if (xs[k].ndim != out->ndim || !is_plain(&xs[k], compute)) return false;
