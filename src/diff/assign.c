@@ -13,7 +13,7 @@ static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
     if (!(n->flags & COT__ACTIVE) || !saves) return true;
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
         uint32_t a = cot__arg(n, k);
-        if (a == COT__NONE || !(saves >> (k < 32 ? k : 31) & 1) || !cot__assigned_since(t, a, i)) continue;
+        if (a == COT__NONE || !cot__saves_operand(saves, k) || !cot__assigned_since(t, a, i)) continue;
         return report && cot__saved_intact(t, i, a);
     }
     return true;

@@ -35,7 +35,9 @@ typedef enum cot__kind {
     KIND_GENERIC   /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
 } cot__kind;
 
-#define COT__SAVES_Z 0x80u /* in a save mask: the result; bit k: operand k (k < 7) */
+/* A save mask: bits 0 … 5 are operands, bit 6 all operands after those, bit 7 the result. */
+#define COT__SAVES_Z 0x80u
+static inline bool cot__saves_operand(uint32_t mask, int k) { return mask >> (k < 6 ? k : 6) & 1; }
 
 typedef struct cot__op {
     const char *name;
