@@ -409,6 +409,24 @@ static void scalar_targets_keep_their_dtype(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A rewind forgets the var that an in-place write returned; the leaf itself is stale from then on, until it is assigned. */
+static void assignment_makes_an_overwritten_leaf_good_again(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), written = x;
+    cot_mark  m = cot_tape_mark(t);
+    cot_add_into(&written, 1.0);
+    cot_tape_rewind(t, m);
+    cot_neg(x);
+    assert_error(t, COT_STALE, "[neg] the operand, leaf (%0), was overwritten by a write that was rewound; use the var that the write returned");
+    cot_tape_clear_error(t);
+    cot_assign_data(x, other);
+    cot_backward(cot_sum(cot_square(x), COT_ALL));
+    assert_ok(t);
+    assert_grads(x, 3, (double[]){2 * other[0], 2 * other[1], 2 * other[2]});
+    cot_tape_destroy(t);
+}
+
 static void whole_numbers_are_assigned_exactly(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -632,6 +650,7 @@ int main(void) {
         cmocka_unit_test(a_write_forgotten_by_a_rewind_is_not_named_after_another_operation),
         cmocka_unit_test(a_broadcast_view_cannot_be_written),
         cmocka_unit_test(scalar_targets_keep_their_dtype),
+        cmocka_unit_test(assignment_makes_an_overwritten_leaf_good_again),
         cmocka_unit_test(whole_numbers_are_assigned_exactly),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(borrowed_memory_is_written_in_place),

@@ -64,8 +64,9 @@ static cot_status status_of(int n, const cot_var *xs) {
 
 static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
     char text[160];
-    *t = cot__enter(NULL, leaf, op, "", i);
-    if (!*t) return false;
+    *t = cot__tape_of(1, &leaf);
+    *i = cot__index(leaf);
+    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i))) return false; /* a stale one is fine: it gets new numbers */
     if (cot__op_of((*t)->nodes[*i].op)->kind == KIND_SOURCE) return true;
     cot__fail(*t, COT_VALUE, "[%s] %s is computed from other values; only leaves and constants can be assigned", op,
               cot__describe(*t, *i, text, sizeof text));
