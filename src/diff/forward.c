@@ -138,10 +138,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
     return ok && t->status == COT_OK;
 }
 
-/* Does the scalar switch know this node? */
 static bool in_run(const cot__sweep *s, const cot__node *n) {
-    bool known = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
-    return !s->recording && known && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind);
+    return !s->recording && cot__in_switch(n) && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind);
 }
 
 static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {

@@ -31,6 +31,12 @@ cot_var cot__invalid(int n, const cot_var *xs) {
     return INVALID(NULL);
 }
 
+cot_status cot__status_of(int n, const cot_var *xs) {
+    for (int i = 0; i < n; i++)
+        if (xs[i].tape && !cot__is_number(xs[i])) return xs[i].tape->status;
+    return COT_VAR;
+}
+
 /* A stale value is one whose storage has been written since. */
 static bool is_stale(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;

@@ -251,6 +251,8 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attri
 
 /* The invalid var that an operation on these vars returns. */
 cot_var cot__invalid(int n, const cot_var *xs);
+/* The status of the tape they are on, failed or not; COT_VAR when they are on none. */
+cot_status cot__status_of(int n, const cot_var *xs);
 /* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its index. */
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
 /* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */
