@@ -57,10 +57,30 @@ typedef struct cot_var {
     cot_var(cot_tape *on, uint64_t private_id) : tape(on), id(private_id) {}
     inline cot_var(double number); /* so that cot_mul(2.0, x) works in C++ too */
     inline cot_var(int number);
+    inline cot_var(unsigned number);
+    inline cot_var(long number);
+    inline cot_var(unsigned long number);
+    inline cot_var(long long number);
+    inline cot_var(unsigned long long number);
 #endif
 } cot_var;
 
-/* Element types. Arithmetic on bf16 and f16 is done in f32 and rounded; integers wrap. */
+/* Element types: double, float, the upper half of a float (bf16) and IEEE half precision (f16), both as uint16_t in memory, int64_t,
+ * int32_t, uint8_t, and bool as one byte. Arithmetic on bf16 and f16 is done in f32 and rounded; integers wrap.
+ *
+ * Operands of different types meet in the type of this table, as in JAX with 64-bit types; plain numbers take the other's:
+ *
+ *            f64   f32   bf16  f16   i64   i32   u8    bool
+ *     f64    f64   f64   f64   f64   f64   f64   f64   f64
+ *     f32    f64   f32   f32   f32   f32   f32   f32   f32
+ *     bf16   f64   f32   bf16  f32   bf16  bf16  bf16  bf16
+ *     f16    f64   f32   f32   f16   f16   f16   f16   f16
+ *     i64    f64   f32   bf16  f16   i64   i64   i64   i64
+ *     i32    f64   f32   bf16  f16   i64   i32   i32   i32
+ *     u8     f64   f32   bf16  f16   i64   i32   u8    u8
+ *     bool   f64   f32   bf16  f16   i64   i32   u8    bool
+ *
+ * Division and functions of a real number (sqrt, sin, …) turn integers into f64; comparisons and tests give bool. */
 typedef enum cot_dtype {
     COT_F64, COT_F32, COT_BF16, COT_F16, COT_I64, COT_I32, COT_U8, COT_BOOL, COT_DTYPE_COUNT
 } cot_dtype;
@@ -125,6 +145,8 @@ typedef struct cot_allocator {
 typedef struct cot_options {
     cot_allocator allocator; /* alloc NULL: malloc, realloc, free */
     bool          strict;    /* report an in-place write that spoils a saved value at the write, not at backward */
+    bool          smooth;    /* refuse to differentiate at a non-smooth point: the error says what cot_report says, and no convention is
+                              * applied (docs/nonsmooth.md). Costs a second sweep at each cot_backward, cot_grad_of and cot_vjp. */
 } cot_options;
 
 /* A new, empty tape; NULL options for the defaults; NULL when memory is short. */
@@ -138,8 +160,8 @@ COT_API const char *cot_tape_message(const cot_tape *t);
 /* Forgets the error and goes on; vars that failed stay invalid. */
 COT_API void cot_tape_clear_error(cot_tape *t);
 
-/* A mark remembers the end of the tape; rewinding to it forgets everything recorded since, frees its memory, and clears an error
- * that happened since. Vars recorded after the mark are recognised as forgotten. A training loop is mark, step, rewind.
+/* A mark remembers the end of the tape; rewinding to it forgets everything recorded since, frees its memory (some is kept to be
+ * used again, until the tape is destroyed), and clears an error that happened since. Vars recorded after the mark are recognised as forgotten. A training loop is mark, step, rewind.
  * Values and gradients of leaves older than the mark stay, as cot_backward and cot_assign left them. Cost: what the
  * tensors made since cost to free; nodes are not walked. */
 typedef struct cot_mark {
@@ -184,6 +206,11 @@ static inline cot_var cot_integer(int64_t value) {
 #else
     return (cot_var){(cot_tape *)(uintptr_t)2, (uint64_t)value};
 #endif
+}
+
+/* An unsigned number that no int64_t holds goes in as floating point. */
+static inline cot_var cot__as_unsigned(unsigned long long value) {
+    return value <= INT64_MAX ? cot_integer((int64_t)value) : cot_number((double)value);
 }
 
 /* Gives a value a name for printing and messages; returns x. The text is copied. */
@@ -233,7 +260,7 @@ COT_API cot_status cot_vjp(cot_var y, cot_var seed, int n, const cot_var *xs, co
  * tangent on top of what they cause, so that tangents and gradients belong to the same Jacobian; one listed twice moves by both. */
 COT_API cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents);
 
-/* Many directions in one sweep, numbers only. Let ys hold M elements in all and xs N, each var row-major, vars in order.
+/* Many directions in one sweep, numbers only; after a failure `out` holds NaN. Let ys hold M elements in all and xs N, each var row-major, vars in order.
  * cot_vjps: seeds (lanes, M) -> out (lanes, N), out = seeds · J;  cot_jvps: tangents (lanes, N) -> out (lanes, M), = tangents · Jᵀ.
  * Scalar operations carry up to eight lanes at a time; tensor operations take the lanes one by one. */
 COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out);
@@ -317,7 +344,7 @@ COT_API cot_var cot_call(const cot_custom *op, int n, const cot_var *xs, void *u
 
 /* Checks derivatives of a function of your own, in f64: jvp against central differences, vjp against jvp by inner product, then both
  * again on the gradient (second order). f records y, of any shape, from xs. Returns COT_OK when they agree; otherwise COT_GRAD, and the
- * report, if given, says what differs. Tolerances come from the arithmetic: see src/diff/check.c. At order 1 one direction may be
+ * report, if given, says what differs. Tolerances come from the arithmetic: several step sizes, and the cancellation met. At order 1 one direction may be
  * missing (custom operations in numbers): the other is then checked against the differences. An error in f is returned as it is.
  * Works on a private tape of its own. */
 typedef cot_var (*cot_function)(int n, const cot_var *xs, void *user);
@@ -369,6 +396,11 @@ COT_API cot_var cot_sited(cot_var x, const cot_site *site);
 #include <initializer_list>
 inline cot_var::cot_var(double number) : cot_var(cot_number(number)) {}
 inline cot_var::cot_var(int number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(unsigned number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(long number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(unsigned long number) : cot_var(cot__as_unsigned(number)) {}
+inline cot_var::cot_var(long long number) : cot_var(cot_integer(number)) {}
+inline cot_var::cot_var(unsigned long long number) : cot_var(cot__as_unsigned(number)) {}
 inline cot_shape cot__make_shape(std::initializer_list<int64_t> dims) {
     cot_shape s = {};
     for (int64_t d : dims) {
@@ -421,6 +453,21 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
         if (cot__p##n) cot_sited(*cot__p##n, &cot__s##n);                                                                    \
         cot__r##n;                                                                                                           \
     }))
+/* What records but returns a status stamps through the var it starts from. */
+#define COT__SITED_FROM(function, y, ...) COT__SITED_FROM_IN(function, y, __COUNTER__, __VA_ARGS__)
+#define COT__SITED_FROM_IN(function, y, n, ...) COT__SITED_FROM_AS(function, y, n, __VA_ARGS__)
+#define COT__SITED_FROM_AS(function, y, n, ...)                                                                              \
+    (__extension__({                                                                                                         \
+        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
+        cot_var               cot__y##n = (y);                                                                               \
+        cot_status            cot__r##n = (function)(cot__y##n, __VA_ARGS__);                                                \
+        cot_sited(cot__y##n, &cot__s##n);                                                                                    \
+        cot__r##n;                                                                                                           \
+    }))
+#define cot_grad_of(y, ...) COT__SITED_FROM(cot_grad_of, y, __VA_ARGS__)
+#undef cot_vjp
+#define cot_vjp(y, seed, ...) COT__SITED_FROM(cot_vjp, y, COT__MIX(seed), __VA_ARGS__)
+#define cot_split(x, ...) COT__SITED_FROM(cot_split, x, __VA_ARGS__)
 /* What makes values is stamped too, or it would take the line of the operation after it. */
 #define cot_scalar(...) COT__SITED((cot_scalar)(__VA_ARGS__))
 #define cot_scalar_of(...) COT__SITED((cot_scalar_of)(__VA_ARGS__))

@@ -23,11 +23,11 @@ COT_API cot_var cot_neg(cot_var x);
 COT_API cot_var cot_abs(cot_var x);
 /* sign(x) */
 COT_API cot_var cot_sign(cot_var x);
-/* sqrt(x)   d/dx: g / 2·z */
+/* sqrt(x)   d/dx: g/(2·z) */
 COT_API cot_var cot_sqrt(cot_var x);
-/* 1/sqrt(x)   d/dx: -g·(0.5·z / x) */
+/* 1/sqrt(x)   d/dx: -g·(0.5·z/x) */
 COT_API cot_var cot_rsqrt(cot_var x);
-/* cbrt(x)   d/dx: g / 3·z² */
+/* cbrt(x)   d/dx: g/(3·z²) */
 COT_API cot_var cot_cbrt(cot_var x);
 /* x²   d/dx: g·2·x */
 COT_API cot_var cot_square(cot_var x);
@@ -35,17 +35,17 @@ COT_API cot_var cot_square(cot_var x);
 COT_API cot_var cot_reciprocal(cot_var x);
 /* exp(x)   d/dx: g·z */
 COT_API cot_var cot_exp(cot_var x);
-/* 2^x   d/dx: g·0.69314718055994530942·z */
+/* 2^x   d/dx: g·0.6931471805599453·z */
 COT_API cot_var cot_exp2(cot_var x);
-/* expm1(x)   d/dx: g·exp(x) */
+/* exp(x) - 1   d/dx: g·exp(x) */
 COT_API cot_var cot_expm1(cot_var x);
-/* log(x)   d/dx: g / x */
+/* log(x)   d/dx: g/x */
 COT_API cot_var cot_log(cot_var x);
-/* log2(x)   d/dx: g / 0.69314718055994530942·x */
+/* log2(x)   d/dx: g/(0.6931471805599453·x) */
 COT_API cot_var cot_log2(cot_var x);
-/* log10(x)   d/dx: g / 2.3025850929940456840·x */
+/* log10(x)   d/dx: g/(2.302585092994046·x) */
 COT_API cot_var cot_log10(cot_var x);
-/* log(1 + x)   d/dx: g / (x + 1) */
+/* log(1 + x)   d/dx: g/(x + 1) */
 COT_API cot_var cot_log1p(cot_var x);
 /* sin(x)   d/dx: g·cos(x) */
 COT_API cot_var cot_sin(cot_var x);
@@ -53,11 +53,11 @@ COT_API cot_var cot_sin(cot_var x);
 COT_API cot_var cot_cos(cot_var x);
 /* tan(x)   d/dx: g·(1 + z²) */
 COT_API cot_var cot_tan(cot_var x);
-/* asin(x)   d/dx: g / sqrt((1 - x)·(1 + x)) */
+/* asin(x)   d/dx: g/sqrt((1 - x)·(1 + x)) */
 COT_API cot_var cot_asin(cot_var x);
-/* acos(x)   d/dx: -(g / sqrt((1 - x)·(1 + x))) */
+/* acos(x)   d/dx: -g/sqrt((1 - x)·(1 + x)) */
 COT_API cot_var cot_acos(cot_var x);
-/* atan(x)   d/dx: g / (1 + x²) */
+/* atan(x)   d/dx: g/(1 + x²) */
 COT_API cot_var cot_atan(cot_var x);
 /* sinh(x)   d/dx: g·cosh(x) */
 COT_API cot_var cot_sinh(cot_var x);
@@ -65,37 +65,37 @@ COT_API cot_var cot_sinh(cot_var x);
 COT_API cot_var cot_cosh(cot_var x);
 /* tanh(x)   d/dx: g·(1 - z²) */
 COT_API cot_var cot_tanh(cot_var x);
-/* asinh(x)   d/dx: g / hypot(x, 1) */
+/* asinh(x)   d/dx: g/hypot(x, 1) */
 COT_API cot_var cot_asinh(cot_var x);
-/* acosh(x)   d/dx: g / sqrt((x - 1))·sqrt((x + 1)) */
+/* acosh(x)   d/dx: g/(sqrt(x - 1)·sqrt(x + 1)) */
 COT_API cot_var cot_acosh(cot_var x);
-/* atanh(x)   d/dx: g / (1 - x)·(1 + x) */
+/* atanh(x)   d/dx: g/((1 - x)·(1 + x)) */
 COT_API cot_var cot_atanh(cot_var x);
-/* sigmoid(x)   d/dx: g·z·(1 - z) */
+/* 1/(1 + exp(-x))   d/dx: g·z·(1 - z) */
 COT_API cot_var cot_sigmoid(cot_var x);
-/* log sigmoid(x)   d/dx: g·sigmoid(-x) */
+/* -log(1 + exp(-x))   d/dx: g·sigmoid(-x) */
 COT_API cot_var cot_log_sigmoid(cot_var x);
-/* softplus(x)   d/dx: g·sigmoid(x) */
+/* log(1 + exp(x))   d/dx: g·sigmoid(x) */
 COT_API cot_var cot_softplus(cot_var x);
-/* max(x, 0)   d/dx: [(x > 0)]·g */
+/* max(x, 0)   d/dx: [x > 0]·g */
 COT_API cot_var cot_relu(cot_var x);
-/* 1.0507009873554804934·((x > 0) ? x : 1.6732632423543772848·expm1(x))   d/dx: [(x > 0)]·g·1.0507009873554804934 + [(x ≤ 0)]·g·1.7580993408473768599·exp(x) */
+/* 1.0507009873554805·(x > 0 ? x : 1.6732632423543772·expm1(x))   d/dx: [x > 0]·g·1.0507009873554805 + [x ≤ 0]·g·1.7580993408473768·exp(x) */
 COT_API cot_var cot_selu(cot_var x);
-/* x·Φ(x)   d/dx: g·(0.5·erfc(x·-0.70710678118654752440) + x·0.39894228040143267794·exp(-0.5·x²)) */
+/* x·Φ(x), Φ the normal distribution   d/dx: g·(0.5·erfc(x·(-0.7071067811865476)) + x·0.3989422804014327·exp((-0.5)·x²)) */
 COT_API cot_var cot_gelu(cot_var x);
-/* x/2·(1 + tanh(sqrt(2/π)(x + 0.044715x³)))   d/dx: g·(sigmoid(x·(1.5957691216057307117 + 0.071354816272600248·x²)) + x·(1.5957691216057307117 + 0.214064448817800744·x²)·sigmoid(x·(1.5957691216057307117 + 0.071354816272600248·x²))·sigmoid(-x·(1.5957691216057307117 + 0.071354816272600248·x²))) */
+/* x/2·(1 + tanh(sqrt(2/π)·(x + 0.044715·x³)))   d/dx: g·(sigmoid(x·(1.5957691216057308 + 0.07135481627260025·x²)) + x·(1.5957691216057308 + 0.21406444881780073·x²)·sigmoid(x·(1.5957691216057308 + 0.07135481627260025·x²))·sigmoid(-x·(1.5957691216057308 + 0.07135481627260025·x²))) */
 COT_API cot_var cot_gelu_tanh(cot_var x);
 /* x·sigmoid(x)   d/dx: g·sigmoid(x)·(1 + x·sigmoid(-x)) */
 COT_API cot_var cot_silu(cot_var x);
 /* x·tanh(softplus(x))   d/dx: g·(tanh(softplus(x)) + x·sigmoid(x)·(1 - tanh(softplus(x))²)) */
 COT_API cot_var cot_mish(cot_var x);
-/* clamp(((x / 6) + 0.5), 0, 1)   d/dx: [((x > -3) and (x < 3))]·(g / 6) */
+/* clamp(x/6 + 0.5, 0, 1)   d/dx: [x > -3 and x < 3]·(g/6) */
 COT_API cot_var cot_hard_sigmoid(cot_var x);
-/* erf(x)   d/dx: g·1.1283791670955125739·exp(-x²) */
+/* erf(x)   d/dx: g·1.1283791670955126·exp(-x²) */
 COT_API cot_var cot_erf(cot_var x);
-/* erfc(x)   d/dx: -g·1.1283791670955125739·exp(-x²) */
+/* erfc(x)   d/dx: -g·1.1283791670955126·exp(-x²) */
 COT_API cot_var cot_erfc(cot_var x);
-/* erfinv(x)   d/dx: g·0.88622692545275801365·exp(z²) */
+/* erfinv(x)   d/dx: g·0.886226925452758·exp(z²) */
 COT_API cot_var cot_erfinv(cot_var x);
 /* log|Γ(x)|   d/dx: g·ψ(x) */
 COT_API cot_var cot_lgamma(cot_var x);
@@ -105,7 +105,7 @@ COT_API cot_var cot_digamma(cot_var x);
 COT_API cot_var cot_floor(cot_var x);
 /* ceil(x) */
 COT_API cot_var cot_ceil(cot_var x);
-/* round(x) */
+/* to the nearest integer, halves to even */
 COT_API cot_var cot_round(cot_var x);
 /* trunc(x) */
 COT_API cot_var cot_trunc(cot_var x);
@@ -115,7 +115,7 @@ COT_API cot_var cot_isnan(cot_var x);
 COT_API cot_var cot_isinf(cot_var x);
 /* isfinite(x) */
 COT_API cot_var cot_isfinite(cot_var x);
-/* !x */
+/* not x */
 COT_API cot_var cot_logical_not(cot_var x);
 /* x + y   d/dx: g   d/dy: g */
 COT_API cot_var cot_add(cot_var x, cot_var y);
@@ -123,33 +123,33 @@ COT_API cot_var cot_add(cot_var x, cot_var y);
 COT_API cot_var cot_sub(cot_var x, cot_var y);
 /* x·y   d/dx: g·y   d/dy: g·x */
 COT_API cot_var cot_mul(cot_var x, cot_var y);
-/* x / y   d/dx: g / y   d/dy: -(g·z / y) */
+/* x/y   d/dx: g/y   d/dy: -g·z/y */
 COT_API cot_var cot_div(cot_var x, cot_var y);
-/* x·y   d/dx: g·y   d/dy: g·x */
+/* x·y, where a zero wins over anything, also inf and NaN   d/dx: g·y   d/dy: g·x */
 COT_API cot_var cot_smul(cot_var x, cot_var y);
-/* x / y   d/dx: g / y   d/dy: -(g·z / y) */
+/* x/y, where a zero x wins over anything, also a zero or NaN y   d/dx: g/y   d/dy: -g·z/y */
 COT_API cot_var cot_sdiv(cot_var x, cot_var y);
-/* x^y   d/dx: g·y·x^(y - 1)   d/dy: [((x ≠ 0) or (y < 0))]·g·z·log(x) */
+/* x^y   d/dx: g·y·x^(y - 1)   d/dy: [x ≠ 0 or y < 0]·g·z·log(x) */
 COT_API cot_var cot_pow(cot_var x, cot_var y);
-/* atan2(x, y)   d/dx: g·(y / hypot(x, y)) / hypot(x, y)   d/dy: -(g·(x / hypot(x, y)) / hypot(x, y)) */
+/* the angle of the point (y, x), from -π to π   d/dx: g·(y/hypot(x, y))/hypot(x, y)   d/dy: -g·(x/hypot(x, y))/hypot(x, y) */
 COT_API cot_var cot_atan2(cot_var x, cot_var y);
-/* hypot(x, y)   d/dx: g·(x / z)   d/dy: g·(y / z) */
+/* sqrt(x² + y²)   d/dx: g·(x/z)   d/dy: g·(y/z) */
 COT_API cot_var cot_hypot(cot_var x, cot_var y);
-/* max(x, y)   d/dx: [(x > y)]·g + [(x = y)]·g·0.5   d/dy: [(y > x)]·g + [(y = x)]·g·0.5 */
+/* max(x, y)   d/dx: [x > y]·g + [x = y]·g·0.5   d/dy: [y > x]·g + [y = x]·g·0.5 */
 COT_API cot_var cot_maximum(cot_var x, cot_var y);
-/* min(x, y)   d/dx: [(y > x)]·g + [(y = x)]·g·0.5   d/dy: [(x > y)]·g + [(x = y)]·g·0.5 */
+/* min(x, y)   d/dx: [y > x]·g + [y = x]·g·0.5   d/dy: [x > y]·g + [x = y]·g·0.5 */
 COT_API cot_var cot_minimum(cot_var x, cot_var y);
-/* fmod(x, y)   d/dx: g   d/dy: -g·trunc((x / y)) */
+/* x - y·trunc(x/y): the sign of x   d/dx: g   d/dy: -g·trunc(x/y) */
 COT_API cot_var cot_fmod(cot_var x, cot_var y);
-/* remainder(x, y)   d/dx: g   d/dy: -g·floor((x / y)) */
+/* x - y·floor(x/y): the sign of y   d/dx: g   d/dy: -g·floor(x/y) */
 COT_API cot_var cot_remainder(cot_var x, cot_var y);
-/* log(exp(x) + exp(y))   d/dx: g·sigmoid((x - y))   d/dy: g·sigmoid((y - x)) */
+/* log(exp(x) + exp(y))   d/dx: g·sigmoid(x - y)   d/dy: g·sigmoid(y - x) */
 COT_API cot_var cot_logaddexp(cot_var x, cot_var y);
-/* (x > 0) ? x : x·y   d/dx: [(x > 0)]·g + [(x ≤ 0)]·g·y   d/dy: [(x ≤ 0)]·g·x */
+/* x > 0 ? x : x·y   d/dx: [x > 0]·g + [x ≤ 0]·g·y   d/dy: [x ≤ 0]·g·x */
 COT_API cot_var cot_leaky_relu(cot_var x, cot_var y);
-/* (x > 0) ? x : y·expm1(x)   d/dx: [(x > 0)]·g + [(x ≤ 0)]·g·y·exp(x)   d/dy: [(x ≤ 0)]·g·expm1(x) */
+/* x > 0 ? x : y·expm1(x)   d/dx: [x > 0]·g + [x ≤ 0]·g·y·exp(x)   d/dy: [x ≤ 0]·g·expm1(x) */
 COT_API cot_var cot_elu(cot_var x, cot_var y);
-/* polygamma(x, y)   d/dy: g·polygamma((x + 1), y) */
+/* the x-th derivative of ψ at y   d/dy: g·polygamma(x + 1, y) */
 COT_API cot_var cot_polygamma(cot_var x, cot_var y);
 /* x = y */
 COT_API cot_var cot_equal(cot_var x, cot_var y);
@@ -167,13 +167,13 @@ COT_API cot_var cot_greater_equal(cot_var x, cot_var y);
 COT_API cot_var cot_logical_and(cot_var x, cot_var y);
 /* x or y */
 COT_API cot_var cot_logical_or(cot_var x, cot_var y);
-/* x ? y : w   d/dy: [x]·g   d/dw: [!x]·g */
+/* x ? y : w   d/dy: [x]·g   d/dw: [not x]·g */
 COT_API cot_var cot_where(cot_var x, cot_var y, cot_var w);
-/* min(max(x, y), w)   d/dx: [((x > y) and (x < w))]·g   d/dy: [((x ≤ y) and (y < w))]·g   d/dw: [((x ≥ w) or (y ≥ w))]·g */
+/* min(max(x, y), w)   d/dx: [x > y and x < w]·g   d/dy: [x ≤ y and y < w]·g   d/dw: [x ≥ w or y ≥ w]·g */
 COT_API cot_var cot_clamp(cot_var x, cot_var y, cot_var w);
-/* x·y + w   d/dx: g·y   d/dy: g·x   d/dw: g */
+/* x·y + w, rounded once   d/dx: g·y   d/dy: g·x   d/dw: g */
 COT_API cot_var cot_fma(cot_var x, cot_var y, cot_var w);
-/* (w < 0.5) ? (x + w·(y - x)) : (y - (1 - w)·(y - x))   d/dx: g - g·w   d/dy: g·w   d/dw: g·(y - x) */
+/* x + w·(y - x), exact at both ends   d/dx: g - g·w   d/dy: g·w   d/dw: g·(y - x) */
 COT_API cot_var cot_lerp(cot_var x, cot_var y, cot_var w);
 
 /* ==== Casts ====  */
@@ -218,6 +218,8 @@ COT_API cot_var cot_dot_of(int n, const cot_var *xs, const cot_var *ys);
 
 /* the same elements in another shape; one extent may be -1 */
 COT_API cot_var cot_reshape(cot_var x, cot_shape shape);
+/* x in memory of its own, row-major: write to it while x stays */
+COT_API cot_var cot_copy(cot_var x);
 /* all axes reversed */
 COT_API cot_var cot_transpose(cot_var x);
 /* axis i of the result is axis order[i] of x */
@@ -303,8 +305,11 @@ COT_API cot_var cot_eye(cot_tape *t, cot_dtype dtype, int64_t rows, int64_t colu
 #define COT__MIX(x) COT__MIX_IN(x, __COUNTER__)
 #define COT__MIX_IN(x, n) COT__MIX_AS(x, n)
 #define COT__MIX_AS(x, n) __extension__({ __auto_type cot__x##n = x; COT__OPERAND(cot__x##n); })
-#define COT__OPERAND(x) _Generic((x), cot_var: cot__as_var, float: cot_number, double: cot_number, \
-    long double: cot_number, default: cot_integer)(x)
+/* Numbers by type; anything else, a pointer say, is an error of the compiler. */
+#define COT__OPERAND(x) _Generic((x), cot_var: cot__as_var, float: cot_number, double: cot_number, long double: cot_number, \
+    _Bool: cot_integer, char: cot_integer, signed char: cot_integer, unsigned char: cot_integer, short: cot_integer, \
+    unsigned short: cot_integer, int: cot_integer, unsigned: cot_integer, long: cot_integer, long long: cot_integer, \
+    unsigned long: cot__as_unsigned, unsigned long long: cot__as_unsigned)(x)
 static inline cot_var cot__as_var(cot_var x) { return x; }
 #endif
 
@@ -416,6 +421,7 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_sum_of(...) COT__SITED((cot_sum_of)(__VA_ARGS__))
 #define cot_dot_of(...) COT__SITED((cot_dot_of)(__VA_ARGS__))
 #define cot_reshape(...) COT__SITED((cot_reshape)(__VA_ARGS__))
+#define cot_copy(...) COT__SITED((cot_copy)(__VA_ARGS__))
 #define cot_transpose(...) COT__SITED((cot_transpose)(__VA_ARGS__))
 #define cot_permute(...) COT__SITED((cot_permute)(__VA_ARGS__))
 #define cot_broadcast_to(...) COT__SITED((cot_broadcast_to)(__VA_ARGS__))

@@ -139,6 +139,48 @@ static void failing_allocations_are_said(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A tape may be told to refuse such points: an error instead of a convention, and no gradient. */
+static void a_smooth_tape_refuses_kinks(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.smooth = true});
+    cot_var   x = cot_scalar(t, 0), g;
+    cot_mark  m = cot_tape_mark(t);
+    cot_var   y = cot_mul(cot_relu(x), 2.0);
+    assert_int_equal(cot_backward(y), COT_GRAD);
+    const char *start = "[backward] a derivative at a point without one was refused, as this tape was asked to: ";
+    assert_memory_equal(cot_tape_message(t), start, strlen(start));
+    cot_report(y, out, sizeof out);
+    out[strcspn(out, "\n")] = 0;
+    assert_string_equal(cot_tape_message(t) + strlen(start), out);
+    assert_true(cot_grad_value(x) == 0);
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_GRAD);
+    cot_tape_rewind(t, m);
+    assert_int_equal(cot_backward(cot_relu(cot_add(x, 1.0))), COT_OK); /* beside the kink all is well */
+    assert_true(cot_grad_value(x) == 1);
+    cot_tape_destroy(t);
+}
+
+static void a_smooth_tape_says_when_it_cannot_look(void **state) {
+    (void)state;
+    int         left = -1, failures = 0;
+    cot_options options = {.allocator = {failing_alloc, &left}, .smooth = true};
+    cot_tape   *t = cot_tape_create(&options);
+    double      a[2] = {1, 2};
+    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), y = cot_sum(cot_sqrt(x), COT_ALL);
+    for (int n = 0;; n++) {
+        left = n;
+        cot_status status = cot_backward(y);
+        left = -1;
+        if (status == COT_OK) break;
+        assert_int_equal(status, COT_MEMORY);
+        failures += strstr(cot_tape_message(t), "[backward] out of memory: nothing left to look for points without a derivative") != NULL;
+        cot_tape_clear_error(t);
+    }
+    assert_true(failures > 0);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kink_has_the_gradient_of_the_table),
@@ -149,6 +191,8 @@ int main(void) {
         cmocka_unit_test(a_zero_that_won_over_infinity_is_listed),
         cmocka_unit_test(whatever_is_not_a_value_reports_nothing),
         cmocka_unit_test(failing_allocations_are_said),
+        cmocka_unit_test(a_smooth_tape_refuses_kinks),
+        cmocka_unit_test(a_smooth_tape_says_when_it_cannot_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -465,6 +465,51 @@ static void variance_divides_by_n_and_int_by_int_is_float(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Numbers alone make a number; integers stay integers, and index where integers are asked for. */
+static void numbers_alone_make_numbers(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    double    d[3] = {5, 6, 7};
+    cot_var   x = cot_scalar(t, 2), v = cot_tensor(t, COT_F64, COT_SHAPE(3), d);
+    assert_true(cot_value(cot_mul(2.0, 3.0)) == 6);
+    assert_true(cot_value(cot_add(x, cot_mul(2.0, 3.0))) == 8);
+    assert_true(cot_value(cot_pow(cot_add(1, 1), 3)) == 8);
+    assert_int_equal(cot_value_i64(cot_add(INT64_MAX, -1)), INT64_MAX - 1);
+    assert_true(cot_value(cot_div(1, 2)) == 0.5);
+    assert_true(cot_value(cot_mul(x, UINT64_MAX)) == 2 * 18446744073709551616.0);
+    assert_true(cot_value(cot_take(v, cot_integer(1), 0)) == 6);
+    assert_true(fabs(cot_value(cot_softmax_cross_entropy(v, cot_integer(2))) - log(1 + exp(-1) + exp(-2))) < 1e-15);
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    cot_tape_destroy(t);
+}
+
+static int same_number(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    *(double *)y->data = *(const double *)xs[0].data;
+    return 0;
+}
+
+/* Forward mode asks only what y was computed from: neither a missing rule nor an overwritten value elsewhere is its business. */
+static void forward_mode_passes_over_what_y_does_not_need(void **state) {
+    (void)state;
+    const cot_custom monitor = {.name = "monitor", .value = same_number};
+    cot_tape        *t = cot_tape_create(NULL);
+    double           d[2] = {1, 2}, J[2], H[4], v[2] = {1, 0};
+    cot_var          s = cot_scalar(t, 2), x = cot_tensor(t, COT_F64, COT_SHAPE(2), d), a = cot_exp(x);
+    cot_detach(cot_call(&monitor, 1, &s, NULL));
+    cot_sum(cot_mul(a, a), COT_ALL);
+    cot_add_into(&a, 1.0);
+    cot_var y = cot_square(s), z = cot_sum(cot_square(x), COT_ALL);
+    assert_int_equal(cot_jacobian(1, &y, 1, &s, COT_FORWARD, J), COT_OK);
+    assert_true(J[0] == 4);
+    assert_true(cot_value(cot_jvp(y, 1, &s, (cot_var[]){cot_number(1)})) == 4);
+    assert_int_equal(cot_hessian(z, 1, &x, H), COT_OK);
+    assert_true(H[0] == 2 && H[1] == 0 && H[3] == 2);
+    assert_int_equal(cot_hvp(z, 1, &x, v, J), COT_OK);
+    assert_true(J[0] == 2 && J[1] == 0);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hessian_of_log_squared_at_its_minimum),
@@ -490,6 +535,8 @@ int main(void) {
         cmocka_unit_test(max_and_min_propagate_nan),
         cmocka_unit_test(casts_to_integers_saturate),
         cmocka_unit_test(variance_divides_by_n_and_int_by_int_is_float),
+        cmocka_unit_test(numbers_alone_make_numbers),
+        cmocka_unit_test(forward_mode_passes_over_what_y_does_not_need),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

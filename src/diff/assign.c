@@ -56,11 +56,12 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *
 
 /* ---- writes to leaves --------------------------------------------------------------------------------------------------------------------- */
 
+/* A leaf whose numbers were overwritten in place is assignable: that is how it gets numbers again. */
 static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
     char text[160];
-    *t = cot__tape_of(1, &leaf);
+    *t = cot__is_number(leaf) ? NULL : cot__usable(leaf.tape);
     *i = cot__index(leaf);
-    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i))) return false; /* a stale one is fine: it gets new numbers */
+    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i))) return false;
     if (cot__op_of((*t)->nodes[*i].op)->kind == KIND_SOURCE) return true;
     cot__fail(*t, COT_VALUE, "[%s] %s is computed from other values; only leaves and constants can be assigned", op,
               cot__describe(*t, *i, text, sizeof text));

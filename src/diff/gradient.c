@@ -19,6 +19,10 @@ bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, ui
         cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
         return false;
     }
+    if (n > 0 && !xs) {
+        cot__fail(t, COT_VALUE, "[%s] the list of %d vars is NULL", op, n);
+        return false;
+    }
     for (int k = 0; k < n; k++) {
         uint32_t i = cot__index(xs[k]);
         if (UNLIKELY(xs[k].tape != t || i >= t->count || t->nodes[i].stamp != (uint32_t)(xs[k].id >> 32))) {
@@ -72,8 +76,8 @@ static bool make_seed(cot_tape *t, const char *op, uint32_t y, const cot_var *gi
         return t->status == COT_OK;
     }
     cot_var v = *given;
-    if (cot__is_number(v) && cot__ndim_at(t, y) == 0) v = cot_constant(t, cot__number_value(v));
-    if (!cot__operand(t, v, op, "seed", seed)) return false;
+    if (cot__is_number(v)) v = cot_full(t, dtype, cot__shape_at(t, y), cot__number_value(v)); /* the same for every element */
+    if (t->status != COT_OK || !cot__operand(t, v, op, "seed", seed)) return false;
     cot_shape have = cot__shape_at(t, *seed), want = cot__shape_at(t, y);
     if (!cot__same_shape(&have, &want)) {
         cot__fail(t, COT_SHAPE, "[%s] the seed has shape %s, y has %s; they must be equal", op, cot__shape_text_at(t, *seed, a),
@@ -95,6 +99,20 @@ static void put_seed(cot__sweep *s, uint32_t y, uint32_t seed) {
 
 /* ---- backward ------------------------------------------------------------------------------------------------------------------ */
 
+/* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report, not a convention. */
+static bool is_smooth(cot_tape *t, const char *op, uint32_t y) {
+    char text[320];
+    if (!t->smooth) return true;
+    if (cot_report(VAR(t, y), text, sizeof text) == 0) {
+        bool looked = strncmp(text, "There is not enough memory", 26) != 0; /* what else it says, the sweep will say too */
+        if (!looked) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
+        return looked;
+    }
+    text[strcspn(text, "\n")] = 0;
+    cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op, text);
+    return false;
+}
+
 static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     uint32_t  i, seed;
     cot_tape *t = enter_output(y, op, &i);
@@ -107,7 +125,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     }
     cot_mark   m = cot__mark(t);
     cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) && cot__slots(t, i, 1, op)) {
+    if (is_smooth(t, op, i) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;
@@ -172,7 +190,7 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
     return t->status;
 }
 
-static cot_status grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads) {
+cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads) {
     uint32_t  i, seed;
     cot_tape *t = enter_output(y, op, &i);
     for (int k = 0; k < n; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
@@ -183,7 +201,7 @@ static cot_status grad_of(const char *op, cot_var y, const cot_var *given, int n
         cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
         return t->status;
     }
-    if (cot__check_inputs(t, op, n, xs, index) && make_seed(t, op, i, given, &seed))
+    if (cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
     if (index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t->status != COT_OK)
@@ -191,7 +209,7 @@ static cot_status grad_of(const char *op, cot_var y, const cot_var *given, int n
     return t->status;
 }
 
-cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads) { return grad_of("grad_of", y, NULL, n, xs, grads); }
+cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads) { return cot__grad_of("grad_of", y, NULL, n, xs, grads); }
 cot_status(cot_vjp)(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *grads) {
-    return grad_of("vjp", y, &seed, n, xs, grads);
+    return cot__grad_of("vjp", y, &seed, n, xs, grads);
 }

@@ -204,7 +204,9 @@ static bool forward_one(side *xs, side *ys, const double *tangents, double *out)
     }
     memset(out, 0, (size_t)ys->size * sizeof *out);
     s.top = ys->hi;
-    ok = ok && cot__forward(&s, xs->lo);
+    s.ys = ys->index;
+    s.ny = ys->n;
+    ok = ok && (xs->lo > ys->hi || cot__forward(&s, xs->lo));
     s.top = hi;
     for (int k = 0; k < ys->n && ok; k++) {
         uint32_t i = ys->index[k];
@@ -261,26 +263,36 @@ static cot_status both_sides(const char *op, bool reverse, int lanes, int m, con
     return t->status;
 }
 
+static int64_t total_size(int n, const cot_var *vars) {
+    int64_t size = 0;
+    for (int k = 0; vars && k < n; k++) size += cot_size(vars[k]);
+    return size;
+}
+
+/* A failure leaves no numbers behind that could be taken for results. */
+static cot_status finish(cot_status status, double *out, int64_t count) {
+    for (int64_t i = 0; status != COT_OK && out && i < count; i++) out[i] = (double)NAN;
+    return status;
+}
+
 cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out) {
-    return both_sides("vjps", true, lanes, m, ys, n, xs, seeds, out);
+    return finish(both_sides("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes * total_size(n, xs));
 }
 
 cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out) {
-    return both_sides("jvps", false, lanes, m, ys, n, xs, tangents, out);
-}
-
-static int64_t total_size(int n, const cot_var *vars) {
-    int64_t size = 0;
-    for (int k = 0; k < n; k++) size += cot_size(vars[k]);
-    return size;
+    return finish(both_sides("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes * total_size(m, ys));
 }
 
 /* Unit directions in groups, so that the memory stays a few rows whatever the size. */
 enum { GROUP = 64 };
 
-cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
+static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
     cot_tape *t = cot__tape_of(m, ys);
     if (!t) return cot__status_of(m, ys);
+    if ((unsigned)mode > COT_FORWARD) {
+        cot__fail(t, COT_VALUE, "[jacobian] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", (int)mode);
+        return t->status;
+    }
     int64_t rows = total_size(m, ys), cols = total_size(n, xs);
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
@@ -304,6 +316,10 @@ cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_
     return t->status;
 }
 
+cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
+    return finish(jacobian(m, ys, n, xs, mode, out), out, total_size(m, ys) * total_size(n, xs));
+}
+
 /* The gradient is recorded, then its Jacobian taken in forward mode: forward over reverse. */
 static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var *xs, const double *v, double *out) {
     cot_tape *t = cot__tape_of(1, &y);
@@ -314,7 +330,7 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
         return t->status;
     }
-    if (cot_grad_of(y, n, xs, grads) == COT_OK) {
+    if (cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK) {
         if (v)
             cot_jvps(1, n, xs, v, n, grads, out);
         else
@@ -325,8 +341,11 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     return t->status;
 }
 
-cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out) { return over_gradient("hessian", y, n, xs, NULL, out); }
-cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
+cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out) {
+    return finish(over_gradient("hessian", y, n, xs, NULL, out), out, total_size(n, xs) * total_size(n, xs));
+}
+
+static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, y, "hvp", "", &i);
     side      inputs;
@@ -336,4 +355,8 @@ cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double 
     if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i)) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
     side_close(&inputs);
     return scalars || !ok ? t->status : over_gradient("hvp", y, n, xs, v, out);
+}
+
+cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
+    return finish(hvp(y, n, xs, v, out), out, total_size(n, xs));
 }

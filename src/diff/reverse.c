@@ -155,12 +155,12 @@ bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
     char             a[160], b[160], c[160];
     const char      *writer = "cot_assign";
     if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
-        writer = cot__describe_writer(t, n->value.tensor->storage, c, sizeof c);
+        writer = cot__describe_writer(t, n->value.tensor, c, sizeof c);
     else if (!cot__assigned_since(t, x, by))
         return true;
     cot__fail(t, COT_STALE,
               "[backward] %s needs the value of %s, which was overwritten by %s; "
-              "compute before the write, or write to a copy", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
+              "compute before the write, or write to a copy (cot_copy)", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
               writer ? writer : "a write from outside (cot_touch)");
     return false;
 }

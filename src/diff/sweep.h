@@ -35,9 +35,12 @@ typedef struct cot__sweep {
     uint32_t      acc_free;     /* index + 1 of the accumulator freed last; 0: none */
     cot__arrival *arrivals;
     uint32_t      arrival_count, arrival_capacity;
-    uint8_t      *reach;        /* recording: does node lo + i depend on what is asked for? NULL: all do */
+    uint8_t      *reach;        /* reverse, recording: does node reach_from + i depend on what is asked for? forward: does what is asked
+                                 * for depend on it? NULL: all do */
     uint32_t      reach_from;
     size_t        reach_bytes;
+    int             ny;         /* forward: the outputs; NULL ys: s->top alone */
+    const uint32_t *ys;
     bool          wanted_only;  /* arrivals: nodes marked COT__WANTED only, not leaves */
 } cot__sweep;
 
@@ -112,6 +115,9 @@ bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32
 
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);
+/* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was asked. */
+cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
+
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);
 void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on);

@@ -34,12 +34,15 @@ cot_var cot__copy_var(cot_tape *t, uint32_t x) {
     return cot__result_push(t, &r, OP_copy, 1, &x, NULL);
 }
 
+cot_var(cot_copy)(cot_var x) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "copy", "", &i);
+    return t ? cot__copy_var(t, i) : cot__invalid(1, &x);
+}
+
 static void copy_vjp(cot__rule *r) { cot__give(r, 0, r->g); }
 
-static cot_var copy_apply(cot__rule *r, const cot_var *xs) {
-    uint32_t i;
-    return cot__enter(r->t, xs[0], "copy", "", &i) ? cot__copy_var(r->t, i) : INVALID(r->t);
-}
+static cot_var copy_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_copy(xs[0]); }
 
 const cot__op cot__op_copy = {
     .name = "copy", .kind = KIND_LINEAR, .formula = "z = x, contiguous; x̄ += z̄", .vjp = copy_vjp, .apply = copy_apply};

@@ -66,10 +66,24 @@ void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs,
     }
 }
 
+/* The same for a partial that is written, not added. */
+static bool run_partial_plain(cot__partial_kernel kernel, cot_dtype compute, const cot__view *g, int n, const cot__view *xs,
+                              const cot__view *z, const cot__view *out, int64_t size) {
+    if (size > INT32_MAX || !is_plain(out, compute) || !is_plain(g, compute) || !is_plain(z, compute)) return false;
+    const void *p[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < n; k++) {
+        if (xs[k].ndim != out->ndim || !is_plain(&xs[k], compute)) return false;
+        p[k] = xs[k].data;
+    }
+    kernel((int)size, g->data, p[0], p[1], p[2], z->data, out->data);
+    return true;
+}
+
 void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
                       const cot__view *out, bool accumulate) {
     cot__partial_kernel kernel = cot__blocks(op, compute)->partial[k];
     int64_t             size = cot__count(out->ndim, out->shape);
+    if (!accumulate && run_partial_plain(kernel, compute, g, n, xs, z, out, size)) return;
     feed                f;
     cot__cursor         to;
     f.n = 0;
@@ -172,27 +186,84 @@ static uint32_t take_var(cot_tape *t, cot_var x, cot_dtype dtype, const cot_shap
     return cot__index(x);
 }
 
+/* The common case: every operand already has the dtype and the shape of the result, so nothing is promoted or broadcast. */
+static bool is_uniform(const cot_tape *t, int op, int n, const cot_var *xs, const uint32_t *args) {
+    const cot__node *first = &t->nodes[args[0]];
+    if (op == OP_where || cot__is_number(xs[0])) return false;
+    if (cot__elementwise_table[op].class == REAL && !cot__dtype_is_float(cot__dtype_at(first))) return false;
+    for (int k = 1; k < n; k++) {
+        const cot__node *other = cot__is_number(xs[k]) ? NULL : &t->nodes[args[k]];
+        if (!other || other->kind != first->kind) return false;
+        if (!cot__is_tensor(first)) continue;
+        const cot__tensor *a = first->value.tensor, *b = other->value.tensor;
+        if (a->ndim != b->ndim || memcmp(a->dims, b->dims, (size_t)a->ndim * sizeof *a->dims) != 0) return false;
+    }
+    return true;
+}
+
+/* Brings the operands to one dtype and shape by recorded casts and broadcasts; numbers become immediates or constants. */
+static bool unify(cot_tape *t, int op, int n, const cot_var *xs, uint32_t *args, cot_dtype *dtype, cot_shape *shape, double *immediate) {
+    *dtype = common_dtype(t, op, n, xs);
+    if (!broadcast_shapes(t, cot__elementwise_table[op].name, n, xs, shape)) return false;
+    for (int k = 0; k < n; k++) {
+        cot_dtype d = op == OP_where && k == 0 ? COT_BOOL : *dtype;
+        args[k] = cot__is_number(xs[k]) ? take_number(t, n, xs[k], d, immediate) : take_var(t, xs[k], d, shape);
+        if (t->status != COT_OK) return false;
+    }
+    return true;
+}
+
+static bool all_numbers(int n, const cot_var *xs) {
+    for (int k = 0; k < n; k++)
+        if (!cot__is_number(xs[k])) return false;
+    return true;
+}
+
+cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs) {
+    cot__value v[3] = {{0}}, z = {0};
+    for (int k = 0; k < n; k++) {
+        if (compute == COT_I64)
+            v[k].i64 = (int64_t)xs[k].id;
+        else
+            cot__store_f64(&v[k], compute, cot__number_value(xs[k]));
+    }
+    cot__blocks(op, compute)->value(1, &v[0], &v[1], &v[2], &z);
+    return compute == COT_I64 ? cot_integer(z.i64) : cot_number(cot__load_f64(&z, compute));
+}
+
+/* Numbers alone make a number: an integer where all are and the operation keeps integers. */
+static cot_var fold_numbers(int op, int n, const cot_var *xs) {
+    bool whole = cot__blocks_i64[op].value != NULL;
+    for (int k = 0; k < n; k++) whole &= (uintptr_t)xs[k].tape == 2;
+    return cot__fold(op, whole ? COT_I64 : COT_F64, n, xs);
+}
+
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     cot_tape                    *t = cot__tape_of(n, xs);
-    if (!t) return cot__invalid(n, xs);
+    if (!t) return all_numbers(n, xs) ? fold_numbers(op, n, xs) : cot__invalid(n, xs);
     uint32_t args[3] = {COT__NONE, COT__NONE, COT__NONE};
     for (int k = 0; k < n; k++)
         if (!cot__is_number(xs[k]) && !cot__operand(t, xs[k], e->name, which_of[n - 1][k], &args[k])) return INVALID(t);
 
-    cot_dtype dtype = common_dtype(t, op, n, xs), compute = cot__dtype_compute(dtype);
-    cot_shape shape;
-    double    immediate = 0;
-    if (!broadcast_shapes(t, e->name, n, xs, &shape)) return INVALID(t);
-    for (int k = 0; k < n; k++) {
-        cot_dtype d = op == OP_where && k == 0 ? COT_BOOL : dtype;
-        args[k] = cot__is_number(xs[k]) ? take_number(t, n, xs[k], d, &immediate) : take_var(t, xs[k], d, &shape);
-        if (t->status != COT_OK) return INVALID(t);
+    cot_dtype      dtype;
+    cot_shape      shape;
+    const int64_t *dims = shape.dim;
+    int            ndim;
+    double         immediate = 0;
+    if (is_uniform(t, op, n, xs, args)) {
+        cot__view v = cot__view_of(t, args[0]);
+        dtype = v.dtype;
+        ndim = v.ndim;
+        dims = v.shape; /* of the operand's record, which does not move */
+    } else {
+        if (!unify(t, op, n, xs, args, &dtype, &shape, &immediate)) return INVALID(t);
+        ndim = shape.ndim;
     }
 
     cot__result r;
-    cot_dtype   result = e->class == TEST ? COT_BOOL : dtype;
-    if (!cot__result_open(t, &r, e->name, result, shape.ndim, shape.dim)) return INVALID(t);
+    cot_dtype   compute = cot__dtype_compute(dtype), result = e->class == TEST ? COT_BOOL : dtype;
+    if (!cot__result_open(t, &r, e->name, result, ndim, dims)) return INVALID(t);
     cot__view  views[3];
     cot__value number;
     for (int k = 0; k < n; k++) {

@@ -42,6 +42,8 @@ static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
     return compute == COT_F64 ? &cot__blocks_f64[op] : compute == COT_F32 ? &cot__blocks_f32[op] : &cot__blocks_i64[op];
 }
 
+/* The operation on plain numbers alone, done in a compute type (I64: all are integers). */
+cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs);
 /* Records the tree on the tape with these operands; numbers fold into numbers. */
 cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g);
 

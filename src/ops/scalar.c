@@ -235,18 +235,6 @@ static const struct {
 #include "ops/rules.def"
 };
 
-/* Numbers fold in the compute type of the rule, so that what is recorded has the bits of the kernels, which fold nothing. */
-static cot_var fold(int op, const cot_var *a, cot_dtype compute) {
-    double x = cot__number_value(a[0]), y = cot__number_value(a[1]), w = cot__number_value(a[2]), z;
-    if (compute == COT_F32) {
-        float xf = (float)x, yf = (float)y, wf = (float)w, zf;
-        cot__blocks_f32[op].value(1, &xf, &yf, &wf, &zf);
-        return cot_number((double)zf);
-    }
-    cot__blocks_f64[op].value(1, &x, &y, &w, &z);
-    return cot_number(z);
-}
-
 /* Recursive over a rule, whose depth the table bounds; never over the tape. */
 cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g) {
     switch (tree->what) {
@@ -263,7 +251,8 @@ cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, 
         a[k] = cot__tree_record(t, tree->arg[k], xs, z, g);
         numbers &= cot__is_number(a[k]);
     }
-    if (numbers) return fold(tree->op, a, cot__dtype_compute(cot_dtype_of(g)));
+    /* in the compute type of the rule, so that what is recorded has the bits of the kernels, which fold nothing */
+    if (numbers) return cot__fold(tree->op, cot__dtype_compute(cot_dtype_of(g)), n, a);
     if (n == 1) return functions[tree->op].unary(a[0]);
     if (n == 2) return functions[tree->op].binary(a[0], a[1]);
     return functions[tree->op].ternary(a[0], a[1], a[2]);

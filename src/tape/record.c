@@ -19,20 +19,26 @@ uint32_t cot__arg(const cot__node *n, int k) {
     return k == 0 ? n->a : k == 1 ? n->b : n->extra.c;
 }
 
+/* An operation that finds the tape failed is not the one that failed: its source line is not the error's. */
+cot_tape *cot__usable(cot_tape *t) {
+    if (t && t->status != COT_OK) t->error_placed = true;
+    return t && t->status == COT_OK ? t : NULL;
+}
+
 cot_tape *cot__tape_of(int n, const cot_var *xs) {
-    for (int i = 0; i < n; i++)
-        if (xs[i].tape && !cot__is_number(xs[i])) return xs[i].tape->status == COT_OK ? xs[i].tape : NULL;
+    for (int i = 0; xs && i < n; i++)
+        if (xs[i].tape && !cot__is_number(xs[i])) return cot__usable(xs[i].tape);
     return NULL;
 }
 
 cot_var cot__invalid(int n, const cot_var *xs) {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; xs && i < n; i++)
         if (xs[i].tape && !cot__is_number(xs[i])) return INVALID(xs[i].tape);
     return INVALID(NULL);
 }
 
 cot_status cot__status_of(int n, const cot_var *xs) {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; xs && i < n; i++)
         if (xs[i].tape && !cot__is_number(xs[i])) return xs[i].tape->status;
     return COT_VAR;
 }
@@ -61,9 +67,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
     }
     if (UNLIKELY(is_stale(&t->nodes[i]))) {
         char        by[160], it[160];
-        const char *writer = cot__describe_writer(t, t->nodes[i].value.tensor->storage, by, sizeof by);
-        cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; use the var that the write returned", op, which, *which ? " " : "",
-                  cot__describe(t, i, it, sizeof it), writer ? writer : "a write from outside");
+        const char *writer = cot__describe_writer(t, t->nodes[i].value.tensor, by, sizeof by);
+        cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; %s", op, which, *which ? " " : "",
+                  cot__describe(t, i, it, sizeof it), writer ? writer : "a write from outside",
+                  !writer || writer == by ? "use the var that the write updated"
+                  : cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE ? "cot_assign gives it new numbers" : "record it again");
         return false;
     }
     *index = i;
@@ -71,10 +79,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
 }
 
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index) {
-    if (!t) t = cot__tape_of(1, &x);
-    if (!t || t->status != COT_OK) return NULL;
+    t = t ? cot__usable(t) : cot__tape_of(1, &x);
+    if (!t) return NULL;
     if (cot__is_number(x)) {
-        cot_var c = cot_constant(t, cot__number_value(x));
+        int64_t whole = (int64_t)x.id;
+        cot_var c = (uintptr_t)x.tape == 2 ? cot_data(t, COT_I64, (cot_shape){0}, &whole) : cot_constant(t, cot__number_value(x));
         *index = cot__index(c);
         return c.id == UINT64_MAX ? NULL : t;
     }
@@ -126,7 +135,7 @@ int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim
         cot__fail(t, COT_LIMIT, "[%s] %d axes; at most %d are possible", op, ndim, COT_MAX_NDIM);
         return -1;
     }
-    bool empty = false;
+    bool empty = false; /* an extent of 0 counts as 1 below: strides must be representable too */
     for (int k = 0; k < ndim; k++) {
         if (shape[k] < 0) {
             cot__fail(t, COT_SHAPE, "[%s] extent %lld of axis %d is negative: shape %s", op, (long long)shape[k], k,
@@ -243,10 +252,11 @@ void cot__note_saves(cot_tape *t, uint32_t index) {
     if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
 }
 
-const char *cot__describe_writer(const cot_tape *t, const cot__storage *s, char *buf, size_t size) {
-    if (s->writer == COT__NONE) return NULL;
-    bool alive = s->writer < t->count && (t->nodes[s->writer].flags & COT__IN_PLACE) && lies_on(&t->nodes[s->writer], s, s->version);
-    return alive ? cot__describe(t, s->writer, buf, size) : "a write that was rewound";
+const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size) {
+    for (uint32_t i = t->count; i-- > 0;) /* a walk, but only to word an error */
+        if ((t->nodes[i].flags & COT__IN_PLACE) && lies_on(&t->nodes[i], v->storage, v->version + 1))
+            return cot__describe(t, i, buf, size);
+    return v->storage->writer == COT__NONE ? NULL : "a write that was rewound";
 }
 
 static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const uint32_t *args) {

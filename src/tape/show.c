@@ -50,12 +50,15 @@ static void show_few(cot__text *x, const cot__view *v, int64_t size) {
     }
 }
 
-/* The extremes of the finite elements. */
-static void show_range(cot__text *x, const cot__view *v, int64_t size) {
+/* The extremes of the finite elements; one element that a broadcast repeats is looked at once. */
+static void show_range(cot__text *x, const cot__view *all) {
     double      buf[COT__BLOCK], lo = INFINITY, hi = -INFINITY;
-    int64_t     odd = 0;
+    int64_t     odd = 0, shape[COT_MAX_NDIM];
     cot__cursor c;
-    cot__cursor_open(&c, v, COT_F64);
+    for (int k = 0; k < all->ndim; k++) shape[k] = all->stride[k] == 0 ? 1 : all->shape[k];
+    cot__view v = {all->data, all->dtype, all->ndim, shape, all->stride};
+    int64_t   size = cot__count(v.ndim, shape);
+    cot__cursor_open(&c, &v, COT_F64);
     for (int64_t at = 0; at < size; at += COT__BLOCK) {
         int           n = size - at < COT__BLOCK ? (int)(size - at) : COT__BLOCK;
         const double *p = cot__cursor_load(&c, n, buf);
@@ -75,7 +78,7 @@ static void show_range(cot__text *x, const cot__view *v, int64_t size) {
     cot__put_number(x, lo);
     if (lo == hi) cot__put(x, odd ? "" : " everywhere");
     else cot__put(x, " … "), cot__put_number(x, hi);
-    if (odd) cot__putf(x, ", %lld not finite", (long long)odd);
+    if (odd) cot__putf(x, ", %lld not finite", (long long)(odd * (cot__count(all->ndim, all->shape) / size)));
 }
 
 void cot__show_values(cot__text *x, const cot__view *v) {
@@ -87,7 +90,7 @@ void cot__show_values(cot__text *x, const cot__view *v) {
     else if (size <= FEW)
         show_few(x, v, size);
     else
-        show_range(x, v, size);
+        show_range(x, v);
 }
 
 void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {

@@ -39,7 +39,7 @@ static cot_var push_source(cot_tape *t, cot__result *r, int op) {
 
 static cot_var make_source(cot_tape *t, int op, const char *name, cot_dtype dtype, cot_shape shape, const void *data) {
     cot__result r;
-    if (!t || t->status != COT_OK) return INVALID(t);
+    if (!cot__usable(t)) return INVALID(t);
     if (!valid_shape(t, name, &shape) || !valid_dtype(t, name, dtype)) return INVALID(t);
     if (op == OP_leaf && !cot__dtype_is_float(dtype))
         return cot__fail(t, COT_DTYPE, "[%s] a leaf of dtype %s; only f64, f32, bf16 and f16 have gradients, use cot_data for others",
@@ -77,7 +77,7 @@ cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data
 }
 
 cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory) {
-    if (!t || t->status != COT_OK) return INVALID(t);
+    if (!cot__usable(t)) return INVALID(t);
     if (!valid_shape(t, "wrap", &shape) || !valid_dtype(t, "wrap", dtype)) return INVALID(t);
     if (shape.ndim == 0) return cot__fail(t, COT_SHAPE, "[wrap] a scalar lives in the tape and cannot be borrowed; use cot_data");
     int64_t size = cot__checked_size(t, "wrap", dtype, shape.ndim, shape.dim);

@@ -16,6 +16,7 @@ cot_tape *cot_tape_create(const cot_options *options) {
     memset(t, 0, sizeof *t);
     t->al = options->allocator;
     t->strict = options->strict;
+    t->smooth = options->smooth;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
     return t;
@@ -87,6 +88,7 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
         va_end(args);
         t->status = code;
         t->errors++;
+        t->error_placed = false;
         t->fast_limit = 0;
     }
     return INVALID(t);
@@ -224,9 +226,20 @@ const char *cot__name_of(const cot_tape *t, uint32_t node) {
     return NULL;
 }
 
+static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
+
+/* The call that just failed says where it stands; calls after it found the tape failed and have nothing to add. */
+static void place_error(cot_tape *t, const cot_site *site) {
+    if (t->error_placed) return;
+    size_t used = strlen(t->message);
+    snprintf(t->message + used, sizeof t->message - used, " (%s:%d in %s)", file_name(site->file), site->line, site->function);
+    t->error_placed = true;
+}
+
 /* Sites are runs: a call stamps all nodes made since the previous stamp. A NULL site marks nodes made without one. */
 cot_var cot_sited(cot_var x, const cot_site *site) {
     cot_tape *t = x.tape;
+    if (t && !cot__is_number(x) && t->status != COT_OK) place_error(t, site);
     if (!t || cot__is_number(x) || t->count == 0) return x;
     uint32_t first = t->site_count ? t->sites[t->site_count - 1].first : 0; /* `first` of the last run is its end, exclusive */
     if (t->site_count && first >= t->count) return x;
@@ -259,7 +272,7 @@ const char *cot__op_name(const cot_tape *t, uint32_t node) {
 const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size) {
     const char     *name = cot__name_of(t, node), *op = cot__op_name(t, node);
     const cot_site *site = cot__site_of(t, node);
-    const char     *file = site && strrchr(site->file, '/') ? strrchr(site->file, '/') + 1 : site ? site->file : NULL;
+    const char     *file = site ? file_name(site->file) : NULL;
     int             n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);
     if (n < 0 || (size_t)n >= size) return buf;
     if (site)

@@ -179,9 +179,11 @@ struct cot_tape {
     cot__array    node_memory;
     cot_allocator al;
     bool          strict;
+    bool          smooth; /* sweeps refuse points where a convention would have to be applied */
     int           no_grad;
 
     cot_status status;
+    bool       error_placed; /* the source line of the error is known, or never will be */
     uint32_t   errors; /* how many there have been: tells whether one is older than a mark */
     char       message[512];
 
@@ -243,8 +245,8 @@ uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);
  * node at its index, does not count. */
 bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version);
 void cot__note_saves(cot_tape *t, uint32_t node);
-/* How messages name the last write to s; NULL: from outside. */
-const char *cot__describe_writer(const cot_tape *t, const cot__storage *s, char *buf, size_t size);
+/* How messages name the write that made v stale, the first after it; NULL: from outside. */
+const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size);
 
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -257,6 +259,8 @@ cot_status cot__status_of(int n, const cot_var *xs);
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
 /* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */
 cot_tape *cot__tape_of(int n, const cot_var *xs);
+/* t, or NULL when it is NULL or has failed. */
+cot_tape *cot__usable(cot_tape *t);
 /* One operand of a structural operation: its tape and index, with all checks done. A plain number is recorded as a constant of t's (needs
  * another operand to know the tape: pass it in `t`; NULL otherwise). Returns NULL after a failure. */
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);

@@ -740,6 +740,7 @@ def shapes():
 
 
 # ---- index ------------------------------------------------------------------------------------------------------------
+    case("copy_of_transpose", "copy", lambda x: x.T, [x], dict(via="transpose"), **c2)
 
 def indexing():
     open_file("index")
