@@ -493,6 +493,21 @@ static void failures_in_calling_and_computing_are_reported(void **state) {
     cot_tape_destroy(t);
 }
 
+static void all_of_many_operands_count_as_saved(void **state) {
+    (void)state;
+    const cot_custom op = {.name = "first", .value = copy_value, .vjp = bad_vjp};
+    cot_tape        *t = cot_tape_create(&(cot_options){.strict = true});
+    cot_var          xs[9];
+    for (int k = 0; k < 9; k++) xs[k] = cot_neg(cot_tensor(t, COT_F64, COT_SHAPE(2), NULL));
+    cot_call(&op, 9, xs, NULL);
+    for (int k = 0; k < 9; k++) {
+        cot_add_into(&xs[k], 1.0);
+        assert_error(t, COT_STALE, "which first (%18) saved for its derivative");
+        cot_tape_clear_error(t);
+    }
+    cot_tape_destroy(t);
+}
+
 static void failures_in_rules_are_reported_and_leave_the_tape_usable(void **state) {
     (void)state;
     static const struct { cot_status status; const char *text; } cases[] = {
@@ -605,6 +620,7 @@ int main(void) {
         cmocka_unit_test(the_result_may_have_another_shape_and_dtype),
         cmocka_unit_test(many_operands_of_mixed_dtypes_constants_and_numbers),
         cmocka_unit_test(failures_in_calling_and_computing_are_reported),
+        cmocka_unit_test(all_of_many_operands_count_as_saved),
         cmocka_unit_test(failures_in_rules_are_reported_and_leave_the_tape_usable),
         cmocka_unit_test(overwriting_an_operand_is_caught_by_name),
         cmocka_unit_test(every_allocation_may_fail),

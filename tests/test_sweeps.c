@@ -121,6 +121,23 @@ static void inputs_that_depend_on_each_other(void **state) {
     finish(t);
 }
 
+static int double_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    *(double *)y->data = 2 * *(double *)xs[0].data;
+    return 0;
+}
+
+/* An input that y does not need is not asked for a tangent that it cannot have. */
+static void an_input_that_is_not_needed_may_lack_a_derivative(void **state) {
+    (void)state;
+    const cot_custom op = {.name = "double", .value = double_value};
+    cot_tape        *t = cot_tape_create(NULL);
+    cot_var          x = cot_scalar(t, 3), u = cot_call(&op, 1, &x, NULL), y = cot_mul(x, x);
+    cot_var          dy = cot_jvp(y, 2, (cot_var[]){x, u}, (cot_var[]){cot_number(1), cot_number(1)});
+    assert_true(cot_value(dy) == 6);
+    finish(t);
+}
+
 /* ---- many of everything ------------------------------------------------------------------------------------------------ */
 
 /* A hundred thousand inputs, adjoints that wait at the same time, retained values: each of these took the square of that once (twenty
@@ -163,6 +180,7 @@ int main(void) {
         cmocka_unit_test(a_gradient_has_the_dtype_of_its_value),
         cmocka_unit_test(inputs_listed_twice),
         cmocka_unit_test(inputs_that_depend_on_each_other),
+        cmocka_unit_test(an_input_that_is_not_needed_may_lack_a_derivative),
         cmocka_unit_test(many_inputs_take_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
 #include "diff/sweep.h"
 #include "ops/inplace.h"
+#include "ops/structural.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@ static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
     if (!(n->flags & COT__ACTIVE) || !saves) return true;
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
         uint32_t a = cot__arg(n, k);
-        if (a == COT__NONE || !(saves >> (k < 32 ? k : 31) & 1) || !cot__assigned_since(t, a, i)) continue;
+        if (a == COT__NONE || !cot__saves_operand(saves, k) || !cot__assigned_since(t, a, i)) continue;
         return report && cot__saved_intact(t, i, a);
     }
     return true;
@@ -55,13 +56,6 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *
 
 /* ---- writes to leaves --------------------------------------------------------------------------------------------------------------------- */
 
-/* The status of the tape these vars are on, also when it has failed. */
-static cot_status status_of(int n, const cot_var *xs) {
-    for (int k = 0; k < n; k++)
-        if (xs[k].tape && !cot__is_number(xs[k])) return xs[k].tape->status;
-    return COT_VAR;
-}
-
 /* A leaf whose numbers were overwritten in place is assignable: that is how it gets numbers again. */
 static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
     char text[160];
@@ -102,7 +96,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
     cot_tape *t;
     uint32_t  i, v;
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    if (!assignable(leaf, "assign", &t, &i)) return status_of(1, &leaf);
+    if (!assignable(leaf, "assign", &t, &i)) return cot__status_of(1, &leaf);
     if (cot__is_number(value)) {
         double    number = cot__number_value(value);
         int64_t   stride[COT_MAX_NDIM] = {0}, whole = cot_value_i64(value);
@@ -113,7 +107,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
     }
     if (!cot__operand(t, value, "assign", "new", &v)) return t->status;
     cot_shape want = cot__shape_at(t, i), have = cot__shape_at(t, v);
-    if (want.ndim != have.ndim || memcmp(want.dim, have.dim, (size_t)want.ndim * sizeof *want.dim) != 0) {
+    if (!cot__same_shape(&have, &want)) {
         cot__fail(t, COT_SHAPE, "[assign] the value has shape %s, the leaf %s; they must be equal", cot__shape_text_at(t, v, b),
                   cot__shape_text_at(t, i, a));
         return t->status;
@@ -130,7 +124,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
 cot_status cot_assign_data(cot_var leaf, const void *data) {
     cot_tape *t;
     uint32_t  i;
-    if (!assignable(leaf, "assign_data", &t, &i)) return status_of(1, &leaf);
+    if (!assignable(leaf, "assign_data", &t, &i)) return cot__status_of(1, &leaf);
     if (!data && cot__size_at(t, i) > 0) {
         cot__fail(t, COT_VALUE, "[assign_data] the data is NULL; it must hold %lld elements", (long long)cot__size_at(t, i));
         return t->status;
@@ -163,5 +157,5 @@ cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
         cot__rewind(t, m);
         if (t->status == COT_OK) note_time(t, i); /* not the time within the step: the next node is recorded after it */
     }
-    return status_of(n, xs);
+    return cot__status_of(n, xs);
 }

@@ -116,8 +116,7 @@ bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y) {
     for (uint32_t i = lo; i <= y; i++) {
         const cot__node *n = &t->nodes[i];
         if (!(n->flags & COT__ACTIVE)) continue;
-        bool known = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of || n->op == OP_leaf;
-        if (!known || n->kind != COT_F64) return false;
+        if ((!cot__in_switch(n) && n->op != OP_leaf) || n->kind != COT_F64) return false;
     }
     return true;
 }

@@ -170,10 +170,8 @@ static bool visit_if_needed(cot__sweep *s, uint32_t from, uint32_t i) {
     return !s->reach[i - s->reach_from] || visit(s, i);
 }
 
-/* Does the scalar switch know this node? */
 static bool in_run(const cot__sweep *s, const cot__node *n) {
-    bool known = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
-    return !s->recording && known && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind);
+    return !s->recording && cot__in_switch(n) && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind);
 }
 
 static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {
@@ -204,7 +202,7 @@ static bool add_given(cot__sweep *s, uint32_t i, uint64_t given) {
 }
 
 /* An input that is itself computed moves with the inputs below it, and by the tangent given for it on top. */
-static bool visit_input(cot__sweep *s, uint32_t i) {
+static bool visit_input(cot__sweep *s, uint32_t from, uint32_t i) {
     cot_tape *t = s->t;
     uint64_t  given = *cot__slot(t, i);
     bool      ok = true;
@@ -213,7 +211,7 @@ static bool visit_input(cot__sweep *s, uint32_t i) {
     if (in_run(s, &t->nodes[i]))
         run(s, i, i);
     else
-        ok = visit(s, i);
+        ok = visit_if_needed(s, from, i);
     t->nodes[i].flags |= COT__WANTED;
     return ok && add_given(s, i, given);
 }
@@ -226,7 +224,7 @@ bool cot__forward(cot__sweep *s, uint32_t from) {
         if (n->op == OP_leaf || !(n->flags & COT__ACTIVE)) {
             i++;
         } else if (n->flags & COT__WANTED) {
-            if (!visit_input(s, i)) return false;
+            if (!visit_input(s, from, i)) return false;
             i++;
         } else if (in_run(s, n)) {
             i = run(s, i, s->top);

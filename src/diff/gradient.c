@@ -1,5 +1,6 @@
 /* gradient.c: the public face of reverse mode: cot_backward, cot_grad_of and cot_vjp. */
 #include "diff/sweep.h"
+#include "ops/structural.h"
 
 #include <string.h>
 
@@ -78,7 +79,7 @@ static bool make_seed(cot_tape *t, const char *op, uint32_t y, const cot_var *gi
     if (cot__is_number(v)) v = cot_full(t, dtype, cot__shape_at(t, y), cot__number_value(v)); /* the same for every element */
     if (t->status != COT_OK || !cot__operand(t, v, op, "seed", seed)) return false;
     cot_shape have = cot__shape_at(t, *seed), want = cot__shape_at(t, y);
-    if (have.ndim != want.ndim || memcmp(have.dim, want.dim, (size_t)want.ndim * sizeof *want.dim) != 0) {
+    if (!cot__same_shape(&have, &want)) {
         cot__fail(t, COT_SHAPE, "[%s] the seed has shape %s, y has %s; they must be equal", op, cot__shape_text_at(t, *seed, a),
                   cot__shape_text_at(t, y, b));
         return false;
@@ -115,7 +116,7 @@ static bool is_smooth(cot_tape *t, const char *op, uint32_t y) {
 static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     uint32_t  i, seed;
     cot_tape *t = enter_output(y, op, &i);
-    if (!t) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    if (!t) return cot__status_of(1, &y);
     char text[160];
     if (!(t->nodes[i].flags & COT__ACTIVE)) {
         cot__fail(t, COT_GRAD, "[%s] y, %s, depends on no leaf: nothing requires a gradient (constants, detach, a no-grad scope, or an "
@@ -193,7 +194,7 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
     uint32_t  i, seed;
     cot_tape *t = enter_output(y, op, &i);
     for (int k = 0; k < n; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
-    if (!t) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    if (!t) return cot__status_of(1, &y);
     uint32_t  few[16];
     uint32_t *index = n <= 16 ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
     if (!index) {

@@ -135,7 +135,7 @@ cot_status cot_read_grad(cot_var x, double *out, int64_t n) {
     uint32_t       i;
     double        *scalar;
     cot__storage **tensor;
-    if (!find_gradient(x, "read_grad", &t, &i, &scalar, &tensor)) return x.tape && !cot__is_number(x) ? x.tape->status : COT_VAR;
+    if (!find_gradient(x, "read_grad", &t, &i, &scalar, &tensor)) return cot__status_of(1, &x);
     cot__view v = cot__view_of(t, i);
     int64_t   stride[COT_MAX_NDIM] = {0};
     double    zero = 0;

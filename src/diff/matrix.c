@@ -58,8 +58,7 @@ static bool all_scalar(const cot_tape *t, uint32_t lo, uint32_t hi) {
     for (uint32_t i = lo; i <= hi; i++) {
         const cot__node *n = &t->nodes[i];
         if (!(n->flags & COT__ACTIVE)) continue;
-        bool known = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of || n->op == OP_leaf;
-        if (!known || cot__is_tensor(n)) return false;
+        if ((!cot__in_switch(n) && n->op != OP_leaf) || cot__is_tensor(n)) return false;
     }
     return true;
 }
@@ -250,7 +249,7 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
 static cot_status both_sides(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
                              double *out) {
     cot_tape *t = cot__tape_of(m, ys);
-    if (!t) return m > 0 && ys && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
+    if (!t) return cot__status_of(m, ys);
     if (!cot__may_sweep(t, op)) return t->status;
     if (lanes < 0) {
         cot__fail(t, COT_VALUE, "[%s] a negative number of lanes: %d", op, lanes);
@@ -289,7 +288,7 @@ enum { GROUP = 64 };
 
 static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
     cot_tape *t = cot__tape_of(m, ys);
-    if (!t) return m > 0 && ys && ys[0].tape && !cot__is_number(ys[0]) ? ys[0].tape->status : COT_VAR;
+    if (!t) return cot__status_of(m, ys);
     if ((unsigned)mode > COT_FORWARD) {
         cot__fail(t, COT_VALUE, "[jacobian] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", (int)mode);
         return t->status;
@@ -324,7 +323,7 @@ cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_
 /* The gradient is recorded, then its Jacobian taken in forward mode: forward over reverse. */
 static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var *xs, const double *v, double *out) {
     cot_tape *t = cot__tape_of(1, &y);
-    if (!t) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    if (!t) return cot__status_of(1, &y);
     cot_mark m = cot__mark(t);
     cot_var *grads = cot__alloc(&t->al, (size_t)(n > 0 ? n : 0) * sizeof *grads);
     if (!grads) {
@@ -350,7 +349,7 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, y, "hvp", "", &i);
     side      inputs;
-    if (!t || !cot__may_sweep(t, "hvp")) return y.tape && !cot__is_number(y) ? y.tape->status : COT_VAR;
+    if (!t || !cot__may_sweep(t, "hvp")) return cot__status_of(1, &y);
     bool ok = side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
     scalars = scalars && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
     if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i)) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);

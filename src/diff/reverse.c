@@ -349,8 +349,7 @@ bool cot__reverse(cot__sweep *s) {
     int64_t          i = s->top;
     while (i >= (int64_t)s->lo) {
         cot__node *n = &t->nodes[i];
-        bool       in_run = n->op < OP_elementwise_count || n->op == OP_dot_of || n->op == OP_sum_of;
-        if (!s->recording && in_run && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
+        if (!s->recording && cot__in_switch(n) && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
             if (n->flags & (COT__WANTED | COT__RETAIN)) {
                 if (!scalar_stop(s, &i, runs)) return false;
             } else

@@ -81,8 +81,6 @@ static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, con
     return i;
 }
 
-static cot_status status_of(const cot_var *x) { return x && x->tape && !cot__is_number(*x) ? x->tape->status : COT_VAR; }
-
 /* Pushes a node on x's own storage after the kernel has written it. */
 static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int n, const uint32_t *args, cot__attr *attr) {
     cot__tensor  *v = t->nodes[xi].value.tensor;
@@ -130,7 +128,7 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
     snprintf(name, sizeof name, "%s_into", cot__elementwise_table[op].name);
     uint32_t  xi, yi;
     cot_tape *t = enter_write(name, x, &xi);
-    if (!t) return status_of(x);
+    if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_dtype dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape shape = cot__shape_at(t, xi);
     if (cot__elementwise_table[op].class == REAL && !cot__dtype_is_float(dtype)) {
@@ -170,7 +168,7 @@ cot_status(cot_div_into)(cot_var *x, cot_var y) { return cot__elementwise_into(O
 static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, const int64_t *slice) {
     uint32_t  xi, yi;
     cot_tape *t = enter_write(name, x, &xi);
-    if (!t) return status_of(x);
+    if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_dtype  dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape  shape = cot__shape_at(t, xi);
     cot__attr *attr = NULL;
@@ -211,7 +209,7 @@ cot_status(cot_update_slice)(cot_var *x, int axis, int64_t start, int64_t stop, 
     int64_t   slice[4];
     int       at;
     cot_tape *t = x ? cot__enter(NULL, *x, "update_slice", "target", &xi) : NULL;
-    if (!t) return status_of(x);
+    if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_shape shape = cot__shape_at(t, xi);
     if (!cot__check_axis(t, "update_slice", axis, shape.ndim, &at)) return t->status;
     if (!cot__check_slice(t, "update_slice", shape.dim[at], start, stop, &step, &slice[1], &slice[2])) return t->status;

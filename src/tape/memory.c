@@ -118,7 +118,14 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
  * freed ones are kept for the next request of the same size, which a training loop makes at its next step. */
 #define SPARE_FROM ((size_t)1 << 15)
 #define SPARE_LIMIT ((size_t)1 << 28)
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature) /* clang */
+#define ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SANITIZER 1
+#else
+#define ADDRESS_SANITIZER 0
+#endif
+#if ADDRESS_SANITIZER
 #define KEEP_SPARES false /* use after free would go unseen */
 #else
 #define KEEP_SPARES true

@@ -37,6 +37,12 @@ cot_var cot__invalid(int n, const cot_var *xs) {
     return INVALID(NULL);
 }
 
+cot_status cot__status_of(int n, const cot_var *xs) {
+    for (int i = 0; xs && i < n; i++)
+        if (xs[i].tape && !cot__is_number(xs[i])) return xs[i].tape->status;
+    return COT_VAR;
+}
+
 /* A stale value is one whose storage has been written since. */
 static bool is_stale(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
@@ -223,8 +229,8 @@ bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version) 
     if (s->saver_version != version || s->saver >= t->count) return false;
     const cot__node *n = &t->nodes[s->saver];
     uint32_t         mask = cot__saved_mask(t, s->saver);
-    for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count && k < 7; k++)
-        if ((mask >> k & 1) && cot__arg(n, k) != COT__NONE && lies_on(&t->nodes[cot__arg(n, k)], s, version)) return true;
+    for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count; k++)
+        if (cot__saves_operand(mask, k) && cot__arg(n, k) != COT__NONE && lies_on(&t->nodes[cot__arg(n, k)], s, version)) return true;
     return (mask & COT__SAVES_Z) && lies_on(n, s, version);
 }
 
@@ -239,9 +245,9 @@ static void note_saver(cot_tape *t, const cot__tensor *v, uint32_t index) {
 void cot__note_saves(cot_tape *t, uint32_t index) {
     const cot__node *n = &t->nodes[index];
     uint32_t         mask = cot__saved_mask(t, index);
-    for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count && k < 7; k++) {
+    for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count; k++) {
         uint32_t a = cot__arg(n, k);
-        if ((mask >> k & 1) && a != COT__NONE && cot__is_tensor(&t->nodes[a])) note_saver(t, t->nodes[a].value.tensor, index);
+        if (cot__saves_operand(mask, k) && a != COT__NONE && cot__is_tensor(&t->nodes[a])) note_saver(t, t->nodes[a].value.tensor, index);
     }
     if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
 }

@@ -35,7 +35,9 @@ typedef enum cot__kind {
     KIND_GENERIC   /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
 } cot__kind;
 
-#define COT__SAVES_Z 0x80u /* in a save mask: the result; bit k: operand k (k < 7) */
+/* A save mask: bits 0 … 5 are operands, bit 6 all operands after those, bit 7 the result. */
+#define COT__SAVES_Z 0x80u
+static inline bool cot__saves_operand(uint32_t mask, int k) { return mask >> (k < 6 ? k : 6) & 1; }
 
 typedef struct cot__op {
     const char *name;
@@ -251,6 +253,8 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attri
 
 /* The invalid var that an operation on these vars returns. */
 cot_var cot__invalid(int n, const cot_var *xs);
+/* The status of the tape they are on, failed or not; COT_VAR when they are on none. */
+cot_status cot__status_of(int n, const cot_var *xs);
 /* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its index. */
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
 /* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */

@@ -69,7 +69,7 @@ cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_d
 cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n) {
     uint32_t  i;
     cot_tape *t = readable(x, "read", &i);
-    if (!t) return x.tape && !cot__is_number(x) ? x.tape->status : COT_VAR;
+    if (!t) return cot__status_of(1, &x);
     if ((unsigned)dtype >= COT_DTYPE_COUNT) {
         cot__fail(t, COT_DTYPE, "[read] %d is not a dtype", (int)dtype);
         return t->status;
