@@ -14,7 +14,7 @@
  * at a tape. The operations themselves, with the formula beside each, are in <cotangent_ops.h>, which it includes.
  *
  * Three things to know:
- *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid var; every later call on that
+ *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid var; every later operation on that
  *     tape does nothing. Check once, at the end, with cot_tape_status and cot_tape_message. The library never prints, aborts
  *     or exits. A NULL tape and an invalid var are accepted everywhere; getters then return NaN.
  *   - The tape owns everything recorded on it. Vars are plain values: copy them, drop them, never free them.
@@ -190,7 +190,8 @@ COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const vo
 COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory);
 
 /* A plain number as an operand. Rarely needed: with gcc or clang (and in C++) numbers mix in by themselves, cot_mul(2.0, x). A number
- * is weak: it takes the dtype of the other operand (a floating-point number next to integers makes f64). */
+ * is weak: it takes the dtype of the other operand (a floating-point number next to integers makes f64; next to bf16
+ * and f16 it keeps the precision of f32, in which those compute). */
 static inline cot_var cot_number(double value) {
     union { double d; uint64_t u; } bits;
     bits.d = value;
@@ -236,7 +237,7 @@ COT_API const char *cot_dtype_name(cot_dtype dtype);
 /* Reverse sweep from y, a scalar or a tensor of one element (seed 1). Adds dy/dx to the gradient of every leaf x that y depends on (and of
  * every value marked with cot_retain_grad). Gradients accumulate over calls until zeroed. May be called again. */
 COT_API cot_status cot_backward(cot_var y);
-/* The same with a given adjoint of y, of y's shape: the vector-Jacobian product. */
+/* The same with a given adjoint of y, of y's shape (a plain number: the same for every element): the vector-Jacobian product. */
 COT_API cot_status cot_backward_seeded(cot_var y, cot_var seed);
 
 /* Gradients of leaves and retained values: zero before the first backward. A value that keeps no gradient is an error (NaN). cot_grad returns
@@ -262,7 +263,8 @@ COT_API cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tang
 
 /* Many directions in one sweep, numbers only; after a failure `out` holds NaN. Let ys hold M elements in all and xs N, each var row-major, vars in order.
  * cot_vjps: seeds (lanes, M) -> out (lanes, N), out = seeds · J;  cot_jvps: tangents (lanes, N) -> out (lanes, M), = tangents · Jᵀ.
- * Scalar operations carry up to eight lanes at a time; tensor operations take the lanes one by one. */
+ * Up to eight lanes go at a time where every operation between the xs and the ys is on scalars; with tensors on the way the lanes are
+ * swept one by one. */
 COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out);
 COT_API cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out);
 

@@ -631,6 +631,15 @@ static void assignment_revives_a_leaf(void **state) {
     cot_tape_destroy(t);
 }
 
+static void only_borrowed_memory_can_be_touched(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL);
+    cot_touch(&x);
+    assert_error(t, COT_VALUE, "[touch] leaf (%0) does not lie in borrowed memory (cot_wrap): nothing can change it from outside");
+    cot_tape_destroy(t);
+}
+
 /* Of several writes the first one spoiled the value. */
 static void the_write_that_spoiled_the_value_is_named(void **state) {
     (void)state;
@@ -675,6 +684,7 @@ int main(void) {
         cmocka_unit_test(dot_of_reads_its_scalars_too),
         cmocka_unit_test(assignment_survives_a_rewind),
         cmocka_unit_test(what_is_recorded_after_a_step_has_a_gradient),
+        cmocka_unit_test(only_borrowed_memory_can_be_touched),
         cmocka_unit_test(assignment_revives_a_leaf),
         cmocka_unit_test(the_write_that_spoiled_the_value_is_named),
     };

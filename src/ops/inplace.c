@@ -221,7 +221,13 @@ cot_status(cot_update_slice)(cot_var *x, int axis, int64_t start, int64_t stop, 
 void cot_touch(cot_var *x) {
     uint32_t  i;
     cot_tape *t = x ? cot__enter(NULL, *x, "touch", "", &i) : NULL;
-    if (!t || !cot__is_tensor(&t->nodes[i])) return;
+    char      text[160];
+    if (!t) return;
+    if (!cot__is_tensor(&t->nodes[i]) || !t->nodes[i].value.tensor->storage->borrowed) {
+        cot__fail(t, COT_VALUE, "[touch] %s does not lie in borrowed memory (cot_wrap): nothing can change it from outside",
+                  cot__describe(t, i, text, sizeof text));
+        return;
+    }
     cot__view v = cot__view_of(t, i);
     cot_var   z = cot__push_storage(t, OP_constant, t->nodes[i].value.tensor->storage, v.dtype, v.ndim, v.shape, v.stride,
                                     t->nodes[i].value.tensor->offset, 0, NULL);
