@@ -269,18 +269,19 @@ static int64_t total_size(int n, const cot_var *vars) {
     return size;
 }
 
-/* A failure leaves no numbers behind that could be taken for results. */
-static cot_status finish(cot_status status, double *out, int64_t count) {
-    for (int64_t i = 0; status != COT_OK && out && i < count; i++) out[i] = (double)NAN;
+/* A failure leaves no numbers behind that could be taken for results: out is (rows, elements of the vars). */
+static cot_status finish(cot_status status, double *out, int64_t rows, int n, const cot_var *vars) {
+    if (status == COT_OK || !out) return status;
+    for (int64_t i = 0, count = rows * total_size(n, vars); i < count; i++) out[i] = (double)NAN;
     return status;
 }
 
 cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out) {
-    return finish(both_sides("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes * total_size(n, xs));
+    return finish(both_sides("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes, n, xs);
 }
 
 cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out) {
-    return finish(both_sides("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes * total_size(m, ys));
+    return finish(both_sides("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
 }
 
 /* Unit directions in groups, so that the memory stays a few rows whatever the size. */
@@ -317,7 +318,8 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
 }
 
 cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
-    return finish(jacobian(m, ys, n, xs, mode, out), out, total_size(m, ys) * total_size(n, xs));
+    cot_status status = jacobian(m, ys, n, xs, mode, out);
+    return finish(status, out, status == COT_OK ? 0 : total_size(m, ys), n, xs);
 }
 
 /* The gradient is recorded, then its Jacobian taken in forward mode: forward over reverse. */
@@ -342,7 +344,8 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
 }
 
 cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out) {
-    return finish(over_gradient("hessian", y, n, xs, NULL, out), out, total_size(n, xs) * total_size(n, xs));
+    cot_status status = over_gradient("hessian", y, n, xs, NULL, out);
+    return finish(status, out, status == COT_OK ? 0 : total_size(n, xs), n, xs);
 }
 
 static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
@@ -358,5 +361,5 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
 }
 
 cot_status cot_hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
-    return finish(hvp(y, n, xs, v, out), out, total_size(n, xs));
+    return finish(hvp(y, n, xs, v, out), out, 1, n, xs);
 }
