@@ -1,8 +1,6 @@
 /* test_sweeps.c: corners of the drivers: what is inactive, inputs that are listed twice or depend on each other, many of everything. */
 #include "tape_test.h"
 
-#include <time.h>
-
 static void finish(cot_tape *t) {
     char why[256] = "";
     assert_ok(t);
@@ -140,15 +138,14 @@ static void an_input_that_is_not_needed_may_lack_a_derivative(void **state) {
 
 /* ---- many of everything ------------------------------------------------------------------------------------------------ */
 
-/* A hundred thousand inputs, adjoints that wait at the same time, retained values: each of these took the square of that once (twenty
- * seconds of processor time here; now a fraction of one). */
+/* Many inputs, adjoints that wait at the same time, retained values: each of these took the square of their number once, which at this size
+ * is minutes, beyond the time limit of a test. */
 static void many_inputs_take_linear_time(void **state) {
     (void)state;
-    int       n = test_small() ? 2000 : 100000;
+    int       n = test_small() ? 2000 : 400000;
     cot_tape *t = cot_tape_create(NULL);
     cot_var  *xs = malloc((size_t)n * sizeof *xs);
     double   *out = malloc(3 * (size_t)n * sizeof *out);
-    clock_t   start = clock();
     for (int i = 0; i < n; i++) xs[i] = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
     cot_var sum = xs[0];
     for (int i = 1; i < n; i++) sum = cot_add(cot_mul(sum, 0.5), cot_mul(xs[i], xs[i]));
@@ -166,9 +163,28 @@ static void many_inputs_take_linear_time(void **state) {
     for (int i = 1; i < n; i++) assert_true(cot_grad_value(xs[i]) == 3);
     cot_tape_zero_grads(t);
     assert_true(cot_grad_value(xs[1]) == 0);
-    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5);
     free(xs);
     free(out);
+    finish(t);
+}
+
+/* Tensors beside the way from the xs to the ys, even ones whose values are gone, do not concern the lanes. */
+static void lanes_pass_over_what_the_outputs_do_not_need(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x[3], y[3], v = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
+    double    J[2][9];
+    for (int i = 0; i < 3; i++) x[i] = cot_scalar(t, i + 1);
+    for (int i = 0; i < 3; i++) {
+        cot_var aside = cot_exp(cot_mul(v, x[i]));
+        cot_sum(cot_square(aside), COT_ALL);
+        cot_mul_into(&aside, 2.0);
+        y[i] = cot_mul(cot_sin(x[i]), x[(i + 1) % 3]);
+    }
+    assert_int_equal(cot_jacobian(3, y, 3, x, COT_REVERSE, J[0]), COT_OK);
+    assert_int_equal(cot_jacobian(3, y, 3, x, COT_FORWARD, J[1]), COT_OK);
+    for (int i = 0; i < 9; i++) assert_true(J[0][i] == J[1][i]);
+    assert_true(J[0][0] == cos(1) * 2 && J[0][1] == sin(1) && J[0][2] == 0);
     finish(t);
 }
 
@@ -182,6 +198,7 @@ int main(void) {
         cmocka_unit_test(inputs_that_depend_on_each_other),
         cmocka_unit_test(an_input_that_is_not_needed_may_lack_a_derivative),
         cmocka_unit_test(many_inputs_take_linear_time),
+        cmocka_unit_test(lanes_pass_over_what_the_outputs_do_not_need),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,7 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
 
 cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
     cot_tape *t = cot__tape_of(n, xs);
+    if (n == 0) return COT_OK;
     for (int k = 0; k < n && t && t->status == COT_OK; k++) {
         uint32_t i;
         if (!cot__operand(t, xs[k], "sgd_step", "", &i)) break;

@@ -138,30 +138,15 @@ static bool visit(cot__sweep *s, uint32_t i) {
     return ok && t->status == COT_OK;
 }
 
-/* Which nodes the outputs were computed from: the others need no tangent, and must not fail for want of one. */
+/* The others need no tangent, and must not fail for want of one. */
 static bool mark_needed(cot__sweep *s, uint32_t from) {
-    cot_tape *t = s->t;
     s->reach_from = from;
     s->reach_bytes = (size_t)s->top - from + 1;
-    s->reach = cot__alloc(&t->al, s->reach_bytes);
-    if (!s->reach) {
-        cot__fail(t, COT_MEMORY, "[jvp] out of memory: %zu bytes to mark what the results depend on", s->reach_bytes);
-        s->reach_bytes = 0;
-        return false;
-    }
-    memset(s->reach, 0, s->reach_bytes);
-    if (!s->ys) s->reach[s->top - from] = 1;
-    for (int k = 0; s->ys && k < s->ny; k++)
-        if (s->ys[k] >= from && s->ys[k] <= s->top) s->reach[s->ys[k] - from] = 1;
-    for (uint32_t i = s->top; i > from; i--) {
-        const cot__node *n = &t->nodes[i];
-        if (!s->reach[i - from] || !(n->flags & COT__ACTIVE)) continue;
-        for (int k = 0, count = cot__nargs(n); k < count; k++) {
-            uint32_t a = cot__arg(n, k);
-            if (a != COT__NONE && a >= from) s->reach[a - from] = 1;
-        }
-    }
-    return true;
+    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys) : cot__needed(s->t, from, s->top, 1, &s->top);
+    if (s->reach) return true;
+    cot__fail(s->t, COT_MEMORY, "[jvp] out of memory: %zu bytes to mark what the results depend on", s->reach_bytes);
+    s->reach_bytes = 0;
+    return false;
 }
 
 /* A node that is not part of a run of scalars. */

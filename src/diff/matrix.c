@@ -53,14 +53,22 @@ static void side_close(side *s) { cot__free(&s->t->al, s->index, (size_t)s->n * 
 
 /* ---- lanes over scalars -------------------------------------------------------------------------------------------------------------- */
 
-/* Is every node that a sweep can meet between lo and hi a scalar that the runs know? */
-static bool all_scalar(const cot_tape *t, uint32_t lo, uint32_t hi) {
-    for (uint32_t i = lo; i <= hi; i++) {
-        const cot__node *n = &t->nodes[i];
-        if (!(n->flags & COT__ACTIVE)) continue;
-        if ((!cot__in_switch(n) && n->op != OP_leaf) || cot__is_tensor(n)) return false;
-    }
-    return true;
+static bool is_scalar_run(const cot__node *n) {
+    return !(n->flags & COT__ACTIVE) || ((cot__in_switch(n) || n->op == OP_leaf) && !cot__is_tensor(n));
+}
+
+/* Is every node that a sweep between the xs and the ys can meet a scalar that the runs know? First without regard to what the ys need,
+ * which is cheap and mostly enough. */
+static bool all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const side *ys) {
+    uint32_t i = lo;
+    while (i <= hi && is_scalar_run(&t->nodes[i])) i++;
+    if (i > hi) return true;
+    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index);
+    bool     all = needed != NULL;
+    if (!all) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op, (size_t)hi - lo + 1);
+    for (; all && i <= hi; i++) all = !needed[i - lo] || is_scalar_run(&t->nodes[i]);
+    if (needed) cot__free(&t->al, needed, (size_t)hi - lo + 1);
+    return all;
 }
 
 static void slot_add(cot_tape *t, uint32_t i, int width, int lane, double v) {
@@ -129,7 +137,8 @@ static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, c
     uint32_t i = xs->lo;
     while (i <= ys->hi) {
         const cot__node *n = &t->nodes[i];
-        if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf)
+        bool known = cot__in_switch(n) && !cot__is_tensor(n); /* what is not known here is not needed either */
+        if (!(n->flags & COT__ACTIVE) || !known)
             i++;
         else if (n->flags & COT__WANTED)
             forward_input(t, i++, runs, used);
@@ -228,7 +237,8 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     uint32_t  hi = ys->hi > xs->hi ? ys->hi : xs->hi, lo = xs->lo < ys->lo ? xs->lo : ys->lo;
     if (from->n == 0 || to->n == 0 || lanes <= 0) return t->status;
     if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return t->status;
-    bool scalar = lanes > 1 && from->size == from->n && to->size == to->n && all_scalar(t, lo, hi);
+    bool scalar = lanes > 1 && from->size == from->n && to->size == to->n && all_scalar(t, op, lo, hi, ys);
+    if (t->status != COT_OK) return t->status;
     cot__mark_wanted(t, xs->n, xs->index, true);
     for (int done = 0; done < lanes && t->status == COT_OK;) {
         const cot__runs *runs = cot__runs_for(scalar ? (lanes - done > 2 ? 8 : lanes - done) : 1);
