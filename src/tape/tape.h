@@ -156,7 +156,7 @@ typedef struct cot__array {
 } cot__array;
 
 typedef struct cot__chunk {
-    struct cot__chunk *next, *prev;
+    struct cot__chunk *prev;
     size_t             size, used;
     double             align[]; /* payload */
 } cot__chunk;
