@@ -213,6 +213,28 @@ static void formulas_have_the_parentheses_they_need(void **state) {
     assert_string_equal(cot__formula(cot__elementwise_table[OP_square].value, small, 4), "x²");
 }
 
+/* The newest name of a value wins, whether values were named in order or not. */
+static void names_are_found_in_any_order(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x[5];
+    char      text[64];
+    for (int i = 0; i < 5; i++) {
+        snprintf(text, sizeof text, "x%d", i);
+        x[i] = cot_name(cot_scalar(t, i), text);
+    }
+    cot_scalar(t, 9);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 5; i++) {
+            snprintf(text, sizeof text, "x%d", (int)i);
+            assert_string_equal(cot__name_of(t, i), round && i == 1 ? "again" : text);
+        }
+        assert_null(cot__name_of(t, 5));
+        cot_name(x[1], "again");
+    }
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tape_is_a_list_of_lets),
@@ -224,6 +246,7 @@ int main(void) {
         cmocka_unit_test(overwritten_values_say_so),
         cmocka_unit_test(long_tapes_print_whole),
         cmocka_unit_test(formulas_have_the_parentheses_they_need),
+        cmocka_unit_test(names_are_found_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,15 +213,26 @@ cot_var cot_name(cot_var x, const char *name) {
     char  *copy = cot__arena(t, length, "name");
     if (!copy) return INVALID(t);
     memcpy(copy, name, length);
+    if (t->name_count == 0) t->names_mixed = false;
+    if (t->name_count > 0 && t->names[t->name_count - 1].node >= i) t->names_mixed = true;
     t->names[t->name_count++] = (cot__named){i, copy};
     t->nodes[i].flags |= COT__NAMED;
     return x;
 }
 
-/* The newest name wins. */
+/* The newest name wins. Values are mostly named as they are made: then the list is in order, and searched by halves. */
 const char *cot__name_of(const cot_tape *t, uint32_t node) {
     if (!(t->nodes[node].flags & COT__NAMED)) return NULL;
-    for (uint32_t i = t->name_count; i-- > 0;)
+    uint32_t lo = 0, hi = t->name_count;
+    while (!t->names_mixed && lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (t->names[mid].node == node) return t->names[mid].name;
+        if (t->names[mid].node < node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (uint32_t i = t->name_count; t->names_mixed && i-- > 0;)
         if (t->names[i].node == node) return t->names[i].name;
     return NULL;
 }

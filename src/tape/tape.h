@@ -193,6 +193,7 @@ struct cot_tape {
     uint32_t       leaf_count, leaf_capacity;
     cot__named    *names;
     uint32_t       name_count, name_capacity;
+    bool           names_mixed; /* not in the order of their nodes: a value was named late, or twice */
     cot__site_run *sites;
     uint32_t       site_count, site_capacity;
     cot__retained *retained;
