@@ -671,6 +671,8 @@ static void indices_pick_and_add_the_right_elements(void **state) {
     VALUES(cot_take_along_axis(x, INTS(S(3, 1), 1, 0, -1), 1), S(3, 1), 1, 2, 5);
     VALUES(cot_scatter_add(x, INTS(S(3), 0, 0, 2), REALS(S(3, 2), 10, 20, 30, 40, 50, 60), 0), S(3, 2), 40, 61, 2, 3, 54, 65);
     VALUES(cot_scatter_add(cot_zeros(t, COT_F32, S(3)), INTS(S(4), 1, 1, 1, 2), cot_number(1), 0), S(3), 0, 3, 1);
+    VALUES(cot_scatter_add(INTS(S(2), 1, 2), INTS(S(2), 1, 1), cot_number(0.5), 0), S(2), 1, 3); /* integers and a fraction: f64 */
+    assert_int_equal(cot_dtype_of(cot_scatter_add(INTS(S(1), 1), INTS(S(1), 0), cot_integer(2), 0)), COT_I64);
     VALUES(cot_one_hot(INTS(S(2), 2, -3), 3, COT_F64), S(2, 3), 0, 0, 1, 1, 0, 0);
     assert_int_equal(cot_dtype_of(cot_one_hot(INTS(S(1), 0), 1, COT_BOOL)), COT_BOOL);
     cot_tape_destroy(t);
