@@ -747,6 +747,7 @@ static void creation_fills_real_memory(void **state) {
         VALUES(cot_full(t, (cot_dtype)d, O, 1), O, 1);
     }
     VALUES(cot_full(t, COT_I32, S(2), 7), S(2), 7, 7);
+    VALUES(cot_linspace(t, COT_F64, -1e308, 1e308, 3), S(3), -1e308, 0, 1e308); /* whose difference is no double */
     VALUES(cot_arange(t, COT_F64, 0, 1, 0.25), S(4), 0, 0.25, 0.5, 0.75);
     VALUES(cot_arange(t, COT_I64, 5, 0, -2), S(3), 5, 3, 1);
     VALUES(cot_arange(t, COT_I64, 5, 0, 1), S(0), 0);
