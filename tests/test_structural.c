@@ -811,6 +811,8 @@ static void empty_arrays_are_fine_where_they_make_sense(void **state) {
     VALUES(cot_sum(x, COT_AXES(0)), S(3), 0, 0, 0);
     VALUES(cot_sum(x, COT_AXES(1)), S(0), 0);
     VALUES(cot_prod(x, COT_AXES(0)), S(3), 1, 1, 1);
+    VALUES(cot_prod(INTS(S(0), 0), COT_KEEP_ALL), S(1), 1);
+    assert_int_equal(cot_backward(cot_prod(x, COT_ALL)), COT_OK); /* a leaf's function, like the sum */
     VALUES(cot_mean(x, COT_ALL), O, NAN);
     VALUES(cot_max(x, COT_AXES(1)), S(0), 0);
     VALUES(cot_any(x, COT_ALL), O, 0);

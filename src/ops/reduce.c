@@ -148,7 +148,7 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     cot_tape *t = c.t;
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
     cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask), z = c.keep ? kept_z : dropped_shape(s, c.mask);
-    if (c.count == 0) return cot_ones(t, dtype, z);
+    if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
     cot_var p = cot_cast(x, dtype);
     if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {
         p = cot_reshape(p, COT_SHAPE(c.count));
