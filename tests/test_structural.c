@@ -546,6 +546,32 @@ static void halves_average_without_overflow(void **state) {
     cot_tape_destroy(t);
 }
 
+static void norms_of_halves_do_not_overflow_on_the_way(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_full(t, COT_F16, S(8), 64); /* 64³ is no f16, the norm 64·8^(1/3) = 128 is */
+    assert_int_equal(cot_dtype_of(cot_norm(x, 3, COT_ALL)), COT_F16);
+    assert_true(cot_value(cot_norm(x, 3, COT_ALL)) == 128);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* More ties than the largest f16: a share is still g / ties, and the tangent of the maximum their mean. */
+static void halves_share_among_many_ties(void **state) {
+    (void)state;
+    enum { N = 1 << 17 };
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F16, S(N), NULL), z = cot_max(x, COT_ALL), g;
+    assert_int_equal(cot_vjp(z, 32768.0, 1, &x, &g), COT_OK);
+    assert_int_equal(cot_dtype_of(g), COT_F16);
+    assert_true(cot_value(cot_index(g, 0, N - 1)) == 0.25);
+    cot_var ones = cot_ones(t, COT_F16, S(N)), dz = cot_jvp(z, 1, &x, &ones);
+    assert_int_equal(cot_dtype_of(dz), COT_F16);
+    assert_true(cot_value(dz) == 1);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void casts_keep_values_and_carry_gradients(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -1052,6 +1078,8 @@ int main(void) {
         cmocka_unit_test(scalars_reduce_to_themselves),
         cmocka_unit_test(integers_reduce_as_in_numpy),
         cmocka_unit_test(halves_average_without_overflow),
+        cmocka_unit_test(norms_of_halves_do_not_overflow_on_the_way),
+        cmocka_unit_test(halves_share_among_many_ties),
         cmocka_unit_test(casts_keep_values_and_carry_gradients),
         cmocka_unit_test(shapes_move_no_element_to_the_wrong_place),
         cmocka_unit_test(slices_follow_python),

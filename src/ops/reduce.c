@@ -172,20 +172,27 @@ static cot_var extreme(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_max(cot_var x, cot_axes axes) { return extreme(OP_max, COT__MAX, x, axes); }
 cot_var cot_min(cot_var x, cot_axes axes) { return extreme(OP_min, COT__MIN, x, axes); }
 
+/* Which x = z, and how many, in a dtype that can count them: f16 ends at 65504. */
+static cot_var ties(cot__rule *r, bool keep, cot_var *hit) {
+    cot_axes axes = axes_of(r);
+    axes.keepdims |= keep;
+    *hit = cot_equal(cot__rule_x(r, 0), kept(r, cot__rule_z(r)));
+    return cot_cast(cot_sum(*hit, axes), cot__dtype_compute(cot__dtype_at(cot__rule_node(r))));
+}
+
 /* x̄ += [x = z] z̄ / (number of x = z): ties share equally. */
 static void extreme_vjp(cot__rule *r) {
-    cot_axes axes = axes_of(r);
-    axes.keepdims = true;
-    cot_var hit = cot_equal(cot__rule_x(r, 0), kept(r, cot__rule_z(r)));
-    cot_var share = cot_sdiv(kept(r, r->g), cot_sum(hit, axes));
+    cot_var hit, n = ties(r, true, &hit);
+    cot_var share = cot_cast(cot_sdiv(kept(r, r->g), n), cot__dtype_at(cot__rule_node(r)));
     cot__give(r, 0, cot_where(hit, share, 0.0));
 }
 
 /* dz = Σ [x = z] dx / (number of x = z) */
 static void extreme_jvp(cot__rule *r) {
-    cot_var hit = cot_equal(cot__rule_x(r, 0), kept(r, cot__rule_z(r)));
-    cot_var moved = cot_sum(cot_where(hit, r->tangents[0], 0.0), axes_of(r));
-    r->tangent = cot_sdiv(moved, cot_sum(hit, axes_of(r)));
+    cot_dtype d = cot__dtype_at(cot__rule_node(r));
+    cot_var   hit, n = ties(r, false, &hit);
+    cot_var   moved = cot_sum(cot_cast(cot_where(hit, r->tangents[0], 0.0), cot__dtype_compute(d)), axes_of(r));
+    r->tangent = cot_cast(cot_sdiv(moved, n), d);
 }
 
 const cot__op cot__op_max = {.name = "max", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
@@ -278,7 +285,8 @@ cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     cot_var size = cot_abs(v);
     if (order == 1) return cot_sum(size, axes);
     if (isinf(order)) return order > 0 ? cot_max(size, axes) : cot_min(size, axes);
-    return cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order);
+    size = cot_cast(size, cot__dtype_compute(c.dtype));
+    return cot_cast(cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order), c.dtype);
 }
 
 /* x / z, and 0 where all of x is 0 */
