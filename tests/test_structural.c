@@ -572,6 +572,22 @@ static void halves_share_among_many_ties(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Σ z̄ is 2^17, no f16; the adjoint 1 - exp(z) Σ z̄ is small: what is left is the rounding of z, relative to 1 2^-11 · |z| at most. */
+static void softmax_of_halves_sums_wide(void **state) {
+    (void)state;
+    enum { N = 1 << 17 };
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F16, S(N), NULL), g, ones = cot_ones(t, COT_F16, S(N));
+    assert_int_equal(cot_vjp(cot_log_softmax(x, 0), 1.0, 1, &x, &g), COT_OK);
+    assert_int_equal(cot_dtype_of(g), COT_F16);
+    assert_true(fabs(cot_value(cot_index(g, 0, 0))) <= 17 * log(2) / 2048);
+    cot_var dz = cot_jvp(cot_log_softmax(x, 0), 1, &x, &ones);
+    assert_int_equal(cot_dtype_of(dz), COT_F16);
+    assert_true(fabs(cot_value(cot_index(dz, 0, 0))) <= 17 * log(2) / 2048);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void casts_keep_values_and_carry_gradients(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -1080,6 +1096,7 @@ int main(void) {
         cmocka_unit_test(halves_average_without_overflow),
         cmocka_unit_test(norms_of_halves_do_not_overflow_on_the_way),
         cmocka_unit_test(halves_share_among_many_ties),
+        cmocka_unit_test(softmax_of_halves_sums_wide),
         cmocka_unit_test(casts_keep_values_and_carry_gradients),
         cmocka_unit_test(shapes_move_no_element_to_the_wrong_place),
         cmocka_unit_test(slices_follow_python),
