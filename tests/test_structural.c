@@ -546,12 +546,15 @@ static void halves_average_without_overflow(void **state) {
     cot_tape_destroy(t);
 }
 
-static void norms_of_halves_do_not_overflow_on_the_way(void **state) {
+static void norms_and_products_of_halves_do_not_overflow_on_the_way(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_full(t, COT_F16, S(8), 64); /* 64³ is no f16, the norm 64·8^(1/3) = 128 is */
     assert_int_equal(cot_dtype_of(cot_norm(x, 3, COT_ALL)), COT_F16);
     assert_true(cot_value(cot_norm(x, 3, COT_ALL)) == 128);
+    cot_var y = cot_cast(REALS(S(2, 2), 512, 0.0078125, 512, 0.0078125), COT_F16), p = cot_prod(y, COT_ALL); /* 512² is no f16 */
+    assert_int_equal(cot_dtype_of(p), COT_F16);
+    assert_true(cot_value(p) == 16);
     assert_ok(t);
     cot_tape_destroy(t);
 }
@@ -1094,7 +1097,7 @@ int main(void) {
         cmocka_unit_test(scalars_reduce_to_themselves),
         cmocka_unit_test(integers_reduce_as_in_numpy),
         cmocka_unit_test(halves_average_without_overflow),
-        cmocka_unit_test(norms_of_halves_do_not_overflow_on_the_way),
+        cmocka_unit_test(norms_and_products_of_halves_do_not_overflow_on_the_way),
         cmocka_unit_test(halves_share_among_many_ties),
         cmocka_unit_test(softmax_of_halves_sums_wide),
         cmocka_unit_test(casts_keep_values_and_carry_gradients),

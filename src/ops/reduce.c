@@ -2,7 +2,7 @@
  *
  * A node keeps the axes as a bit mask and whether they stay at extent 1. Reducing no axis is the identity (or an elementwise operation) and records no
  * reduction. Mean, variance, std and prod are compositions of recorded operations, so every order of derivative follows from theirs. bf16 and
- * f16 go through f32 where a sum is an intermediate result, so that it neither overflows nor loses the mean. */
+ * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses the mean. */
 #include "ops/structural.h"
 
 enum { MASK, KEEP, REDUCE_INTS };
@@ -149,7 +149,7 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
     cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask), z = c.keep ? kept_z : dropped_shape(s, c.mask);
     if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
-    cot_var p = cot_cast(x, dtype);
+    cot_var p = cot_cast(x, c.mask ? cot__dtype_compute(dtype) : dtype);
     if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {
         p = cot_reshape(p, COT_SHAPE(c.count));
         p = prod_along(p, 0, c.count);
@@ -157,7 +157,7 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
         for (int k = 0; k < s.ndim; k++)
             if (c.mask >> k & 1) p = prod_along(p, k, s.dim[k]);
     }
-    return cot_reshape(p, z);
+    return cot_reshape(cot_cast(p, dtype), z);
 }
 
 /* ---- max, min ------------------------------------------------------------------------------------------------------ */
