@@ -56,6 +56,7 @@ typedef struct cot_var {
     cot_var() = default;
     cot_var(cot_tape *on, uint64_t private_id) : tape(on), id(private_id) {}
     inline cot_var(double number); /* so that cot_mul(2.0, x) works in C++ too */
+    inline cot_var(long double number);
     inline cot_var(int number);
     inline cot_var(unsigned number);
     inline cot_var(long number);
@@ -397,6 +398,7 @@ COT_API cot_var cot_sited(cot_var x, const cot_site *site);
 
 #include <initializer_list>
 inline cot_var::cot_var(double number) : cot_var(cot_number(number)) {}
+inline cot_var::cot_var(long double number) : cot_var(cot_number(static_cast<double>(number))) {}
 inline cot_var::cot_var(int number) : cot_var(cot_integer(number)) {}
 inline cot_var::cot_var(unsigned number) : cot_var(cot_integer(number)) {}
 inline cot_var::cot_var(long number) : cot_var(cot_integer(number)) {}

@@ -546,6 +546,51 @@ static void halves_average_without_overflow(void **state) {
     cot_tape_destroy(t);
 }
 
+static void norms_and_products_of_halves_do_not_overflow_on_the_way(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_full(t, COT_F16, S(8), 64); /* 64³ is no f16, the norm 64·8^(1/3) = 128 is */
+    assert_int_equal(cot_dtype_of(cot_norm(x, 3, COT_ALL)), COT_F16);
+    assert_true(cot_value(cot_norm(x, 3, COT_ALL)) == 128);
+    cot_var y = cot_cast(REALS(S(2, 2), 512, 0.0078125, 512, 0.0078125), COT_F16), p = cot_prod(y, COT_ALL); /* 512² is no f16 */
+    assert_int_equal(cot_dtype_of(p), COT_F16);
+    assert_true(cot_value(p) == 16);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* More ties than the largest f16: a share is still g / ties, and the tangent of the maximum their mean. */
+static void halves_share_among_many_ties(void **state) {
+    (void)state;
+    enum { N = 1 << 17 };
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F16, S(N), NULL), z = cot_max(x, COT_ALL), g;
+    assert_int_equal(cot_vjp(z, 32768.0, 1, &x, &g), COT_OK);
+    assert_int_equal(cot_dtype_of(g), COT_F16);
+    assert_true(cot_value(cot_index(g, 0, N - 1)) == 0.25);
+    cot_var ones = cot_ones(t, COT_F16, S(N)), dz = cot_jvp(z, 1, &x, &ones);
+    assert_int_equal(cot_dtype_of(dz), COT_F16);
+    assert_true(cot_value(dz) == 1);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* Σ z̄ is 2^17, no f16; the adjoint 1 - exp(z) Σ z̄ is small: what is left is the rounding of z, relative to 1 2^-11 · |z| at most. */
+static void softmax_of_halves_sums_wide(void **state) {
+    (void)state;
+    enum { N = 1 << 17 };
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F16, S(N), NULL), g, ones = cot_ones(t, COT_F16, S(N));
+    assert_int_equal(cot_vjp(cot_log_softmax(x, 0), 1.0, 1, &x, &g), COT_OK);
+    assert_int_equal(cot_dtype_of(g), COT_F16);
+    assert_true(fabs(cot_value(cot_index(g, 0, 0))) <= 17 * log(2) / 2048);
+    cot_var dz = cot_jvp(cot_log_softmax(x, 0), 1, &x, &ones);
+    assert_int_equal(cot_dtype_of(dz), COT_F16);
+    assert_true(fabs(cot_value(cot_index(dz, 0, 0))) <= 17 * log(2) / 2048);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void casts_keep_values_and_carry_gradients(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -671,6 +716,8 @@ static void indices_pick_and_add_the_right_elements(void **state) {
     VALUES(cot_take_along_axis(x, INTS(S(3, 1), 1, 0, -1), 1), S(3, 1), 1, 2, 5);
     VALUES(cot_scatter_add(x, INTS(S(3), 0, 0, 2), REALS(S(3, 2), 10, 20, 30, 40, 50, 60), 0), S(3, 2), 40, 61, 2, 3, 54, 65);
     VALUES(cot_scatter_add(cot_zeros(t, COT_F32, S(3)), INTS(S(4), 1, 1, 1, 2), cot_number(1), 0), S(3), 0, 3, 1);
+    VALUES(cot_scatter_add(INTS(S(2), 1, 2), INTS(S(2), 1, 1), cot_number(0.5), 0), S(2), 1, 3); /* integers and a fraction: f64 */
+    assert_int_equal(cot_dtype_of(cot_scatter_add(INTS(S(1), 1), INTS(S(1), 0), cot_integer(2), 0)), COT_I64);
     VALUES(cot_one_hot(INTS(S(2), 2, -3), 3, COT_F64), S(2, 3), 0, 0, 1, 1, 0, 0);
     assert_int_equal(cot_dtype_of(cot_one_hot(INTS(S(1), 0), 1, COT_BOOL)), COT_BOOL);
     cot_tape_destroy(t);
@@ -745,6 +792,7 @@ static void creation_fills_real_memory(void **state) {
         VALUES(cot_full(t, (cot_dtype)d, O, 1), O, 1);
     }
     VALUES(cot_full(t, COT_I32, S(2), 7), S(2), 7, 7);
+    VALUES(cot_linspace(t, COT_F64, -1e308, 1e308, 3), S(3), -1e308, 0, 1e308); /* whose difference is no double */
     VALUES(cot_arange(t, COT_F64, 0, 1, 0.25), S(4), 0, 0.25, 0.5, 0.75);
     VALUES(cot_arange(t, COT_I64, 5, 0, -2), S(3), 5, 3, 1);
     VALUES(cot_arange(t, COT_I64, 5, 0, 1), S(0), 0);
@@ -808,6 +856,8 @@ static void empty_arrays_are_fine_where_they_make_sense(void **state) {
     VALUES(cot_sum(x, COT_AXES(0)), S(3), 0, 0, 0);
     VALUES(cot_sum(x, COT_AXES(1)), S(0), 0);
     VALUES(cot_prod(x, COT_AXES(0)), S(3), 1, 1, 1);
+    VALUES(cot_prod(INTS(S(0), 0), COT_KEEP_ALL), S(1), 1);
+    assert_int_equal(cot_backward(cot_prod(x, COT_ALL)), COT_OK); /* a leaf's function, like the sum */
     VALUES(cot_mean(x, COT_ALL), O, NAN);
     VALUES(cot_max(x, COT_AXES(1)), S(0), 0);
     VALUES(cot_any(x, COT_ALL), O, 0);
@@ -1047,6 +1097,9 @@ int main(void) {
         cmocka_unit_test(scalars_reduce_to_themselves),
         cmocka_unit_test(integers_reduce_as_in_numpy),
         cmocka_unit_test(halves_average_without_overflow),
+        cmocka_unit_test(norms_and_products_of_halves_do_not_overflow_on_the_way),
+        cmocka_unit_test(halves_share_among_many_ties),
+        cmocka_unit_test(softmax_of_halves_sums_wide),
         cmocka_unit_test(casts_keep_values_and_carry_gradients),
         cmocka_unit_test(shapes_move_no_element_to_the_wrong_place),
         cmocka_unit_test(slices_follow_python),

@@ -39,9 +39,12 @@ cot_var cot_linspace(cot_tape *t, cot_dtype dtype, double start, double stop, in
     cot__result r;
     cot_shape   shape = {1, {n}};
     if (!open_constant(t, &r, "linspace", dtype, &shape)) return INVALID(t);
-    double step = n > 1 ? (stop - start) / (double)(n - 1) : 0;
-    for (int64_t i = 0; i < n; i++)
-        cot__store_f64(element(&r.view, i), dtype, i > 0 && i == n - 1 ? stop : start + (double)i * step);
+    double gaps = n > 1 ? (double)(n - 1) : 1, length = stop - start, step = length / gaps;
+    bool   far = isinf(length); /* it overflowed: a mean of the ends, then */
+    for (int64_t i = 0; i < n; i++) {
+        double w = (double)i / gaps, between = far ? start * (1 - w) + stop * w : start + (double)i * step;
+        cot__store_f64(element(&r.view, i), dtype, i == 0 ? start : i == n - 1 ? stop : between);
+    }
     return push_constant(t, &r);
 }
 

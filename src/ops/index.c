@@ -93,6 +93,7 @@ static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, in
     if (!cot__enter(t, updates, name, "updates", &index[UPDATES])) return INVALID(t);
     cot_dtype dtype = cot__dtype_at(&t->nodes[index[VALUES]]);
     if (!cot__is_number(updates)) dtype = cot__dtype_promote(dtype, cot__dtype_at(&t->nodes[index[UPDATES]]));
+    else if ((uintptr_t)updates.tape == 1 && !cot__dtype_is_float(dtype)) dtype = COT_F64; /* a fraction next to integers */
     if ((index[VALUES] = cot__as(t, index[VALUES], dtype)) == COT__NONE) return INVALID(t);
     if ((index[UPDATES] = cot__as(t, index[UPDATES], dtype)) == COT__NONE) return INVALID(t);
     if (cot__ndim_at(t, index[UPDATES]) == 0 && shape->ndim > 0) { /* one number for all positions */

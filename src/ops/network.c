@@ -26,10 +26,13 @@ cot_var cot_log_softmax(cot_var x, int axis) { return push_softmax(OP_log_softma
 
 static cot_var sum_along(cot__rule *r, cot_var v) { return cot_sum(v, COT_KEEP((int)cot__rule_attr(r)->ints[0])); }
 
+/* bf16 and f16 go through f32, so that the sum neither overflows nor is rounded before it is subtracted. */
+static cot_var widened(cot__rule *r, cot_var v) { return cot_cast(v, cot__dtype_compute(cot__dtype_at(cot__rule_node(r)))); }
+
 /* The Jacobian diag(z) - z zᵀ is symmetric: one formula for both modes, z (v - Σ z v). */
 static cot_var softmax_product(cot__rule *r, cot_var v) {
-    cot_var z = cot__rule_z(r), zv = cot_smul(v, z);
-    return cot_sub(zv, cot_smul(sum_along(r, zv), z));
+    cot_var z = widened(r, cot__rule_z(r)), zv = cot_smul(widened(r, v), z);
+    return cot_cast(cot_sub(zv, cot_smul(sum_along(r, zv), z)), cot__dtype_at(cot__rule_node(r)));
 }
 
 static void softmax_vjp(cot__rule *r) { cot__give(r, 0, softmax_product(r, r->g)); }
@@ -40,12 +43,13 @@ const cot__op cot__op_softmax = {.name = "softmax", .attrs = "axis:d", .kind = K
                                  .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)"};
 
 static void log_softmax_vjp(cot__rule *r) {
-    cot__give(r, 0, cot_sub(r->g, cot_smul(sum_along(r, r->g), cot_exp(cot__rule_z(r)))));
+    cot_var g = widened(r, r->g), p = cot_exp(widened(r, cot__rule_z(r)));
+    cot__give(r, 0, cot_cast(cot_sub(g, cot_smul(sum_along(r, g), p)), cot__dtype_at(cot__rule_node(r))));
 }
 
 static void log_softmax_jvp(cot__rule *r) {
-    cot_var dx = r->tangents[0];
-    r->tangent = cot_sub(dx, sum_along(r, cot_smul(dx, cot_exp(cot__rule_z(r)))));
+    cot_var dx = widened(r, r->tangents[0]), p = cot_exp(widened(r, cot__rule_z(r)));
+    r->tangent = cot_cast(cot_sub(dx, sum_along(r, cot_smul(dx, p))), cot__dtype_at(cot__rule_node(r)));
 }
 
 const cot__op cot__op_log_softmax = {.name = "log_softmax", .attrs = "axis:d", .kind = KIND_GENERIC, .saves = COT__SAVES_Z,

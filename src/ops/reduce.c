@@ -2,7 +2,7 @@
  *
  * A node keeps the axes as a bit mask and whether they stay at extent 1. Reducing no axis is the identity (or an elementwise operation) and records no
  * reduction. Mean, variance, std and prod are compositions of recorded operations, so every order of derivative follows from theirs. bf16 and
- * f16 go through f32 where a sum is an intermediate result, so that it neither overflows nor loses the mean. */
+ * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses the mean. */
 #include "ops/structural.h"
 
 enum { MASK, KEEP, REDUCE_INTS };
@@ -148,8 +148,8 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     cot_tape *t = c.t;
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
     cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask), z = c.keep ? kept_z : dropped_shape(s, c.mask);
-    if (c.count == 0) return cot_ones(t, dtype, z);
-    cot_var p = cot_cast(x, dtype);
+    if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
+    cot_var p = cot_cast(x, c.mask ? cot__dtype_compute(dtype) : dtype);
     if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {
         p = cot_reshape(p, COT_SHAPE(c.count));
         p = prod_along(p, 0, c.count);
@@ -157,7 +157,7 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
         for (int k = 0; k < s.ndim; k++)
             if (c.mask >> k & 1) p = prod_along(p, k, s.dim[k]);
     }
-    return cot_reshape(p, z);
+    return cot_reshape(cot_cast(p, dtype), z);
 }
 
 /* ---- max, min ------------------------------------------------------------------------------------------------------ */
@@ -172,20 +172,27 @@ static cot_var extreme(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_max(cot_var x, cot_axes axes) { return extreme(OP_max, COT__MAX, x, axes); }
 cot_var cot_min(cot_var x, cot_axes axes) { return extreme(OP_min, COT__MIN, x, axes); }
 
+/* Which x = z, and how many, in a dtype that can count them: f16 ends at 65504. */
+static cot_var ties(cot__rule *r, bool keep, cot_var *hit) {
+    cot_axes axes = axes_of(r);
+    axes.keepdims |= keep;
+    *hit = cot_equal(cot__rule_x(r, 0), kept(r, cot__rule_z(r)));
+    return cot_cast(cot_sum(*hit, axes), cot__dtype_compute(cot__dtype_at(cot__rule_node(r))));
+}
+
 /* x̄ += [x = z] z̄ / (number of x = z): ties share equally. */
 static void extreme_vjp(cot__rule *r) {
-    cot_axes axes = axes_of(r);
-    axes.keepdims = true;
-    cot_var hit = cot_equal(cot__rule_x(r, 0), kept(r, cot__rule_z(r)));
-    cot_var share = cot_sdiv(kept(r, r->g), cot_sum(hit, axes));
+    cot_var hit, n = ties(r, true, &hit);
+    cot_var share = cot_cast(cot_sdiv(kept(r, r->g), n), cot__dtype_at(cot__rule_node(r)));
     cot__give(r, 0, cot_where(hit, share, 0.0));
 }
 
 /* dz = Σ [x = z] dx / (number of x = z) */
 static void extreme_jvp(cot__rule *r) {
-    cot_var hit = cot_equal(cot__rule_x(r, 0), kept(r, cot__rule_z(r)));
-    cot_var moved = cot_sum(cot_where(hit, r->tangents[0], 0.0), axes_of(r));
-    r->tangent = cot_sdiv(moved, cot_sum(hit, axes_of(r)));
+    cot_dtype d = cot__dtype_at(cot__rule_node(r));
+    cot_var   hit, n = ties(r, false, &hit);
+    cot_var   moved = cot_sum(cot_cast(cot_where(hit, r->tangents[0], 0.0), cot__dtype_compute(d)), axes_of(r));
+    r->tangent = cot_cast(cot_sdiv(moved, n), d);
 }
 
 const cot__op cot__op_max = {.name = "max", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
@@ -278,7 +285,8 @@ cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     cot_var size = cot_abs(v);
     if (order == 1) return cot_sum(size, axes);
     if (isinf(order)) return order > 0 ? cot_max(size, axes) : cot_min(size, axes);
-    return cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order);
+    size = cot_cast(size, cot__dtype_compute(c.dtype));
+    return cot_cast(cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order), c.dtype);
 }
 
 /* x / z, and 0 where all of x is 0 */
