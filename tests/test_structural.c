@@ -1091,6 +1091,30 @@ static void errors_stick(void **state) {
     cot_tape_destroy(t);
 }
 
+/* One position many times over, in halves: the sum is made in f32, or it would stop where a half has no more digits. */
+static void repeated_positions_of_halves_do_not_stagnate(void **state) {
+    (void)state;
+    enum { REPEATS = 4096 };
+    static const cot_dtype halves[] = {COT_BF16, COT_F16};
+    for (int k = 0; k < 2; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, halves[k], COT_SHAPE(2), NULL), at = cot_zeros(t, COT_I64, COT_SHAPE(REPEATS));
+        cot_var   sum = cot_scatter_add(cot_zeros(t, halves[k], COT_SHAPE(2)), at, cot_ones(t, halves[k], COT_SHAPE(REPEATS)), 0), g;
+        double    got[2];
+        cot_read(sum, got, 2);
+        assert_true(got[0] == REPEATS && got[1] == 0);
+        cot_var y = cot_take(x, at, 0);
+        cot_backward_seeded(y, 1.0);
+        cot_read_grad(x, got, 2);
+        assert_true(got[0] == REPEATS && got[1] == 0);
+        cot_vjp(y, 1.0, 1, &x, &g);
+        cot_read(g, got, 2);
+        assert_true(got[0] == REPEATS && got[1] == 0);
+        assert_int_equal(cot_tape_status(t), COT_OK);
+        cot_tape_destroy(t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reductions_equal_plain_loops),
@@ -1125,6 +1149,7 @@ int main(void) {
         cmocka_unit_test(strict_tapes_protect_what_adjoints_read_and_nothing_else),
         cmocka_unit_test(errors_name_the_operation_the_facts_and_the_rule),
         cmocka_unit_test(errors_stick),
+        cmocka_unit_test(repeated_positions_of_halves_do_not_stagnate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

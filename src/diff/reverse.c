@@ -75,7 +75,7 @@ static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, 
     if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
     cot__view all = cot__acc_view(s, to, stride);
     cot__view from = cot__view_of(r->t, cot__index(v)), at = cot__view_of(r->t, cot__index(index));
-    (along ? cot__scatter_add_along : cot__scatter_add)(&all, axis, &at, &from);
+    cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
 }
 
 /* ---- contributions, recorded -------------------------------------------------------------------------------------------------- */

@@ -86,6 +86,33 @@ const cot__op cot__op_take_along_axis = {.name = "take_along_axis", .attrs = "ax
 
 /* ---- scatter_add: z = x, z[indices] += updates ---------------------------------------------------------------------- */
 
+static bool is_half(cot_dtype d) { return d == COT_BF16 || d == COT_F16; }
+
+bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u, bool along) {
+    void (*add)(const cot__view *, int, const cot__view *, const cot__view *) = along ? cot__scatter_add_along : cot__scatter_add;
+    if (!is_half(x->dtype)) {
+        add(x, axis, index, u);
+        return true;
+    }
+    int64_t x_stride[COT_MAX_NDIM], u_stride[COT_MAX_NDIM];
+    int64_t nx = cot__count(x->ndim, x->shape), nu = cot__count(u->ndim, u->shape);
+    size_t  bytes = (size_t)(nx + nu) * sizeof(float);
+    float  *wide = cot__alloc(&t->al, bytes);
+    if (!wide) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to sum halves in f32", op, bytes);
+        return false;
+    }
+    cot__strides(x->ndim, x->shape, x_stride);
+    cot__strides(u->ndim, u->shape, u_stride);
+    cot__view xw = {wide, COT_F32, x->ndim, x->shape, x_stride}, uw = {wide + nx, COT_F32, u->ndim, u->shape, u_stride};
+    cot__copy(&xw, x);
+    cot__copy(&uw, u);
+    add(&xw, axis, index, &uw);
+    cot__copy(x, &xw);
+    cot__free(&t->al, wide, bytes);
+    return true;
+}
+
 static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, int axis, const cot_shape *shape) {
     const char *name = cot__op_of(op)->name;
     char        a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
@@ -109,8 +136,7 @@ static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, in
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 3, index);
     if (!attr || !cot__result_open(t, &r, name, dtype, x.ndim, x.shape)) return INVALID(t);
     cot__copy(&r.view, &x);
-    if (op == OP_scatter_add) cot__scatter_add(&r.view, axis, &p, &v);
-    else cot__scatter_add_along(&r.view, axis, &p, &v);
+    if (!cot__scatter(t, name, &r.view, axis, &p, &v, op == OP_scatter_add_along)) return INVALID(t);
     return cot__result_push(t, &r, op, 3, index, attr);
 }
 

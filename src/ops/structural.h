@@ -46,6 +46,9 @@ void cot__fill(const cot__view *v, double value);
 cot_var cot__copy_var(cot_tape *t, uint32_t x);
 /* x with x[i, indices[i,j]] += updates[i,j]: the transpose of take_along_axis. */
 cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis);
+/* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once: thousands of repeats of one position
+ * would stop growing otherwise. False after setting the error. */
+bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u, bool along);
 /* The last two axes exchanged. */
 cot_var cot__swap_last(cot_var x);
 
