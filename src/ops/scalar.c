@@ -83,19 +83,24 @@ static __attribute__((noinline)) cot_var slow_ternary(cot_var x, cot_var y, cot_
 
 #if COT__HEADS
 /* One or two live f64 scalars on a tape with room: stamps equal those of the vars, kinds are 0. The or of the heads is left in *heads. */
-static inline bool one_f64(const cot_tape *t, cot_var x, uint64_t *heads) {
+static inline bool one_f64(const cot_tape *t, cot_var x, uint64_t *heads, double *v) {
     uint32_t n = t->count, i = (uint32_t)x.id;
     if (UNLIKELY(n >= t->fast_limit || i >= n)) return false;
-    *heads = cot__head(&t->nodes[i]);
+    const cot__node *node = &t->nodes[i];
+    *heads = cot__head(node);
+    *v = node->value.f64;
     return ((*heads ^ x.id) >> 32 | (*heads & COT__HEAD_KIND)) == 0;
 }
 
-static inline bool two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads) {
+static inline bool two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads, double *xv, double *yv) {
     uint32_t n = t->count, i = (uint32_t)x.id, j = (uint32_t)y.id;
     if (UNLIKELY(n >= t->fast_limit || i >= n || j >= n)) return false;
-    uint64_t a = cot__head(&t->nodes[i]), b = cot__head(&t->nodes[j]);
-    *heads = a | b;
-    return (((a ^ x.id) | (b ^ y.id)) >> 32 | (*heads & COT__HEAD_KIND)) == 0;
+    const cot__node *a = &t->nodes[i], *b = &t->nodes[j];
+    uint64_t         p = cot__head(a), q = cot__head(b);
+    *xv = a->value.f64;
+    *yv = b->value.f64;
+    *heads = p | q;
+    return (((p ^ x.id) | (q ^ y.id)) >> 32 | (*heads & COT__HEAD_KIND)) == 0;
 }
 
 static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, uint32_t b, double value) {
@@ -110,15 +115,16 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
     return (cot_var){t, stamp | i};
 }
 #else
-static inline bool    one_f64(const cot_tape *t, cot_var x, uint64_t *heads) { (void)t, (void)x, *heads = 0; return false; }
-static inline bool    two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads) { (void)t, (void)x, (void)y, *heads = 0; return false; }
+static inline bool    one_f64(const cot_tape *t, cot_var x, uint64_t *heads, double *v) { (void)t, (void)x, *heads = 0, *v = 0; return false; }
+static inline bool    two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads, double *xv, double *yv) {
+    (void)t, (void)x, (void)y, *heads = 0, *xv = *yv = 0;
+    return false;
+}
 static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, uint32_t b, double value) {
     (void)op, (void)heads, (void)a, (void)b, (void)value;
     return INVALID(t);
 }
 #endif
-
-#define F64(x) (t->nodes[(uint32_t)(x).id].value.f64)
 
 #define UNARY(name, ...)                                                                                                     \
     static __attribute__((noinline)) cot_var name##_other(cot_var x) {                                                       \
@@ -136,8 +142,10 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
     cot_var FUNCTION_NAME(name)(cot_var x) {                                                                                 \
         cot_tape *t = x.tape;                                                                                                \
         uint64_t  heads;                                                                                                     \
-        if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads)))                                                      \
-            return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, name##_value_f64(F64(x), 0, 0));  \
+        double    xv = 0, yv = 0, wv = 0;                                                                                    \
+        (void)xv, (void)yv, (void)wv;                                                                                        \
+        if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads, &xv)))                                                      \
+            return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, name##_value_f64(xv, 0, 0));  \
         return name##_other(x);                                                                                              \
     }
 
@@ -159,23 +167,25 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
     cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
         cot_tape *t = x.tape;                                                                                                \
         uint64_t  heads;                                                                                                     \
+        double    xv = 0, yv = 0, wv = 0;                                                                                    \
+        (void)xv, (void)yv, (void)wv;                                                                                        \
         if (LIKELY(t == y.tape)) {                                                                                           \
-            if (LIKELY(name##_fast && name##_x && name##_y && is_real(t) && two_f64(t, x, y, &heads)))                       \
-                return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(F64(x), F64(y), 0));   \
+            if (LIKELY(name##_fast && name##_x && name##_y && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv)))                       \
+                return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(xv, yv, 0));   \
         } else if ((uintptr_t)t == 1) {                                                                                      \
             t = y.tape;                                                                                                      \
-            if (LIKELY(name##_fast && is_real(t) && one_f64(t, y, &heads))) {                                                \
+            if (LIKELY(name##_fast && is_real(t) && one_f64(t, y, &heads, &yv))) {                                                \
                 double c = cot__number_value(x);                                                                             \
                 t->nodes[t->count].extra.number = c;                                                                         \
                 return push_f64(t, OP_##name, name##_y ? heads : 0, COT__NONE, (uint32_t)y.id,                               \
-                                name##_value_f64(c, F64(y), 0));                                                             \
+                                name##_value_f64(c, yv, 0));                                                             \
             }                                                                                                                \
         } else if ((uintptr_t)y.tape == 1) {                                                                                 \
-            if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads))) {                                                \
+            if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads, &xv))) {                                                \
                 double c = cot__number_value(y);                                                                             \
                 t->nodes[t->count].extra.number = c;                                                                         \
                 return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE,                               \
-                                name##_value_f64(F64(x), c, 0));                                                             \
+                                name##_value_f64(xv, c, 0));                                                             \
             }                                                                                                                \
         }                                                                                                                    \
         return name##_other(x, y);                                                                                           \
@@ -212,11 +222,12 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
     cot_var FUNCTION_NAME(name)(cot_var x, cot_var y, cot_var w) {                                                           \
         cot_tape *t = x.tape;                                                                                                \
         uint64_t  heads, head;                                                                                               \
-        if (LIKELY(OP_##name != OP_where && t == y.tape && t == w.tape && is_real(t) && two_f64(t, x, y, &heads) &&          \
-                   one_f64(t, w, &head))) {                                                                                  \
+        double    xv = 0, yv = 0, wv = 0;                                                                                    \
+        if (LIKELY(OP_##name != OP_where && t == y.tape && t == w.tape && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv) &&          \
+                   one_f64(t, w, &head, &wv))) {                                                                                  \
             t->nodes[t->count].extra.c = (uint32_t)w.id;                                                                     \
             return push_f64(t, OP_##name, heads | head, (uint32_t)x.id, (uint32_t)y.id,                                      \
-                            name##_value_f64(F64(x), F64(y), F64(w)));                                                       \
+                            name##_value_f64(xv, yv, wv));                                                       \
         }                                                                                                                    \
         return name##_other(x, y, w);                                                                                        \
     }
