@@ -83,24 +83,7 @@ double test_ulps(double a, long double b, int bits) {
 
 /* ---- operations ------------------------------------------------------------------------------------------------------------ */
 
-static const struct {
-    cot_var (*unary)(cot_var);
-    cot_var (*binary)(cot_var, cot_var);
-    cot_var (*ternary)(cot_var, cot_var, cot_var);
-} functions[OP_elementwise_count] = {
-#define UNARY(name, ...) {.unary = cot_##name},
-#define BINARY(name, ...) {.binary = cot_##name},
-#define TERNARY(name, ...) {.ternary = cot_##name},
-#include "ops/rules.def"
-};
-
-cot_var test_call(int op, const cot_var *xs) {
-    switch (cot__elementwise_table[op].arity) {
-    case 1: return functions[op].unary(xs[0]);
-    case 2: return functions[op].binary(xs[0], xs[1]);
-    default: return functions[op].ternary(xs[0], xs[1], xs[2]);
-    }
-}
+cot_var test_call(int op, const cot_var *xs) { return cot__call(op, xs); }
 
 void test_sample(int op, test_random *r, double x[3]) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];

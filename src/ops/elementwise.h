@@ -44,6 +44,8 @@ static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
 
 /* The operation on plain numbers alone, done in a compute type (I64: all are integers). */
 cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs);
+/* The public function of an operation, by number. */
+cot_var cot__call(int op, const cot_var *xs);
 /* Records the tree on the tape with these operands; numbers fold into numbers. */
 cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g);
 

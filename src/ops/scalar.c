@@ -144,8 +144,8 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
         uint64_t  heads;                                                                                                     \
         double    xv = 0, yv = 0, wv = 0;                                                                                    \
         (void)xv, (void)yv, (void)wv;                                                                                        \
-        if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads, &xv)))                                                      \
-            return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, name##_value_f64(xv, 0, 0));  \
+        if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads, &xv)))                                                 \
+            return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, name##_value_f64(xv, 0, 0));      \
         return name##_other(x);                                                                                              \
     }
 
@@ -170,22 +170,22 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
         double    xv = 0, yv = 0, wv = 0;                                                                                    \
         (void)xv, (void)yv, (void)wv;                                                                                        \
         if (LIKELY(t == y.tape)) {                                                                                           \
-            if (LIKELY(name##_fast && name##_x && name##_y && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv)))                       \
-                return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(xv, yv, 0));   \
+            if (LIKELY(name##_fast && name##_x && name##_y && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv)))             \
+                return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(xv, yv, 0));           \
         } else if ((uintptr_t)t == 1) {                                                                                      \
             t = y.tape;                                                                                                      \
-            if (LIKELY(name##_fast && is_real(t) && one_f64(t, y, &heads, &yv))) {                                                \
+            if (LIKELY(name##_fast && is_real(t) && one_f64(t, y, &heads, &yv))) {                                           \
                 double c = cot__number_value(x);                                                                             \
                 t->nodes[t->count].extra.number = c;                                                                         \
                 return push_f64(t, OP_##name, name##_y ? heads : 0, COT__NONE, (uint32_t)y.id,                               \
-                                name##_value_f64(c, yv, 0));                                                             \
+                                name##_value_f64(c, yv, 0));                                                                 \
             }                                                                                                                \
         } else if ((uintptr_t)y.tape == 1) {                                                                                 \
-            if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads, &xv))) {                                                \
+            if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads, &xv))) {                                           \
                 double c = cot__number_value(y);                                                                             \
                 t->nodes[t->count].extra.number = c;                                                                         \
                 return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE,                               \
-                                name##_value_f64(xv, c, 0));                                                             \
+                                name##_value_f64(xv, c, 0));                                                                 \
             }                                                                                                                \
         }                                                                                                                    \
         return name##_other(x, y);                                                                                           \
@@ -224,10 +224,10 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
         uint64_t  heads, head;                                                                                               \
         double    xv = 0, yv = 0, wv = 0;                                                                                    \
         if (LIKELY(OP_##name != OP_where && t == y.tape && t == w.tape && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv) &&          \
-                   one_f64(t, w, &head, &wv))) {                                                                                  \
+                   one_f64(t, w, &head, &wv))) {                                                                             \
             t->nodes[t->count].extra.c = (uint32_t)w.id;                                                                     \
             return push_f64(t, OP_##name, heads | head, (uint32_t)x.id, (uint32_t)y.id,                                      \
-                            name##_value_f64(xv, yv, wv));                                                       \
+                            name##_value_f64(xv, yv, wv));                                                                   \
         }                                                                                                                    \
         return name##_other(x, y, w);                                                                                        \
     }
@@ -245,6 +245,14 @@ static const struct {
 #define TERNARY(name, ...) {.ternary = cot_##name},
 #include "ops/rules.def"
 };
+
+cot_var cot__call(int op, const cot_var *xs) {
+    switch (cot__elementwise_table[op].arity) {
+    case 1: return functions[op].unary(xs[0]);
+    case 2: return functions[op].binary(xs[0], xs[1]);
+    default: return functions[op].ternary(xs[0], xs[1], xs[2]);
+    }
+}
 
 /* Recursive over a rule, whose depth the table bounds; never over the tape. */
 cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g) {
@@ -264,7 +272,5 @@ cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, 
     }
     /* in the compute type of the rule, so that what is recorded has the bits of the kernels, which fold nothing */
     if (numbers) return cot__fold(tree->op, cot__dtype_compute(cot_dtype_of(g)), n, a);
-    if (n == 1) return functions[tree->op].unary(a[0]);
-    if (n == 2) return functions[tree->op].binary(a[0], a[1]);
-    return functions[tree->op].ternary(a[0], a[1], a[2]);
+    return cot__call(tree->op, a);
 }
