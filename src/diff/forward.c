@@ -130,7 +130,7 @@ static bool visit(cot__sweep *s, uint32_t i) {
     if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
     cot_mark m = cot__mark(t);
-    uint32_t mask = t->active_mask;
+    uint8_t mask = t->active_mask;
     t->active_mask = 0;
     bool ok = hold_numbers(s, i, structural_tangent(s, i));
     t->active_mask = mask;

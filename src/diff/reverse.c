@@ -265,7 +265,7 @@ static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
 static bool structural_numbers(cot__sweep *s, cot__rule *r) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
-    uint32_t  mask = t->active_mask;
+    uint8_t mask = t->active_mask;
     t->active_mask = 0;
     r->g = cot__slot_var(s, r->node);
     if (t->status == COT_OK && r->op->vjp) r->op->vjp(r);

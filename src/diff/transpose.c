@@ -47,7 +47,7 @@ static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     cot_tape  *t = r->t;
     cot_shape  shape = cot__shape_at(t, r->node);
-    uint32_t   mask = t->active_mask;
+    uint8_t mask = t->active_mask;
     cot__rule  back = *r;
     transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
     cot_var    dz = INVALID(t);
@@ -83,7 +83,7 @@ static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leav
 void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     cot_tape *t = r->t;
     int       n = cot__nargs(cot__rule_node(r));
-    uint32_t  mask = t->active_mask;
+    uint8_t mask = t->active_mask;
     size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t));
     cot_var  *tangents = cot__alloc(&t->al, bytes), *grads = tangents + n;
     uint32_t *leaves = (uint32_t *)(void *)(grads + n);

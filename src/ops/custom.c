@@ -17,7 +17,7 @@ static const char *name_of(const cot_custom *op) { return op->name ? op->name : 
 /* ---- calling the user's functions ----------------------------------------------------------------------------------------------- */
 
 /* What a function of the user's could leave changed behind it. */
-typedef struct visit { const char *inside; uint32_t inside_from, active_mask; int no_grad; } visit;
+typedef struct visit { const char *inside; uint32_t inside_from; uint8_t active_mask; int no_grad; } visit;
 
 static visit visit_open(cot_tape *t, const cot_custom *op) {
     visit before = {t->inside, t->inside_from, t->active_mask, t->no_grad};

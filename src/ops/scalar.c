@@ -94,22 +94,25 @@ static inline bool one_f64(const cot_tape *t, cot_var x, uint64_t *heads, double
 
 static inline bool two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads, double *xv, double *yv) {
     uint32_t n = t->count, i = (uint32_t)x.id, j = (uint32_t)y.id;
-    if (UNLIKELY(n >= t->fast_limit || i >= n || j >= n)) return false;
+    if (UNLIKELY(n >= t->fast_limit)) return false;
+    if (UNLIKELY(i >= n)) return false;
+    if (UNLIKELY(j >= n)) return false;
     const cot__node *a = &t->nodes[i], *b = &t->nodes[j];
     uint64_t         p = cot__head(a), q = cot__head(b);
     *xv = a->value.f64;
     *yv = b->value.f64;
     *heads = p | q;
-    return (((p ^ x.id) | (q ^ y.id)) >> 32 | (*heads & COT__HEAD_KIND)) == 0;
+    if (UNLIKELY(((p ^ x.id) | (q ^ y.id)) >> 32)) return false;
+    return LIKELY((*heads & COT__HEAD_KIND) == 0);
 }
 
 static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, uint32_t b, double value) {
     uint32_t   i = t->count;
-    uint64_t   stamp = (uint64_t)t->stamp << 32, operands = (uint64_t)a | (uint64_t)b << 32;
-    uint64_t   head = (uint64_t)op | (heads & COT__HEAD_FLAGS(t->active_mask)) | stamp;
+    uint64_t   stamp = t->stamp_head, head = (uint64_t)op | (heads & t->active_head) | stamp;
     cot__node *n = &t->nodes[i];
     memcpy(n, &head, sizeof head);
-    memcpy(&n->a, &operands, sizeof operands);
+    n->a = a;
+    n->b = b;
     n->value.f64 = value;
     t->count = i + 1;
     return (cot_var){t, stamp | i};
@@ -164,31 +167,37 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
         }                                                                                                                    \
         return slow_binary(x, y, OP_##name);                                                                                 \
     }                                                                                                                        \
-    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
-        cot_tape *t = x.tape;                                                                                                \
+    static __attribute__((noinline)) cot_var name##_mixed(cot_var x, cot_var y) {                                            \
+        cot_tape *t;                                                                                                         \
         uint64_t  heads;                                                                                                     \
-        double    xv = 0, yv = 0, wv = 0;                                                                                    \
-        (void)xv, (void)yv, (void)wv;                                                                                        \
-        if (LIKELY(t == y.tape)) {                                                                                           \
-            if (LIKELY(name##_fast && name##_x && name##_y && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv)))             \
-                return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(xv, yv, 0));           \
-        } else if ((uintptr_t)t == 1) {                                                                                      \
+        double    xv, yv;                                                                                                    \
+        (void)xv, (void)yv;                                                                                                  \
+        if ((uintptr_t)x.tape == 1) {                                                                                        \
             t = y.tape;                                                                                                      \
             if (LIKELY(name##_fast && is_real(t) && one_f64(t, y, &heads, &yv))) {                                           \
-                double c = cot__number_value(x);                                                                             \
-                t->nodes[t->count].extra.number = c;                                                                         \
-                return push_f64(t, OP_##name, name##_y ? heads : 0, COT__NONE, (uint32_t)y.id,                               \
-                                name##_value_f64(c, yv, 0));                                                                 \
+                xv = cot__number_value(x);                                                                                   \
+                t->nodes[t->count].extra.number = xv;                                                                        \
+                return push_f64(t, OP_##name, name##_y ? heads : 0, COT__NONE, (uint32_t)y.id, name##_value_f64(xv, yv, 0)); \
             }                                                                                                                \
         } else if ((uintptr_t)y.tape == 1) {                                                                                 \
+            t = x.tape;                                                                                                      \
             if (LIKELY(name##_fast && is_real(t) && one_f64(t, x, &heads, &xv))) {                                           \
-                double c = cot__number_value(y);                                                                             \
-                t->nodes[t->count].extra.number = c;                                                                         \
-                return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE,                               \
-                                name##_value_f64(xv, c, 0));                                                                 \
+                yv = cot__number_value(y);                                                                                   \
+                t->nodes[t->count].extra.number = yv;                                                                        \
+                return push_f64(t, OP_##name, name##_x ? heads : 0, (uint32_t)x.id, COT__NONE, name##_value_f64(xv, yv, 0)); \
             }                                                                                                                \
         }                                                                                                                    \
         return name##_other(x, y);                                                                                           \
+    }                                                                                                                        \
+    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
+        cot_tape *t = x.tape;                                                                                                \
+        uint64_t  heads;                                                                                                     \
+        double    xv = 0, yv = 0;                                                                                            \
+        (void)xv, (void)yv;                                                                                                  \
+        if (UNLIKELY(t != y.tape)) return name##_mixed(x, y);                                                                \
+        if (LIKELY(name##_fast && name##_x && name##_y && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv)))                 \
+            return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, name##_value_f64(xv, yv, 0));               \
+        return name##_other((cot_var){t, x.id}, (cot_var){t, y.id});                                                         \
     }
 
 /* Three operands leave a node no room for a number: it becomes a 0-d constant of its own. False when the slow path must decide. */

@@ -172,8 +172,15 @@ struct cot_tape {
     cot__node *nodes;
     uint32_t   count;
     uint32_t   fast_limit;  /* capacity while all is well, 0 after an error: one comparison checks both */
-    uint32_t   stamp;       /* changes at every public rewind */
-    uint32_t   active_mask; /* COT__ACTIVE, or 0 inside a no-grad scope */
+    /* Laid out like the head of a node, so that one load gives each in its place (where COT__HEADS). */
+    union {
+        struct { uint32_t no_op, stamp; }; /* 0; changes at every public rewind */
+        uint64_t stamp_head;
+    };
+    union {
+        struct { uint8_t no_op_kind[3], active_mask; }; /* 0; COT__ACTIVE, or 0 inside a no-grad scope */
+        uint32_t active_head;
+    };
 
     uint32_t      capacity;
     cot__array    node_memory;
