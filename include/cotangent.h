@@ -155,6 +155,13 @@ COT_API cot_tape *cot_tape_create(const cot_options *options);
 /* Frees the tape and all that is on it. NULL is fine. */
 COT_API void cot_tape_destroy(cot_tape *t);
 
+/* A tape belongs to one thread at a time; any number of tapes may work at once. Large operations are shared out to worker threads,
+ * which the process has once: they start with the first large operation and end with the last tape. Results have the same bits for every
+ * number of threads. cot_set_threads says how many take part, the caller's included; below 1, and before it is called:
+ * the environment's COTANGENT_THREADS, or else the number of processors the process may use. */
+COT_API void cot_set_threads(int n);
+COT_API int  cot_threads(void);
+
 /* The first error since the last clear (COT_MEMORY for a NULL tape), and its sentence ("" when there is none). */
 COT_API cot_status  cot_tape_status(const cot_tape *t);
 COT_API const char *cot_tape_message(const cot_tape *t);

@@ -116,6 +116,9 @@ SAMPLE(s_add_slice_back) {
     return g;
 }
 
+/* Families with a file of their own: samples_FAMILY.h holds their functions and, under ROWS, their lines of the table. */
+#include "samples.def"
+
 /* The operation must be among those that the example records. */
 static const struct sample { const char *op; cot_function f; int n; int64_t shapes[3][4]; } samples[] = {
     /* shapes: ndim, extents … for each input */
@@ -189,6 +192,9 @@ static const struct sample { const char *op; cot_function f; int n; int64_t shap
     {"update_slice", s_update_back, 2, {{2, 2, 3}, {2, 2, 2}}},
     {"add_slice", s_add_slice, 1, {{2, 2, 3}}},
     {"add_slice", s_add_slice_back, 1, {{2, 2, 3}}},
+#define ROWS
+#include "samples.def"
+#undef ROWS
 };
 
 static test_function function_of(const struct sample *s, int number, int round) {

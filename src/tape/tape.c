@@ -3,6 +3,8 @@
  * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and arena chunks. */
 #include "tape/tape.h"
 
+#include "base/parallel.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->smooth = options->smooth;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
+    cot__pool_hold();
     return t;
 }
 
@@ -64,6 +67,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&t->al, t->arrived, t->arrived_capacity * sizeof *t->arrived);
     cot_allocator al = t->al;
     cot__free(&al, t, sizeof *t);
+    cot__pool_release();
 }
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------- */

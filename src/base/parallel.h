@@ -1,0 +1,32 @@
+/* parallel.h: the worker pool, the one process-wide object of the library.
+ *
+ * A kernel cuts its work into parts that depend on shapes only, never on the number of threads, and whose results do not depend on
+ * who computes them; so any number of threads gives the same bits. Parts are claimed one by one, so uneven ones balance. */
+#ifndef COT_PARALLEL_H
+#define COT_PARALLEL_H
+
+#include "base/base.h"
+
+/* Runs run(ctx, 0) … run(ctx, parts - 1), each once, on the caller's thread and on idle workers, and returns when all are done. A caller
+ * that finds the pool busy (with another thread's work, or its own: a part may call this) does all parts itself, in order. Parts must
+ * not allocate: the caller's allocator need not be safe to share; they are handed memory that the caller allocated before. */
+void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
+
+/* Work below this many elementary operations (additions, say) is not worth a second thread: waking one takes some ten thousand. */
+#define COT__GRAIN 32768
+
+/* Parts of n items of `cost` elementary operations each, about COT__GRAIN operations a part, at most `most` parts: 1 for small work.
+ * Part p is items [cot__part_start(n, parts, p), cot__part_start(n, parts, p + 1)). */
+static inline int64_t cot__parts(int64_t n, int64_t cost, int64_t most) {
+    int64_t items = COT__GRAIN / (cost > 0 ? cost : 1), parts = n / (items > 0 ? items : 1);
+    return parts < 1 ? 1 : parts > most ? most : parts;
+}
+static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {
+    return n / parts * part + (part < n % parts ? part : n % parts);
+}
+
+/* Each tape holds the pool; the workers end with the last tape. */
+void cot__pool_hold(void);
+void cot__pool_release(void);
+
+#endif
