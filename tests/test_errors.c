@@ -568,6 +568,8 @@ static void nothing_crashes(void **state) {
     assert_string_equal(cot_dtype_name((cot_dtype)99), "?");
     assert_string_equal(cot_status_name(COT_STALE), "STALE");
     assert_non_null(cot_version());
+    cot_set_threads(-7); /* as many as there are processors */
+    assert_true(cot_threads() >= 1);
     cot_tape_clear_error(NULL);
     cot_tape_destroy(NULL);
     cot_tape_destroy(failed);

@@ -3,6 +3,7 @@
 /* ctest: timeout=120 */
 #include "support.h"
 
+#include "base/parallel.h"
 #include "ops/structural.h"
 
 #include <stdio.h>
@@ -316,6 +317,54 @@ static void f32_is_near_f64(void **state) {
     each_sample(test_single_precision);
 }
 
+/* ---- threads ----------------------------------------------------------------------------------------------------------------------------------- */
+
+/* The value and all gradients of a sample, in one row. */
+static int64_t numbers_of(const test_function *f, cot_dtype dtype, double *out) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[TEST_MAX_INPUTS];
+    int64_t   n = 0;
+    for (int k = 0; k < f->n; k++) {
+        float narrow[TEST_MAX_SIZE];
+        for (int64_t i = 0; i < TEST_MAX_SIZE; i++) narrow[i] = (float)f->in[k].data[i];
+        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, dtype, f->in[k].shape, dtype == COT_F64 ? (const void *)f->in[k].data : narrow)
+                                    : cot_scalar_of(t, dtype, f->in[k].data[0]);
+    }
+    cot_var y = f->f(f->n, xs, f->user), seed = cot_cos(cot_cast(y, dtype));
+    n += cot_size(y);
+    cot_read(y, out, n);
+    cot_backward_seeded(y, seed);
+    for (int k = 0; k < f->n; k++) {
+        cot_var g = cot_grad(xs[k]);
+        cot_read(g, out + n, cot_size(g));
+        n += cot_size(g);
+    }
+    test_tape_ok(t, f->name);
+    cot_tape_destroy(t);
+    return n;
+}
+
+/* With a grain of 1 even these small operands are cut into parts: neither the cuts nor who runs the parts may show. */
+static void threads_do_not_show(void **state) {
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(samples); i++)
+        for (int d = COT_F64; d <= COT_F32; d++) {
+            test_function f = function_of(&samples[i], i, 0);
+            double        alone[1024], shared[1024];
+            cot_set_threads(1);
+            int64_t n = numbers_of(&f, (cot_dtype)d, alone), usual = cot__grain;
+            cot__grain = 1;
+            for (int threads = 1; threads <= 8; threads = threads * 2 + (threads == 1)) {
+                cot_set_threads(threads);
+                numbers_of(&f, (cot_dtype)d, shared);
+                test_same_array("cut into parts", f.name, n, shared, alone);
+            }
+            cot__grain = usual;
+        }
+    cot_set_threads(0);
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_complete),
@@ -327,6 +376,7 @@ int main(void) {
         cmocka_unit_test(forward_over_reverse_is_reverse_over_reverse),
         cmocka_unit_test(backward_is_grad_of_to_the_bit),
         cmocka_unit_test(f32_is_near_f64),
+        cmocka_unit_test(threads_do_not_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,8 @@ static struct pool {
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
           .count = PTHREAD_MUTEX_INITIALIZER};
 
+int64_t cot__grain = 32768;
+
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

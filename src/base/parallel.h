@@ -12,13 +12,14 @@
  * not allocate: the caller's allocator need not be safe to share; they are handed memory that the caller allocated before. */
 void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 
-/* Work below this many elementary operations (additions, say) is not worth a second thread: waking one takes some ten thousand. */
-#define COT__GRAIN 32768
+/* Work below this many elementary operations (additions, say) is not worth a second thread: waking one takes some ten thousand. A variable
+ * only for the tests, which make it small so that small work is cut as well: where the cuts lie must not show in any result. */
+extern int64_t cot__grain;
 
-/* Parts of n items of `cost` elementary operations each, about COT__GRAIN operations a part, at most `most` parts: 1 for small work.
+/* Parts of n items of `cost` elementary operations each, about cot__grain operations a part, at most `most` parts: 1 for small work.
  * Part p is items [cot__part_start(n, parts, p), cot__part_start(n, parts, p + 1)). */
 static inline int64_t cot__parts(int64_t n, int64_t cost, int64_t most) {
-    int64_t items = COT__GRAIN / (cost > 0 ? cost : 1), parts = n / (items > 0 ? items : 1);
+    int64_t items = cot__grain / (cost > 0 ? cost : 1), parts = n / (items > 0 ? items : 1);
     return parts < 1 ? 1 : parts > most ? most : parts;
 }
 static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {

@@ -3,6 +3,7 @@
  * Promotion and broadcasting become explicit cast and broadcast_to nodes, so that their derivatives are written once. What remains
  * here is then simple: operands of one compute type, each of the result's shape or an inactive 0-d value that repeats.
  * The fast path for scalars is in scalar.c. */
+#include "base/parallel.h"
 #include "ops/elementwise.h"
 
 #include <string.h>
@@ -36,73 +37,85 @@ static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype 
 
 static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f->cursor[k], n, &f->buffer[k]); }
 
-/* All plain: one call over the whole array. */
-static bool run_plain(cot__value_kernel kernel, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int64_t size) {
-    if (size > INT32_MAX || !is_plain(z, compute)) return false;
-    const void *p[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < n; k++) {
-        if (xs[k].ndim != z->ndim || !is_plain(&xs[k], compute)) return false;
-        p[k] = xs[k].data;
+/* A run of an elementwise kernel: z = kernel(xs), or out (+)= kernel(g, xs, z). Shared out in parts of whole blocks. */
+typedef struct run {
+    cot__value_kernel   value;   /* one of the two */
+    cot__partial_kernel partial;
+    cot_dtype           compute;
+    int                 n;       /* views: xs, or g, xs, z */
+    cot__view           x[5], to;
+    bool                plain, accumulate;
+    int64_t             size, parts;
+} run;
+
+static void call(const run *r, int n, const void *const *p, void *to) {
+    if (r->value) r->value(n, p[0], p[1], p[2], to);
+    else r->partial(n, p[0], p[1], r->n > 3 ? p[2] : NULL, r->n > 4 ? p[3] : NULL, p[r->n - 1], to);
+}
+
+/* All plain arrays: one call, unless the number of elements is too large for it. */
+static void run_plain(const run *r, int64_t start, int64_t stop) {
+    int64_t size = cot__dtype_size(r->compute), most = 1 << 30;
+    for (int64_t at = start; at < stop; at += most) {
+        const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
+        for (int k = 0; k < r->n; k++) p[k] = (const char *)r->x[k].data + at * size;
+        call(r, (int)(stop - at < most ? stop - at : most), p, (char *)r->to.data + at * size);
     }
-    kernel((int)size, p[0], p[1], p[2], z->data);
-    return true;
+}
+
+static void run_blocks(const run *r, int64_t start, int64_t stop) {
+    feed        f;
+    cot__cursor to;
+    union { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
+    f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
+    for (int k = 0; k < r->n; k++) feed_add(&f, &r->x[k], &r->to, r->compute);
+    cot__cursor_open(&to, &r->to, r->compute);
+    if (start > 0) {
+        for (int k = 0; k < r->n; k++) cot__cursor_seek(&f.cursor[k], start);
+        cot__cursor_seek(&to, start);
+    }
+    for (int64_t at = start; at < stop; at += COT__BLOCK) {
+        int         m = stop - at < COT__BLOCK ? (int)(stop - at) : COT__BLOCK;
+        const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
+        for (int k = 0; k < r->n; k++) p[k] = feed_next(&f, k, m);
+        call(r, m, p, &block);
+        if (r->accumulate) cot__cursor_add(&to, m, &block);
+        else cot__cursor_store(&to, m, &block);
+    }
+}
+
+static void run_part(void *ctx, int64_t part) {
+    const run *r = ctx;
+    int64_t    blocks = (r->size + COT__BLOCK - 1) / COT__BLOCK;
+    int64_t    start = cot__part_start(blocks, r->parts, part) * COT__BLOCK, stop = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
+    if (stop > r->size) stop = r->size;
+    if (r->plain) run_plain(r, start, stop);
+    else run_blocks(r, start, stop);
+}
+
+/* A transcendental function costs about eight additions. */
+static void run_all(run *r, int op) {
+    r->size = cot__count(r->to.ndim, r->to.shape);
+    r->parts = cot__parts(r->size, cot__elementwise_table[op].class == REAL ? 8 : 1, 64);
+    r->plain = !r->accumulate && is_plain(&r->to, r->compute);
+    for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->to.ndim && is_plain(&r->x[k], r->compute); /* 0-d values repeat */
+    if (r->parts > 1) cot__parallel(r->parts, run_part, r);
+    else run_part(r, 0);
 }
 
 void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
-    cot__value_kernel kernel = cot__blocks(op, compute)->value;
-    int64_t           size = cot__count(z->ndim, z->shape);
-    if (run_plain(kernel, compute, n, xs, z, size)) return;
-    feed        f;
-    cot__cursor out;
-    f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
-    for (int k = 0; k < n; k++) feed_add(&f, &xs[k], z, compute);
-    cot__cursor_open(&out, z, compute);
-    for (int64_t at = 0; at < size; at += COT__BLOCK) {
-        int         m = size - at < COT__BLOCK ? (int)(size - at) : COT__BLOCK;
-        const void *p[3] = {NULL, NULL, NULL};
-        for (int k = 0; k < n; k++) p[k] = feed_next(&f, k, m);
-        kernel(m, p[0], p[1], p[2], &f.buffer[4]);
-        cot__cursor_store(&out, m, &f.buffer[4]);
-    }
-}
-
-/* The same for a partial that is written, not added. */
-static bool run_partial_plain(cot__partial_kernel kernel, cot_dtype compute, const cot__view *g, int n, const cot__view *xs,
-                              const cot__view *z, const cot__view *out, int64_t size) {
-    if (size > INT32_MAX || g->ndim != out->ndim || z->ndim != out->ndim) return false; /* 0-d values repeat */
-    if (!is_plain(out, compute) || !is_plain(g, compute) || !is_plain(z, compute)) return false;
-    const void *p[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < n; k++) {
-        if (xs[k].ndim != out->ndim || !is_plain(&xs[k], compute)) return false;
-        p[k] = xs[k].data;
-    }
-    kernel((int)size, g->data, p[0], p[1], p[2], z->data, out->data);
-    return true;
+    run r = {.value = cot__blocks(op, compute)->value, .compute = compute, .n = n, .to = *z};
+    for (int k = 0; k < n; k++) r.x[k] = xs[k];
+    run_all(&r, op);
 }
 
 void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
                       const cot__view *out, bool accumulate) {
-    cot__partial_kernel kernel = cot__blocks(op, compute)->partial[k];
-    int64_t             size = cot__count(out->ndim, out->shape);
-    if (!accumulate && run_partial_plain(kernel, compute, g, n, xs, z, out, size)) return;
-    feed                f;
-    cot__cursor         to;
-    f.n = 0;
-    feed_add(&f, g, out, compute);
-    for (int i = 0; i < n; i++) feed_add(&f, &xs[i], out, compute);
-    feed_add(&f, z, out, compute);
-    cot__cursor_open(&to, out, compute);
-    union { double f64[COT__BLOCK]; } block;
-    for (int64_t at = 0; at < size; at += COT__BLOCK) {
-        int         m = size - at < COT__BLOCK ? (int)(size - at) : COT__BLOCK;
-        const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
-        for (int i = 0; i <= n + 1; i++) p[i] = feed_next(&f, i, m);
-        kernel(m, p[0], p[1], n > 1 ? p[2] : NULL, n > 2 ? p[3] : NULL, p[n + 1], &block);
-        if (accumulate)
-            cot__cursor_add(&to, m, &block);
-        else
-            cot__cursor_store(&to, m, &block);
-    }
+    run r = {.partial = cot__blocks(op, compute)->partial[k], .compute = compute, .n = n + 2, .to = *out, .accumulate = accumulate};
+    r.x[0] = *g;
+    for (int i = 0; i < n; i++) r.x[i + 1] = xs[i];
+    r.x[n + 1] = *z;
+    run_all(&r, op);
 }
 
 /* ---- recording ----------------------------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * One bilinear operation. Its node takes (k,) @ (k,), (m,k) @ (k,), (k,) @ (k,n), and (…, m, k) @ (…, k, n) with equal leading axes;
  * everything else is brought to one of these by recorded views: leading axes are broadcast, or folded into the rows when the right
  * side is a single matrix, so that one large product is done and its gradient is one product too. Transposes cost nothing. */
+#include "base/parallel.h"
 #include "ops/structural.h"
 
 enum { LEFT, RIGHT };
@@ -19,19 +20,54 @@ static cot__matrix matrix_at(const cot__view *v, int side, int64_t offset) {
 }
 
 /* One product for each index of the leading axes. a, b contiguous or not; c contiguous. */
+typedef struct products {
+    const cot__view *a, *b;
+    void            *c;
+    int64_t          m, n, batches, parts;
+    char            *scratch;
+    size_t           room; /* of a part */
+} products;
+
+static void product_at(const products *x, int64_t batch, cot__matrix *a, cot__matrix *b, cot__matrix *c) {
+    int64_t ao = 0, bo = 0, rest = batch;
+    for (int k = (x->a->ndim > 2 ? x->a->ndim - 2 : 0) - 1; k >= 0; k--) {
+        ao += rest % x->a->shape[k] * x->a->stride[k];
+        bo += rest % x->a->shape[k] * x->b->stride[k];
+        rest /= x->a->shape[k];
+    }
+    *a = matrix_at(x->a, LEFT, ao);
+    *b = matrix_at(x->b, RIGHT, bo);
+    *c = (cot__matrix){(char *)x->c + batch * x->m * x->n * cot__dtype_size(x->a->dtype), x->m, x->n, x->n, 1};
+}
+
+static void some_products(void *ctx, int64_t part) {
+    const products *x = ctx;
+    cot__matrix     a, b, c;
+    for (int64_t i = cot__part_start(x->batches, x->parts, part); i < cot__part_start(x->batches, x->parts, part + 1); i++) {
+        product_at(x, i, &a, &b, &c);
+        cot__gemm_alone(x->a->dtype, a, b, c, false, x->scratch + (size_t)part * x->room);
+    }
+}
+
+/* Several threads share a large product, or take one small product each. */
 static bool multiply(cot_tape *t, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n) {
-    int     leading = a->ndim > 2 ? a->ndim - 2 : 0;
-    int64_t index[COT_MAX_NDIM] = {0}, ao = 0, bo = 0, size = m * n * cot__dtype_size(a->dtype);
-    int64_t batches = cot__count(leading, a->shape);
-    for (int64_t done = 0; done < batches; done++) {
-        cot__matrix z = {(char *)c + done * size, m, n, n, 1};
-        if (!cot__gemm(&t->al, a->dtype, matrix_at(a, LEFT, ao), matrix_at(b, RIGHT, bo), z, false)) return false;
-        for (int k = leading - 1; k >= 0; k--) { /* the next index, the last axis fastest */
-            ao += a->stride[k], bo += b->stride[k];
-            if (++index[k] < a->shape[k]) break;
-            ao -= index[k] * a->stride[k], bo -= index[k] * b->stride[k];
-            index[k] = 0;
-        }
+    enum { SHARED = 1 << 24, MOST_PARTS = 32 };
+    int64_t  k = a->shape[a->ndim - 1];
+    products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, NULL, 0};
+    double   work = (double)m * (double)n * (double)k;
+    if (x.batches > 1 && work < SHARED && (a->dtype == COT_F64 || a->dtype == COT_F32)) {
+        x.parts = cot__parts(x.batches, (int64_t)(work / 8), MOST_PARTS);
+        x.room = (cot__gemm_scratch(a->dtype, m, n, k) + 63) / 64 * 64;
+        x.scratch = cot__alloc(&t->al, x.room * (size_t)x.parts);
+        if (!x.scratch) return false;
+        cot__parallel(x.parts, some_products, &x);
+        cot__free(&t->al, x.scratch, x.room * (size_t)x.parts);
+        return true;
+    }
+    for (int64_t i = 0; i < x.batches; i++) {
+        cot__matrix l, r, z;
+        product_at(&x, i, &l, &r, &z);
+        if (!cot__gemm(&t->al, a->dtype, l, r, z, false)) return false;
     }
     return true;
 }

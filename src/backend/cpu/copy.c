@@ -3,6 +3,7 @@
  * Every path converts through the same strip functions, so an element's value never depends on the layout it was copied
  * from or to. Each conversion rounds once. Same-dtype copies move bits and so keep NaN payloads. Rounding to the half formats is
  * base/half.h's. */
+#include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 #include "base/half.h"
 
@@ -263,7 +264,7 @@ static void copy_walk(cot__walk *w, const cot__view *dst, const cot__view *src) 
     } while (cot__walk_next(w));
 }
 
-void cot__copy(const cot__view *dst, const cot__view *src) {
+static void copy_here(const cot__view *dst, const cot__view *src) {
     cot__walk w;
     cot__walk_start(&w, 2);
     for (int i = 0; i < src->ndim; i++) {
@@ -276,6 +277,24 @@ void cot__copy(const cot__view *dst, const cot__view *src) {
     }
     if (w.ndim == 0) cot__strip(dst->dtype, src->dtype)(dst->data, 1, src->data, 1, 1);
     else copy_walk(&w, dst, src);
+}
+
+typedef struct copies { const cot__view *dst, *src; int axis; int64_t parts; } copies;
+
+static void copy_part(void *ctx, int64_t part) {
+    const copies *c = ctx;
+    int64_t       shape[COT_MAX_NDIM], extent = c->src->shape[c->axis];
+    int64_t       start = cot__part_start(extent, c->parts, part), stop = cot__part_start(extent, c->parts, part + 1);
+    cot__view     src = cot__split_view(c->src, c->axis, start, stop, shape), dst = cot__split_view(c->dst, c->axis, start, stop, shape);
+    copy_here(&dst, &src);
+}
+
+void cot__copy(const cot__view *dst, const cot__view *src) {
+    int64_t size = cot__count(src->ndim, src->shape);
+    copies  c = {dst, src, size < cot__grain ? -1 : cot__split_axis(src->ndim, src->shape, UINT32_MAX), 1};
+    if (c.axis >= 0) c.parts = cot__parts(src->shape[c.axis], size / src->shape[c.axis], COT__MOST_PARTS);
+    if (c.parts > 1) cot__parallel(c.parts, copy_part, &c);
+    else copy_here(dst, src);
 }
 
 /* ---- cursors --------------------------------------------------------------------------------------------------- */
@@ -308,6 +327,15 @@ void cot__cursor_open(cot__cursor *c, const cot__view *v, cot_dtype as) {
         c->ndim     = 1;
     }
     c->direct = c->ndim == 1 && c->stride[0] == 1 && v->dtype == as;
+}
+
+void cot__cursor_seek(cot__cursor *c, int64_t at) {
+    c->offset = 0;
+    for (int i = c->ndim - 1; i >= 0; i--) {
+        c->index[i] = i > 0 ? at % c->shape[i] : at;
+        c->offset += c->index[i] * c->stride[i];
+        at /= c->shape[i];
+    }
 }
 
 /* Past n elements, all of which lie on the innermost axis. */

@@ -4,6 +4,7 @@
  * rounded once at the end; integers multiply modulo 2^64. On one machine the bits of an element depend on its row of A, its column of B
  * and its old value, and on nothing else: every path keeps the same chain. Shapes are the caller's to check. */
 #include "backend/cpu/strip.h"
+#include "base/parallel.h"
 
 #include <string.h>
 
@@ -23,12 +24,24 @@
 #endif
 
 enum {
-    KC   = 256,          /* depth of a block; part of the definition of the result */
-    NC   = 1024,         /* columns of a packed block of B */
-    SPAN = 256,          /* columns summed at a time without packing */
-    DOTS = 8,            /* chains side by side: as many as hide the latency of one */
-    TINY = 16 * 16 * 16, /* products of at most this many terms are not worth packing */
+    KC      = 256,          /* depth of a block; part of the definition of the result */
+    ROWS    = 1536,         /* of A and … */
+    COLUMNS = 1024,         /* … columns of B that are packed at a time, at most, … */
+    PACKED  = 8 << 20,      /* … as deep as this many bytes hold */
+    PARTS   = 16,           /* into which a chunk of C is cut, at least, where there are columns enough */
+    SPAN    = 256,          /* columns summed at a time without packing */
+    DOTS    = 8,            /* chains side by side: as many as hide the latency of one */
+    TINY    = 16 * 16 * 16, /* products of at most this many terms are not worth packing */
 };
+
+static bool is_small(int64_t m, int64_t n, int64_t k) { return m == 1 || n == 1 || m * n <= TINY / k; }
+static bool is_large(int64_t m, int64_t n, int64_t k) { return (double)m * (double)n * (double)k >= 32 * (double)cot__grain; }
+
+/* Who runs the parts: cot__parallel, or the caller alone. */
+typedef void cot__spread(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
+static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
+    for (int64_t part = 0; part < parts; part++) run(ctx, part);
+}
 
 static inline cot__matrix transposed(cot__matrix m) {
     return (cot__matrix){m.data, m.cols, m.rows, m.col_stride, m.row_stride};
@@ -101,14 +114,37 @@ typedef double f64x2 __attribute__((vector_size(16)));
 
 #endif
 
-static bool gemm_float(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+typedef struct variant {
+    bool (*gemm[2])(const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add); /* f64, f32 */
+    size_t (*scratch[2])(int64_t rows, int64_t cols, int64_t depth);
+} variant;
+
+static const variant *chosen(void) {
 #if defined(__x86_64__)
-    if (COT__GEMM_ISA >= 2 && __builtin_cpu_supports("avx512f"))
-        return d == COT_F64 ? gemm_f64_avx512(al, a, b, c, add) : gemm_f32_avx512(al, a, b, c, add);
-    if (COT__GEMM_ISA >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return d == COT_F64 ? gemm_f64_avx2(al, a, b, c, add) : gemm_f32_avx2(al, a, b, c, add);
+    static const variant avx512 = {{gemm_f64_avx512, gemm_f32_avx512}, {scratch_f64_avx512, scratch_f32_avx512}};
+    static const variant avx2 = {{gemm_f64_avx2, gemm_f32_avx2}, {scratch_f64_avx2, scratch_f32_avx2}};
+    if (COT__GEMM_ISA >= 2 && __builtin_cpu_supports("avx512f")) return &avx512;
+    if (COT__GEMM_ISA >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2;
 #endif
-    return d == COT_F64 ? gemm_f64(al, a, b, c, add) : gemm_f32(al, a, b, c, add);
+    static const variant baseline = {{gemm_f64, gemm_f32}, {scratch_f64, scratch_f32}};
+    return &baseline;
+}
+
+static bool gemm_float(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    return chosen()->gemm[d == COT_F32](al, NULL, a, b, c, add);
+}
+
+/* Either side may be packed as the other, when the product is done transposed. */
+size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth) {
+    size_t (*scratch)(int64_t rows, int64_t cols, int64_t depth) = chosen()->scratch[d == COT_F32];
+    size_t p = scratch(rows, cols, depth), q = scratch(cols, rows, depth);
+    return p > q ? p : q;
+}
+
+void cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, void *scratch) {
+    if (c.rows == 0 || c.cols == 0) return;
+    if (a.cols > 0) chosen()->gemm[d == COT_F32](NULL, scratch, a, b, c, accumulate);
+    else if (!accumulate) cot__gemm(NULL, d, a, b, c, false); /* zeros: nothing is allocated */
 }
 
 /* Copies between matrices of two dtypes through the library's one cast. */

@@ -6,7 +6,8 @@
  * The chain of an element c, in every function here: for each depth block of KC, t = 0, t = a*b + t over the block in order; the first
  * block gives c = t (or c + t when accumulating), each later one c = c + t. */
 
-enum { N(VL) = sizeof(V) / sizeof(T), N(NR) = NV * N(VL), N(MC) = MR * (192 / MR) };
+enum { N(VL) = sizeof(V) / sizeof(T), N(NR) = NV * N(VL), N(MC) = MR * (192 / MR), N(JC) = N(NR) * (128 / N(NR)) };
+#define N_MC_OF(left) ((left) ? N(MC) : N(JC))
 
 /* MR x NR tile over one depth block: a holds MR values, b NR values per step. */
 static inline __attribute__((always_inline)) TARGET void N(tile)(int64_t k, const T *restrict a, const T *restrict b,
@@ -80,28 +81,85 @@ static void N(block)(int64_t k, const T *a, const T *b, const cot__matrix *c, in
         }
 }
 
-static bool N(packed)(const cot_allocator *al, const cot__matrix *a, const cot__matrix *b, const cot__matrix *c, bool add) {
-    int64_t n_most = c->cols < NC ? c->cols : NC, m_most = c->rows < N(MC) ? c->rows : N(MC);
-    int64_t k_most = a->cols < KC ? a->cols : KC;
-    int64_t n_room = (n_most + N(NR) - 1) / N(NR) * N(NR), m_room = (m_most + MR - 1) / MR * MR;
-    size_t  bytes  = (size_t)((n_room + m_room) * k_most) * sizeof(T) + 64;
-    void   *memory = cot__alloc(al, bytes);
-    if (!memory) return false;
-    T *bp = (T *)(void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63), *ap = bp + n_room * k_most;
-    for (int64_t j = 0; j < c->cols; j += NC) {
-        int64_t n = c->cols - j < NC ? c->cols - j : NC;
-        for (int64_t p = 0; p < a->cols; p += KC) {
-            int64_t k = a->cols - p < KC ? a->cols - p : KC;
-            N(pack)(bp, (const T *)b->data + p * b->row_stride + j * b->col_stride, b->col_stride, b->row_stride, n, k, N(NR));
-            for (int64_t i = 0; i < c->rows; i += N(MC)) {
-                int64_t m = c->rows - i < N(MC) ? c->rows - i : N(MC);
-                N(pack)(ap, (const T *)a->data + i * a->row_stride + p * a->col_stride, a->row_stride, a->col_stride, m, k, MR);
-                N(block)(k, ap, bp, c, i, m, j, n, add || p > 0);
-            }
-        }
+/* ---- packed products --------------------------------------------------------------------------------------------
+ * C is cut into chunks of at most ROWS x COLUMNS, the depth into chunks of whole KC blocks that fit the room. For each, A and B are packed, in
+ * parts, and then blocks of C computed, in parts: every thread finds all of A and B packed once. */
+
+typedef struct N(job) {
+    cot__matrix a, b, c;
+    bool        add;
+    int64_t     i0, m, j0, n, p0, k; /* the chunk */
+    int64_t     a_parts, width, blocks_across; /* how packing is shared out; columns of a block of C, blocks side by side */
+    T          *ap, *bp;
+} N(job);
+
+static inline int64_t N(round)(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+/* Within a depth block of k, panels lie one after another; depth blocks follow each other. */
+static inline T *N(panel)(T *base, int64_t room, int64_t p, int64_t row, int64_t k) { return base + p * room + row * k; }
+
+/* Part: MC rows of A, or as many columns of B, over the whole chunk's depth. */
+static TARGET void N(pack_part)(void *ctx, int64_t part) {
+    const N(job) *g = ctx;
+    bool          left = part < g->a_parts;
+    int64_t       at = (left ? part : part - g->a_parts) * N_MC_OF(left), most = N_MC_OF(left), all = left ? g->m : g->n;
+    int64_t       rows = all - at < most ? all - at : most, room = N(round)(all, left ? MR : N(NR));
+    for (int64_t p = 0; p < g->k; p += KC) {
+        int64_t k = g->k - p < KC ? g->k - p : KC;
+        if (left)
+            N(pack)(N(panel)(g->ap, room, p, at, k), (const T *)g->a.data + (g->i0 + at) * g->a.row_stride + (g->p0 + p) * g->a.col_stride,
+                    g->a.row_stride, g->a.col_stride, rows, k, MR);
+        else
+            N(pack)(N(panel)(g->bp, room, p, at, k), (const T *)g->b.data + (g->p0 + p) * g->b.row_stride + (g->j0 + at) * g->b.col_stride,
+                    g->b.col_stride, g->b.row_stride, rows, k, N(NR));
     }
-    cot__free(al, memory, bytes);
-    return true;
+}
+
+/* Part: a block of C, MC rows by `width` columns, over the chunk's depth. */
+static TARGET void N(block_part)(void *ctx, int64_t part) {
+    const N(job) *g = ctx;
+    int64_t       i = part / g->blocks_across * N(MC), j = part % g->blocks_across * g->width;
+    int64_t       m = g->m - i < N(MC) ? g->m - i : N(MC), n = g->n - j < g->width ? g->n - j : g->width;
+    int64_t       m_room = N(round)(g->m, MR), n_room = N(round)(g->n, N(NR));
+    for (int64_t p = 0; p < g->k; p += KC) {
+        int64_t k = g->k - p < KC ? g->k - p : KC;
+        N(block)(k, N(panel)(g->ap, m_room, p, i, k), N(panel)(g->bp, n_room, p, j, k), &g->c, g->i0 + i, m, g->j0 + j, n,
+                 g->add || g->p0 + p > 0);
+    }
+}
+
+/* Elements that are packed at a time. */
+static void N(room)(int64_t rows, int64_t cols, int64_t depth, int64_t *m, int64_t *n, int64_t *k) {
+    *m = rows < ROWS ? rows : N(MC) * (ROWS / N(MC));
+    *n = cols < COLUMNS ? cols : COLUMNS;
+    int64_t width = N(round)(*m, MR) + N(round)(*n, N(NR)), blocks = PACKED / (int64_t)sizeof(T) / width / KC;
+    *k = blocks < 1 ? KC : blocks * KC;
+    if (*k > depth) *k = depth;
+}
+
+static size_t N(scratch)(int64_t rows, int64_t cols, int64_t depth) {
+    int64_t m, n, k;
+    N(room)(rows, cols, depth, &m, &n, &k);
+    return (size_t)((N(round)(m, MR) + N(round)(n, N(NR))) * k) * sizeof(T) + 64;
+}
+
+static void N(packed)(void *memory, const cot__matrix *a, const cot__matrix *b, const cot__matrix *c, bool add, cot__spread spread) {
+    int64_t m, n, k;
+    N(room)(c->rows, c->cols, a->cols, &m, &n, &k);
+    N(job) g = {.a = *a, .b = *b, .c = *c, .add = add, .ap = (T *)(void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63)};
+    g.bp = g.ap + N(round)(m, MR) * k;
+    for (g.j0 = 0; g.j0 < c->cols; g.j0 += n)
+        for (g.p0 = 0; g.p0 < a->cols; g.p0 += k)
+            for (g.i0 = 0; g.i0 < c->rows; g.i0 += m) {
+                g.n = c->cols - g.j0 < n ? c->cols - g.j0 : n;
+                g.k = a->cols - g.p0 < k ? a->cols - g.p0 : k;
+                g.m = c->rows - g.i0 < m ? c->rows - g.i0 : m;
+                g.a_parts = (g.m + N_MC_OF(true) - 1) / N_MC_OF(true);
+                spread(g.a_parts + (g.n + N_MC_OF(false) - 1) / N_MC_OF(false), N(pack_part), &g);
+                int64_t down = (g.m + N(MC) - 1) / N(MC), across = (PARTS + down - 1) / down;
+                g.width = N(round)((g.n + across - 1) / across, N(NR));
+                g.blocks_across = (g.n + g.width - 1) / g.width;
+                spread(down * g.blocks_across, N(block_part), &g);
+            }
 }
 
 /* Without packing, b's rows contiguous: a row of c is a sum of rows of b, SPAN columns at a time. */
@@ -143,17 +201,24 @@ static TARGET void N(by_dots)(const cot__matrix *a, const cot__matrix *b, const 
 }
 
 /* c = a b with k >= 1 and c not empty. The product of transposes is the transposed product, bit for bit: a*b commutes. */
-static bool N(gemm)(const cot_allocator *al, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
-    bool small = c.rows == 1 || c.cols == 1 || c.rows * c.cols <= TINY / a.cols;
+static bool N(gemm)(const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    bool small = is_small(c.rows, c.cols, a.cols);
     if (small ? b.col_stride != 1 && (a.row_stride == 1 || c.rows == 1) : c.col_stride != 1 && c.row_stride == 1) {
         cot__matrix at = transposed(a);
         a              = transposed(b);
         b              = at;
         c              = transposed(c);
     }
-    if (!small) return N(packed)(al, &a, &b, &c, add);
-    if (b.col_stride == 1 && c.cols > 1) N(by_rows)(&a, &b, &c, add);
-    else N(by_dots)(&a, &b, &c, add);
+    if (small && b.col_stride == 1 && c.cols > 1) N(by_rows)(&a, &b, &c, add);
+    else if (small) N(by_dots)(&a, &b, &c, add);
+    else if (scratch) N(packed)(scratch, &a, &b, &c, add, spread_here);
+    else {
+        size_t bytes = N(scratch)(c.rows, c.cols, a.cols);
+        void  *memory = cot__alloc(al, bytes);
+        if (!memory) return false;
+        N(packed)(memory, &a, &b, &c, add, is_large(c.rows, c.cols, a.cols) ? cot__parallel : spread_here);
+        cot__free(al, memory, bytes);
+    }
     return true;
 }
 
@@ -165,3 +230,4 @@ static bool N(gemm)(const cot_allocator *al, cot__matrix a, cot__matrix b, cot__
 #undef TARGET
 #undef FMADD
 #undef FMADD1
+#undef N_MC_OF

@@ -2,6 +2,7 @@
  *
  * Positions have been checked; negative ones count from the end. A scatter visits the positions in row-major order, one
  * after another, so equal positions add up in a fixed order. Deciding what an out-of-range position means is the caller's. */
+#include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 
 static inline int64_t wrap(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
@@ -130,19 +131,42 @@ static void move(slabs *p) {
     } while (cot__walk_next(&p->outer));
 }
 
-void cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z) {
+/* A cut along an axis of y: one of x's that stays, or, for a gather, one of the positions. Positions of a scatter are not shared out:
+ * two of them may be equal. */
+typedef struct moves { const cot__view *x, *index, *y; int axis, cut; bool add; int64_t parts; } moves;
+
+static void move_here(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     slabs p;
-    if (plan(&p, x, axis, index, z, false)) move(&p);
+    if (plan(&p, x, axis, index, y, add)) move(&p);
 }
 
-void cot__scatter_add(const cot__view *x, int axis, const cot__view *index, const cot__view *u) {
-    slabs p;
-    if (plan(&p, x, axis, index, u, true)) move(&p);
+static void move_part(void *ctx, int64_t part) {
+    const moves *m = ctx;
+    int64_t      shape[3][COT_MAX_NDIM], extent = m->y->shape[m->cut];
+    int64_t      start = cot__part_start(extent, m->parts, part), stop = cot__part_start(extent, m->parts, part + 1);
+    int          place = m->cut - m->axis, behind = m->cut - m->index->ndim + 1;
+    cot__view    x = *m->x, index = *m->index, y = cot__split_view(m->y, m->cut, start, stop, shape[0]);
+    if (place < 0) x = cot__split_view(&x, m->cut, start, stop, shape[1]);
+    else if (place < index.ndim) index = cot__split_view(&index, place, start, stop, shape[2]);
+    else x = cot__split_view(&x, behind, start, stop, shape[1]);
+    move_here(&x, m->axis, &index, &y, m->add);
 }
+
+static void move_shared(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
+    int64_t  size = cot__count(y->ndim, y->shape);
+    uint32_t places = ((UINT32_C(1) << index->ndim) - 1) << axis;
+    moves    m = {x, index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX), add, 1};
+    if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), COT__MOST_PARTS);
+    if (m.parts > 1) cot__parallel(m.parts, move_part, &m);
+    else move_here(x, axis, index, y, add);
+}
+
+void cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z) { move_shared(x, axis, index, z, false); }
+void cot__scatter_add(const cot__view *x, int axis, const cot__view *index, const cot__view *u) { move_shared(x, axis, index, u, true); }
 
 /* ---- one position per element: take_along and its transpose ---------------------------------------------------- */
 
-static void along(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
+static void along_here(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     if (cot__count(y->ndim, y->shape) == 0) return;
     cot__walk w;
     int64_t   stride[COT__WALK_MAX], at[COT__BLOCK];
@@ -162,6 +186,23 @@ static void along(const cot__view *x, int axis, const cot__view *index, const co
             else gather(y, yo, stride[1], x, at, len);
         }
     } while (cot__walk_next(&w));
+}
+
+static void along_part(void *ctx, int64_t part) {
+    const moves *m = ctx;
+    int64_t      shape[3][COT_MAX_NDIM], extent = m->y->shape[m->cut];
+    int64_t      start = cot__part_start(extent, m->parts, part), stop = cot__part_start(extent, m->parts, part + 1);
+    cot__view    x = cot__split_view(m->x, m->cut, start, stop, shape[0]), y = cot__split_view(m->y, m->cut, start, stop, shape[1]);
+    cot__view    index = cot__split_view(m->index, m->cut, start, stop, shape[2]);
+    along_here(&x, m->axis, &index, &y, m->add);
+}
+
+static void along(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
+    int64_t size = cot__count(y->ndim, y->shape);
+    moves   m = {x, index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, ~(UINT32_C(1) << axis)), add, 1};
+    if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), COT__MOST_PARTS);
+    if (m.parts > 1) cot__parallel(m.parts, along_part, &m);
+    else along_here(x, axis, index, y, add);
 }
 
 void cot__take_along(const cot__view *x, int axis, const cot__view *index, const cot__view *z) {

@@ -34,6 +34,7 @@ typedef struct cot__cursor {
 } cot__cursor;
 
 void        cot__cursor_open(cot__cursor *c, const cot__view *v, cot_dtype as);
+void        cot__cursor_seek(cot__cursor *c, int64_t at); /* to the element of that number */
 const void *cot__cursor_load(cot__cursor *c, int n, void *buf);
 void        cot__cursor_store(cot__cursor *c, int n, const void *block);
 void        cot__cursor_add(cot__cursor *c, int n, const void *block);
@@ -57,6 +58,9 @@ void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view 
  * packing buffer cannot be allocated. bf16 and f16 are multiplied with f32 accumulation, integers wrap (any way). */
 typedef struct cot__matrix { void *data; int64_t rows, cols, row_stride, col_stride; } cot__matrix;
 bool cot__gemm(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate);
+/* The same for f64 and f32 inside a part of cot__parallel: on this thread, in scratch memory of the caller's. */
+void   cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, void *scratch);
+size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
 
 /* z = x with axis replaced by the positions in `index` (any integer dtype, contiguous order, n of them); negative positions count
  * from the end. The caller has checked the range with cot__index_check, which returns -1 or the first bad place. */

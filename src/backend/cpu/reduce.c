@@ -4,6 +4,7 @@
  * strides, not on its neighbours, not on the path chosen here. Sums round O(log n) deep. Checking that a slice is not
  * empty where that matters (max, min and their positions) is left to the caller. */
 #include "backend/cpu/reduce.h"
+#include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 
 #include <string.h>
@@ -18,12 +19,15 @@ enum {
     SHALLOW = 17,        /* levels kept when slices are folded side by side; longer slices go alone, to spare the stack */
     ROW    = 512,        /* bytes of a row of slices folded side by side */
     WIDEST = ROW / sizeof(float),
+    CHUNKED_WIDTH = 16,  /* slices side by side that are worth cutting: more are shared out as they are */
+    CHUNKS = 64,         /* into which a long slice is cut, at most; each but the last is a power of two of leaves, a subtree */
 };
 
 typedef struct fold_plan {
     cot__view x;
     cot__walk slice; /* the reduced axes, in order */
     int64_t   n;     /* values in a slice */
+    int64_t   from;  /* the first of them to fold; n is where to stop */
     int64_t   step;  /* from one slice to its neighbour */
     bool      alone; /* slices one at a time: they run closer in memory than their neighbours lie */
 } fold_plan;
@@ -64,6 +68,7 @@ static int64_t plan(fold_plan *f, cot__walk *kept, const cot__view *x, uint32_t 
         else cot__walk_axis(kept, x->shape[i], x->stride[i], z0[i], z1[i]);
     }
     f->n = cot__walk_count(&f->slice);
+    f->from = 0;
     if (kept->ndim > 1) {
         cot__walk_sort(kept, 0);
         cot__walk_merge(kept);
@@ -90,7 +95,7 @@ static cot_dtype compute_type(cot__reduction what, const cot__view *x, const cot
     return d;
 }
 
-void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) {
+static void reduce_here(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) {
     fold_plan f;
     cot__walk kept;
     int64_t   stride[COT__WALK_MAX];
@@ -115,6 +120,25 @@ void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const c
             store(cot__at(z, kept.offset[1] + j * stride[1]), stride[1], out, 1, w);
         }
     } while (cot__walk_next(&kept));
+}
+
+/* Slices are shared out along a kept axis; a long slice is cut into chunks by the template. */
+typedef struct reductions { cot__reduction what; const cot__view *x, *z; uint32_t axes; int cut; int64_t parts; } reductions;
+
+static void reduce_part(void *ctx, int64_t part) {
+    const reductions *r = ctx;
+    int64_t           shape[2][COT_MAX_NDIM], extent = r->x->shape[r->cut];
+    int64_t           start = cot__part_start(extent, r->parts, part), stop = cot__part_start(extent, r->parts, part + 1);
+    cot__view         x = cot__split_view(r->x, r->cut, start, stop, shape[0]), z = cot__split_view(r->z, r->cut, start, stop, shape[1]);
+    reduce_here(r->what, &x, r->axes, &z);
+}
+
+void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) {
+    int64_t    size = cot__count(x->ndim, x->shape);
+    reductions r = {what, x, z, axes, size < cot__grain ? -1 : cot__split_axis(x->ndim, x->shape, ~axes), 1};
+    if (r.cut >= 0) r.parts = cot__parts(x->shape[r.cut], (what == COT__LOGSUMEXP ? 16 : 1) * (size / x->shape[r.cut]), COT__MOST_PARTS);
+    if (r.parts > 1) cot__parallel(r.parts, reduce_part, &r);
+    else reduce_here(what, x, axes, z);
 }
 
 void cot__reduce_exp(const cot__view *x, uint32_t axes, cot_dtype as, const cot__view *m, const cot__view *s) {

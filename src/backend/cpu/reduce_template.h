@@ -103,7 +103,8 @@ static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offse
     int         top = 0;
     int64_t     leaf = 0;
     cot__cursor_open(&c, &v, DTYPE);
-    for (int64_t done = 0; done < f->n; done += LEAF, leaf++) {
+    if (f->from > 0) cot__cursor_seek(&c, f->from);
+    for (int64_t done = f->from; done < f->n; done += LEAF, leaf++) {
         int      n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
         const T *p = cot__cursor_load(&c, n, buf);
         T        t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
@@ -122,7 +123,8 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
     bool           direct = f->step == 1 && f->x.dtype == DTYPE;
     cot__walk      row    = f->slice;
     int            top    = 0;
-    for (int64_t r = 0; r < f->n; r++) {
+    if (f->from > 0) cot__walk_seek(&row, f->from);
+    for (int64_t r = f->from; r < f->n; r++) {
         const void *x = cot__at(&f->x, offset + row.offset[0]);
         int         in_leaf = (int)(r % LEAF);
         if (!direct) strip(buf, 1, x, f->step, w);
@@ -135,17 +137,55 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
         for (int half = LANES / 2; half > 0; half /= 2)
             for (int l = 0; l < half && l + half < used; l++) N(combine)(op, lane[l], lane[l + half], w);
         memcpy(tree[top], lane[0], (size_t)w * sizeof(T));
-        for (int64_t carry = r / LEAF; carry & 1; carry >>= 1, top--) N(combine)(op, tree[top - 1], tree[top], w);
+        for (int64_t carry = (r - f->from) / LEAF; carry & 1; carry >>= 1, top--) N(combine)(op, tree[top - 1], tree[top], w);
         top++;
     }
     for (top--; top > 0; top--) N(combine)(op, tree[top - 1], tree[top], w);
     memcpy(out, tree[0], (size_t)w * sizeof(T));
 }
 
-static void N(fold)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+static void N(fold_here)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
     if (!f->alone) N(fold_many)(f, offset, w, op, map, q, out);
     else
         for (int i = 0; i < w; i++) out[i] = N(fold_one)(f, offset + i * f->step, op, map, q ? q + i : NULL);
+}
+
+/* Long slices in chunks. A chunk of 2^c leaves folds to the very node that the whole tree has above them; the nodes are then combined as the
+ * counter would, and the last chunk, if it is shorter, comes last. */
+typedef struct N(chunks) { const fold_plan *f; int64_t offset, size; int w; fold_op op; fold_map map; const T *q; T *out; } N(chunks);
+
+static void N(fold_chunk)(void *ctx, int64_t part) {
+    const N(chunks) *c = ctx;
+    fold_plan        f = *c->f;
+    f.from = part * c->size;
+    if (f.n - f.from > c->size) f.n = f.from + c->size;
+    N(fold_here)(&f, c->offset, c->w, c->op, c->map, c->q, c->out + part * c->w);
+}
+
+static __attribute__((noinline)) void N(fold_chunked)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, int64_t size, T *out) {
+    T         node[CHUNKS * CHUNKED_WIDTH];
+    N(chunks) c = {f, offset, size, w, op, map, q, node};
+    int64_t   parts = (f->n + size - 1) / size, whole = f->n / size;
+    cot__parallel(parts, N(fold_chunk), &c);
+    for (int i = 0; i < w; i++) {
+        T   tree[LEVELS];
+        int top = 0;
+        for (int64_t k = 0; k < whole; k++) {
+            T t = node[k * w + i];
+            for (int64_t carry = k; carry & 1; carry >>= 1) t = N(apply)(op, tree[--top], t);
+            tree[top++] = t;
+        }
+        T t = whole < parts ? node[whole * w + i] : tree[--top];
+        while (top > 0) t = N(apply)(op, tree[--top], t);
+        out[i] = t;
+    }
+}
+
+static void N(fold)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+    int64_t size = LEAF;
+    while (size * CHUNKS < f->n || size * w < cot__grain) size *= 2;
+    if (w <= CHUNKED_WIDTH && size < f->n) N(fold_chunked)(f, offset, w, op, map, q, size, out);
+    else N(fold_here)(f, offset, w, op, map, q, out);
 }
 
 /* Does b come before a as the extreme? Strictly, so that the first of equals stays; the first NaN beats all. */

@@ -4,6 +4,7 @@
  * maxima and sums come from the reductions, WIDTH slices at a time, so no memory is needed beyond the stack. Slices that
  * hold +inf or NaN come out NaN where the mathematics has no answer, as in NumPy written out by hand. */
 #include "backend/cpu/reduce.h"
+#include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 
 enum { WIDTH = 32 };
@@ -69,8 +70,7 @@ static void softmax_chunk(slices *c, int64_t x, int64_t z, int w) {
     map_slices(c, x, z, w);
 }
 
-void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view *z) {
-    if (cot__count(x->ndim, x->shape) == 0) return;
+static void softmax_here(const cot__view *x, int axis, bool logarithm, const cot__view *z) {
     cot__walk w;
     int64_t   step[2];
     cot__walk_start(&w, 2);
@@ -89,4 +89,23 @@ void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view 
             softmax_chunk(&c, w.offset[0] + j * step[0], w.offset[1] + j * step[1], n);
         }
     } while (cot__walk_next(&w));
+}
+
+typedef struct softmaxes { const cot__view *x, *z; int axis, cut; bool logarithm; int64_t parts; } softmaxes;
+
+static void softmax_part(void *ctx, int64_t part) {
+    const softmaxes *c = ctx;
+    int64_t          shape[COT_MAX_NDIM], extent = c->x->shape[c->cut];
+    int64_t          start = cot__part_start(extent, c->parts, part), stop = cot__part_start(extent, c->parts, part + 1);
+    cot__view        x = cot__split_view(c->x, c->cut, start, stop, shape), z = cot__split_view(c->z, c->cut, start, stop, shape);
+    softmax_here(&x, c->axis, c->logarithm, &z);
+}
+
+void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view *z) {
+    int64_t size = cot__count(x->ndim, x->shape);
+    if (size == 0) return;
+    softmaxes c = {x, z, axis, cot__split_axis(x->ndim, x->shape, ~(UINT32_C(1) << axis)), logarithm, 1};
+    if (c.cut >= 0) c.parts = cot__parts(x->shape[c.cut], 16 * (size / x->shape[c.cut]), COT__MOST_PARTS);
+    if (c.parts > 1) cot__parallel(c.parts, softmax_part, &c);
+    else softmax_here(x, axis, logarithm, z);
 }

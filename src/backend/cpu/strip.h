@@ -61,6 +61,15 @@ static inline bool cot__walk_next(cot__walk *w) {
     return false;
 }
 
+/* To the index of that number. */
+static inline void cot__walk_seek(cot__walk *w, int64_t at) {
+    for (int i = w->ndim - 1; i >= 0; i--) {
+        w->index[i] = at % w->shape[i];
+        for (int o = 0; o < w->operands; o++) w->offset[o] += w->index[i] * w->stride[o][i];
+        at /= w->shape[i];
+    }
+}
+
 /* Orders the axes so that the strides of operand `o` fall from the outside in. Only for walks whose order is free. */
 static inline void cot__walk_swap(cot__walk *w, int i, int j) {
     int64_t t = w->shape[i];
