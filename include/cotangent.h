@@ -182,6 +182,9 @@ COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
 COT_API int64_t cot_tape_length(const cot_tape *t);
 COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
 COT_API int64_t cot_tape_bytes(const cot_tape *t);
+/* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the system for nothing; all of it, and what is in
+ * use, come to little more than the most that was in use at once. This gives what is free back. */
+COT_API void cot_tape_trim(cot_tape *t);
 
 /* ==== Making values ============================================================================================== */
 

@@ -510,7 +510,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     double   d[8] = {0};
     cot_var  g[2], w = x;
     cot_mark m = cot_tape_mark(t);
-    cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t);
+    cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t), cot_tape_trim(t);
     cot_scalar(t, 1), cot_scalar_of(t, COT_F32, 1), cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), cot_constant(t, 1);
     cot_data(t, COT_F64, COT_SHAPE(2), NULL), cot_wrap(t, COT_F64, COT_SHAPE(2), d), cot_name(x, "x"), cot_name(x, NULL);
     cot_is_valid(x), cot_value(x), cot_value_i64(x), cot_dtype_of(x), cot_shape_of(x), cot_size(x), cot_requires_grad(x);

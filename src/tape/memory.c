@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #endif
 
-/* ---- arrays that may become huge ------------------------------------------------------------------------------------- */
+/* ---- arrays that may become huge: they pass the cache by and keep what they have --------------------------------------- */
 
 /* From this size on an array moves to reserved address space: growing it then costs page faults only. */
 #define RESERVE_FROM ((size_t)1 << 21)
@@ -39,18 +39,18 @@ static void  release_address_space(void *p, size_t bytes) { (void)p, (void)bytes
 bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
     if (bytes <= a->bytes) return true;
     /* A user's allocator is asked for everything; only the default one may go around malloc. */
-    if (!a->reserved && !t->al.alloc && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES) {
+    if (!a->reserved && !t->cache.below.alloc && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES) {
         void *p = reserve_address_space(RESERVE_BYTES);
         if (p) {
             if (a->bytes) memcpy(p, a->data, a->bytes);
-            cot__free(&t->al, a->data, a->bytes);
+            cot__free(&t->cache.below, a->data, a->bytes);
             *a = (cot__array){p, RESERVE_BYTES, true};
             return true;
         }
     }
     if (a->reserved) return false;
     size_t want = a->bytes * 2 > bytes ? a->bytes * 2 : bytes;
-    void  *p = cot__resize(&t->al, a->data, a->bytes, want);
+    void  *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
     if (!p) return false;
     *a = (cot__array){p, want, false};
     return true;
@@ -60,7 +60,7 @@ void cot__array_free(cot_tape *t, cot__array *a) {
     if (a->reserved)
         release_address_space(a->data, a->bytes);
     else
-        cot__free(&t->al, a->data, a->bytes);
+        cot__free(&t->cache.below, a->data, a->bytes);
     *a = (cot__array){0};
 }
 
@@ -93,7 +93,6 @@ void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
         }
         *fresh = (cot__chunk){.prev = c, .size = size};
         t->arena = c = fresh;
-        t->arena_bytes += (int64_t)(sizeof *fresh + size);
     }
     void *p = (char *)c->align + c->used;
     c->used += bytes;
@@ -114,71 +113,10 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 
 #define ALIGNMENT 64
 
-/* Large blocks come from the system page by page: mapping, clearing and unmapping them costs more than computing in them. So a few
- * freed ones are kept for the next request of the same size, which a training loop makes at its next step. */
-#define SPARE_FROM ((size_t)1 << 15)
-#define SPARE_LIMIT ((size_t)1 << 28)
-#if defined(__has_feature) /* clang */
-#define ADDRESS_SANITIZER __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZER 1
-#else
-#define ADDRESS_SANITIZER 0
-#endif
-#if ADDRESS_SANITIZER
-#define KEEP_SPARES false /* use after free would go unseen */
-#else
-#define KEEP_SPARES true
-#endif
-
-static cot__storage *take_spare(cot_tape *t, size_t block) {
-    if (block < SPARE_FROM) return NULL;
-    for (uint32_t i = t->spare_count; i-- > 0;)
-        if (t->spare[i]->block_bytes == block) {
-            cot__storage *s = t->spare[i];
-            t->spare_count--;
-            t->spare_bytes -= block;
-            memmove(&t->spare[i], &t->spare[i + 1], (t->spare_count - i) * sizeof *t->spare);
-            return s;
-        }
-    return NULL;
-}
-
-static void free_block(cot_tape *t, cot__storage *s) {
-    t->block_bytes -= (int64_t)s->block_bytes;
-    cot__free(&t->al, s, s->block_bytes);
-}
-
-static bool keep_spare(cot_tape *t, cot__storage *s) {
-    if (!KEEP_SPARES || s->block_bytes < SPARE_FROM || s->block_bytes > SPARE_LIMIT / 2) return false;
-    while (t->spare_count == COT__SPARES || t->spare_bytes + s->block_bytes > SPARE_LIMIT) {
-        t->spare_bytes -= t->spare[0]->block_bytes;
-        free_block(t, t->spare[0]);
-        t->spare_count--;
-        memmove(&t->spare[0], &t->spare[1], t->spare_count * sizeof *t->spare);
-    }
-    t->spare[t->spare_count++] = s;
-    t->spare_bytes += s->block_bytes;
-    return true;
-}
-
-void cot__spares_free(cot_tape *t) {
-    while (t->spare_count > 0) free_block(t, t->spare[--t->spare_count]);
-    t->spare_bytes = 0;
-}
-
 /* Header and payload share one allocation. */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
-    size_t        block = bytes <= SIZE_MAX - sizeof(cot__storage) - ALIGNMENT ? sizeof(cot__storage) + ALIGNMENT + bytes : 0;
-    cot__storage *s = take_spare(t, block);
-    if (!s && block) {
-        s = cot__alloc(&t->al, block);
-        if (!s && t->spare_count) { /* memory is short: what is kept for later is needed now */
-            cot__spares_free(t);
-            s = cot__alloc(&t->al, block);
-        }
-        if (s) t->block_bytes += (int64_t)block;
-    }
+    size_t        block = bytes <= SIZE_MAX / 2 ? sizeof(cot__storage) + ALIGNMENT + bytes : 0;
+    cot__storage *s = block ? cot__alloc(&t->al, block) : NULL;
     if (!s) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a tensor", op, bytes);
         return NULL;
@@ -202,7 +140,7 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
     if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
-    if (!keep_spare(t, s)) free_block(t, s);
+    cot__free(&t->al, s, s->block_bytes);
 }
 
 bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op) {

@@ -16,7 +16,8 @@ cot_tape *cot_tape_create(const cot_options *options) {
     cot_tape *t = cot__alloc(&options->allocator, sizeof *t);
     if (!t) return NULL;
     memset(t, 0, sizeof *t);
-    t->al = options->allocator;
+    t->cache.below = options->allocator;
+    t->al = (cot_allocator){cot__cache_alloc, &t->cache};
     t->strict = options->strict;
     t->smooth = options->smooth;
     t->active_mask = COT__ACTIVE;
@@ -45,7 +46,6 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
     while (t->arena && t->arena != chunk) {
         cot__chunk *c = t->arena;
         t->arena = c->prev;
-        t->arena_bytes -= (int64_t)(sizeof *c + c->size);
         cot__free(&t->al, c, sizeof *c + c->size);
     }
     if (t->arena) t->arena->used = used;
@@ -55,7 +55,6 @@ void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
     release_gradients(t, 0, 0);
     release_storages(t, 0);
-    cot__spares_free(t);
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);
     cot__array_free(t, &t->adjoints);
@@ -65,7 +64,8 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&t->al, t->sites, t->site_capacity * sizeof *t->sites);
     cot__free(&t->al, t->retained, t->retained_capacity * sizeof *t->retained);
     cot__free(&t->al, t->arrived, t->arrived_capacity * sizeof *t->arrived);
-    cot_allocator al = t->al;
+    cot__cache_trim(&t->cache);
+    cot_allocator al = t->cache.below;
     cot__free(&al, t, sizeof *t);
     cot__pool_release();
 }
@@ -176,14 +176,15 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
 int64_t cot_tape_length(const cot_tape *t) { return t ? t->count : 0; }
 int64_t cot_tape_storage_bytes(const cot_tape *t) { return t ? t->storage_bytes : 0; }
 
+void cot_tape_trim(cot_tape *t) {
+    if (t) cot__cache_trim(&t->cache);
+}
+
 int64_t cot_tape_bytes(const cot_tape *t) {
     if (!t) return 0;
     int64_t nodes = t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
     int64_t slots = t->adjoints.reserved ? (int64_t)t->adjoint_zeroed : (int64_t)t->adjoints.bytes;
-    size_t  lists = t->storage_capacity * sizeof *t->storages + t->leaf_capacity * sizeof *t->leaves + t->name_capacity * sizeof *t->names +
-                   t->site_capacity * sizeof *t->sites + t->retained_capacity * sizeof *t->retained +
-                   t->arrived_capacity * sizeof *t->arrived;
-    return (int64_t)(sizeof *t + lists) + nodes + slots + t->block_bytes + t->arena_bytes;
+    return (int64_t)(sizeof *t + t->cache.held) + nodes + slots;
 }
 
 /* ---- no-grad scopes ---------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #define COT_TAPE_H
 
 #include "base/base.h"
+#include "base/cache.h"
 #include "backend/cpu/kernels.h"
 
 /* ---- operations as the tape sees them ---------------------------------------------------------------------------- */
@@ -165,8 +166,6 @@ typedef struct cot__named { uint32_t node; const char *name; } cot__named;
 typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run; /* nodes first … next run */
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
-#define COT__SPARES 32
-
 struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
@@ -184,7 +183,7 @@ struct cot_tape {
 
     uint32_t      capacity;
     cot__array    node_memory;
-    cot_allocator al;
+    cot_allocator al;       /* hands out of the cache */
     bool          strict;
     bool          smooth; /* sweeps refuse points where a convention would have to be applied */
     int           no_grad;
@@ -208,11 +207,9 @@ struct cot_tape {
     uint32_t       assigned_at, assigned_stamp; /* time of the last cot_assign */
 
     cot__chunk *arena; /* the current chunk */
-    int64_t     storage_bytes, block_bytes, arena_bytes; /* payload of storages, with their headers, of chunks */
+    int64_t     storage_bytes; /* payload of storages */
 
-    cot__storage *spare[COT__SPARES]; /* large blocks that were freed lately, oldest first: a step that repeats finds them again */
-    uint32_t      spare_count;
-    size_t        spare_bytes;
+    cot__cache cache;
 
     cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
     size_t     adjoint_zeroed;
@@ -319,8 +316,6 @@ void     cot__rewind(cot_tape *t, cot_mark m);
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
 void          cot__storage_release(cot_tape *t, cot__storage *s);
-/* Gives the spare blocks back to the allocator. */
-void cot__spares_free(cot_tape *t);
 /* Takes over the caller's reference; the tape's list frees it at rewind. */
 bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op);
 

@@ -1,0 +1,102 @@
+/* cache.c: free lists by size. See cache.h. */
+#include "base/cache.h"
+
+#include <string.h>
+
+/* Under AddressSanitizer nothing is kept: use after free would go unseen. */
+#if defined(__has_feature)
+#define ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SANITIZER 1
+#else
+#define ADDRESS_SANITIZER 0
+#endif
+
+enum { LEAST = 64, SLACK = 1 << 20 };
+
+/* The smallest size of the form (8 + step) << shift that holds `size`, and its number; what is too large for the lists stays as it is. */
+static size_t round_up(size_t size, int *class) {
+    if (size < LEAST) size = LEAST;
+    int    shift = 63 - __builtin_clzll((unsigned long long)(size - 1)) - 3; /* (size - 1) >> shift lies in [8, 16) */
+    size_t step = ((size - 1) >> shift) + 1;
+    *class = (shift - 2) * 8 + (int)step - 9;
+    if (ADDRESS_SANITIZER || *class >= COT__CACHE_CLASSES) {
+        *class = -1;
+        return size;
+    }
+    return step << shift;
+}
+
+static void *next_of(void *block) {
+    void *next;
+    memcpy(&next, block, sizeof next);
+    return next;
+}
+
+static size_t size_of(int class) { return (size_t)(class % 8 + 9) << (class / 8 + 2); }
+
+static void *pop(cot__cache *c, int class) {
+    void *block = c->free[class];
+    if (block) c->free[class] = next_of(block);
+    return block;
+}
+
+/* Gives blocks back, the largest first, until no more than `most` bytes are held. */
+static void shrink(cot__cache *c, size_t most) {
+    for (int class = COT__CACHE_CLASSES - 1; class >= 0 && c->held > c->live; class--)
+        while (c->held > most && c->free[class]) {
+            cot__free(&c->below, pop(c, class), size_of(class));
+            c->held -= size_of(class);
+        }
+}
+
+void cot__cache_trim(cot__cache *c) { shrink(c, 0); }
+
+static void *take(cot__cache *c, size_t size) {
+    int    class;
+    size_t bytes = round_up(size, &class);
+    void  *block = class >= 0 ? pop(c, class) : NULL;
+    if (!block) {
+        size_t most = c->live + bytes > c->most ? c->live + bytes : c->most;
+        if (c->held + bytes > most + most / 4 + SLACK) shrink(c, most + most / 4 + SLACK - bytes);
+        block = cot__alloc(&c->below, bytes);
+        if (!block && c->held > c->live) { /* memory is short: what is kept for later is needed now */
+            shrink(c, 0);
+            block = cot__alloc(&c->below, bytes);
+        }
+        if (!block) return NULL;
+        c->held += bytes;
+    }
+    c->live += bytes;
+    if (c->live > c->most) c->most = c->live;
+    return block;
+}
+
+static void give(cot__cache *c, void *block, size_t size) {
+    int    class;
+    size_t bytes = round_up(size, &class);
+    c->live -= bytes;
+    if (class < 0) {
+        cot__free(&c->below, block, bytes);
+        c->held -= bytes;
+        return;
+    }
+    memcpy(block, &c->free[class], sizeof c->free[class]);
+    c->free[class] = block;
+}
+
+void *cot__cache_alloc(void *cache, void *ptr, size_t old_size, size_t new_size) {
+    cot__cache *c = cache;
+    int         was, is;
+    if (!ptr) return take(c, new_size);
+    if (new_size == 0) {
+        give(c, ptr, old_size);
+        return NULL;
+    }
+    if (round_up(old_size, &was) == round_up(new_size, &is) && was >= 0) return ptr;
+    void *block = take(c, new_size);
+    if (!block) return NULL;
+    memcpy(block, ptr, old_size < new_size ? old_size : new_size);
+    give(c, ptr, old_size);
+    return block;
+}
