@@ -1,4 +1,5 @@
 /* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
+#include "base/parallel.h"
 #include "diff/sweep.h"
 #include "ops/inplace.h"
 #include "ops/structural.h"
@@ -138,6 +139,45 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
     return assign_view(t, i, &from);
 }
 
+/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves and their gradients are row-major arrays. */
+typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;
+
+static void descend(void *ctx, int64_t part) {
+    const descent *d = ctx;
+    int64_t        start = cot__part_start(d->n, d->parts, part), stop = cot__part_start(d->n, d->parts, part + 1);
+    if (d->dtype == COT_F64) {
+        double *restrict w = d->w;
+        const double *restrict g = d->g;
+        for (int64_t i = start; i < stop; i++) w[i] = w[i] - d->rate * g[i];
+    } else {
+        float *restrict w = d->w, rate = (float)d->rate;
+        const float *restrict g = d->g;
+        for (int64_t i = start; i < stop; i++) w[i] = w[i] - rate * g[i];
+    }
+}
+
+static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
+    cot__node *leaf = &t->nodes[i];
+    cot__view  v = cot__view_of(t, i);
+    if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) || !cot__is_contiguous(v.ndim, v.shape, v.stride)) return false;
+    descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
+    d.parts = cot__parts(d.n, 1, 64);
+    cot__parallel(d.parts, descend, &d);
+    note_assign(t, i);
+    return true;
+}
+
+/* In recorded operations: scalars and halves. */
+static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
+    cot_mark m = cot__mark(t);
+    cot_no_grad_open(t);
+    cot_var next = cot_sub(cot_detach(x), cot_mul(rate, cot_grad(x)));
+    cot_no_grad_close(t);
+    if (t->status == COT_OK) (cot_assign)(x, next);
+    cot__rewind(t, m);
+    if (t->status == COT_OK) note_time(t, i); /* not the time within the step: the next node is recorded after it */
+}
+
 cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
     cot_tape *t = cot__tape_of(n, xs);
     if (n == 0) return COT_OK;
@@ -149,14 +189,7 @@ cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
             cot__fail(t, COT_VALUE, "[sgd_step] xs[%d] is not a leaf", k);
             break;
         }
-        if (!(leaf->flags & COT__HAS_GRAD)) continue;
-        cot_mark m = cot__mark(t);
-        cot_no_grad_open(t);
-        cot_var next = cot_sub(cot_detach(xs[k]), cot_mul(rate, cot_grad(xs[k])));
-        cot_no_grad_close(t);
-        if (t->status == COT_OK) (cot_assign)(xs[k], next);
-        cot__rewind(t, m);
-        if (t->status == COT_OK) note_time(t, i); /* not the time within the step: the next node is recorded after it */
+        if ((leaf->flags & COT__HAS_GRAD) && !step_in_place(t, i, rate)) step_recorded(t, xs[k], i, rate);
     }
     return cot__status_of(n, xs);
 }
