@@ -200,23 +200,48 @@ static TARGET void N(by_dots)(const cot__matrix *a, const cot__matrix *b, const 
             }
 }
 
+/* Without packing, some rows of c at a time: a vector's product with a matrix may be long all the same. */
+typedef struct N(unpacked) { cot__matrix a, b, c; bool add; int64_t parts; } N(unpacked);
+
+static void N(unpacked_part)(void *ctx, int64_t part) {
+    const N(unpacked) *g = ctx;
+    bool               rows = g->c.cols == 1;
+    int64_t            n = rows ? g->c.rows : g->c.cols, start = cot__part_start(n, g->parts, part), stop = cot__part_start(n, g->parts, part + 1);
+    cot__matrix        a = g->a, b = g->b, c = g->c;
+    if (rows) {
+        a.rows = c.rows = stop - start;
+        a.data = (T *)a.data + start * a.row_stride;
+        c.data = (T *)c.data + start * c.row_stride;
+    } else {
+        b.cols = c.cols = stop - start;
+        b.data = (T *)b.data + start * b.col_stride;
+        c.data = (T *)c.data + start * c.col_stride;
+    }
+    if (b.col_stride == 1 && c.cols > 1) N(by_rows)(&a, &b, &c, g->add);
+    else N(by_dots)(&a, &b, &c, g->add);
+}
+
 /* c = a b with k >= 1 and c not empty. The product of transposes is the transposed product, bit for bit: a*b commutes. */
 static bool N(gemm)(const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
-    bool small = is_small(c.rows, c.cols, a.cols);
+    bool small = is_small(c.rows, c.cols, a.cols), large = !scratch && is_large(c.rows, c.cols, a.cols);
     if (small ? b.col_stride != 1 && (a.row_stride == 1 || c.rows == 1) : c.col_stride != 1 && c.row_stride == 1) {
         cot__matrix at = transposed(a);
         a              = transposed(b);
         b              = at;
         c              = transposed(c);
     }
-    if (small && b.col_stride == 1 && c.cols > 1) N(by_rows)(&a, &b, &c, add);
-    else if (small) N(by_dots)(&a, &b, &c, add);
-    else if (scratch) N(packed)(scratch, &a, &b, &c, add, spread_here);
+    if (small) {
+        N(unpacked) g = {a, b, c, add, 1};
+        if (!scratch && (c.cols == 1 || c.rows == 1)) g.parts = cot__parts(c.rows * c.cols, a.cols, 32);
+        if (g.parts > 1) cot__parallel(g.parts, N(unpacked_part), &g);
+        else if (b.col_stride == 1 && c.cols > 1) N(by_rows)(&a, &b, &c, add);
+        else N(by_dots)(&a, &b, &c, add);
+    } else if (scratch) N(packed)(scratch, &a, &b, &c, add, spread_here);
     else {
         size_t bytes = N(scratch)(c.rows, c.cols, a.cols);
         void  *memory = cot__alloc(al, bytes);
         if (!memory) return false;
-        N(packed)(memory, &a, &b, &c, add, is_large(c.rows, c.cols, a.cols) ? cot__parallel : spread_here);
+        N(packed)(memory, &a, &b, &c, add, large ? cot__parallel : spread_here);
         cot__free(al, memory, bytes);
     }
     return true;
