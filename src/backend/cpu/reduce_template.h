@@ -144,7 +144,7 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
     memcpy(out, tree[0], (size_t)w * sizeof(T));
 }
 
-static void N(fold_here)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+static __attribute__((noinline)) void N(fold_here)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
     if (!f->alone) N(fold_many)(f, offset, w, op, map, q, out);
     else
         for (int i = 0; i < w; i++) out[i] = N(fold_one)(f, offset + i * f->step, op, map, q ? q + i : NULL);
