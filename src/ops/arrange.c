@@ -71,9 +71,9 @@ cot_var cot_repeat(cot_var x, int64_t count, int axis) {
 
 /* Diagonal k of (rows, columns): its first place in the flattened matrix and its length; the places are columns + 1 apart. */
 static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t k, int64_t *first) {
-    int64_t down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
     *first = 0;
     if (k <= -rows || k >= columns) return 0;
+    int64_t down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
     *first = down * columns + right;
     return rows - down < columns - right ? rows - down : columns - right;
 }
