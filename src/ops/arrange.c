@@ -13,9 +13,8 @@ static int64_t product(int64_t a, int64_t b) {
 
 cot_var cot_roll(cot_var x, int64_t shift, int axis) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "roll", "", &i);
+    cot_tape *t = cot__enter_axis("roll", x, &axis, &i);
     if (!t) return cot__invalid(1, &x);
-    if (!cot__check_axis(t, "roll", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
     int64_t n = cot__view_of(t, i).shape[axis];
     if (n == 0 || (shift %= n) == 0) return x;
     int64_t first = shift > 0 ? n - shift : -shift; /* the element that comes to the front */
@@ -56,10 +55,9 @@ cot_var cot_tile(cot_var x, cot_shape reps) {
 
 cot_var cot_repeat(cot_var x, int64_t count, int axis) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "repeat", "", &i);
+    cot_tape *t = cot__enter_axis("repeat", x, &axis, &i);
     if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, i), z = s;
-    if (!cot__check_axis(t, "repeat", axis, s.ndim, &axis)) return INVALID(t);
     if (count < 0) return cot__fail(t, COT_VALUE, "[repeat] %lld repetitions; the count is not negative", (long long)count);
     z.dim[axis] = product(s.dim[axis], count);
     if (!cot__check_shape(t, "repeat", &z)) return INVALID(t);

@@ -7,11 +7,6 @@
 
 enum { AXIS, REVERSE, STRONG };
 
-static cot_tape *enter(const char *op, cot_var x, int *axis, uint32_t *i) {
-    cot_tape *t = cot__enter(NULL, x, op, "", i);
-    return t && cot__check_axis(t, op, *axis, cot__ndim_at(t, *i), axis) ? t : NULL;
-}
-
 /* Integers are counted in i64, as by sum. */
 static cot_dtype sum_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? d : COT_I64; }
 
@@ -21,7 +16,7 @@ static cot_var flipped(cot_var x, int axis) { return cot_flip(x, (cot_axes){1, f
 
 cot_var cot_cumsum(cot_var x, int axis, bool reverse) {
     uint32_t    i;
-    cot_tape   *t = enter("cumsum", x, &axis, &i);
+    cot_tape   *t = cot__enter_axis("cumsum", x, &axis, &i);
     cot__result r;
     if (!t) return cot__invalid(1, &x);
     cot__view  v = cot__view_of(t, i);
@@ -104,7 +99,7 @@ const cot__op cot__op_recurrence = {.name = "recurrence", .attrs = "axis:d rever
 /* The recurrence with a = x and b = x[0], 0, 0, …: the zeros are negative, which changes no sum, not even the sign of a zero. */
 cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
     uint32_t  i;
-    cot_tape *t = enter("cumprod", x, &axis, &i);
+    cot_tape *t = cot__enter_axis("cumprod", x, &axis, &i);
     if (!t) return cot__invalid(1, &x);
     cot_shape before = cot__shape_at(t, i), after = before;
     int64_t   n = before.dim[axis];
@@ -123,7 +118,7 @@ enum { SMALLEST = 1 };
 
 static cot_var extreme(const char *op, cot_var x, int axis, bool reverse, bool smallest) {
     uint32_t    i;
-    cot_tape   *t = enter(op, x, &axis, &i);
+    cot_tape   *t = cot__enter_axis(op, x, &axis, &i);
     cot__result r;
     if (!t) return cot__invalid(1, &x);
     if (reverse) {

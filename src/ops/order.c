@@ -21,26 +21,21 @@ static cot_var push_argsort(const char *op, cot_tape *t, uint32_t i, int axis, i
     return cot__result_push(t, &r, OP_argsort, 1, &i, attr);
 }
 
-static cot_tape *enter(const char *op, cot_var x, int *axis, uint32_t *i) {
-    cot_tape *t = cot__enter(NULL, x, op, "", i);
-    return t && cot__check_axis(t, op, *axis, cot__ndim_at(t, *i), axis) ? t : NULL;
-}
-
 cot_var cot_argsort(cot_var x, int axis, bool descending) {
     uint32_t  i;
-    cot_tape *t = enter("argsort", x, &axis, &i);
+    cot_tape *t = cot__enter_axis("argsort", x, &axis, &i);
     return t ? push_argsort("argsort", t, i, axis, -1, descending) : cot__invalid(1, &x);
 }
 
 cot_var cot_sort(cot_var x, int axis, bool descending) {
     uint32_t  i;
-    cot_tape *t = enter("sort", x, &axis, &i);
+    cot_tape *t = cot__enter_axis("sort", x, &axis, &i);
     return t ? cot_take_along_axis(x, push_argsort("sort", t, i, axis, -1, descending), axis) : cot__invalid(1, &x);
 }
 
 cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
     uint32_t  i;
-    cot_tape *t = enter("topk", x, &axis, &i);
+    cot_tape *t = cot__enter_axis("topk", x, &axis, &i);
     if (indices) *indices = cot__invalid(1, &x);
     if (!t) return cot__invalid(1, &x);
     int64_t extent = cot__view_of(t, i).shape[axis];

@@ -113,12 +113,10 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
     if (!t || !cot__enter(t, x, "scatter", "first", &xi) || !cot__enter(t, indices, "scatter", "index", &ii) ||
         !cot__enter(t, updates, "scatter", "updates", &ui))
         return cot__invalid(1, &x);
-    cot_shape s = cot__shape_at(t, xi), p = cot__shape_at(t, ii), u = cot__shape_at(t, ui), z = {s.ndim - 1 + p.ndim, {0}}, row = s;
+    cot_shape s = cot__shape_at(t, xi), u = cot__shape_at(t, ui), row = s, z;
     if (!cot__check_axis(t, "scatter", axis, s.ndim, &axis)) return INVALID(t);
     int64_t extent = s.dim[axis], n = cot__size_at(t, ii);
-    if (z.ndim <= COT_MAX_NDIM)
-        for (int k = 0; k < z.ndim; k++) z.dim[k] = k < axis ? s.dim[k] : k < axis + p.ndim ? p.dim[k - axis] : s.dim[k - p.ndim + 1];
-    if (!cot__check_shape(t, "scatter", &z) || !cot__check_positions(t, "scatter", "indices", ii, extent, true)) return INVALID(t);
+    if (!cot__taken_shape(t, "scatter", xi, ii, axis, &z) || !cot__check_positions(t, "scatter", "indices", ii, extent, true)) return INVALID(t);
     if (u.ndim > 0 && !cot__same_shape(&u, &z))
         return cot__fail(t, COT_SHAPE, "[scatter] the updates have shape %s; the positions ask for %s", cot__shape_text(u.ndim, u.dim, a),
                          cot__shape_text(z.ndim, z.dim, b));
