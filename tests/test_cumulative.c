@@ -28,7 +28,7 @@ static double noise(uint64_t *s) {
     return (double)(int64_t)(*s >> 11) * 0x1p-53 * 2 - 1;
 }
 
-/* ---- against a loop ---------------------------------------------------------------------------------------------------------- */
+/* ---- against a loop ------------------------------------------------------------------------------------------------------ */
 
 enum { MOST = 40 * 600 };
 static double in[MOST], out[MOST], want[MOST];
@@ -61,7 +61,8 @@ static cot_var laid_out(cot_var x, int layout) {
 
 static void every_layout_equals_a_plain_loop(void **state) {
     (void)state;
-    static const int extents[][3] = {{1, 1, 1}, {1, 600, 1}, {3, 257, 1}, {2, 5, 33}, {1, 3, 64}, {7, 2, 31}, {1, 256, 2}, {33, 4, 1}, {2, 64, 32}};
+    static const int extents[][3] = {{1, 1, 1}, {1, 600, 1}, {3, 257, 1}, {2, 5, 33}, {1, 3, 64}, {7, 2, 31},
+                                     {1, 256, 2}, {33, 4, 1}, {2, 64, 32}};
     cot_tape        *t = cot_tape_create(NULL);
     cot_mark         m = cot_tape_mark(t);
     uint64_t         seed = 1;
@@ -87,7 +88,8 @@ static void every_dtype_counts_right(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     for (int d = 0; d < COT_DTYPE_COUNT; d++) {
         cot_var   x = cot_cast(cot_data(t, COT_F64, COT_SHAPE(5), (double[]){1, 1, 0, 1, 1}), (cot_dtype)d);
-        cot_var   sum = cot_cumsum(x, 0, false), product = cot_cumprod(x, 0, false), most = cot_cummax(x, 0, true), least = cot_cummin(x, 0, false);
+        cot_var   sum = cot_cumsum(x, 0, false), product = cot_cumprod(x, 0, false);
+        cot_var   most = cot_cummax(x, 0, true), least = cot_cummin(x, 0, false);
         cot_dtype counts = d <= COT_F16 ? (cot_dtype)d : COT_I64;
         assert_int_equal(cot_dtype_of(sum), counts);
         assert_int_equal(cot_dtype_of(product), counts);
@@ -114,13 +116,14 @@ static void long_sums_of_narrow_floats_do_not_stall(void **state) {
     (void)state;
     enum { N = 1000000 };
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   ones = cot_cumsum(cot_ones(t, COT_F16, COT_SHAPE(4096)), 0, false), tenths = cot_cumsum(cot_full(t, COT_F32, COT_SHAPE(N), 0.1), 0, false);
+    cot_var   ones = cot_cumsum(cot_ones(t, COT_F16, COT_SHAPE(4096)), 0, false);
+    cot_var   tenths = cot_cumsum(cot_full(t, COT_F32, COT_SHAPE(N), 0.1), 0, false);
     assert_near(cot_value(cot_index(ones, 0, -1)), 4096, 0);
     assert_near(cot_value(cot_index(tenths, 0, -1)), (double)(float)((double)0.1f * N), 0);
     cot_tape_destroy(t);
 }
 
-/* ---- derivatives -------------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives --------------------------------------------------------------------------------------------------------- */
 
 /* Σ w[k] Π x[0..k], term by term. */
 static cot_var products(cot_var x, const double *w, int n, bool composed) {
@@ -134,10 +137,12 @@ static cot_var products(cot_var x, const double *w, int n, bool composed) {
 
 static void cumprod_at_zeros_has_the_derivatives_of_the_products(void **state) {
     (void)state;
-    static const double w[6] = {0.5, -2, 3, 0.25, 1, -1.5}, at[4][6] = {{2, 0, 3, -1, 0.5, 4}, {0, 2, 0, 1, 3, 2}, {0, 0, 0, 1, 2, 3}, {1, 2, 3, 4, 5, 0}};
+    static const double w[6] = {0.5, -2, 3, 0.25, 1, -1.5};
+    static const double at[4][6] = {{2, 0, 3, -1, 0.5, 4}, {0, 2, 0, 1, 3, 2}, {0, 0, 0, 1, 2, 3}, {1, 2, 3, 4, 5, 0}};
     for (int p = 0; p < 4; p++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(6), at[p]), y[2] = {products(x, w, 6, false), products(x, w, 6, true)}, g[2], third[2];
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(6), at[p]), g[2], third[2];
+        cot_var   y[2] = {products(x, w, 6, false), products(x, w, 6, true)};
         double    h[2][36], grad[2][6], v[6] = {1, -1, 2, 0.5, -0.5, 3}, last[2][6];
         cot_var   dv = cot_data(t, COT_F64, COT_SHAPE(6), v);
         for (int k = 0; k < 2; k++) {
@@ -188,7 +193,8 @@ static void of_equal_extremes_the_first_met_gets_the_gradient(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     double    at[5] = {1, 3, 3, 2, 3};
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(5), at), y = cot_tensor(t, COT_F64, COT_SHAPE(5), at), z = cot_tensor(t, COT_F64, COT_SHAPE(5), at);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(5), at), y = cot_tensor(t, COT_F64, COT_SHAPE(5), at);
+    cot_var   z = cot_tensor(t, COT_F64, COT_SHAPE(5), at);
     cot_backward(cot_sum(cot_cummax(x, 0, false), COT_ALL));
     grads_are(x, 5, (double[]){1, 4, 0, 0, 0});
     cot_backward(cot_sum(cot_cummax(y, 0, true), COT_ALL)); /* from the end: the last of them is met first */

@@ -1,5 +1,5 @@
-/* roll, tile, repeat, diag, tril, triu, trace, kron, gather, scatter and masks: edges, dtypes, what zeros do beside infinities, every error.
- * And for these and the cumulative and ordering operations: threads, and memory that runs out. */
+/* roll, tile, repeat, diag, tril, triu, trace, kron, gather, scatter and masks: edges, dtypes, what zeros do beside infinities, every
+ * error. And for these and the cumulative and ordering operations: threads, and memory that runs out. */
 /* ctest: labels=threads timeout=300 */
 #include "tape_test.h"
 
@@ -43,7 +43,7 @@ static void shape_is(cot_var x, cot_shape want) {
     for (int k = 0; k < s.ndim; k++) assert_int_equal(s.dim[k], want.dim[k]);
 }
 
-/* ---- arranging ------------------------------------------------------------------------------------------------------------------ */
+/* ---- arranging ----------------------------------------------------------------------------------------------------------- */
 
 static void every_dtype_is_arranged(void **state) {
     (void)state;
@@ -110,7 +110,8 @@ static void edges_of_arrangements(void **state) {
 static void triangles_leave_no_nan_behind(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, NAN, 2, 3}), y = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 0, 4, 9});
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, NAN, 2, 3});
+    cot_var   y = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 0, 4, 9});
     VALUES(cot_tril(x, 0), 1, 0, 2, 3);
     cot_backward(cot_sum(cot_tril(cot_sqrt(y), 0), COT_ALL)); /* sqrt'(0) = inf, left out */
     GRADS(y, 0.5, 0, 0.25, 1.0 / 6);
@@ -120,12 +121,13 @@ static void triangles_leave_no_nan_behind(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- selecting ------------------------------------------------------------------------------------------------------------------ */
+/* ---- selecting ----------------------------------------------------------------------------------------------------------- */
 
 static void the_last_of_equal_positions_wins_and_the_losers_get_nothing(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){0, 4, 0, 9}), u = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0, 16, 25});
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){0, 4, 0, 9});
+    cot_var   u = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0, 16, 25});
     cot_var   i = places(t, COT_SHAPE(3), (int64_t[]){2, 0, -2});
     cot_var   z = cot_scatter(cot_sqrt(x), i, cot_sqrt(u), 0); /* sqrt'(0) is infinite at what was overwritten and at the loser */
     VALUES(z, 4, 2, 5, 3);
@@ -189,7 +191,7 @@ static void masks_choose(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------------------------------- */
 
 static void errors_of_arrangements(void **state) {
     (void)state;
@@ -226,17 +228,20 @@ static void errors_of_selections(void **state) {
     for (int k = 0; k < 16; k++) deep.dim[k] = 1;
     cot_var  deepest = cot_reshape(s, deep);
     cot_mark m = cot_tape_mark(t);
-    FAILS(cot_gather(x, cot_constant(t, 1)), COT_SHAPE, "[gather] the indices are a scalar; their last axis lists the coordinates of a position");
+    FAILS(cot_gather(x, cot_constant(t, 1)), COT_SHAPE,
+          "[gather] the indices are a scalar; their last axis lists the coordinates of a position");
     FAILS(cot_gather(v, bad), COT_SHAPE, "[gather] the indices have 2 coordinates, x has rank 1; there is at most one for each axis of x");
     FAILS(cot_gather(x, bad), COT_VALUE, "[gather] coordinate 1 of indices[1] is 3, out of range for extent 3; values run from -3 to 2");
     FAILS(cot_gather(x, v), COT_SHAPE, "[gather] the indices have 3 coordinates, x has rank 2; there is at most one for each axis of x");
     FAILS(cot_gather(x, cot_slice(v, 0, 0, 2, 1)), COT_DTYPE, "[gather] indices have dtype f64; they must be integers");
     FAILS(cot_gather(deepest, places(t, COT_SHAPE(2, 0), NULL)), COT_LIMIT, "[gather] a shape of 17 axes; shapes have 0 to 16 axes");
-    FAILS(cot_gather(cot_broadcast_to(s, COT_SHAPE(1, INT64_C(1) << 58)), cot_broadcast_to(places(t, COT_SHAPE(1), (int64_t[]){0}), COT_SHAPE(1 << 10, 1))),
-          COT_LIMIT, "[gather] shape (1024,288230376151711744) has too many elements to address");
+    cot_var long_row = cot_broadcast_to(s, COT_SHAPE(1, INT64_C(1) << 58)), zero = places(t, COT_SHAPE(1), (int64_t[]){0});
+    FAILS(cot_gather(long_row, cot_broadcast_to(zero, COT_SHAPE(1 << 10, 1))), COT_LIMIT,
+          "[gather] shape (1024,288230376151711744) has too many elements to address");
     FAILS(cot_scatter(x, bad, s, 0), COT_VALUE, "[scatter] indices[1,1] is 3, out of range for extent 2; values run from -2 to 1");
     FAILS(cot_scatter(x, v, s, 0), COT_DTYPE, "[scatter] indices have dtype f64; they must be integers");
-    FAILS(cot_scatter(x, places(t, COT_SHAPE(2), (int64_t[]){0, 1}), v, 1), COT_SHAPE, "[scatter] the updates have shape (3,); the positions ask for (2,2)");
+    FAILS(cot_scatter(x, places(t, COT_SHAPE(2), (int64_t[]){0, 1}), v, 1), COT_SHAPE,
+          "[scatter] the updates have shape (3,); the positions ask for (2,2)");
     FAILS(cot_scatter(s, bad, s, 0), COT_SHAPE, "[scatter] axis 0 is out of range for rank 0; a scalar has no axes");
     FAILS(cot_compress(x, v, 1), COT_DTYPE, "[compress] the mask has dtype f64; a mask is made of bools, as comparisons give them");
     FAILS(cot_compress(x, three, 0), COT_SHAPE,
@@ -244,21 +249,25 @@ static void errors_of_selections(void **state) {
     FAILS(cot_compress(x, cot_greater(x, 0), 1), COT_SHAPE,
           "[compress] the mask has shape (2,3), axis 1 of x has extent 3; a mask is a vector with one bool for each position");
     FAILS(cot_compress(x, three, 2), COT_SHAPE, "[compress] axis 2 is out of range for rank 2; axes run from -2 to 1");
-    FAILS(cot_compress_to(x, bad, 1, 2, 0), COT_DTYPE, "[compress_to] the mask has dtype i64; a mask is made of bools, as comparisons give them");
+    FAILS(cot_compress_to(x, bad, 1, 2, 0), COT_DTYPE,
+          "[compress_to] the mask has dtype i64; a mask is made of bools, as comparisons give them");
     FAILS(cot_compress_to(x, three, 0, 2, 0), COT_SHAPE,
           "[compress_to] the mask has shape (3,), axis 0 of x has extent 2; a mask is a vector with one bool for each position");
     FAILS(cot_compress_to(x, three, 1, -2, 0), COT_SHAPE, "[compress_to] axis 1 of shape (2,-2) has extent -2; extents are not negative");
-    FAILS(cot_compress_to(x, three, 1, INT64_MAX, 0), COT_LIMIT, "[compress_to] shape (2,9223372036854775807) has too many elements to address");
+    FAILS(cot_compress_to(x, three, 1, INT64_MAX, 0), COT_LIMIT,
+          "[compress_to] shape (2,9223372036854775807) has too many elements to address");
     FAILS(cot_masked_select(x, v), COT_DTYPE, "[masked_select] the mask has dtype f64; a mask is made of bools, as comparisons give them");
-    FAILS(cot_masked_select(x, three), COT_SHAPE, "[masked_select] the mask has shape (3,), x (2,3); a mask has the extents of x's leading axes");
-    FAILS(cot_masked_select(v, cot_greater(x, 0)), COT_SHAPE, "[masked_select] the mask has shape (2,3), x (3,); a mask has the extents of x's leading axes");
+    FAILS(cot_masked_select(x, three), COT_SHAPE,
+          "[masked_select] the mask has shape (3,), x (2,3); a mask has the extents of x's leading axes");
+    FAILS(cot_masked_select(v, cot_greater(x, 0)), COT_SHAPE,
+          "[masked_select] the mask has shape (2,3), x (3,); a mask has the extents of x's leading axes");
     FAILS(cot_masked_select(deepest, bools(t, COT_SCALAR, (uint8_t[]){1})), COT_LIMIT,
           "[masked_select] the operand has 16 axes already; a scalar mask adds one, and there are at most 16");
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
-/* ---- everything at once ---------------------------------------------------------------------------------------------------------- */
+/* ---- everything at once -------------------------------------------------------------------------------------------------- */
 
 enum { RESULTS = 24 };
 
@@ -307,7 +316,8 @@ static int64_t all_bits(int threads, int64_t n, const double *data, double *out,
 static void any_number_of_threads_gives_the_same_bits(void **state) {
     (void)state;
     int64_t  n = test_small() ? 150 : 400, size = n * n, room = 40 * size; /* a row of n² is sorted in several blocks */
-    double  *data = malloc((size_t)size * sizeof *data), *first = malloc((size_t)room * sizeof *first), *again = malloc((size_t)room * sizeof *again);
+    double  *data = malloc((size_t)size * sizeof *data), *first = malloc((size_t)room * sizeof *first);
+    double  *again = malloc((size_t)room * sizeof *again);
     uint64_t seed = 9;
     for (int64_t i = 0; i < size; i++) {
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

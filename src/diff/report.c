@@ -115,7 +115,8 @@ static double element(const cot__view *x, int64_t offset) {
     return cot__load_f64((const char *)x->data + offset * cot__dtype_size(x->dtype), x->dtype);
 }
 
-/* Is the element that z chose at its e-th place equal to one that could stand there instead? x is the operand of an argsort or cumargmax. */
+/* Is the element that z chose at its e-th place equal to one that could stand there instead? x is the operand of an argsort or a
+ * cumargmax. */
 static bool tied_choice(const cot__view *x, const cot__view *z, int axis, bool order, int64_t e) {
     const int64_t *chosen = z->data;
     int64_t        base = 0, place = 0, step = x->stride[axis], n = x->shape[axis], next_row = 1;

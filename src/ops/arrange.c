@@ -9,7 +9,7 @@ static int64_t product(int64_t a, int64_t b) {
     return __builtin_mul_overflow(a, b, &z) ? INT64_MAX : z;
 }
 
-/* ---- roll, tile, repeat ------------------------------------------------------------------------------------------------------ */
+/* ---- roll, tile, repeat -------------------------------------------------------------------------------------------------- */
 
 cot_var cot_roll(cot_var x, int64_t shift, int axis) {
     uint32_t  i;
@@ -38,7 +38,8 @@ cot_var cot_tile(cot_var x, cot_shape reps) {
     int       new_axes = now.ndim - s.ndim, no_count = now.ndim - reps.ndim;
     for (int k = 0; k < now.ndim; k++) {
         int64_t count = k < no_count ? 1 : reps.dim[k - no_count];
-        if (count < 0) return cot__fail(t, COT_VALUE, "[tile] %lld repetitions along axis %d; counts are not negative", (long long)count, k);
+        if (count < 0)
+            return cot__fail(t, COT_VALUE, "[tile] %lld repetitions along axis %d; counts are not negative", (long long)count, k);
         now.dim[k] = k < new_axes ? 1 : s.dim[k - new_axes];
         z.dim[k] = product(now.dim[k], count);
     }
@@ -65,7 +66,7 @@ cot_var cot_repeat(cot_var x, int64_t count, int axis) {
     return repeated(x, cot__count(axis + 1, s.dim), count, cot__count(s.ndim - axis - 1, s.dim + axis + 1), z);
 }
 
-/* ---- diagonals ------------------------------------------------------------------------------------------------------------------ */
+/* ---- diagonals ----------------------------------------------------------------------------------------------------------- */
 
 /* Diagonal k of (rows, columns): its first place in the flattened matrix and its length; the places are columns + 1 apart. */
 static int64_t diagonal_length(int64_t rows, int64_t columns, int64_t k, int64_t *first) {
@@ -125,7 +126,7 @@ cot_var cot_trace(cot_var x, int64_t k) {
     return cot_sum(diagonal(x, s, k), COT_AXES(-1));
 }
 
-/* ---- triangles -------------------------------------------------------------------------------------------------------------------- */
+/* ---- triangles ----------------------------------------------------------------------------------------------------------- */
 
 /* x where column - row <= k (lower) or >= k, else 0: a selection, so that what goes out takes its infinities and NaNs along. */
 static cot_var triangle(const char *op, cot_var x, int64_t k, bool lower) {
@@ -144,7 +145,7 @@ static cot_var triangle(const char *op, cot_var x, int64_t k, bool lower) {
 cot_var cot_tril(cot_var x, int64_t k) { return triangle("tril", x, k, true); }
 cot_var cot_triu(cot_var x, int64_t k) { return triangle("triu", x, k, false); }
 
-/* ---- kron ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- kron ---------------------------------------------------------------------------------------------------------------- */
 
 /* z[i·m + j, …] = a[i, …] b[j, …]: a as (a0, 1, a1, 1, …) times b as (1, b0, 1, b1, …), neighbours joined. */
 cot_var cot_kron(cot_var a, cot_var b) {
@@ -155,7 +156,8 @@ cot_var cot_kron(cot_var a, cot_var b) {
     cot_shape sa = cot__shape_at(t, index[0]), sb = cot__shape_at(t, index[1]), wa, wb, z;
     int       n = sa.ndim > sb.ndim ? sa.ndim : sb.ndim;
     if (2 * n > COT_MAX_NDIM)
-        return cot__fail(t, COT_LIMIT, "[kron] operands of rank %d and %d; at most %d axes are possible", sa.ndim, sb.ndim, COT_MAX_NDIM / 2);
+        return cot__fail(t, COT_LIMIT, "[kron] operands of rank %d and %d; at most %d axes are possible", sa.ndim, sb.ndim,
+                         COT_MAX_NDIM / 2);
     wa.ndim = wb.ndim = 2 * n;
     z.ndim = n;
     for (int k = 0; k < n; k++) {

@@ -36,9 +36,10 @@ static cot_var cumsum_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_cumsum = {.name = "cumsum", .attrs = "axis:d reverse:f", .kind = KIND_LINEAR,
-                                .formula = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …", .vjp = cumsum_vjp, .apply = cumsum_apply};
+                                .formula = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
+                                .vjp = cumsum_vjp, .apply = cumsum_apply};
 
-/* ---- recurrence ------------------------------------------------------------------------------------------------------------ */
+/* ---- recurrence ---------------------------------------------------------------------------------------------------------- */
 
 enum { COEFFICIENTS, TERMS };
 
@@ -94,7 +95,7 @@ const cot__op cot__op_recurrence = {.name = "recurrence", .attrs = "axis:d rever
                                     .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
                                     .vjp = recurrence_vjp, .jvp = recurrence_jvp};
 
-/* ---- cumprod ----------------------------------------------------------------------------------------------------------------- */
+/* ---- cumprod ------------------------------------------------------------------------------------------------------------- */
 
 /* The recurrence with a = x and b = x[0], 0, 0, …: the zeros are negative, which changes no sum, not even the sign of a zero. */
 cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
@@ -112,7 +113,7 @@ cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
     return reverse ? flipped(z, axis) : z;
 }
 
-/* ---- cummax, cummin ------------------------------------------------------------------------------------------------------------ */
+/* ---- cummax, cummin ------------------------------------------------------------------------------------------------------ */
 
 enum { SMALLEST = 1 };
 

@@ -40,8 +40,8 @@ cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
     if (!t) return cot__invalid(1, &x);
     int64_t extent = cot__view_of(t, i).shape[axis];
     if (k < 0 || k > extent)
-        return cot__fail(t, COT_VALUE, "[topk] the %lld largest of %lld elements along axis %d; k runs from 0 to the extent", (long long)k,
-                         (long long)extent, axis);
+        return cot__fail(t, COT_VALUE, "[topk] the %lld largest of %lld elements along axis %d; k runs from 0 to the extent",
+                         (long long)k, (long long)extent, axis);
     cot_var places = push_argsort("topk", t, i, axis, k, true);
     if (indices) *indices = places;
     return cot_take_along_axis(x, places, axis);
@@ -50,7 +50,7 @@ cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
 const cot__op cot__op_argsort = {.name = "argsort", .attrs = "axis:d descending:f", .kind = KIND_NONE,
                                  .formula = "z = the places that bring x in order; of equal elements the first comes first"};
 
-/* ---- searchsorted ---------------------------------------------------------------------------------------------------------- */
+/* ---- searchsorted -------------------------------------------------------------------------------------------------------- */
 
 cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
     static const char *const names[2] = {"first", "second"};
@@ -61,10 +61,12 @@ cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
     if (!t) return cot__invalid(2, (cot_var[]){sorted, v});
     cot__view x = cot__view_of(t, index[0]), q = cot__view_of(t, index[1]);
     if (x.ndim != 1)
-        return cot__fail(t, COT_SHAPE, "[searchsorted] the sorted array has shape %s; it must be a vector", cot__shape_text(x.ndim, x.shape, text));
+        return cot__fail(t, COT_SHAPE, "[searchsorted] the sorted array has shape %s; it must be a vector",
+                         cot__shape_text(x.ndim, x.shape, text));
     int64_t bad = cot__first_descent(&x);
     if (bad >= 0)
-        return cot__fail(t, COT_VALUE, "[searchsorted] element %lld is smaller than the one before it; the array must be sorted, upward, NaN last",
+        return cot__fail(t, COT_VALUE,
+                         "[searchsorted] element %lld is smaller than the one before it; the array must be sorted, upward, NaN last",
                          (long long)bad);
     if (!cot__result_open(t, &r, "searchsorted", COT_I64, q.ndim, q.shape)) return INVALID(t);
     cot__attr *attr = cot__attr_make(t, "searchsorted", 1, (int64_t[]){right}, 0, NULL);

@@ -30,7 +30,7 @@ static int64_t integers_next(integers *s) {
     return s->p[s->at++];
 }
 
-/* ---- gather ------------------------------------------------------------------------------------------------------------------ */
+/* ---- gather -------------------------------------------------------------------------------------------------------------- */
 
 /* Are the d coordinates of each position within the first d extents of x? */
 static bool check_coordinates(cot_tape *t, uint32_t indices, int d, const cot_shape *x) {
@@ -70,13 +70,15 @@ static cot_var push_ravel(cot_tape *t, uint32_t indices, int d, const cot_shape 
 cot_var cot_gather(cot_var x, cot_var indices) {
     uint32_t  xi, ii;
     cot_tape *t = cot__tape_of(1, &x);
-    if (!t || !cot__enter(t, x, "gather", "first", &xi) || !cot__enter(t, indices, "gather", "index", &ii)) return cot__invalid(1, &x);
+    if (!t || !cot__enter(t, x, "gather", "first", &xi) || !cot__enter(t, indices, "gather", "index", &ii))
+        return cot__invalid(1, &x);
     cot_shape shape = cot__shape_at(t, xi), p = cot__shape_at(t, ii), flat = {1, {1}};
-    if (p.ndim == 0) return cot__fail(t, COT_SHAPE, "[gather] the indices are a scalar; their last axis lists the coordinates of a position");
+    if (p.ndim == 0)
+        return cot__fail(t, COT_SHAPE, "[gather] the indices are a scalar; their last axis lists the coordinates of a position");
     int64_t d = p.dim[p.ndim - 1];
     if (d > shape.ndim)
-        return cot__fail(t, COT_SHAPE, "[gather] the indices have %lld coordinates, x has rank %d; there is at most one for each axis of x",
-                         (long long)d, shape.ndim);
+        return cot__fail(t, COT_SHAPE,
+                         "[gather] the indices have %lld coordinates, x has rank %d; there is at most one for each axis of x", (long long)d, shape.ndim);
     cot_shape z = {p.ndim - 1 + shape.ndim - (int)d, {0}};
     if (z.ndim <= COT_MAX_NDIM)
         for (int k = 0; k < z.ndim; k++) z.dim[k] = k < p.ndim - 1 ? p.dim[k] : shape.dim[k - (p.ndim - 1) + d];
@@ -90,7 +92,7 @@ cot_var cot_gather(cot_var x, cot_var indices) {
 const cot__op cot__op_ravel_index = {.name = "ravel_index", .attrs = "extents:l", .kind = KIND_NONE,
                                      .formula = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x"};
 
-/* ---- scatter ----------------------------------------------------------------------------------------------------------------- */
+/* ---- scatter ------------------------------------------------------------------------------------------------------------- */
 
 /* For each of the extent positions: the last update that goes there, -1: none. */
 static cot_var push_last_writer(cot_tape *t, uint32_t indices, int64_t extent) {
@@ -116,10 +118,11 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
     cot_shape s = cot__shape_at(t, xi), u = cot__shape_at(t, ui), row = s, z;
     if (!cot__check_axis(t, "scatter", axis, s.ndim, &axis)) return INVALID(t);
     int64_t extent = s.dim[axis], n = cot__size_at(t, ii);
-    if (!cot__taken_shape(t, "scatter", xi, ii, axis, &z) || !cot__check_positions(t, "scatter", "indices", ii, extent, true)) return INVALID(t);
+    if (!cot__taken_shape(t, "scatter", xi, ii, axis, &z) || !cot__check_positions(t, "scatter", "indices", ii, extent, true))
+        return INVALID(t);
     if (u.ndim > 0 && !cot__same_shape(&u, &z))
-        return cot__fail(t, COT_SHAPE, "[scatter] the updates have shape %s; the positions ask for %s", cot__shape_text(u.ndim, u.dim, a),
-                         cot__shape_text(z.ndim, z.dim, b));
+        return cot__fail(t, COT_SHAPE, "[scatter] the updates have shape %s; the positions ask for %s",
+                         cot__shape_text(u.ndim, u.dim, a), cot__shape_text(z.ndim, z.dim, b));
     cot_var   owner = push_last_writer(t, ii, extent);
     cot_shape column = {s.ndim - axis, {extent}}; /* broadcasts over the axes after this one */
     for (int k = 1; k < column.ndim; k++) column.dim[k] = 1;
@@ -136,7 +139,7 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
 const cot__op cot__op_last_writer = {.name = "last_writer", .attrs = "extent:d", .kind = KIND_NONE,
                                      .formula = "z[p] = the last i with indices[i] = p, else -1"};
 
-/* ---- masks -------------------------------------------------------------------------------------------------------------------- */
+/* ---- masks --------------------------------------------------------------------------------------------------------------- */
 
 static cot_tape *enter_mask(const char *op, cot_var x, cot_var mask, uint32_t *xi, uint32_t *mi) {
     cot_tape *t = cot__tape_of(1, &x);
@@ -154,7 +157,8 @@ static cot_tape *enter_compress(const char *op, cot_var x, cot_var mask, int *ax
     if (!t || !cot__check_axis(t, op, *axis, cot__ndim_at(t, *xi), axis)) return NULL;
     int64_t extent = cot__view_of(t, *xi).shape[*axis];
     if (cot__ndim_at(t, *mi) == 1 && cot__size_at(t, *mi) == extent) return t;
-    cot__fail(t, COT_SHAPE, "[%s] the mask has shape %s, axis %d of x has extent %lld; a mask is a vector with one bool for each position", op,
+    cot__fail(t, COT_SHAPE,
+              "[%s] the mask has shape %s, axis %d of x has extent %lld; a mask is a vector with one bool for each position", op,
               cot__shape_text_at(t, *mi, text), *axis, (long long)extent);
     return NULL;
 }
@@ -214,7 +218,8 @@ cot_var cot_masked_select(cot_var x, cot_var mask) {
         return cot__fail(t, COT_SHAPE, "[masked_select] the mask has shape %s, x %s; a mask has the extents of x's leading axes",
                          cot__shape_text(m.ndim, m.dim, a), cot__shape_text(s.ndim, s.dim, b));
     if (m.ndim == 0 && s.ndim == COT_MAX_NDIM)
-        return cot__fail(t, COT_LIMIT, "[masked_select] the operand has %d axes already; a scalar mask adds one, and there are at most %d", s.ndim,
+        return cot__fail(t, COT_LIMIT,
+                         "[masked_select] the operand has %d axes already; a scalar mask adds one, and there are at most %d", s.ndim,
                          COT_MAX_NDIM);
     for (int k = m.ndim; k < s.ndim; k++) flat.dim[flat.ndim++] = s.dim[k];
     cot_var rows = cot_reshape(x, flat), kept = cot_reshape(mask, COT_SHAPE(flat.dim[0]));

@@ -49,6 +49,8 @@ Where the library deliberately differs from JAX (and what stands here instead):
   where(x > 0, log x)  JAX: NaN at 0, because 0 · inf. Ours: 0 (a zero wins). Left out here, tested elsewhere.
   one_hot(-1)          JAX: a row of zeros. Ours: the last class. Left out.
   positions too large  JAX clips or fills. Ours: an error. Left out.
+  cummax, cummin       at ties JAX shares. Ours: all to the first met. Left out.
+  cumsum of i32        JAX: i32. Ours, as NumPy's and as sum: i64. From numpy.
 """
 import os
 import re
@@ -784,7 +786,7 @@ def cumulating():
     # numpy: int32 and bool are counted in int64, as ours; JAX keeps int32
     case("cumsum_i32", "cumsum", lambda x: jnp.asarray(np.cumsum(np.asarray(x))), [Const([3, -1, 4], "i32")], dict(axis=0, reverse=0))
     case("cumsum_bool", "cumsum", lambda x: jnp.asarray(np.cumsum(np.asarray(x))), [Const([True, True, False, True])], dict(axis=0, reverse=0))
-    # from numpy; at ties JAX shares and ours gives all to the first: tests/test_index.c
+    # from numpy; at ties JAX shares and ours gives all to the first: tests/test_cumulative.c
     nan = np.array([1.0, np.nan, 3.0])
     for name, f in dict(cummax=np.maximum, cummin=np.minimum).items():
         case(f"{name}_nan", name, lambda x: jnp.asarray(f.accumulate(np.asarray(x))), [Const(nan)], dict(axis=0, reverse=0))

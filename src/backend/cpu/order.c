@@ -12,7 +12,7 @@ typedef struct pair { uint64_t key; int64_t at; } pair;
 
 enum { RUN = 12, BLOCK = 1 << 14, MOST_PARTS = 32, FEW = 16 }; /* FEW: at most one in FEW: a heap instead of a sort */
 
-/* ---- keys ------------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
 
 static inline uint64_t key_f64(double v) {
     union { double f; uint64_t u; } bits = {v == 0 ? 0 : v};
@@ -31,7 +31,7 @@ static void load_keys(const cot__view *x, int64_t offset, int64_t stride, int n,
     else for (int i = 0; i < n; i++) key[i] = key_f64(v.f[i]);
 }
 
-/* ---- merging ---------------------------------------------------------------------------------------------------------------- */
+/* ---- merging ------------------------------------------------------------------------------------------------------------- */
 
 static void merge(const pair *a, int64_t na, const pair *b, int64_t nb, pair *z) {
     while (na > 0 && nb > 0) {
@@ -68,7 +68,7 @@ static void sort_block(pair *p, pair *other, int64_t n) {
     if (from != p) memcpy(p, from, (size_t)n * sizeof *p);
 }
 
-/* ---- a row --------------------------------------------------------------------------------------------------------------------- */
+/* ---- a row --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct sorting {
     cot__view x, z;
@@ -160,7 +160,7 @@ static void sort_rows(void *ctx, int64_t part) {
     }
 }
 
-/* ---- a long row: blocks, then merges cut into blocks of their output ----------------------------------------------------------------- */
+/* ---- a long row: blocks, then merges cut into blocks of their output ----------------------------------------------------- */
 
 static void sort_one_block(void *ctx, int64_t part) {
     const sorting *s = ctx;
@@ -237,7 +237,7 @@ void cot__argsort(const cot__view *x, int axis, bool descending, const cot__view
         for (int64_t row = 0; row < s.row_count; row++) sort_long_row(&s, row);
 }
 
-/* ---- searching --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- searching ----------------------------------------------------------------------------------------------------------- */
 
 int64_t cot__first_descent(const cot__view *x) {
     uint64_t key[COT__BLOCK], last = 0;
