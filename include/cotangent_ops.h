@@ -254,6 +254,57 @@ COT_API cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int
 /* z[.., k] = 1 where indices[..] = k, else 0 */
 COT_API cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype);
 
+/* ==== Arrangement and selection ==== Positions may be negative, from the end. What is left out gets a zero adjoint, also beside infinities. */
+
+/* z[(i + shift) mod n] = x[i] */
+COT_API cot_var cot_roll(cot_var x, int64_t shift, int axis);
+/* x as a whole repeated reps[k] times along axis k, aligned at the last axis */
+COT_API cot_var cot_tile(cot_var x, cot_shape reps);
+/* each element repeated count times along an axis */
+COT_API cot_var cot_repeat(cot_var x, int64_t count, int axis);
+/* of a vector: the matrix with x on diagonal k, else 0; of matrices (last two axes): their diagonals k, a view */
+COT_API cot_var cot_diag(cot_var x, int64_t k);
+/* x[.., i, j] where j - i <= k, else 0 */
+COT_API cot_var cot_tril(cot_var x, int64_t k);
+/* x[.., i, j] where j - i >= k, else 0 */
+COT_API cot_var cot_triu(cot_var x, int64_t k);
+/* Σ of diagonal k of the last two axes */
+COT_API cot_var cot_trace(cot_var x, int64_t k);
+/* z[i·m + j, …] = a[i, …]·b[j, …], m the extent of b; up to 8 axes */
+COT_API cot_var cot_kron(cot_var a, cot_var b);
+/* z[..] = x[indices[..,0], indices[..,1], …]: the last axis of indices lists coordinates in the leading axes of x */
+COT_API cot_var cot_gather(cot_var x, cot_var indices);
+/* x with x[indices] = updates along one axis; of equal positions the last wins, the others get no gradient */
+COT_API cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis);
+/* x where the mask, a bool for each position along an axis, is true; the extent depends on values */
+COT_API cot_var cot_compress(cot_var x, cot_var mask, int axis);
+/* the same with a given extent: the first size of them, filled up with a number */
+COT_API cot_var cot_compress_to(cot_var x, cot_var mask, int axis, int64_t size, double fill);
+/* x[mask]: the mask has x's shape, or that of its leading axes; z has one axis instead of those */
+COT_API cot_var cot_masked_select(cot_var x, cot_var mask);
+
+/* ==== Cumulative ==== Along one axis; reverse: from its end. Carried in f64 and rounded to the dtype at each place; integers count in i64. */
+
+/* z[k] = x[0] + … + x[k] */
+COT_API cot_var cot_cumsum(cot_var x, int axis, bool reverse);
+/* z[k] = x[0] · … · x[k]; right at zeros to every order */
+COT_API cot_var cot_cumprod(cot_var x, int axis, bool reverse);
+/* z[k] = max(x[0], …, x[k]); of equals the first met gets the gradient; NaN stays */
+COT_API cot_var cot_cummax(cot_var x, int axis, bool reverse);
+/* z[k] = min(x[0], …, x[k]); of equals the first met gets the gradient; NaN stays */
+COT_API cot_var cot_cummin(cot_var x, int axis, bool reverse);
+
+/* ==== Order ==== Stable: of equal elements the first comes first. A NaN is above everything: last, or first when descending. */
+
+/* x in order along an axis */
+COT_API cot_var cot_sort(cot_var x, int axis, bool descending);
+/* the positions (i64) that bring x in order */
+COT_API cot_var cot_argsort(cot_var x, int axis, bool descending);
+/* the k largest, in falling order; their positions (i64) go to indices unless it is NULL */
+COT_API cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices);
+/* how many of a sorted vector are < v (right: <= v), for each element of v */
+COT_API cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right);
+
 /* ==== Matrices ====  */
 
 /* a @ b; leading axes are batches and broadcast; a vector on either side is a row or a column */
@@ -437,6 +488,27 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_take_along_axis(...) COT__SITED((cot_take_along_axis)(__VA_ARGS__))
 #define cot_scatter_add(...) COT__SITED((cot_scatter_add)(__VA_ARGS__))
 #define cot_one_hot(...) COT__SITED((cot_one_hot)(__VA_ARGS__))
+#define cot_roll(...) COT__SITED((cot_roll)(__VA_ARGS__))
+#define cot_tile(...) COT__SITED((cot_tile)(__VA_ARGS__))
+#define cot_repeat(...) COT__SITED((cot_repeat)(__VA_ARGS__))
+#define cot_diag(...) COT__SITED((cot_diag)(__VA_ARGS__))
+#define cot_tril(...) COT__SITED((cot_tril)(__VA_ARGS__))
+#define cot_triu(...) COT__SITED((cot_triu)(__VA_ARGS__))
+#define cot_trace(...) COT__SITED((cot_trace)(__VA_ARGS__))
+#define cot_kron(...) COT__SITED((cot_kron)(__VA_ARGS__))
+#define cot_gather(...) COT__SITED((cot_gather)(__VA_ARGS__))
+#define cot_scatter(...) COT__SITED((cot_scatter)(__VA_ARGS__))
+#define cot_compress(...) COT__SITED((cot_compress)(__VA_ARGS__))
+#define cot_compress_to(...) COT__SITED((cot_compress_to)(__VA_ARGS__))
+#define cot_masked_select(...) COT__SITED((cot_masked_select)(__VA_ARGS__))
+#define cot_cumsum(...) COT__SITED((cot_cumsum)(__VA_ARGS__))
+#define cot_cumprod(...) COT__SITED((cot_cumprod)(__VA_ARGS__))
+#define cot_cummax(...) COT__SITED((cot_cummax)(__VA_ARGS__))
+#define cot_cummin(...) COT__SITED((cot_cummin)(__VA_ARGS__))
+#define cot_sort(...) COT__SITED((cot_sort)(__VA_ARGS__))
+#define cot_argsort(...) COT__SITED((cot_argsort)(__VA_ARGS__))
+#define cot_topk(...) COT__SITED((cot_topk)(__VA_ARGS__))
+#define cot_searchsorted(...) COT__SITED((cot_searchsorted)(__VA_ARGS__))
 #define cot_matmul(...) COT__SITED((cot_matmul)(__VA_ARGS__))
 #define cot_dot(...) COT__SITED((cot_dot)(__VA_ARGS__))
 #define cot_outer(...) COT__SITED((cot_outer)(__VA_ARGS__))

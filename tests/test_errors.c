@@ -500,6 +500,11 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_squeeze(x, all), cot_concat(2, xs, 0), cot_stack(2, xs, 0), cot_concat(0, NULL, 0), cot_stack(0, NULL, 0);
     cot_slice(x, 0, 0, 1, 1), cot_index(x, 0, 0), cot_pad(x, shape, shape, 0), cot_flip(x, all);
     cot_take(x, x, 0), cot_take_along_axis(x, x, 0), cot_scatter_add(x, x, x, 0), cot_one_hot(x, 3, COT_F64);
+    cot_roll(x, 1, 0), cot_tile(x, shape), cot_repeat(x, 2, 0), cot_diag(x, 1), cot_tril(x, 0), cot_triu(x, 0);
+    cot_trace(x, 0), cot_kron(x, x);
+    cot_gather(x, x), cot_scatter(x, x, x, 0), cot_compress(x, x, 0), cot_compress_to(x, x, 0, 2, 0), cot_masked_select(x, x);
+    cot_cumsum(x, 0, false), cot_cumprod(x, 0, true), cot_cummax(x, 0, false), cot_cummin(x, 0, true), cot_sort(x, 0, false);
+    cot_argsort(x, 0, true), cot_topk(x, 1, 0, out), cot_topk(x, 1, 0, NULL), cot_searchsorted(x, x, true);
     cot_matmul(x, x), cot_dot(x, x), cot_outer(x, x), cot_softmax(x, 0), cot_log_softmax(x, 0);
     cot_softmax_cross_entropy(x, x), cot_cross_entropy(x, x), (cot_mse)(x, x);
     cot_zeros(t, COT_F64, shape), cot_ones(t, COT_F64, shape), cot_full(t, COT_F64, shape, 2), cot_arange(t, COT_F64, 0, 3, 1);

@@ -241,6 +241,27 @@ CALL(take, cot_take(X0, X1, axis(g)))
 CALL(take_along_axis, cot_take_along_axis(X0, X1, axis(g)))
 CALL(scatter_add, cot_scatter_add(X0, X1, X2, axis(g)))
 CALL(one_hot, cot_one_hot(X0, whole(g, "n"), dtype(g)))
+CALL(roll, cot_roll(X0, whole(g, "shift"), axis(g)))
+CALL(tile, cot_tile(X0, shape(g, "reps")))
+CALL(repeat, cot_repeat(X0, whole(g, "n"), axis(g)))
+CALL(diag, cot_diag(X0, whole(g, "k")))
+CALL(tril, cot_tril(X0, whole(g, "k")))
+CALL(triu, cot_triu(X0, whole(g, "k")))
+CALL(trace, cot_trace(X0, whole(g, "k")))
+CALL(kron, cot_kron(X0, X1))
+CALL(gather, cot_gather(X0, X1))
+CALL(scatter, cot_scatter(X0, X1, X2, axis(g)))
+CALL(compress, cot_compress(X0, X1, axis(g)))
+CALL(compress_to, cot_compress_to(X0, X1, axis(g), whole(g, "size"), real(g, "fill")))
+CALL(masked_select, cot_masked_select(X0, X1))
+CALL(cumsum, cot_cumsum(X0, axis(g), whole(g, "reverse") != 0))
+CALL(cumprod, cot_cumprod(X0, axis(g), whole(g, "reverse") != 0))
+CALL(cummax, cot_cummax(X0, axis(g), whole(g, "reverse") != 0))
+CALL(cummin, cot_cummin(X0, axis(g), whole(g, "reverse") != 0))
+CALL(sort, cot_sort(X0, axis(g), whole(g, "descending") != 0))
+CALL(argsort, cot_argsort(X0, axis(g), whole(g, "descending") != 0))
+CALL(topk, cot_topk(X0, whole(g, "k"), axis(g), NULL))
+CALL(searchsorted, cot_searchsorted(X0, X1, whole(g, "right") != 0))
 CALL(dot, cot_dot(X0, X1))
 CALL(outer, cot_outer(X0, X1))
 CALL(softmax, cot_softmax(X0, axis(g)))
@@ -499,7 +520,7 @@ static void run_file(const char *name) {
 
 #define FILES(X)                                                                                                             \
     X(elementwise) X(special) X(integers) X(broadcast) X(pow) X(kinks) X(promotion) X(narrow) X(casts) X(reductions) X(shape)   \
-    X(index) X(matrices) X(networks) X(creation)
+    X(index) X(matrices) X(networks) X(creation) X(cumulative) X(order) X(arrange) X(select)
 #define TEST(name)                                                                                                           \
     static void test_##name(void **state) {                                                                                  \
         (void)state;                                                                                                         \

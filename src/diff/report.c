@@ -111,11 +111,50 @@ static void find_ties(report *r, uint32_t i) {
     cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[n->op == OP_max ? ARRAY_KINK_max_tie : ARRAY_KINK_min_tie].convention);
 }
 
+static double element(const cot__view *x, int64_t offset) {
+    return cot__load_f64((const char *)x->data + offset * cot__dtype_size(x->dtype), x->dtype);
+}
+
+/* Is the element that z chose at its e-th place equal to one that could stand there instead? x is the operand of an argsort or a
+ * cumargmax. */
+static bool tied_choice(const cot__view *x, const cot__view *z, int axis, bool order, int64_t e) {
+    const int64_t *chosen = z->data;
+    int64_t        base = 0, place = 0, step = x->stride[axis], n = x->shape[axis], next_row = 1;
+    for (int k = z->ndim - 1; k >= 0; k--) {
+        int64_t at = e / next_row % z->shape[k];
+        if (k == axis) place = at;
+        else base += at * x->stride[k];
+        next_row *= z->shape[k];
+    }
+    double v = element(x, base + chosen[e] * step);
+    if (!order) return chosen[e] != place && element(x, base + place * step) == v;
+    if (place + 1 < z->shape[axis]) return element(x, base + chosen[e + z->stride[axis]] * step) == v;
+    for (int64_t i = chosen[e] + 1; z->shape[axis] < n && i < n; i++)
+        if (element(x, base + i * step) == v) return true; /* left out, though as good as the last one taken */
+    return false;
+}
+
+static void find_tied_choices(report *r, uint32_t i) {
+    const cot__node *n = &r->t->nodes[i];
+    cot__view        x = cot__view_of(r->t, n->a), z = cot__view_of(r->t, i);
+    int64_t          first = -1, count = 0, size = cot__count(z.ndim, z.shape);
+    int              axis = (int)n->extra.attr->ints[0];
+    bool             order = n->op == OP_argsort;
+    for (int64_t e = 0; e < size; e++)
+        if (tied_choice(&x, &z, axis, order, e) && count++ == 0) first = e;
+    if (!count) return;
+    begin(r, i);
+    cot__putf(&r->x, " chooses between equal elements");
+    say_where(r, &z, first, count);
+    cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[order ? ARRAY_KINK_sort_tie : ARRAY_KINK_cummax_tie].convention);
+}
+
 static void find_kinks(report *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     if (!has_active_operand(r->t, i) || !operands_are_there(r->t, i) || cot__is_stale(n)) return;
     if (n->op == OP_norm) find_norm_of_zero(r, i);
     if (n->op == OP_max || n->op == OP_min) find_ties(r, i);
+    if (n->op == OP_argsort || n->op == OP_cumargmax) find_tied_choices(r, i);
     for (int k = 0; k < KINK_count && n->op < OP_elementwise_count; k++)
         if (cot__kinks[k].op == n->op) find_kink(r, i, &cot__kinks[k]);
 }

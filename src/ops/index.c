@@ -19,22 +19,13 @@ static int axis_of(const cot__rule *r) { return (int)cot__rule_attr(r)->ints[0];
 
 /* ---- take: x.shape[:axis] + indices.shape + x.shape[axis+1:] -------------------------------------------------------- */
 
-static bool taken_shape(cot_tape *t, const char *op, const uint32_t *index, int axis, cot_shape *z) {
-    cot_shape x = cot__shape_at(t, index[VALUES]), p = cot__shape_at(t, index[POSITIONS]);
-    *z = (cot_shape){x.ndim - 1 + p.ndim, {0}};
-    if (z->ndim <= COT_MAX_NDIM)
-        for (int k = 0; k < z->ndim; k++)
-            z->dim[k] = k < axis ? x.dim[k] : k < axis + p.ndim ? p.dim[k - axis] : x.dim[k - p.ndim + 1];
-    return cot__check_shape(t, op, z);
-}
-
 cot_var cot_take(cot_var x, cot_var indices, int axis) {
     uint32_t    index[2];
     cot_tape   *t = enter("take", x, indices, &axis, index);
     cot_shape   shape;
     cot__result r;
     if (!t) return cot__invalid(1, &x);
-    if (!taken_shape(t, "take", index, axis, &shape)) return INVALID(t);
+    if (!cot__taken_shape(t, "take", index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
     cot__view v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
     if (!cot__check_positions(t, "take", "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
     cot__attr *attr = axis_attr(t, "take", axis);
@@ -145,7 +136,7 @@ cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
     cot_tape *t = enter("scatter_add", x, indices, &axis, index);
     cot_shape shape;
     if (!t) return cot__invalid(1, &x);
-    if (!taken_shape(t, "scatter_add", index, axis, &shape)) return INVALID(t);
+    if (!cot__taken_shape(t, "scatter_add", index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
     int64_t extent = cot__view_of(t, index[VALUES]).shape[axis];
     if (!cot__check_positions(t, "scatter_add", "indices", index[POSITIONS], extent, true)) return INVALID(t);
     return scatter(OP_scatter_add, t, index, updates, axis, &shape);

@@ -134,6 +134,11 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
+cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index) {
+    cot_tape *t = cot__enter(NULL, x, op, "", index);
+    return t && cot__check_axis(t, op, *axis, cot__ndim_at(t, *index), axis) ? t : NULL;
+}
+
 uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype) {
     if (cot__dtype_at(&t->nodes[i]) == dtype) return i;
     cot_var z = cot_cast(VAR(t, i), dtype);
@@ -184,6 +189,15 @@ cot_shape cot__kept_shape(cot_shape x, uint32_t mask) {
 
 bool cot__same_shape(const cot_shape *a, const cot_shape *b) {
     return a->ndim == b->ndim && memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim) == 0;
+}
+
+bool cot__taken_shape(cot_tape *t, const char *op, uint32_t xi, uint32_t indices, int axis, cot_shape *z) {
+    cot_shape x = cot__shape_at(t, xi), p = cot__shape_at(t, indices);
+    *z = (cot_shape){x.ndim - 1 + p.ndim, {0}};
+    if (z->ndim <= COT_MAX_NDIM)
+        for (int k = 0; k < z->ndim; k++)
+            z->dim[k] = k < axis ? x.dim[k] : k < axis + p.ndim ? p.dim[k - axis] : x.dim[k - p.ndim + 1];
+    return cot__check_shape(t, op, z);
 }
 
 void cot__fill(const cot__view *v, double value) {

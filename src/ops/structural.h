@@ -29,6 +29,8 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
 /* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to one dtype by recorded casts: the
  * promotion of all; plain numbers are weak. real: integers become f64. index has room for n. NULL after a failure. */
 cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index);
+/* One operand and an axis of it, counted from the front; NULL after a failure. */
+cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index);
 /* Index of node i as dtype: itself, or a recorded cast; COT__NONE after a failure. */
 uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
 
@@ -37,6 +39,8 @@ uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
+/* The shape of take: x.shape[:axis] + indices.shape + x.shape[axis+1:], checked. */
+bool cot__taken_shape(cot_tape *t, const char *op, uint32_t x, uint32_t indices, int axis, cot_shape *z);
 /* Every element of v = the number `value`, in v's dtype. */
 void cot__fill(const cot__view *v, double value);
 

@@ -49,6 +49,8 @@ Where the library deliberately differs from JAX (and what stands here instead):
   where(x > 0, log x)  JAX: NaN at 0, because 0 · inf. Ours: 0 (a zero wins). Left out here, tested elsewhere.
   one_hot(-1)          JAX: a row of zeros. Ours: the last class. Left out.
   positions too large  JAX clips or fills. Ours: an error. Left out.
+  cummax, cummin       at ties JAX shares. Ours: all to the first met. Left out.
+  cumsum of i32        JAX: i32. Ours, as NumPy's and as sum: i64. From numpy.
 """
 import os
 import re
@@ -761,6 +763,130 @@ def indexing():
     case("one_hot_scalar", "one_hot", lambda i: jax.nn.one_hot(i, 3, dtype=jnp.float64), [Const(1, "i32")], dict(n=3, dtype="f64"), exact=True)
 
 
+# ---- cumulative, order, selection ------------------------------------------------------------------------------------------
+
+def cumulating():
+    open_file("cumulative")
+    x = fresh((3, 4))
+    back = lambda f: lambda x, axis: jnp.flip(f(jnp.flip(x, axis), axis), axis)
+    cummax = lambda x, axis: lax.cummax(x, axis % x.ndim)
+    cummin = lambda x, axis: lax.cummin(x, axis % x.ndim)
+    for name, f in dict(cumsum=jnp.cumsum, cumprod=jnp.cumprod, cummax=cummax, cummin=cummin).items():
+        for axis in (0, -1):
+            for reverse in (0, 1):
+                g = back(f) if reverse else f
+                case(f"{name}_{axis}_{reverse}", name, lambda x: g(x, axis), [x], dict(axis=axis, reverse=reverse), order=3)
+        case(f"{name}_transposed", name, lambda x: f(x.T, 0), [x], dict(axis=0, reverse=0, via="transpose"), order=1)
+        case(f"{name}_f32", name, lambda x: f(x, 0), [fresh((4,)).astype(np.float32)], dict(axis=0, reverse=0), order=1)
+        case(f"{name}_i64", name, lambda x: f(x, 0), [Const([3, -1, 4, 1, -5, 9], "i64")], dict(axis=0, reverse=0))
+        case(f"{name}_empty", name, lambda x: f(x, 1), [Const(np.zeros((2, 0)))], dict(axis=1, reverse=0))
+    # JAX's own cumprod is an associative scan of products: right at zeros
+    case("cumprod_one_zero", "cumprod", lambda x: jnp.cumprod(x), [np.array([0.5, 0.0, 2.0, 3.0])], dict(axis=0, reverse=0), order=3)
+    case("cumprod_zeros", "cumprod", lambda x: jnp.cumprod(x), [np.array([0.0, 1.5, 0.0, 0.0, 2.0])], dict(axis=0, reverse=0), order=3)
+    # numpy: int32 and bool are counted in int64, as ours; JAX keeps int32
+    case("cumsum_i32", "cumsum", lambda x: jnp.asarray(np.cumsum(np.asarray(x))), [Const([3, -1, 4], "i32")], dict(axis=0, reverse=0))
+    case("cumsum_bool", "cumsum", lambda x: jnp.asarray(np.cumsum(np.asarray(x))), [Const([True, True, False, True])], dict(axis=0, reverse=0))
+    # from numpy; at ties JAX shares and ours gives all to the first: tests/test_cumulative.c
+    nan = np.array([1.0, np.nan, 3.0])
+    for name, f in dict(cummax=np.maximum, cummin=np.minimum).items():
+        case(f"{name}_nan", name, lambda x: jnp.asarray(f.accumulate(np.asarray(x))), [Const(nan)], dict(axis=0, reverse=0))
+
+
+def ordering():
+    open_file("order")
+    x = fresh((3, 4))
+    for axis in (0, -1):
+        for down in (0, 1):
+            case(f"sort_{axis}_{down}", "sort", lambda x: jnp.sort(x, axis=axis, descending=bool(down)), [x], dict(axis=axis, descending=down), order=2)
+            case(f"argsort_{axis}_{down}", "argsort", lambda x: jnp.argsort(x, axis=axis, stable=True, descending=bool(down)), [Const(x)],
+                 dict(axis=axis, descending=down))
+    special = np.array([2.0, np.nan, -np.inf, 0.0, -0.0, np.inf, 2.0, -1.0, np.nan, -0.0])
+    for down in (0, 1):
+        case(f"sort_special_{down}", "sort", lambda x: jnp.sort(x, descending=bool(down)), [Const(special)], dict(axis=0, descending=down))
+        case(f"argsort_special_{down}", "argsort", lambda x: jnp.argsort(x, stable=True, descending=bool(down)), [Const(special)], dict(axis=0, descending=down))
+        for d in DTYPES:
+            v = Const(np.array([3, 0, 1, 3, 2, 0, 1]), d)
+            case(f"argsort_{d}_{down}", "argsort", lambda x: jnp.argsort(x, stable=True, descending=bool(down)), [v], dict(axis=0, descending=down))
+            case(f"sort_{d}_{down}", "sort", lambda x: jnp.sort(x, descending=bool(down)), [v], dict(axis=0, descending=down))
+    # ties: the first of equals comes first and has the first place's gradient, in JAX too
+    case("sort_ties", "sort", lambda x: jnp.sort(x), [np.array([1.0, 0.5, 1.0, 0.5])], dict(axis=0, descending=0), order=1)
+    for k, axis in ((1, 1), (3, -1), (0, 1), (4, 1)):
+        case(f"topk_{k}", "topk", lambda x: lax.top_k(x, k)[0], [x], dict(k=k, axis=axis))
+    case("topk_axis_0", "topk", lambda x: lax.top_k(x.T, 2)[0].T, [x], dict(k=2, axis=0))
+    case("topk_long", "topk", lambda x: lax.top_k(x, 3)[0], [fresh((2, 60))], dict(k=3, axis=1), order=1)
+    e = np.array([-1.0, 0.0, 0.0, 0.5, 2.0])
+    v = np.array([[-2.0, -1.0, 0.0], [0.25, 2.0, np.nan], [3.0, -np.inf, -0.0]])
+    for right in (0, 1):
+        f = lambda a, v: jnp.searchsorted(a, v, side="right" if right else "left")
+        case(f"searchsorted_{right}", "searchsorted", lambda a, v: f(a, v).astype(jnp.int64), [Const(e), Const(v)], dict(right=right))
+        case(f"searchsorted_nan_{right}", "searchsorted", lambda a, v: jnp.asarray(np.searchsorted(np.asarray(a), np.asarray(v), "right" if right else "left")),
+             [Const([0.0, 1.0, np.nan]), Const([np.nan, 1.0, 5.0])], dict(right=right))
+        case(f"searchsorted_mixed_{right}", "searchsorted", lambda a, v: f(a, v).astype(jnp.int64), [Const([1, 3, 5], "i32"), Const([0.5, 3, 5.5])], dict(right=right))
+        case(f"searchsorted_u8_{right}", "searchsorted", lambda a, v: f(a, v).astype(jnp.int64), [Const([1, 3, 200], "u8"), Const(3, "u8")], dict(right=right))
+
+
+def arranging():
+    open_file("arrange")
+    x = fresh((3, 4))
+    for shift, axis in ((1, 0), (-1, 1), (6, -1), (0, 0), (-9, 1)):
+        case(f"roll_{shift}_{axis}", "roll", lambda x: jnp.roll(x, shift, axis), [x], dict(shift=shift, axis=axis))
+    for reps in ([2], [2, 3], [2, 1, 2], [1, 1], [0, 2], []):
+        case("tile_" + "x".join(map(str, reps)), "tile", lambda x: jnp.tile(x, reps), [fresh((2, 3))], dict(reps=reps))
+    case("tile_scalar", "tile", lambda x: jnp.tile(x, (2, 2)), [fresh(())], dict(reps=[2, 2]))
+    for n, axis in ((3, 0), (2, -1), (1, 0), (0, 1)):
+        case(f"repeat_{n}_{axis}", "repeat", lambda x: jnp.repeat(x, n, axis), [x], dict(n=n, axis=axis))
+    for k in (0, 1, -2):
+        case(f"diag_vector_{k}", "diag", lambda x: jnp.diag(x, k), [fresh((3,))], dict(k=k))
+        for s in ((3, 4), (4, 3), (2, 2)):
+            m = fresh(s)
+            label = f"{s[0]}x{s[1]}_{k}"
+            case(f"diag_{label}", "diag", lambda x: jnp.diag(x, k), [m], dict(k=k))
+            case(f"trace_{label}", "trace", lambda x: jnp.trace(x, k), [m], dict(k=k))
+            case(f"tril_{label}", "tril", lambda x: jnp.tril(x, k), [m], dict(k=k))
+            case(f"triu_{label}", "triu", lambda x: jnp.triu(x, k), [m], dict(k=k))
+        b = fresh((2, 3, 4))
+        case(f"diag_batched_{k}", "diag", lambda x: jnp.diagonal(x, k, -2, -1), [b], dict(k=k))
+        case(f"trace_batched_{k}", "trace", lambda x: jnp.trace(x, k, -2, -1), [b], dict(k=k))
+        case(f"tril_batched_{k}", "tril", lambda x: jnp.tril(x, k), [b], dict(k=k))
+        case(f"trace_transposed_{k}", "trace", lambda x: jnp.trace(x.T, k), [x], dict(k=k, via="transpose"))
+    case("triu_bool", "triu", lambda x: jnp.triu(x, 1), [Const(np.ones((2, 3), bool))], dict(k=1))
+    case("diag_i32", "diag", lambda x: jnp.diag(x, 1), [Const([1, 2], "i32")], dict(k=1))
+    for s, t in (((2, 2), (2, 3)), ((3,), (2,)), ((2,), (2, 2)), ((2, 1, 2), (2, 2)), ((), (2,)), ((0, 2), (2, 2))):
+        case("kron_" + "x".join(map(str, s)) + "_" + "x".join(map(str, t)), "kron", jnp.kron, [fresh(s), fresh(t)])
+    case("kron_mixed", "kron", jnp.kron, [Const([1, 2], "i32"), fresh((2,)).astype(np.float32)], order=1)
+
+
+def selecting():
+    open_file("select")
+    x = fresh((3, 4))
+    for label, i in (("rows", [[2], [-1], [0]]), ("elements", [[0, 3], [2, -2], [0, 3]]), ("one", [1, 2]), ("grid", [[[0, 0], [1, 1]], [[2, 2], [-3, -4]]])):
+        i = np.array(i)
+        case(f"gather_{label}", "gather", lambda x, j: x[tuple(jnp.moveaxis(j, -1, 0))], [x, Const(i, "i64")])
+    case("gather_none", "gather", lambda x, j: jnp.broadcast_to(x, (2,) + x.shape), [x, Const(np.zeros((2, 0)), "i64")])
+    case("gather_deep", "gather", lambda x, j: x[j[:, 0], j[:, 1]], [fresh((2, 3, 2)), Const([[1, 2], [0, -1], [1, 2]], "i32")])
+    case("scatter_0", "scatter", lambda x, i, u: x.at[i].set(u), [x, Const([2, 0], "i64"), fresh((2, 4))], dict(axis=0))
+    case("scatter_1", "scatter", lambda x, i, u: x.at[:, i].set(u), [x, Const([1, -1], "i64"), fresh((3, 2))], dict(axis=1))
+    case("scatter_2d", "scatter", lambda x, i, u: x.at[i].set(u), [fresh((5,)), Const([[0, 1], [4, 3]], "i64"), fresh((2, 2))], dict(axis=0))
+    case("scatter_number", "scatter", lambda x, i, u: x.at[:, i].set(u), [x, Const([1, 1], "i64"), 2.5], dict(axis=1))
+    case("scatter_scalar", "scatter", lambda x, i, u: x.at[i].set(u), [x, Const([1], "i64"), fresh(())], dict(axis=0))
+    # equal positions: the last wins, as when assigning one after the other; the losers leave no trace
+    case("scatter_last_wins", "scatter", lambda x, i, u: x.at[jnp.array([1, 3])].set(u[jnp.array([2, 1])]),
+         [fresh((4,)), Const([1, 3, 1], "i64"), fresh((3,))], dict(axis=0))
+    case("scatter_i32", "scatter", lambda x, i, u: x.at[i].set(u), [Const([1, 2, 3], "i32"), Const([2], "i64"), Const([7], "i32")], dict(axis=0))
+    m = np.array([True, False, True, True])
+    case("compress_1", "compress", lambda x, m: x[:, np.array([0, 2, 3])], [x, Const(m)], dict(axis=1))
+    case("compress_0", "compress", lambda x, m: x[np.array([1])], [x, Const([False, True, False])], dict(axis=0))
+    case("compress_nothing", "compress", lambda x, m: x[:0], [x, Const([False, False, False])], dict(axis=0))
+    for size in (0, 2, 3, 4):
+        case(f"compress_to_{size}", "compress_to", lambda x, m: jnp.compress(m, x, 1, size=size, fill_value=1.5), [x, Const(m)],
+             dict(axis=1, size=size, fill=1.5), order=1)
+    w = np.array([[True, False, False, True], [False] * 4, [True, True, False, True]])
+    at = np.flatnonzero(w)
+    case("masked_select", "masked_select", lambda x, m: x.reshape(-1)[at], [x, Const(w)])
+    case("masked_select_rows", "masked_select", lambda x, m: x[np.array([0, 2])], [x, Const([True, False, True])])
+    case("masked_select_scalar", "masked_select", lambda x, m: x[None], [x, Const(True)])
+
+
 # ---- matrices and networks --------------------------------------------------------------------------------------------
 
 def matrices():
@@ -836,7 +962,7 @@ def creation():
 
 def main():
     topics = [elementwise, special, integers, broadcast, powers, kinks, promotion, narrow, casts, reductions, shapes, indexing, matrices, networks,
-              creation]
+              creation, cumulating, ordering, arranging, selecting]
     wanted = sys.argv[1:]
     for k, topic in enumerate(topics):
         SEED[0] = 1000 * (k + 1)  # each topic has its own inputs, whatever the others do

@@ -73,4 +73,21 @@ void cot__scatter_add(const cot__view *x, int axis, const cot__view *index, cons
 void cot__take_along(const cot__view *x, int axis, const cot__view *index, const cot__view *z);
 void cot__scatter_add_along(const cot__view *x, int axis, const cot__view *index, const cot__view *u);
 
+/* Scans along one axis, carried in f64 or i64; z like x (integers: z is I64). reverse: from the end.
+ * recurrence: z[0] = b[0], z[k] = b[k] + a[k] z[k-1]; reverse: z[n-1] = b[n-1], z[k] = b[k] + a[k+1] z[k+1], its transpose in b. a[0] is
+ * never read. strong: in the product a zero wins over anything.
+ * cumargmax: z (I64) is the place of the largest (smallest) element so far, the first of equals; the first NaN wins. */
+void cot__cumsum(const cot__view *x, int axis, bool reverse, const cot__view *z);
+void cot__recurrence(const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z);
+void cot__cumargmax(const cot__view *x, int axis, bool smallest, const cot__view *z);
+
+/* The order of x along an axis: z (I64) is like x with any extent k <= x's along the axis: the places of the k first, equal elements in
+ * their order. -0 equals 0; a NaN is above everything, so it comes last, descending first. scratch: cot__argsort_scratch bytes. */
+size_t cot__argsort_scratch(const cot__view *x, int axis, int64_t k);
+void   cot__argsort(const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch);
+/* z[i] = how many of the sorted vector are < v[i] (right: <= v[i]), in the same order; both of one dtype. */
+void cot__searchsorted(const cot__view *sorted, const cot__view *v, bool right, int64_t *z);
+/* The first i with x[i] < x[i-1] of a vector; -1: it is sorted. */
+int64_t cot__first_descent(const cot__view *x);
+
 #endif
