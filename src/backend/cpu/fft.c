@@ -14,6 +14,13 @@
 #define COT__FFT_ISA 1
 #endif
 
+/* The steps of the loop below do not touch each other's elements: the compiler need not prove it. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 #define T float
 #define WORKING COT_F32
 #define N(name) name##_f32

@@ -28,6 +28,7 @@ PASS(pass2) {
     enum { R = 2 };
     for (int64_t p = 0; p < m; p++) {
         ROOTS;
+        INDEPENDENT
         for (int64_t q = 0; q < s; q++) {
             T ar = xr[IN(0)], ai = xi[IN(0)], br = xr[IN(1)], bi = xi[IN(1)];
             yr[OUT(0)] = ar + br, yi[OUT(0)] = ai + bi;
@@ -41,6 +42,7 @@ PASS(pass3) {
     const T h = (T)0.86602540378443864676; /* sin 60° */
     for (int64_t p = 0; p < m; p++) {
         ROOTS;
+        INDEPENDENT
         for (int64_t q = 0; q < s; q++) {
             T ar = xr[IN(0)], ai = xi[IN(0)];
             T tr = xr[IN(1)] + xr[IN(2)], ti = xi[IN(1)] + xi[IN(2)];
@@ -57,6 +59,7 @@ PASS(pass4) {
     enum { R = 4 };
     for (int64_t p = 0; p < m; p++) {
         ROOTS;
+        INDEPENDENT
         for (int64_t q = 0; q < s; q++) {
             T ar = xr[IN(0)] + xr[IN(2)], ai = xi[IN(0)] + xi[IN(2)], cr = xr[IN(0)] - xr[IN(2)], ci = xi[IN(0)] - xi[IN(2)];
             T br = xr[IN(1)] + xr[IN(3)], bi = xi[IN(1)] + xi[IN(3)], dr = xr[IN(1)] - xr[IN(3)], di = xi[IN(1)] - xi[IN(3)];
@@ -74,6 +77,7 @@ PASS(pass5) {
     const T s1 = (T)0.95105651629515357212, s2 = (T)0.58778525229247312917;  /* sin 72°, sin 144° */
     for (int64_t p = 0; p < m; p++) {
         ROOTS;
+        INDEPENDENT
         for (int64_t q = 0; q < s; q++) {
             T ar = xr[IN(0)], ai = xi[IN(0)];
             T br = xr[IN(1)] + xr[IN(4)], bi = xi[IN(1)] + xi[IN(4)], dr = xr[IN(1)] - xr[IN(4)], di = xi[IN(1)] - xi[IN(4)];
@@ -188,6 +192,7 @@ TARGET static void N(split)(const cot__fft_plan *p, int64_t lanes, const N(pair)
     for (int64_t k = 0; k <= h; k++) {
         const T *ar = z->re + k % h * lanes, *ai = z->im + k % h * lanes, *br = z->re + (h - k) % h * lanes, *bi = z->im + (h - k) % h * lanes;
         T *restrict xr = out->re + k * lanes, *restrict xi = out->im + k * lanes;
+        INDEPENDENT
         for (int64_t q = 0; q < lanes; q++) {
             T er = ar[q] + br[q], ei = ai[q] - bi[q], or = ai[q] + bi[q], oi = br[q] - ar[q];
             xr[q] = (T)0.5 * (er + (or * wr[k] - oi * wi[k]));
@@ -203,6 +208,7 @@ TARGET static void N(merge)(const cot__fft_plan *p, int64_t lanes, const N(pair)
     for (int64_t k = 0; k < h; k++) {
         const T *ar = x->re + k * lanes, *ai = x->im + k * lanes, *br = x->re + (h - k) * lanes, *bi = x->im + (h - k) * lanes;
         T *restrict zr = out->re + k * lanes, *restrict zi = out->im + k * lanes;
+        INDEPENDENT
         for (int64_t q = 0; q < lanes; q++) {
             T er = ar[q] + br[q], ei = ai[q] - bi[q], dr = ar[q] - br[q], di = ai[q] + bi[q];
             zr[q] = er - (di * wr[k] - dr * wi[k]);
