@@ -76,8 +76,9 @@ static void invent(problem *p) {
     }
     int64_t real[LABELS] = {1, 1, 1, 1, 1};
     int     at = 0;
+    char    text[sizeof p->text];
     for (int k = 0; k < p->n; k++) {
-        at += snprintf(p->text + at, sizeof p->text - (size_t)at, "%s%s", !k ? "" : whole(2) ? " ," : ",", p->axes[k]);
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s", !k ? "" : whole(2) ? " ," : ",", p->axes[k]);
         for (int i = 0; i < p->shape[k].ndim; i++) {
             int l = p->axes[k][i] - 'a';
             present[l] = true;
@@ -91,7 +92,8 @@ static void invent(problem *p) {
         p->out_shape.dim[p->out_shape.ndim] = p->extent[l];
         p->out[p->out_shape.ndim++] = (char)('a' + l);
     }
-    snprintf(p->text + at, sizeof p->text - (size_t)at, "->%s", p->out);
+    snprintf(text + at, sizeof text - (size_t)at, "->%s", p->out);
+    memcpy(p->text, text, sizeof text);
     define(p);
 }
 
