@@ -1,9 +1,9 @@
-/* einsum.c: sums of products over named axes (einsum, tensordot), done in recorded operations, so every order of derivative is theirs.
+/* einsum.c: sums of products over named axes (einsum, tensordot), done in recorded operations, so every order of derivative is there.
  *
  * Each operand is prepared alone: a repeated subscript takes the diagonal, an axis of extent 1 that others repeat is dropped, a
- * subscript that nothing else needs is summed. Then two terms at a time become one (einsum_plan.c chooses which): their axes are sorted
- * into batch (both have it and it is needed later), inner (both have it, summed here), left and right (only one has it), and the product
- * is a batched matmul, or, with nothing to sum, a broadcast multiplication. */
+ * subscript that nothing else needs is summed. Then two terms at a time become one (einsum_plan.c chooses which): their axes are
+ * sorted into batch (both have it and it is needed later), inner (both have it, summed here), left and right (only one has it), and
+ * the product is a batched matmul, or, with nothing to sum, a broadcast multiplication. */
 #include "ops/einsum.h"
 
 #include <string.h>
@@ -113,7 +113,8 @@ static void append_all(axes *to, const axes *more) {
 }
 
 /* (batch…, left…) times (batch…, right…), each with ones where the other's axes are. */
-static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch, const axes *left, const axes *right) {
+static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch, const axes *left,
+                        const axes *right) {
     axes      la = *batch, lb = *batch;
     cot_shape sa = {0, {0}}, sb = {0, {0}};
     append_all(&la, left);
@@ -127,9 +128,9 @@ static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__ter
     return cot_mul(x, y);
 }
 
-/* (batch…, left, inner) @ (batch…, inner, right). The batch axes stay apart, as merging them might copy, unless they are too many. */
-static cot_var contract(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch, const axes *left, const axes *right,
-                        const axes *inner) {
+/* (batch…, left, inner) @ (batch…, inner, right). The batch axes stay apart, as merging them might copy, if they are not too many. */
+static cot_var contract(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch, const axes *left,
+                        const axes *right, const axes *inner) {
     axes      la = *batch, lb = *batch;
     cot_shape sa = {0, {0}}, sb, z = {0, {0}};
     if (batch->n + 2 <= COT_MAX_NDIM) append_extents(&sa, e, batch);
@@ -206,8 +207,8 @@ cot_var cot_einsum(const char *subscripts, int n, const cot_var *xs) {
     if (!memory) return cot__fail(t, COT_MEMORY, "[einsum] out of memory: %zu bytes for a plan of %d operands", bytes, n);
     e.terms = memory;
     index = (uint32_t *)(void *)(e.terms + n);
-    bool    fine = cot__enter_all("einsum", NULL, n, xs, false, index) && open_terms(&e, index) && cot__einsum_parse(&e, subscripts);
-    cot_var z = fine ? cot__einsum_run(&e) : INVALID(t);
+    bool    entered = cot__enter_all("einsum", NULL, n, xs, false, index) && open_terms(&e, index);
+    cot_var z = entered && cot__einsum_parse(&e, subscripts) ? cot__einsum_run(&e) : INVALID(t);
     cot__free(&t->al, memory, bytes);
     return z;
 }
@@ -222,7 +223,8 @@ static bool pair_axes(cot__einsum *e, cot_axes axes_a, cot_axes axes_b) {
     if (!cot__check_axes(e->t, e->op, axes_a, sa.ndim, &ma) || !cot__check_axes(e->t, e->op, axes_b, sb.ndim, &mb)) return false;
     int pairs = __builtin_popcount(ma);
     if (pairs != __builtin_popcount(mb)) {
-        cot__fail(e->t, COT_SHAPE, "[%s] %d axes of a meet %d of b; each axis of one list meets one of the other", e->op, pairs, __builtin_popcount(mb));
+        cot__fail(e->t, COT_SHAPE, "[%s] %d axes of a meet %d of b; each axis of one list meets one of the other", e->op, pairs,
+                  __builtin_popcount(mb));
         return false;
     }
     for (int k = 0; k < sa.ndim; k++) e->terms[0].label[k] = (uint8_t)k, e->extent[k] = sa.dim[k];

@@ -1,6 +1,7 @@
 /* einsum.h: a sum of products as data: which label each axis of each operand has, and which labels the result keeps.
  *
- * einsum_parse.c makes it from subscripts, einsum_plan.c says which two terms to multiply next, einsum.c does it in recorded operations. */
+ * einsum_parse.c makes it from subscripts, einsum_plan.c says which two terms to multiply next, einsum.c does it in recorded
+ * operations. */
 #ifndef COT_EINSUM_H
 #define COT_EINSUM_H
 

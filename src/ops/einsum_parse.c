@@ -1,7 +1,7 @@
 /* einsum_parse.c: reads subscripts as NumPy does: "ij,jk->ik", "...ij->...ji", "ii", with spaces anywhere.
  *
- * Each letter and each axis under "..." (counted from the right, where they align) becomes a label. Without "->" the result has the axes
- * under "..." and then the letters that appear once, in alphabetical order, capitals first. */
+ * Each letter and each axis under "..." (counted from the right, where they align) becomes a label. Without "->" the result has the
+ * axes under "..." and then the letters that appear once, in alphabetical order, capitals first. */
 #include "ops/einsum.h"
 
 #include <string.h>
@@ -32,10 +32,9 @@ static const char *label_text(const cot__einsum *e, int label, char buf[24]) {
 }
 
 static bool bad_character(reader *r) {
-    char c = r->text[r->at];
-    if (c) cot__fail(r->e->t, COT_VALUE, "[%s] '%c' at place %d of \"%s\" is out of place; subscripts are letters, \"...\", \",\" between operands and one \"->\"",
-                     r->e->op, c, r->at, r->text);
-    else cot__fail(r->e->t, COT_VALUE, "[%s] \"%s\" ends too early; subscripts are letters, \"...\", \",\" between operands and one \"->\"", r->e->op, r->text);
+    cot__fail(r->e->t, COT_VALUE,
+              "[%s] '%c' at place %d of \"%s\" is out of place; subscripts are letters, \"...\", \",\" between operands and one \"->\"", r->e->op,
+              r->text[r->at], r->at, r->text);
     return false;
 }
 
@@ -53,8 +52,8 @@ static bool read_group(reader *r, const char *whose, char *letters, int *n, int 
             r->at += 2;
         } else if (!is_letter(c)) return bad_character(r);
         else if (*n == COT_MAX_NDIM) {
-            cot__fail(r->e->t, COT_LIMIT, "[%s] \"%s\" has more than %d letters for %s; there are at most %d axes", r->e->op, r->text, COT_MAX_NDIM,
-                      whose, COT_MAX_NDIM);
+            cot__fail(r->e->t, COT_LIMIT, "[%s] \"%s\" has more than %d letters for %s; there are at most %d axes", r->e->op, r->text,
+                      COT_MAX_NDIM, whose, COT_MAX_NDIM);
             return false;
         } else letters[(*n)++] = c;
     }
@@ -91,7 +90,8 @@ static bool label_axes(reader *r, const char *letters, int n, int dots, int wide
 static bool rank_differs(reader *r, int k, int n, int dots) {
     char      text[COT__SHAPE_TEXT];
     cot_shape s = cot_shape_of(r->e->terms[k].x);
-    cot__fail(r->e->t, COT_SHAPE, "[%s] \"%s\" has %d letters for xs[%d] of shape %s; %s", r->e->op, r->text, n, k, cot__shape_text(s.ndim, s.dim, text),
+    cot__fail(r->e->t, COT_SHAPE, "[%s] \"%s\" has %d letters for xs[%d] of shape %s; %s", r->e->op, r->text, n, k,
+              cot__shape_text(s.ndim, s.dim, text),
               dots < 0 ? "each axis has one, or \"...\" stands for the others" : "there are no more letters than axes");
     return false;
 }
@@ -118,19 +118,27 @@ static bool merge_extents(reader *r, int k) {
         int label = term->label[i];
         for (int j = 0; j < i; j++)
             if (term->label[j] == label && s.dim[j] != s.dim[i]) {
-                cot__fail(e->t, COT_SHAPE, "[%s] %s names axes of extents %lld and %lld of xs[%d]; a subscript that repeats names a diagonal of equal extents",
-                          e->op, label_text(e, label, name), (long long)s.dim[j], (long long)s.dim[i], k);
+                cot__fail(e->t, COT_SHAPE,
+                          "[%s] %s names axes of extents %lld and %lld of xs[%d]; a subscript that repeats names a diagonal of equal extents", e->op,
+                          label_text(e, label, name), (long long)s.dim[j], (long long)s.dim[i], k);
                 return false;
             }
         if (s.dim[i] == 1) continue;
         if (e->extent[label] != 1 && e->extent[label] != s.dim[i]) {
-            cot__fail(e->t, COT_SHAPE, "[%s] %s has extent %lld in xs[%d] and %lld before; extents of one subscript are equal or 1", e->op,
-                      label_text(e, label, name), (long long)s.dim[i], k, (long long)e->extent[label]);
+            cot__fail(e->t, COT_SHAPE, "[%s] %s has extent %lld in xs[%d] and %lld before; extents of one subscript are equal or 1",
+                      e->op, label_text(e, label, name), (long long)s.dim[i], k, (long long)e->extent[label]);
             return false;
         }
         e->extent[label] = s.dim[i];
     }
     return true;
+}
+
+static bool label_output(reader *r, const char *letters, int n, int dots) {
+    int axes = n + r->widest;
+    if (axes <= COT_MAX_NDIM) return label_axes(r, letters, n, dots, r->widest, &r->e->out);
+    cot__fail(r->e->t, COT_LIMIT, "[%s] the output of \"%s\" has %d axes; there are at most %d", r->e->op, r->text, axes, COT_MAX_NDIM);
+    return false;
 }
 
 static bool read_output(reader *r) {
@@ -143,25 +151,23 @@ static bool read_output(reader *r) {
     if (peek(r)) return bad_character(r);
     for (int i = 0; i < n; i++) {
         if (!r->count[(int)letters[i]]) {
-            cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has '%c', which no operand has", r->e->op, r->text, letters[i]);
+            cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has '%c', which no operand has", r->e->op, r->text,
+                      letters[i]);
             return false;
         }
         for (int j = 0; j < i; j++)
             if (letters[i] == letters[j]) {
-                cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has '%c' twice; each subscript appears there once", r->e->op, r->text, letters[i]);
+                cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has '%c' twice; each subscript appears there once", r->e->op,
+                          r->text, letters[i]);
                 return false;
             }
     }
     if (dots < 0 && r->widest > 0) {
-        cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has no \"...\", but operands have axes under theirs; write \"...\" there too", r->e->op,
-                  r->text);
+        cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has no \"...\", but operands have axes under theirs; write \"...\" there too",
+                  r->e->op, r->text);
         return false;
     }
-    if (n + r->widest > COT_MAX_NDIM) {
-        cot__fail(r->e->t, COT_LIMIT, "[%s] the output of \"%s\" has %d axes; there are at most %d", r->e->op, r->text, n + r->widest, COT_MAX_NDIM);
-        return false;
-    }
-    return label_axes(r, letters, n, dots, r->widest, &r->e->out);
+    return label_output(r, letters, n, dots);
 }
 
 static bool infer_output(reader *r) {
@@ -169,11 +175,7 @@ static bool infer_output(reader *r) {
     int  n = 0;
     for (int c = 0; c < LETTERS; c++)
         if (r->count[c] == 1) letters[n++] = (char)c;
-    if (n + r->widest > COT_MAX_NDIM) {
-        cot__fail(r->e->t, COT_LIMIT, "[%s] the output of \"%s\" has %d axes; there are at most %d", r->e->op, r->text, n + r->widest, COT_MAX_NDIM);
-        return false;
-    }
-    return label_axes(r, letters, n, 0, r->widest, &r->e->out);
+    return label_output(r, letters, n, 0);
 }
 
 bool cot__einsum_parse(cot__einsum *e, const char *subscripts) {

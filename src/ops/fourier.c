@@ -1,9 +1,9 @@
 /* fourier.c: discrete Fourier transforms along one axis, and convolution by way of them.
  *
- * Complex values are kept as a last axis of extent 2, so everything here is a linear map of real arrays and its transpose is one too. Cutting
- * and padding to n points are operations of their own; what is left are two records for each other's transposes, and one that is its own:
+ * Complex values are kept as a last axis of extent 2, so everything here is a linear map of real arrays, and its transpose too.
+ * Cutting and padding to n points are operations of their own. What is left are three records, transposes of each other:
  *
- *     fft    z = s F x, F[k,j] = exp(∓2πi jk/n), symmetric: the transpose of the pairs is s conj(F), the other sign and the same scale
+ *     fft    z = s F x, F[k,j] = exp(∓2πi jk/n), symmetric: the transpose on pairs is s conj(F), the other sign and the same scale
  *     rfft   z[k] = w[k] Σ x[j] exp(-2πi jk/n)          for the k <= n/2 that are kept
  *     irfft  z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n))      its transpose, with the same w: 1, or the weights of NumPy's irfft */
 #include "backend/cpu/fft.h"
@@ -13,14 +13,15 @@
 
 enum { AXIS, SCALED, INVERSE };
 
-/* ---- the records' functions ------------------------------------------------------------------------------------------------ */
+/* ---- the records' functions --------------------------------------------------------------------------------------------- */
 
 static cot_var push(cot_tape *t, int op, uint32_t x, const cot_shape *shape, const cot__fft_job *job) {
     const char *name = cot__op_of(op)->name;
     cot__view   v = cot__view_of(t, x);
     cot__result r;
     cot__attr  *attr = cot__attr_make(t, name, op == OP_fft ? 3 : 2, (int64_t[]){job->axis, job->scaled, job->inverse}, 0, NULL);
-    if (!attr || !cot__check_shape(t, name, shape) || !cot__result_open(t, &r, name, v.dtype, shape->ndim, shape->dim)) return INVALID(t);
+    if (!attr || !cot__check_shape(t, name, shape)) return INVALID(t);
+    if (!cot__result_open(t, &r, name, v.dtype, shape->ndim, shape->dim)) return INVALID(t);
     if (!cot__fft(&t->al, job, &v, &r.view))
         return cot__fail(t, COT_MEMORY, "[%s] out of memory for the tables and buffers of %lld points", name, (long long)job->n);
     return cot__result_push(t, &r, op, 1, &x, attr);
@@ -101,7 +102,7 @@ const cot__op cot__op_irfft = {.name = "irfft", .attrs = "axis:d scaled:f", .kin
                                .formula = "z[j] = Σ w[k] Re(x[k] exp(2πi jk/n)); x̄[k] += w[k] Σ z̄[j] exp(-2πi jk/n), k <= n/2",
                                .vjp = irfft_vjp, .apply = irfft_apply};
 
-/* ---- the public functions ---------------------------------------------------------------------------------------------------- */
+/* ---- the public functions ----------------------------------------------------------------------------------------------- */
 
 /* Enters x as a float array; for complex ones checks the last axis. The axis is counted from the front, without that one. */
 static cot_tape *enter(const char *op, cot_var x, bool is_complex, int *axis, uint32_t *index) {
@@ -110,8 +111,8 @@ static cot_tape *enter(const char *op, cot_var x, bool is_complex, int *axis, ui
     if (!t) return NULL;
     cot_shape s = cot__shape_at(t, *index);
     if (is_complex && (s.ndim == 0 || s.dim[s.ndim - 1] != 2)) {
-        cot__fail(t, COT_SHAPE, "[%s] the operand has shape %s; complex values have a last axis of extent 2, real and imaginary part", op,
-                  cot__shape_text(s.ndim, s.dim, text));
+        cot__fail(t, COT_SHAPE, "[%s] the operand has shape %s; complex values have a last axis of extent 2, real and imaginary part",
+                  op, cot__shape_text(s.ndim, s.dim, text));
         return NULL;
     }
     if (!cot__check_axis(t, op, *axis, s.ndim - is_complex, axis)) return NULL;
@@ -170,7 +171,7 @@ cot_var cot_irfft(cot_var x, int64_t n, int axis) {
     return cot__failed(z) ? z : push_irfft(t, cot__index(z), axis, n, true);
 }
 
-/* ---- convolution --------------------------------------------------------------------------------------------------------------- */
+/* ---- convolution -------------------------------------------------------------------------------------------------------- */
 
 /* The product of complex values. */
 static cot_var complex_product(cot_var x, cot_var y) {
@@ -182,12 +183,13 @@ static cot_var complex_product(cot_var x, cot_var y) {
 
 /* Which part of the full convolution of a and b points a mode keeps. */
 static bool mode_part(cot_tape *t, const char *mode, int64_t a, int64_t b, int64_t *first, int64_t *length) {
-    bool full = mode && strcmp(mode, "full") == 0, same = mode && strcmp(mode, "same") == 0, valid = mode && strcmp(mode, "valid") == 0;
+    if (!mode) mode = "NULL";
+    bool    full = strcmp(mode, "full") == 0, same = strcmp(mode, "same") == 0, valid = strcmp(mode, "valid") == 0;
     int64_t less = a < b ? a : b;
     *first = full ? 0 : same ? (b - 1) / 2 : less - 1;
     *length = full ? a + b - 1 : same ? a : (a < b ? b : a) - less + 1;
     if (!full && !same && !valid)
-        cot__fail(t, COT_VALUE, "[fft_convolve] the mode is \"%s\"; modes are \"full\", \"same\" and \"valid\"", mode ? mode : "NULL");
+        cot__fail(t, COT_VALUE, "[fft_convolve] the mode is \"%s\"; modes are \"full\", \"same\" and \"valid\"", mode);
     return full || same || valid;
 }
 
@@ -203,12 +205,14 @@ static cot_var aligned(cot_tape *t, cot_var x, cot_var h, int axis) {
     for (int i = 0; fits && i < s.ndim; i++) fits = i == axis || s.dim[i] == k.dim[i] || s.dim[i] == 1 || k.dim[i] == 1;
     if (!fits) {
         cot_shape given = cot_shape_of(h);
-        return cot__fail(t, COT_SHAPE, "[fft_convolve] x has shape %s and h %s; h has one axis, or the rank of x and extents that are equal or 1 beside the axis",
+        return cot__fail(t, COT_SHAPE,
+                         "[fft_convolve] x has shape %s and h %s; h has one axis, or the rank of x and extents that are equal or 1 "
+                         "beside the axis",
                          cot__shape_text(s.ndim, s.dim, a), cot__shape_text(given.ndim, given.dim, b));
     }
     if (s.dim[axis] == 0 || k.dim[axis] == 0)
-        return cot__fail(t, COT_SHAPE, "[fft_convolve] x has %lld points along the axis and h has %lld; both need one at least", (long long)s.dim[axis],
-                         (long long)k.dim[axis]);
+        return cot__fail(t, COT_SHAPE, "[fft_convolve] x has %lld points along the axis and h has %lld; both need one at least",
+                         (long long)s.dim[axis], (long long)k.dim[axis]);
     return cot_reshape(h, k);
 }
 

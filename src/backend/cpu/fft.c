@@ -1,8 +1,8 @@
 /* fft.c: plans and runs Fourier transforms along one axis.
  *
- * Lengths made of 2, 3 and 5 are transformed directly, others through a convolution of such a length, so every length takes O(n log n).
- * Tables are made for each call, from sines in f64 whatever the working type. A few rows go side by side through the passes; groups
- * of rows are the parts that threads take, each part with buffers of its own, allocated before. */
+ * Lengths made of 2, 3 and 5 are transformed directly, others through a convolution of such a length, so that every length takes
+ * O(n log n). Tables are made for each call, from sines in f64 whatever the working type. A few rows go side by side through the
+ * passes; groups of rows are the parts that threads take, each part with buffers of its own, allocated before. */
 #include "backend/cpu/fft.h"
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
@@ -92,7 +92,7 @@ static void factorise(cot__fft_plan *p) {
 
 static cot__fft_plan plan_of(const cot__fft_job *job) {
     bool          halved = job->kind != COT__FFT_COMPLEX && job->n % 2 == 0;
-    cot__fft_plan p = {.n = halved ? job->n / 2 : job->n, .spread = halved ? job->n / 2 + 1 : 0};
+    cot__fft_plan p = {.n = halved ? job->n / 2 : job->n, .twists = halved ? job->n / 2 + 1 : 0};
     p.chirped = !is_smooth(p.n);
     p.m = p.chirped ? cot__fft_fast_length(2 * p.n - 1) : p.n;
     factorise(&p);
@@ -100,12 +100,12 @@ static cot__fft_plan plan_of(const cot__fft_job *job) {
 }
 
 static size_t table_bytes(const cot__fft_plan *p, size_t size) {
-    return (size_t)(2 * p->m + (p->chirped ? 2 * p->n + 2 * p->m : 0) + 2 * p->spread) * size;
+    return (size_t)(2 * p->m + (p->chirped ? 2 * p->n + 2 * p->m : 0) + 2 * p->twists) * size;
 }
 
 static void place_tables(cot__fft_plan *p, char *memory, size_t size) {
     struct { void **table; int64_t entries; } all[] = {
-        {p->root, p->m}, {p->chirp, p->chirped ? p->n : 0}, {p->kernel, p->chirped ? p->m : 0}, {p->twist, p->spread}};
+        {p->root, p->m}, {p->chirp, p->chirped ? p->n : 0}, {p->kernel, p->chirped ? p->m : 0}, {p->twist, p->twists}};
     for (int k = 0; k < COUNTOF(all); k++)
         for (int part = 0; part < 2 && all[k].entries; part++, memory += (size_t)all[k].entries * size) all[k].table[part] = memory;
 }
@@ -138,7 +138,8 @@ static void run_part(void *ctx, int64_t part) {
     }
 }
 
-/* Enough rows side by side to fill vectors while the buffers stay in the cache; parts so few that their buffers are no larger than the data. */
+/* Enough rows side by side to fill vectors while the buffers stay in the cache; parts so few that their buffers are about as large as
+ * the data. */
 static void divide(cot__fft_work *w) {
     int64_t length = w->plan.m, lanes = 8192 / length, passes = w->plan.factors + 2;
     lanes = lanes < 4 ? 4 : lanes > 16 ? 16 : lanes;
@@ -169,7 +170,7 @@ bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view 
     tables_fn *fill_tables = choose(&w, d);
     w.plan = plan_of(job);
     divide(&w);
-    int64_t bins = w.plan.spread > w.plan.m ? w.plan.spread : w.plan.m; /* the halves of a short real row are one more than its points */
+    int64_t bins = w.plan.twists > w.plan.m ? w.plan.twists : w.plan.m; /* half a real row has one bin more than complex points */
     w.room = 4 * (size_t)(bins * w.lanes) * size;
     size_t tables = (table_bytes(&w.plan, size) + 63) / 64 * 64, bytes = tables + w.room * (size_t)w.parts;
     char  *memory = cot__alloc(al, bytes);

@@ -9,8 +9,8 @@ typedef enum cot__fft_kind {
     COT__FFT_REAL,    /* (…, n, …) to (…, n/2+1, …, 2):     z[k] = w[k] Σ x[j] exp(-2πi jk/n) */
     COT__FFT_HALF     /* its transpose, the other way:      z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n)) */
 } cot__fft_kind;
-/* w[k]: 1; scaled: 1/n where k is its own mirror image (0, and n/2 of an even n), 2/n elsewhere. So HALF scaled is NumPy's irfft, whose
- * imaginary parts at those k do not count, and REAL and HALF with the same flag are transposes. */
+/* w[k]: 1; scaled: 1/n where k is its own mirror image (0, and n/2 of an even n), 2/n elsewhere. So HALF scaled is NumPy's irfft,
+ * whose imaginary parts at those k do not count, and REAL and HALF with the same flag are transposes. */
 
 typedef struct cot__fft_job {
     cot__fft_kind kind;
@@ -37,8 +37,8 @@ typedef struct cot__fft_plan {
     void   *root[2];       /* m: exp(-2πi j/m) */
     void   *chirp[2];      /* n: exp(-πi j²/n) */
     void   *kernel[2];     /* m: the transform of the conjugate chirp, over m */
-    int64_t spread;        /* entries of: */
-    void   *twist[2];      /* exp(-2πi k/2n) for k <= n: a real row of 2n numbers as n complex ones; else NULL */
+    int64_t twists;        /* n + 1, when a real row of 2n numbers goes as n complex ones; else 0, and */
+    void   *twist[2];      /* exp(-2πi k/2n) for k <= n, is NULL */
 } cot__fft_plan;
 
 /* Rows in groups of `lanes`, which are transformed side by side: element j of row r of a group at j * lanes + r. */

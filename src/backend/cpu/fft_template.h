@@ -1,16 +1,18 @@
 /* fft_template.h: one instance for each working type and instruction set. T the type, N(name) its names, TARGET the instructions.
  *
- * Stockham's form: each pass reads one pair of arrays and writes the other, in order, with no bit reversal. The innermost loop runs over
- * `s` neighbours (rows side by side times what earlier passes have made), which the compiler vectorises. No sum depends on how
+ * Stockham's form: each pass reads one pair of arrays and writes the other, in order, with no bit reversal. The innermost loop runs
+ * over `s` neighbours (rows side by side times what earlier passes have made), which the compiler vectorises. No sum depends on how
  * many rows go together, and multiply-adds are not contracted, so every instruction set gives the same bits. */
 
 typedef struct N(pair) { T *re, *im; } N(pair);
 
-/* ---- passes: y[q + s(r p + k)] = w^(pk) Σ_j x[q + s(p + m j)] exp(-2πi jk/r), m = length left / r, w = root[step] ------------------- */
+/* ---- passes ------------------------------------------------------------------------------------------------------------- */
+
+/* y[q + s(r p + k)] = w^(pk) Σ_j x[q + s(p + m j)] exp(-2πi jk/r), p < m = length left / r, w = root[step] */
 
 #define PASS(NAME)                                                                                                           \
-    TARGET static void N(NAME)(int64_t m, int64_t s, int64_t step, const T *restrict xr, const T *restrict xi, T *restrict yr,       \
-                               T *restrict yi, const T *restrict wr, const T *restrict wi)
+    TARGET static void N(NAME)(int64_t m, int64_t s, int64_t step, const T *restrict xr, const T *restrict xi,               \
+                               T *restrict yr, T *restrict yi, const T *restrict wr, const T *restrict wi)
 #define IN(j) (q + s * (p + m * (j)))
 #define OUT(j) (q + s * (R * p + (j)))
 /* y[j] = (a + ib) times the j-th root of this p */
@@ -93,16 +95,17 @@ PASS(pass5) {
     }
 }
 
-/* ---- a transform of length m, then of any length ---------------------------------------------------------------------------------- */
+/* ---- a transform of length m, then of any length ------------------------------------------------------------------------ */
 
 /* In *a, with *b as the other pair; they may come back exchanged. */
 static void N(smooth)(const cot__fft_plan *p, int64_t lanes, N(pair) *a, N(pair) *b) {
     int64_t s = lanes, step = 1, left = p->m;
     for (int k = 0; k < p->factors; k++) {
-        int      r = p->factor[k];
-        int64_t  m = left / r;
-        N(pair)  t = *a;
-        (r == 2 ? N(pass2) : r == 3 ? N(pass3) : r == 4 ? N(pass4) : N(pass5))(m, s, step, a->re, a->im, b->re, b->im, p->root[0], p->root[1]);
+        int     r = p->factor[k];
+        int64_t m = left / r;
+        N(pair) t = *a;
+        (r == 2 ? N(pass2) : r == 3 ? N(pass3) : r == 4 ? N(pass4) : N(pass5))(m, s, step, a->re, a->im, b->re, b->im, p->root[0],
+                                                                              p->root[1]);
         *a = *b, *b = t;
         s *= r, step *= r, left = m;
     }
@@ -143,7 +146,7 @@ static void N(transform)(const cot__fft_plan *p, int64_t lanes, bool inverse, N(
     if (inverse) N(exchange)(a);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------------- */
 
 /* exp(-2πi j/n) for j < count <= n. Where the circle's symmetries are the table's, they save most of the sines. */
 static void N(fill_roots)(int64_t n, int64_t count, T *c, T *s) {
@@ -183,14 +186,16 @@ static void N(fill_tables)(const cot__fft_plan *p, void *buffer) {
     for (int64_t k = 0; k < p->m; k++) kr[k] = a.re[k] / (T)p->m, ki[k] = a.im[k] / (T)p->m;
 }
 
-/* ---- real rows ------------------------------------------------------------------------------------------------------------------ */
+/* ---- real rows ---------------------------------------------------------------------------------------------------------- */
 
-/* Z, the transform of x[2j] + i x[2j+1], n/2 = h long, to X[k], k <= h: X = E + w^k O with 2E = Z[k] + conj Z[h-k], 2iO = Z[k] - conj Z[h-k] */
+/* Z, the transform of x[2j] + i x[2j+1], h long, to X[k], k <= h:
+ * X = E + w^k O with 2E = Z[k] + conj Z[h-k], 2iO = Z[k] - conj Z[h-k] */
 TARGET static void N(split)(const cot__fft_plan *p, int64_t lanes, const N(pair) *z, const N(pair) *out) {
     const T *wr = p->twist[0], *wi = p->twist[1];
     int64_t  h = p->n;
     for (int64_t k = 0; k <= h; k++) {
-        const T *ar = z->re + k % h * lanes, *ai = z->im + k % h * lanes, *br = z->re + (h - k) % h * lanes, *bi = z->im + (h - k) % h * lanes;
+        int64_t  i = k % h * lanes, j = (h - k) % h * lanes;
+        const T *ar = z->re + i, *ai = z->im + i, *br = z->re + j, *bi = z->im + j;
         T *restrict xr = out->re + k * lanes, *restrict xi = out->im + k * lanes;
         INDEPENDENT
         for (int64_t q = 0; q < lanes; q++) {
@@ -217,7 +222,7 @@ TARGET static void N(merge)(const cot__fft_plan *p, int64_t lanes, const N(pair)
     }
 }
 
-/* ---- a group of rows --------------------------------------------------------------------------------------------------------------- */
+/* ---- a group of rows ---------------------------------------------------------------------------------------------------- */
 
 TARGET static void N(scale)(int64_t n, T f, T *restrict v) {
     for (int64_t i = 0; f != 1 && i < n; i++) v[i] *= f;
@@ -228,14 +233,17 @@ static void N(load)(const cot__fft_work *w, int64_t row, int64_t lanes, int64_t 
     bool    pairs = w->job.kind != COT__FFT_REAL;
     int64_t stride = w->x.stride[w->job.axis], at = first * stride + (pairs && part ? w->x.stride[w->x.ndim - 1] : 0);
     for (int64_t r = 0; r < lanes && n; r++)
-        cot__strip(WORKING, w->x.dtype)(to + r, lanes, cot__at(&w->x, cot__fft_row(&w->x, w->job.axis, pairs, row + r) + at), step * stride, n);
+        cot__strip(WORKING, w->x.dtype)(to + r, lanes, cot__at(&w->x, cot__fft_row(&w->x, w->job.axis, pairs, row + r) + at),
+                                        step * stride, n);
 }
 
-static void N(store)(const cot__fft_work *w, int64_t row, int64_t lanes, int64_t n, int64_t first, int64_t step, int part, const T *from) {
+static void N(store)(const cot__fft_work *w, int64_t row, int64_t lanes, int64_t n, int64_t first, int64_t step, int part,
+                     const T *from) {
     bool    pairs = w->job.kind != COT__FFT_HALF;
     int64_t stride = w->z.stride[w->job.axis], at = first * stride + (pairs && part ? w->z.stride[w->z.ndim - 1] : 0);
     for (int64_t r = 0; r < lanes && n; r++)
-        cot__strip(w->z.dtype, WORKING)(cot__at(&w->z, cot__fft_row(&w->z, w->job.axis, pairs, row + r) + at), step * stride, from + r, lanes, n);
+        cot__strip(w->z.dtype, WORKING)(cot__at(&w->z, cot__fft_row(&w->z, w->job.axis, pairs, row + r) + at), step * stride,
+                                        from + r, lanes, n);
 }
 
 static void N(complex_group)(const cot__fft_work *w, int64_t row, int64_t lanes, N(pair) a, N(pair) b) {
@@ -276,7 +284,8 @@ static void N(real_group)(const cot__fft_work *w, int64_t row, int64_t lanes, N(
         a = b;
     }
     N(weigh)(w, lanes, f, w->job.scaled ? 2 * f : 1, a);
-    memset(a.im, 0, (size_t)lanes * sizeof(T)); /* bins that are their own mirror images are real, whatever rounding or a NaN made of them */
+    /* bins that are their own mirror images are real, whatever rounding or a NaN made of them */
+    memset(a.im, 0, (size_t)lanes * sizeof(T));
     if (n % 2 == 0) memset(a.im + (bins - 1) * lanes, 0, (size_t)lanes * sizeof(T));
     N(store)(w, row, lanes, bins, 0, 1, 0, a.re);
     N(store)(w, row, lanes, bins, 0, 1, 1, a.im);
@@ -310,7 +319,9 @@ static void N(group)(const cot__fft_work *w, int64_t row, int64_t lanes, void *b
     int64_t size = (int64_t)(w->room / sizeof(T)) / 4;
     T      *m = buffer;
     N(pair) a = {m, m + size}, b = {m + 2 * size, m + 3 * size};
-    (w->job.kind == COT__FFT_COMPLEX ? N(complex_group) : w->job.kind == COT__FFT_REAL ? N(real_group) : N(half_group))(w, row, lanes, a, b);
+    if (w->job.kind == COT__FFT_COMPLEX) N(complex_group)(w, row, lanes, a, b);
+    else if (w->job.kind == COT__FFT_REAL) N(real_group)(w, row, lanes, a, b);
+    else N(half_group)(w, row, lanes, a, b);
 }
 
 #undef PASS
