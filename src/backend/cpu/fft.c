@@ -23,29 +23,39 @@
 
 #define T float
 #define WORKING COT_F32
-#define N(name) name##_f32
-#define TARGET
+#define TYPED(name) name##_f32
 #include "backend/cpu/fft_template.h"
 
 #define T double
 #define WORKING COT_F64
-#define N(name) name##_f64
-#define TARGET
+#define TYPED(name) name##_f64
 #include "backend/cpu/fft_template.h"
+
+#define T float
+#define TYPED(name) name##_f32
+#define N(name) name##_f32_plain
+#define TARGET
+#include "backend/cpu/fft_passes.h"
+
+#define T double
+#define TYPED(name) name##_f64
+#define N(name) name##_f64_plain
+#define TARGET
+#include "backend/cpu/fft_passes.h"
 
 #if defined(__x86_64__)
 
 #define T float
-#define WORKING COT_F32
+#define TYPED(name) name##_f32
 #define N(name) name##_f32_avx2
 #define TARGET __attribute__((target("avx2")))
-#include "backend/cpu/fft_template.h"
+#include "backend/cpu/fft_passes.h"
 
 #define T double
-#define WORKING COT_F64
+#define TYPED(name) name##_f64
 #define N(name) name##_f64_avx2
 #define TARGET __attribute__((target("avx2")))
-#include "backend/cpu/fft_template.h"
+#include "backend/cpu/fft_passes.h"
 
 #endif
 
@@ -149,17 +159,11 @@ static void divide(cot__fft_work *w) {
     w->parts = cot__parts(w->groups, (w->plan.chirped ? 3 : 1) * length * w->lanes * passes * 2, most);
 }
 
-typedef void tables_fn(const cot__fft_plan *p, void *buffer);
-
-static tables_fn *choose(cot__fft_work *w, cot_dtype d) {
+static const void *choose_loops(cot_dtype d) {
 #if defined(__x86_64__)
-    if (COT__FFT_ISA >= 1 && __builtin_cpu_supports("avx2")) {
-        w->group = d == COT_F64 ? group_f64_avx2 : group_f32_avx2;
-        return d == COT_F64 ? fill_tables_f64_avx2 : fill_tables_f32_avx2;
-    }
+    if (COT__FFT_ISA >= 1 && __builtin_cpu_supports("avx2")) return d == COT_F64 ? (const void *)&loops_f64_avx2 : &loops_f32_avx2;
 #endif
-    w->group = d == COT_F64 ? group_f64 : group_f32;
-    return d == COT_F64 ? fill_tables_f64 : fill_tables_f32;
+    return d == COT_F64 ? (const void *)&loops_f64_plain : &loops_f32_plain;
 }
 
 bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z) {
@@ -167,8 +171,9 @@ bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view 
     cot_dtype     d = cot__dtype_compute(z->dtype);
     size_t        size = (size_t)cot__dtype_size(d);
     if (w.rows == 0) return true;
-    tables_fn *fill_tables = choose(&w, d);
+    w.group = d == COT_F64 ? group_f64 : group_f32;
     w.plan = plan_of(job);
+    w.plan.loops = choose_loops(d);
     divide(&w);
     int64_t bins = w.plan.twists > w.plan.m ? w.plan.twists : w.plan.m; /* half a real row has one bin more than complex points */
     w.room = 4 * (size_t)(bins * w.lanes) * size;
@@ -177,7 +182,7 @@ bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view 
     if (!memory) return false;
     place_tables(&w.plan, memory, size);
     w.buffers = memory + tables;
-    fill_tables(&w.plan, w.buffers);
+    (d == COT_F64 ? fill_tables_f64 : fill_tables_f32)(&w.plan, w.buffers);
     cot__parallel(w.parts, run_part, &w);
     cot__free(al, memory, bytes);
     return true;

@@ -26,7 +26,7 @@ bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view 
 /* The smallest number of the form 2^a 3^b 5^c that is at least n: a length whose transform is fast. */
 int64_t cot__fft_fast_length(int64_t n);
 
-/* ---- between fft.c and fft_template.h ------------------------------------------------------------------------------------- */
+/* ---- between fft.c and its templates   ------------------------------------------------------------------------------------- */
 
 /* A complex transform of length n: of factors 2, 3, 4 and 5, or, with another prime in n, by way of a convolution of length m
  * (Bluestein). Tables are split into real and imaginary parts, of the working type. */
@@ -34,6 +34,7 @@ typedef struct cot__fft_plan {
     int64_t n, m;          /* m = n unless chirped */
     bool    chirped;
     int     factors, factor[64]; /* of m */
+    const void *loops;     /* of fft_passes.h, for the working type and the machine */
     void   *root[2];       /* m: exp(-2πi j/m) */
     void   *chirp[2];      /* n: exp(-πi j²/n) */
     void   *kernel[2];     /* m: the transform of the conjugate chirp, over m */
