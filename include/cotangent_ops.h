@@ -314,6 +314,26 @@ COT_API cot_var cot_dot(cot_var a, cot_var b);
 /* z[i,j] = a[i]·b[j] of two vectors */
 COT_API cot_var cot_outer(cot_var a, cot_var b);
 
+/* ==== Sums of products ==== Named or listed axes, as NumPy's; done as diagonals, sums and batched matrix products, two operands at a time. */
+
+/* Σ Π xs over named axes: "ij,jk->ik"; "...", diagonals ("ii"), no "->": letters that appear once */
+COT_API cot_var cot_einsum(const char *subscripts, int n, const cot_var *xs);
+/* Σ a·b over axes_a of a with axes_b of b; the other axes of a, then of b */
+COT_API cot_var cot_tensordot(cot_var a, cot_var b, cot_axes axes_a, cot_axes axes_b);
+
+/* ==== Fourier transforms ==== Complex values have a last axis of extent 2: real and imaginary part. Axes are counted without it, so -1 is NumPy's -1. n: points, to which the axis is cut or padded with zeros; 0: as it is. Any n takes O(n log n). */
+
+/* z[k] = Σ x[j] exp(-2πi jk/n), complex to complex */
+COT_API cot_var cot_fft(cot_var x, int64_t n, int axis);
+/* z[j] = Σ x[k] exp(+2πi jk/n) / n, complex to complex */
+COT_API cot_var cot_ifft(cot_var x, int64_t n, int axis);
+/* fft of real values: the first n/2 + 1 bins; the others mirror them */
+COT_API cot_var cot_rfft(cot_var x, int64_t n, int axis);
+/* real values from n/2 + 1 bins; n = 0: 2 (bins - 1). Imaginary parts at 0 and n/2 do not count */
+COT_API cot_var cot_irfft(cot_var x, int64_t n, int axis);
+/* Σ x[j] h[i-j] of real values along an axis; mode "full", "same" (as long as x) or "valid" */
+COT_API cot_var cot_fft_convolve(cot_var x, cot_var h, int axis, const char *mode);
+
 /* ==== Networks ==== Losses take the mean over all but the last axis. Targets: integer labels, or floats: probabilities like the predictions. */
 
 /* exp(x) / Σ exp(x), stable */
@@ -512,6 +532,13 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_matmul(...) COT__SITED((cot_matmul)(__VA_ARGS__))
 #define cot_dot(...) COT__SITED((cot_dot)(__VA_ARGS__))
 #define cot_outer(...) COT__SITED((cot_outer)(__VA_ARGS__))
+#define cot_einsum(...) COT__SITED((cot_einsum)(__VA_ARGS__))
+#define cot_tensordot(...) COT__SITED((cot_tensordot)(__VA_ARGS__))
+#define cot_fft(...) COT__SITED((cot_fft)(__VA_ARGS__))
+#define cot_ifft(...) COT__SITED((cot_ifft)(__VA_ARGS__))
+#define cot_rfft(...) COT__SITED((cot_rfft)(__VA_ARGS__))
+#define cot_irfft(...) COT__SITED((cot_irfft)(__VA_ARGS__))
+#define cot_fft_convolve(...) COT__SITED((cot_fft_convolve)(__VA_ARGS__))
 #define cot_softmax(...) COT__SITED((cot_softmax)(__VA_ARGS__))
 #define cot_log_softmax(...) COT__SITED((cot_log_softmax)(__VA_ARGS__))
 #define cot_softmax_cross_entropy(...) COT__SITED((cot_softmax_cross_entropy)(__VA_ARGS__))

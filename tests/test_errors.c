@@ -507,6 +507,8 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_argsort(x, 0, true), cot_topk(x, 1, 0, out), cot_topk(x, 1, 0, NULL), cot_searchsorted(x, x, true);
     cot_matmul(x, x), cot_dot(x, x), cot_outer(x, x), cot_softmax(x, 0), cot_log_softmax(x, 0);
     cot_softmax_cross_entropy(x, x), cot_cross_entropy(x, x), (cot_mse)(x, x);
+    cot_einsum("i,i", 2, xs), cot_einsum(NULL, 2, xs), cot_einsum("", 0, NULL), cot_tensordot(x, x, all, all);
+    cot_fft(x, 0, 0), cot_ifft(x, 0, 0), cot_rfft(x, 0, 0), cot_irfft(x, 0, 0), cot_fft_convolve(x, x, 0, "full"), cot_fft_convolve(x, x, 0, NULL);
     cot_zeros(t, COT_F64, shape), cot_ones(t, COT_F64, shape), cot_full(t, COT_F64, shape, 2), cot_arange(t, COT_F64, 0, 3, 1);
     cot_linspace(t, COT_F64, 0, 1, 3), cot_eye(t, COT_F64, 2, 2), cot_split(x, 2, 0, out), cot_detach(x);
 }

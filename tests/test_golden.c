@@ -201,6 +201,13 @@ static cot_axes axes(const golden *g) {
     return a;
 }
 
+static cot_axes axes_in(const golden *g, const char *key) {
+    cot_shape s = shape(g, key);
+    cot_axes  a = {s.ndim, false, {0}};
+    for (int k = 0; k < s.ndim; k++) a.axis[k] = (int)s.dim[k];
+    return a;
+}
+
 /* ---- operations by name ----------------------------------------------------------------------------------------------- */
 
 #define X0 (g->x[0])
@@ -264,6 +271,13 @@ CALL(topk, cot_topk(X0, whole(g, "k"), axis(g), NULL))
 CALL(searchsorted, cot_searchsorted(X0, X1, whole(g, "right") != 0))
 CALL(dot, cot_dot(X0, X1))
 CALL(outer, cot_outer(X0, X1))
+CALL(einsum, cot_einsum(need(g, "subscripts"), g->n, g->x))
+CALL(tensordot, cot_tensordot(X0, X1, axes_in(g, "a"), axes_in(g, "b")))
+CALL(fft, cot_fft(X0, whole(g, "n"), axis(g)))
+CALL(ifft, cot_ifft(X0, whole(g, "n"), axis(g)))
+CALL(rfft, cot_rfft(X0, whole(g, "n"), axis(g)))
+CALL(irfft, cot_irfft(X0, whole(g, "n"), axis(g)))
+CALL(fft_convolve, cot_fft_convolve(X0, X1, axis(g), need(g, "mode")))
 CALL(softmax, cot_softmax(X0, axis(g)))
 CALL(log_softmax, cot_log_softmax(X0, axis(g)))
 CALL(softmax_cross_entropy, cot_softmax_cross_entropy(X0, X1))
@@ -521,6 +535,7 @@ static void run_file(const char *name) {
 #define FILES(X)                                                                                                             \
     X(elementwise) X(special) X(integers) X(broadcast) X(pow) X(kinks) X(promotion) X(narrow) X(casts) X(reductions) X(shape)   \
     X(index) X(matrices) X(networks) X(creation) X(cumulative) X(order) X(arrange) X(select)
+    X(index) X(matrices) X(networks) X(creation) X(einsum) X(fourier)
 #define TEST(name)                                                                                                           \
     static void test_##name(void **state) {                                                                                  \
         (void)state;                                                                                                         \

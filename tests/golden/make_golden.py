@@ -105,9 +105,10 @@ STEP = 2.0 ** -24
 # Results of these are exact: chosen, moved or counted, not computed.
 EXACT = {"select_n", "broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "pad", "concatenate", "rev", "gather", "copy",
          "convert_element_type", "neg", "abs", "sign", "max", "min", "reduce_max", "reduce_min", "clamp", "floor", "ceil", "round",
-         "stop_gradient", "expand_dims", "iota", "dynamic_slice", "copy_p", "symbolic_zeros", "argmax", "argmin", "split"}
+         "stop_gradient", "expand_dims", "iota", "dynamic_slice", "copy_p", "symbolic_zeros", "argmax", "argmin", "split",
+         "complex", "real", "imag", "conj"}
 # One step to JAX, but terms that may cancel inside: each term is moved.
-SUMS = {"reduce_sum", "dot_general", "scatter-add", "scatter_add", "cumsum", "reduce_prod"}
+SUMS = {"reduce_sum", "dot_general", "scatter-add", "scatter_add", "cumsum", "reduce_prod", "fft"}
 
 
 def closed(j):
@@ -150,6 +151,9 @@ def spread(f, args, values, inputs, samples=12):
     rng = np.random.default_rng(1)
 
     def noise(a):
+        if jnp.issubdtype(jnp.result_type(a), jnp.complexfloating):
+            a = np.asarray(a)
+            return lax.complex(noise(a.real), noise(a.imag))
         if not jnp.issubdtype(jnp.result_type(a), jnp.floating):
             return a
         a = np.asarray(a)
@@ -907,6 +911,53 @@ def matrices():
     case("outer", "outer", jnp.outer, [fresh((3,)), fresh((2,))], order=3)
 
 
+def einsums():
+    open_file("einsum")
+    for s, *shapes in (("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ba,ca", (2, 3), (4, 3)), ("ij->ji", (2, 3)), ("ij->", (2, 3)),
+                       ("ij->j", (2, 3)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("iij->ji", (2, 2, 3)), ("iii->i", (2, 2, 2)), ("i,i", (4,), (4,)),
+                       ("i,j", (3,), (2,)), ("i,i->i", (4,), (4,)), ("bhqd,bkhd->bhqk", (2, 2, 3, 2), (2, 4, 2, 2)), ("bij,bjk->bik", (2, 2, 3), (2, 3, 2)),
+                       ("...ij->...ji", (2, 2, 3)), ("...i,i...->...", (2, 3), (3, 2)), ("i...,i...->i...", (2, 1, 3), (2, 2, 1)),
+                       ("ij,jk,kl->il", (2, 3), (3, 2), (2, 3)), ("i,ij,j->", (2,), (2, 3), (3,)), ("ab,bc,ca->abc", (2, 3), (3, 2), (2, 2)),
+                       ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)), ("a,b,c->cab", (2,), (3,), (2,)), (",ij,->j", (), (2, 3), ()), ("Ab,bA", (2, 3), (3, 2)),
+                       ("zB,Bz->z", (2, 3), (3, 2)), ("ij,k->ijk", (2, 0), (3,)), ("ij,jk->ik", (2, 0), (0, 3)), ("ijk,ilm,njm,nlk,abc->", (2, 3, 2), (2, 2, 3), (2, 3, 3), (2, 2, 2), (1, 2, 1))):
+        label = re.sub("[^A-Za-z]+", "_", s.replace("...", "_dots_"))
+        case(f"einsum_{label}_{COUNT['einsum']}", "einsum", lambda *xs: jnp.einsum(s, *xs), [fresh(x) for x in shapes], dict(subscripts=s))
+    case("einsum_f32", "einsum", lambda a, b: jnp.einsum("ij,kj->ik", a, b), [fresh((2, 3)).astype(np.float32), fresh((2, 3)).astype(np.float32)],
+         dict(subscripts="ij,kj->ik"))
+    case("einsum_i32", "einsum", lambda a, b: jnp.einsum("ij,jk->ik", a, b), [Const([[1, 2], [3, 4]], "i32"), Const([[5, 6], [7, 8]], "i32")],
+         dict(subscripts="ij,jk->ik"))
+    case("einsum_i32_sum", "einsum", lambda a: jnp.einsum("ij->i", a), [Const([[1, 2], [3, 4]], "i32")], dict(subscripts="ij->i"))
+    case("einsum_of_transpose", "einsum", lambda a, b: jnp.einsum("ij,jk->ki", a.T, b), [fresh((3, 2)), fresh((3, 2))], dict(subscripts="ij,jk->ki", via="transpose"))
+    for a, b, p, q in (((2, 3, 4), (4, 3, 2), [1, 2], [1, 0]), ((2, 3), (3, 2), [1], [0]), ((2, 3), (2, 3), [0, 1], [0, 1]), ((2,), (3,), [], []),
+                       ((2, 3, 2), (2, 2, 3), [0, -1], [1, 0])):
+        case(f"tensordot_{'_'.join(map(str, a + b))}", "tensordot", lambda x, y: jnp.tensordot(x, y, axes=(p, q)), [fresh(a), fresh(b)], dict(a=p, b=q))
+
+
+def fourier():
+    open_file("fourier")
+    value = lambda x: lax.complex(x[..., 0], x[..., 1])
+    pairs = lambda z: jnp.stack([z.real, z.imag], -1)
+    length = lambda n: n or None
+    for name, f in (("fft", jnp.fft.fft), ("ifft", jnp.fft.ifft)):
+        for shape, n, axis in (((1, 2), 0, 0), ((2, 2), 0, -1), ((3, 2), 0, -1), ((8, 2), 0, -1), ((7, 2), 0, -1), ((15, 2), 0, -1), ((2, 11, 2), 0, -1),
+                               ((5, 2, 2), 0, 0), ((6, 2, 2), 4, 0), ((2, 3, 2), 5, 1), ((2, 3, 2, 2), 0, 1), ((20, 2), 0, -1)):
+            case(f"{name}_{'_'.join(map(str, shape))}_{n}_{axis}", name, lambda x: pairs(f(value(x), length(n), axis)), [fresh(shape)], dict(n=n, axis=axis))
+        x = fresh((6, 2)).astype(np.float32)
+        case(f"{name}_f32", name, lambda x: pairs(f(value(x))), [x], dict(n=0, axis=-1))
+    for shape, n, axis in (((1,), 0, 0), ((2,), 0, -1), ((3,), 0, -1), ((8,), 0, -1), ((7,), 0, -1), ((14,), 0, -1), ((2, 9), 0, -1), ((6, 2), 4, 0),
+                           ((2, 3), 5, 1), ((2, 3), 6, 1), ((2, 4, 2), 0, 1)):
+        case(f"rfft_{'_'.join(map(str, shape))}_{n}_{axis}", "rfft", lambda x: pairs(jnp.fft.rfft(x, length(n), axis)), [fresh(shape)], dict(n=n, axis=axis))
+    for shape, n, axis in (((2, 2), 0, -1), ((1, 2), 1, -1), ((5, 2), 0, -1), ((5, 2), 9, -1), ((2, 4, 2), 7, -1), ((4, 2, 2), 0, 0), ((4, 2), 4, -1),
+                           ((3, 2), 8, 0), ((2, 8, 2), 0, 1)):
+        case(f"irfft_{'_'.join(map(str, shape))}_{n}_{axis}", "irfft", lambda x: jnp.fft.irfft(value(x), length(n), axis), [fresh(shape)], dict(n=n, axis=axis))
+    case("rfft_i32", "rfft", lambda x: pairs(jnp.fft.rfft(x.astype(jnp.float64))), [Const([1, -2, 3, 5], "i32")], dict(n=0, axis=0), ulps=16)  # no scale: its inputs have no error
+    from jax.scipy.signal import fftconvolve
+    for mode in ("full", "same", "valid"):
+        for a, b, axis in (((5,), (3,), 0), ((2, 6), (2, 4), 1), ((4, 2), (3, 2), 0)):
+            case(f"fft_convolve_{mode}_{'_'.join(map(str, a + b))}", "fft_convolve", lambda x, h: fftconvolve(x, h, mode=mode, axes=[axis]),
+                 [fresh(a), fresh(b)], dict(mode=mode, axis=axis))
+
+
 def networks():
     open_file("networks")
     x = fresh((2, 3, 4), -3, 3)
@@ -963,6 +1014,7 @@ def creation():
 def main():
     topics = [elementwise, special, integers, broadcast, powers, kinks, promotion, narrow, casts, reductions, shapes, indexing, matrices, networks,
               creation, cumulating, ordering, arranging, selecting]
+              creation, einsums, fourier]
     wanted = sys.argv[1:]
     for k, topic in enumerate(topics):
         SEED[0] = 1000 * (k + 1)  # each topic has its own inputs, whatever the others do
