@@ -389,7 +389,7 @@ static void any_allocation_may_fail(void **state) {
     (void)state;
     long needed = 0;
     for (long fail = 0; fail == 0 || fail <= needed; fail++) {
-        counting  c = {.fail_at = fail};
+        counting  c = {.fail_at = fail, .fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
         cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), six), b = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), NULL);
         cot_var   z = cot_einsum("ij,jj,kj->ik", 3, (cot_var[]){a, b, a}), g[2];

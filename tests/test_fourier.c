@@ -445,7 +445,7 @@ static void any_allocation_may_fail(void **state) {
     bool          tables = false;
     fill(44, x);
     for (long fail = 0; fail == 0 || fail <= needed; fail++) {
-        counting  c = {.fail_at = fail};
+        counting  c = {.fail_at = fail, .fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
         cot_var   v = cot_tensor(t, COT_F64, COT_SHAPE(2, 11), x), z = cot_irfft(cot_fft(cot_rfft(v, 0, 1), 7, 1), 6, 1), g;
         cot_grad_of(cot_sum(cot_square(cot_fft_convolve(z, v, 1, "same")), COT_ALL), 1, &v, &g);

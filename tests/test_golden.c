@@ -532,10 +532,28 @@ static void run_file(const char *name) {
     assert_int_equal(wrong, 0);
 }
 
-#define FILES(X)                                                                                                             \
-    X(elementwise) X(special) X(integers) X(broadcast) X(pow) X(kinks) X(promotion) X(narrow) X(casts) X(reductions) X(shape)   \
-    X(index) X(matrices) X(networks) X(creation) X(cumulative) X(order) X(arrange) X(select)
-    X(index) X(matrices) X(networks) X(creation) X(einsum) X(fourier)
+#define FILES(X) \
+    X(elementwise) \
+    X(special) \
+    X(integers) \
+    X(broadcast) \
+    X(pow) \
+    X(kinks) \
+    X(promotion) \
+    X(narrow) \
+    X(casts) \
+    X(reductions) \
+    X(shape) \
+    X(index) \
+    X(matrices) \
+    X(networks) \
+    X(creation) \
+    X(cumulative) \
+    X(order) \
+    X(arrange) \
+    X(select) \
+    X(einsum) \
+    X(fourier)
 #define TEST(name)                                                                                                           \
     static void test_##name(void **state) {                                                                                  \
         (void)state;                                                                                                         \
