@@ -29,6 +29,11 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
 /* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to one dtype by recorded casts: the
  * promotion of all; plain numbers are weak. real: integers become f64. index has room for n. NULL after a failure. */
 cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index);
+/* Predictions and targets of a loss: integer labels, one for each row along the last axis and in range, or floats shaped like the predictions,
+ * which get their dtype. NULL after a failure. */
+cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]);
+/* Equal shapes, or a scalar on one side, which is broadcast. */
+bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]);
 /* Index of node i as dtype: itself, or a recorded cast; COT__NONE after a failure. */
 uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
 
@@ -37,6 +42,9 @@ uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
+/* Room for a constant of dtype and shape, with all checks; a NULL or failed tape gives false. Write through r->view, then push. */
+bool    cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape);
+cot_var cot__constant_push(cot_tape *t, cot__result *r);
 /* Every element of v = the number `value`, in v's dtype. */
 void cot__fill(const cot__view *v, double value);
 
