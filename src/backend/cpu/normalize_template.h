@@ -8,14 +8,14 @@
 
 typedef struct N(stats) { T mean, r; } N(stats);
 
-/* Lanes are added in halves: 8 + 8, 4 + 4, … */
+/* Lanes are added in halves: 4 + 4, 2 + 2, 1 + 1. */
 static inline TARGET T N(lanes)(V a, V b) {
-    T s[VL];
     a += b;
-    memcpy(s, &a, sizeof s);
-    for (int w = VL / 2; w > 0; w /= 2)
-        for (int i = 0; i < w; i++) s[i] += s[i + w];
-    return s[0];
+#if VL == 8
+    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+#else
+    return (a[0] + a[2]) + (a[1] + a[3]);
+#endif
 }
 
 static inline TARGET V N(load)(const T *p) {
@@ -73,11 +73,11 @@ static N(stats) N(careful)(const T *x, const cot__rows *r) {
 
 /* Mean, then deviations from it; what the rounding of the mean left over (Σ (x - mean) is not 0) corrects both. */
 static TARGET N(stats) N(stats_of)(const T *x, const cot__rows *r) {
-    double n = (double)r->n, left = 0, squares = 0;
-    T      mean = r->rms ? 0 : (T)(N(total)(x, r->n) / n);
+    double share = 1 / (double)r->n, left = 0, squares = 0;
+    T      mean = r->rms ? 0 : (T)(N(total)(x, r->n) * share);
     for (int64_t at = 0; at < r->n; at += CHUNK) N(moments)(x + at, mean, r->n - at < CHUNK ? r->n - at : CHUNK, &left, &squares);
-    left = r->rms ? 0 : left / n;
-    double v = squares / n - left * left;
+    left = r->rms ? 0 : left * share;
+    double v = squares * share - left * left;
     v = (v > 0 ? v : v == v ? 0 : v) + r->eps;
     if (!(v > TINY && v < HUGE_)) return N(careful)(x, r);
     return (N(stats)){mean + (T)left, (T)(1 / sqrt(v))};
@@ -126,6 +126,7 @@ static inline TARGET void N(products)(const T *g, const T *w, const T *x, T mean
 static TARGET void N(backward)(const rows_job *j, int64_t from, int64_t to) {
     const T *w = j->weight;
     int64_t  n = j->r.n;
+    double   share = 1 / (double)n;
     for (int64_t row = from; row < to; row++) {
         const T *restrict x = (const T *)j->x + row * n, *restrict g = (const T *)j->g + row * n;
         T *restrict z = (T *)j->z + row * n;
@@ -133,7 +134,7 @@ static TARGET void N(backward)(const rows_job *j, int64_t from, int64_t to) {
         double   sum = 0, along = 0;
         for (int64_t at = 0; at < n; at += CHUNK)
             N(products)(g + at, w ? w + at : NULL, x + at, s.mean, n - at < CHUNK ? n - at : CHUNK, &sum, &along);
-        T first = j->r.rms ? 0 : (T)(sum / (double)n), second = (T)(along * (double)s.r / (double)n);
+        T first = j->r.rms ? 0 : (T)(sum * share), second = (T)(along * (double)s.r * share);
         if (!isfinite(first) || !isfinite(second) || !isfinite(s.r)) {
             if (N(nothing)(g, w, n)) {
                 for (int64_t i = 0; i < n; i++) z[i] = 0;
