@@ -39,12 +39,20 @@ static uint32_t dense(cot_tape *t, uint32_t i) {
     return cot__failed(z) ? COT__NONE : cot__index(z);
 }
 
-/* How an operation of this file normalises: attributes of its node. */
-typedef struct manner { int axis; bool rms; double eps; } manner;
+/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row of x, in the arena, or NULL. A rule hands them on
+ * to the operations it records, all on the same x, which therefore live no longer than they do. */
+typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
 
 static cot__rows rows_of(const cot_tape *t, uint32_t x, manner m) {
     cot_shape s = cot__shape_at(t, x);
-    return (cot__rows){cot__count(m.axis, s.dim), cot__count(s.ndim - m.axis, s.dim + m.axis), m.eps, m.rms, cot__dtype_at(&t->nodes[x])};
+    return (cot__rows){cot__count(m.axis, s.dim), cot__count(s.ndim - m.axis, s.dim + m.axis), m.eps, m.rms, cot__dtype_at(&t->nodes[x]),
+                       m.stats, m.stats != NULL};
+}
+
+static bool has_derivative(const cot_tape *t, const uint32_t *xs, int n) {
+    for (int k = 0; k < n; k++)
+        if (t->active_mask & t->nodes[xs[k]].flags & COT__ACTIVE) return true;
+    return false;
 }
 
 /* Makes n operands dense and records: the result is like operand 0, or (2,n). */
@@ -56,8 +64,13 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     cot__rows  rows = rows_of(t, xs[0], m);
     cot_shape  shape = op == OP_norm_weights ? COT_SHAPE(2, rows.n) : cot__shape_at(t, xs[0]);
     cot__attr *attr = cot__attr_make(t, name, 2, (int64_t[]){m.axis, m.rms}, n > 2 ? n : 0, n > 2 ? xs : NULL);
+    if (attr && !m.stats && has_derivative(t, xs, n)) {
+        size_t bytes = (size_t)rows.rows * 2 * (size_t)cot__dtype_size(rows.dtype);
+        if (bytes && !(rows.stats = cot__arena(t, bytes, name))) return INVALID(t);
+    }
     if (!attr || !cot__result_open(t, &r, name, rows.dtype, shape.ndim, shape.dim)) return INVALID(t);
     attr->number = m.eps;
+    attr->pointer = rows.stats;
     const void *data[3] = {NULL, NULL, NULL};
     for (int k = 0; k < n; k++) data[k] = cot__view_of(t, xs[k]).data;
     if (op == OP_norm_weights) {
@@ -94,7 +107,7 @@ static cot_var back(manner m, cot_var x, cot_var g, cot_var w) { return record(O
 
 static manner manner_of(const cot__rule *r) {
     const cot__attr *a = cot__rule_attr(r);
-    return (manner){(int)a->ints[0], a->ints[1] != 0, a->number};
+    return (manner){(int)a->ints[0], a->ints[1] != 0, a->number, (void *)(uintptr_t)a->pointer};
 }
 
 static int     operands(const cot__rule *r) { return cot__nargs(cot__rule_node(r)); }
@@ -229,7 +242,7 @@ static cot_var norm(int op, cot_var x, cot_var weight, cot_var bias, int axis, d
         !check_parameters(t, name, xs, given, shape_from(shape, axis)))
         return INVALID(t);
     cot_dtype d = widen(xs, given);
-    return cot_cast(record(op, (manner){axis, op == OP_rms_norm, eps}, xs[0], xs[1], xs[2]), d);
+    return cot_cast(record(op, (manner){axis, op == OP_rms_norm, eps, NULL}, xs[0], xs[1], xs[2]), d);
 }
 
 cot_var cot_layer_norm(cot_var x, cot_var weight, cot_var bias, int axis, double eps) { return norm(OP_layer_norm, x, weight, bias, axis, eps); }
@@ -260,7 +273,7 @@ cot_var cot_group_norm(cot_var x, int64_t groups, cot_var weight, cot_var bias, 
     if (!check_parameters(t, name, xs, given, COT_SHAPE(s.dim[1]))) return INVALID(t);
     cot_dtype d = widen(xs, given);
     cot_shape grouped = COT_SHAPE(s.dim[0], groups, s.dim[1] / groups * cot__count(s.ndim - 2, s.dim + 2)), channels = cot__kept_shape(s, ~2u);
-    cot_var   y = normalized((manner){2, false, eps}, cot_reshape(xs[0], grouped), COT_NONE, COT_NONE);
+    cot_var   y = normalized((manner){2, false, eps, NULL}, cot_reshape(xs[0], grouped), COT_NONE, COT_NONE);
     return cot_cast(scaled(cot_reshape(y, s), xs, given, channels), d);
 }
 

@@ -79,12 +79,13 @@ typedef enum cot__draw_kind { COT__UNIFORM, COT__NORMAL, COT__GUMBEL, COT__KEEP 
 void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
 
 /* Rows of n elements, normalised: y = (x - μ) r with the row's mean μ and r = (variance + eps)^-1/2; rms: μ = 0. All arrays are row-major
- * and of one dtype, F64 or F32; weight and bias have n elements, or are NULL.
+ * and of one dtype, F64 or F32; weight and bias have n elements, or are NULL. `stats` is NULL, or memory for (rows,2) elements of μ and r:
+ * they are written there, or read if they are known.
  * normalize:         z = y · weight + bias
  * normalize_back:    z = r (h - mean h - y mean(h y)), h = g · weight; rms: without mean h. Rows where h is 0 give 0, whatever x is
  * normalize_weights: z (2,n): Σ g y and Σ g over the rows; where g is 0 nothing is added, whatever y is. `scratch` has
  *                    cot__normalize_scratch bytes. */
-typedef struct cot__rows { int64_t rows, n; double eps; bool rms; cot_dtype dtype; } cot__rows;
+typedef struct cot__rows { int64_t rows, n; double eps; bool rms; cot_dtype dtype; void *stats; bool known; } cot__rows;
 void   cot__normalize(const cot__rows *r, const void *x, const void *weight, const void *bias, void *z);
 void   cot__normalize_back(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
 size_t cot__normalize_scratch(const cot__rows *r);

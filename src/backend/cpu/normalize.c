@@ -1,7 +1,6 @@
 /* normalize.c: rows normalised to mean 0 and variance 1, the transpose of that, and the sums that weight and bias receive.
  *
- * Statistics are computed again in each pass rather than kept: a row is in the cache then, and the operation needs no second result. Parts are
- * ranges of rows. A row's result depends on the row alone; the sums over rows add up part by part, in order. */
+ * Parts are ranges of rows. A row's result depends on the row alone; the sums over rows add up part by part, in order. */
 #include "backend/cpu/kernels.h"
 #include "base/parallel.h"
 

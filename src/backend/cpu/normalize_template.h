@@ -83,13 +83,22 @@ static TARGET N(stats) N(stats_of)(const T *x, const cot__rows *r) {
     return (N(stats)){mean + (T)left, (T)(1 / sqrt(v))};
 }
 
+/* Of one row, known or kept for later if there is room. */
+static inline TARGET N(stats) N(stats_at)(const rows_job *j, int64_t row, const T *x) {
+    N(stats) *kept = j->r.stats, s;
+    if (kept && j->r.known) return kept[row];
+    s = N(stats_of)(x, &j->r);
+    if (kept) kept[row] = s;
+    return s;
+}
+
 static TARGET void N(forward)(const rows_job *j, int64_t from, int64_t to) {
     const T *w = j->weight, *b = j->bias;
     int64_t  n = j->r.n;
     for (int64_t row = from; row < to; row++) {
         const T *restrict x = (const T *)j->x + row * n;
         T *restrict z = (T *)j->z + row * n;
-        N(stats) s = N(stats_of)(x, &j->r);
+        N(stats) s = N(stats_at)(j, row, x);
         if (w && b) for (int64_t i = 0; i < n; i++) z[i] = (x[i] - s.mean) * s.r * w[i] + b[i];
         else if (w) for (int64_t i = 0; i < n; i++) z[i] = (x[i] - s.mean) * s.r * w[i];
         else if (b) for (int64_t i = 0; i < n; i++) z[i] = (x[i] - s.mean) * s.r + b[i];
@@ -130,7 +139,7 @@ static TARGET void N(backward)(const rows_job *j, int64_t from, int64_t to) {
     for (int64_t row = from; row < to; row++) {
         const T *restrict x = (const T *)j->x + row * n, *restrict g = (const T *)j->g + row * n;
         T *restrict z = (T *)j->z + row * n;
-        N(stats) s = N(stats_of)(x, &j->r);
+        N(stats) s = N(stats_at)(j, row, x);
         double   sum = 0, along = 0;
         for (int64_t at = 0; at < n; at += CHUNK)
             N(products)(g + at, w ? w + at : NULL, x + at, s.mean, n - at < CHUNK ? n - at : CHUNK, &sum, &along);
@@ -154,7 +163,7 @@ static TARGET void N(weights)(const rows_job *j, int64_t from, int64_t to, doubl
         for (int64_t i = 0; i < 2 * n; i++) part[i] = 0;
         for (int64_t row = start; row < to && row < start + FLUSH; row++) {
             const T *restrict x = (const T *)j->x + row * n, *restrict g = (const T *)j->g + row * n;
-            N(stats) s = N(stats_of)(x, &j->r);
+            N(stats) s = N(stats_at)(j, row, x);
             if (isfinite(s.mean) && isfinite(s.r))
                 for (int64_t i = 0; i < n; i++) part[i] += g[i] * ((x[i] - s.mean) * s.r);
             else
