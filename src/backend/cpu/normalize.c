@@ -29,9 +29,13 @@ typedef struct rows_job {
 
 typedef float  f32x8 __attribute__((vector_size(32)));
 typedef double f64x4 __attribute__((vector_size(32)));
+typedef float  f32x8_anywhere __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double f64x4_anywhere __attribute__((vector_size(32), aligned(8), may_alias));
+#define LOAD(p) (*(const U *)(p))
 
 #define T float
 #define V f32x8
+#define U f32x8_anywhere
 #define VL 8
 #define N(name) name##_f32
 #define TARGET
@@ -41,6 +45,7 @@ typedef double f64x4 __attribute__((vector_size(32)));
 
 #define T double
 #define V f64x4
+#define U f64x4_anywhere
 #define VL 4
 #define N(name) name##_f64
 #define TARGET
@@ -51,6 +56,7 @@ typedef double f64x4 __attribute__((vector_size(32)));
 #if defined(__x86_64__) && COT__NORMALIZE_ISA > 0
 #define T float
 #define V f32x8
+#define U f32x8_anywhere
 #define VL 8
 #define N(name) name##_f32_avx2
 #define TARGET __attribute__((target("avx2")))
@@ -60,6 +66,7 @@ typedef double f64x4 __attribute__((vector_size(32)));
 
 #define T double
 #define V f64x4
+#define U f64x4_anywhere
 #define VL 4
 #define N(name) name##_f64_avx2
 #define TARGET __attribute__((target("avx2")))

@@ -1,6 +1,7 @@
 /* normalize_template.h: normalisation of rows of T. Included by normalize.c for each type and instruction set.
  *
  *   T, V       element and a vector of VL of them        N(name)   the name with the suffix of this instance
+ *   U          the same vector at any address
  *   TARGET     an attribute                              TINY, HUGE_   variances outside need the careful path
  *
  * Every sum has the same lanes and the same order in all instances, so instruction sets do not change bits. Rows longer than a CHUNK add up the
@@ -8,37 +9,29 @@
 
 typedef struct N(stats) { T mean, r; } N(stats);
 
-/* Lanes are added in halves: 4 + 4, 2 + 2, 1 + 1. */
-static inline TARGET T N(lanes)(V a, V b) {
-    a += b;
+/* The sum of the lanes of two vectors, in halves: 4 + 4, 2 + 2, 1 + 1. By address: passing vectors depends on the instruction set. */
+static inline TARGET T N(lanes)(const V *a, const V *b) {
+    V v = *a + *b;
 #if VL == 8
-    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 #else
-    return (a[0] + a[2]) + (a[1] + a[3]);
+    return (v[0] + v[2]) + (v[1] + v[3]);
 #endif
 }
 
-static inline TARGET V N(load)(const T *p) {
-    V v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-static inline TARGET V N(all)(T x) { return x - (V){0}; }
-
 /* first: Σ (x - c), second: Σ (x - c)² over one chunk */
 static inline TARGET void N(moments)(const T *x, T c, int64_t n, double *first, double *second) {
-    V       a = {0}, b = {0}, p = {0}, q = {0}, centre = N(all)(c);
+    V       a = {0}, b = {0}, p = {0}, q = {0}, centre = c - (V){0};
     T       s = 0, ss = 0;
     int64_t i = 0;
     for (; i + 2 * VL <= n; i += 2 * VL) {
-        V u = N(load)(x + i) - centre, v = N(load)(x + i + VL) - centre;
+        V u = LOAD(x + i) - centre, v = LOAD(x + i + VL) - centre;
         a += u, b += v;
         p += u * u, q += v * v;
     }
     for (; i < n; i++) s += x[i] - c, ss += (x[i] - c) * (x[i] - c);
-    *first += (double)(N(lanes)(a, b) + s);
-    *second += (double)(N(lanes)(p, q) + ss);
+    *first += (double)(N(lanes)(&a, &b) + s);
+    *second += (double)(N(lanes)(&p, &q) + ss);
 }
 
 static inline TARGET double N(total)(const T *x, int64_t n) {
@@ -47,9 +40,9 @@ static inline TARGET double N(total)(const T *x, int64_t n) {
         int64_t len = n - at < CHUNK ? n - at : CHUNK, i = 0;
         V       a = {0}, b = {0};
         T       s = 0;
-        for (; i + 2 * VL <= len; i += 2 * VL) a += N(load)(x + at + i), b += N(load)(x + at + i + VL);
+        for (; i + 2 * VL <= len; i += 2 * VL) a += LOAD(x + at + i), b += LOAD(x + at + i + VL);
         for (; i < len; i++) s += x[at + i];
-        total += (double)(N(lanes)(a, b) + s);
+        total += (double)(N(lanes)(&a, &b) + s);
     }
     return total;
 }
@@ -115,21 +108,21 @@ static bool N(nothing)(const T *g, const T *w, int64_t n) {
 
 /* Σ h and Σ h (x - mean) over one chunk, h = g w */
 static inline TARGET void N(products)(const T *g, const T *w, const T *x, T mean, int64_t n, double *first, double *second) {
-    V       a = {0}, b = {0}, p = {0}, q = {0}, centre = N(all)(mean);
+    V       a = {0}, b = {0}, p = {0}, q = {0}, centre = mean - (V){0};
     T       s = 0, ss = 0;
     int64_t i = 0;
     for (; i + 2 * VL <= n; i += 2 * VL) {
-        V u = N(load)(g + i), v = N(load)(g + i + VL);
-        if (w) u *= N(load)(w + i), v *= N(load)(w + i + VL);
+        V u = LOAD(g + i), v = LOAD(g + i + VL);
+        if (w) u *= LOAD(w + i), v *= LOAD(w + i + VL);
         a += u, b += v;
-        p += u * (N(load)(x + i) - centre), q += v * (N(load)(x + i + VL) - centre);
+        p += u * (LOAD(x + i) - centre), q += v * (LOAD(x + i + VL) - centre);
     }
     for (; i < n; i++) {
         T h = w ? g[i] * w[i] : g[i];
         s += h, ss += h * (x[i] - mean);
     }
-    *first += (double)(N(lanes)(a, b) + s);
-    *second += (double)(N(lanes)(p, q) + ss);
+    *first += (double)(N(lanes)(&a, &b) + s);
+    *second += (double)(N(lanes)(&p, &q) + ss);
 }
 
 static TARGET void N(backward)(const rows_job *j, int64_t from, int64_t to) {
@@ -164,7 +157,7 @@ static TARGET void N(weights)(const rows_job *j, int64_t from, int64_t to, doubl
         for (int64_t row = start; row < to && row < start + FLUSH; row++) {
             const T *restrict x = (const T *)j->x + row * n, *restrict g = (const T *)j->g + row * n;
             N(stats) s = N(stats_at)(j, row, x);
-            if (isfinite(s.mean) && isfinite(s.r))
+            if (isfinite(s.mean) && isfinite(s.r) && s.r != 0) /* all of x is finite */
                 for (int64_t i = 0; i < n; i++) part[i] += g[i] * ((x[i] - s.mean) * s.r);
             else
                 for (int64_t i = 0; i < n; i++) part[i] += g[i] == 0 ? 0 : g[i] * ((x[i] - s.mean) * s.r);
@@ -176,6 +169,7 @@ static TARGET void N(weights)(const rows_job *j, int64_t from, int64_t to, doubl
 
 #undef T
 #undef V
+#undef U
 #undef VL
 #undef N
 #undef TARGET
