@@ -210,16 +210,20 @@ static cot_tape *enter_parameters(const char *op, cot_var xs[3], bool given[3]) 
     return t;
 }
 
+/* Has node i, which messages call `what`, the shape that x asks of it? */
+static bool check_parameter(cot_tape *t, const char *op, const char *what, cot_shape x, uint32_t i, cot_shape want) {
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
+    cot_shape s = cot__shape_at(t, i);
+    if (cot__same_shape(&s, &want)) return true;
+    cot__fail(t, COT_SHAPE, "[%s] x of shape %s needs a %s of shape %s; this one has %s", op, cot__shape_text(x.ndim, x.dim, a), what,
+              cot__shape_text(want.ndim, want.dim, b), cot__shape_text(s.ndim, s.dim, c));
+    return false;
+}
+
 static bool check_parameters(cot_tape *t, const char *op, const cot_var xs[3], const bool given[3], cot_shape want) {
-    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
-    for (int k = 1; k < 3; k++) {
-        if (!given[k]) continue;
-        cot_shape s = cot__shape_at(t, cot__index(xs[k])), x = cot__shape_at(t, cot__index(xs[0]));
-        if (cot__same_shape(&s, &want)) continue;
-        cot__fail(t, COT_SHAPE, "[%s] x of shape %s needs a %s of shape %s; this one has %s", op, cot__shape_text(x.ndim, x.dim, a),
-                  operand_names[k], cot__shape_text(want.ndim, want.dim, b), cot__shape_text(s.ndim, s.dim, c));
-        return false;
-    }
+    cot_shape x = cot__shape_at(t, cot__index(xs[0]));
+    for (int k = 1; k < 3; k++)
+        if (given[k] && !check_parameter(t, op, operand_names[k], x, cot__index(xs[k]), want)) return false;
     return true;
 }
 
@@ -318,7 +322,6 @@ cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean, cot_var
     bool                     given[3];
     cot_tape                *t = enter_parameters(name, xs, given);
     uint32_t                 mask, i;
-    char                     a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
     if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, cot__index(xs[0]));
     if (!check_eps(t, name, eps) || !cot__check_axes(t, name, axes, s.ndim, &mask)) return INVALID(t);
@@ -326,11 +329,7 @@ cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean, cot_var
     if (!check_parameters(t, name, xs, given, want)) return INVALID(t);
     cot_dtype d = widen(xs, given);
     for (int k = 0; k < 2; k++) {
-        if (!cot__enter(t, statistics[k], name, names[k], &i)) return INVALID(t);
-        cot_shape q = cot__shape_at(t, i);
-        if (!cot__same_shape(&q, &want))
-            return cot__fail(t, COT_SHAPE, "[%s] x of shape %s needs a %s of shape %s; this one has %s", name, cot__shape_text(s.ndim, s.dim, a),
-                             names[k], cot__shape_text(want.ndim, want.dim, b), cot__shape_text(q.ndim, q.dim, c));
+        if (!cot__enter(t, statistics[k], name, names[k], &i) || !check_parameter(t, name, names[k], s, i, want)) return INVALID(t);
         statistics[k] = cot_reshape(cot_cast(VAR(t, i), cot__dtype_compute(d)), kept);
     }
     cot_var scale = cot_rsqrt(cot_add(statistics[1], eps));
