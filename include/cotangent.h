@@ -122,9 +122,9 @@ typedef struct cot_axes {
 /* No padding row in cot_embedding. */
 #define COT_NO_PADDING INT64_MIN
 
-/* A key is all the state there is behind random numbers: the same key gives the same numbers, on any machine and number of threads. Use a key
- * once, for one call that draws or for one split; cot_key_split makes n new ones from it, cot_key_fold one for each number of a step
- * or a layer (the i-th of a split is the fold of i). Random operations are in <cotangent_ops.h>. */
+/* A key is all the state there is behind random numbers: the same key gives the same numbers, on any machine and number of threads.
+ * Use a key once, for one call that draws or for one split; cot_key_split makes n new ones from it, cot_key_fold one for each number
+ * of a step or a layer (the i-th of a split is the fold of i). Random operations are in <cotangent_ops.h>. */
 typedef struct cot_key {
     uint32_t word[2];
 } cot_key;

@@ -11,9 +11,11 @@ cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding) {
     if (!t) return cot__invalid(1, &table);
     cot_shape s = cot__shape_at(t, i);
     if (s.ndim != 2)
-        return cot__fail(t, COT_SHAPE, "[embedding] the table has shape %s; it must be a matrix, a row for each index", cot__shape_text(s.ndim, s.dim, text));
+        return cot__fail(t, COT_SHAPE, "[embedding] the table has shape %s; it must be a matrix, a row for each index",
+                         cot__shape_text(s.ndim, s.dim, text));
     if (padding != COT_NO_PADDING && (padding < -s.dim[0] || padding >= s.dim[0]))
-        return cot__fail(t, COT_VALUE, "[embedding] the padding row is %lld, but the table has %lld rows", (long long)padding, (long long)s.dim[0]);
+        return cot__fail(t, COT_VALUE, "[embedding] the padding row is %lld, but the table has %lld rows", (long long)padding,
+                         (long long)s.dim[0]);
     cot_var z = cot_take(VAR(t, i), indices, 0);
     if (padding == COT_NO_PADDING || cot__failed(z)) return z;
     int64_t row = padding < 0 ? padding + s.dim[0] : padding; /* an index may name it from either end */

@@ -1,8 +1,8 @@
 /* normalize.c: layer, rms, group and batch normalisation.
  *
- * layer_norm and rms_norm are one operation each, L(x, weight, bias) = y · weight + bias with y = (x - μ) r. Its adjoints are operations too, and
- * each rule is written in the others, so every order exists at the speed of a kernel. With J = ∂y/∂x = r (I - 11ᵀ/n - y yᵀ/n), which
- * is symmetric (rms: without 11ᵀ/n):
+ * layer_norm and rms_norm are one operation each, L(x, weight, bias) = y · weight + bias with y = (x - μ) r. Its adjoints are
+ * operations too, and each rule is written in the others, so every order exists at the speed of a kernel. With
+ * J = ∂y/∂x = r (I - 11ᵀ/n - y yᵀ/n), which is symmetric (rms: without 11ᵀ/n):
  *   norm_back    B(x, g, weight) = J (g · weight)       what x receives
  *   norm_weights P(x, g) = (Σ g y, Σ g), (2,n)          what weight and bias receive
  * A group normalisation is a layer normalisation of another shape. Batch normalisation is composed: its statistics are results too. */
@@ -39,8 +39,8 @@ static uint32_t dense(cot_tape *t, uint32_t i) {
     return cot__failed(z) ? COT__NONE : cot__index(z);
 }
 
-/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row of x, in the arena, or NULL. A rule hands them on
- * to the operations it records, all on the same x, which therefore live no longer than they do. */
+/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row of x, in the arena, or NULL. A rule
+ * hands them on to the operations it records, all on the same x, which therefore live no longer than they do. */
 typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
 
 static cot__rows rows_of(const cot_tape *t, uint32_t x, manner m) {
@@ -148,10 +148,12 @@ static void norm_jvp(cot__rule *r) {
     r->tangent = dz;
 }
 
-const cot__op cot__op_layer_norm = {.name = "layer_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp,
-                                    .jvp = norm_jvp, .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
-const cot__op cot__op_rms_norm = {.name = "rms_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp,
-                                  .jvp = norm_jvp, .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
+const cot__op cot__op_layer_norm = {
+    .name = "layer_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
+const cot__op cot__op_rms_norm = {
+    .name = "rms_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
 
 /* Σ a b over each row, kept as a column */
 static cot_var inner(cot__rule *r, manner m, cot_var a, cot_var b) {
@@ -171,14 +173,16 @@ static void norm_back_vjp(cot__rule *r) {
     cot_axes  along = axes_between(m.axis, shape.ndim, true);
     cot_var   h = operand(r, 1), y = normalized(m, x, COT_NONE, COT_NONE);
     if (weighted) h = cot_smul(h, operand(r, 2));
-    cot_var jh = back(m, x, h, COT_NONE), variance = m.rms ? cot_mean(cot_square(x), along) : cot_variance(x, along);
+    cot_var jh = back(m, x, h, COT_NONE);
+    cot_var variance = m.rms ? cot_mean(cot_square(x), along) : cot_variance(x, along);
     cot_var scale = cot_div(cot_rsqrt(cot_add(variance, m.eps)), -(double)cot__count(along.n, shape.dim + m.axis));
     cot_var a = cot_smul(inner(r, m, u, jh), y), b = cot_smul(inner(r, m, h, y), ju), c = cot_smul(inner(r, m, u, y), jh);
     cot__give(r, 0, cot_smul(cot_add(cot_add(a, b), c), scale));
 }
 
-const cot__op cot__op_norm_back = {.name = "norm_back", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u, .vjp = norm_back_vjp,
-                                   .formula = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
+const cot__op cot__op_norm_back = {
+    .name = "norm_back", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u, .vjp = norm_back_vjp,
+    .formula = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
 static void norm_weights_vjp(cot__rule *r) {
@@ -249,7 +253,9 @@ static cot_var norm(int op, cot_var x, cot_var weight, cot_var bias, int axis, d
     return cot_cast(record(op, (manner){axis, op == OP_rms_norm, eps, NULL}, xs[0], xs[1], xs[2]), d);
 }
 
-cot_var cot_layer_norm(cot_var x, cot_var weight, cot_var bias, int axis, double eps) { return norm(OP_layer_norm, x, weight, bias, axis, eps); }
+cot_var cot_layer_norm(cot_var x, cot_var weight, cot_var bias, int axis, double eps) {
+    return norm(OP_layer_norm, x, weight, bias, axis, eps);
+}
 cot_var cot_rms_norm(cot_var x, cot_var weight, int axis, double eps) { return norm(OP_rms_norm, x, weight, COT_NONE, axis, eps); }
 
 /* ---- group ------------------------------------------------------------------------------------------------------------------------------- */
@@ -270,13 +276,15 @@ cot_var cot_group_norm(cot_var x, int64_t groups, cot_var weight, cot_var bias, 
     cot_shape s = cot__shape_at(t, cot__index(xs[0]));
     if (!check_eps(t, name, eps)) return INVALID(t);
     if (s.ndim < 2)
-        return cot__fail(t, COT_SHAPE, "[group_norm] x has shape %s; axis 0 is the batch and axis 1 the channels", cot__shape_text(s.ndim, s.dim, text));
+        return cot__fail(t, COT_SHAPE, "[group_norm] x has shape %s; axis 0 is the batch and axis 1 the channels",
+                         cot__shape_text(s.ndim, s.dim, text));
     if (groups < 1 || s.dim[1] % groups)
-        return cot__fail(t, COT_SHAPE, "[group_norm] %lld channels in %lld groups; the groups must divide the channels", (long long)s.dim[1],
-                         (long long)groups);
+        return cot__fail(t, COT_SHAPE, "[group_norm] %lld channels in %lld groups; the groups must divide the channels",
+                         (long long)s.dim[1], (long long)groups);
     if (!check_parameters(t, name, xs, given, COT_SHAPE(s.dim[1]))) return INVALID(t);
     cot_dtype d = widen(xs, given);
-    cot_shape grouped = COT_SHAPE(s.dim[0], groups, s.dim[1] / groups * cot__count(s.ndim - 2, s.dim + 2)), channels = cot__kept_shape(s, ~2u);
+    cot_shape grouped = COT_SHAPE(s.dim[0], groups, s.dim[1] / groups * cot__count(s.ndim - 2, s.dim + 2));
+    cot_shape channels = cot__kept_shape(s, ~2u);
     cot_var   y = normalized((manner){2, false, eps, NULL}, cot_reshape(xs[0], grouped), COT_NONE, COT_NONE);
     return cot_cast(scaled(cot_reshape(y, s), xs, given, channels), d);
 }
@@ -301,7 +309,8 @@ cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, d
     if (variance) *variance = cot__invalid(1, &x);
     if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, cot__index(xs[0]));
-    if (!check_eps(t, name, eps) || !cot__check_axes(t, name, axes, s.ndim, &mask) || !check_parameters(t, name, xs, given, without(s, mask)))
+    if (!check_eps(t, name, eps) || !cot__check_axes(t, name, axes, s.ndim, &mask) ||
+        !check_parameters(t, name, xs, given, without(s, mask)))
         return INVALID(t);
     axes.keepdims = true;
     cot_dtype d = widen(xs, given);

@@ -57,7 +57,8 @@ static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
         const double *p = cot__cursor_load(&c, len, buf);
         for (int k = 0; k < len; k++)
             if (!(p[k] >= 0 && p[k] <= 1)) {
-                cot__fail(t, COT_VALUE, "[%s] element %lld of the probabilities is %g; they run from 0 to 1", op, (long long)(done + k), p[k]);
+                cot__fail(t, COT_VALUE, "[%s] element %lld of the probabilities is %g; they run from 0 to 1", op,
+                          (long long)(done + k), p[k]);
                 return false;
             }
     }

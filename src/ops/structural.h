@@ -29,8 +29,8 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
 /* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to one dtype by recorded casts: the
  * promotion of all; plain numbers are weak. real: integers become f64. index has room for n. NULL after a failure. */
 cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index);
-/* Predictions and targets of a loss: integer labels, one for each row along the last axis and in range, or floats shaped like the predictions,
- * which get their dtype. NULL after a failure. */
+/* Predictions and targets of a loss: integer labels, one for each row along the last axis and in range, or floats shaped like the
+ * predictions, which get their dtype. NULL after a failure. */
 cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]);
 /* Equal shapes, or a scalar on one side, which is broadcast. */
 bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]);

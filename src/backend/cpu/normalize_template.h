@@ -4,8 +4,8 @@
  *   U          the same vector at any address
  *   TARGET     an attribute                              TINY, HUGE_   variances outside need the careful path
  *
- * Every sum has the same lanes and the same order in all instances, so instruction sets do not change bits. Rows longer than a CHUNK add up the
- * chunks in f64. */
+ * Every sum has the same lanes and the same order in all instances, so instruction sets do not change bits. Rows longer than a CHUNK
+ * add up the chunks in f64. */
 
 typedef struct N(stats) { T mean, r; } N(stats);
 
