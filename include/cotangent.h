@@ -112,6 +112,26 @@ typedef struct cot_axes {
 #define COT_KEEP_ALL ((cot_axes){-1, true, {0}})
 #endif
 
+/* No var: what to give for a parameter that may be left out, such as the weight of cot_layer_norm. Elsewhere it is an error. */
+#ifdef __cplusplus
+#define COT_NONE cot_var(static_cast<cot_tape *>(0), 0)
+#else
+#define COT_NONE ((cot_var){NULL, 0})
+#endif
+
+/* No padding row in cot_embedding. */
+#define COT_NO_PADDING INT64_MIN
+
+/* A key is all the state there is behind random numbers: the same key gives the same numbers, on any machine and number of threads.
+ * Use a key once, for one call that draws or for one split; cot_key_split makes n new ones from it, cot_key_fold one for each number
+ * of a step or a layer (the i-th of a split is the fold of i). Random operations are in <cotangent_ops.h>. */
+typedef struct cot_key {
+    uint32_t word[2];
+} cot_key;
+COT_API cot_key cot_key_of(uint64_t seed);
+COT_API void    cot_key_split(cot_key key, int n, cot_key *out);
+COT_API cot_key cot_key_fold(cot_key key, uint64_t data);
+
 /* Status codes, in the order of the enum: name, what it means. */
 #define COT_STATUS_LIST(X)                                                                                                   \
     X(OK, "no error")                                                                                                        \

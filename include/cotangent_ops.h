@@ -362,6 +362,53 @@ COT_API cot_var cot_linspace(cot_tape *t, cot_dtype dtype, double start, double 
 /* 1 on the diagonal, else 0 */
 COT_API cot_var cot_eye(cot_tape *t, cot_dtype dtype, int64_t rows, int64_t columns);
 
+/* ==== Normalisation ==== eps is added to the variance. Weight and bias may be left out: COT_NONE. Variances divide by n. */
+
+/* (x - mean) / sqrt(variance + eps) · weight + bias, over `axis` and all after it; weight and bias have the shape of those */
+COT_API cot_var cot_layer_norm(cot_var x, cot_var weight, cot_var bias, int axis, double eps);
+/* x / sqrt(mean x² + eps) · weight, over `axis` and all after it */
+COT_API cot_var cot_rms_norm(cot_var x, cot_var weight, int axis, double eps);
+/* x (N,C,…): over each group of C/groups channels and all their positions; weight and bias have C elements */
+COT_API cot_var cot_group_norm(cot_var x, int64_t groups, cot_var weight, cot_var bias, double eps);
+/* over the axes, COT_AXES(0, 2, 3) for (N,C,H,W); weight, bias and the statistics (pointers may be NULL) have the shape of the other axes */
+COT_API cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, double eps, cot_var *mean, cot_var *variance);
+/* the same with given statistics */
+COT_API cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean, cot_var variance, cot_var weight, cot_var bias, double eps);
+
+/* ==== Embeddings and more losses ==== bce_with_logits and huber take the mean over all elements; nll and kl_div sum over the last axis, then the mean over rows. */
+
+/* table[indices], rows; the row `padding` gets no gradient (COT_NO_PADDING: every row does) */
+COT_API cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding);
+/* mean of -(target · log σ(x) + (1 - target) · log σ(-x)), stable */
+COT_API cot_var cot_bce_with_logits(cot_var logits, cot_var targets);
+/* mean of -Σ target · log-probability; targets: labels or probabilities */
+COT_API cot_var cot_nll(cot_var log_probabilities, cot_var targets);
+/* mean of d²/2 where |d| <= delta, else delta · (|d| - delta/2); d = x - y */
+COT_API cot_var cot_huber(cot_var x, cot_var y, double delta);
+/* mean of Σ target · (log target - log-probability); 0 log 0 = 0 */
+COT_API cot_var cot_kl_div(cot_var log_probabilities, cot_var targets);
+/* Σ x·y / (max(|x|, eps) · max(|y|, eps)) along one axis */
+COT_API cot_var cot_cosine_similarity(cot_var x, cot_var y, int axis, double eps);
+
+/* ==== Random ==== Samples are constants: element i depends on the key and i only. Parameters go around them: mean + scale · normal has derivatives. */
+
+/* lo <= z < hi, in steps of (hi - lo) / 2^53 (f64) or 2^24 */
+COT_API cot_var cot_uniform(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape, double lo, double hi);
+/* mean 0, variance 1: the inverse distribution function of a uniform number */
+COT_API cot_var cot_normal(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape);
+/* -log(-log u), u uniform */
+COT_API cot_var cot_gumbel(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape);
+/* true with probability p, which broadcasts; no derivative */
+COT_API cot_var cot_bernoulli(cot_tape *t, cot_key key, cot_var p, cot_shape shape);
+/* position i (i64) with probability softmax(logits)[i] along the axis, which goes */
+COT_API cot_var cot_categorical(cot_key key, cot_var logits, int axis);
+/* 0 … n-1 (i64) in random order */
+COT_API cot_var cot_permutation(cot_tape *t, cot_key key, int64_t n);
+/* x in random order along one axis */
+COT_API cot_var cot_shuffle(cot_key key, cot_var x, int axis);
+/* 0 with probability rate, else x / (1 - rate); one mask for all derivatives */
+COT_API cot_var cot_dropout(cot_var x, double rate, cot_key key);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
@@ -423,6 +470,7 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_fma(x, y, w) COT__SITED((cot_fma)(COT__MIX(x), COT__MIX(y), COT__MIX(w)))
 #define cot_lerp(x, y, w) COT__SITED((cot_lerp)(COT__MIX(x), COT__MIX(y), COT__MIX(w)))
 #define cot_mse(x, y) COT__SITED((cot_mse)(COT__MIX(x), COT__MIX(y)))
+#define cot_bce_with_logits(x, y) COT__SITED((cot_bce_with_logits)(COT__MIX(x), COT__MIX(y)))
 
 #ifdef COT_SOURCE_LINES
 #define cot_neg(x) COT__SITED((cot_neg)(x))
@@ -549,6 +597,24 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_arange(...) COT__SITED((cot_arange)(__VA_ARGS__))
 #define cot_linspace(...) COT__SITED((cot_linspace)(__VA_ARGS__))
 #define cot_eye(...) COT__SITED((cot_eye)(__VA_ARGS__))
+#define cot_layer_norm(...) COT__SITED((cot_layer_norm)(__VA_ARGS__))
+#define cot_rms_norm(...) COT__SITED((cot_rms_norm)(__VA_ARGS__))
+#define cot_group_norm(...) COT__SITED((cot_group_norm)(__VA_ARGS__))
+#define cot_batch_norm(...) COT__SITED((cot_batch_norm)(__VA_ARGS__))
+#define cot_batch_norm_inference(...) COT__SITED((cot_batch_norm_inference)(__VA_ARGS__))
+#define cot_embedding(...) COT__SITED((cot_embedding)(__VA_ARGS__))
+#define cot_nll(...) COT__SITED((cot_nll)(__VA_ARGS__))
+#define cot_huber(...) COT__SITED((cot_huber)(__VA_ARGS__))
+#define cot_kl_div(...) COT__SITED((cot_kl_div)(__VA_ARGS__))
+#define cot_cosine_similarity(...) COT__SITED((cot_cosine_similarity)(__VA_ARGS__))
+#define cot_uniform(...) COT__SITED((cot_uniform)(__VA_ARGS__))
+#define cot_normal(...) COT__SITED((cot_normal)(__VA_ARGS__))
+#define cot_gumbel(...) COT__SITED((cot_gumbel)(__VA_ARGS__))
+#define cot_bernoulli(...) COT__SITED((cot_bernoulli)(__VA_ARGS__))
+#define cot_categorical(...) COT__SITED((cot_categorical)(__VA_ARGS__))
+#define cot_permutation(...) COT__SITED((cot_permutation)(__VA_ARGS__))
+#define cot_shuffle(...) COT__SITED((cot_shuffle)(__VA_ARGS__))
+#define cot_dropout(...) COT__SITED((cot_dropout)(__VA_ARGS__))
 #endif
 #endif
 

@@ -511,6 +511,14 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_fft(x, 0, 0), cot_ifft(x, 0, 0), cot_rfft(x, 0, 0), cot_irfft(x, 0, 0), cot_fft_convolve(x, x, 0, "full"), cot_fft_convolve(x, x, 0, NULL);
     cot_zeros(t, COT_F64, shape), cot_ones(t, COT_F64, shape), cot_full(t, COT_F64, shape, 2), cot_arange(t, COT_F64, 0, 3, 1);
     cot_linspace(t, COT_F64, 0, 1, 3), cot_eye(t, COT_F64, 2, 2), cot_split(x, 2, 0, out), cot_detach(x);
+    cot_layer_norm(x, x, x, 0, 1), cot_rms_norm(x, x, 0, 1), cot_group_norm(x, 1, x, x, 1), cot_layer_norm(x, COT_NONE, COT_NONE, 0, 1);
+    cot_batch_norm(x, all, x, x, 1, out, out + 1), cot_batch_norm_inference(x, all, x, x, x, x, 1), cot_embedding(x, x, COT_NO_PADDING);
+    (cot_bce_with_logits)(x, x), cot_nll(x, x), cot_huber(x, x, 1), cot_kl_div(x, x), cot_cosine_similarity(x, x, 0, 1);
+    cot_set_threads(cot_threads() > 1 ? 2 : 1), cot_set_threads(0);
+    cot_key key = cot_key_fold(cot_key_of(1), 2);
+    cot_key_split(key, 1, &key), cot_key_split(key, 1, NULL), cot_key_split(key, -1, &key);
+    cot_uniform(t, key, COT_F64, shape, 0, 1), cot_normal(t, key, COT_F64, shape), cot_gumbel(t, key, COT_F64, shape);
+    cot_bernoulli(t, key, x, shape), cot_categorical(key, x, 0), cot_permutation(t, key, 3), cot_shuffle(key, x, 0), cot_dropout(x, 0.5, key);
 }
 
 static void call_the_rest(cot_tape *t, cot_var x) {

@@ -290,6 +290,36 @@ CALL(arange, cot_arange(g->t, dtype(g), real(g, "start"), real(g, "stop"), real(
 CALL(linspace, cot_linspace(g->t, dtype(g), real(g, "start"), real(g, "stop"), whole(g, "n")))
 CALL(eye, cot_eye(g->t, dtype(g), whole(g, "rows"), whole(g, "columns")))
 
+#define GIVEN(k) ((k) < g->n ? g->x[k] : COT_NONE)
+CALL(layer_norm, cot_layer_norm(X0, GIVEN(1), GIVEN(2), axis(g), real(g, "eps")))
+CALL(rms_norm, cot_rms_norm(X0, GIVEN(1), axis(g), real(g, "eps")))
+CALL(group_norm, cot_group_norm(X0, whole(g, "groups"), GIVEN(1), GIVEN(2), real(g, "eps")))
+CALL(batch_norm, cot_batch_norm(X0, axes(g), GIVEN(1), GIVEN(2), real(g, "eps"), NULL, NULL))
+CALL(batch_norm_inference, cot_batch_norm_inference(X0, axes(g), X1, X2, GIVEN(3), GIVEN(4), real(g, "eps")))
+CALL(embedding, cot_embedding(X0, X1, strcmp(need(g, "padding"), "none") == 0 ? COT_NO_PADDING : whole(g, "padding")))
+CALL(bce_with_logits, cot_bce_with_logits(X0, X1))
+CALL(nll, cot_nll(X0, X1))
+CALL(huber, cot_huber(X0, X1, real(g, "delta")))
+CALL(kl_div, cot_kl_div(X0, X1))
+CALL(cosine_similarity, cot_cosine_similarity(X0, X1, axis(g), real(g, "eps")))
+
+static cot_key key(const golden *g) {
+    cot_key k = cot_key_of((uint64_t)whole(g, "seed")), parts[8];
+    if (attr(g, "fold")) return cot_key_fold(k, (uint64_t)whole(g, "fold"));
+    if (!attr(g, "split")) return k;
+    cot_key_split(k, COUNT(parts), parts);
+    return parts[whole(g, "split")];
+}
+
+CALL(uniform, cot_uniform(g->t, key(g), dtype(g), shape(g, "shape"), real(g, "lo"), real(g, "hi")))
+CALL(normal, cot_normal(g->t, key(g), dtype(g), shape(g, "shape")))
+CALL(gumbel, cot_gumbel(g->t, key(g), dtype(g), shape(g, "shape")))
+CALL(bernoulli, cot_bernoulli(g->t, key(g), X0, shape(g, "shape")))
+CALL(categorical, cot_categorical(key(g), X0, axis(g)))
+CALL(permutation, cot_permutation(g->t, key(g), whole(g, "n")))
+CALL(shuffle, cot_shuffle(key(g), X0, axis(g)))
+CALL(dropout, cot_dropout(X0, real(g, "rate"), key(g)))
+
 /* The matrices may come transposed: strided operands of the kernel. */
 static cot_var swapped(cot_var x, bool swap) {
     cot_axes order = {cot_shape_of(x).ndim, false, {0}};
@@ -553,7 +583,10 @@ static void run_file(const char *name) {
     X(arrange) \
     X(select) \
     X(einsum) \
-    X(fourier)
+    X(fourier) \
+    X(normalisation) \
+    X(losses) \
+    X(random)
 #define TEST(name)                                                                                                           \
     static void test_##name(void **state) {                                                                                  \
         (void)state;                                                                                                         \

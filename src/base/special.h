@@ -18,6 +18,8 @@
 
 /* Inverse of erf: +-inf at +-1, NaN outside [-1, 1].  3 ulp. */
 double cot__erfinv(double x);
+/* The same with a logarithm of the caller's, good to 1 ulp. */
+double cot__erfinv_by(double (*logarithm)(double), double x);
 
 /* log|Gamma(x)|; +inf at 0, at the negative integers and at both infinities.
  * 4 ulp, also next to its zeros at 1 and 2, and below 0. */

@@ -19,7 +19,7 @@
 #define GELU_D_HI 0x1.2444f2a4d8b4bp-4
 #define GELU_D_LO (-0x1.6c843a29d1c70p-61)
 
-double cot__erfinv(double x) {
+double cot__erfinv_by(double (*logarithm)(double), double x) {
     /* |x| <= 1/2: erfinv(x) / x as a function of x^2.  Here and below a constant near the
      * middle of the ratio is taken out, so that the rounding of the fit hardly counts. */
     static const double mid_p[] = {
@@ -52,7 +52,7 @@ double cot__erfinv(double x) {
         return copysign(INFINITY, x);
     if (!(a < 1))
         return NAN;
-    double w = sqrt(-log(1 - a)); /* 1 - a is exact */
+    double w = sqrt(-logarithm(1 - a)); /* 1 - a is exact */
     double r;
     if (w < 2.125)
         r = 0.75 + COT__POLY(near_p, w - 0.83) / COT__POLY(near_q, w - 0.83);
@@ -60,6 +60,8 @@ double cot__erfinv(double x) {
         r = 0.90625 + COT__POLY(far_p, w - 2.125) / COT__POLY(far_q, w - 2.125);
     return copysign(w * r, x);
 }
+
+double cot__erfinv(double x) { return cot__erfinv_by(log, x); }
 
 double cot__normcdf(double x) {
     if (x > 40)

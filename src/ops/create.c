@@ -1,18 +1,18 @@
 /* create.c: constants made from a few numbers. Each is real memory of its own, so that in-place operations may write it. */
 #include "ops/structural.h"
 
-static bool open_constant(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape) {
+bool cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape) {
     return t && t->status == COT_OK && cot__check_dtype(t, op, dtype) && cot__check_shape(t, op, shape) &&
            cot__result_open(t, r, op, dtype, shape->ndim, shape->dim);
 }
 
-static cot_var push_constant(cot_tape *t, cot__result *r) { return cot__result_push(t, r, OP_constant, 0, NULL, NULL); }
+cot_var cot__constant_push(cot_tape *t, cot__result *r) { return cot__result_push(t, r, OP_constant, 0, NULL, NULL); }
 
 static cot_var filled(cot_tape *t, const char *op, cot_dtype dtype, const cot_shape *shape, double value) {
     cot__result r;
-    if (!open_constant(t, &r, op, dtype, shape)) return INVALID(t);
+    if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
     cot__fill(&r.view, value);
-    return push_constant(t, &r);
+    return cot__constant_push(t, &r);
 }
 
 cot_var cot_zeros(cot_tape *t, cot_dtype dtype, cot_shape shape) { return filled(t, "zeros", dtype, &shape, 0); }
@@ -29,30 +29,30 @@ cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, doub
     double n = ceil((stop - start) / step);
     if (!(n < 0x1p59)) return cot__fail(t, COT_LIMIT, "[arange] %g elements are too many to address", n);
     cot_shape shape = {1, {n > 0 ? (int64_t)n : 0}};
-    if (!open_constant(t, &r, "arange", dtype, &shape)) return INVALID(t);
+    if (!cot__constant_open(t, &r, "arange", dtype, &shape)) return INVALID(t);
     for (int64_t i = 0; i < shape.dim[0]; i++) cot__store_f64(element(&r.view, i), dtype, start + (double)i * step);
-    return push_constant(t, &r);
+    return cot__constant_push(t, &r);
 }
 
 /* The ends are exact; z[i] = start + i (stop - start) / (n - 1) between. */
 cot_var cot_linspace(cot_tape *t, cot_dtype dtype, double start, double stop, int64_t n) {
     cot__result r;
     cot_shape   shape = {1, {n}};
-    if (!open_constant(t, &r, "linspace", dtype, &shape)) return INVALID(t);
+    if (!cot__constant_open(t, &r, "linspace", dtype, &shape)) return INVALID(t);
     double gaps = n > 1 ? (double)(n - 1) : 1, length = stop - start, step = length / gaps;
     bool   far = isinf(length); /* it overflowed: a mean of the ends, then */
     for (int64_t i = 0; i < n; i++) {
         double w = (double)i / gaps, between = far ? start * (1 - w) + stop * w : start + (double)i * step;
         cot__store_f64(element(&r.view, i), dtype, i == 0 ? start : i == n - 1 ? stop : between);
     }
-    return push_constant(t, &r);
+    return cot__constant_push(t, &r);
 }
 
 cot_var cot_eye(cot_tape *t, cot_dtype dtype, int64_t rows, int64_t columns) {
     cot__result r;
     cot_shape   shape = {2, {rows, columns}};
-    if (!open_constant(t, &r, "eye", dtype, &shape)) return INVALID(t);
+    if (!cot__constant_open(t, &r, "eye", dtype, &shape)) return INVALID(t);
     cot__fill(&r.view, 0);
     for (int64_t i = 0; i < rows && i < columns; i++) cot__store_f64(element(&r.view, i * columns + i), dtype, 1);
-    return push_constant(t, &r);
+    return cot__constant_push(t, &r);
 }

@@ -81,8 +81,7 @@ static bool check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
     return !labels || cot__check_positions(t, op, "labels", xs[TARGET], p.dim[p.ndim - 1], false);
 }
 
-/* Enters both; float targets get the predictions' dtype. */
-static cot_tape *enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]) {
+cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]) {
     cot_tape *t = cot__tape_of(1, &prediction);
     if (!t || !cot__enter(t, prediction, op, "prediction", &xs[PREDICTION]) || !cot__enter(t, target, op, "target", &xs[TARGET])) return NULL;
     cot_dtype d = cot__dtype_at(&t->nodes[xs[PREDICTION]]);
@@ -145,7 +144,7 @@ static cot_var push_loss(cot_tape *t, int op, const uint32_t xs[2], double total
 cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
     static const char name[] = "softmax_cross_entropy";
     uint32_t          xs[2];
-    cot_tape         *t = enter_targets(name, logits, targets, xs);
+    cot_tape         *t = cot__enter_targets(name, logits, targets, xs);
     int64_t           stride[COT_MAX_NDIM];
     if (!t) return cot__invalid(1, &logits);
     cot__view x = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
@@ -164,7 +163,7 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
 
 cot_var cot_cross_entropy(cot_var probabilities, cot_var targets) {
     uint32_t  xs[2];
-    cot_tape *t = enter_targets("cross_entropy", probabilities, targets, xs);
+    cot_tape *t = cot__enter_targets("cross_entropy", probabilities, targets, xs);
     if (!t) return cot__invalid(1, &probabilities);
     cot__view p = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
     double    total = is_labels(t, xs[TARGET]) ? sum_labelled(&p, &q, true) : sum_weighted(&p, &q, true);
@@ -215,14 +214,13 @@ const cot__op cot__op_cross_entropy = {.name = "cross_entropy", .kind = KIND_GEN
 
 /* ---- mse -------------------------------------------------------------------------------------------------------------- */
 
-/* Equal shapes, or a scalar on one side, which is broadcast. */
-static bool match_shapes(cot_tape *t, uint32_t xs[2]) {
+bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]) {
     cot_shape s[2] = {cot__shape_at(t, xs[0]), cot__shape_at(t, xs[1])};
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     if (cot__same_shape(&s[0], &s[1])) return true;
     int small = s[0].ndim == 0 ? 0 : s[1].ndim == 0 ? 1 : -1;
     if (small < 0) {
-        cot__fail(t, COT_SHAPE, "[mse] the operands have shapes %s and %s; they must be equal, or one a scalar",
+        cot__fail(t, COT_SHAPE, "[%s] the operands have shapes %s and %s; they must be equal, or one a scalar", op,
                   cot__shape_text(s[0].ndim, s[0].dim, a), cot__shape_text(s[1].ndim, s[1].dim, b));
         return false;
     }
@@ -238,7 +236,7 @@ cot_var(cot_mse)(cot_var x, cot_var y) {
     double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
     cot__cursor cx, cy;
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
-    if (!match_shapes(t, xs)) return INVALID(t);
+    if (!cot__match_shapes(t, "mse", xs)) return INVALID(t);
     cot__view v = cot__view_of(t, xs[0]), w = cot__view_of(t, xs[1]);
     int64_t   n = cot__count(v.ndim, v.shape);
     cot__cursor_open(&cx, &v, COT_F64);

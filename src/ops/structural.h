@@ -31,6 +31,11 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
 cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index);
 /* One operand and an axis of it, counted from the front; NULL after a failure. */
 cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index);
+/* Predictions and targets of a loss: integer labels, one for each row along the last axis and in range, or floats shaped like the
+ * predictions, which get their dtype. NULL after a failure. */
+cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]);
+/* Equal shapes, or a scalar on one side, which is broadcast. */
+bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]);
 /* Index of node i as dtype: itself, or a recorded cast; COT__NONE after a failure. */
 uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
 
@@ -41,6 +46,9 @@ cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
 /* The shape of take: x.shape[:axis] + indices.shape + x.shape[axis+1:], checked. */
 bool cot__taken_shape(cot_tape *t, const char *op, uint32_t x, uint32_t indices, int axis, cot_shape *z);
+/* Room for a constant of dtype and shape, with all checks; a NULL or failed tape gives false. Write through r->view, then push. */
+bool    cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape);
+cot_var cot__constant_push(cot_tape *t, cot__result *r);
 /* Every element of v = the number `value`, in v's dtype. */
 void cot__fill(const cot__view *v, double value);
 

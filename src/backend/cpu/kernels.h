@@ -89,5 +89,26 @@ void   cot__argsort(const cot__view *x, int axis, bool descending, const cot__vi
 void cot__searchsorted(const cot__view *sorted, const cot__view *v, bool right, int64_t *z);
 /* The first i with x[i] < x[i-1] of a vector; -1: it is sorted. */
 int64_t cot__first_descent(const cot__view *x);
+/* Random numbers: element i of z (row-major memory, a float dtype) comes from word pair i of the key alone. Of its 64 bits (first word,
+ * second word) let k be the upper 53 for f64, or 24 for f32, bf16 and f16, and u = k 2^-53 or k 2^-24. All is computed in f64 and
+ * rounded once.
+ * uniform: low + u (high - low), at most the largest number of z's dtype below high; low and high are numbers of that dtype
+ * normal:  Φ⁻¹(v), gumbel: -log(-log v), with v = u plus half a step: never 0 or 1
+ * keep:    high where the 53 bits of u are >= low, else 0 */
+typedef enum cot__draw_kind { COT__UNIFORM, COT__NORMAL, COT__GUMBEL, COT__KEEP } cot__draw_kind;
+void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
+
+/* Rows of n elements, normalised: y = (x - μ) r with the row's mean μ and r = (variance + eps)^-1/2; rms: μ = 0. All arrays are row-major
+ * and of one dtype, F64 or F32; weight and bias have n elements, or are NULL. `stats` is NULL, or memory for (rows,2) elements of μ and r:
+ * they are written there, or read if they are known.
+ * normalize:         z = y · weight + bias
+ * normalize_back:    z = r (h - mean h - y mean(h y)), h = g · weight; rms: without mean h. Rows where h is 0 give 0, whatever x is
+ * normalize_weights: z (2,n): Σ g y and Σ g over the rows; where g is 0 nothing is added, whatever y is. `scratch` has
+ *                    cot__normalize_scratch bytes. */
+typedef struct cot__rows { int64_t rows, n; double eps; bool rms; cot_dtype dtype; void *stats; bool known; } cot__rows;
+void   cot__normalize(const cot__rows *r, const void *x, const void *weight, const void *bias, void *z);
+void   cot__normalize_back(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
+size_t cot__normalize_scratch(const cot__rows *r);
+void   cot__normalize_weights(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
 
 #endif

@@ -1,0 +1,140 @@
+/* random.c: random values as constants, and what is made of them.
+ *
+ * Nothing here has a state: a call is a function of its key. Samples have no derivative; a distribution with parameters is written
+ * with them, mean + scale · cot_normal(…), and is differentiable in them. */
+#include "ops/structural.h"
+#include "base/random.h"
+
+static bool check_float(cot_tape *t, const char *op, cot_dtype dtype) {
+    if (!cot__check_dtype(t, op, dtype)) return false;
+    if (cot__dtype_is_float(dtype)) return true;
+    cot__fail(t, COT_DTYPE, "[%s] numbers of dtype %s; they must be floats", op, cot__dtype_name(dtype));
+    return false;
+}
+
+static cot_var drawn(cot_tape *t, const char *op, cot__draw_kind kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low,
+                     double high) {
+    cot__result r;
+    if (!cot__usable(t) || !check_float(t, op, dtype) || !cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
+    cot__draw(kind, key, &r.view, low, high);
+    return cot__constant_push(t, &r);
+}
+
+static double rounded(double v, cot_dtype dtype) {
+    uint64_t element = 0;
+    cot__store_f64(&element, dtype, v);
+    return cot__load_f64(&element, dtype);
+}
+
+cot_var cot_uniform(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape, double lo, double hi) {
+    if (!cot__usable(t) || !check_float(t, "uniform", dtype)) return INVALID(t);
+    double low = rounded(lo, dtype), high = rounded(hi, dtype);
+    if (!(low < high) || isinf(low) || isinf(high))
+        return cot__fail(t, COT_VALUE, "[uniform] from %g to %g in %s; the ends must be finite and the first below the second", lo, hi,
+                         cot__dtype_name(dtype));
+    return drawn(t, "uniform", COT__UNIFORM, key, dtype, &shape, low, high);
+}
+
+cot_var cot_normal(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
+    return drawn(t, "normal", COT__NORMAL, key, dtype, &shape, 0, 0);
+}
+
+cot_var cot_gumbel(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
+    return drawn(t, "gumbel", COT__GUMBEL, key, dtype, &shape, 0, 0);
+}
+
+/* ---- choices --------------------------------------------------------------------------------------------------------------------- */
+
+/* Is every element of node i within 0 and 1? */
+static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
+    double      buf[COT__BLOCK];
+    cot__cursor c;
+    cot__view   v = cot__view_of(t, i);
+    int64_t     n = cot__count(v.ndim, v.shape);
+    cot__cursor_open(&c, &v, COT_F64);
+    for (int64_t done = 0; done < n; done += COT__BLOCK) {
+        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
+        const double *p = cot__cursor_load(&c, len, buf);
+        for (int k = 0; k < len; k++)
+            if (!(p[k] >= 0 && p[k] <= 1)) {
+                cot__fail(t, COT_VALUE, "[%s] element %lld of the probabilities is %g; they run from 0 to 1", op,
+                          (long long)(done + k), p[k]);
+                return false;
+            }
+    }
+    return true;
+}
+
+/* u < p with the 53 bits of f64, so that 0 is never and 1 always true. */
+cot_var cot_bernoulli(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
+    uint32_t i;
+    if (!cot__usable(t) || !cot__enter(t, p, "bernoulli", "p", &i) || !check_probabilities(t, "bernoulli", i)) return INVALID(t);
+    cot_var wide = cot_broadcast_to(cot_detach(VAR(t, i)), shape);
+    return cot_less(drawn(t, "bernoulli", COT__UNIFORM, key, COT_F64, &shape, 0, 1), wide);
+}
+
+/* The largest of logit + Gumbel noise is position i with probability softmax(logits)[i]. */
+cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, logits, "categorical", "", &i);
+    if (!t) return cot__invalid(1, &logits);
+    cot_shape shape = cot__shape_at(t, i);
+    char      text[COT__SHAPE_TEXT];
+    if (!cot__check_axis(t, "categorical", axis, shape.ndim, &axis)) return INVALID(t);
+    if (shape.dim[axis] == 0)
+        return cot__fail(t, COT_SHAPE, "[categorical] axis %d of shape %s is empty; there is nothing to choose from", axis,
+                         cot__shape_text(shape.ndim, shape.dim, text));
+    cot_dtype d = cot__dtype_at(&t->nodes[i]);
+    d = cot__dtype_is_float(d) ? cot__dtype_compute(d) : COT_F64; /* halves: f32, or many would tie */
+    cot_var noise = drawn(t, "categorical", COT__GUMBEL, key, d, &shape, 0, 0);
+    return cot_argmax(cot_add(cot_detach(VAR(t, i)), noise), COT_AXES(axis));
+}
+
+/* The upper half of the product. */
+static uint64_t product_high(uint64_t x, uint64_t y) {
+    uint64_t x0 = (uint32_t)x, x1 = x >> 32, y0 = (uint32_t)y, y1 = y >> 32;
+    uint64_t middle = x1 * y0 + (x0 * y0 >> 32), carry = x0 * y1 + (uint32_t)middle;
+    return x1 * y1 + (middle >> 32) + (carry >> 32);
+}
+
+/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally likely words a place gets its share up
+ * to one: a bias below n / 2^64. */
+cot_var cot_permutation(cot_tape *t, cot_key key, int64_t n) {
+    cot__result r;
+    cot_shape   shape = {1, {n}};
+    uint32_t    a[COT__BLOCK], b[COT__BLOCK];
+    if (!cot__constant_open(t, &r, "permutation", COT_I64, &shape)) return INVALID(t);
+    int64_t *z = r.view.data;
+    for (int64_t i = 0; i < n; i++) z[i] = i;
+    for (int64_t i = n - 1, k = COT__BLOCK; i > 0; i--, k++) {
+        if (k == COT__BLOCK) cot__random_words(key, (uint64_t)(n - 1 - i), COT__BLOCK, a, b), k = 0;
+        int64_t j = (int64_t)product_high((uint64_t)a[k] << 32 | b[k], (uint64_t)i + 1), kept = z[i];
+        z[i] = z[j];
+        z[j] = kept;
+    }
+    return cot__constant_push(t, &r);
+}
+
+cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "shuffle", "", &i);
+    if (!t) return cot__invalid(1, &x);
+    if (!cot__check_axis(t, "shuffle", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
+    return cot_take(VAR(t, i), cot_permutation(t, key, cot__shape_at(t, i).dim[axis]), axis);
+}
+
+/* ---- dropout ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The mask is a constant on the tape, 0 or 1/(1 - rate), so every derivative sees the same one; a dropped inf or NaN is 0. */
+cot_var cot_dropout(cot_var x, double rate, cot_key key) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "dropout", "", &i);
+    if (!t) return cot__invalid(1, &x);
+    if (!(rate >= 0 && rate <= 1)) return cot__fail(t, COT_VALUE, "[dropout] the rate is %g; it runs from 0 to 1", rate);
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
+    if (rate == 0) return VAR(t, i);
+    cot_dtype d = cot__dtype_at(&t->nodes[i]), wide = cot__dtype_compute(d);
+    cot_shape shape = cot__shape_at(t, i);
+    cot_var   mask = drawn(t, "dropout", COT__KEEP, key, wide, &shape, rate, rate < 1 ? 1 / (1 - rate) : 0);
+    return cot_cast(cot_smul(cot_cast(VAR(t, i), wide), mask), d);
+}
