@@ -112,6 +112,16 @@ typedef struct cot_axes {
 #define COT_KEEP_ALL ((cot_axes){-1, true, {0}})
 #endif
 
+/* What cot_attention(q, k, v, &options) may be told; NULL for none of it. q is (…, T, d), k (…, S, d), v (…, S, e), the result (…, T, e); leading
+ * axes (batch, heads) broadcast as in cot_matmul. Masks combine: a key counts for a query where all of them let it. A masked key weighs
+ * nothing whatever it holds, and a query with no key left (also by a bias of -inf) gives zeros, with zero gradients. */
+typedef struct cot_attention_options {
+    bool    causal; /* query i sees keys 0 … i, both counted from the start, also where T and S differ */
+    double  scale;  /* of the scores; 0: 1/sqrt(d) */
+    cot_var mask;   /* bool, true where the key is seen; broadcasts to (…, T, S). Left out (all zero): none */
+    cot_var bias;   /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
+} cot_attention_options;
+
 /* Status codes, in the order of the enum: name, what it means. */
 #define COT_STATUS_LIST(X)                                                                                                   \
     X(OK, "no error")                                                                                                        \

@@ -69,4 +69,19 @@ void cot__scatter_add(const cot__view *x, int axis, const cot__view *index, cons
 void cot__take_along(const cot__view *x, int axis, const cot__view *index, const cot__view *z);
 void cot__scatter_add_along(const cot__view *x, int axis, const cot__view *index, const cot__view *u);
 
+/* Attention: z = softmax(scale q kᵀ + bias, masked) v, all with equal leading axes: q (…,T,d), k (…,S,d), v (…,S,e), mask (bool) and bias
+ * (…,T,S). lse (…,T), contiguous in the computing type, is the log of each query's sum of exponentials, -inf without a key. Backward
+ * takes g, the adjoint of z, with z and lse, and writes dq, dk, dv. Floats have one dtype; z, g, dq, dk, dv are contiguous (g need not
+ * be). `memory` is cot__attention_bytes of room, which is negative when no memory could hold it. */
+typedef struct cot__attention {
+    cot__view q, k, v, mask, bias; /* mask.data, bias.data NULL: none */
+    bool      causal;              /* query i sees keys 0 … i */
+    double    scale;
+    cot__view z, lse, g, dq, dk, dv;
+    int       narrower;            /* for tests: so many instruction sets narrower than the machine's */
+} cot__attention;
+int64_t cot__attention_bytes(const cot__attention *a, bool backward);
+void    cot__attention_forward(const cot__attention *a, void *memory);
+void    cot__attention_backward(const cot__attention *a, void *memory);
+
 #endif
