@@ -72,7 +72,8 @@ static TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict to) {
             for (int64_t p = p0; p < p0 + PAD; p++) to[p * TILE + i] = from[i * ld + p];
 }
 
-/* What masks do to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs]. Keys beyond n weigh nothing. */
+/* What masks do to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs]. Keys from n on are padding,
+ * which no sum includes. */
 static void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, int64_t rs, int64_t cs) {
     if (a->bias.data) {
         matrix b = matrix_of(&a->bias, head, a->wide);
@@ -93,8 +94,6 @@ static void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64
     if (a->causal && j0 + n > i0 + 1)
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = i0 + i + 1 > j0 ? i0 + i + 1 - j0 : 0; j < n; j++) s[i * rs + j * cs] = -(T)INFINITY;
-    for (int64_t j = n; j < TILE; j++)
-        for (int64_t i = 0; i < TILE; i++) s[i * rs + j * cs] = -(T)INFINITY;
 }
 
 /* ---- forward: one tile of queries, over all keys ------------------------------------------------------------------------ */
