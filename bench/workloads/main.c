@@ -6,7 +6,8 @@
 #include "workloads/workloads.h"
 
 int main(int argc, char **argv) {
-    const workload all[] = {mlp_workloads[0], mlp_workloads[1], mlp_workloads[2], gpt_workload, number_workloads[0], number_workloads[1], number_workloads[2]};
+    const workload all[] = {mlp_workloads[0],    mlp_workloads[1],    mlp_workloads[2],    mlp_workloads[3], mlp_workloads[4], gpt_workload,
+                            number_workloads[0], number_workloads[1], number_workloads[2]};
     char           system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());
     settings s = read_arguments(argc, argv, system);
