@@ -1,37 +1,8 @@
 /* adamw.c: one step of AdamW over leaves, in one pass over weight, gradient and moments.
  *
- * The moments are the caller's arrays: the tape keeps no state of an optimiser. Elements are independent, so the work is shared out freely. */
-#include "base/parallel.h"
+ * The moments are the caller's arrays: the tape keeps no state of an optimiser. */
 #include "ops/inplace.h"
 #include "tape/tape.h"
-
-typedef struct pass {
-    cot_dtype   dtype;
-    void       *w, *m, *v;
-    const void *g;
-    int64_t     n, parts;
-    double      keep, b1, b2, rate, spread, eps; /* keep: 1 - rate decay; rate and spread include the correction of the moments' start at 0 */
-} pass;
-
-#define PASS(NAME, T, SQRT)                                                                                                  \
-    static void NAME(const pass *p, int64_t start, int64_t stop) {                                                           \
-        T *restrict w = p->w, *restrict m = p->m, *restrict v = p->v;                                                        \
-        const T *restrict g = p->g;                                                                                          \
-        const T keep = (T)p->keep, b1 = (T)p->b1, c1 = (T)(1 - p->b1), b2 = (T)p->b2, c2 = (T)(1 - p->b2);                   \
-        const T rate = (T)p->rate, spread = (T)p->spread, eps = (T)p->eps;                                                   \
-        for (int64_t i = start; i < stop; i++) {                                                                             \
-            m[i] = b1 * m[i] + c1 * g[i];                                                                                    \
-            v[i] = b2 * v[i] + c2 * (g[i] * g[i]);                                                                           \
-            w[i] = keep * w[i] - rate * m[i] / (SQRT(v[i]) * spread + eps);                                                  \
-        }                                                                                                                    \
-    }
-PASS(pass_f64, double, sqrt)
-PASS(pass_f32, float, sqrtf)
-
-static void run_pass(void *ctx, int64_t part) {
-    const pass *p = ctx;
-    (p->dtype == COT_F64 ? pass_f64 : pass_f32)(p, cot__part_start(p->n, p->parts, part), cot__part_start(p->n, p->parts, part + 1));
-}
 
 static bool check_settings(cot_tape *t, const cot_adamw *o) {
     if (o->step >= 1 && o->rate >= 0 && o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->decay >= 0) return true;
@@ -70,10 +41,9 @@ cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const 
         if (!(leaf->flags & COT__HAS_GRAD)) continue;
         cot__view w = cot__view_of(t, i);
         float     narrow = (float)leaf->extra.number;
-        pass      p = {w.dtype, w.data, m[k], v[k], NULL, cot__size_at(t, i), 1, 1 - o.rate * o.decay, o.beta1, o.beta2, o.rate / first, 1 / sqrt(second), o.eps};
-        p.g = cot__is_tensor(leaf) ? leaf->extra.grad->data : w.dtype == COT_F64 ? (const void *)&leaf->extra.number : &narrow;
-        p.parts = cot__parts(p.n, 8, 64);
-        cot__parallel(p.parts, run_pass, &p);
+        const void *g = cot__is_tensor(leaf) ? leaf->extra.grad->data : w.dtype == COT_F64 ? (const void *)&leaf->extra.number : &narrow;
+        cot__adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g, 1 - o.rate * o.decay, o.beta1, o.beta2, o.rate / first,
+                                      1 / sqrt(second), o.eps});
         cot__note_assign(t, i);
     }
     return t->status;

@@ -84,4 +84,14 @@ int64_t cot__attention_bytes(const cot__attention *a, bool backward);
 void    cot__attention_forward(const cot__attention *a, void *memory);
 void    cot__attention_backward(const cot__attention *a, void *memory);
 
+/* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g², w = keep w - rate m / (sqrt(v) spread + eps): n elements of F64 or F32 each, row-major. */
+typedef struct cot__adamw_pass {
+    cot_dtype   dtype;
+    int64_t     n;
+    void       *w, *m, *v;
+    const void *g;
+    double      keep, b1, b2, rate, spread, eps;
+} cot__adamw_pass;
+void cot__adamw(const cot__adamw_pass *p);
+
 #endif
