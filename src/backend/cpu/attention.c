@@ -17,9 +17,11 @@
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #define AVX512 "avx512f,avx512dq,avx2,fma"
+#define ONCE __attribute__((noinline))
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #define AVX512 "avx512f,avx512dq,avx2,fma,prefer-vector-width=512"
+#define ONCE __attribute__((noinline, noclone)) /* one copy: there are six instances of everything */
 #endif
 
 enum {

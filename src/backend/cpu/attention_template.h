@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_
 
 /* C(m,n) (+)= A(m,k) B(k,n): a at row stride rs and inner stride ps; m is rounded up to MR, n a multiple of PAD. With `strong` a zero of A
  * wins over whatever it meets in B, so that a key without weight may hold anything. */
-static TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t ps, const T *b, int64_t ldb, T *c, int64_t ldc,
+static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t ps, const T *b, int64_t ldb, T *c, int64_t ldc,
                               bool add, bool strong) {
     for (int64_t i = 0; i < m; i += MR) {
         int64_t j = 0;
@@ -50,7 +50,7 @@ static TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, int64
 }
 
 /* Rows [first, first + rows) of a matrix to a tile, times `scale`, padded with zeros. Is every element finite? */
-static TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
+static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
     T probe[PAD] = {0}, sum = 0;
     for (int64_t i = 0; i < rows; i++) {
         T *row = to + i * ld;
@@ -66,7 +66,7 @@ static TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale
     return sum == 0;
 }
 
-static TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict to) { /* (TILE, ld) to (ld, TILE) */
+static ONCE TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict to) { /* (TILE, ld) to (ld, TILE) */
     for (int64_t p0 = 0; p0 < ld; p0 += PAD)
         for (int64_t i = 0; i < TILE; i++)
             for (int64_t p = p0; p < p0 + PAD; p++) to[p * TILE + i] = from[i * ld + p];
@@ -74,7 +74,7 @@ static TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict to) {
 
 /* What masks do to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs]. Keys from n on are padding,
  * which no sum includes. */
-static void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, int64_t rs, int64_t cs) {
+static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, int64_t rs, int64_t cs) {
     if (a->bias.data) {
         matrix b = matrix_of(&a->bias, head, a->wide);
         T      row[TILE];
@@ -100,7 +100,7 @@ static void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64
 
 /* Takes a tile of scores, keys in rows and queries in columns, into the running maxima `top` and sums; the scores become weights relative to
  * the new maxima, and `fade` is what older weights shrink by. */
-static TARGET void N(soften)(T *restrict s, int64_t n, T *restrict top, T *restrict sum, T *restrict fade) {
+static ONCE TARGET void N(soften)(T *restrict s, int64_t n, T *restrict top, T *restrict sum, T *restrict fade) {
     T shift[TILE], old[TILE], part[TILE] = {0};
     for (int i = 0; i < TILE; i++) old[i] = top[i];
     for (int64_t j = 0; j < n; j++)
@@ -201,7 +201,7 @@ static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int
     N(product)(rows, a->d, n, w->ds, TILE, 1, w->kk, a->d, dq + i0 * a->d, a->d, true, !w->k_finite); /* dq += ds k, scaled at the end */
 }
 
-static void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {
+static ONCE void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {
     for (int64_t i = 0; i < rows && to->cols > 0; i++) to->store(to->data + (first + i) * to->row_bytes, 1, from + i * ld, 1, to->cols);
 }
 
