@@ -7,7 +7,7 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # TSan of older compilers dislikes much address randomisation; run without it where that is allowed.
 norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all build demo test bench asan tsan clang install format ops-header clean help
+.PHONY: all build demo test bench bench-peers asan tsan clang install format ops-header clean help
 
 all: build
 
@@ -27,6 +27,9 @@ test: ## build everything and run all tests
 
 bench: build ## build and run the benchmarks
 	@tools/bench.sh
+
+bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
+	@tools/bench_peers.sh
 
 asan tsan clang: ## the tests with ASan and UBSan; the threaded ones with TSan; everything with clang
 	@tools/setup.sh $(if $(filter clang,$@),ci,test)

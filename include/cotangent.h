@@ -132,6 +132,16 @@ COT_API cot_key cot_key_of(uint64_t seed);
 COT_API void    cot_key_split(cot_key key, int n, cot_key *out);
 COT_API cot_key cot_key_fold(cot_key key, uint64_t data);
 
+/* What cot_attention(q, k, v, &options) may be told; NULL for none of it. q is (…, T, d), k (…, S, d), v (…, S, e), the result (…, T, e); leading
+ * axes (batch, heads) broadcast as in cot_matmul. Masks combine: a key counts for a query where all of them let it. A masked key weighs
+ * nothing whatever it holds, and a query with no key left (also by a bias of -inf) gives zeros, with zero gradients. */
+typedef struct cot_attention_options {
+    bool    causal; /* query i sees keys 0 … i, both counted from the start, also where T and S differ */
+    double  scale;  /* of the scores; 0: 1/sqrt(d) */
+    cot_var mask;   /* bool, true where the key is seen; broadcasts to (…, T, S). Left out (all zero): none */
+    cot_var bias;   /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
+} cot_attention_options;
+
 /* Status codes, in the order of the enum: name, what it means. */
 #define COT_STATUS_LIST(X)                                                                                                   \
     X(OK, "no error")                                                                                                        \
@@ -320,6 +330,14 @@ COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* leaf -= rate * gradient, for every leaf of xs that has one. */
 COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
+/* AdamW, for every leaf of xs (f32 or f64) that has a gradient g: with its moments m[k] = beta1 m + (1 - beta1) g and v[k] = beta2 v +
+ * (1 - beta2) g², w = (1 - rate decay) w - rate m' / (sqrt(v') + eps), where m' = m / (1 - beta1^step), v' = v / (1 - beta2^step). m[k] and
+ * v[k] are your arrays, of the leaf's size and dtype, zero before the first step; `step` counts from 1. decay 0 is Adam. */
+typedef struct cot_adamw {
+    int64_t step;
+    double  rate, beta1, beta2, eps, decay;
+} cot_adamw;
+COT_API cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options);
 
 /* In-place operations: x becomes x op y, in x's own memory, and *x the new value. Older vars and views of that memory become stale: reading
  * one is an error. If a backward rule had saved the old value, the error names both operations, at the write when the tape

@@ -347,6 +347,11 @@ COT_API cot_var cot_cross_entropy(cot_var probabilities, cot_var targets);
 /* mean of (x - y)² */
 COT_API cot_var cot_mse(cot_var x, cot_var y);
 
+/* ==== Attention ==== Options, and what a mask means: cot_attention_options. Value and gradient take memory linear in the sequences; second derivatives do not. */
+
+/* softmax(scale · q @ kᵀ + bias, masked) @ v */
+COT_API cot_var cot_attention(cot_var q, cot_var k, cot_var v, const cot_attention_options *options);
+
 /* ==== Creation ==== Constants on a tape. */
 
 /* all 0 */
@@ -591,6 +596,7 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_log_softmax(...) COT__SITED((cot_log_softmax)(__VA_ARGS__))
 #define cot_softmax_cross_entropy(...) COT__SITED((cot_softmax_cross_entropy)(__VA_ARGS__))
 #define cot_cross_entropy(...) COT__SITED((cot_cross_entropy)(__VA_ARGS__))
+#define cot_attention(...) COT__SITED((cot_attention)(__VA_ARGS__))
 #define cot_zeros(...) COT__SITED((cot_zeros)(__VA_ARGS__))
 #define cot_ones(...) COT__SITED((cot_ones)(__VA_ARGS__))
 #define cot_full(...) COT__SITED((cot_full)(__VA_ARGS__))

@@ -332,6 +332,14 @@ static cot_var run_matmul(golden *g) {
     return cot_matmul(swapped(X0, attr(g, "ta") && whole(g, "ta")), swapped(X1, attr(g, "tb") && whole(g, "tb")));
 }
 
+/* mask=K and bias=K name operands. */
+static cot_var run_attention(golden *g) {
+    cot_attention_options o = {.causal = attr(g, "causal") != NULL, .scale = attr(g, "scale") ? real(g, "scale") : 0};
+    if (attr(g, "mask")) o.mask = g->x[whole(g, "mask")];
+    if (attr(g, "bias")) o.bias = g->x[whole(g, "bias")];
+    return cot_attention(X0, X1, X2, &o);
+}
+
 static const struct {
     const char *name;
     cot_var (*run)(golden *);
@@ -586,7 +594,8 @@ static void run_file(const char *name) {
     X(fourier) \
     X(normalisation) \
     X(losses) \
-    X(random)
+    X(random) \
+    X(attention)
 #define TEST(name)                                                                                                           \
     static void test_##name(void **state) {                                                                                  \
         (void)state;                                                                                                         \

@@ -2,6 +2,7 @@
 # Runs the benchmarks that were built, all or those named: tools/bench.sh [NAME...]; bench/README.md says how to read them.
 #   BUILD            another build folder (build)
 #   COT_SHARED_DATA  where the data sets are (what the build was configured with); without them adbench gets small random ones
+#   BENCH_THREADS    threads of the workloads and matrix products (2)
 #   BENCH_SECONDS    the shortest batch that adbench times (0.1); all of it takes some 25 times that for each line
 set -euo pipefail
 export LC_ALL=C
@@ -106,16 +107,74 @@ run_adbench() {
     return $bad
 }
 
+# ---- workloads: ours beside hand-written C ------------------------------------------------------------------------------
+
+threads=${BENCH_THREADS:-2}
+program_of() { find "$folder" -type f -name "$1" -perm -u+x ! -path '*CMakeFiles*' | head -1; }
+
+# The least time of one workload in milliseconds; empty when the program does not have it. PROGRAM NAME THREADS
+time_of() { "$1" --only "$2" --threads "$3" --seconds 1 2> /dev/null | sed -n 's/.*"min_s": \([0-9.e+-]*\).*/\1/p' | awk '{ print $1 * 1000 }'; }
+
+least() { printf '%s\n' "$@" | grep . | sort -g | head -1; }
+
+# Both programs take turns, three times each, one process a workload.
+workload_line() { # NAME
+    local ours=() hand=() i a b
+    printf '%-18s' "$1"
+    for i in 1 2 3; do
+        ours+=("$(time_of "$workloads" "$1" "$threads")") || true
+        hand+=("$(time_of "$handwritten" "$1" "$threads")") || true
+    done
+    a=$(least "${ours[@]}") b=$(least "${hand[@]}" || true)
+    awk -v a="$a" -v b="$b" 'BEGIN { printf " %12.5g %12s %8s\n", a, b == "" ? "-" : sprintf("%.5g", b), b == "" ? "-" : sprintf("%.3g", a / b) }'
+}
+
+# How much faster two threads are than one: PROGRAM NAME
+gain_of() {
+    local one=() two=() i
+    for i in 1 2 3; do
+        one+=("$(time_of "$1" "$2" 1)")
+        two+=("$(time_of "$1" "$2" 2)")
+    done
+    awk -v a="$(least "${one[@]}")" -v b="$(least "${two[@]}")" 'BEGIN { printf "%.3g", a / b }'
+}
+
+run_workloads() {
+    local name ours hand bad=0
+    workloads=$(program_of workloads) handwritten=$(program_of handwritten)
+    echo "a whole step, $threads threads; the hand-written C uses all instructions of this machine and fast-math; its matrix products are $(
+        "$handwritten" --only mlp_small --seconds 0.01 | grep -q openblas && echo "OpenBLAS's" || echo "plain loops (OpenBLAS is not installed)")"
+    "$workloads" --threads "$threads" --seconds 0 > /dev/null || bad=1 # says which result is wrong
+    printf '%-18s %12s %12s %8s\n' workload 'ours, ms' 'C, ms' ratio
+    for name in mlp_small mlp mlp_wide cnn gpt_nano elementwise rosenbrock_hvp jac_tall; do
+        "$workloads" --only "$name" --seconds 0 > /dev/null 2>&1 || { printf '%-18s not there, or wrong\n' "$name"; continue; }
+        workload_line "$name"
+    done
+    awk -v f="$(time_of "$workloads" mlp_wide_function "$threads")" -v g="$(time_of "$workloads" mlp_wide_gradient "$threads")" 'BEGIN {
+        printf "mlp_wide: gradient / function %.3g  target <= 3.1 %s\n", g / f, g <= 3.1 * f ? "met" : "MISSED" }'
+    ours=$(gain_of "$workloads" mlp_wide)
+    awk -v a="$ours" 'BEGIN { printf "mlp_wide: two threads against one %.3gx  target >= 1.8 %s\n", a, a >= 1.8 ? "met" : "MISSED" }'
+    ours=$(gain_of "$workloads" elementwise) hand=$(gain_of "$handwritten" elementwise)
+    awk -v a="$ours" -v b="$hand" 'BEGIN {
+        printf "elementwise: two threads against one %.3gx, a hand-threaded loop %.3gx  target >= 95 %% of it %s\n", a, b, a >= 0.95 * b ? "met" : "MISSED" }'
+    return $bad
+}
+
 # ---- all -------------------------------------------------------------------------------------------------------------
 
 programs=$(find "$folder" -type f -perm -u+x ! -path '*CMakeFiles*' 2> /dev/null | sort)
-for name in tape $(for p in $programs; do basename "$p"; done | grep -v -x -e tape -e adbench) adbench; do
+for name in tape $(for p in $programs; do basename "$p"; done | grep -v -x -e tape -e adbench -e handwritten) adbench; do
     program=$(grep "/$name\$" <<< "$programs" | head -1 || true)
     if [ -z "$program" ] || ! wanted "$name" "$@"; then continue; fi
     printf '\n== %s\n' "$name"
     ran=$((ran + 1))
-    if [ "$name" = adbench ]; then run=run_adbench; else run=$program; fi
-    "$run" || { status=1; echo "bench: $name failed" >&2; }
+    case $name in
+    adbench) run=(run_adbench) ;;
+    workloads) run=(run_workloads) ;;
+    gemm) run=("$program" --threads "$threads" --seconds 0.3) ;;
+    *) run=("$program") ;;
+    esac
+    "${run[@]}" || { status=1; echo "bench: $name failed" >&2; }
 done
 [ "$ran" -gt 0 ] || { echo "bench: nothing to run in $folder" >&2; exit 1; }
 exit $status

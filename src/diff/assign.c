@@ -86,6 +86,8 @@ static void note_assign(cot_tape *t, uint32_t i) {
     note_time(t, i);
 }
 
+void cot__note_assign(cot_tape *t, uint32_t i) { note_assign(t, i); }
+
 static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from) {
     cot__view to = cot__view_of(t, i);
     cot__copy(&to, from);

@@ -993,6 +993,48 @@ def networks():
     case("mse_scalar", "mse", lambda x, y: jnp.mean((x - y) ** 2), [fresh((2, 3)), fresh(())])
 
 
+def attention():
+    """jax.nn.dot_product_attention takes (B, T, N, H); ours (B, N, T, H): written out, and compared with torch's own below."""
+    open_file("attention")
+    SEED[0] = 700000
+
+    def plain(q, k, v, mask=None, bias=None, causal=False, scale=None):
+        s = jnp.matmul(q, jnp.swapaxes(k, -1, -2)) * (q.shape[-1] ** -0.5 if scale is None else scale)
+        s = s if bias is None else s + bias
+        keep = jnp.tril(jnp.ones(s.shape[-2:], bool)) if causal else jnp.ones(s.shape[-2:], bool)
+        keep = keep if mask is None else keep & mask
+        s = jnp.where(keep, s, -jnp.inf)
+        m = lax.stop_gradient(jnp.max(s, axis=-1, keepdims=True))
+        e = jnp.exp(s - m)
+        return jnp.matmul(e / jnp.sum(e, axis=-1, keepdims=True), v)
+
+    q, k, v = fresh((2, 3, 4), -2, 2), fresh((2, 5, 4), -2, 2), fresh((2, 5, 3), -2, 2)
+    mask = np.array([[1, 0, 1, 1, 1], [0, 1, 0, 0, 1], [1, 1, 0, 1, 0]], bool)
+    bias = fresh((3, 5), -2, 2)
+
+    def both(name, f, xs, attrs=None, order=2, **how):
+        """Values and gradients from torch's own function, then every derivative from the formula."""
+        case(name, "attention", f, xs, attrs, order=order)
+        ts = [torch.tensor(np.asarray(x), requires_grad=True) for x in xs[:3]]
+        y = torch.nn.functional.scaled_dot_product_attention(*ts, **how)
+        ct = fresh(tuple(y.shape))
+        y.backward(torch.tensor(ct))
+        # No spread is measured for torch's numbers: sums of terms near 1 that cancel down to 1e-3 lose ten bits in either library.
+        case(name + "_torch", "attention", None, [np.asarray(x) for x in xs[:3]] + [x if isinstance(x, Const) else Const(x) for x in xs[3:]], attrs, order=1,
+             ulps=8 << 10, out=y.detach().numpy(), ct=ct, grads=[t.grad.numpy() for t in ts])
+
+    both("attention_plain", plain, [q, k, v], order=3)
+    both("attention_causal_wide", lambda q, k, v: plain(q, k, v, causal=True), [q, k, v], dict(causal=1), is_causal=True)
+    both("attention_causal_tall", lambda q, k, v: plain(q, k, v, causal=True), [fresh((1, 6, 4)), fresh((1, 4, 4)), fresh((1, 4, 2))], dict(causal=1), is_causal=True)
+    both("attention_scaled", lambda q, k, v: plain(q, k, v, scale=0.3), [q, k, v], dict(scale=0.3), scale=0.3)
+    both("attention_mask", lambda q, k, v, m: plain(q, k, v, mask=m), [q, k, v, Const(mask, "bool")], dict(mask=3), attn_mask=torch.tensor(mask))
+    both("attention_bias", lambda q, k, v, b: plain(q, k, v, bias=b), [q, k, v, bias], dict(bias=3), attn_mask=torch.tensor(bias))
+    case("attention_all", "attention", lambda q, k, v, m, b: plain(q, k, v, m, b, True), [q, k, v, Const(mask | np.eye(3, 5, dtype=bool), "bool"), bias],
+         dict(mask=3, bias=4, causal=1))
+    case("attention_heads_broadcast", "attention", plain, [fresh((2, 2, 3, 2)), fresh((1, 3, 2)), fresh((2, 1, 3, 2))])
+    case("attention_f32", "attention", plain, [x.astype(np.float32) for x in (q, k, v)])
+
+
 def creation():
     open_file("creation")
     for d, t in DTYPES.items():
@@ -1203,6 +1245,7 @@ def main():
               creation, cumulating, ordering, arranging, selecting]
               creation, einsums, fourier]
               creation, normalisation, losses, random]
+              creation, attention]
     wanted = sys.argv[1:]
     for k, topic in enumerate(topics):
         SEED[0] = 1000 * (k + 1)  # each topic has its own inputs, whatever the others do

@@ -110,5 +110,29 @@ void   cot__normalize(const cot__rows *r, const void *x, const void *weight, con
 void   cot__normalize_back(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
 size_t cot__normalize_scratch(const cot__rows *r);
 void   cot__normalize_weights(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
+/* Attention: z = softmax(scale q kᵀ + bias, masked) v, all with equal leading axes: q (…,T,d), k (…,S,d), v (…,S,e), mask (bool) and bias
+ * (…,T,S). lse (…,T), contiguous in the computing type, is the log of each query's sum of exponentials, -inf without a key. Backward
+ * takes g, the adjoint of z, with z and lse, and writes dq, dk, dv. Floats have one dtype; z, g, dq, dk, dv are contiguous (g need not
+ * be). `memory` is cot__attention_bytes of room, which is negative when no memory could hold it. */
+typedef struct cot__attention {
+    cot__view q, k, v, mask, bias; /* mask.data, bias.data NULL: none */
+    bool      causal;              /* query i sees keys 0 … i */
+    double    scale;
+    cot__view z, lse, g, dq, dk, dv;
+    int       narrower;            /* for tests: so many instruction sets narrower than the machine's */
+} cot__attention;
+int64_t cot__attention_bytes(const cot__attention *a, bool backward);
+void    cot__attention_forward(const cot__attention *a, void *memory);
+void    cot__attention_backward(const cot__attention *a, void *memory);
+
+/* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g², w = keep w - rate m / (sqrt(v) spread + eps): n elements of F64 or F32 each, row-major. */
+typedef struct cot__adamw_pass {
+    cot_dtype   dtype;
+    int64_t     n;
+    void       *w, *m, *v;
+    const void *g;
+    double      keep, b1, b2, rate, spread, eps;
+} cot__adamw_pass;
+void cot__adamw(const cot__adamw_pass *p);
 
 #endif

@@ -1,0 +1,57 @@
+/* gemm: matrix products against OpenBLAS with its own threads, one line a shape: GFLOP/s of both and the ratio of times.
+ *
+ * Both sides take turns; times are the least of several. Without OpenBLAS only ours are printed. */
+#include "openblas.h"
+#include "workloads/measure.h"
+
+#include <cotangent.h>
+
+typedef struct shape { const char *of; int m, n, k; } shape;
+
+static const shape shapes[] = {
+    {"mlp", 128, 512, 784},        {"mlp", 128, 512, 512},        {"mlp dW", 784, 512, 128},
+    {"mlp_wide", 512, 4096, 1024}, {"mlp_wide", 512, 4096, 4096}, {"mlp_wide", 512, 1000, 4096}, {"mlp_wide dW", 4096, 4096, 512},
+    {"gpt_nano", 1024, 512, 128},  {"square", 64, 64, 64},        {"square", 256, 256, 256},     {"square", 512, 512, 512}, {"square", 1024, 1024, 1024},
+};
+
+static void bench(const shape *s, cot_dtype d, const openblas *blas, double seconds) {
+    cot_tape *t = must(cot_tape_create(NULL));
+    size_t    size = d == COT_F32 ? sizeof(float) : sizeof(double);
+    void     *a = d == COT_F32 ? (void *)uniform_f32(1, (int64_t)s->m * s->k, 1) : uniform_f64(1, (int64_t)s->m * s->k, 1);
+    void     *b = d == COT_F32 ? (void *)uniform_f32(2, (int64_t)s->k * s->n, 1) : uniform_f64(2, (int64_t)s->k * s->n, 1);
+    void     *c = must(calloc((size_t)s->m * (size_t)s->n, size));
+    cot_var   x = cot_wrap(t, d, COT_SHAPE(s->m, s->k), a), y = cot_wrap(t, d, COT_SHAPE(s->k, s->n), b);
+    cot_mark  start = cot_tape_mark(t);
+    double    ours = INFINITY, theirs = INFINITY, flops = 2.0 * s->m * s->n * s->k, end = now() + seconds;
+    for (int i = 0; i < 4 || now() < end; i++) {
+        double t0 = now();
+        cot_matmul(x, y);
+        double t1 = now();
+        cot_tape_rewind(t, start);
+        ours = fmin(ours, t1 - t0);
+        if (!blas) continue;
+        double t2 = now();
+        if (d == COT_F32) blas->sgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
+        else blas->dgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
+        theirs = fmin(theirs, now() - t2);
+    }
+    printf("%-12s %5d x %5d x %5d  %s  %8.1f GFLOP/s", s->of, s->m, s->n, s->k, cot_dtype_name(d), flops / ours * 1e-9);
+    if (blas) printf("  OpenBLAS %8.1f  time / OpenBLAS's %5.2f  target <= 1.05 %s", flops / theirs * 1e-9, ours / theirs, ours <= 1.05 * theirs ? "met" : "MISSED");
+    printf("\n");
+    fflush(stdout);
+    cot_tape_destroy(t);
+    free(a), free(b), free(c);
+}
+
+int main(int argc, char **argv) {
+    settings s = read_arguments(argc, argv, "gemm");
+    openblas blas;
+    bool     there = openblas_load(&blas);
+    cot_set_threads(s.threads);
+    if (there) blas.set_threads(s.threads);
+    printf("%d threads; %s\n", s.threads, there ? blas.config() : "OpenBLAS is not installed (Debian: libopenblas0-pthread): no ratios");
+    if (argc == 1) s.seconds = 0.5;
+    for (int d = COT_F64; d <= COT_F32; d++)
+        for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) bench(&shapes[i], d == COT_F64 ? COT_F32 : COT_F64, there ? &blas : NULL, s.seconds);
+    return 0;
+}

@@ -1,0 +1,11 @@
+/* handwritten: some of the workloads in plain C with derivatives by hand, for ratios. Arguments and output are those of `workloads`. */
+#include "handwritten/handwritten.h"
+
+int main(int argc, char **argv) {
+    settings s = read_arguments(argc, argv, "c");
+    share_start(s.threads);
+    product_start(s.threads);
+    if (product_is_blas()) s.system = "c-openblas";
+    const workload all[] = {mlp_by_hand[0], mlp_by_hand[1], mlp_by_hand[2], numbers_by_hand[0], numbers_by_hand[1], numbers_by_hand[2]};
+    return measure_all(all, (int)(sizeof all / sizeof *all), &s);
+}

@@ -1,0 +1,33 @@
+/* openblas.h: OpenBLAS as a yardstick, loaded at run time if the machine has it. */
+#ifndef BENCH_OPENBLAS_H
+#define BENCH_OPENBLAS_H
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { BLAS_ROWS = 101, BLAS_PLAIN = 111, BLAS_TRANSPOSED = 112 };
+
+typedef struct openblas {
+    void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+    void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc);
+    void (*set_threads)(int n);
+    char *(*config)(void);
+} openblas;
+
+/* False: it is not installed. */
+static inline bool openblas_load(openblas *b) {
+    static const char *const names[] = {"libopenblas.so.0", "libopenblas.so"};
+    void *library = NULL;
+    memset(b, 0, sizeof *b);
+    for (int i = 0; i < 2 && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library) return false;
+    void *f[4] = {dlsym(library, "cblas_sgemm"), dlsym(library, "cblas_dgemm"), dlsym(library, "openblas_set_num_threads"), dlsym(library, "openblas_get_config")};
+    memcpy(&b->sgemm, &f[0], sizeof f[0]); /* POSIX lets a pointer to data hold a function; ISO C has no cast for it */
+    memcpy(&b->dgemm, &f[1], sizeof f[1]);
+    memcpy(&b->set_threads, &f[2], sizeof f[2]);
+    memcpy(&b->config, &f[3], sizeof f[3]);
+    return f[0] && f[1] && f[2] && f[3];
+}
+
+#endif

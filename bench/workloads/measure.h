@@ -1,0 +1,142 @@
+/* measure.h: what the benchmark programs of the workloads share: numbers, clock, command line, one JSON object a line.
+ *
+ * A line says the same as those of the peers' scripts: {"workload", "system", "device", "dtype", "median_s", "min_s", "runs", "peak_bytes",
+ * "first"}; `first` is the loss, or the sum of the result, of the very first step. */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Element i of uniform(seed, shape, scale): every language makes the same numbers. */
+static inline double uniform(uint64_t seed, uint64_t i, double scale) {
+    uint64_t z = ((seed << 32) + i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    z = z ^ z >> 31;
+    return (2 * (double)(z >> 11) * 0x1p-53 - 1) * scale;
+}
+
+static inline void *must(void *p) {
+    if (p) return p;
+    fprintf(stderr, "out of memory\n");
+    exit(1);
+}
+
+static inline float *uniform_f32(uint64_t seed, int64_t n, double scale) {
+    float *x = must(malloc((size_t)n * sizeof *x));
+    for (int64_t i = 0; i < n; i++) x[i] = (float)uniform(seed, (uint64_t)i, scale);
+    return x;
+}
+
+static inline double *uniform_f64(uint64_t seed, int64_t n, double scale) {
+    double *x = must(malloc((size_t)n * sizeof *x));
+    for (int64_t i = 0; i < n; i++) x[i] = uniform(seed, (uint64_t)i, scale);
+    return x;
+}
+
+/* One workload: make gives its state, step runs one whole step and returns the loss. */
+typedef struct workload {
+    const char *name, *dtype;
+    void *(*make)(void);
+    double (*step)(void *state);
+    void (*destroy)(void *state);
+    double known, tolerance; /* what the first step must give; tolerance 0: unknown */
+} workload;
+
+typedef struct settings {
+    const char *system, *only;
+    int         threads;
+    double      seconds;
+    int64_t     rss_start;
+} settings;
+
+static inline int64_t resident_bytes(void) {
+    long  total = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%ld %ld", &total, &pages) != 2) pages = 0;
+    if (f) fclose(f);
+    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static inline int compare_times(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Is `name` in the comma separated list, or the list empty? */
+static inline bool wanted(const char *only, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = only; *p; p += strcspn(p, ",")) {
+        p += strspn(p, ",");
+        if (strncmp(p, name, n) == 0 && (p[n] == ',' || p[n] == 0)) return true;
+    }
+    return *only == 0;
+}
+
+/* Prints the workload's line; false when its first step gave a wrong number. */
+static inline bool measure(const workload *w, const settings *s) {
+    enum { MOST = 1 << 20 };
+    static double times[MOST];
+    if (isatty(2)) fprintf(stderr, "%s …\r", w->name);
+    void  *state = w->make();
+    double first = w->step(state);
+    for (int i = 0; i < 2; i++) w->step(state);
+    int    runs = 0;
+    double end = now() + s->seconds;
+    while (runs < MOST && (runs < 3 || now() < end)) {
+        double start = now();
+        w->step(state);
+        times[runs++] = now() - start;
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    w->destroy(state);
+    qsort(times, (size_t)runs, sizeof *times, compare_times);
+    printf("{\"workload\": \"%s\", \"system\": \"%s\", \"device\": \"cpu\", \"dtype\": \"%s\", \"threads\": %d, \"median_s\": %.9g, \"min_s\": %.9g, "
+           "\"runs\": %d, \"peak_bytes\": %lld, \"first\": %.17g}\n",
+           w->name, s->system, w->dtype, s->threads, times[runs / 2], times[0], runs, (long long)usage.ru_maxrss * 1024 - (long long)s->rss_start, first);
+    fflush(stdout);
+    bool right = w->tolerance == 0 || fabs(first / w->known - 1) <= w->tolerance;
+    if (!right) fprintf(stderr, "%s: WRONG: the first step gave %.9g, not %.9g\n", w->name, first, w->known);
+    return right;
+}
+
+/* --only NAME,NAME --threads N --seconds S; the rest is an error. */
+static inline settings read_arguments(int argc, char **argv, const char *system) {
+    settings s = {system, "", 2, 3, resident_bytes()};
+    for (int i = 1; i < argc; i++) {
+        if (i + 1 < argc && strcmp(argv[i], "--only") == 0) s.only = argv[++i];
+        else if (i + 1 < argc && strcmp(argv[i], "--threads") == 0) s.threads = atoi(argv[++i]);
+        else if (i + 1 < argc && strcmp(argv[i], "--seconds") == 0) s.seconds = atof(argv[++i]);
+        else {
+            fprintf(stderr, "usage: %s [--only NAME,NAME] [--threads N] [--seconds S]\n", argv[0]);
+            exit(2);
+        }
+    }
+    if (s.threads < 1) s.threads = 1;
+    return s;
+}
+
+static inline int measure_all(const workload *all, int n, const settings *s) {
+    int wrong = 0, ran = 0;
+    for (int i = 0; i < n; i++)
+        if (wanted(s->only, all[i].name)) ran++, wrong += !measure(&all[i], s);
+    if (ran == 0) fprintf(stderr, "there is no workload %s\n", s->only);
+    return wrong > 0 || ran == 0;
+}
+
+#endif

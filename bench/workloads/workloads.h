@@ -1,0 +1,28 @@
+/* workloads.h: the workloads as the library runs them, one table a file. */
+#ifndef BENCH_WORKLOADS_H
+#define BENCH_WORKLOADS_H
+
+#include "workloads/measure.h"
+
+#include <cotangent.h>
+
+extern const workload mlp_workloads[5], gpt_workload, number_workloads[3];
+
+/* A leaf of U(seed) f32 numbers. */
+static inline cot_var weights(cot_tape *t, uint64_t seed, cot_shape shape, double scale) {
+    int64_t n = 1;
+    for (int i = 0; i < shape.ndim; i++) n *= shape.dim[i];
+    float  *data = uniform_f32(seed, n, scale);
+    cot_var x = cot_tensor(t, COT_F32, shape, data);
+    free(data);
+    return x;
+}
+
+/* A benchmark that measures a failed tape measures nothing. */
+static inline void check(cot_tape *t) {
+    if (cot_tape_status(t) == COT_OK) return;
+    fprintf(stderr, "%s\n", cot_tape_message(t));
+    exit(1);
+}
+
+#endif
