@@ -76,6 +76,10 @@ typedef struct cot__lin_job {
 /* count matrices of about `cost` operations each; alone: `one` allocates or shares out work itself, so matrices go one by one. */
 bool cot__lin_run(const cot__lin_job *j, int64_t count, double cost, double work, bool alone);
 
+/* Elements of work that a block of reflections needs for `rows` rows and `columns` columns, and the eigenvectors of n rows. */
+static inline double cot__lin_block_work(double rows, double columns) { return COT__LIN_BASE * (rows + 2 * columns + 2 * COT__LIN_BASE); }
+static inline double cot__lin_eigen_work(double n) { return n * n + 7 * n + (n > COT__LIN_BASE ? cot__lin_block_work(n, n) : 0); }
+
 /* ---- lapack.c ---------------------------------------------------------------------------------------------------------- */
 
 /* Is there a LAPACK that the user asked for, and does it take this matrix? See lapack.c. */

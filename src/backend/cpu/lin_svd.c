@@ -1,8 +1,6 @@
 /* lin_svd.c: singular values by one-sided Jacobi rotations, which find small ones as precisely as large ones. */
 #include "backend/cpu/lin.h"
 
-#include "base/parallel.h"
-
 #define LIN_TEMPLATE "backend/cpu/lin_svd.inc"
 #include "backend/cpu/lin_types.h"
 
