@@ -271,7 +271,7 @@ COT_API cot_var cot_solve(cot_var a, cot_var b);
 COT_API cot_var cot_triangular_solve(cot_var a, cot_var b, int flags);
 /* a⁻¹ */
 COT_API cot_var cot_inv(cot_var a);
-/* the determinant; where it is 0 the derivative, which is made from a⁻¹, is NaN, with a note */
+/* the determinant; where it is 0 the first derivative exists, and higher ones, which are made from a⁻¹, are NaN, with a note */
 COT_API cot_var cot_det(cot_var a);
 /* l, lower triangular, with l lᵀ = (a + aᵀ)/2; NaN, with a note, where that is not positive definite. Gradients are symmetric */
 COT_API cot_var cot_cholesky(cot_var a);

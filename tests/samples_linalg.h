@@ -1,6 +1,7 @@
 /* samples_linalg.h: linear algebra, for test_structural_table.c. Inputs lie between -2 and 2; the matrices made of them are well conditioned, with
  * eigenvalues and singular values apart, because the tests allow some ulps only. */
 #ifndef ROWS
+#include "ops/linalg.h"
 
 /* x/4 with `diagonal`, 2·diagonal, … added on the diagonal of its last two axes (from `first` on). */
 static cot_var linalg_apart(cot_var x, double first, double diagonal) {
@@ -13,6 +14,7 @@ static cot_var linalg_apart(cot_var x, double first, double diagonal) {
 SAMPLE(s_solve) { UNUSED; return cot_solve(linalg_apart(x[0], 3, 0), x[1]); }
 SAMPLE(s_inv) { UNUSED; return cot_inv(linalg_apart(x[0], 3, -2)); }
 SAMPLE(s_det) { UNUSED; return cot_det(linalg_apart(x[0], 1, 0.5)); }
+SAMPLE(s_cofactors) { UNUSED; return cot__cofactors(linalg_apart(x[0], 1, 0.5)); }
 SAMPLE(s_logabsdet) {
     UNUSED;
     cot_var l;
@@ -75,6 +77,8 @@ SAMPLE(s_matrix_exp_large) { UNUSED; return cot_mul(cot_matrix_exp(cot_sub(cot_m
     {"det", s_det, 1, {{2, 3, 3}}},
     {"det", s_det, 1, {{3, 2, 2, 2}}},
     {"det", s_det, 1, {{2, 1, 1}}},
+    {"cofactors", s_cofactors, 1, {{2, 3, 3}}},
+    {"cofactors", s_cofactors, 1, {{3, 2, 2, 2}}},
     {"logabsdet", s_logabsdet, 1, {{3, 2, 2, 2}}},
     {"det_sign", s_det_sign, 1, {{2, 3, 3}}},
     {"triangular_solve", s_triangular, 2, {{2, 3, 3}, {2, 3, 2}}},

@@ -303,6 +303,29 @@ static void determinants(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Rank n - 1: the cofactors, by hand. Rank n - 2: 0. */
+static void the_gradient_of_a_determinant_that_is_zero(void **state) {
+    (void)state;
+    cot_tape    *t = cot_tape_create(NULL);
+    const double a[27] = {1, 2, 3, 2, 4, 6, 1, 0, 1, 1, 2, 3, 2, 4, 6, 3, 6, 9, 2, 0, 0, 0, 3, 0, 0, 0, 4};
+    const double want[27] = {4, 4, -4, -2, -2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 0, 0, 0, 8, 0, 0, 0, 6};
+    double       g[27];
+    cot_var      x = cot_tensor(t, COT_F64, COT_SHAPE(3, 3, 3), a), dx, d[2];
+    cot_backward(cot_sum(cot_det(x), COT_ALL));
+    cot_read_grad(x, g, 27);
+    for (int i = 0; i < 27; i++) assert_near(g[i], want[i], 64 * unit_of(COT_F64) * 100); /* products of entries up to 9 */
+    assert_string_equal(cot_tape_note(t), "");
+    dx = cot_data(t, COT_F64, COT_SHAPE(3, 3, 3), want);
+    cot_read(cot_jvp(cot_det(x), 1, &x, &dx), g, 3); /* forward: ⟨cof, dx⟩ */
+    assert_near(g[0], 60, 1e-12);
+    cot_grad_of(cot_sum(cot_det(x), COT_ALL), 1, &x, &d[0]);
+    cot_grad_of(cot_sum(d[0], COT_ALL), 1, &x, &d[1]); /* second order: NaN, but not in silence */
+    assert_true(isnan(cot_value(cot_sum(d[1], COT_ALL))));
+    assert_string_equal(cot_tape_note(t), "[solve] matrix [0] and 1 more of 3: each is singular; its solution is NaN");
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void least_squares(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -442,6 +465,9 @@ static void one_bad_matrix_is_nan_with_a_note_and_the_rest_is_right(void **state
     cot_read(cot_inv(m), x, 12);
     assert_string_equal(cot_tape_note(t), "[solve] matrix [1] of 3 is singular; its solution is NaN");
     assert_true(x[0] == 0.5 && x[3] == 0.25 && x[8] == 0.2 && x[11] == 1);
+    char out[2048];
+    assert_true(cot_explain(cot_inv(m), out, sizeof out) > 0);
+    assert_non_null(strstr(out, "The tape has a note: [solve] matrix [1] of 3 is singular; its solution is NaN."));
     for (int i = 4; i < 8; i++) assert_true(isnan(x[i]));
     cot_tape_clear_note(t);
     assert_string_equal(cot_tape_note(t), "");
@@ -672,12 +698,20 @@ static void errors(void **state) {
     SAYS(COT_VALUE, "[triangular_solve] the flags are 16; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and COT_RIGHT, or-ed");
     cot_lstsq(flat, vector);
     SAYS(COT_SHAPE, "[lstsq] a has shape (2,3) and b (3,); the rows of b must be as many as the rows of a");
-    /* an absurd size: the identity's adjoint would not fit any memory */
-    cot_var huge = cot_broadcast_to(one, COT_SHAPE(INT64_C(1) << 31, INT64_C(1) << 31));
-    cot_tape_clear_error(t);
-    if (cot_is_valid(huge)) {
-        cot_inv(huge);
-        assert_int_not_equal(cot_tape_status(t), COT_OK);
+    /* sizes that no memory has: a view of one number as 2^56, whose factors would need room */
+    cot_var huge = cot_broadcast_to(one, COT_SHAPE(INT64_C(1) << 28, INT64_C(1) << 28));
+    assert_ok(t);
+    for (int k = 0; k < 7; k++) {
+        if (k == 0) cot_inv(huge);
+        if (k == 1) cot_det(huge);
+        if (k == 2) cot_cholesky(huge);
+        if (k == 3) cot_qr(huge, &out[0], &out[1]);
+        if (k == 4) cot_lu(huge, &out[0], &out[1], &out[2]);
+        if (k == 5) cot_svd(huge, &out[0], &out[1], &out[2]);
+        if (k == 6) cot_triangular_solve(huge, huge, 0);
+        assert_int_equal(cot_tape_status(t), COT_MEMORY);
+        assert_non_null(strstr(cot_tape_message(t), "out of memory"));
+        cot_tape_clear_error(t);
     }
     cot_tape_destroy(t);
 }
@@ -734,6 +768,7 @@ int main(void) {
         cmocka_unit_test(triangular_solutions_solve_in_all_sixteen_ways),
         cmocka_unit_test(the_other_half_of_a_triangle_is_not_read),
         cmocka_unit_test(determinants),
+        cmocka_unit_test(the_gradient_of_a_determinant_that_is_zero),
         cmocka_unit_test(least_squares),
         cmocka_unit_test(exponentials),
         cmocka_unit_test(halves_are_computed_in_f32_and_integers_in_f64),

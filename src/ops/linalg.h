@@ -44,6 +44,9 @@ static inline cot_var cot__rows(cot_var x, int64_t from, int64_t to) { return co
 /* (x + xᵀ)/2 */
 cot_var cot__symmetrised(cot_var x);
 
+/* The derivative of det a (…,n,n), also where that is 0; its own derivative needs a⁻¹. */
+cot_var cot__cofactors(cot_var a);
+
 /* Matrices of packed node i (eigh or svd) in whose last row neighbours are equal or (svd) an element is 0: how many, and the first. */
 int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, int64_t *first);
 /* Leaves a note if there are any. */

@@ -188,11 +188,16 @@ static void give_inverse(cot__rule *r, cot_var factor) {
     cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse));
 }
 
-static void det_vjp(cot__rule *r) { give_inverse(r, cot_mul(r->g, cot__rule_z(r))); }
+/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular values. */
+static void det_vjp(cot__rule *r) {
+    cot_var z = cot__rule_z(r);
+    if (cot__failed(z) || cot_value_i64(cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL)) == 0) give_inverse(r, cot_mul(r->g, z));
+    else cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(r->g, -1), -1), cot__cofactors(cot__rule_x(r, 0))));
+}
 static void logabsdet_vjp(cot__rule *r) { give_inverse(r, r->g); }
 
 const cot__op cot__op_det = {.name = "det", .kind = KIND_GENERIC, .inactive = 6u, .saves = 7u | COT__SAVES_Z, .vjp = det_vjp,
-                             .formula = "z = det a; ā += z̄ z a⁻ᵀ"};
+                             .formula = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ"};
 const cot__op cot__op_logabsdet = {.name = "logabsdet", .kind = KIND_GENERIC, .inactive = 6u, .saves = 7u, .vjp = logabsdet_vjp,
                                    .formula = "z = log |det a|; ā += z̄ a⁻ᵀ"};
 const cot__op cot__op_det_sign = {.name = "det_sign", .kind = KIND_NONE, .formula = "z = the sign of det a"};

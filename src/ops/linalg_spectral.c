@@ -127,3 +127,42 @@ static void svd_vjp(cot__rule *r) {
 const cot__op cot__op_svd = {.name = "svd", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
                              .formula = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
                                         " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
+
+/* ---- cofactors --------------------------------------------------------------------------------------------------------------- */
+
+/* Π s_j over j ≠ i, for each i: no division, so zeros are fine. */
+static cot_var products_of_others(cot_var s) {
+    cot_shape shape = cot_shape_of(s);
+    cot_var   one = cot_eye(s.tape, cot_dtype_of(s), shape.dim[shape.ndim - 1], shape.dim[shape.ndim - 1]);
+    return cot_prod(cot_where(cot_not_equal(one, 0.0), 1.0, as_row(s)), COT_AXES(-1));
+}
+
+/* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That is recorded of a constant, for the value; the
+ * derivative is that of det a · a⁻ᵀ. */
+cot_var cot__cofactors(cot_var a) {
+    cot_tape   *t = a.tape;
+    cot_var     u, s, vt, su, sv;
+    cot__result r;
+    if (cot__failed(a)) return a;
+    cot_svd(cot_detach(a), &u, &s, &vt);
+    cot_slogdet(u, &su, NULL);
+    cot_slogdet(vt, &sv, NULL);
+    cot_var sign = as_column(as_column(cot_mul(su, sv)));
+    cot_var value = cot_mul(sign, cot_matmul(cot_mul(u, as_row(products_of_others(s))), vt));
+    if (cot__failed(value)) return value;
+    uint32_t  xs[2] = {cot__index(a), cot__index(value)};
+    cot__view v = cot__view_of(t, xs[1]);
+    if (!cot__result_open(t, &r, "cofactors", v.dtype, v.ndim, v.shape)) return INVALID(t);
+    cot__copy(&r.view, &v);
+    return cot__result_push(t, &r, OP_cofactors, 2, xs, NULL);
+}
+
+/* ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ */
+static void cofactors_vjp(cot__rule *r) {
+    cot_var inverse = cot__swap_last(cot_inv(cot__rule_x(r, 0))), z = cot__rule_z(r);
+    cot_var inner = cot_sum(cot_mul(r->g, z), COT_KEEP(-2, -1));
+    cot__give(r, 0, cot_sub(cot_mul(inner, inverse), cot_matmul(cot_matmul(z, cot__swap_last(r->g)), inverse)));
+}
+
+const cot__op cot__op_cofactors = {.name = "cofactors", .kind = KIND_GENERIC, .inactive = 2u, .saves = 1u | COT__SAVES_Z, .vjp = cofactors_vjp,
+                                   .formula = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ"};
