@@ -789,6 +789,8 @@ def linear_algebra():
     apart = lambda shape: np.round(fresh(shape, -0.5, 0.5) + np.eye(shape[-2], shape[-1]) * (1.5 * np.arange(1, shape[-1] + 1)), 4)
     # jax.numpy takes one unit for a whole solution, ours and theirs are off by a few for each unknown
     wide = dict(ulps=64)
+    # an element of a unit vector is as exact as the vector, not as itself: some here are a thousandth of the largest
+    unit = dict(ulps=4096)
     for s, t in (((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 2, 2), (2, 2, 1)), ((2, 2), (3, 2, 2)), ((2, 1, 2, 2), (3, 2, 1)), ((1, 1), (1, 1)), ((0, 0), (0, 2)),
                  ((2, 2, 2), (2,))):
         label = "x".join(map(str, s)) + "_" + "x".join(map(str, t))
@@ -839,20 +841,18 @@ def linear_algebra():
     for s in ((3, 3), (2, 2, 2), (1, 1)):
         label = "x".join(map(str, s))
         case(f"eigvalsh_{label}", "eigvalsh", lambda a: la.eigh(a)[0], [apart(s)], **wide)
-        case(f"eigh_v_{label}", "eigh_v", vectors, [apart(s)], **wide)
+        case(f"eigh_v_{label}", "eigh_v", vectors, [apart(s)], **unit)
     for s in ((3, 3), (3, 2), (2, 3), (2, 2, 2)):
         label = "x".join(map(str, s))
         case(f"svdvals_{label}", "svdvals", lambda a: la.svd(a, full_matrices=False)[1], [apart(s)], **wide)
-        case(f"svd_u_{label}", "svd_u", left, [apart(s)], **wide)
-        case(f"svd_vt_{label}", "svd_vt", right, [apart(s)], **wide)
+        case(f"svd_u_{label}", "svd_u", left, [apart(s)], **unit)
+        case(f"svd_vt_{label}", "svd_vt", right, [apart(s)], **unit)
 
     def shortest(a, b):
         return la.solve(a.T @ a, a.T @ b) if a.shape[0] >= a.shape[1] else a.T @ la.solve(a @ a.T, b)
     for s, t in (((4, 2), (4, 2)), ((3, 2), (3,)), ((2, 3), (2, 2))):
         case("lstsq_" + "x".join(map(str, s + t)), "lstsq", shortest, [near(s), fresh(t)], ulps=256)  # the normal equations square the condition
-    for d in ("f32", "i64"):
-        case(f"solve_{d}", "solve", la.solve, [Const([[4, 1], [2, 3]], d), Const([[1, 2], [3, 5]], d)] if d == "f32" else
-             [Const([[4.0, 1], [2, 3]], "f64"), Const([[1, 2], [3, 5]], "f64")], **wide)
+    case("solve_f32", "solve", la.solve, [Const([[4, 1], [2, 3]], "f32"), Const([[1, 2], [3, 5]], "f32")], **wide)
 
 
 def networks():
