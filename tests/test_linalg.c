@@ -705,7 +705,15 @@ static void errors(void **state) {
     SAYS(COT_VALUE, "[triangular_solve] the flags are 16; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and COT_RIGHT, or-ed");
     cot_lstsq(flat, vector);
     SAYS(COT_SHAPE, "[lstsq] a has shape (2,3) and b (3,); the rows of b must be as many as the rows of a");
-    /* sizes that no memory has: a view of one number as 2^56, whose factors would need room */
+    cot_tape_destroy(t);
+}
+
+/* A view of one number as 2^56 of them: the factors would need room that no memory has. */
+static void absurd_sizes_are_out_of_memory(void **state) {
+    (void)state;
+    counting  c = {.fail_from_size = (size_t)1 << 40}; /* sanitizers would stop the program */
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {counting_alloc, &c}});
+    cot_var   one = cot_scalar(t, 1), out[3];
     cot_var huge = cot_broadcast_to(one, COT_SHAPE(INT64_C(1) << 28, INT64_C(1) << 28));
     assert_ok(t);
     for (int k = 0; k < 7; k++) {
@@ -721,6 +729,7 @@ static void errors(void **state) {
         cot_tape_clear_error(t);
     }
     cot_tape_destroy(t);
+    assert_int_equal(c.blocks, 0);
 }
 
 static void program(cot_tape *t) {
@@ -789,6 +798,7 @@ int main(void) {
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(our_kernels_agree_with_lapack),
         cmocka_unit_test(errors),
+        cmocka_unit_test(absurd_sizes_are_out_of_memory),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
