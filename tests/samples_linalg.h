@@ -1,5 +1,5 @@
-/* samples_linalg.h: linear algebra, for test_structural_table.c. Inputs lie between -2 and 2; the matrices made of them are well conditioned, with
- * eigenvalues and singular values apart, because the tests allow some ulps only. */
+/* samples_linalg.h: linear algebra, for test_structural_table.c. Inputs lie between -2 and 2; the matrices made of them are well
+ * conditioned, with eigenvalues and singular values apart, because the tests allow some ulps only. */
 #ifndef ROWS
 #include "ops/linalg.h"
 
@@ -29,7 +29,10 @@ SAMPLE(s_det_sign) {
 }
 SAMPLE(s_triangular) { UNUSED; return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], 0); }
 SAMPLE(s_triangular_upper) { UNUSED; return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_UPPER | COT_TRANSPOSED); }
-SAMPLE(s_triangular_unit) { UNUSED; return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_UNIT_DIAGONAL | COT_TRANSPOSED); }
+SAMPLE(s_triangular_unit) {
+    UNUSED;
+    return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_UNIT_DIAGONAL | COT_TRANSPOSED);
+}
 SAMPLE(s_triangular_right) { UNUSED; return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_RIGHT); }
 SAMPLE(s_triangular_right_upper) {
     UNUSED;
@@ -66,7 +69,10 @@ SAMPLE(s_svd_all) {
 }
 SAMPLE(s_lstsq) { UNUSED; return cot_lstsq(linalg_apart(x[0], 2, 0), x[1]); }
 SAMPLE(s_matrix_exp) { UNUSED; return cot_matrix_exp(linalg_apart(x[0], 0.5, -0.25)); }
-SAMPLE(s_matrix_exp_large) { UNUSED; return cot_mul(cot_matrix_exp(cot_sub(cot_mul(x[0], 2.0), cot_eye(x[0].tape, cot_dtype_of(x[0]), 2, 2))), 0.01); }
+SAMPLE(s_matrix_exp_large) {
+    UNUSED;
+    return cot_mul(cot_matrix_exp(cot_sub(cot_mul(x[0], 2.0), cot_eye(x[0].tape, cot_dtype_of(x[0]), 2, 2))), 0.01);
+}
 
 #else
 

@@ -1,4 +1,4 @@
-/* Linear algebra: factors multiply back, solutions solve, residuals are what the arithmetic allows; trouble in one matrix stays there. */
+/* Linear algebra: factors multiply back, solutions solve, residuals are what the arithmetic allows; trouble stays in its matrix. */
 /* ctest: labels=threads timeout=300 */
 #include "tape_test.h"
 
@@ -46,7 +46,8 @@ static void assert_close_at(cot_var x, cot_var y, double bound, int line) {
 
 static void assert_orthonormal(cot_var q, double unit) { /* columns */
     cot_tape *t = q.tape;
-    CLOSE(cot_matmul(swap(cot_cast(q, COT_F64)), cot_cast(q, COT_F64)), cot_eye(t, COT_F64, dim(q, -1), dim(q, -1)), 8 * unit * (double)(dim(q, -2) + 1));
+    CLOSE(cot_matmul(swap(cot_cast(q, COT_F64)), cot_cast(q, COT_F64)), cot_eye(t, COT_F64, dim(q, -1), dim(q, -1)),
+          8 * unit * (double)(dim(q, -2) + 1));
 }
 static void assert_triangle(cot_var x, bool upper) { /* zeros are exact */
     int64_t rows = dim(x, -2), columns = dim(x, -1), n = cot_size(x);
@@ -79,7 +80,7 @@ static cot_var spd(cot_tape *t, cot_dtype d, cot_shape s) { /* symmetric, condit
     return cot_add(cot_div(cot_matmul(x, swap(x)), n), cot_eye(t, d, dim(x, -1), dim(x, -1)));
 }
 
-/* ---- factors multiply back --------------------------------------------------------------------------------------------------- */
+/* ---- factors multiply back ------------------------------------------------------------------------------------- */
 
 static void cholesky_back(cot_tape *t, cot_dtype d, int64_t n) {
     cot_var a = spd(t, d, COT_SHAPE(2, n, n)), l = cot_cholesky(a), w = cot_cast(l, COT_F64);
@@ -100,7 +101,8 @@ static void lu_back(cot_tape *t, cot_dtype d, int64_t n) {
     for (int k = 0; k < 3; k++) {
         cot_var a = filled(t, d, COT_SHAPE(2, shapes[k][0], shapes[k][1]), "lu", -1, 1), p, l, u;
         assert_int_equal(cot_lu(a, &p, &l, &u), COT_OK);
-        CLOSE(cot_matmul(cot_cast(l, COT_F64), cot_cast(u, COT_F64)), rows_of(a, p), unit_of(d) * (double)(n + 2) * 2 * (1 + largest(u)));
+        CLOSE(cot_matmul(cot_cast(l, COT_F64), cot_cast(u, COT_F64)), rows_of(a, p),
+              unit_of(d) * (double)(n + 2) * 2 * (1 + largest(u)));
         assert_triangle(l, false);
         assert_triangle(u, true);
         assert_true(largest(l) <= 1); /* pivoting */
@@ -126,7 +128,9 @@ static void q_times_r_is_the_matrix(void **state) {
     each_size(qr_back);
 }
 
-static cot_var times_diagonal(cot_var x, cot_var d) { return cot_mul(cot_cast(x, COT_F64), cot_expand_dims(cot_cast(d, COT_F64), -2)); }
+static cot_var times_diagonal(cot_var x, cot_var d) {
+    return cot_mul(cot_cast(x, COT_F64), cot_expand_dims(cot_cast(d, COT_F64), -2));
+}
 
 static void assert_order(cot_var x, bool ascending) {
     int64_t n = cot_size(x), k = dim(x, -1);
@@ -188,7 +192,9 @@ static void singular_vectors_of_deficient_matrices_are_orthonormal(void **state)
     (void)state;
     for (int64_t n = 5; n < 60; n += 40) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   a = cot_matmul(filled(t, COT_F64, COT_SHAPE(n + 3, 2), "left", -1, 1), filled(t, COT_F64, COT_SHAPE(2, n), "right", -1, 1)), u, s, vt;
+        cot_var   a = cot_matmul(filled(t, COT_F64, COT_SHAPE(n + 3, 2), "left", -1, 1),
+                                 filled(t, COT_F64, COT_SHAPE(2, n), "right", -1, 1)),
+                u, s, vt;
         cot_var   both = cot_stack(2, (cot_var[]){a, cot_zeros(t, COT_F64, COT_SHAPE(n + 3, n))}, 0);
         cot_svd(both, &u, &s, &vt);
         assert_orthonormal(u, unit_of(COT_F64));
@@ -228,14 +234,15 @@ static void small_singular_values_are_found_precisely(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- solutions solve ---------------------------------------------------------------------------------------------------------- */
+/* ---- solutions solve ------------------------------------------------------------------------------------------- */
 
 static void solve_back(cot_tape *t, cot_dtype d, int64_t n) {
     cot_var a = filled(t, d, COT_SHAPE(2, n, n), "solve", -1, 1), b = filled(t, d, COT_SHAPE(2, n, 3), "side", -1, 1);
     cot_var x = cot_solve(a, b), wide = cot_cast(a, COT_F64);
     CLOSE(cot_matmul(wide, cot_cast(x, COT_F64)), b, 16 * unit_of(d) * (double)(n + 2) * (1 + largest(x)));
     cot_var s = spd(t, d, COT_SHAPE(n, n)), inverse = cot_inv(s);
-    CLOSE(cot_matmul(cot_cast(s, COT_F64), cot_cast(inverse, COT_F64)), cot_eye(t, COT_F64, n, n), 16 * unit_of(d) * (double)(n + 2));
+    CLOSE(cot_matmul(cot_cast(s, COT_F64), cot_cast(inverse, COT_F64)), cot_eye(t, COT_F64, n, n),
+          16 * unit_of(d) * (double)(n + 2));
     cot_var v = filled(t, d, COT_SHAPE(n), "vector", -1, 1), y = cot_solve(cot_transpose(s), v);
     assert_int_equal(cot_shape_of(y).ndim, 1);
     CLOSE(cot_matmul(cot_cast(s, COT_F64), cot_cast(y, COT_F64)), v, 16 * unit_of(d) * (double)(n + 2));
@@ -249,7 +256,8 @@ static void triangular_back(cot_tape *t, cot_dtype d, int64_t n) {
     for (int flags = 0; flags < 16; flags++) {
         bool    right = flags & COT_RIGHT;
         double *m = malloc(((size_t)(n * n) + 1) * sizeof *m);
-        cot_var a = filled(t, d, COT_SHAPE(n, n), "triangle", -1, 1), b = filled(t, d, right ? COT_SHAPE(5, n) : COT_SHAPE(n, 5), "b", -1, 1);
+        cot_var a     = filled(t, d, COT_SHAPE(n, n), "triangle", -1, 1),
+                b     = filled(t, d, right ? COT_SHAPE(5, n) : COT_SHAPE(n, 5), "b", -1, 1);
         a = cot_add(cot_div(a, (double)n + 1), cot_mul(cot_eye(t, d, n, n), 1.5)); /* condition about 3 */
         cot_var x = cot_triangular_solve(a, b, flags);
         cot_read(a, m, n * n);
@@ -273,10 +281,13 @@ static void the_other_half_of_a_triangle_is_not_read(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     double    x[2];
-    cot_read(cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){2, NAN, 1, 4}), cot_data(t, COT_F64, COT_SHAPE(2), (double[]){2, 9}), 0), x, 2);
+    cot_read(cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){2, NAN, 1, 4}),
+                                  cot_data(t, COT_F64, COT_SHAPE(2), (double[]){2, 9}), 0),
+             x, 2);
     assert_true(x[0] == 1 && x[1] == 2);
-    cot_read(cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){NAN, 3, NAN, INFINITY}), cot_data(t, COT_F64, COT_SHAPE(2), (double[]){7, 2}),
-                                  COT_UPPER | COT_UNIT_DIAGONAL), x, 2);
+    cot_read(cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){NAN, 3, NAN, INFINITY}),
+                                  cot_data(t, COT_F64, COT_SHAPE(2), (double[]){7, 2}), COT_UPPER | COT_UNIT_DIAGONAL),
+             x, 2);
     assert_true(x[0] == 1 && x[1] == 2);
     cot_tape_destroy(t);
 }
@@ -338,8 +349,10 @@ static void least_squares(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   a = filled(t, COT_F64, COT_SHAPE(2, 9, 4), "tall", -1, 1), b = filled(t, COT_F64, COT_SHAPE(2, 9, 2), "b", -1, 1);
     cot_var   x = cot_lstsq(a, b), rest = cot_sub(cot_matmul(a, x), b);
-    CLOSE(cot_matmul(swap(a), rest), cot_zeros(t, COT_F64, COT_SHAPE(1)), 64 * unit_of(COT_F64)); /* the rest is normal to the columns */
-    cot_var wide = filled(t, COT_F64, COT_SHAPE(3, 7), "wide", -1, 1), y = filled(t, COT_F64, COT_SHAPE(3), "y", -1, 1), z = cot_lstsq(wide, y);
+    CLOSE(cot_matmul(swap(a), rest), cot_zeros(t, COT_F64, COT_SHAPE(1)),
+          64 * unit_of(COT_F64)); /* the rest is normal to the columns */
+    cot_var wide = filled(t, COT_F64, COT_SHAPE(3, 7), "wide", -1, 1), y = filled(t, COT_F64, COT_SHAPE(3), "y", -1, 1),
+            z = cot_lstsq(wide, y);
     assert_int_equal(cot_shape_of(z).ndim, 1);
     CLOSE(cot_matmul(wide, z), y, 64 * unit_of(COT_F64));
     /* the shortest solution lies in the rows: z = wideᵀ u */
@@ -365,7 +378,7 @@ static void exponentials(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- dtypes, strides, batches -------------------------------------------------------------------------------------------------- */
+/* ---- dtypes, strides, batches ---------------------------------------------------------------------------------- */
 
 static void halves_are_computed_in_f32_and_integers_in_f64(void **state) {
     (void)state;
@@ -374,15 +387,19 @@ static void halves_are_computed_in_f32_and_integers_in_f64(void **state) {
     cot_var   whole = cot_cast(cot_data(t, COT_F64, COT_SHAPE(2, 2), a), COT_I32), f64 = cot_data(t, COT_F64, COT_SHAPE(2, 2), a);
     const cot_dtype halves[] = {COT_BF16, COT_F16};
     for (int k = 0; k < 2; k++) {
-        cot_var h = cot_cast(f64, halves[k]), one[] = {cot_inv(h), cot_det(h), cot_cholesky(h), cot_matrix_exp(cot_div(h, 8.0)), cot_solve(h, h)};
-        cot_var f = cot_cast(f64, COT_F32), want[] = {cot_inv(f), cot_det(f), cot_cholesky(f), cot_matrix_exp(cot_div(f, 8.0)), cot_solve(f, f)};
+        cot_var h      = cot_cast(f64, halves[k]),
+                one[]  = {cot_inv(h), cot_det(h), cot_cholesky(h), cot_matrix_exp(cot_div(h, 8.0)), cot_solve(h, h)};
+        cot_var f      = cot_cast(f64, COT_F32),
+                want[] = {cot_inv(f), cot_det(f), cot_cholesky(f), cot_matrix_exp(cot_div(f, 8.0)), cot_solve(f, f)};
         for (int i = 0; i < TEST_COUNT(one); i++) {
             assert_int_equal(cot_dtype_of(one[i]), halves[k]);
-            assert_true(largest(cot_sub(cot_cast(one[i], COT_F32), cot_cast(cot_cast(want[i], halves[k]), COT_F32))) == 0); /* rounded once */
+            assert_true(largest(cot_sub(cot_cast(one[i], COT_F32), cot_cast(cot_cast(want[i], halves[k]), COT_F32))) ==
+                        0); /* rounded once */
         }
         cot_var q, r, l, u, p, w, v, s, vt;
         cot_qr(h, &q, &r), cot_lu(h, &p, &l, &u), cot_eigh(h, &w, &v);
-        assert_true(cot_dtype_of(q) == halves[k] && cot_dtype_of(r) == halves[k] && cot_dtype_of(l) == halves[k] && cot_dtype_of(p) == COT_I64);
+        assert_true(cot_dtype_of(q) == halves[k] && cot_dtype_of(r) == halves[k] && cot_dtype_of(l) == halves[k] &&
+                    cot_dtype_of(p) == COT_I64);
         assert_true(cot_dtype_of(w) == halves[k] && cot_dtype_of(v) == halves[k] && cot_dtype_of(u) == halves[k]);
         cot_svd(h, &u, &s, &vt);
         assert_true(cot_dtype_of(u) == halves[k] && cot_dtype_of(s) == halves[k] && cot_dtype_of(vt) == halves[k]);
@@ -398,7 +415,8 @@ static void halves_are_computed_in_f32_and_integers_in_f64(void **state) {
 static void strided_views_give_the_bits_of_copies(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   a = filled(t, COT_F64, COT_SHAPE(2, 80, 41), "strides", -1, 1), v = cot_flip(cot_slice(cot_permute(a, COT_AXES(0, 2, 1)), 2, 0, COT_END, 2), COT_ALL);
+    cot_var   a      = filled(t, COT_F64, COT_SHAPE(2, 80, 41), "strides", -1, 1),
+            v        = cot_flip(cot_slice(cot_permute(a, COT_AXES(0, 2, 1)), 2, 0, COT_END, 2), COT_ALL);
     cot_var   square = cot_slice(v, 1, 0, 40, 1), copy = cot_copy(square), b = cot_slice(v, 2, 0, 3, 1);
     b = cot_slice(b, 1, 0, 40, 1);
     cot_var q[2], r[2], w[2], x[2], u[2], s[2], vt[2];
@@ -462,7 +480,7 @@ static void gradients_of_symmetrised_operations_are_symmetric(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- trouble ------------------------------------------------------------------------------------------------------------------- */
+/* ---- trouble --------------------------------------------------------------------------------------------------- */
 
 static void one_bad_matrix_is_nan_with_a_note_and_the_rest_is_right(void **state) {
     (void)state;
@@ -496,7 +514,8 @@ static void one_bad_matrix_is_nan_with_a_note_and_the_rest_is_right(void **state
     cot_solve(cot_zeros(t, COT_F64, COT_SHAPE(4, 2, 2)), cot_zeros(t, COT_F64, COT_SHAPE(2)));
     assert_string_equal(cot_tape_note(t), "[solve] matrix [0] and 3 more of 4: each is singular; its solution is NaN");
     cot_tape_clear_note(t);
-    cot_var z = cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 0, 1, 0}), cot_ones(t, COT_F64, COT_SHAPE(2, 1)), 0);
+    cot_var z = cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 0, 1, 0}),
+                                     cot_ones(t, COT_F64, COT_SHAPE(2, 1)), 0);
     assert_string_equal(cot_tape_note(t), "[triangular_solve] the matrix has a 0 on its diagonal; its solution is infinite or NaN");
     cot_read(z, x, 2);
     assert_true(x[0] == 1 && isnan(x[1]));
@@ -536,7 +555,9 @@ static void equal_values_are_noted_and_reported_and_their_terms_are_zero(void **
     assert_string_equal(cot_tape_note(t), ""); /* the values are fine */
     cot_var y = cot_add(cot_sum(cot_mul(w, cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 3})), COT_ALL), cot_sum(v, COT_ALL));
     cot_backward(y);
-    assert_string_equal(cot_tape_note(t), "[eigh] matrix [0] of 2 has equal eigenvalues; terms of the derivative that divide by 0 were taken as 0");
+    assert_string_equal(
+        cot_tape_note(t),
+        "[eigh] matrix [0] of 2 has equal eigenvalues; terms of the derivative that divide by 0 were taken as 0");
     cot_read_grad(a, g, 8);
     assert_true(g[0] == 1 && g[1] == 0 && g[2] == 0 && g[3] == 3);
     assert_true(g[4] == 1 && g[7] == 3 && g[5] == g[6]);
@@ -545,7 +566,8 @@ static void equal_values_are_noted_and_reported_and_their_terms_are_zero(void **
     cot_tape_clear_note(t);
     cot_svd(cot_index(a, 0, 0), &u, &s, &vt);
     cot_backward(cot_sum(u, COT_ALL));
-    assert_string_equal(cot_tape_note(t), "[svd] the matrix has singular values that are equal or 0; terms of the derivative that divide by 0 were taken as 0");
+    assert_string_equal(cot_tape_note(t), "[svd] the matrix has singular values that are equal or 0; terms of the "
+                                          "derivative that divide by 0 were taken as 0");
     assert_ok(t);
     cot_tape_destroy(t);
     t = cot_tape_create(&(cot_options){.smooth = true});
@@ -578,7 +600,7 @@ static void nan_and_infinity_give_nan_and_end(void **state) {
     }
 }
 
-/* ---- threads and libraries ------------------------------------------------------------------------------------------------------- */
+/* ---- threads and libraries ------------------------------------------------------------------------------------- */
 
 static uint64_t bits_of(cot_var x, uint64_t h) {
     int64_t n = cot_size(x);
@@ -650,14 +672,17 @@ static void our_kernels_agree_with_lapack(void **state) {
             if (k == 0) CLOSE(w[0], w[1], bound);
             CLOSE(cot_matmul(times_diagonal(u[0], s[0]), cot_cast(vt[0], COT_F64)), a, bound);
             assert_signs(u[0]);
-            if (k == 0) CLOSE(cot_matmul(times_diagonal(v[0], w[0]), swap(cot_cast(v[0], COT_F64))), cot_mul(cot_add(a, swap(a)), 0.5), bound), assert_signs(v[0]);
+            if (k == 0)
+                CLOSE(cot_matmul(times_diagonal(v[0], w[0]), swap(cot_cast(v[0], COT_F64))),
+                      cot_mul(cot_add(a, swap(a)), 0.5), bound),
+                    assert_signs(v[0]);
             assert_ok(t);
             cot_tape_destroy(t);
         }
     assert_false(cot__lapack_use("no-such-library.so"));
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
 
 #define SAYS(code, text)                                                                                                     \
     do {                                                                                                                     \
@@ -668,8 +693,10 @@ static void our_kernels_agree_with_lapack(void **state) {
 static void errors(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   flat = cot_ones(t, COT_F64, COT_SHAPE(2, 3)), vector = cot_ones(t, COT_F64, COT_SHAPE(3)), one = cot_scalar(t, 1), out[3];
-    cot_var   square = cot_eye(t, COT_F64, 3, 3), batch = cot_ones(t, COT_F64, COT_SHAPE(2, 3, 3)), other = cot_ones(t, COT_F64, COT_SHAPE(4, 3, 1));
+    cot_var   flat = cot_ones(t, COT_F64, COT_SHAPE(2, 3)), vector = cot_ones(t, COT_F64, COT_SHAPE(3)),
+            one    = cot_scalar(t, 1), out[3];
+    cot_var square = cot_eye(t, COT_F64, 3, 3), batch = cot_ones(t, COT_F64, COT_SHAPE(2, 3, 3)),
+            other = cot_ones(t, COT_F64, COT_SHAPE(4, 3, 1));
     cot_inv(flat);
     SAYS(COT_SHAPE, "[inv] the operand has shape (2,3); its last two axes must be equal");
     cot_det(vector);
@@ -702,7 +729,8 @@ static void errors(void **state) {
     cot_triangular_solve(square, vector, COT_RIGHT);
     SAYS(COT_SHAPE, "[triangular_solve] a has shape (3,3) and b (3,); the columns of b must be as many as the rows of a");
     cot_triangular_solve(square, square, 16);
-    SAYS(COT_VALUE, "[triangular_solve] the flags are 16; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and COT_RIGHT, or-ed");
+    SAYS(COT_VALUE, "[triangular_solve] the flags are 16; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and "
+                    "COT_RIGHT, or-ed");
     cot_lstsq(flat, vector);
     SAYS(COT_SHAPE, "[lstsq] a has shape (2,3) and b (3,); the rows of b must be as many as the rows of a");
     cot_tape_destroy(t);

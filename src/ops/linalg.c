@@ -1,7 +1,7 @@
 /* linalg.c: what the files of linear algebra share. See linalg.h. */
 #include "ops/linalg.h"
 
-/* ---- operands ------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------------------------- */
 
 static bool check_matrix(cot_tape *t, const char *op, const char *what, uint32_t i, bool square) {
     cot_shape s = cot__shape_at(t, i);
@@ -12,7 +12,8 @@ static bool check_matrix(cot_tape *t, const char *op, const char *what, uint32_t
         return false;
     }
     if (!square || cot__rows_of(&s) == cot__columns_of(&s)) return true;
-    cot__fail(t, COT_SHAPE, "[%s] %s has shape %s; its last two axes must be equal", op, what, cot__shape_text(s.ndim, s.dim, text));
+    cot__fail(t, COT_SHAPE, "[%s] %s has shape %s; its last two axes must be equal", op, what,
+              cot__shape_text(s.ndim, s.dim, text));
     return false;
 }
 
@@ -77,7 +78,7 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
     return !cot__failed(*a) && !cot__failed(*b);
 }
 
-/* ---- notes ----------------------------------------------------------------------------------------------------------- */
+/* ---- notes ----------------------------------------------------------------------------------------------------- */
 
 uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int64_t *count) {
     *count = cot__count(batch->ndim - 2, batch->dim);
@@ -97,7 +98,9 @@ static void note_matrix(cot_tape *t, const char *op, const cot_shape *batch, int
         used += snprintf(place + used, sizeof place - (size_t)used, "%s%lld", k ? "," : "", (long long)at[k]);
     if (batch->ndim == 2) cot__note(t, "[%s] the matrix %s; %s", op, what, consequence);
     else if (bad == 1) cot__note(t, "[%s] matrix [%s] of %lld %s; %s", op, place, (long long)count, what, consequence);
-    else cot__note(t, "[%s] matrix [%s] and %lld more of %lld: each %s; %s", op, place, (long long)bad - 1, (long long)count, what, consequence);
+    else
+        cot__note(t, "[%s] matrix [%s] and %lld more of %lld: each %s; %s", op, place, (long long)bad - 1,
+                  (long long)count, what, consequence);
 }
 
 void cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what, const char *consequence) {
@@ -136,7 +139,7 @@ void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero) {
                     "terms of the derivative that divide by 0 were taken as 0");
 }
 
-/* ---- triangles --------------------------------------------------------------------------------------------------------- */
+/* ---- triangles ------------------------------------------------------------------------------------------------- */
 
 /* A constant bool (rows, columns): [i,j] with lower <= j - i <= upper. */
 static cot_var band(cot_tape *t, int64_t rows, int64_t columns, int64_t lower, int64_t upper) {

@@ -1,7 +1,7 @@
 /* linalg_exp.c: the exponential of a matrix, by scaling and squaring: exp(a) = r(a/2ˢ)^(2ˢ), r a Padé approximant.
  *
- * All in recorded operations, so derivatives of every order are those of the approximant. Its degree is the same for every matrix, 13 in f64 and 7 in
- * f32 (Higham 2005): near 0 a lower one would give the value, but not its higher derivatives. */
+ * All in recorded operations, so derivatives of every order are those of the approximant. Its degree is the same for every matrix,
+ * 13 in f64 and 7 in f32 (Higham 2005): near 0 a lower one would give the value, but not its higher derivatives. */
 #include "ops/linalg.h"
 
 enum { MOST_SQUARINGS = 2000 }; /* norms up to 2^1024 */
@@ -43,9 +43,20 @@ static cot_var pade_7(cot_var a, cot_var identity) {
 }
 
 static cot_var pade_13(cot_var a, cot_var identity) {
-    static const double b[] = {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
-                               670442572800,      33522128640,       1323241920,       40840800,         960960,          16380,
-                               182,               1};
+    static const double b[] = {64764752532480000,
+                               32382376266240000,
+                               7771770303897600,
+                               1187353796428800,
+                               129060195264000,
+                               10559470521600,
+                               670442572800,
+                               33522128640,
+                               1323241920,
+                               40840800,
+                               960960,
+                               16380,
+                               182,
+                               1};
     cot_var x[3];
     x[0] = cot_matmul(a, a);
     x[1] = cot_matmul(x[0], x[0]);

@@ -1,19 +1,21 @@
 /* linalg_lu.c: what is made by Gaussian elimination: lu, solve, inv, determinants.
  *
- * solve factors its matrix once, as two nodes without derivative (lu_factors, lu_permutation), and lu_solve takes them as operands beside the
- * matrix itself: the rule of lu_solve is lu_solve again, of the transpose, so values and derivatives of every order share one
- * factorisation. */
+ * solve factors its matrix once, as two nodes without derivative (lu_factors, lu_permutation), and lu_solve takes them as operands
+ * beside the matrix itself: the rule of lu_solve is lu_solve again, of the transpose, so values and derivatives of every order
+ * share one factorisation. */
 #include "ops/linalg.h"
 
 enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */
 
-/* ---- the factorisation --------------------------------------------------------------------------------------------------- */
+/* ---- the factorisation ----------------------------------------------------------------------------------------- */
 
 /* The factors of node a (…,m,n), as lin.h lays them out, and the permutation (…,m); neither has a derivative. */
 static bool push_factors(cot_tape *t, const char *op, uint32_t a, cot_var *factors, cot_var *permutation) {
     cot__view   v = cot__view_of(t, a);
     cot__result f, p;
-    if (!cot__result_open(t, &f, op, v.dtype, v.ndim, v.shape) || !cot__result_open(t, &p, op, COT_I64, v.ndim - 1, v.shape)) return false;
+    if (!cot__result_open(t, &f, op, v.dtype, v.ndim, v.shape) ||
+        !cot__result_open(t, &p, op, COT_I64, v.ndim - 1, v.shape))
+        return false;
     cot__copy(&f.view, &v);
     if (!cot__lin_lu(&t->al, &f.view, &p.view)) return cot__lin_no_memory(t, op), false;
     *factors = cot__result_push(t, &f, OP_lu_factors, 1, &a, NULL);
@@ -24,7 +26,7 @@ static bool push_factors(cot_tape *t, const char *op, uint32_t a, cot_var *facto
 const cot__op cot__op_lu_factors = {.name = "lu_factors", .kind = KIND_NONE, .formula = "z = l - 1 + u with a[p] = l @ u"};
 const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .kind = KIND_NONE, .formula = "p with a[p] = l @ u"};
 
-/* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------------------------------------------------- */
+/* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------------------------- */
 
 cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
     cot_var     out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)}, factors;
@@ -50,8 +52,8 @@ cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
     return cot__status_of(1, &x);
 }
 
-/* Square: l⁻ᵀ (strict lower of lᵀ l̄ + upper of ū uᵀ) u⁻ᵀ. Rows of l below the square are a₂ u⁻¹, columns of u beside it l⁻¹ a₂: their
- * adjoints go to a₂ and on to the square. */
+/* Square: l⁻ᵀ (strict lower of lᵀ l̄ + upper of ū uᵀ) u⁻ᵀ. Rows of l below the square are a₂ u⁻¹, columns of u beside it l⁻¹ a₂:
+ * their adjoints go to a₂ and on to the square. */
 static void lu_vjp(cot__rule *r) {
     cot_shape s = cot__rule_shape(r, 0);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s), k = m < n ? m : n;
@@ -76,7 +78,7 @@ static void lu_vjp(cot__rule *r) {
 const cot__op cot__op_lu = {.name = "lu", .kind = KIND_GENERIC, .inactive = 2u, .saves = 2u | COT__SAVES_Z, .vjp = lu_vjp,
                             .formula = "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ"};
 
-/* ---- solve ------------------------------------------------------------------------------------------------------------------ */
+/* ---- solve ----------------------------------------------------------------------------------------------------- */
 
 /* a⁻¹ b, or a⁻ᵀ b; all with the same leading axes. */
 static cot_var lu_solve(cot_tape *t, const cot_var xs[4], bool transposed) {
@@ -88,7 +90,9 @@ static cot_var lu_solve(cot_tape *t, const cot_var xs[4], bool transposed) {
     cot__view  b = cot__view_of(t, i[SIDE]), f = cot__view_of(t, i[FACTORS]), p = cot__view_of(t, i[PERMUTATION]);
     cot_shape  s = cot__shape_at(t, i[SIDE]);
     cot__attr *attr = cot__attr_make(t, "lu_solve", 1, (int64_t[]){transposed}, 0, NULL);
-    uint8_t   *bad = attr && cot__result_open(t, &r, "lu_solve", b.dtype, s.ndim, s.dim) ? cot__lin_open(t, "lu_solve", &s, &count) : NULL;
+    uint8_t   *bad  = attr && cot__result_open(t, &r, "lu_solve", b.dtype, s.ndim, s.dim)
+                          ? cot__lin_open(t, "lu_solve", &s, &count)
+                          : NULL;
     if (!bad) return INVALID(t);
     bool done = cot__lin_lu_solve(&t->al, &f, &p, &b, transposed, &r.view, bad);
     cot__lin_close(t, "solve", &s, bad, "is singular", "its solution is NaN");
@@ -125,7 +129,8 @@ cot_var cot_solve(cot_var x, cot_var y) {
     cot_dtype dtype;
     cot_tape *t = cot__enter_system("solve", &a, &b, true, false, &vector, &dtype);
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
-    if (!push_factors(t, "solve", cot__index(a), &factors, &permutation) || !cot__broadcast_batches(t, "solve", &a, &b)) return INVALID(t);
+    if (!push_factors(t, "solve", cot__index(a), &factors, &permutation) || !cot__broadcast_batches(t, "solve", &a, &b))
+        return INVALID(t);
     cot_var z = solve_with(t, a, b, factors, permutation, false);
     return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
 }
@@ -145,7 +150,7 @@ cot_var cot_inv(cot_var x) {
     return cot_cast(lu_solve(t, (cot_var[]){VAR(t, a), identity_like(t, VAR(t, a)), factors, permutation}, false), dtype);
 }
 
-/* ---- determinants ----------------------------------------------------------------------------------------------------------------- */
+/* ---- determinants ---------------------------------------------------------------------------------------------- */
 
 /* One number for each matrix, from operands (a, factors, permutation) or, where a is COT__NONE, the last two. */
 static cot_var push_number(cot_tape *t, int op, uint32_t a, cot_var factors, cot_var permutation) {
@@ -164,7 +169,9 @@ cot_var cot_det(cot_var x) {
     cot_var   factors, permutation;
     cot_tape *t = cot__enter_matrix("det", x, true, &a, &dtype);
     if (!t) return cot__invalid(1, &x);
-    return push_factors(t, "det", a, &factors, &permutation) ? cot_cast(push_number(t, OP_det, a, factors, permutation), dtype) : INVALID(t);
+    return push_factors(t, "det", a, &factors, &permutation)
+               ? cot_cast(push_number(t, OP_det, a, factors, permutation), dtype)
+               : INVALID(t);
 }
 
 cot_status cot_slogdet(cot_var x, cot_var *sign, cot_var *logabsdet) {

@@ -13,7 +13,7 @@ static cot_var over(cot_var x, cot_var d) {
 static cot_var as_row(cot_var x) { return cot_expand_dims(x, -2); }
 static cot_var as_column(cot_var x) { return cot_expand_dims(x, -1); }
 
-/* ---- eigh: rows of v (n,n), then w ------------------------------------------------------------------------------------------------ */
+/* ---- eigh: rows of v (n,n), then w ----------------------------------------------------------------------------- */
 
 static cot_var push_eigh(cot_tape *t, cot_var a) {
     int64_t     count;
@@ -23,7 +23,9 @@ static cot_var push_eigh(cot_tape *t, cot_var a) {
     cot__view v = cot__view_of(t, i);
     cot_shape s = cot__shape_at(t, i);
     s = cot__matrices(s, cot__rows_of(&s) + 1, cot__columns_of(&s));
-    uint8_t *bad = cot__check_shape(t, "eigh", &s) && cot__result_open(t, &r, "eigh", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "eigh", &s, &count) : NULL;
+    uint8_t *bad = NULL;
+    if (cot__check_shape(t, "eigh", &s) && cot__result_open(t, &r, "eigh", v.dtype, s.ndim, s.dim))
+        bad = cot__lin_open(t, "eigh", &s, &count);
     if (!bad) return INVALID(t);
     bool done = cot__lin_eigh(&t->al, &v, &r.view, bad);
     cot__lin_close(t, "eigh", &s, bad, "did not converge", "its results are NaN");
@@ -58,7 +60,8 @@ cot_var cot_eigvalsh(cot_var x) {
 static void eigh_vjp(cot__rule *r) {
     cot_shape s = cot__rule_shape(r, 0);
     int64_t   n = cot__rows_of(&s);
-    cot_var   z = cot__rule_z(r), v = cot__rows(z, 0, n), w = cot_index(z, -2, n), gv = cot__rows(r->g, 0, n), gw = cot_index(r->g, -2, n);
+    cot_var   z = cot__rule_z(r), v = cot__rows(z, 0, n), w = cot_index(z, -2, n), gv = cot__rows(r->g, 0, n),
+            gw = cot_index(r->g, -2, n);
     cot__note_ties(r->t, "eigh", r->node, false);
     cot_var turns = over(cot_matmul(cot__swap_last(v), gv), cot_sub(as_row(w), as_column(w)));
     cot__give(r, 0, cot_matmul(cot_matmul(v, cot_add(cot__diagonal(gw), turns)), cot__swap_last(v)));
@@ -81,7 +84,9 @@ static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot
         cot_shape s = cot__shape_at(t, i);
         int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
         s = cot__matrices(s, m + n + 1, m < n ? m : n);
-        uint8_t *bad = cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "svd", &s, &count) : NULL;
+        uint8_t *bad = NULL;
+        if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim))
+            bad = cot__lin_open(t, "svd", &s, &count);
         if (bad) {
             bool done = cot__lin_svd(&t->al, &v, &r.view, bad);
             cot__lin_close(t, "svd", &s, bad, "did not converge", "its results are NaN");
@@ -105,8 +110,8 @@ cot_var cot_svdvals(cot_var x) {
     return s;
 }
 
-/* With j = (uᵀ ū - ūᵀ u) / (s_j² - s_i²) and k likewise of v: ā += u (j diag(s) + diag(s) k + diag(s̄)) vᵀ, and where u or v is no whole
- * basis, what ū and v̄ have outside of it: (ū - u uᵀ ū) diag(1/s) vᵀ + u diag(1/s) (v̄ - v vᵀ v̄)ᵀ */
+/* With j = (uᵀ ū - ūᵀ u) / (s_j² - s_i²) and k likewise of v: ā += u (j diag(s) + diag(s) k + diag(s̄)) vᵀ, and where u or v is no
+ * whole basis, what ū and v̄ have outside of it: (ū - u uᵀ ū) diag(1/s) vᵀ + u diag(1/s) (v̄ - v vᵀ v̄)ᵀ */
 static void svd_vjp(cot__rule *r) {
     cot_shape shape = cot__rule_shape(r, 0);
     int64_t   m = cot__rows_of(&shape), n = cot__columns_of(&shape), k = m < n ? m : n;
@@ -125,10 +130,11 @@ static void svd_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_svd = {.name = "svd", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
-                             .formula = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
+                             .formula = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
+                                        "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
                                         " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
 
-/* ---- cofactors --------------------------------------------------------------------------------------------------------------- */
+/* ---- cofactors ------------------------------------------------------------------------------------------------- */
 
 /* Π s_j over j ≠ i, for each i: no division, so zeros are fine. */
 static cot_var products_of_others(cot_var s) {
@@ -137,8 +143,8 @@ static cot_var products_of_others(cot_var s) {
     return cot_prod(cot_where(cot_not_equal(one, 0.0), 1.0, as_row(s)), COT_AXES(-1));
 }
 
-/* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That is recorded of a constant, for the value; the
- * derivative is that of det a · a⁻ᵀ. */
+/* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That is recorded of a constant, for
+ * the value; the derivative is that of det a · a⁻ᵀ. */
 cot_var cot__cofactors(cot_var a) {
     cot_tape   *t = a.tape;
     cot_var     u, s, vt, su, sv;
@@ -164,5 +170,9 @@ static void cofactors_vjp(cot__rule *r) {
     cot__give(r, 0, cot_sub(cot_mul(inner, inverse), cot_matmul(cot_matmul(z, cot__swap_last(r->g)), inverse)));
 }
 
-const cot__op cot__op_cofactors = {.name = "cofactors", .kind = KIND_GENERIC, .inactive = 2u, .saves = 1u | COT__SAVES_Z, .vjp = cofactors_vjp,
-                                   .formula = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ"};
+const cot__op cot__op_cofactors = {.name     = "cofactors",
+                                   .kind     = KIND_GENERIC,
+                                   .inactive = 2u,
+                                   .saves    = 1u | COT__SAVES_Z,
+                                   .vjp      = cofactors_vjp,
+                                   .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ"};

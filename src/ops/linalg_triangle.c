@@ -1,13 +1,17 @@
 /* linalg_triangle.c: triangular systems, Cholesky factors, QR, and least squares, which are made of those. */
 #include "ops/linalg.h"
 
-/* ---- triangular systems ----------------------------------------------------------------------------------------------- */
+/* ---- triangular systems ---------------------------------------------------------------------------------------- */
 
 enum { ALL_FLAGS = COT_UPPER | COT_TRANSPOSED | COT_UNIT_DIAGONAL | COT_RIGHT };
 
 /* The kernels have the public flags under names of their own. */
-typedef char flags_are_those_of_the_kernel[(int)COT_UPPER == (int)COT__LIN_UPPER && (int)COT_TRANSPOSED == (int)COT__LIN_TRANSPOSED &&
-                                           (int)COT_UNIT_DIAGONAL == (int)COT__LIN_UNIT && (int)COT_RIGHT == (int)COT__LIN_RIGHT ? 1 : -1];
+typedef char flags_are_those_of_the_kernel[(int)COT_UPPER == (int)COT__LIN_UPPER &&
+                                                   (int)COT_TRANSPOSED == (int)COT__LIN_TRANSPOSED &&
+                                                   (int)COT_UNIT_DIAGONAL == (int)COT__LIN_UNIT &&
+                                                   (int)COT_RIGHT == (int)COT__LIN_RIGHT
+                                               ? 1
+                                               : -1];
 
 cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
     cot_var     a = x, b = y;
@@ -18,8 +22,11 @@ cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
     cot_tape   *t = cot__enter_system("triangular_solve", &a, &b, true, flags & COT_RIGHT, &vector, &dtype);
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
     if (flags & ~ALL_FLAGS)
-        return cot__fail(t, COT_VALUE, "[triangular_solve] the flags are %d; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and "
-                                       "COT_RIGHT, or-ed", flags);
+        return cot__fail(
+            t, COT_VALUE,
+            "[triangular_solve] the flags are %d; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and "
+            "COT_RIGHT, or-ed",
+            flags);
     if (!cot__broadcast_batches(t, "triangular_solve", &a, &b)) return INVALID(t);
     uint32_t   xs[2] = {cot__index(a), cot__index(b)};
     cot__view  va = cot__view_of(t, xs[0]), vb = cot__view_of(t, xs[1]);
@@ -49,11 +56,15 @@ static void triangular_solve_vjp(cot__rule *r) {
     cot__give(r, 0, cot_neg(flags & COT_UPPER ? cot__upper(ga, offset) : cot__lower(ga, -offset)));
 }
 
-const cot__op cot__op_triangular_solve = {.name = "triangular_solve", .attrs = "flags:d", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
-                                          .vjp = triangular_solve_vjp,
-                                          .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -b̄ @ zᵀ in the triangle"};
+const cot__op cot__op_triangular_solve = {.name  = "triangular_solve",
+                                          .attrs = "flags:d",
+                                          .kind  = KIND_GENERIC,
+                                          .saves = 1u | COT__SAVES_Z,
+                                          .vjp   = triangular_solve_vjp,
+                                          .formula =
+                                              "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -b̄ @ zᵀ in the triangle"};
 
-/* ---- Cholesky --------------------------------------------------------------------------------------------------------- */
+/* ---- Cholesky -------------------------------------------------------------------------------------------------- */
 
 cot_var cot_cholesky(cot_var x) {
     cot_dtype   dtype;
@@ -84,7 +95,7 @@ static void cholesky_vjp(cot__rule *r) {
 const cot__op cot__op_cholesky = {.name = "cholesky", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = cholesky_vjp,
                                   .formula = "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
 
-/* ---- QR: rows of q (m,n), then of rᵀ (n,n) -------------------------------------------------------------------------------------- */
+/* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------------------------- */
 
 /* Of node a (…,m,n), m >= n. */
 static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
@@ -127,7 +138,8 @@ cot_status cot_qr(cot_var x, cot_var *q, cot_var *r) {
 static void qr_vjp(cot__rule *k) {
     cot_shape s = cot__rule_shape(k, 0);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-    cot_var   z = cot__rule_z(k), q = cot__rows(z, 0, m), rt = cot__rows(z, m, m + n), gq = cot__rows(k->g, 0, m), grt = cot__rows(k->g, m, m + n);
+    cot_var   z = cot__rule_z(k), q = cot__rows(z, 0, m), rt = cot__rows(z, m, m + n), gq = cot__rows(k->g, 0, m),
+            grt      = cot__rows(k->g, m, m + n);
     cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
@@ -136,7 +148,7 @@ static void qr_vjp(cot__rule *k) {
 const cot__op cot__op_qr = {.name = "qr", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp,
                             .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
 
-/* ---- least squares ------------------------------------------------------------------------------------------------------- */
+/* ---- least squares --------------------------------------------------------------------------------------------- */
 
 /* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. */
 cot_var cot_lstsq(cot_var x, cot_var y) {

@@ -1,9 +1,10 @@
 /* lapack.c: eigenvalues and singular values through a LAPACK of the user's choice, loaded at run time.
  *
- * Only when the environment says so: COTANGENT_LAPACK=liblapack.so.3 (or a path). Without it our own kernels do everything, for two
- * reasons. A LAPACK may split its work by a number of threads that is the host program's to set, and its results then depend on it; and some builds
- * (the serial OpenBLAS of Debian) give wrong results when two threads call them at once, from which no lock of ours protects a
- * host that calls the same library itself. Whoever sets the variable knows the library. Our own calls take turns.
+ * Only when the environment says so: COTANGENT_LAPACK=liblapack.so.3 (or a path). Without it our own kernels do everything, for
+ * two reasons. A LAPACK may split its work by a number of threads that is the host program's to set, and its results then depend
+ * on it; and some builds (the serial OpenBLAS of Debian) give wrong results when two threads call them at once, from which no lock
+ * of ours protects a host that calls the same library itself. Whoever sets the variable knows the library. Our own calls take
+ * turns.
  *
  * Integers of the library are taken to be 32 bits wide (LP64), so larger matrices stay with us. */
 #define _GNU_SOURCE
@@ -15,10 +16,11 @@
 
 enum { LARGEST = 20000 }; /* the lengths of work arrays, 2 n² and 4 n², fit 32 bits */
 
-typedef void eigh_fn(const char *jobz, const char *uplo, const int *n, void *a, const int *lda, void *w, void *work, const int *lwork,
-                     int *iwork, const int *liwork, int *info, size_t, size_t);
-typedef void svd_fn(const char *jobz, const int *m, const int *n, void *a, const int *lda, void *s, void *u, const int *ldu, void *vt,
-                    const int *ldvt, void *work, const int *lwork, int *iwork, int *info, size_t);
+typedef void eigh_fn(const char *jobz, const char *uplo, const int *n, void *a, const int *lda, void *w, void *work,
+                     const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t);
+typedef void svd_fn(const char *jobz, const int *m, const int *n, void *a, const int *lda, void *s, void *u,
+                    const int *ldu, void *vt, const int *ldvt, void *work, const int *lwork, int *iwork, int *info,
+                    size_t);
 
 static struct lapack {
     pthread_mutex_t turn;

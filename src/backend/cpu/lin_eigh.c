@@ -1,4 +1,5 @@
-/* lin_eigh.c: eigenvalues and eigenvectors of symmetric matrices: Householder's tridiagonal form, then QL steps with implicit shifts. */
+/* lin_eigh.c: eigenvalues and eigenvectors of symmetric matrices: Householder's tridiagonal form, then QL steps with implicit
+ * shifts. */
 #include "backend/cpu/lin.h"
 
 #include "base/parallel.h"

@@ -13,8 +13,8 @@ bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *p
     return cot__lin_run(&j, cot__lin_count(a, 2), m * n * k, large ? k * n * cot__dtype_size(a->dtype) : 0, large);
 }
 
-bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
-                       const cot__view *z, uint8_t *bad) {
+bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
+                       const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad) {
     double       n = (double)factors->shape[factors->ndim - 1], size = n * (double)b->shape[b->ndim - 1];
     cot__lin_job j = {.al = al, .a = factors, .b = b, .z = z, .permutation = permutation, .flags = transposed, .bad = bad,
                       .one = b->dtype == COT_F64 ? one_solve_f64 : one_solve_f32};
