@@ -198,6 +198,12 @@ COT_API const char *cot_tape_message(const cot_tape *t);
 /* Forgets the error and goes on; vars that failed stay invalid. */
 COT_API void cot_tape_clear_error(cot_tape *t);
 
+/* Trouble in the data that stops nothing: a singular matrix in a batch, equal eigenvalues in a derivative. The operation says there what
+ * its comment promises (NaN, say), goes on with the rest, and leaves a note: a sentence, "" when there is none. The first stays until
+ * it is cleared, or until a rewind to a mark older than it. */
+COT_API const char *cot_tape_note(const cot_tape *t);
+COT_API void        cot_tape_clear_note(cot_tape *t);
+
 /* A mark remembers the end of the tape; rewinding to it forgets everything recorded since, frees its memory (some is kept to be
  * used again, until the tape is destroyed), and clears an error that happened since. Vars recorded after the mark are recognised as forgotten. A training loop is mark, step, rewind.
  * Values and gradients of leaves older than the mark stay, as cot_backward and cot_assign left them. Cost: what the
@@ -355,6 +361,36 @@ COT_API void cot_touch(cot_var *x);
 
 /* Cuts x into `parts` equal pieces along an axis, as views: out[0..parts). */
 COT_API cot_status cot_split(cot_var x, int parts, int axis, cot_var *out);
+
+/* ==== Factorisations ============================================================================================= */
+
+/* Functions of matrices with several results, batched over leading axes; those with one result (cot_solve, cot_inv, cot_det, …) are in
+ * <cotangent_ops.h>. f64 and f32; bf16 and f16 are computed in f32, integers in f64. A result that is not wanted may be NULL. All have derivatives of
+ * every order, except where one is said not to exist. k is min(m, n). */
+
+/* a (…,m,n) = q r: q (…,m,k) has orthonormal columns, r (…,k,n) is upper triangular. Signs as in LAPACK (mostly negative diagonals).
+ * The derivative exists where the first k columns of a are independent; elsewhere it is infinite or NaN, with a note. */
+COT_API cot_status cot_qr(cot_var a, cot_var *q, cot_var *r);
+/* a[permutation] = l u, by rows: permutation (…,m), i64; l (…,m,k) lower with ones on its diagonal; u (…,k,n) upper. The pivot is the largest
+ * of its column, the first of equals. Derivative: as for qr. */
+COT_API cot_status cot_lu(cot_var a, cot_var *permutation, cot_var *l, cot_var *u);
+/* (a + aᵀ)/2 = v diag(w) vᵀ: w (…,n) ascending, the columns of v (…,n,n) orthonormal; the first element of a column that has (to a
+ * thousandth) its largest magnitude is positive. Gradients are symmetric. Where eigenvalues are equal, the eigenvectors have no derivative: the
+ * terms between them are taken as 0, a note and cot_report say so (docs/nonsmooth.md), and smooth tapes refuse. */
+COT_API cot_status cot_eigh(cot_var a, cot_var *w, cot_var *v);
+/* a (…,m,n) = u diag(s) vt: u (…,m,k) and vtᵀ have orthonormal columns, s (…,k) is descending; signs as for eigh, by the columns of u. Derivatives:
+ * as for eigh, where singular values are equal or (in what a division by them would give) 0. */
+COT_API cot_status cot_svd(cot_var a, cot_var *u, cot_var *s, cot_var *vt);
+/* det a = sign · exp(logabsdet); a singular matrix has sign 0 and -inf. sign has no derivative. */
+COT_API cot_status cot_slogdet(cot_var a, cot_var *sign, cot_var *logabsdet);
+
+/* How cot_triangular_solve reads a and where a stands; 0 is: a lower, a x = b. */
+enum {
+    COT_UPPER         = 1, /* the upper half of a is read, not the lower */
+    COT_TRANSPOSED    = 2, /* aᵀ stands for a */
+    COT_UNIT_DIAGONAL = 4, /* the diagonal is not read: it counts as ones */
+    COT_RIGHT         = 8  /* x a = b */
+};
 
 /* ==== Custom operations ========================================================================================== */
 
@@ -520,6 +556,11 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #undef cot_vjp
 #define cot_vjp(y, seed, ...) COT__SITED_FROM(cot_vjp, y, COT__MIX(seed), __VA_ARGS__)
 #define cot_split(x, ...) COT__SITED_FROM(cot_split, x, __VA_ARGS__)
+#define cot_qr(a, ...) COT__SITED_FROM(cot_qr, a, __VA_ARGS__)
+#define cot_lu(a, ...) COT__SITED_FROM(cot_lu, a, __VA_ARGS__)
+#define cot_eigh(a, ...) COT__SITED_FROM(cot_eigh, a, __VA_ARGS__)
+#define cot_svd(a, ...) COT__SITED_FROM(cot_svd, a, __VA_ARGS__)
+#define cot_slogdet(a, ...) COT__SITED_FROM(cot_slogdet, a, __VA_ARGS__)
 /* What makes values is stamped too, or it would take the line of the operation after it. */
 #define cot_scalar(...) COT__SITED((cot_scalar)(__VA_ARGS__))
 #define cot_scalar_of(...) COT__SITED((cot_scalar_of)(__VA_ARGS__))

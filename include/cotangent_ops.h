@@ -334,6 +334,27 @@ COT_API cot_var cot_irfft(cot_var x, int64_t n, int axis);
 /* Σ x[j] h[i-j] of real values along an axis; mode "full", "same" (as long as x) or "valid" */
 COT_API cot_var cot_fft_convolve(cot_var x, cot_var h, int axis, const char *mode);
 
+/* ==== Linear algebra ==== Batched over leading axes, which broadcast. f64 and f32; bf16 and f16 are computed in f32, integers in f64. A singular matrix is NaN in the result, with a note (cot_tape_note); the rest of the batch is as it should be. cot_qr, cot_lu, cot_eigh, cot_svd, cot_slogdet: cotangent.h. */
+
+/* x with a x = b: a (…,n,n), b (…,n,k) or a vector (n) */
+COT_API cot_var cot_solve(cot_var a, cot_var b);
+/* x with a x = b, a (…,n,n) lower triangular; flags: COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL, COT_RIGHT, or-ed. The other half of a is not read */
+COT_API cot_var cot_triangular_solve(cot_var a, cot_var b, int flags);
+/* a⁻¹ */
+COT_API cot_var cot_inv(cot_var a);
+/* the determinant; where it is 0 the first derivative exists, and higher ones, which are made from a⁻¹, are NaN, with a note */
+COT_API cot_var cot_det(cot_var a);
+/* l, lower triangular, with l lᵀ = (a + aᵀ)/2; NaN, with a note, where that is not positive definite. Gradients are symmetric */
+COT_API cot_var cot_cholesky(cot_var a);
+/* the eigenvalues of (a + aᵀ)/2, ascending: cot_eigh without the vectors */
+COT_API cot_var cot_eigvalsh(cot_var a);
+/* the singular values of a, descending: cot_svd without the vectors */
+COT_API cot_var cot_svdvals(cot_var a);
+/* x with the least |a x - b|, of those the shortest: a (…,m,n) of full rank, b (…,m,k) or a vector (m) */
+COT_API cot_var cot_lstsq(cot_var a, cot_var b);
+/* exp(a) = Σ aⁿ/n! */
+COT_API cot_var cot_matrix_exp(cot_var a);
+
 /* ==== Networks ==== Losses take the mean over all but the last axis. Targets: integer labels, or floats: probabilities like the predictions. */
 
 /* exp(x) / Σ exp(x), stable */
@@ -592,6 +613,15 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_rfft(...) COT__SITED((cot_rfft)(__VA_ARGS__))
 #define cot_irfft(...) COT__SITED((cot_irfft)(__VA_ARGS__))
 #define cot_fft_convolve(...) COT__SITED((cot_fft_convolve)(__VA_ARGS__))
+#define cot_solve(...) COT__SITED((cot_solve)(__VA_ARGS__))
+#define cot_triangular_solve(...) COT__SITED((cot_triangular_solve)(__VA_ARGS__))
+#define cot_inv(...) COT__SITED((cot_inv)(__VA_ARGS__))
+#define cot_det(...) COT__SITED((cot_det)(__VA_ARGS__))
+#define cot_cholesky(...) COT__SITED((cot_cholesky)(__VA_ARGS__))
+#define cot_eigvalsh(...) COT__SITED((cot_eigvalsh)(__VA_ARGS__))
+#define cot_svdvals(...) COT__SITED((cot_svdvals)(__VA_ARGS__))
+#define cot_lstsq(...) COT__SITED((cot_lstsq)(__VA_ARGS__))
+#define cot_matrix_exp(...) COT__SITED((cot_matrix_exp)(__VA_ARGS__))
 #define cot_softmax(...) COT__SITED((cot_softmax)(__VA_ARGS__))
 #define cot_log_softmax(...) COT__SITED((cot_log_softmax)(__VA_ARGS__))
 #define cot_softmax_cross_entropy(...) COT__SITED((cot_softmax_cross_entropy)(__VA_ARGS__))

@@ -498,6 +498,10 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_any(x, all), cot_all(x, all), cot_sum_of(2, xs), cot_dot_of(2, xs, xs), cot_sum_of(0, NULL), cot_dot_of(0, NULL, NULL);
     cot_reshape(x, shape), cot_transpose(x), cot_permute(x, COT_AXES(1, 0)), cot_broadcast_to(x, shape), cot_expand_dims(x, 0);
     cot_squeeze(x, all), cot_concat(2, xs, 0), cot_stack(2, xs, 0), cot_concat(0, NULL, 0), cot_stack(0, NULL, 0);
+    cot_var part[3];
+    cot_solve(x, x), cot_triangular_solve(x, x, 0), cot_triangular_solve(x, x, -1), cot_inv(x), cot_det(x), cot_cholesky(x), cot_lstsq(x, x);
+    cot_matrix_exp(x), cot_eigvalsh(x), cot_svdvals(x), cot_qr(x, &part[0], &part[1]), cot_qr(x, NULL, NULL), cot_slogdet(x, &part[0], &part[1]);
+    cot_lu(x, &part[0], &part[1], &part[2]), cot_eigh(x, &part[0], &part[1]), cot_svd(x, &part[0], &part[1], &part[2]);
     cot_slice(x, 0, 0, 1, 1), cot_index(x, 0, 0), cot_pad(x, shape, shape, 0), cot_flip(x, all);
     cot_take(x, x, 0), cot_take_along_axis(x, x, 0), cot_scatter_add(x, x, x, 0), cot_one_hot(x, 3, COT_F64);
     cot_roll(x, 1, 0), cot_tile(x, shape), cot_repeat(x, 2, 0), cot_diag(x, 1), cot_tril(x, 0), cot_triu(x, 0);
@@ -527,6 +531,8 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_var  g[2], w = x;
     cot_mark m = cot_tape_mark(t);
     cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t), cot_tape_trim(t);
+    cot_tape_note(t), cot_tape_clear_note(t);
+    cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t);
     cot_scalar(t, 1), cot_scalar_of(t, COT_F32, 1), cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), cot_constant(t, 1);
     cot_data(t, COT_F64, COT_SHAPE(2), NULL), cot_wrap(t, COT_F64, COT_SHAPE(2), d), cot_name(x, "x"), cot_name(x, NULL);
     cot_is_valid(x), cot_value(x), cot_value_i64(x), cot_dtype_of(x), cot_shape_of(x), cot_size(x), cot_requires_grad(x);

@@ -320,6 +320,23 @@ static void products_do_not_show_threads(void **state) {
     test_verdict();
 }
 
+/* Batches of products with nothing in them. */
+static void empty_products_are_empty_or_zero(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    for (int form = 0; form < 8; form++) {
+        int64_t m = form & 1 ? 4 : 0, k = form & 2 ? 5 : 0, n = form & 4 ? 3 : 0;
+        double  z[36];
+        cot_var a = cot_ones(t, COT_F64, COT_SHAPE(3, m, k)), b = cot_ones(t, COT_F64, COT_SHAPE(3, k, n)), c = cot_matmul(a, b);
+        assert_int_equal(cot_size(c), 3 * m * n);
+        cot_read(c, z, 3 * m * n);
+        for (int64_t i = 0; i < 3 * m * n; i++) assert_true(z[i] == (double)k);
+    }
+    test_tape_ok(t, "empty");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_runs_once),
@@ -331,6 +348,7 @@ int main(void) {
         cmocka_unit_test(elementwise_operations_do_not_show_threads),
         cmocka_unit_test(long_reductions_have_one_tree),
         cmocka_unit_test(products_do_not_show_threads),
+        cmocka_unit_test(empty_products_are_empty_or_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

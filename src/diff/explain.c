@@ -187,6 +187,7 @@ int cot_explain(cot_var y, char *out, size_t size) {
     }
     int found = cot__explain_value(&x, t, cot__index(y));
     if (found == 0) found = cot__explain_gradient(&x, t, cot__index(y));
+    if (found > 0 && t->note[0]) cot__put(&x, "\n\nThe tape has a note: "), cot__put(&x, t->note), cot__put(&x, ".");
     if (found >= 0) return found;
     x = cot__text_buffer(out, size);
     cot__putf(&x, "There is not enough memory to explain y: a few bytes for each of %u operations.", cot__index(y) + 1);

@@ -2,6 +2,7 @@
  * infinite or NaN partial and won. */
 #include "diff/watch.h"
 #include "ops/kinks.h"
+#include "ops/linalg.h"
 #include "tape/show.h"
 
 typedef struct report {
@@ -149,12 +150,23 @@ static void find_tied_choices(report *r, uint32_t i) {
     cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[order ? ARRAY_KINK_sort_tie : ARRAY_KINK_cummax_tie].convention);
 }
 
+/* Eigenvalues or singular values that are equal. */
+static void find_equal_values(report *r, uint32_t i) {
+    bool    svd = r->t->nodes[i].op == OP_svd;
+    int64_t first, count = cot__count_ties(r->t, i, svd, &first);
+    if (!count) return;
+    const cot__array_kink *kink = &cot__array_kinks[svd ? ARRAY_KINK_svd_tie : ARRAY_KINK_eigh_tie];
+    begin(r, i);
+    cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count, kink->convention);
+}
+
 static void find_kinks(report *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     if (!has_active_operand(r->t, i) || !operands_are_there(r->t, i) || cot__is_stale(n)) return;
     if (n->op == OP_norm) find_norm_of_zero(r, i);
     if (n->op == OP_max || n->op == OP_min) find_ties(r, i);
     if (n->op == OP_argsort || n->op == OP_cumargmax) find_tied_choices(r, i);
+    if (n->op == OP_eigh || n->op == OP_svd) find_equal_values(r, i);
     for (int k = 0; k < KINK_count && n->op < OP_elementwise_count; k++)
         if (cot__kinks[k].op == n->op) find_kink(r, i, &cot__kinks[k]);
 }

@@ -105,6 +105,23 @@ void cot_tape_clear_error(cot_tape *t) {
     t->fast_limit = t->capacity;
 }
 
+/* ---- notes ------------------------------------------------------------------------------------------------------------ */
+
+const char *cot_tape_note(const cot_tape *t) { return t ? t->note : ""; }
+
+void cot_tape_clear_note(cot_tape *t) {
+    if (t) t->note[0] = 0;
+}
+
+void cot__note(cot_tape *t, const char *format, ...) {
+    if (t->note[0]) return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->note, sizeof t->note, format, args);
+    va_end(args);
+    t->notes++;
+}
+
 /* ---- marks ----------------------------------------------------------------------------------------------------------- */
 
 enum { NODES, STAMP, STORAGES, LEAVES, CHUNK, USED, LISTS, RETAINED };
@@ -116,7 +133,7 @@ cot_mark cot__mark(cot_tape *t) {
     return (cot_mark){{
         [NODES] = t->count | (uint64_t)t->errors << 32,
         [STAMP] = tag(t) | (t->count ? t->nodes[t->count - 1].stamp : 0),
-        [STORAGES] = t->storage_count,
+        [STORAGES] = t->storage_count | (uint64_t)t->notes << 32,
         [LEAVES] = t->leaf_count,
         [CHUNK] = (uint64_t)(uintptr_t)t->arena,
         [USED] = t->arena ? t->arena->used : 0,
@@ -140,7 +157,7 @@ cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}};
 static bool still_there(const cot_tape *t, const cot_mark *m) {
     uint32_t n = (uint32_t)m->part[NODES];
     if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m->part[STAMP])) return false;
-    if (m->part[STORAGES] > t->storage_count || m->part[LEAVES] > t->leaf_count || m->part[LISTS] >> 32 > t->name_count ||
+    if ((uint32_t)m->part[STORAGES] > t->storage_count || m->part[LEAVES] > t->leaf_count || m->part[LISTS] >> 32 > t->name_count ||
         (uint32_t)m->part[LISTS] > t->site_count || (uint32_t)m->part[RETAINED] > t->retained_count)
         return false;
     const cot__chunk *c = t->arena, *want = (const cot__chunk *)(uintptr_t)m->part[CHUNK];
@@ -165,6 +182,7 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
         return;
     }
     if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t); /* it happened since */
+    if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     cot__rewind(t, m);
     t->no_grad = (int)(m.part[RETAINED] >> 32);
     t->active_mask = t->no_grad ? 0 : COT__ACTIVE;

@@ -192,6 +192,8 @@ struct cot_tape {
     bool       error_placed; /* the source line of the error is known, or never will be */
     uint32_t   errors; /* how many there have been: tells whether one is older than a mark */
     char       message[512];
+    uint32_t   notes; /* how many there have been: tells whether one is older than a mark */
+    char       note[512]; /* the first one; "" when there is none */
 
     cot__storage **storages; /* in order of creation, one reference each */
     uint32_t       storage_count, storage_capacity;
@@ -255,6 +257,9 @@ const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *
 
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Puts the first note on the tape: something about the data that a user should know, while everything goes on. "[op] fact; consequence". */
+void cot__note(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The invalid var that an operation on these vars returns. */
 cot_var cot__invalid(int n, const cot_var *xs);

@@ -956,6 +956,78 @@ def fourier():
         for a, b, axis in (((5,), (3,), 0), ((2, 6), (2, 4), 1), ((4, 2), (3, 2), 0)):
             case(f"fft_convolve_{mode}_{'_'.join(map(str, a + b))}", "fft_convolve", lambda x, h: fftconvolve(x, h, mode=mode, axes=[axis]),
                  [fresh(a), fresh(b)], dict(mode=mode, axis=axis))
+def linear_algebra():
+    """Signs of vectors are ours: the first element of (to a thousandth) the largest magnitude is positive."""
+    open_file("linear_algebra")
+    la = jnp.linalg
+    near = lambda shape, d=3.0: np.round(fresh(shape) + d * np.eye(shape[-2], shape[-1]), 4)
+    apart = lambda shape: np.round(fresh(shape, -0.5, 0.5) + np.eye(shape[-2], shape[-1]) * (1.5 * np.arange(1, shape[-1] + 1)), 4)
+    # jax.numpy takes one unit for a whole solution, ours and theirs are off by a few for each unknown
+    wide = dict(ulps=64)
+    # an element of a unit vector is as exact as the vector, not as itself: some here are a thousandth of the largest
+    unit = dict(ulps=4096)
+    for s, t in (((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 2, 2), (2, 2, 1)), ((2, 2), (3, 2, 2)), ((2, 1, 2, 2), (3, 2, 1)), ((1, 1), (1, 1)), ((0, 0), (0, 2)),
+                 ((2, 2, 2), (2,))):
+        label = "x".join(map(str, s)) + "_" + "x".join(map(str, t))
+        case(f"solve_{label}", "solve", la.solve, [near(s), fresh(t)], **wide)
+    case("solve_pivots", "solve", la.solve, [np.array([[0.0, 2, 1], [1, 0, 3], [4, 1, 0]]), fresh((3, 2))], **wide)
+    for flags in range(16):
+        upper, trans, unit, right = (bool(flags >> k & 1) for k in range(4))
+        case(f"triangular_{flags}", "triangular_solve", lambda a, b: lax.linalg.triangular_solve(
+            a, b, left_side=not right, lower=not upper, transpose_a=trans, unit_diagonal=unit), [near((3, 3)), fresh((2, 3) if right else (3, 2))],
+            dict(flags=flags), **wide)
+    for s in ((3, 3), (2, 2, 2), (1, 1)):
+        label = "x".join(map(str, s))
+        case(f"inv_{label}", "inv", la.inv, [near(s)], **wide)
+        case(f"det_{label}", "det", la.det, [near(s)], order=1 if s == (1, 1) else 2, **wide)  # where jax knows that there is no second one
+        case(f"logabsdet_{label}", "logabsdet", lambda a: la.slogdet(a)[1], [near(s, -3.0)], **wide)
+        case(f"sign_{label}", "det_sign", lambda a: la.slogdet(a)[0], [near(s, -3.0)], exact=True)
+        case(f"cholesky_{label}", "cholesky", la.cholesky, [near(s)], **wide)
+        case(f"matrix_exp_{label}", "matrix_exp", jax.scipy.linalg.expm, [fresh(s)], **wide)
+    case("matrix_exp_squared", "matrix_exp", jax.scipy.linalg.expm, [fresh((3, 3), -8, 8)], ulps=256)  # four squarings double an error each time
+    for s in ((3, 3), (4, 2), (2, 3, 2)):
+        label = "x".join(map(str, s))
+        case(f"qr_q_{label}", "qr_q", lambda a: la.qr(a)[0], [near(s)], **wide)
+        case(f"qr_r_{label}", "qr_r", lambda a: la.qr(a)[1], [near(s)], **wide)
+    case("qr_r_wide", "qr_r", lambda a: (lambda q, r: jnp.concatenate([r, q.T @ a[:, 2:]], 1))(*la.qr(a[:, :2])), [near((2, 4))], **wide)
+    for s in ((3, 3), (4, 2), (2, 3), (2, 3, 3)):
+        label = "x".join(map(str, s))
+        lower = lambda a: jax.scipy.linalg.lu(a)[1]
+        upper = lambda a: jax.scipy.linalg.lu(a)[2]
+        case(f"lu_l_{label}", "lu_l", jax.vmap(lower) if len(s) > 2 else lower, [near(s, 0)], **wide)
+        case(f"lu_u_{label}", "lu_u", jax.vmap(upper) if len(s) > 2 else upper, [near(s, 0)], **wide)
+
+    def sign(u):
+        big = jnp.abs(u) >= 0.999 * jnp.max(jnp.abs(u), -2, keepdims=True)
+        first = jnp.take_along_axis(u, jnp.argmax(big, -2, keepdims=True), -2)
+        return lax.stop_gradient(jnp.where(first < 0, -1.0, 1.0))
+
+    def vectors(a):
+        v = la.eigh(a)[1]
+        return v * sign(v)
+
+    def left(a):
+        u = la.svd(a, full_matrices=False)[0]
+        return u * sign(u)
+
+    def right(a):
+        u, _, vt = la.svd(a, full_matrices=False)
+        return vt * jnp.swapaxes(sign(u), -1, -2)
+    for s in ((3, 3), (2, 2, 2), (1, 1)):
+        label = "x".join(map(str, s))
+        case(f"eigvalsh_{label}", "eigvalsh", lambda a: la.eigh(a)[0], [apart(s)], **wide)
+        case(f"eigh_v_{label}", "eigh_v", vectors, [apart(s)], **unit)
+    for s in ((3, 3), (3, 2), (2, 3), (2, 2, 2)):
+        label = "x".join(map(str, s))
+        case(f"svdvals_{label}", "svdvals", lambda a: la.svd(a, full_matrices=False)[1], [apart(s)], **wide)
+        case(f"svd_u_{label}", "svd_u", left, [apart(s)], **unit)
+        case(f"svd_vt_{label}", "svd_vt", right, [apart(s)], **unit)
+
+    def shortest(a, b):
+        return la.solve(a.T @ a, a.T @ b) if a.shape[0] >= a.shape[1] else a.T @ la.solve(a @ a.T, b)
+    for s, t in (((4, 2), (4, 2)), ((3, 2), (3,)), ((2, 3), (2, 2))):
+        case("lstsq_" + "x".join(map(str, s + t)), "lstsq", shortest, [near(s), fresh(t)], ulps=256)  # the normal equations square the condition
+    case("solve_f32", "solve", la.solve, [Const([[4, 1], [2, 3]], "f32"), Const([[1, 2], [3, 5]], "f32")], **wide)
 
 
 def networks():
@@ -1246,6 +1318,7 @@ def main():
               creation, einsums, fourier]
               creation, normalisation, losses, random]
               creation, attention]
+              creation, linear_algebra]
     wanted = sys.argv[1:]
     for k, topic in enumerate(topics):
         SEED[0] = 1000 * (k + 1)  # each topic has its own inputs, whatever the others do

@@ -131,7 +131,7 @@ static TARGET void N(block_part)(void *ctx, int64_t part) {
 static void N(room)(int64_t rows, int64_t cols, int64_t depth, int64_t *m, int64_t *n, int64_t *k) {
     *m = rows < ROWS ? rows : N(MC) * (ROWS / N(MC));
     *n = cols < COLUMNS ? cols : COLUMNS;
-    int64_t width = N(round)(*m, MR) + N(round)(*n, N(NR)), blocks = PACKED / (int64_t)sizeof(T) / width / KC;
+    int64_t width = N(round)(*m, MR) + N(round)(*n, N(NR)), blocks = PACKED / (int64_t)sizeof(T) / (width + 1) / KC; /* 0 x 0 has none */
     *k = blocks < 1 ? KC : blocks * KC;
     if (*k > depth) *k = depth;
 }

@@ -1,0 +1,98 @@
+/* lin.h: kernels of linear algebra on batches of matrices, f64 and f32.
+ *
+ * A batch is a view whose last two axes are the matrix and whose leading axes count the matrices, in row-major order. Operands
+ * that are only read may have any strides; results and what is worked on in place are row-major. A matrix that cannot be factored
+ * is NaN in the result and 1 in `bad`, an array with a byte for each matrix that the caller has zeroed; the others are not touched
+ * by it. All return false when memory is short, and nothing else.
+ *
+ * Matrices of up to COT__LIN_BASE columns are shared out over threads, one matrix a part; larger ones are done one after the
+ * other, and most of their work is in matrix products. Neither depends on the number of threads, so neither do the bits. */
+#ifndef COT_LIN_H
+#define COT_LIN_H
+
+#include "backend/cpu/kernels.h"
+
+#include <string.h>
+
+enum { COT__LIN_BASE = 32 };
+
+/* How a triangular system is to be read. The public flags of cot_triangular_solve have these values. */
+enum { COT__LIN_UPPER = 1, COT__LIN_TRANSPOSED = 2, COT__LIN_UNIT = 4, COT__LIN_RIGHT = 8 };
+
+/* a (m,n) becomes L below its diagonal and U from there up, L U = a[permutation]; permutation (…, m) is i64. A singular matrix is
+ * fine. */
+bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *permutation);
+/* z = a⁻¹ b, or a⁻ᵀ b, from what cot__lin_lu made of a. An exact zero on U's diagonal is bad. */
+bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
+                       const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad);
+/* det a, or (log) log |det a|; z (…). */
+void cot__lin_lu_det(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z);
+/* The sign of det a: 1, -1, or 0; NaN for NaN. */
+void cot__lin_lu_sign(const cot__view *factors, const cot__view *permutation, const cot__view *z);
+/* packed (…, m+n, k), k = min(m, n): the rows of L (m,k), then those of Uᵀ (n,k). */
+void cot__lin_lu_pack(const cot__view *factors, const cot__view *packed);
+
+/* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero on the diagonal is bad, but the
+ * numbers are left as the divisions made them. */
+bool cot__lin_triangular(const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad);
+
+/* a becomes L, lower, L Lᵀ = a; only the lower half of a is read. bad: not positive definite. */
+bool cot__lin_cholesky(const cot_allocator *al, const cot__view *a, uint8_t *bad);
+
+/* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in LAPACK: each reflection sends a
+ * column to minus the sign of its leading element. */
+bool cot__lin_qr(const cot_allocator *al, const cot__view *a, const cot__view *packed);
+
+/* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The sign of an eigenvector: its
+ * first element of (to a thousandth) the largest magnitude is positive. bad: no convergence. NaN or infinities in a: NaN. */
+bool cot__lin_eigh(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+
+/* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the singular values, descending. Signs: as
+ * above, by the columns of U. */
+bool cot__lin_svd(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+
+/* ---- shared by the files lin_*.c ------------------------------------------------------------------------------- */
+
+static inline int64_t cot__lin_count(const cot__view *v, int tail) { return cot__count(v->ndim - tail, v->shape); }
+
+/* Where matrix i begins; the last `tail` axes are the matrix. */
+static inline void *cot__lin_at(const cot__view *v, int tail, int64_t i) {
+    int64_t offset = 0;
+    for (int k = v->ndim - tail - 1; k >= 0; k--) {
+        offset += i % v->shape[k] * v->stride[k];
+        i /= v->shape[k];
+    }
+    return (char *)v->data + offset * cot__dtype_size(v->dtype);
+}
+
+/* A kernel over a batch: `one` does matrix i with `work` bytes of its own. */
+typedef struct cot__lin_job {
+    const cot_allocator *al;
+    const cot__view     *a, *b, *z, *permutation;
+    int                  flags;
+    uint8_t             *bad;
+    bool (*one)(const struct cot__lin_job *j, int64_t i, void *work); /* false: out of memory */
+} cot__lin_job;
+
+/* count matrices of about `cost` operations each; alone: `one` allocates or shares out work itself, so matrices go one by one. */
+bool cot__lin_run(const cot__lin_job *j, int64_t count, double cost, double work, bool alone);
+
+/* Elements of work that a block of reflections needs for `rows` rows and `columns` columns, and the eigenvectors of n rows. */
+static inline double cot__lin_block_work(double rows, double columns) {
+    return COT__LIN_BASE * (rows + 2 * columns + 2 * COT__LIN_BASE);
+}
+static inline double cot__lin_eigen_work(double n) { return n * n + 7 * n + (n > COT__LIN_BASE ? cot__lin_block_work(n, n) : 0); }
+
+/* ---- lapack.c -------------------------------------------------------------------------------------------------- */
+
+/* Is there a LAPACK that the user asked for, and does it take this matrix? See lapack.c. */
+bool cot__lapack_takes(int64_t m, int64_t n);
+/* a (n,n), symmetric, becomes its eigenvectors, a row each; w their values, ascending. 0: done, 1: no convergence, -1: out of
+ * memory. */
+int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t n, void *a, void *w);
+/* a (m,n), row-major, is destroyed; u (m,k), s (k), vt (k,n), row-major. */
+int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t m, int64_t n, void *a, void *u, void *s, void *vt);
+/* For tests: NULL gives up what is loaded; anything else loads it, or returns false. */
+bool cot__lapack_use(const char *library);
+
+#endif

@@ -1,0 +1,167 @@
+/* linalg_triangle.c: triangular systems, Cholesky factors, QR, and least squares, which are made of those. */
+#include "ops/linalg.h"
+
+/* ---- triangular systems ---------------------------------------------------------------------------------------- */
+
+enum { ALL_FLAGS = COT_UPPER | COT_TRANSPOSED | COT_UNIT_DIAGONAL | COT_RIGHT };
+
+/* The kernels have the public flags under names of their own. */
+typedef char flags_are_those_of_the_kernel[(int)COT_UPPER == (int)COT__LIN_UPPER &&
+                                                   (int)COT_TRANSPOSED == (int)COT__LIN_TRANSPOSED &&
+                                                   (int)COT_UNIT_DIAGONAL == (int)COT__LIN_UNIT &&
+                                                   (int)COT_RIGHT == (int)COT__LIN_RIGHT
+                                               ? 1
+                                               : -1];
+
+cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
+    cot_var     a = x, b = y;
+    bool        vector;
+    cot_dtype   dtype;
+    int64_t     count;
+    cot__result r;
+    cot_tape   *t = cot__enter_system("triangular_solve", &a, &b, true, flags & COT_RIGHT, &vector, &dtype);
+    if (!t) return cot__invalid(2, (cot_var[]){x, y});
+    if (flags & ~ALL_FLAGS)
+        return cot__fail(
+            t, COT_VALUE,
+            "[triangular_solve] the flags are %d; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and "
+            "COT_RIGHT, or-ed",
+            flags);
+    if (!cot__broadcast_batches(t, "triangular_solve", &a, &b)) return INVALID(t);
+    uint32_t   xs[2] = {cot__index(a), cot__index(b)};
+    cot__view  va = cot__view_of(t, xs[0]), vb = cot__view_of(t, xs[1]);
+    cot_shape  s = cot__shape_at(t, xs[1]);
+    cot__attr *attr = cot__attr_make(t, "triangular_solve", 1, (int64_t[]){flags}, 0, NULL);
+    if (!attr || !cot__result_open(t, &r, "triangular_solve", vb.dtype, s.ndim, s.dim)) return INVALID(t);
+    cot__copy(&r.view, &vb);
+    uint8_t *bad = cot__lin_open(t, "triangular_solve", &s, &count);
+    if (!bad) return INVALID(t);
+    bool done = cot__lin_triangular(&t->al, &va, flags, &r.view, bad);
+    cot__lin_close(t, "triangular_solve", &s, bad, "has a 0 on its diagonal", "its solution is infinite or NaN");
+    if (!done) return cot__lin_no_memory(t, "triangular_solve");
+    cot_var z = cot__result_push(t, &r, OP_triangular_solve, 2, xs, attr);
+    return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
+}
+
+/* a z = b: b̄ += a⁻ᵀ z̄, ā += -b̄ zᵀ, of which only the half of a that was read counts; the other cases are transposes of this one */
+static void triangular_solve_vjp(cot__rule *r) {
+    int     flags = (int)cot__rule_attr(r)->ints[0], offset = flags & COT_UNIT_DIAGONAL ? 1 : 0;
+    bool    transposed = flags & COT_TRANSPOSED;
+    cot_var gb = cot_triangular_solve(cot__rule_x(r, 0), r->g, flags ^ COT_TRANSPOSED);
+    if (cot__rule_wants(r, 1)) cot__give(r, 1, gb);
+    if (!cot__rule_wants(r, 0)) return;
+    cot_var z = cot__rule_z(r), left = transposed ? z : gb, right = transposed ? gb : z, ga;
+    if (flags & COT_RIGHT) ga = cot_matmul(cot__swap_last(right), left);
+    else ga = cot_matmul(left, cot__swap_last(right));
+    cot__give(r, 0, cot_neg(flags & COT_UPPER ? cot__upper(ga, offset) : cot__lower(ga, -offset)));
+}
+
+const cot__op cot__op_triangular_solve = {.name  = "triangular_solve",
+                                          .attrs = "flags:d",
+                                          .kind  = KIND_GENERIC,
+                                          .saves = 1u | COT__SAVES_Z,
+                                          .vjp   = triangular_solve_vjp,
+                                          .formula =
+                                              "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -b̄ @ zᵀ in the triangle"};
+
+/* ---- Cholesky -------------------------------------------------------------------------------------------------- */
+
+cot_var cot_cholesky(cot_var x) {
+    cot_dtype   dtype;
+    uint32_t    i;
+    int64_t     count;
+    cot__result r;
+    cot_tape   *t = cot__enter_matrix("cholesky", x, true, &i, &dtype);
+    if (!t) return cot__invalid(1, &x);
+    cot_var a = cot__symmetrised(VAR(t, i));
+    if (cot__failed(a)) return a;
+    cot__view v = cot__view_of(t, i = cot__index(a));
+    cot_shape s = cot__shape_at(t, i);
+    uint8_t  *bad = cot__result_open(t, &r, "cholesky", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "cholesky", &s, &count) : NULL;
+    if (!bad) return INVALID(t);
+    cot__copy(&r.view, &v);
+    bool done = cot__lin_cholesky(&t->al, &r.view, bad);
+    cot__lin_close(t, "cholesky", &s, bad, "is not positive definite", "its factor is NaN");
+    return done ? cot_cast(cot__result_push(t, &r, OP_cholesky, 1, &i, NULL), dtype) : cot__lin_no_memory(t, "cholesky");
+}
+
+/* ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: the lower half with its diagonal halved */
+static void cholesky_vjp(cot__rule *r) {
+    cot_var l = cot__rule_z(r), m = cot_matmul(cot__swap_last(l), r->g);
+    cot_var phi = cot_mul(cot_add(cot__lower(m, 0), cot__lower(m, -1)), 0.5);
+    cot__give(r, 0, cot_triangular_solve(l, cot_triangular_solve(l, phi, COT_TRANSPOSED), COT_RIGHT));
+}
+
+const cot__op cot__op_cholesky = {.name = "cholesky", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = cholesky_vjp,
+                                  .formula = "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
+
+/* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------------------------- */
+
+/* Of node a (…,m,n), m >= n. */
+static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
+    cot__view   v = cot__view_of(t, a);
+    cot_shape   s = cot__shape_at(t, a);
+    int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
+    cot__result z;
+    s = cot__matrices(s, m + n, n);
+    if (!cot__check_shape(t, "qr", &s) || !cot__result_open(t, &z, "qr", v.dtype, s.ndim, s.dim)) return false;
+    if (!cot__lin_qr(&t->al, &v, &z.view)) return cot__lin_no_memory(t, "qr"), false;
+    cot_var packed = cot__result_push(t, &z, OP_qr, 1, &a, NULL);
+    *q = cot__result_rows(packed, 0, m);
+    *r = cot__swap_last(cot__result_rows(packed, m, m + n));
+    return t->status == COT_OK;
+}
+
+/* The same for any m and n: a wide matrix is factored by its first m columns, and r goes on with qᵀ times the others. */
+static bool qr_of(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
+    cot_shape s = cot__shape_at(t, a);
+    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+    if (m >= n) return push_qr(t, a, q, r);
+    cot_var first = cot_slice(VAR(t, a), -1, 0, m, 1), rest = cot_slice(VAR(t, a), -1, m, n, 1);
+    if (cot__failed(first) || cot__failed(rest) || !push_qr(t, cot__index(first), q, r)) return false;
+    *r = cot_concat(2, (cot_var[]){*r, cot_matmul(cot__swap_last(*q), rest)}, -1);
+    return t->status == COT_OK;
+}
+
+cot_status cot_qr(cot_var x, cot_var *q, cot_var *r) {
+    cot_var   out[2] = {cot__invalid(1, &x), cot__invalid(1, &x)};
+    cot_dtype dtype;
+    uint32_t  a;
+    cot_tape *t = cot__enter_matrix("qr", x, false, &a, &dtype);
+    if (t && qr_of(t, a, &out[0], &out[1])) out[0] = cot_cast(out[0], dtype), out[1] = cot_cast(out[1], dtype);
+    if (q) *q = out[0];
+    if (r) *r = out[1];
+    return cot__status_of(1, &x);
+}
+
+/* ā += (q̄ + q sym(m)) r⁻ᵀ, m = r r̄ᵀ - q̄ᵀ q, sym: the lower half mirrored */
+static void qr_vjp(cot__rule *k) {
+    cot_shape s = cot__rule_shape(k, 0);
+    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+    cot_var   z = cot__rule_z(k), q = cot__result_rows(z, 0, m), rt = cot__result_rows(z, m, m + n), gq = cot__result_rows(k->g, 0, m),
+            grt      = cot__result_rows(k->g, m, m + n);
+    cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
+    cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
+    cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
+}
+
+const cot__op cot__op_qr = {.name = "qr", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp,
+                            .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
+
+/* ---- least squares --------------------------------------------------------------------------------------------- */
+
+/* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. */
+cot_var cot_lstsq(cot_var x, cot_var y) {
+    cot_var   a = x, b = y, q, r, z;
+    bool      vector;
+    cot_dtype dtype;
+    cot_tape *t = cot__enter_system("lstsq", &a, &b, false, false, &vector, &dtype);
+    if (!t) return cot__invalid(2, (cot_var[]){x, y});
+    cot_shape s = cot_shape_of(a);
+    bool      wide = cot__rows_of(&s) < cot__columns_of(&s);
+    if (wide) a = cot__swap_last(a);
+    if (cot__failed(a) || !push_qr(t, cot__index(a), &q, &r)) return INVALID(t);
+    if (wide) z = cot_matmul(q, cot_triangular_solve(r, b, COT_UPPER | COT_TRANSPOSED));
+    else z = cot_triangular_solve(r, cot_matmul(cot__swap_last(q), b), COT_UPPER);
+    return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
+}
