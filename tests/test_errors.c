@@ -502,6 +502,10 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_take(x, x, 0), cot_take_along_axis(x, x, 0), cot_scatter_add(x, x, x, 0), cot_one_hot(x, 3, COT_F64);
     cot_matmul(x, x), cot_dot(x, x), cot_outer(x, x), cot_softmax(x, 0), cot_log_softmax(x, 0);
     cot_softmax_cross_entropy(x, x), cot_cross_entropy(x, x), (cot_mse)(x, x);
+    cot_conv1d(x, x, COT_CONV(0)), cot_conv2d(x, x, COT_CONV(0)), cot_conv3d(x, x, COT_CONV(0)), cot_conv_transpose1d(x, x, COT_CONV(0));
+    cot_conv_transpose2d(x, x, COT_CONV(0)), cot_conv_transpose3d(x, x, COT_CONV(0)), cot_max_pool1d(x, COT_POOL(.window = {2}));
+    cot_max_pool2d(x, COT_POOL(.window = {1, 1})), cot_max_pool3d(x, COT_POOL(.window = {1, 1, 1})), cot_avg_pool1d(x, COT_POOL(.window = {2}));
+    cot_avg_pool2d(x, COT_POOL(.window = {1, 1})), cot_avg_pool3d(x, COT_POOL(.window = {1, 1, 1}));
     cot_zeros(t, COT_F64, shape), cot_ones(t, COT_F64, shape), cot_full(t, COT_F64, shape, 2), cot_arange(t, COT_F64, 0, 3, 1);
     cot_linspace(t, COT_F64, 0, 1, 3), cot_eye(t, COT_F64, 2, 2), cot_split(x, 2, 0, out), cot_detach(x);
 }
