@@ -148,9 +148,231 @@ static void the_narrow_kernels_too(void **s) {
     check_variant(conv_avx2, "AVX2", test_small() ? 60 : 300);
 }
 
+/* ---- through the public functions ------------------------------------------------------------------------------------------- */
+
+static cot_var filled(cot_tape *t, cot_dtype d, cot_shape shape) {
+    static double data[1 << 17];
+    int64_t       n = 1;
+    for (int k = 0; k < shape.ndim; k++) n *= shape.dim[k];
+    assert_true(n <= 1 << 17);
+    for (int64_t i = 0; i < n; i++) cot__store_f64((char *)data + i * cot__dtype_size(d), d, (double)(below(255) - 127) / 64);
+    return cot_tensor(t, d, shape, data);
+}
+
+static void assert_same(cot_var a, cot_var b) {
+    static double x[1 << 17], y[1 << 17];
+    int64_t       n = cot_size(a);
+    assert_true(n >= 0 && n <= 1 << 17);
+    assert_int_equal(cot_size(b), n);
+    assert_int_equal(cot_read(a, x, n), COT_OK);
+    assert_int_equal(cot_read(b, y, n), COT_OK);
+    assert_memory_equal(x, y, (size_t)n * sizeof *x);
+}
+
+static void shapes_are_those_of_pytorch(void **s) {
+    (void)s;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = filled(t, COT_F32, COT_SHAPE(2, 4, 9, 7));
+    cot_shape z = cot_shape_of(cot_conv2d(x, filled(t, COT_F32, COT_SHAPE(6, 2, 3, 2)),
+                                          COT_CONV(.groups = 2, .stride = {2, 3}, .padding = {1, 0}, .dilation = {2, 1}, .padding_after = {1, 0})));
+    assert_int_equal(z.ndim, 4);
+    assert_true(z.dim[0] == 2 && z.dim[1] == 6 && z.dim[2] == 4 && z.dim[3] == 2);
+    z = cot_shape_of(cot_conv_transpose2d(x, filled(t, COT_F32, COT_SHAPE(4, 3, 3, 2)),
+                                          COT_CONV(.groups = 2, .stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2})));
+    assert_true(z.dim[0] == 2 && z.dim[1] == 6 && z.dim[2] == 18 && z.dim[3] == 22);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void strided_operands_are_read_in_place(void **s) {
+    (void)s;
+    cot_tape *t = cot_tape_create(NULL);
+    state = 5;
+    for (int d = COT_F64; d <= COT_F16; d++) {
+        cot_var x = cot_flip(cot_transpose(filled(t, (cot_dtype)d, COT_SHAPE(9, 10, 4, 2))), COT_AXES(2)), w = cot_transpose(filled(t, (cot_dtype)d, COT_SHAPE(3, 2, 4, 5)));
+        for (int stride = 1; stride < 3; stride++) {
+            cot_conv_options o = {.stride = {1, stride}, .padding = {1, 1}};
+            cot_var          a = cot_conv2d(x, w, o), b = cot_conv2d(cot_copy(x), cot_copy(w), o), ga[2], gb[2];
+            assert_same(a, b);
+            cot_var seed = cot_transpose(filled(t, (cot_dtype)d, (cot_shape){4, {cot_shape_of(a).dim[3], cot_shape_of(a).dim[2], 5, 2}}));
+            cot_vjp(a, seed, 2, ((cot_var[]){x, w}), ga), cot_vjp(a, cot_copy(seed), 2, ((cot_var[]){x, w}), gb);
+            assert_same(ga[0], gb[0]), assert_same(ga[1], gb[1]);
+        }
+    }
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void any_number_of_threads_gives_the_same_bits(void **s) {
+    (void)s;
+    static const struct { cot_shape x, w; cot_conv_options o; } cases[] = {
+        {{4, {8, 16, 14, 14}}, {4, {32, 16, 5, 5}}, {.padding = {2, 2}}},
+        {{4, {1, 3, 100, 90}}, {4, {5, 3, 3, 3}}, {.stride = {2, 1}, .padding = {1, 1}}},
+        {{4, {2, 96, 20, 20}}, {4, {96, 1, 3, 3}}, {.groups = 96}},
+        {{3, {3, 20, 800}}, {3, {30, 20, 4}}, {.dilation = {3}}},
+        {{5, {1, 4, 10, 30, 30}}, {5, {8, 4, 3, 3, 3}}, {.padding = {1, 1, 1}}},
+    };
+    int before = cot_threads();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static double first[3][1 << 17], other[3][1 << 17];
+        for (int threads = 1; threads <= 8; threads += threads < 3 ? 1 : 5) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_set_threads(threads);
+            state = i;
+            int     space = cases[i].x.ndim - 2;
+            cot_var x = filled(t, COT_F32, cases[i].x), w = filled(t, COT_F32, cases[i].w), g[2];
+            cot_var z = (space == 1 ? cot_conv1d : space == 2 ? cot_conv2d : cot_conv3d)(x, w, cases[i].o);
+            cot_grad_of(cot_sum(cot_mul(z, cot_mul(z, z)), COT_ALL), 2, (cot_var[]){x, w}, g);
+            cot_var all[3] = {z, g[0], g[1]};
+            for (int k = 0; k < 3; k++) {
+                assert_true(cot_size(all[k]) <= 1 << 17);
+                assert_int_equal(cot_read(all[k], threads == 1 ? first[k] : other[k], cot_size(all[k])), COT_OK);
+                if (threads > 1) assert_memory_equal(first[k], other[k], (size_t)cot_size(all[k]) * sizeof(double));
+            }
+            assert_ok(t);
+            cot_tape_destroy(t);
+        }
+    }
+    cot_set_threads(before);
+}
+
+/* ⟨z̄, conv(x, w)⟩ = ⟨conv_transpose(z̄, w), x⟩ when the extents are made to match. */
+static void the_transpose_is_the_transpose(void **s) {
+    (void)s;
+    cot_tape        *t = cot_tape_create(NULL);
+    cot_conv_options o = {.groups = 2, .stride = {3, 2}, .padding = {1, 2}, .dilation = {1, 2}};
+    cot_var          x = filled(t, COT_F64, COT_SHAPE(2, 4, 12, 13)), w = filled(t, COT_F64, COT_SHAPE(6, 2, 3, 3)), z = cot_conv2d(x, w, o);
+    cot_shape        shape = cot_shape_of(z);
+    cot_var          y = filled(t, COT_F64, shape);
+    o.output_padding[0] = 12 - ((shape.dim[2] - 1) * 3 - 2 + 3), o.output_padding[1] = 13 - ((shape.dim[3] - 1) * 2 - 4 + 5);
+    double left = cot_value(cot_sum(cot_mul(y, z), COT_ALL)), right = cot_value(cot_sum(cot_mul(x, cot_conv_transpose2d(y, w, o)), COT_ALL));
+    assert_near(left, right, 1e-12); /* sums of some ten thousand numbers below 100: all multiples of 2^-18, so nearly exact */
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void integers_become_f64(void **s) {
+    (void)s;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_data(t, COT_I64, COT_SHAPE(1, 1, 3), (int64_t[]){1, 2, 3}), w = cot_data(t, COT_U8, COT_SHAPE(1, 1, 2), (uint8_t[]){1, 10});
+    cot_var   z = cot_conv1d(x, w, COT_CONV(0));
+    double    v[2];
+    assert_int_equal(cot_dtype_of(z), COT_F64);
+    assert_int_equal(cot_read(z, v, 2), COT_OK);
+    assert_true(v[0] == 21 && v[1] == 32);
+    assert_int_equal(cot_dtype_of(cot_conv1d(cot_cast(x, COT_F16), cot_cast(w, COT_BF16), COT_CONV(0))), COT_F32);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void nothing_to_sum_is_zero_and_nothing_to_make_is_empty(void **s) {
+    (void)s;
+    cot_tape *t = cot_tape_create(NULL);
+    double    v[8];
+    cot_var   none = cot_tensor(t, COT_F32, COT_SHAPE(0, 2, 4), NULL), w = filled(t, COT_F32, COT_SHAPE(3, 2, 2)), g[2];
+    cot_var   z = cot_conv1d(none, w, COT_CONV(0));
+    assert_int_equal(cot_size(z), 0);
+    assert_int_equal(cot_shape_of(z).dim[1], 3);
+    assert_int_equal(cot_grad_of(cot_sum(z, COT_ALL), 2, (cot_var[]){none, w}, g), COT_OK);
+    assert_int_equal(cot_read(g[1], (double[12]){0}, 12), COT_OK);
+    assert_true(cot_value(cot_sum(cot_abs(g[1]), COT_ALL)) == 0);
+    z = cot_conv1d(cot_tensor(t, COT_F32, COT_SHAPE(2, 0, 4), NULL), cot_tensor(t, COT_F32, COT_SHAPE(1, 0, 1), NULL), COT_CONV(0)); /* no channels */
+    assert_int_equal(cot_read(z, v, 8), COT_OK);
+    for (int i = 0; i < 8; i++) assert_true(v[i] == 0);
+    assert_int_equal(cot_size(cot_conv1d(filled(t, COT_F32, COT_SHAPE(2, 1, 4)), cot_tensor(t, COT_F32, COT_SHAPE(0, 1, 2), NULL), COT_CONV(0))), 0);
+    assert_int_equal(cot_size(cot_conv_transpose1d(none, cot_tensor(t, COT_F32, COT_SHAPE(2, 3, 2), NULL), COT_CONV(0))), 0);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* Lanes beyond a row, and what lies beside a tap, touch nothing: an infinity stays where its taps are. */
+static void infinities_stay_where_they_belong(void **s) {
+    (void)s;
+    cot_tape *t = cot_tape_create(NULL);
+    float     x[3 * 21] = {0}, ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    double    z[21];
+    x[21 + 5] = INFINITY;
+    cot_var v = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 3, 21), x), w = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 3, 3), ones), g;
+    cot_var y = cot_conv2d(v, w, COT_CONV(.padding = {0, 1}));
+    assert_int_equal(cot_read(y, z, 21), COT_OK);
+    for (int i = 0; i < 21; i++) assert_true(i >= 4 && i <= 6 ? isinf(z[i]) : z[i] == 0);
+    float seed[21] = {0};
+    seed[20] = 1; /* only the last place: its taps see zeros, and the lanes beyond are not there */
+    assert_int_equal(cot_vjp(y, cot_data(t, COT_F32, COT_SHAPE(1, 1, 1, 21), seed), 1, &v, &g), COT_OK);
+    assert_near(cot_value(cot_sum(g, COT_ALL)), 6, 0);
+    cot_tape_destroy(t);
+}
+
+static void errors_say_what_was_given(void **s) {
+    (void)s;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = filled(t, COT_F32, COT_SHAPE(1, 4, 5)), w = filled(t, COT_F32, COT_SHAPE(6, 4, 3)), x2 = filled(t, COT_F32, COT_SHAPE(1, 4, 5, 5));
+    cot_var   empty = cot_tensor(t, COT_F32, COT_SHAPE(6, 4, 0), NULL), line = cot_tensor(t, COT_F32, COT_SHAPE(1, 4, 0), NULL);
+#define REFUSED(call, code, text)                                                                                            \
+    do {                                                                                                                     \
+        assert_false(cot_is_valid(call));                                                                                    \
+        assert_error(t, code, text);                                                                                         \
+        cot_tape_clear_error(t);                                                                                             \
+    } while (0)
+    REFUSED(cot_conv2d(x, w, COT_CONV(0)), COT_SHAPE, "[conv2d] x has shape (1,4,5), the weight (6,4,3); both have two axes for channels and the like, then 2 spatial");
+    REFUSED(cot_conv1d(x2, w, COT_CONV(0)), COT_SHAPE, "[conv1d] x has shape (1,4,5,5), the weight (6,4,3); both have two axes for channels and the like, then 1 spatial");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.stride = {-1})), COT_VALUE, "[conv1d] stride[0] is -1; it may be 0 to 2147483647");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.dilation = {INT64_MAX})), COT_VALUE, "[conv1d] dilation[0] is 9223372036854775807; it may be 0 to 2147483647");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.padding = {1, 1})), COT_VALUE, "[conv1d] padding[1] is 1, but there is 1 spatial axis; leave the rest 0");
+    REFUSED(cot_conv2d(x2, x2, COT_CONV(.stride = {1, 1, 2})), COT_VALUE, "[conv2d] stride[2] is 2, but there are 2 spatial axes; leave the rest 0");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = -2)), COT_VALUE, "[conv1d] groups is -2; it is positive, or 0 for one group");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = 3)), COT_SHAPE, "[conv1d] 3 groups, but x has 4 channels and the weight 6 along its first axis; groups divide both");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = 2)), COT_SHAPE, "[conv1d] x has 4 channels, the weight (6,4,3) takes 8; groups times its second axis is the channels of x");
+    REFUSED(cot_conv_transpose1d(x, w, COT_CONV(0)), COT_SHAPE, "[conv_transpose1d] x has 4 channels, the weight (6,4,3) takes 6; its first axis is the channels of x");
+    REFUSED(cot_conv1d(x, empty, COT_CONV(0)), COT_SHAPE, "[conv1d] the weight has shape (6,4,0); a kernel has at least one element");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.dilation = {4}, .padding_before = {3})), COT_SHAPE,
+            "[conv1d] the kernel reaches over 9 elements of spatial axis 0, which has 8 with its padding; it must fit");
+    REFUSED(cot_conv1d(line, w, COT_CONV(.padding = {1})), COT_SHAPE,
+            "[conv1d] the kernel reaches over 3 elements of spatial axis 0, which has 2 with its padding; it must fit");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.output_padding = {1})), COT_VALUE, "[conv1d] output_padding[0] is 1; only transposed convolutions have one");
+    REFUSED(cot_conv_transpose1d(x, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))), COT_CONV(.stride = {2}, .output_padding = {2})), COT_VALUE,
+            "[conv_transpose1d] output_padding[0] is 2; it must be less than stride or dilation");
+    REFUSED(cot_conv_transpose1d(x, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))), COT_CONV(.padding = {4})), COT_SHAPE,
+            "[conv_transpose1d] 5 elements along spatial axis 0 would become -1; the result has at least one");
+    REFUSED(cot_conv_transpose1d(line, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))), COT_CONV(0)), COT_SHAPE,
+            "[conv_transpose1d] 0 elements along spatial axis 0 would become 0; the result has at least one");
+    cot_var wide = cot_broadcast_to(cot_zeros(t, COT_F32, COT_SHAPE(1, 1, 1)), COT_SHAPE(INT64_C(1) << 20, 1, INT64_C(1) << 34));
+    REFUSED(cot_conv_transpose1d(wide, cot_zeros(t, COT_F32, COT_SHAPE(1, 1, 1)), COT_CONV(.stride = {1 << 20})), COT_LIMIT,
+            "[conv_transpose] shape (1048576,1,18014398508433409) has too many elements to address");
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void a_failed_allocation_is_an_error_and_leaks_nothing(void **s) {
+    (void)s;
+    for (long n = 1;; n++) {
+        counting  c = {.fail_at = n};
+        cot_tape *t = counted_tape(&c, false);
+        if (t) {
+            state = 1;
+            cot_var x = filled(t, COT_BF16, COT_SHAPE(2, 2, 9, 9)), w = filled(t, COT_BF16, COT_SHAPE(3, 2, 3, 3));
+            cot_var z = cot_conv2d(x, w, COT_CONV(.stride = {2, 2}, .padding = {1, 1}));
+            cot_backward(cot_sum(cot_max_pool2d(cot_mul(z, z), COT_POOL(.window = {2, 2})), COT_ALL));
+            cot_backward(cot_sum(cot_avg_pool2d(cot_transpose(x), COT_POOL(.window = {2, 2})), COT_ALL));
+            if (c.failed) assert_int_equal(cot_tape_status(t), COT_MEMORY);
+            else assert_ok(t);
+            cot_tape_destroy(t);
+        }
+        assert_int_equal(c.blocks, 0);
+        assert_false(c.wrong_size);
+        if (!c.failed) break;
+        assert_true(n < 10000);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kernels_are_the_definition), cmocka_unit_test(the_narrow_kernels_too),
+        cmocka_unit_test(shapes_are_those_of_pytorch), cmocka_unit_test(strided_operands_are_read_in_place),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bits), cmocka_unit_test(the_transpose_is_the_transpose),
+        cmocka_unit_test(integers_become_f64), cmocka_unit_test(nothing_to_sum_is_zero_and_nothing_to_make_is_empty),
+        cmocka_unit_test(infinities_stay_where_they_belong), cmocka_unit_test(errors_say_what_was_given),
+        cmocka_unit_test(a_failed_allocation_is_an_error_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
