@@ -300,6 +300,12 @@ static void infinities_stay_where_they_belong(void **s) {
     seed[20] = 1; /* only the last place: its taps see zeros, and the lanes beyond are not there */
     assert_int_equal(cot_vjp(y, cot_data(t, COT_F32, COT_SHAPE(1, 1, 1, 21), seed), 1, &v, &g), COT_OK);
     assert_near(cot_value(cot_sum(g, COT_ALL)), 6, 0);
+    float row[2 * 14] = {0}; /* the second row begins where lanes beyond the first one would read: 0 · inf there would be NaN */
+    row[14] = INFINITY;
+    cot_var one = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 1, 1), ones);
+    y = cot_conv2d(cot_data(t, COT_F32, COT_SHAPE(1, 1, 2, 14), row), one, COT_CONV(0));
+    assert_int_equal(cot_vjp(y, cot_ones(t, COT_F32, COT_SHAPE(1, 1, 2, 14)), 1, &one, &g), COT_OK);
+    assert_true(cot_value(cot_sum(g, COT_ALL)) == INFINITY);
     cot_tape_destroy(t);
 }
 
