@@ -320,21 +320,26 @@ typedef struct weighing {
     bool              add;
 } weighing;
 
-/* A chunk of a channel of z that starts at `from`; lanes without a place are 0. plain: contiguous and of the right dtype. */
+/* A chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes without a place are 0. plain: contiguous and of the
+ * right dtype. */
 static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain, char *to) {
     const cot__view  *z = w->z;
     const cot__chunk *chunk = &w->s->chunks[c];
-    int64_t           size = w->e->size, lanes = w->e->lanes, n = chunk->lanes ? chunk->lanes : 1;
+    int64_t           size = w->e->size, lanes = w->e->lanes, row = w->g->z[2];
     if (chunk->lanes < lanes) memset(to, 0, (size_t)(lanes * size));
-    for (int64_t l = 0; l < (chunk->lanes ? 1 : lanes); l++, to += size) {
-        int64_t at = chunk->lanes ? chunk->out : w->s->places[c * lanes + l];
-        if (at < 0) continue;
-        if (plain) {
-            memcpy(to, from + at * size, (size_t)(n * size));
-            continue;
-        }
-        int64_t x = at % w->g->z[2], y = at / w->g->z[2] % w->g->z[1], d = at / w->g->z[2] / w->g->z[1];
-        cot__strip(w->dtype, z->dtype)(to, 1, from + (d * z->stride[2] + y * z->stride[3] + x * z->stride[4]) * cot__dtype_size(z->dtype), z->stride[4], n);
+    if (plain && chunk->lanes) {
+        memcpy(to, from + chunk->out * size, (size_t)(chunk->lanes * size));
+        return;
+    }
+    int64_t at[64]; /* no vector has more lanes */
+    for (int64_t l = 0; l < lanes; l++) at[l] = !chunk->lanes ? w->s->places[c * lanes + l] : l < chunk->lanes ? chunk->out + l : -1;
+    for (int64_t l = 0, n; l < lanes; l += n) {
+        n = 1;
+        if (at[l] < 0) continue;
+        while (l + n < lanes && at[l + n] == at[l] + n && at[l + n] % row) n++; /* to the end of its row */
+        int64_t x = at[l] % row, y = at[l] / row % w->g->z[1], d = at[l] / row / w->g->z[1];
+        if (plain) memcpy(to + l * size, from + at[l] * size, (size_t)(n * size));
+        else cot__strip(w->dtype, z->dtype)(to + l * size, 1, from + (d * z->stride[2] + y * z->stride[3] + x * z->stride[4]) * cot__dtype_size(z->dtype), z->stride[4], n);
     }
 }
 

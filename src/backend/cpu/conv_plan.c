@@ -84,7 +84,8 @@ static void cut_rows(cot__sweep *s, const cot__layout *l, int lanes) {
         }
 }
 
-/* Rows follow each other with what the layout has between them: fewer chunks where rows are short. */
+/* Rows follow each other with what the layout has between them: fewer chunks where rows are short. Where places are
+ * evenly spaced all the same, the chunk says so. */
 static void cut_flat(cot__sweep *s, const cot__layout *l, int lanes) {
     for (int64_t i = 0; i < s->chunk_count; i++) {
         s->chunks[i] = (cot__chunk){i * lanes, 0, 0, s->taps, 0};
@@ -92,6 +93,10 @@ static void cut_flat(cot__sweep *s, const cot__layout *l, int lanes) {
             int64_t w = k % l->room[2], h = k / l->room[2] % l->room[1], d = k / l->room[2] / l->room[1];
             s->places[k] = w < s->extent[2] && h < s->extent[1] && d < s->extent[0] ? place_of(s, d, h, w) : -1;
         }
+        const int64_t *p = s->places + i * lanes;
+        int            n = 0;
+        while (n < lanes && p[n] >= 0 && p[n] == p[0] + n * s->out_step) n++;
+        if (n == lanes) s->chunks[i].lanes = lanes, s->chunks[i].out = p[0];
     }
 }
 
@@ -103,8 +108,9 @@ static bool cut(cot__scratch *m, cot__sweep *s, const cot__layout *l, int lanes)
     }
     int64_t a_row = (e[2] + lanes - 1) / lanes, rows = e[0] * e[1] * a_row;
     int64_t flat = (((e[0] - 1) * l->room[1] + e[1] - 1) * l->room[2] + e[2] + lanes - 1) / lanes;
-    s->chunks_a_row = rows <= flat ? a_row : 0;
-    s->chunk_count = rows <= flat ? rows : flat;
+    bool    by_rows = rows <= flat + flat / 8; /* which leave out taps at borders, and are put down as they are */
+    s->chunks_a_row = by_rows ? a_row : 0;
+    s->chunk_count = by_rows ? rows : flat;
     s->chunks = cot__scratch_get(m, s->chunk_count, sizeof *s->chunks);
     if (!s->chunks_a_row) s->places = cot__scratch_get(m, s->chunk_count * lanes, sizeof *s->places);
     if (m->failed) return false;

@@ -33,7 +33,7 @@ typedef struct cot__axis_taps {
 } cot__axis_taps;
 
 /* Up to a vector of neighbouring places: where they start in a channel of the layout and in one of the result, and the taps
- * [first, last) that read something else than zeros there. lanes 0: places not in one row, see cot__sweep.places. */
+ * [first, last) that read something else than zeros there. lanes 0: places not evenly spaced, see cot__sweep.places. */
 typedef struct cot__chunk { int64_t at, out, first, last; int lanes; } cot__chunk;
 
 /* One set of places that share their taps. A result has one, but when x is wanted there is one for each remainder modulo the strides. */
