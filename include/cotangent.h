@@ -142,6 +142,38 @@ typedef struct cot_attention_options {
     cot_var bias;   /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
 } cot_attention_options;
 
+/* How a convolution moves over its spatial axes, one entry an axis. What is left out, or 0, is the default:
+ *     cot_conv2d(x, w, COT_CONV(.stride = {2, 2}, .padding = {1, 1}))
+ *     cot_conv1d(x, w, COT_CONV(.padding_before = {k - 1}))                 causal: no output sees later input
+ *     cot_conv2d(x, w, COT_CONV(.groups = channels))                        depthwise
+ * In C++ the fields are named in this order (C++20), or set one by one. */
+typedef struct cot_conv_options {
+    int64_t groups;            /* 0: 1. Channels in as many groups that do not see each other */
+    int64_t stride[3];         /* 0: 1 */
+    int64_t dilation[3];       /* 0: 1. Distance of neighbouring taps */
+    int64_t padding[3];        /* zeros on both sides, … */
+    int64_t padding_before[3]; /* … more in front, … */
+    int64_t padding_after[3];  /* … more behind */
+    int64_t output_padding[3]; /* transposes only: elements more at the end of the result */
+} cot_conv_options;
+
+/* The window of a pooling and how it moves, one entry an axis; COT_POOL(.window = {2, 2}). */
+typedef struct cot_pool_options {
+    int64_t window[3];
+    int64_t stride[3];       /* 0: as far as the window reaches */
+    int64_t padding[3];      /* on both sides, at most half the window; the maximum never is there */
+    bool    ceil_mode;       /* a last window may reach beyond the end, if it starts before it */
+    bool    exclude_padding; /* averages divide by the elements that are there instead of the window with its padding */
+} cot_pool_options;
+
+#ifndef __cplusplus
+#define COT_CONV(...) ((cot_conv_options){__VA_ARGS__})
+#define COT_POOL(...) ((cot_pool_options){__VA_ARGS__})
+#else
+#define COT_CONV(...) (cot_conv_options{__VA_ARGS__})
+#define COT_POOL(...) (cot_pool_options{__VA_ARGS__})
+#endif
+
 /* Status codes, in the order of the enum: name, what it means. */
 #define COT_STATUS_LIST(X)                                                                                                   \
     X(OK, "no error")                                                                                                        \

@@ -373,6 +373,33 @@ COT_API cot_var cot_mse(cot_var x, cot_var y);
 /* softmax(scale · q @ kᵀ + bias, masked) @ v */
 COT_API cot_var cot_attention(cot_var q, cot_var k, cot_var v, const cot_attention_options *options);
 
+/* ==== Convolution and pooling ==== Arrays are (images, channels, spatial axes), kernels (out, in/groups, spatial axes), as in PyTorch; no kernel is flipped. Biases are added: cot_add(z, b) with b of (channels, 1, 1). Pools take any leading axes. */
+
+/* z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding]·w[o,c,k] */
+COT_API cot_var cot_conv1d(cot_var x, cot_var w, cot_conv_options options);
+/* z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding]·w[o,c,k] */
+COT_API cot_var cot_conv2d(cot_var x, cot_var w, cot_conv_options options);
+/* z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding]·w[o,c,k] */
+COT_API cot_var cot_conv3d(cot_var x, cot_var w, cot_conv_options options);
+/* the transpose of conv1d as a map of its input; w is (in, out/groups, …) */
+COT_API cot_var cot_conv_transpose1d(cot_var x, cot_var w, cot_conv_options options);
+/* the transpose of conv2d as a map of its input; w is (in, out/groups, …) */
+COT_API cot_var cot_conv_transpose2d(cot_var x, cot_var w, cot_conv_options options);
+/* the transpose of conv3d as a map of its input; w is (in, out/groups, …) */
+COT_API cot_var cot_conv_transpose3d(cot_var x, cot_var w, cot_conv_options options);
+/* the largest of each window over the last axis; the first of equals gets the gradient */
+COT_API cot_var cot_max_pool1d(cot_var x, cot_pool_options options);
+/* the largest of each window over the last 2 axes; the first of equals gets the gradient */
+COT_API cot_var cot_max_pool2d(cot_var x, cot_pool_options options);
+/* the largest of each window over the last 3 axes; the first of equals gets the gradient */
+COT_API cot_var cot_max_pool3d(cot_var x, cot_pool_options options);
+/* the mean of each window over the last axis */
+COT_API cot_var cot_avg_pool1d(cot_var x, cot_pool_options options);
+/* the mean of each window over the last 2 axes */
+COT_API cot_var cot_avg_pool2d(cot_var x, cot_pool_options options);
+/* the mean of each window over the last 3 axes */
+COT_API cot_var cot_avg_pool3d(cot_var x, cot_pool_options options);
+
 /* ==== Creation ==== Constants on a tape. */
 
 /* all 0 */
@@ -627,6 +654,18 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_softmax_cross_entropy(...) COT__SITED((cot_softmax_cross_entropy)(__VA_ARGS__))
 #define cot_cross_entropy(...) COT__SITED((cot_cross_entropy)(__VA_ARGS__))
 #define cot_attention(...) COT__SITED((cot_attention)(__VA_ARGS__))
+#define cot_conv1d(...) COT__SITED((cot_conv1d)(__VA_ARGS__))
+#define cot_conv2d(...) COT__SITED((cot_conv2d)(__VA_ARGS__))
+#define cot_conv3d(...) COT__SITED((cot_conv3d)(__VA_ARGS__))
+#define cot_conv_transpose1d(...) COT__SITED((cot_conv_transpose1d)(__VA_ARGS__))
+#define cot_conv_transpose2d(...) COT__SITED((cot_conv_transpose2d)(__VA_ARGS__))
+#define cot_conv_transpose3d(...) COT__SITED((cot_conv_transpose3d)(__VA_ARGS__))
+#define cot_max_pool1d(...) COT__SITED((cot_max_pool1d)(__VA_ARGS__))
+#define cot_max_pool2d(...) COT__SITED((cot_max_pool2d)(__VA_ARGS__))
+#define cot_max_pool3d(...) COT__SITED((cot_max_pool3d)(__VA_ARGS__))
+#define cot_avg_pool1d(...) COT__SITED((cot_avg_pool1d)(__VA_ARGS__))
+#define cot_avg_pool2d(...) COT__SITED((cot_avg_pool2d)(__VA_ARGS__))
+#define cot_avg_pool3d(...) COT__SITED((cot_avg_pool3d)(__VA_ARGS__))
 #define cot_zeros(...) COT__SITED((cot_zeros)(__VA_ARGS__))
 #define cot_ones(...) COT__SITED((cot_ones)(__VA_ARGS__))
 #define cot_full(...) COT__SITED((cot_full)(__VA_ARGS__))

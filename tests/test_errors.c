@@ -514,6 +514,10 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_einsum("i,i", 2, xs), cot_einsum(NULL, 2, xs), cot_einsum("", 0, NULL), cot_tensordot(x, x, all, all);
     cot_fft(x, 0, 0), cot_ifft(x, 0, 0), cot_rfft(x, 0, 0), cot_irfft(x, 0, 0), cot_fft_convolve(x, x, 0, "full"), cot_fft_convolve(x, x, 0, NULL);
     cot_attention(x, x, x, NULL), cot_attention(x, x, x, &(cot_attention_options){.mask = x, .bias = x});
+    cot_conv1d(x, x, COT_CONV(0)), cot_conv2d(x, x, COT_CONV(0)), cot_conv3d(x, x, COT_CONV(0)), cot_conv_transpose1d(x, x, COT_CONV(0));
+    cot_conv_transpose2d(x, x, COT_CONV(0)), cot_conv_transpose3d(x, x, COT_CONV(0)), cot_max_pool1d(x, COT_POOL(.window = {2}));
+    cot_max_pool2d(x, COT_POOL(.window = {1, 1})), cot_max_pool3d(x, COT_POOL(.window = {1, 1, 1})), cot_avg_pool1d(x, COT_POOL(.window = {2}));
+    cot_avg_pool2d(x, COT_POOL(.window = {1, 1})), cot_avg_pool3d(x, COT_POOL(.window = {1, 1, 1}));
     cot_zeros(t, COT_F64, shape), cot_ones(t, COT_F64, shape), cot_full(t, COT_F64, shape, 2), cot_arange(t, COT_F64, 0, 3, 1);
     cot_linspace(t, COT_F64, 0, 1, 3), cot_eye(t, COT_F64, 2, 2), cot_split(x, 2, 0, out), cot_detach(x);
     cot_layer_norm(x, x, x, 0, 1), cot_rms_norm(x, x, 0, 1), cot_group_norm(x, 1, x, x, 1), cot_layer_norm(x, COT_NONE, COT_NONE, 0, 1);

@@ -292,6 +292,38 @@ CALL(log_softmax, cot_log_softmax(X0, axis(g)))
 CALL(softmax_cross_entropy, cot_softmax_cross_entropy(X0, X1))
 CALL(cross_entropy, cot_cross_entropy(X0, X1))
 CALL(mse, cot_mse(X0, X1))
+/* Options of convolutions and pools; a list that is not given is zeros. */
+static void fill_option(const golden *g, const char *key, int64_t to[3]) {
+    cot_shape s = {0, {0}};
+    if (attr(g, key)) s = shape(g, key);
+    for (int k = 0; k < s.ndim && k < 3; k++) to[k] = s.dim[k];
+}
+
+static cot_conv_options conv_options(const golden *g) {
+    cot_conv_options o = {.groups = attr(g, "groups") ? whole(g, "groups") : 0};
+    fill_option(g, "stride", o.stride), fill_option(g, "dilation", o.dilation), fill_option(g, "padding", o.padding);
+    fill_option(g, "before", o.padding_before), fill_option(g, "after", o.padding_after), fill_option(g, "output", o.output_padding);
+    return o;
+}
+
+static cot_pool_options pool_options(const golden *g) {
+    cot_pool_options o = {.ceil_mode = attr(g, "ceil") != NULL, .exclude_padding = attr(g, "exclude") != NULL};
+    fill_option(g, "window", o.window), fill_option(g, "stride", o.stride), fill_option(g, "padding", o.padding);
+    return o;
+}
+
+CALL(conv1d, cot_conv1d(X0, X1, conv_options(g)))
+CALL(conv2d, cot_conv2d(X0, X1, conv_options(g)))
+CALL(conv3d, cot_conv3d(X0, X1, conv_options(g)))
+CALL(conv_transpose1d, cot_conv_transpose1d(X0, X1, conv_options(g)))
+CALL(conv_transpose2d, cot_conv_transpose2d(X0, X1, conv_options(g)))
+CALL(conv_transpose3d, cot_conv_transpose3d(X0, X1, conv_options(g)))
+CALL(max_pool1d, cot_max_pool1d(X0, pool_options(g)))
+CALL(max_pool2d, cot_max_pool2d(X0, pool_options(g)))
+CALL(max_pool3d, cot_max_pool3d(X0, pool_options(g)))
+CALL(avg_pool1d, cot_avg_pool1d(X0, pool_options(g)))
+CALL(avg_pool2d, cot_avg_pool2d(X0, pool_options(g)))
+CALL(avg_pool3d, cot_avg_pool3d(X0, pool_options(g)))
 CALL(zeros, cot_zeros(g->t, dtype(g), shape(g, "shape")))
 CALL(ones, cot_ones(g->t, dtype(g), shape(g, "shape")))
 CALL(full, cot_full(g->t, dtype(g), shape(g, "shape"), real(g, "value")))
@@ -625,7 +657,8 @@ static void run_file(const char *name) {
     X(losses) \
     X(random) \
     X(attention) \
-    X(linear_algebra)
+    X(linear_algebra) \
+    X(convolution)
 #define TEST(name)                                                                                                           \
     static void test_##name(void **state) {                                                                                  \
         (void)state;                                                                                                         \

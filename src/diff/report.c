@@ -160,6 +160,44 @@ static void find_equal_values(report *r, uint32_t i) {
     cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count, kink->convention);
 }
 
+/* How many elements of the window at place q of a plane of x equal `value`; attributes as in ops/pool.c. */
+static int64_t equal_in_window(const cot__view *x, const cot__attr *a, const int64_t *at, double value) {
+    int     space = (int)a->nints / 4, first = x->ndim - space;
+    int64_t count = 0, window = cot__count(space, a->ints), offset = 0;
+    for (int k = 0; k < first; k++) offset += at[k] * x->stride[k];
+    for (int64_t tap = 0; tap < window; tap++) {
+        int64_t left = tap, place = offset;
+        bool    inside = true;
+        for (int k = space - 1; k >= 0; left /= a->ints[k], k--) {
+            int64_t i = at[first + k] * a->ints[space + k] - a->ints[2 * space + k] + left % a->ints[k];
+            inside &= i >= 0 && i < x->shape[first + k];
+            place += i * x->stride[first + k];
+        }
+        count += inside && cot__load_f64((const char *)x->data + place * cot__dtype_size(x->dtype), x->dtype) == value;
+    }
+    return count;
+}
+
+/* Windows whose maximum several elements reach. A max_pool that took over the choice of another one has no windows of its own. */
+static void find_pool_ties(report *r, uint32_t i) {
+    const cot__node *n = &r->t->nodes[i], *chosen = &r->t->nodes[n->b];
+    if (chosen->op != OP_max_pool_index || chosen->a != n->a) return;
+    cot__view   x = cot__view_of(r->t, n->a), z = cot__view_of(r->t, i);
+    cot__reader in;
+    int64_t     first = -1, count = 0;
+    cot__reader_open(&in, &z);
+    while (in.at < in.size) {
+        int64_t at[COT_MAX_NDIM], k = in.at;
+        for (int a = z.ndim - 1; a >= 0; k /= z.shape[a], a--) at[a] = k % z.shape[a];
+        if (equal_in_window(&x, n->extra.attr, at, cot__reader_next(&in)) > 1 && count++ == 0) first = in.at - 1;
+    }
+    if (!count) return;
+    begin(r, i);
+    cot__putf(&r->x, " sits on its kink %s", cot__array_kinks[ARRAY_KINK_max_pool_tie].condition);
+    say_where(r, &z, first, count);
+    cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[ARRAY_KINK_max_pool_tie].convention);
+}
+
 static void find_kinks(report *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     if (!has_active_operand(r->t, i) || !operands_are_there(r->t, i) || cot__is_stale(n)) return;
@@ -167,6 +205,7 @@ static void find_kinks(report *r, uint32_t i) {
     if (n->op == OP_max || n->op == OP_min) find_ties(r, i);
     if (n->op == OP_argsort || n->op == OP_cumargmax) find_tied_choices(r, i);
     if (n->op == OP_eigh || n->op == OP_svd) find_equal_values(r, i);
+    if (n->op == OP_max_pool) find_pool_ties(r, i);
     for (int k = 0; k < KINK_count && n->op < OP_elementwise_count; k++)
         if (cot__kinks[k].op == n->op) find_kink(r, i, &cot__kinks[k]);
 }

@@ -1310,6 +1310,100 @@ def random():
     case("dropout", "dropout", lambda x: x * mask, [fresh((3, 4))], dict(seed=11, rate=0.4))
     case("dropout_0", "dropout", lambda x: x + 0, [fresh((2,))], dict(seed=11, rate=0), exact=True)
     case("dropout_1", "dropout", lambda x: x * 0, [fresh((2,), 0.1, 1)], dict(seed=11, rate=1), exact=True)
+# ---- convolution and pooling, from PyTorch ------------------------------------------------------------------------------
+
+def with_double_backward(name, op, f, shapes, attrs=None, dtype="f64"):
+    """Value, gradients, directional derivative and Hessian-vector product (by backward of backward), all from torch, with the spread of
+    sums of so many terms: the same computation on absolute values."""
+    t = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    w = OUT[0]
+    COUNT[os.path.basename(w.name)[:-4]] += 1
+    data = [torch.tensor(fresh(s)).to(t) for s in shapes]
+    tans = [torch.tensor(fresh(s)).to(t) for s in shapes]
+    y = f(*data)
+    ct = torch.tensor(fresh(tuple(y.shape))).to(t)
+
+    def everything(xs, ts, c):
+        xs = [x.clone().requires_grad_() for x in xs]
+        y = f(*xs)
+        first = torch.autograd.grad(y, xs, c, create_graph=True)
+        along = sum((g * v).sum() for g, v in zip(first, ts))
+        hvp = torch.autograd.grad(along, xs, allow_unused=True) if along.requires_grad else [None] * len(xs)
+        jvp = torch.autograd.functional.jvp(f, tuple(xs), tuple(ts))[1]
+        return [y, *first, jvp, *[torch.zeros_like(x) if h is None else h for h, x in zip(hvp, xs)]]
+
+    up = [[a.double() for a in l] for l in (data, tans)]
+    vals = everything(*up, ct.double())
+    linear = "max" in op  # nothing is summed
+    scales = vals if linear else everything(*[[a.abs() for a in l] for l in up], ct.double().abs())
+    print(f"case {name}\nop {op}", file=w)
+    if attrs:
+        print("attr " + " ".join(f"{k}={attr_text(v)}" for k, v in attrs.items()), file=w)
+    array = lambda a: jnp.asarray(a.detach().double().numpy()).astype(DTYPES[dtype])
+    for x in data:
+        print("in " + typed(array(x)), file=w)
+    print("ct : " + values_of(array(ct)), file=w)
+    for k, v in enumerate(tans):
+        print(f"tan {k} : " + values_of(array(v)), file=w)
+    n = len(data)
+    heads = ["out "] + [f"grad {k} : " for k in range(n)] + ["jvp : "] + [f"hvp {k} : " for k in range(n)]
+    for head, v, s in zip(heads, vals, scales):
+        v = array(v)
+        print(head + (typed(v) if head == "out " else values_of(v)), file=w)
+        print(scales_of(np.abs(s.detach().numpy())), file=w)
+    print("end", file=w)
+
+
+def convolution():
+    open_file("convolution")
+    F = torch.nn.functional
+    for name, op, kw, shapes in (
+            ("plain", "conv1d", {}, [(2, 3, 7), (4, 3, 3)]),
+            ("stride_padding", "conv1d", dict(stride=[2], padding=[2]), [(1, 2, 8), (3, 2, 3)]),
+            ("dilated_groups", "conv1d", dict(dilation=[2], padding=[1], groups=2), [(2, 4, 9), (4, 2, 3)]),
+            ("plain", "conv2d", {}, [(1, 2, 5, 4), (3, 2, 3, 2)]),
+            ("all", "conv2d", dict(stride=[2, 1], padding=[1, 2], dilation=[1, 2], groups=2), [(2, 4, 6, 5), (2, 2, 3, 2)]),
+            ("depthwise", "conv2d", dict(padding=[1, 1], groups=3), [(1, 3, 4, 4), (6, 1, 3, 3)]),
+            ("pointwise", "conv2d", dict(stride=[2, 2]), [(1, 3, 4, 5), (2, 3, 1, 1)]),
+            ("plain", "conv3d", dict(padding=[1, 0, 1]), [(1, 2, 3, 3, 3), (2, 2, 2, 2, 3)]),
+            ("stride", "conv3d", dict(stride=[1, 2, 2], padding=[0, 1, 1]), [(1, 1, 2, 4, 5), (2, 1, 2, 3, 3)]),
+            ("plain", "conv_transpose1d", {}, [(2, 3, 4), (3, 2, 3)]),
+            ("output_padding", "conv_transpose1d", dict(stride=[3], padding=[1], output=[2]), [(1, 2, 4), (2, 3, 4)]),
+            ("all", "conv_transpose2d", dict(stride=[2, 1], padding=[1, 0], dilation=[1, 2], groups=2, output=[1, 0]), [(1, 4, 3, 3), (4, 1, 3, 2)]),
+            ("stride_beyond_kernel", "conv_transpose2d", dict(stride=[3, 2]), [(1, 1, 2, 3), (1, 2, 2, 1)]),
+            ("plain", "conv_transpose3d", dict(stride=[1, 2, 1], padding=[0, 1, 1]), [(1, 2, 2, 3, 2), (2, 1, 2, 3, 3)])):
+        call = {("output_padding" if k == "output" else k): (v if k == "groups" else tuple(v)) for k, v in kw.items()}
+        with_double_backward(f"{op}_{name}", op, lambda x, w: getattr(F, op)(x, w, **call), shapes, kw)
+        if name == "all":
+            for d in ("f32", "bf16", "f16"):
+                with_double_backward(f"{op}_{d}", op, lambda x, w: getattr(F, op)(x, w, **call), shapes, kw, dtype=d)
+    causal = lambda x, w: F.conv1d(F.pad(x, (2, 0)), w)
+    with_double_backward("conv1d_causal", "conv1d", causal, [(1, 2, 6), (2, 2, 3)], dict(before=[2]))
+    uneven = lambda x, w: F.conv2d(F.pad(x, (1, 2, 1, 3)), w, stride=2)
+    with_double_backward("conv2d_uneven", "conv2d", uneven, [(1, 1, 4, 4), (2, 1, 3, 3)], dict(stride=[2, 2], padding=[1, 1], after=[2, 1]))
+    for name, op, kw, s in (
+            ("plain", "max_pool1d", dict(window=[2]), (2, 3, 7)),
+            ("ceil", "max_pool1d", dict(window=[3], stride=[2], padding=[1], ceil=1), (1, 2, 8)),
+            ("2x2", "max_pool2d", dict(window=[2, 2]), (2, 2, 4, 6)),
+            ("overlapping", "max_pool2d", dict(window=[3, 2], stride=[1, 2], padding=[1, 0]), (1, 2, 5, 5)),
+            ("ceil", "max_pool2d", dict(window=[2, 3], stride=[2, 2], ceil=1), (1, 2, 5, 6)),
+            ("plain", "max_pool3d", dict(window=[2, 2, 2], stride=[1, 2, 1]), (1, 1, 3, 4, 4)),
+            ("plain", "avg_pool1d", dict(window=[3], stride=[2]), (2, 2, 8)),
+            ("ceil", "avg_pool1d", dict(window=[3], stride=[2], padding=[1], ceil=1), (1, 2, 8)),
+            ("2x2", "avg_pool2d", dict(window=[2, 2]), (2, 2, 4, 6)),
+            ("include", "avg_pool2d", dict(window=[3, 2], stride=[2, 1], padding=[1, 1]), (1, 2, 5, 4)),
+            ("exclude", "avg_pool2d", dict(window=[3, 2], stride=[2, 1], padding=[1, 1], exclude=1), (1, 2, 5, 4)),
+            ("ceil", "avg_pool2d", dict(window=[3, 3], stride=[2, 2], padding=[1, 0], ceil=1), (1, 2, 6, 6)),
+            ("ceil_exclude", "avg_pool2d", dict(window=[3, 3], stride=[2, 2], padding=[1, 0], ceil=1, exclude=1), (1, 2, 6, 6)),
+            ("plain", "avg_pool3d", dict(window=[2, 2, 2], stride=[1, 2, 1], padding=[1, 0, 1]), (1, 1, 3, 4, 3))):
+        call = dict(kernel_size=tuple(kw["window"]), stride=tuple(kw["stride"]) if "stride" in kw else None,
+                    padding=tuple(kw.get("padding", [0] * len(kw["window"]))), ceil_mode="ceil" in kw)
+        if op.startswith("avg"):
+            call["count_include_pad"] = "exclude" not in kw
+        with_double_backward(f"{op}_{name}", op, lambda x: getattr(F, op)(x, **call), [s], kw)
+    tied = [[[1.0, 2.0, 2.0, 0.0, 3.0, 3.0]]]
+    from_torch("max_pool1d_ties", "max_pool1d", lambda x: F.max_pool1d(x, 3, 1), [tied], attrs=dict(window=[3], stride=[1]))
+    from_torch("max_pool2d_ties", "max_pool2d", lambda x: F.max_pool2d(x, 2), [[[[1.0, 2.0, 0.0, 0.0], [2.0, 2.0, 0.0, 0.0]]]], attrs=dict(window=[2, 2]))
 
 
 def main():
@@ -1319,6 +1413,7 @@ def main():
               creation, normalisation, losses, random]
               creation, attention]
               creation, linear_algebra]
+              creation, convolution]
     wanted = sys.argv[1:]
     for k, topic in enumerate(topics):
         SEED[0] = 1000 * (k + 1)  # each topic has its own inputs, whatever the others do

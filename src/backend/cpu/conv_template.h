@@ -1,0 +1,182 @@
+/* conv_template.h: the inner loops of convolution for one float type and one instruction set; included by conv.c for each pair.
+ *
+ * T is the type, TI an integer of its size, V a vector of T, N(name) decorates names, TARGET is the function attribute, FMADD the
+ * multiply-add; STORE_SOME(p, v, n) stores the first n elements of v. ROWS is the height of the largest tile, WIDE the most taps of a
+ * tile of the gradient with respect to the weight. Lanes run along the last axis of the places everywhere. */
+
+enum { N(VL) = sizeof(V) / sizeof(T) };
+typedef TI N(bits) __attribute__((vector_size(sizeof(V))));
+
+/* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ------------------------------------------------ */
+
+/* Puts down a tile, done[row][chunk] from chunk `index` on. Apart from the tile, of which there are many copies. */
+static __attribute__((noinline)) TARGET void N(put)(const int rows, const int vecs, const cot__sweep *s, int64_t index, const V *done, T *out) {
+    for (int j = 0; j < vecs; j++, index++) {
+        const cot__chunk *c = &s->chunks[index];
+        for (int i = 0; i < rows; i++) {
+            T       *plane = out + i * s->plane;
+            V        v = done[i * vecs + j];
+            const T *t = (const T *)&done[i * vecs + j];
+            if (c->lanes == N(VL) && s->out_step == 1) memcpy(plane + c->out, &v, sizeof v);
+            else if (c->lanes && s->out_step == 1) STORE_SOME(plane + c->out, v, c->lanes);
+            else if (c->lanes)
+                for (int l = 0; l < c->lanes; l++) plane[c->out + l * s->out_step] = t[l];
+            else
+                for (int l = 0; l < N(VL); l++)
+                    if (s->places[index * N(VL) + l] >= 0) plane[s->places[index * N(VL) + l]] = t[l];
+        }
+    }
+}
+
+/* One tile: `rows` channels of the result times `vecs` chunks of places. */
+static inline __attribute__((always_inline)) TARGET void N(tile)(const int rows, const int vecs, const cot__sweep *s, const T *weight,
+                                                                 const T *source, T *out, int64_t index) {
+    V       acc[ROWS][8];
+    int64_t first = s->chunks[index].first, last = s->chunks[index].last;
+    const T *at[8];
+    UNROLL for (int j = 0; j < vecs; j++) {
+        at[j] = source + s->chunks[index + j].at;
+        if (s->chunks[index + j].first < first) first = s->chunks[index + j].first;
+        if (s->chunks[index + j].last > last) last = s->chunks[index + j].last;
+        UNROLL for (int i = 0; i < rows; i++) acc[i][j] = (V){0};
+    }
+    for (int64_t p = first; p < last; p++) {
+        V x[8];
+        UNROLL for (int j = 0; j < vecs; j++) memcpy(&x[j], at[j] + s->offset[p], sizeof(V));
+        UNROLL for (int i = 0; i < rows; i++) {
+            V w = weight[p * rows + i] - (V){0};
+            UNROLL for (int j = 0; j < vecs; j++) acc[i][j] = FMADD(w, x[j], acc[i][j]);
+        }
+    }
+    V done[16];
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int j = 0; j < vecs; j++) done[i * vecs + j] = acc[i][j];
+    N(put)(rows, vecs, s, index, done, out);
+}
+
+#define PANEL(rows, vecs)                                                                                                    \
+    static TARGET void N(panel_##rows)(const cot__sweep *s, const T *weight, const T *source, T *out, int64_t c, int64_t end) {  \
+        for (; c + vecs <= end; c += vecs) N(tile)(rows, vecs, s, weight, source, out, c);                                   \
+        for (; c < end; c++) N(tile)(rows, 1, s, weight, source, out, c);                                                    \
+    }
+#if ROWS == 16
+PANEL(16, 1)
+PANEL(8, 2)
+PANEL(4, 4)
+#else
+PANEL(4, 3)
+#endif
+PANEL(2, 4)
+PANEL(1, 8)
+#undef PANEL
+
+/* Channels [m, m_end) of the result, chunks [c, c_end), of one image and group. */
+static void N(run)(const cot__sweep *s, const void *weights, const void *source, void *out, int64_t m, int64_t m_end, int64_t c, int64_t c_end) {
+    for (int rows; m < m_end; m += rows) {
+        const T *w = (const T *)weights + m * s->taps;
+        T       *z = (T *)out + m * s->plane;
+        rows = panel_rows(ROWS, m_end - m);
+        switch (rows) {
+#if ROWS == 16
+        case 16: N(panel_16)(s, w, source, z, c, c_end); break;
+        case 8: N(panel_8)(s, w, source, z, c, c_end); break;
+#endif
+        case 4: N(panel_4)(s, w, source, z, c, c_end); break;
+        case 2: N(panel_2)(s, w, source, z, c, c_end); break;
+        default: N(panel_1)(s, w, source, z, c, c_end);
+        }
+    }
+}
+
+/* Packs w[m][c][k] (given by strides) as panels of rows, taps outermost, in the order of the sweep. */
+static void N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_count, int64_t m_stride, int64_t c_stride) {
+    T *z = to;
+    for (int64_t m = 0, rows; m < m_count; m += rows) {
+        rows = panel_rows(ROWS, m_count - m);
+        for (int64_t p = 0; p < s->taps; p++) {
+            const T *w = (const T *)from + m * m_stride + s->channel[p] * c_stride + s->kernel[p];
+            for (int64_t i = 0; i < rows; i++) *z++ = w[i * m_stride];
+        }
+    }
+}
+
+/* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] --------------------------------------- */
+
+/* Adds to sums[row][tap], a vector each: lanes are summed at the end. */
+static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps, const cot__correlation *j, const T *x,
+                                                                      const T *z, const int64_t *offset, int64_t n, int64_t n_end,
+                                                                      int64_t c0, int64_t c_end, T *sums) {
+    V acc[4][6];
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int t = 0; t < taps; t++) memcpy(&acc[i][t], sums + (i * taps + t) * N(VL), sizeof(V));
+    for (; n < n_end; n++)
+        for (int64_t c = c0; c < c_end; c++) {
+            const T *at = x + n * j->x_image + j->chunks[c].at;
+            V        zv[4];
+            N(bits)  mask;
+            memcpy(&mask, (const char *)j->masks + c * (int64_t)sizeof(V), sizeof mask);
+            UNROLL for (int i = 0; i < rows; i++) memcpy(&zv[i], z + n * j->z_image + i * j->z_channel + c * N(VL), sizeof(V));
+            UNROLL for (int t = 0; t < taps; t++) {
+                N(bits) raw;
+                memcpy(&raw, at + offset[t], sizeof raw);
+                V xv = (V)(raw & mask);
+                UNROLL for (int i = 0; i < rows; i++) acc[i][t] = FMADD(zv[i], xv, acc[i][t]);
+            }
+        }
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * taps + t) * N(VL), &acc[i][t], sizeof(V));
+}
+
+/* out[row][tap] = the sum of the lanes, as a tree (or + that). */
+static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
+    for (int i = 0; i < rows * taps; i++) {
+        T lane[N(VL)], *to = (T *)out + i / taps * row_stride + i % taps;
+        memcpy(lane, (const T *)sums + i * N(VL), sizeof lane);
+        for (int h = N(VL) / 2; h > 0; h /= 2)
+            for (int l = 0; l < h; l++) lane[l] += lane[l + h];
+        *to = add ? *to + lane[0] : lane[0];
+    }
+}
+
+#define CORRELATE(rows, taps)                                                                                                \
+    static TARGET void N(correlate_##rows##_##taps)(const cot__correlation *j, const T *x, const T *z, const int64_t *offset, int64_t n, \
+                                                    int64_t n_end, int64_t c, int64_t c_end, T *sums) {                      \
+        N(correlate)(rows, taps, j, x, z, offset, n, n_end, c, c_end, sums);                                                 \
+    }
+#define CORRELATE_ROWS(X) X(4) X(2) X(1)
+#if WIDE == 6
+#define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3) CORRELATE(rows, 4) CORRELATE(rows, 5) CORRELATE(rows, 6)
+#else
+#define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3)
+#endif
+CORRELATE_ROWS(EACH_WIDTH)
+#undef EACH_WIDTH
+
+/* The tile of `rows` channels and `taps` taps. */
+static void N(correlate_any)(int rows, int taps, const cot__correlation *j, const void *x, const void *z, const int64_t *offset, int64_t n,
+                             int64_t n_end, int64_t c, int64_t c_end, void *sums) {
+    typedef void tile_fn(const cot__correlation *, const T *, const T *, const int64_t *, int64_t, int64_t, int64_t, int64_t, T *);
+#if WIDE == 6
+#define EACH_WIDTH(rows)                                                                                                     \
+    {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3), N(correlate_##rows##_4), N(correlate_##rows##_5), \
+     N(correlate_##rows##_6)},
+    static tile_fn *const tiles[][6] = {CORRELATE_ROWS(EACH_WIDTH)};
+#else
+#define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3)},
+    static tile_fn *const tiles[][3] = {CORRELATE_ROWS(EACH_WIDTH)};
+#endif
+    tiles[rows == 4 ? 0 : rows == 2 ? 1 : 2][taps - 1](j, x, z, offset, n, n_end, c, c_end, sums);
+}
+
+#undef EACH_WIDTH
+#undef CORRELATE
+#undef CORRELATE_ROWS
+#undef T
+#undef TI
+#undef V
+#undef N
+#undef ROWS
+#undef WIDE
+#undef TARGET
+#undef FMADD
+#undef STORE_SOME
