@@ -49,7 +49,7 @@ static bool run_plain(cot__value_kernel kernel, cot_dtype compute, int n, const 
 }
 
 void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
-    cot__value_kernel kernel = cot__blocks(op, compute)->value;
+    cot__value_kernel kernel = (z->ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute))->value;
     int64_t           size = cot__count(z->ndim, z->shape);
     if (run_plain(kernel, compute, n, xs, z, size)) return;
     feed        f;
@@ -82,7 +82,7 @@ static bool run_partial_plain(cot__partial_kernel kernel, cot_dtype compute, con
 
 void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
                       const cot__view *out, bool accumulate) {
-    cot__partial_kernel kernel = cot__blocks(op, compute)->partial[k];
+    cot__partial_kernel kernel = (out->ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute))->partial[k];
     int64_t             size = cot__count(out->ndim, out->shape);
     if (!accumulate && run_partial_plain(kernel, compute, g, n, xs, z, out, size)) return;
     feed                f;
@@ -228,7 +228,7 @@ cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs) {
         else
             cot__store_f64(&v[k], compute, cot__number_value(xs[k]));
     }
-    cot__blocks(op, compute)->value(1, &v[0], &v[1], &v[2], &z);
+    cot__plain_blocks(op, compute)->value(1, &v[0], &v[1], &v[2], &z);
     return compute == COT_I64 ? cot_integer(z.i64) : cot_number(cot__load_f64(&z, compute));
 }
 

@@ -4,16 +4,12 @@
  * rounded once at the end; integers multiply modulo 2^64. On one machine the bits of an element depend on its row of A, its column of B
  * and its old value, and on nothing else: every path keeps the same chain. Shapes are the caller's to check. */
 #include "backend/cpu/strip.h"
+#include "base/cpu.h"
 
 #include <string.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#endif
-
-/* The widest variant allowed: 0 baseline, 1 AVX2, 2 AVX-512. A build sets it lower to test the narrower ones. */
-#ifndef COT__GEMM_ISA
-#define COT__GEMM_ISA 2
 #endif
 
 #if defined(__clang__)
@@ -103,9 +99,9 @@ typedef double f64x2 __attribute__((vector_size(16)));
 
 static bool gemm_float(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
 #if defined(__x86_64__)
-    if (COT__GEMM_ISA >= 2 && __builtin_cpu_supports("avx512f"))
+    if (cot__cpu_isa() == COT__ISA_AVX512)
         return d == COT_F64 ? gemm_f64_avx512(al, a, b, c, add) : gemm_f32_avx512(al, a, b, c, add);
-    if (COT__GEMM_ISA >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (cot__cpu_isa() == COT__ISA_AVX2)
         return d == COT_F64 ? gemm_f64_avx2(al, a, b, c, add) : gemm_f32_avx2(al, a, b, c, add);
 #endif
     return d == COT_F64 ? gemm_f64(al, a, b, c, add) : gemm_f32(al, a, b, c, add);
