@@ -196,9 +196,9 @@ VM T M(logaddexp)(T a, T b) { return (a > b ? a : b) + M(log1p)(M(exp)(-FABS(a -
 /* x = n pi/2 + r + lo. pi/2 in three parts: the first product is exact with FMA, as it cancels. */
 VM M(reduced) M(trig_reduce)(T x) {
     T shifted = FMA(x, (T)0.63661977236758134308, ROUNDER), n = shifted - ROUNDER;
-    T r1 = FMA(n, -PIO2_1, x), r = FMA(n, -PIO2_2, r1), back = r - r1;
-    T lo = FMA(n, -PIO2_2, (r1 - (r - back)) - back);
-    return (M(reduced)){n, shifted, r, FMA(n, -PIO2_3, lo)};
+    T r1 = FMA(n, -PIO2_1, x), w = n * PIO2_2, dw = FMA(n, PIO2_2, -w);
+    T r = r1 - w, back = r - r1, lost = (r1 - (r - back)) - (w + back);
+    return (M(reduced)){n, shifted, r, FMA(n, -PIO2_3, lost - dw)};
 }
 
 /* The sine of quadrant `turn` more than x. */

@@ -181,7 +181,7 @@ VM double hypot_vf64(double x, double y) {
     return most == INFINITY || a != a || b != b ? NAN : r;
 }
 
-VM double tan_rough_vf64(double x) { return sin_turned_vf64(x, 0) / sin_turned_vf64(x, 1); }
+VM double tan_rough_vf64(double x) { return sin_vf64(x) / cos_vf64(x); }
 
 #include "base/vmath_undef.h"
 #endif

@@ -52,7 +52,7 @@ static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
 }
 
 /* The operation on plain numbers alone, done in a compute type (I64: all are integers). */
-cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs);
+cot_var cot__fold(const cot__block_kernels *kernels, cot_dtype compute, int n, const cot_var *xs);
 /* The public function of an operation, by number. */
 cot_var cot__call(int op, const cot_var *xs);
 /* Records the tree on the tape with these operands; numbers fold into numbers. */
