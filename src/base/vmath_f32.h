@@ -56,9 +56,7 @@ WIDE(atan, atan)
 WIDE(asin, asin)
 WIDE(acos, acos)
 WIDE(asinh, asinh)
-WIDE(acosh, acosh)
 WIDE(atanh, atanh)
-WIDE2(pow, pow_rough)
 WIDE2(atan2, atan2)
 #undef WIDE
 #undef WIDE2

@@ -100,16 +100,6 @@ VM double asinh_vf64(double x) {
     return COPYSIGN(a < 0x1p-28 ? a : r, x);
 }
 
-/* With d = x - 1, which is exact near 1: log1p(d + sqrt(2d + d^2)). */
-VM double acosh_vf64(double x) {
-    double d = x - 1, c = d > 0x1p500 ? 0x1p500 : d;
-    double w = FMA(c, c, 2 * c), root = SQRT(w);
-    double low = FMA(c, c, 2 * c - w) + FMA(-root, root, w); /* 2d + d^2 - root^2; about, where d^2 exceeds 2d */
-    double t = c + root, dt = (root > c ? (root - t) + c : (c - t) + root) + (w > 0 ? 0.5 * low / root : 0);
-    double r = x > 0x1p28 ? log_vf64(x) + LN2_HI : log1p_sum_vf64(t, dt);
-    return x >= 1 ? r : NAN;
-}
-
 VM double atanh_vf64(double x) {
     double a = FABS(x), t = 2 * a, d = 1 - a;
     double q = t * a / d, u = t + q;
@@ -159,19 +149,7 @@ VM double gelu_tanh_vf64(double x) {
     return v < -700 ? (x < -40 ? -0.0 : NAN) : r;
 }
 
-/* ---- powers ---------------------------------------------------------------------------------------------------------------- */
-
-/* In double good to some 1e-14, and without overflow: used for float, whose range is far from the ends. */
-VM double pow_rough_vf64(double x, double y) {
-    double a = FABS(x), whole = __builtin_rint(y), half = 0.5 * y;
-    bool   odd = whole == y && __builtin_rint(half) != half;
-    double p = y * log2_vf64(a), r = exp2_vf64(p);
-    r = a == 0 && y > 0 ? 0 : r;
-    r = x < 0 && odd ? -r : r;
-    bool easy = (x >= 0) | (whole == y); /* a sign that is a sign; -0 and its likes are for libm */
-    easy &= (a > 0) | ((y > 0) & (M(to_bits)(x) == 0));
-    return easy & (a <= 0x1p1000) & (FABS(y) <= 0x1p200) ? r : NAN;
-}
+/* ---- others ---------------------------------------------------------------------------------------------------------------- */
 
 VM double hypot_vf64(double x, double y) {
     double a = FABS(x), b = FABS(y), most = a > b ? a : b, least = a > b ? b : a;

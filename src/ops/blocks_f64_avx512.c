@@ -15,8 +15,6 @@
 #define SKIP_erfc_value ,
 #define SKIP_gelu_value ,
 #define SKIP_atan2_value ,
-#define SKIP_pow_value ,
-#define SKIP_pow_dX ,
 #include "ops/blocks_vector.inc"
 #else
 typedef int cot__not_avx512_f64;

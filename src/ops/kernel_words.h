@@ -16,14 +16,14 @@ static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
 static inline T N(w_smul)(T a, T b) {
     T r = a * b;
-    return (r != r) & ((a == 0) | (b == 0)) ? (T)0 : r;
+    return ((r != r) & ((a == 0) | (b == 0))) ? (T)0 : r;
 }
 static inline T N(w_sdiv)(T a, T b) {
     T r = a / b;
-    return (r != r) & (a == 0) ? (T)0 : r;
+    return ((r != r) & (a == 0)) ? (T)0 : r;
 }
-static inline T N(w_maximum)(T a, T b) { return (a > b) | (a != a) ? a : b; }
-static inline T N(w_minimum)(T a, T b) { return (a < b) | (a != a) ? a : b; }
+static inline T N(w_maximum)(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
+static inline T N(w_minimum)(T a, T b) { return ((a < b) | (a != a)) ? a : b; }
 static inline T N(w_gelu)(T x) { return F(gelu)(x); }
 #else
 static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }

@@ -20,7 +20,9 @@
 #define cot__mish_vf32 mish_vf32
 #define cot__gelu_tanh_vf32 gelu_tanh_vf32
 /* ---- */
+#define acosh_vf32 acoshf
 #define cbrt_vf32 cbrtf
+#define pow_vf32 powf
 #define fmod_vf32 fmodf
 #define cot__erfinv_vf32 cot__erfinvf
 #define cot__lgamma_vf32 cot__lgammaf

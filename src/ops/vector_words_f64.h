@@ -22,6 +22,7 @@
 #define cot__gelu_tanh_vf64 gelu_tanh_vf64
 /* ---- */
 #define tan_vf64 tan
+#define acosh_vf64 acosh
 #define cbrt_vf64 cbrt
 #define erfc_vf64 erfc
 #define pow_vf64 pow
