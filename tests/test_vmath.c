@@ -238,7 +238,7 @@ static void bits_do_not_depend_on_position(void **state) {
             for (int i = 0; i < 2 * RANGE; i++) run(kernels, k, f64, first + i, 1, (char *)data_of(&theirs, f64) + (size_t)(first + i) * size);
             for (int offset = 0; offset <= 16; offset++)
                 for (int n = 0; n <= RANGE; n++) {
-                    union { double f64[RANGE + 1]; float f32[RANGE + 1]; char bytes[1]; } out;
+                    union { double f64[RANGE + 1]; float f32[RANGE + 1]; char bytes[(RANGE + 1) * sizeof(double)]; } out;
                     memset(&out, 0x55, sizeof out);
                     run(kernels, k, f64, first + offset, n, &out);
                     for (int i = 0; i < n; i++) {
