@@ -104,14 +104,15 @@ static void run_all(run *r, int op) {
 }
 
 void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
-    run r = {.value = cot__blocks(op, compute)->value, .compute = compute, .n = n, .to = *z};
+    run r = {.value = (z->ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute))->value, .compute = compute, .n = n, .to = *z};
     for (int k = 0; k < n; k++) r.x[k] = xs[k];
     run_all(&r, op);
 }
 
 void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
                       const cot__view *out, bool accumulate) {
-    run r = {.partial = cot__blocks(op, compute)->partial[k], .compute = compute, .n = n + 2, .to = *out, .accumulate = accumulate};
+    run r = {.partial = (out->ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute))->partial[k], .compute = compute, .n = n + 2,
+             .to = *out, .accumulate = accumulate};
     r.x[0] = *g;
     for (int i = 0; i < n; i++) r.x[i + 1] = xs[i];
     r.x[n + 1] = *z;
@@ -233,7 +234,7 @@ static bool all_numbers(int n, const cot_var *xs) {
     return true;
 }
 
-cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs) {
+cot_var cot__fold(const cot__block_kernels *kernels, cot_dtype compute, int n, const cot_var *xs) {
     cot__value v[3] = {{0}}, z = {0};
     for (int k = 0; k < n; k++) {
         if (compute == COT_I64)
@@ -241,7 +242,7 @@ cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs) {
         else
             cot__store_f64(&v[k], compute, cot__number_value(xs[k]));
     }
-    cot__blocks(op, compute)->value(1, &v[0], &v[1], &v[2], &z);
+    kernels->value(1, &v[0], &v[1], &v[2], &z);
     return compute == COT_I64 ? cot_integer(z.i64) : cot_number(cot__load_f64(&z, compute));
 }
 
@@ -249,7 +250,8 @@ cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs) {
 static cot_var fold_numbers(int op, int n, const cot_var *xs) {
     bool whole = cot__blocks_i64[op].value != NULL;
     for (int k = 0; k < n; k++) whole &= (uintptr_t)xs[k].tape == 2;
-    return cot__fold(op, whole ? COT_I64 : COT_F64, n, xs);
+    cot_dtype compute = whole ? COT_I64 : COT_F64;
+    return cot__fold(cot__plain_blocks(op, compute), compute, n, xs);
 }
 
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {

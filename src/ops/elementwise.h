@@ -3,6 +3,7 @@
 #ifndef COT_ELEMENTWISE_H
 #define COT_ELEMENTWISE_H
 
+#include "base/cpu.h"
 #include "tape/tape.h"
 
 /* The tree meaning: a rule as data, walked to record derivatives and to print formulas. */
@@ -38,12 +39,20 @@ extern const cot__elementwise_info cot__elementwise_table[OP_elementwise_count];
 extern const cot__block_kernels cot__blocks_f64[OP_elementwise_count], cot__blocks_f32[OP_elementwise_count],
     cot__blocks_i64[OP_elementwise_count];
 
-static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
+/* The same in vectors, for the instruction sets after the first of base/cpu.h. */
+extern const cot__block_kernels *const cot__vector_blocks[COT__ISAS][2];
+
+/* Plain kernels: libm for every element. For single values, which shall have the bits of recorded scalars. */
+static inline const cot__block_kernels *cot__plain_blocks(int op, cot_dtype compute) {
     return compute == COT_F64 ? &cot__blocks_f64[op] : compute == COT_F32 ? &cot__blocks_f32[op] : &cot__blocks_i64[op];
 }
 
+static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
+    return compute == COT_I64 ? &cot__blocks_i64[op] : &cot__vector_blocks[cot__cpu_isa()][compute == COT_F32][op];
+}
+
 /* The operation on plain numbers alone, done in a compute type (I64: all are integers). */
-cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs);
+cot_var cot__fold(const cot__block_kernels *kernels, cot_dtype compute, int n, const cot_var *xs);
 /* The public function of an operation, by number. */
 cot_var cot__call(int op, const cot_var *xs);
 /* Records the tree on the tape with these operands; numbers fold into numbers. */

@@ -153,17 +153,23 @@ STRIP_SAME(BOOL, word1)
 #define STRIP_CONVERT(TO, FROM)                                                                                        \
     CONVERT_VIA(TO, FROM)                                                                                              \
     STRIP(strip_##TO##_##FROM, stored_##TO, stored_##FROM, TO##_from_##FROM)
+#define STRIP_SMALL(TO, FROM)                                                                                          \
+    CONVERT_VIA(TO, FROM)                                                                                              \
+    __attribute__((cold)) STRIP(strip_##TO##_##FROM, stored_##TO, stored_##FROM, TO##_from_##FROM)
 
-#define EACH_CONVERSION(X) \
-    X(F32, F64) X(BF16, F64) X(F16, F64) X(I64, F64) X(I32, F64) X(U8, F64) X(BOOL, F64) \
-    X(F64, F32) X(BF16, F32) X(F16, F32) X(I64, F32) X(I32, F32) X(U8, F32) X(BOOL, F32) \
-    X(F64, BF16) X(F32, BF16) X(F16, BF16) X(I64, BF16) X(I32, BF16) X(U8, BF16) X(BOOL, BF16) \
-    X(F64, F16) X(F32, F16) X(BF16, F16) X(I64, F16) X(I32, F16) X(U8, F16) X(BOOL, F16) \
-    X(F64, I64) X(F32, I64) X(BF16, I64) X(F16, I64) X(I32, I64) X(U8, I64) X(BOOL, I64) \
-    X(F64, I32) X(F32, I32) X(BF16, I32) X(F16, I32) X(I64, I32) X(U8, I32) X(BOOL, I32) \
-    X(F64, U8) X(F32, U8) X(BF16, U8) X(F16, U8) X(I64, U8) X(I32, U8) X(BOOL, U8) \
-    X(F64, BOOL) X(F32, BOOL) X(BF16, BOOL) X(F16, BOOL) X(I64, BOOL) X(I32, BOOL) X(U8, BOOL)
-EACH_CONVERSION(STRIP_CONVERT)
+#define EACH_COMMON(X) \
+    X(F32, F64) X(BOOL, F64) X(F64, F32) X(BF16, F32) X(F16, F32) X(BOOL, F32) X(F64, BF16) X(F32, BF16) \
+    X(F32, F16) X(F64, I64) X(F32, I64) X(I32, I64) X(F64, I32) X(F32, I32) X(I64, I32) X(F64, U8) \
+    X(F32, U8) X(F64, BOOL) X(F32, BOOL) X(I64, BOOL)
+/* Compiled for size: vector code for these took 100 kB, and no kernel waits for them. */
+#define EACH_RARE(X) \
+    X(BF16, F64) X(F16, F64) X(I64, F64) X(I32, F64) X(U8, F64) X(I64, F32) X(I32, F32) X(U8, F32) \
+    X(F16, BF16) X(I64, BF16) X(I32, BF16) X(U8, BF16) X(BOOL, BF16) X(F64, F16) X(BF16, F16) X(I64, F16) \
+    X(I32, F16) X(U8, F16) X(BOOL, F16) X(BF16, I64) X(F16, I64) X(U8, I64) X(BOOL, I64) X(BF16, I32) \
+    X(F16, I32) X(U8, I32) X(BOOL, I32) X(BF16, U8) X(F16, U8) X(I64, U8) X(I32, U8) X(BOOL, U8) \
+    X(BF16, BOOL) X(F16, BOOL) X(I32, BOOL) X(U8, BOOL)
+EACH_COMMON(STRIP_CONVERT)
+EACH_RARE(STRIP_SMALL)
 
 cot__strip_fn *cot__strip(cot_dtype to, cot_dtype from) {
 #define ROW(TO)                                                                                                        \

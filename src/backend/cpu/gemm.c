@@ -4,17 +4,13 @@
  * rounded once at the end; integers multiply modulo 2^64. On one machine the bits of an element depend on its row of A, its column of B
  * and its old value, and on nothing else: every path keeps the same chain. Shapes are the caller's to check. */
 #include "backend/cpu/strip.h"
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#endif
-
-/* The widest variant allowed: 0 baseline, 1 AVX2, 2 AVX-512. A build sets it lower to test the narrower ones. */
-#ifndef COT__GEMM_ISA
-#define COT__GEMM_ISA 2
 #endif
 
 #if defined(__clang__)
@@ -123,8 +119,8 @@ static const variant *chosen(void) {
 #if defined(__x86_64__)
     static const variant avx512 = {{gemm_f64_avx512, gemm_f32_avx512}, {scratch_f64_avx512, scratch_f32_avx512}};
     static const variant avx2 = {{gemm_f64_avx2, gemm_f32_avx2}, {scratch_f64_avx2, scratch_f32_avx2}};
-    if (COT__GEMM_ISA >= 2 && __builtin_cpu_supports("avx512f")) return &avx512;
-    if (COT__GEMM_ISA >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2;
+    if (cot__cpu_isa() == COT__ISA_AVX512) return &avx512;
+    if (cot__cpu_isa() == COT__ISA_AVX2) return &avx2;
 #endif
     static const variant baseline = {{gemm_f64, gemm_f32}, {scratch_f64, scratch_f32}};
     return &baseline;

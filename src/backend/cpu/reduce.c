@@ -6,6 +6,7 @@
 #include "backend/cpu/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
+#include "backend/cpu/vexp.h"
 
 #include <string.h>
 
@@ -36,7 +37,7 @@ typedef struct fold_plan {
 #define N(name) name##_f64
 #define DTYPE COT_F64
 #define FLOATING 1
-#define EXP exp
+#define EXP cot__exp_f64
 #define LOG log
 #define MAX_SCALE 1021
 #include "backend/cpu/reduce_template.h"
@@ -45,7 +46,7 @@ typedef struct fold_plan {
 #define N(name) name##_f32
 #define DTYPE COT_F32
 #define FLOATING 1
-#define EXP expf
+#define EXP cot__exp_f32
 #define LOG logf
 #define MAX_SCALE 125
 #include "backend/cpu/reduce_template.h"

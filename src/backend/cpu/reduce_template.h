@@ -86,7 +86,8 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
         }
         break;
     case MAP_EXP:
-        for (int i = 0; i < n; i++) buf[i] = EXP(p[i] - q[i * qs]);
+        for (int i = 0; i < n; i++) buf[i] = p[i] - q[i * qs];
+        EXP(n, buf, buf);
         break;
 #else
     default: (void)q, (void)qs; break;

@@ -6,6 +6,7 @@
 #include "backend/cpu/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
+#include "backend/cpu/vexp.h"
 
 enum { WIDTH = 32 };
 
@@ -22,15 +23,18 @@ typedef struct slices {
 /* i-th value with the i-th m and s (q = 1) or all with the same (q = 0). */
 #define MAP(NAME, T, EXP, LOG)                                                                                         \
     static void NAME(bool logarithm, T *restrict v, const T *x, const T *m, const T *s, int q, int n) {                \
-        if (!logarithm) for (int i = 0; i < n; i++) v[i] = EXP(x[i] - m[i * q]) / s[i * q];                            \
-        else if (q) for (int i = 0; i < n; i++) v[i] = (x[i] - m[i]) - LOG(s[i]);                                      \
+        if (!logarithm) {                                                                                              \
+            for (int i = 0; i < n; i++) v[i] = x[i] - m[i * q];                                                        \
+            EXP(n, v, v);                                                                                              \
+            for (int i = 0; i < n; i++) v[i] /= s[i * q];                                                              \
+        } else if (q) for (int i = 0; i < n; i++) v[i] = (x[i] - m[i]) - LOG(s[i]);                                      \
         else {                                                                                                         \
             T log_s = LOG(*s);                                                                                         \
             for (int i = 0; i < n; i++) v[i] = (x[i] - *m) - log_s;                                                    \
         }                                                                                                              \
     }
-MAP(map_f64, double, exp, log)
-MAP(map_f32, float, expf, logf)
+MAP(map_f64, double, cot__exp_f64, log)
+MAP(map_f32, float, cot__exp_f32, logf)
 
 /* n values from x (stride xs) to z (stride zs); the first belongs to slice `first`. */
 static void map_strip(const slices *c, int64_t x, int64_t xs, int64_t z, int64_t zs, int first, int q, int n) {

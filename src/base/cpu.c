@@ -1,0 +1,51 @@
+/* cpu.c: see cpu.h. */
+#include "base/cpu.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__aarch64__)
+static const char *const names[] = {"plain", "neon"};
+#else
+static const char *const names[] = {"sse2", "avx2", "avx512"};
+#endif
+
+/* One more than the choice; 0 before it has been made. Making it twice at once does no harm: both find the same. */
+static atomic_int chosen;
+
+cot__isa cot__cpu_best(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return COT__ISA_PLAIN;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw")) return COT__ISA_AVX2;
+    if (!__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) return COT__ISA_AVX2;
+    return COT__ISA_AVX512;
+#elif defined(__aarch64__)
+    return COT__ISA_NEON;
+#else
+    return COT__ISA_PLAIN;
+#endif
+}
+
+const char *cot__isa_name(cot__isa isa) { return names[isa]; }
+
+_Bool cot__cpu_use(cot__isa isa) {
+    if (isa > cot__cpu_best()) return 0;
+    atomic_store_explicit(&chosen, (int)isa + 1, memory_order_relaxed);
+    return 1;
+}
+
+static cot__isa choose(void) {
+    cot__isa    best = cot__cpu_best();
+    const char *wish = getenv("COTANGENT_ISA");
+    for (int i = 0; wish && i < (int)best; i++)
+        if (strcmp(wish, names[i]) == 0) best = (cot__isa)i;
+    cot__cpu_use(best);
+    return best;
+}
+
+cot__isa cot__cpu_isa(void) {
+    int c = atomic_load_explicit(&chosen, memory_order_relaxed);
+    return c > 0 ? (cot__isa)(c - 1) : choose();
+}

@@ -1,0 +1,26 @@
+/* cpu.h: which instruction set the kernels use: the best this processor has, chosen once.
+ *
+ * The environment variable COTANGENT_ISA (sse2, avx2, avx512; on ARM plain, neon) asks for a lesser one. PLAIN is the compiler's baseline with
+ * libm, the reference of all others and their help for rare arguments. */
+#ifndef COT_CPU_H
+#define COT_CPU_H
+
+typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA_NEON = COT__ISA_AVX2 } cot__isa;
+
+#if defined(__x86_64__)
+#define COT__ISAS 3
+#elif defined(__aarch64__)
+#define COT__ISAS 2
+#else
+#define COT__ISAS 1
+#endif
+
+cot__isa    cot__cpu_isa(void);
+const char *cot__isa_name(cot__isa isa);
+
+/* For tests and benchmarks: what the processor has, and using less of it from now on. The latter returns false, and changes nothing, if the
+ * processor cannot do it. Not while kernels run. */
+cot__isa cot__cpu_best(void);
+_Bool    cot__cpu_use(cot__isa isa);
+
+#endif

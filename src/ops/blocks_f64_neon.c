@@ -1,0 +1,21 @@
+/* blocks_f64_neon.c: vector kernels in f64 for NEON, the baseline of 64-bit ARM. */
+#if defined(__aarch64__)
+#include "ops/elementwise.h"
+#include "ops/vector_words_f64.h"
+
+#define VECTOR_WORDS
+#define T double
+#define F(name) name##_vf64
+#define S(name) name##_vf64
+#define N(name) name##_f64_neon
+#define MASK int64_t
+#define PLAIN cot__blocks_f64
+#define CHUNK 8
+#define SKIP_tan_value ,
+#define SKIP_erfc_value ,
+#define SKIP_gelu_value ,
+#define SKIP_atan2_value ,
+#include "ops/blocks_vector.inc"
+#else
+typedef int cot__not_neon_f64;
+#endif
