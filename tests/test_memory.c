@@ -246,7 +246,7 @@ static void a_steady_loop_asks_for_nothing(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-/* malloc promises 16 bytes; eight lanes of a sweep would like 64. */
+/* malloc promises 16 bytes; four lanes of a sweep would like 32. */
 static void *barely_aligned(void *user, void *ptr, size_t old_size, size_t new_size) {
     size_t *odd = user, shift = 16;
     char   *fresh = NULL, *base = ptr ? (char *)ptr - shift : NULL;

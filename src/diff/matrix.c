@@ -1,6 +1,6 @@
 /* matrix.c: many directions at once, in numbers: products with several seeds or tangents, Jacobians, Hessians.
  *
- * A sweep over scalars carries up to eight lanes; where a tensor node lies on the way, the directions are swept one by one. */
+ * A sweep over f64 scalars carries up to four lanes; where another node lies on the way, the directions are swept one by one. */
 #include "diff/sweep.h"
 
 #include <string.h>
@@ -54,10 +54,10 @@ static void side_close(side *s) { cot__free(&s->t->al, s->index, (size_t)s->n * 
 /* ---- lanes over scalars -------------------------------------------------------------------------------------------------------------- */
 
 static bool is_scalar_run(const cot__node *n) {
-    return !(n->flags & COT__ACTIVE) || ((cot__in_switch(n) || n->op == OP_leaf) && !cot__is_tensor(n));
+    return !(n->flags & COT__ACTIVE) || ((cot__in_switch(n) || n->op == OP_leaf) && n->kind == COT_F64);
 }
 
-/* Is every node that a sweep between the xs and the ys can meet a scalar that the runs know? First without regard to what the ys need,
+/* Is every node that a sweep between the xs and the ys can meet an f64 scalar that the runs know? First without regard to what the ys need,
  * which is cheap and mostly enough. */
 static bool all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const side *ys) {
     uint32_t i = lo;
@@ -73,15 +73,12 @@ static bool all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, co
 
 static void slot_add(cot_tape *t, uint32_t i, int width, int lane, double v) {
     char *p = (char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
-    if (t->nodes[i].kind == COT_F64)
-        ((double *)(void *)p)[lane] += v;
-    else
-        ((float *)(void *)p)[lane] += (float)v;
+    ((double *)(void *)p)[lane] += v;
 }
 
 static double slot_get(const cot_tape *t, uint32_t i, int width, int lane) {
     const char *p = (const char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
-    return t->nodes[i].kind == COT_F64 ? ((const double *)(const void *)p)[lane] : (double)((const float *)(const void *)p)[lane];
+    return ((const double *)(const void *)p)[lane];
 }
 
 static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
@@ -108,7 +105,7 @@ static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, c
         double   adjoint[8];      /* the run consumes it; nothing is added to it any more */
         for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_get(t, (uint32_t)i, w, l);
         n->flags &= (uint8_t)~stop;
-        int64_t next = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &pushed);
+        int64_t next = runs->reverse_f64(t->nodes, i, t->adjoints.data, &pushed);
         n->flags |= stop;
         for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_add(t, (uint32_t)i, w, l, adjoint[l]);
         lo = pushed < lo ? pushed : lo;
@@ -124,7 +121,7 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, int us
     double given[8];
     for (int l = 0; l < used; l++) given[l] = slot_get(t, i, runs->lanes, l);
     t->nodes[i].flags &= (uint8_t)~COT__WANTED;
-    (t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, i, t->adjoints.data);
+    runs->forward_f64(t->nodes, i, i, t->adjoints.data);
     t->nodes[i].flags |= COT__WANTED;
     for (int l = 0; l < used; l++) slot_add(t, i, runs->lanes, l, given[l]);
 }
@@ -143,7 +140,7 @@ static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, c
         else if (n->flags & COT__WANTED)
             forward_input(t, i++, runs, used);
         else
-            i = (n->kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(t->nodes, i, ys->hi, t->adjoints.data);
+            i = runs->forward_f64(t->nodes, i, ys->hi, t->adjoints.data);
     }
     for (int k = 0; k < ys->n; k++)
         for (int l = 0; l < used; l++) out[(int64_t)l * ys->size + k] = slot_get(t, ys->index[k], w, l);
@@ -241,7 +238,7 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     if (t->status != COT_OK) return t->status;
     cot__mark_wanted(t, xs->n, xs->index, true);
     for (int done = 0; done < lanes && t->status == COT_OK;) {
-        const cot__runs *runs = cot__runs_for(scalar ? (lanes - done > 2 ? 8 : lanes - done) : 1);
+        const cot__runs *runs = cot__runs_for(scalar ? (lanes - done > 2 ? 4 : lanes - done) : 1);
         int              used = runs->lanes < lanes - done ? runs->lanes : lanes - done;
         const double    *a = in + (int64_t)done * from->size;
         double          *b = out + (int64_t)done * to->size;

@@ -77,7 +77,7 @@ static inline bool cot__in_switch(const cot__node *n) {
 typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);
 typedef uint32_t (*cot__forward_run)(const cot__node *nodes, uint32_t i, uint32_t end, void *slots);
 typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32; cot__forward_run forward_f64, forward_f32; } cot__runs;
-/* The widest instance not wider than `lanes`: 1, 2 or 8. */
+/* The widest instance not wider than `lanes`: 1, 2 or 4; only the first knows f32. */
 const cot__runs *cot__runs_for(int lanes);
 
 /* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not assigned.) */
