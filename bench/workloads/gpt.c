@@ -55,10 +55,7 @@ static void *make_gpt(void) {
 }
 
 /* (x - mean) / sqrt(variance + eps) · weight + bias over the last axis */
-static cot_var normalised(cot_var x, cot_var weight, cot_var bias) {
-    cot_var centred = cot_sub(x, cot_mean(x, COT_KEEP(-1))), spread = cot_mean(cot_square(centred), COT_KEEP(-1));
-    return cot_add(cot_mul(cot_mul(centred, cot_rsqrt(cot_add(spread, 1e-5))), weight), bias);
-}
+static cot_var normalised(cot_var x, cot_var weight, cot_var bias) { return cot_layer_norm(x, weight, bias, -1, 1e-5); }
 
 static cot_var dense(cot_var x, const cot_var *p, int k) { return cot_add(cot_matmul(x, p[k]), p[k + 1]); }
 
