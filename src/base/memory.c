@@ -2,15 +2,36 @@
  *
  * The caller's function is never asked for zero bytes except to free, so it need not know what zero means elsewhere:
  * a request for nothing is a request for one byte, at release too. Limits and accounting are the caller's affair. */
+#define _GNU_SOURCE /* madvise */
 #include "base/base.h"
 
 #include <stdlib.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 static size_t at_least_one(size_t size) { return size > 0 ? size : 1; }
+
+/* Large arrays ask for huge pages, where the system gives them on request: walking through 4 kB pages costs a tenth of the time of a simple
+ * operation, measured over 16 MB. */
+#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_FROM (2 * HUGE_PAGE)
+
+static void *huge(size_t size) {
+#if defined(MADV_HUGEPAGE)
+    size_t whole = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void  *p = whole >= size ? aligned_alloc(HUGE_PAGE, whole) : NULL;
+    if (p) madvise(p, whole, MADV_HUGEPAGE); /* advice: refused, the memory is as good as any */
+    return p;
+#else
+    return malloc(size);
+#endif
+}
 
 void *cot__alloc(const cot_allocator *al, size_t size) {
     if (al && al->alloc) return al->alloc(al->user, NULL, 0, at_least_one(size));
-    return malloc(at_least_one(size));
+    return size < HUGE_FROM ? malloc(at_least_one(size)) : huge(size);
 }
 
 void *cot__resize(const cot_allocator *al, void *ptr, size_t old_size, size_t new_size) {
