@@ -95,7 +95,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
         if (!e->partial[k] || a == COT__NONE || *cot__slot(t, a) == 0) continue;
         if (!cot__saves_intact(t, i, e->saves[k]) || !cot__acc_own(s, i, false)) return false;
         cot__view g = cot__acc_view(s, a, g_stride), out = cot__acc_view(s, i, out_stride);
-        cot__run_partial(t->nodes[i].op, k, compute, &g, e->arity, xs, &z, &out, !first);
+        cot__run_partials(t->nodes[i].op, compute, &g, e->arity, xs, &z, 1, &(cot__partial_of){k, !first, out});
         first = false;
     }
     return true;

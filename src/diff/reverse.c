@@ -214,7 +214,27 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
     }
 }
 
-/* An elementwise tensor node, in numbers: block kernels straight into the accumulators. */
+/* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the adjoint of node i itself, if nobody else needs that;
+ * else into a new accumulator. */
+static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__partial_of *p, int64_t *stride) {
+    cot_tape *t = s->t;
+    cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
+    cot__view v = cot__view_of(t, i);
+    p->accumulate = *cot__slot(t, to) != 0;
+    if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, g->stride)) {
+        int64_t same[COT_MAX_NDIM];
+        memcpy(same, g->stride, sizeof same);
+        if (!cot__acc_share(s, to, g->storage, g->offset, same)) return false;
+        *given_away = true;
+    } else {
+        bool here = p->accumulate && *given_away && s->accs[*cot__slot(t, to) - 1].storage == g->storage; /* by the partial before this one */
+        if (!here && !cot__acc_own(s, to, false)) return false;
+    }
+    p->out = cot__acc_view(s, to, stride);
+    return true;
+}
+
+/* An elementwise tensor node, in numbers: block kernels straight into the accumulators, all partials in one pass. */
 static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     cot_tape                    *t = s->t;
     const cot__node             *n = &t->nodes[i];
@@ -222,24 +242,33 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
     cot__view                    xs[3], z = cot__view_of(t, i);
     cot__value                   number;
-    int64_t                      g_stride[COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
+    cot__partial_of              out[3];
+    int64_t                      g_stride[COT_MAX_NDIM], out_stride[3][COT_MAX_NDIM];
+    int                          pending[3], count = 0;
+    bool                         given_away = false;
     cot__operand_views(t, n, compute, xs, &number);
     for (int k = 0; k < e->arity; k++) {
         if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
         uint32_t to = cot__arg(n, k);
         if (!cot__saves_intact(t, i, e->saves[k])) return false;
-        if (e->partial[k]->what == TREE_G && *cot__slot(t, to) == 0) {
+        bool waits = false; /* for a partial to the same operand: they are added in order */
+        for (int j = 0; j < count; j++) waits |= cot__arg(n, pending[j]) == to;
+        if (e->partial[k]->what == TREE_G && *cot__slot(t, to) == 0 && !waits) {
             cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
             int64_t   stride[COT_MAX_NDIM];
             memcpy(stride, g->stride, sizeof stride);
             if (!cot__acc_share(s, to, g->storage, g->offset, stride)) return false;
             continue;
         }
-        bool first = *cot__slot(t, to) == 0;
-        if (!cot__acc_own(s, to, false)) return false;
-        cot__view g = cot__acc_view(s, i, g_stride), out = cot__acc_view(s, to, out_stride);
-        cot__run_partial(n->op, k, compute, &g, e->arity, xs, &z, &out, !first);
+        pending[count++] = k;
     }
+    for (int k = 0; k < count; k++) {
+        out[k].k = pending[k];
+        if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &out[k], out_stride[k])) return false;
+    }
+    if (count == 0) return true;
+    cot__view g = cot__acc_view(s, i, g_stride);
+    cot__run_partials(n->op, compute, &g, e->arity, xs, &z, count, out);
     return true;
 }
 

@@ -37,20 +37,30 @@ static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype 
 
 static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f->cursor[k], n, &f->buffer[k]); }
 
-/* A run of an elementwise kernel: z = kernel(xs), or out (+)= kernel(g, xs, z). Shared out in parts of whole blocks. */
-typedef struct run {
-    cot__value_kernel   value;   /* one of the two */
+/* A run of elementwise kernels over one set of operands: z = value(xs), or for each output out (+)= partial(g, xs, z). Shared out in parts
+ * of whole blocks. */
+typedef struct output {
     cot__partial_kernel partial;
-    cot_dtype           compute;
-    int                 n;       /* views: xs, or g, xs, z */
-    cot__view           x[5], to;
-    bool                plain, accumulate;
-    int64_t             size, parts;
+    cot__view           to;
+    bool                accumulate;
+    bool                direct; /* a plain array, not an operand, that is only written: the kernel may write there itself */
+} output;
+
+typedef struct run {
+    cot__value_kernel value; /* NULL: partials */
+    cot_dtype         compute;
+    int               n, outputs; /* views: xs, or g, xs, z */
+    cot__view         x[5];
+    output            out[3];
+    bool              plain; /* all of it plain arrays, one direct output */
+    int64_t           size, parts;
 } run;
 
-static void call(const run *r, int n, const void *const *p, void *to) {
+typedef union block { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
+
+static void call(const run *r, int k, int n, const void *const *p, void *to) {
     if (r->value) r->value(n, p[0], p[1], p[2], to);
-    else r->partial(n, p[0], p[1], r->n > 3 ? p[2] : NULL, r->n > 4 ? p[3] : NULL, p[r->n - 1], to);
+    else r->out[k].partial(n, p[0], p[1], r->n > 3 ? p[2] : NULL, r->n > 4 ? p[3] : NULL, p[r->n - 1], to);
 }
 
 /* All plain arrays: one call, unless the number of elements is too large for it. */
@@ -59,28 +69,33 @@ static void run_plain(const run *r, int64_t start, int64_t stop) {
     for (int64_t at = start; at < stop; at += most) {
         const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = (const char *)r->x[k].data + at * size;
-        call(r, (int)(stop - at < most ? stop - at : most), p, (char *)r->to.data + at * size);
+        call(r, 0, (int)(stop - at < most ? stop - at : most), p, (char *)r->out[0].to.data + at * size);
     }
 }
 
+/* All kernels on one block, then all writes: an output may be one of the operands, or another output. */
 static void run_blocks(const run *r, int64_t start, int64_t stop) {
     feed        f;
-    cot__cursor to;
-    union { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
+    cot__cursor to[3];
+    block       result[3];
+    int64_t     size = cot__dtype_size(r->compute);
     f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
-    for (int k = 0; k < r->n; k++) feed_add(&f, &r->x[k], &r->to, r->compute);
-    cot__cursor_open(&to, &r->to, r->compute);
+    for (int k = 0; k < r->n; k++) feed_add(&f, &r->x[k], &r->out[0].to, r->compute);
+    for (int k = 0; k < r->outputs; k++) cot__cursor_open(&to[k], &r->out[k].to, r->compute);
     if (start > 0) {
         for (int k = 0; k < r->n; k++) cot__cursor_seek(&f.cursor[k], start);
-        cot__cursor_seek(&to, start);
+        for (int k = 0; k < r->outputs; k++) cot__cursor_seek(&to[k], start);
     }
     for (int64_t at = start; at < stop; at += COT__BLOCK) {
         int         m = stop - at < COT__BLOCK ? (int)(stop - at) : COT__BLOCK;
         const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = feed_next(&f, k, m);
-        call(r, m, p, &block);
-        if (r->accumulate) cot__cursor_add(&to, m, &block);
-        else cot__cursor_store(&to, m, &block);
+        for (int k = 0; k < r->outputs; k++) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
+        for (int k = 0; k < r->outputs; k++) {
+            if (r->out[k].direct) continue;
+            if (r->out[k].accumulate) cot__cursor_add(&to[k], m, &result[k]);
+            else cot__cursor_store(&to[k], m, &result[k]);
+        }
     }
 }
 
@@ -95,27 +110,47 @@ static void run_part(void *ctx, int64_t part) {
 
 /* A transcendental function costs about eight additions. */
 static void run_all(run *r, int op) {
-    r->size = cot__count(r->to.ndim, r->to.shape);
+    r->size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
     r->parts = cot__parts(r->size, cot__elementwise_table[op].class == REAL ? 8 : 1, 64);
-    r->plain = !r->accumulate && is_plain(&r->to, r->compute);
-    for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->to.ndim && is_plain(&r->x[k], r->compute); /* 0-d values repeat */
+    for (int k = 0; k < r->outputs; k++) {
+        output *o = &r->out[k];
+        o->direct = !o->accumulate && is_plain(&o->to, r->compute);
+        for (int i = 0; i < r->n && o->direct; i++) o->direct = r->x[i].data != o->to.data;
+        for (int i = 0; i < r->outputs && o->direct; i++) o->direct = i == k || r->out[i].to.data != o->to.data;
+    }
+    r->plain = r->outputs == 1 && r->out[0].direct;
+    for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->out[0].to.ndim && is_plain(&r->x[k], r->compute); /* 0-d values repeat */
     if (r->parts > 1) cot__parallel(r->parts, run_part, r);
     else run_part(r, 0);
 }
 
+static const cot__block_kernels *kernels(int op, cot_dtype compute, int ndim) {
+    return ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute);
+}
+
 void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
-    run r = {.value = (z->ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute))->value, .compute = compute, .n = n, .to = *z};
+    run r;
+    r.value = kernels(op, compute, z->ndim)->value;
+    r.compute = compute;
+    r.n = n;
+    r.outputs = 1;
+    r.out[0] = (output){.to = *z};
     for (int k = 0; k < n; k++) r.x[k] = xs[k];
     run_all(&r, op);
 }
 
-void cot__run_partial(int op, int k, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z,
-                      const cot__view *out, bool accumulate) {
-    run r = {.partial = (out->ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute))->partial[k], .compute = compute, .n = n + 2,
-             .to = *out, .accumulate = accumulate};
+void cot__run_partials(int op, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z, int count,
+                       const cot__partial_of *out) {
+    run r;
+    r.value = NULL;
+    r.compute = compute;
+    r.n = n + 2;
+    r.outputs = count;
     r.x[0] = *g;
     for (int i = 0; i < n; i++) r.x[i + 1] = xs[i];
     r.x[n + 1] = *z;
+    for (int i = 0; i < count; i++)
+        r.out[i] = (output){.partial = kernels(op, compute, out[i].out.ndim)->partial[out[i].k], .to = out[i].out, .accumulate = out[i].accumulate};
     run_all(&r, op);
 }
 
