@@ -263,8 +263,12 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
         pending[count++] = k;
     }
     for (int k = 0; k < count; k++) {
-        out[k].k = pending[k];
-        if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &out[k], out_stride[k])) return false;
+        cot__partial_of p = {.k = pending[k]};
+        bool            before = given_away;
+        if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &p, out_stride[k])) return false;
+        int at = given_away && !before ? 0 : k; /* what replaces the adjoint goes first; the order of the others stays */
+        memmove(&out[at + 1], &out[at], (size_t)(k - at) * sizeof *out);
+        out[at] = p;
     }
     if (count == 0) return true;
     cot__view g = cot__acc_view(s, i, g_stride);

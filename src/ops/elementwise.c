@@ -73,12 +73,13 @@ static void run_plain(const run *r, int64_t start, int64_t stop) {
     }
 }
 
-/* All kernels on one block, then all writes: an output may be one of the operands, or another output. */
+/* All kernels on one block, the first one last, then what is written from buffers: the first output may be one of the operands, and others may
+ * add to it. */
 static void run_blocks(const run *r, int64_t start, int64_t stop) {
     feed        f;
     cot__cursor to[3];
     block       result[3];
-    int64_t     size = cot__dtype_size(r->compute);
+    int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof(block) / size;
     f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
     for (int k = 0; k < r->n; k++) feed_add(&f, &r->x[k], &r->out[0].to, r->compute);
     for (int k = 0; k < r->outputs; k++) cot__cursor_open(&to[k], &r->out[k].to, r->compute);
@@ -86,11 +87,11 @@ static void run_blocks(const run *r, int64_t start, int64_t stop) {
         for (int k = 0; k < r->n; k++) cot__cursor_seek(&f.cursor[k], start);
         for (int k = 0; k < r->outputs; k++) cot__cursor_seek(&to[k], start);
     }
-    for (int64_t at = start; at < stop; at += COT__BLOCK) {
-        int         m = stop - at < COT__BLOCK ? (int)(stop - at) : COT__BLOCK;
+    for (int64_t at = start; at < stop; at += most) {
+        int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = feed_next(&f, k, m);
-        for (int k = 0; k < r->outputs; k++) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
+        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             if (r->out[k].direct) continue;
             if (r->out[k].accumulate) cot__cursor_add(&to[k], m, &result[k]);
@@ -115,8 +116,7 @@ static void run_all(run *r, int op) {
     for (int k = 0; k < r->outputs; k++) {
         output *o = &r->out[k];
         o->direct = !o->accumulate && is_plain(&o->to, r->compute);
-        for (int i = 0; i < r->n && o->direct; i++) o->direct = r->x[i].data != o->to.data;
-        for (int i = 0; i < r->outputs && o->direct; i++) o->direct = i == k || r->out[i].to.data != o->to.data;
+        for (int i = 0; i < r->n && k > 0; i++) o->direct &= r->x[i].data != o->to.data; /* the first may replace an operand: it is done last */
     }
     r->plain = r->outputs == 1 && r->out[0].direct;
     for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->out[0].to.ndim && is_plain(&r->x[k], r->compute); /* 0-d values repeat */
