@@ -16,13 +16,15 @@ void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ct
  * only for the tests, which make it small so that small work is cut as well: where the cuts lie must not show in any result. */
 extern int64_t cot__grain;
 
-/* Parts of n items of `cost` elementary operations each, about cot__grain operations a part, at most `most` parts: 1 for small work.
+/* Parts of n items of `cost` elementary operations each, about a quarter of cot__grain a part, at most `most` parts: 1 for small work.
  * Part p is items [cot__part_start(n, parts, p), cot__part_start(n, parts, p + 1)). */
 static inline int64_t cot__pieces_of(int64_t n, int64_t cost, int64_t most, int64_t grain) {
     int64_t items = grain / (cost > 0 ? cost : 1), parts = n / (items > 0 ? items : 1);
     return parts < 1 ? 1 : parts > most ? most : parts;
 }
-static inline int64_t cot__parts(int64_t n, int64_t cost, int64_t most) { return cot__pieces_of(n, cost, most, cot__grain); }
+static inline int64_t cot__parts(int64_t n, int64_t cost, int64_t most) {
+    return cot__pieces_of(n, cost, most, cot__grain) == 1 && cot__grain > 1 ? 1 : cot__pieces_of(n, cost, most, cot__grain / 4); /* several for each thread */
+}
 /* The same where each part adds up its own share of one result: how many there are then belongs to the definition of the result. */
 static inline int64_t cot__pieces(int64_t n, int64_t cost, int64_t most) { return cot__pieces_of(n, cost, most, 32768); }
 static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {

@@ -80,24 +80,37 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     return sum;
 }
 
-/* The same in numbers for a tensor node: block kernels straight into its tangent. */
+/* The same in numbers for a tensor node: block kernels straight into its tangent, all terms in one pass. A tangent that is only handed on is kept
+ * by reference. */
 static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     cot_tape                    *t = s->t;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(&t->nodes[i]));
     cot__view                    xs[3], z = cot__view_of(t, i);
     cot__value                   number;
-    int64_t                      g_stride[COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
-    bool                         first = true;
-    cot__operand_views(t, &t->nodes[i], compute, xs, &number);
+    cot__term                    terms[3];
+    int64_t                      g_stride[3][COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
+    int                          count = 0;
     for (int k = 0; k < e->arity; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
         if (!e->partial[k] || a == COT__NONE || *cot__slot(t, a) == 0) continue;
-        if (!cot__saves_intact(t, i, e->saves[k]) || !cot__acc_own(s, i, false)) return false;
-        cot__view g = cot__acc_view(s, a, g_stride), out = cot__acc_view(s, i, out_stride);
-        cot__run_partials(t->nodes[i].op, compute, &g, e->arity, xs, &z, 1, &(cot__partial_of){k, !first, out});
-        first = false;
+        if (!cot__saves_intact(t, i, e->saves[k])) return false;
+        terms[count] = (cot__term){.k = k, .accumulate = count > 0};
+        count++;
     }
+    if (count == 0) return true;
+    uint32_t first = cot__arg(&t->nodes[i], terms[0].k);
+    if (count == 1 && e->partial[terms[0].k]->what == TREE_G && *cot__slot(t, i) == 0) {
+        cot__acc g = s->accs[*cot__slot(t, first) - 1];
+        return cot__acc_share(s, i, g.storage, g.offset, g.stride);
+    }
+    if (!cot__acc_own(s, i, false)) return false;
+    cot__operand_views(t, &t->nodes[i], compute, xs, &number);
+    for (int k = 0; k < count; k++) {
+        terms[k].g = cot__acc_view(s, cot__arg(&t->nodes[i], terms[k].k), g_stride[k]);
+        terms[k].out = cot__acc_view(s, i, out_stride);
+    }
+    cot__run_partials(t->nodes[i].op, compute, e->arity, xs, &z, count, terms);
     return true;
 }
 

@@ -216,7 +216,7 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
 
 /* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the adjoint of node i itself, if nobody else needs that;
  * else into a new accumulator. */
-static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__partial_of *p, int64_t *stride) {
+static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
     cot__view v = cot__view_of(t, i);
@@ -242,7 +242,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
     cot__view                    xs[3], z = cot__view_of(t, i);
     cot__value                   number;
-    cot__partial_of              out[3];
+    cot__term                    out[3];
     int64_t                      g_stride[COT_MAX_NDIM], out_stride[3][COT_MAX_NDIM];
     int                          pending[3], count = 0;
     bool                         given_away = false;
@@ -263,16 +263,16 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
         pending[count++] = k;
     }
     for (int k = 0; k < count; k++) {
-        cot__partial_of p = {.k = pending[k]};
-        bool            before = given_away;
+        cot__term p = {.k = pending[k]};
+        bool      before = given_away;
         if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &p, out_stride[k])) return false;
         int at = given_away && !before ? 0 : k; /* what replaces the adjoint goes first; the order of the others stays */
         memmove(&out[at + 1], &out[at], (size_t)(k - at) * sizeof *out);
         out[at] = p;
     }
     if (count == 0) return true;
-    cot__view g = cot__acc_view(s, i, g_stride);
-    cot__run_partials(n->op, compute, &g, e->arity, xs, &z, count, out);
+    for (int k = 0; k < count; k++) out[k].g = cot__acc_view(s, i, g_stride);
+    cot__run_partials(n->op, compute, e->arity, xs, &z, count, out);
     return true;
 }
 

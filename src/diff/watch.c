@@ -93,7 +93,7 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
     out->data = cot__alloc(&t->al, bytes_of(out));
     if (!out->data) return NULL;
     cot__operand_views(t, n, compute, xs, &number);
-    cot__run_partials(n->op, compute, g, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__partial_of){k, false, *out});
+    cot__run_partials(n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
     return out->data;
 }
 

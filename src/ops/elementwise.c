@@ -3,6 +3,7 @@
  * Promotion and broadcasting become explicit cast and broadcast_to nodes, so that their derivatives are written once. What remains
  * here is then simple: operands of one compute type, each of the result's shape or an inactive 0-d value that repeats.
  * The fast path for scalars is in scalar.c. */
+#include "backend/cpu/strip.h"
 #include "base/parallel.h"
 #include "ops/elementwise.h"
 
@@ -26,8 +27,8 @@ static cot__view spread(const cot__view *x, const cot__view *z) {
 /* Blocks of every operand and a buffer for each that is not already a plain array of the compute type. */
 typedef struct feed {
     int         n;
-    cot__cursor cursor[5];
-    union { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } buffer[5];
+    cot__cursor cursor[7];
+    union { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } buffer[7];
 } feed;
 
 static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype compute) {
@@ -43,16 +44,17 @@ typedef struct output {
     cot__partial_kernel partial;
     cot__view           to;
     bool                accumulate;
-    bool                direct; /* a plain array, not an operand, that is only written: the kernel may write there itself */
+    bool                direct; /* a plain array that is only written: the kernel may write there itself */
+    int                 g;      /* which of the views is g */
 } output;
 
 typedef struct run {
     cot__value_kernel value; /* NULL: partials */
     cot_dtype         compute;
-    int               n, outputs; /* views: xs, or g, xs, z */
-    cot__view         x[5];
+    int               n, arity, outputs; /* views: xs, or xs, z, and the gs */
+    cot__view         x[7];
     output            out[3];
-    bool              plain; /* all of it plain arrays, one direct output */
+    bool              plain, simple; /* all of it plain arrays, one direct output; see is_simple */
     int64_t           size, parts;
 } run;
 
@@ -60,14 +62,14 @@ typedef union block { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
 
 static void call(const run *r, int k, int n, const void *const *p, void *to) {
     if (r->value) r->value(n, p[0], p[1], p[2], to);
-    else r->out[k].partial(n, p[0], p[1], r->n > 3 ? p[2] : NULL, r->n > 4 ? p[3] : NULL, p[r->n - 1], to);
+    else r->out[k].partial(n, p[r->out[k].g], p[0], r->arity > 1 ? p[1] : NULL, r->arity > 2 ? p[2] : NULL, p[r->arity], to);
 }
 
 /* All plain arrays: one call, unless the number of elements is too large for it. */
 static void run_plain(const run *r, int64_t start, int64_t stop) {
     int64_t size = cot__dtype_size(r->compute), most = 1 << 30;
     for (int64_t at = start; at < stop; at += most) {
-        const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
+        const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = (const char *)r->x[k].data + at * size;
         call(r, 0, (int)(stop - at < most ? stop - at : most), p, (char *)r->out[0].to.data + at * size);
     }
@@ -89,7 +91,7 @@ static void run_blocks(const run *r, int64_t start, int64_t stop) {
     }
     for (int64_t at = start; at < stop; at += most) {
         int         m = (int)(stop - at < most ? stop - at : most);
-        const void *p[5] = {NULL, NULL, NULL, NULL, NULL};
+        const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = feed_next(&f, k, m);
         for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
@@ -100,12 +102,52 @@ static void run_blocks(const run *r, int64_t start, int64_t stop) {
     }
 }
 
+/* The same where every view is a plain array or a number that repeats: longer blocks, and no cursors. */
+enum { LONG = 512, REPEATS = 2 };
+
+static void run_simple(const run *r, int64_t start, int64_t stop) {
+    union { double f64[LONG]; float f32[LONG]; int64_t i64[LONG]; } result[3], repeated[REPEATS];
+    int64_t     size = cot__dtype_size(r->compute);
+    const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    int         buffers = 0, used = stop - start < LONG ? (int)(stop - start) : LONG;
+    for (int k = 0; k < r->n; k++) {
+        if (r->x[k].ndim > 0) continue;
+        base[k] = &repeated[buffers++];
+        cot__strip(r->compute, r->x[k].dtype)(&repeated[buffers - 1], 1, r->x[k].data, 0, used);
+    }
+    for (int64_t at = start; at < stop; at += LONG) {
+        int         m = stop - at < LONG ? (int)(stop - at) : LONG;
+        const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+        for (int k = 0; k < r->n; k++) p[k] = base[k] ? base[k] : (const char *)r->x[k].data + at * size;
+        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
+        for (int k = 0; k < r->outputs; k++)
+            if (!r->out[k].direct) cot__strip_add((char *)r->out[k].to.data + at * size, r->compute, 1, &result[k], r->compute, 1, m);
+    }
+}
+
+/* Operands that are plain or repeat (a view with strides 0 counts), outputs that are plain and written directly or added to. */
+static bool is_simple(run *r) {
+    int repeats = 0;
+    for (int k = 0; k < r->outputs; k++)
+        if (!is_plain(&r->out[k].to, r->compute) || (!r->out[k].direct && !r->out[k].accumulate)) return false;
+    for (int k = 0; k < r->n; k++) {
+        cot__view *x = &r->x[k];
+        bool       same = true;
+        for (int i = 0; i < x->ndim; i++) same &= x->stride[i] == 0 || x->shape[i] == 1;
+        if (x->ndim == r->out[0].to.ndim && is_plain(x, r->compute) && !(same && r->size > 1)) continue;
+        if (!same || ++repeats > REPEATS) return false;
+        x->ndim = 0;
+    }
+    return true;
+}
+
 static void run_part(void *ctx, int64_t part) {
     const run *r = ctx;
     int64_t    blocks = (r->size + COT__BLOCK - 1) / COT__BLOCK;
     int64_t    start = cot__part_start(blocks, r->parts, part) * COT__BLOCK, stop = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
     if (stop > r->size) stop = r->size;
     if (r->plain) run_plain(r, start, stop);
+    else if (r->simple) run_simple(r, start, stop);
     else run_blocks(r, start, stop);
 }
 
@@ -120,6 +162,7 @@ static void run_all(run *r, int op) {
     }
     r->plain = r->outputs == 1 && r->out[0].direct;
     for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->out[0].to.ndim && is_plain(&r->x[k], r->compute); /* 0-d values repeat */
+    r->simple = !r->plain && r->size >= LONG && is_simple(r);
     if (r->parts > 1) cot__parallel(r->parts, run_part, r);
     else run_part(r, 0);
 }
@@ -132,25 +175,32 @@ void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs,
     run r;
     r.value = kernels(op, compute, z->ndim)->value;
     r.compute = compute;
-    r.n = n;
+    r.n = r.arity = n;
     r.outputs = 1;
     r.out[0] = (output){.to = *z};
     for (int k = 0; k < n; k++) r.x[k] = xs[k];
     run_all(&r, op);
 }
 
-void cot__run_partials(int op, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z, int count,
-                       const cot__partial_of *out) {
+static bool same_view(const cot__view *a, const cot__view *b) {
+    return a->data == b->data && a->ndim == b->ndim && memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
+}
+
+void cot__run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
     run r;
     r.value = NULL;
     r.compute = compute;
-    r.n = n + 2;
+    r.n = n + 1;
+    r.arity = n;
     r.outputs = count;
-    r.x[0] = *g;
-    for (int i = 0; i < n; i++) r.x[i + 1] = xs[i];
-    r.x[n + 1] = *z;
-    for (int i = 0; i < count; i++)
-        r.out[i] = (output){.partial = kernels(op, compute, out[i].out.ndim)->partial[out[i].k], .to = out[i].out, .accumulate = out[i].accumulate};
+    for (int i = 0; i < n; i++) r.x[i] = xs[i];
+    r.x[n] = *z;
+    for (int i = 0; i < count; i++) {
+        bool again = i > 0 && same_view(&terms[i].g, &terms[i - 1].g);
+        r.out[i] = (output){.partial = kernels(op, compute, terms[i].out.ndim)->partial[terms[i].k], .to = terms[i].out,
+                            .accumulate = terms[i].accumulate, .g = again ? r.n - 1 : r.n};
+        if (!again) r.x[r.n++] = terms[i].g;
+    }
     run_all(&r, op);
 }
 

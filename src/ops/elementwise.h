@@ -64,11 +64,10 @@ const char *cot__formula(const cot__tree *tree, char *buf, size_t size);
 
 /* z = op(xs) for views of z's shape (0-d operands repeat); z may be one of the operands. */
 void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
-/* For each of `count` outputs, in one pass: out = (accumulate ? out : 0) + partial k of op at (xs, z) applied to g. The first output, if
- * it is not accumulated, may be g itself. */
-typedef struct cot__partial_of { int k; bool accumulate; cot__view out; } cot__partial_of;
-void cot__run_partials(int op, cot_dtype compute, const cot__view *g, int n, const cot__view *xs, const cot__view *z, int count,
-                       const cot__partial_of *out);
+/* For each of `count` terms, in one pass: out = (accumulate ? out : 0) + partial k of op at (xs, z) applied to g. Terms with one `out` are added in
+ * order. The first out, if it is not accumulated, may be the g of the terms itself. */
+typedef struct cot__term { int k; bool accumulate; cot__view g, out; } cot__term;
+void cot__run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms);
 
 /* Does x op y into x's own storage; see cot_add_into. */
 cot_status cot__elementwise_into(int op, cot_var *x, cot_var y);
