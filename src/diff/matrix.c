@@ -163,7 +163,11 @@ static bool seed_node(cot__sweep *s, uint32_t i, const double *numbers) {
     double *data;
     memcpy(&data, &numbers, sizeof data); /* read only */
     cot__view from = {data, COT_F64, v.ndim, v.shape, stride};
-    return cot__acc_add(s, i, &from);
+    if (*cot__slot(t, i) != 0) return cot__acc_add(s, i, &from); /* listed twice */
+    if (!cot__acc_own(s, i, false)) return false;
+    cot__view to = cot__acc_view(s, i, stride);
+    cot__copy(&to, &from);
+    return true;
 }
 
 static void collect(cot_tape *t, uint32_t i, double scalar, const cot__acc *a, double *out) {
