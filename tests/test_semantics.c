@@ -510,8 +510,28 @@ static void forward_mode_passes_over_what_y_does_not_need(void **state) {
     cot_tape_destroy(t);
 }
 
+/* An f32 run meets the slots of f64 nodes below it, whose lower halves may be zero: 1.0, say. */
+static void dtypes_of_scalars_mix_in_one_sweep(void **state) {
+    (void)state;
+    for (int form = 0; form < 8; form++) {
+        cot_tape *t = cot_tape_create(NULL);
+        double    g[2];
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2}), s = cot_scalar(t, 3), f = cot_scalar_of(t, COT_F32, -2);
+        cot_var   a = form & 1 ? cot_sum(cot_square(x), COT_ALL) : cot_square(s), b = cot_cast(cot_square(f), form & 4 ? COT_F32 : COT_F64);
+        cot_var   z = form & 2 ? cot_add(a, b) : cot_add(b, a);
+        assert_int_equal(cot_backward(z), COT_OK);
+        cot_read_grad(x, g, 2);
+        assert_true(g[0] == (form & 1 ? 2 : 0));
+        assert_true(g[1] == (form & 1 ? -4 : 0));
+        assert_true(cot_grad_value(s) == (form & 1 ? 0 : 6));
+        assert_true(cot_grad_value(f) == -4);
+        cot_tape_destroy(t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dtypes_of_scalars_mix_in_one_sweep),
         cmocka_unit_test(hessian_of_log_squared_at_its_minimum),
         cmocka_unit_test(hessian_of_rosenbrock_at_its_minimum),
         cmocka_unit_test(the_branch_not_taken_leaves_no_nan),
