@@ -366,6 +366,9 @@ COT_API void cot_no_grad_close(cot_tape *t);
  * Values computed from the old numbers keep them; a derivative whose rules would read the old numbers is then an error. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
+/* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from random numbers,
+ *     cot_var w = cot_leaf(cot_mul(0.1, cot_normal(t, key, COT_F32, COT_SHAPE(784, 10)))); */
+COT_API cot_var cot_leaf(cot_var x);
 /* leaf -= rate * gradient, for every leaf of xs that has one. */
 COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
 /* AdamW, for every leaf of xs (f32 or f64) that has a gradient g: with its moments m[k] = beta1 m + (1 - beta1) g and v[k] = beta2 v +
@@ -373,7 +376,9 @@ COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
  * v[k] are your arrays, of the leaf's size and dtype, zero before the first step; `step` counts from 1. decay 0 is Adam. */
 typedef struct cot_adamw {
     int64_t step;
-    double  rate, beta1, beta2, eps, decay;
+    double  rate;
+    double  beta1, beta2, eps; /* 0, or left out: 0.9, 0.999, 1e-8 */
+    double  decay;
 } cot_adamw;
 COT_API cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options);
 

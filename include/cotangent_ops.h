@@ -181,7 +181,7 @@ COT_API cot_var cot_lerp(cot_var x, cot_var y, cot_var w);
 /* x in another dtype; floats to integers saturate, NaN becomes 0 */
 COT_API cot_var cot_cast(cot_var x, cot_dtype dtype);
 
-/* ==== Reductions ==== Axes: COT_ALL, COT_AXES(0, 2), COT_KEEP(1), COT_KEEP_ALL. Empty sums are 0, empty products 1; an empty max is an error. */
+/* ==== Reductions ==== Axes: COT_ALL, COT_AXES(0, 2), COT_KEEP(1), COT_KEEP_ALL. Empty sums are 0, empty products 1, empty means NaN; an empty max is an error. */
 
 /* Σ x */
 COT_API cot_var cot_sum(cot_var x, cot_axes axes);

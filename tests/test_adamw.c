@@ -35,6 +35,26 @@ static void three_steps_follow_the_formula(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A struct with only step and rate: usual numbers, and an element that never had a gradient stays. */
+static void what_is_left_out_is_the_default(void **state) {
+    (void)state;
+    double w[2][2];
+    for (int k = 0; k < 2; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
+        double    m[2] = {0}, v[2] = {0};
+        cot_backward(cot_index(x, 0, 1));
+        cot_adamw o = {.step = 1, .rate = 0.1};
+        if (k) o.beta1 = 0.9, o.beta2 = 0.999, o.eps = 1e-8;
+        assert_int_equal(cot_adamw_step(1, &x, (void *[]){m}, (void *[]){v}, o), COT_OK);
+        cot_read(x, w[k], 2);
+        cot_tape_destroy(t);
+    }
+    assert_memory_equal(w[0], w[1], sizeof w[0]);
+    assert_near(w[0][0], 1, 0);
+    assert_near(w[0][1], 1.9, 1e-8);
+}
+
 static void what_was_computed_before_is_recognised_as_stale(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -105,6 +125,7 @@ static void wrong_arguments_change_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_steps_follow_the_formula),
+        cmocka_unit_test(what_is_left_out_is_the_default),
         cmocka_unit_test(what_was_computed_before_is_recognised_as_stale),
         cmocka_unit_test(a_leaf_without_gradient_stays),
         cmocka_unit_test(threads_give_the_same_bits),

@@ -546,7 +546,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_vjps(1, 1, &x, d, 1, &x, d), cot_jvps(1, 1, &x, d, 1, &x, d), cot_jacobian(1, &x, 1, &x, COT_AUTO, d);
     cot_hessian(x, 1, &x, d), cot_hvp(x, 1, &x, d, d), cot_grad_of(x, 0, NULL, NULL), cot_jacobian(0, NULL, 0, NULL, COT_AUTO, NULL);
     cot_no_grad_open(t), cot_no_grad_close(t), cot_assign(x, x), cot_assign(x, 1.0), cot_assign_data(x, d), cot_assign_data(x, NULL);
-    cot_sgd_step(1, &x, 0.1), cot_sgd_step(0, NULL, 0.1), cot_adamw_step(1, &x, NULL, NULL, (cot_adamw){.step = 1});
+    cot_sgd_step(1, &x, 0.1), cot_sgd_step(0, NULL, 0.1), cot_leaf(x), cot_adamw_step(1, &x, NULL, NULL, (cot_adamw){.step = 1});
     (cot_add_into)(&w, x), (cot_sub_into)(&w, x), (cot_mul_into)(&w, x), (cot_div_into)(&w, x), (cot_copy_into)(&w, x);
     (cot_update_slice)(&w, 0, 0, 1, 1, x), cot_touch(&w), cot_add_into(&w, 1.0), cot_update_slice(&w, 0, 0, 1, 1, 2.0);
     cot_copy(x), (cot_add_into)(NULL, x), (cot_copy_into)(NULL, x), (cot_update_slice)(NULL, 0, 0, 1, 1, x), cot_touch(NULL);

@@ -802,8 +802,26 @@ static void every_allocation_may_fail(void **state) {
     }
 }
 
+/* Up to rounding: the second column is twice the first; in a batch the others go on. */
+static void least_squares_says_when_the_rank_is_short(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3, 2), (double[]){1, 2, 2, 4, 3, 6, 1, 0, 0, 1, 0, 0}), b = cot_data(t, COT_F64, COT_SHAPE(3, 1), (double[]){1, 2, 4});
+    double    z[4];
+    cot_read(cot_lstsq(a, b), z, 4);
+    assert_true(isnan(z[0]) && isnan(z[1]) && fabs(z[2] - 1) < 1e-15 && fabs(z[3] - 2) < 1e-15);
+    assert_string_equal(cot_tape_note(t), "[lstsq] matrix [0] of 2 is not of full rank; its solution is NaN");
+    cot_tape_clear_note(t);
+    cot_lstsq(cot_slice(a, 0, 1, 2, 1), b);
+    cot_lstsq(cot_zeros(t, COT_F64, COT_SHAPE(0, 3, 2)), b);
+    assert_string_equal(cot_tape_note(t), "");
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(least_squares_says_when_the_rank_is_short),
         cmocka_unit_test(a_cholesky_factor_times_itself_is_the_matrix),
         cmocka_unit_test(lower_times_upper_is_the_matrix_with_rows_exchanged),
         cmocka_unit_test(q_times_r_is_the_matrix),

@@ -510,6 +510,25 @@ static void forward_mode_passes_over_what_y_does_not_need(void **state) {
     cot_tape_destroy(t);
 }
 
+static void a_leaf_starts_from_a_value(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   c = cot_data(t, COT_F32, COT_SHAPE(2), (float[]){1, 2}), w = cot_leaf(cot_mul(3.0, c)), s = cot_leaf(cot_constant(t, 4));
+    double    v[2];
+    assert_false(cot_requires_grad(c));
+    assert_int_equal(cot_backward(cot_mul(s, cot_sum(cot_square(w), COT_ALL))), COT_OK);
+    cot_read_grad(w, v, 2);
+    assert_true(v[0] == 24 && v[1] == 48 && cot_grad_value(s) == 45);
+    cot_var x = cot_leaf(w); /* its own: nothing flows on to w */
+    cot_zero_grad(w);
+    cot_backward(cot_sum(x, COT_ALL));
+    cot_read_grad(w, v, 2);
+    assert_true(v[0] == 0 && v[1] == 0);
+    cot_leaf(cot_data(t, COT_I64, COT_SHAPE(1), (int64_t[]){1}));
+    assert_string_equal(cot_tape_message(t), "[tensor] a leaf of dtype i64; only f64, f32, bf16 and f16 have gradients, use cot_data for others");
+    cot_tape_destroy(t);
+}
+
 /* An f32 run meets the slots of f64 nodes below it, whose lower halves may be zero: 1.0, say. */
 static void dtypes_of_scalars_mix_in_one_sweep(void **state) {
     (void)state;
@@ -532,6 +551,7 @@ static void dtypes_of_scalars_mix_in_one_sweep(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dtypes_of_scalars_mix_in_one_sweep),
+        cmocka_unit_test(a_leaf_starts_from_a_value),
         cmocka_unit_test(hessian_of_log_squared_at_its_minimum),
         cmocka_unit_test(hessian_of_rosenbrock_at_its_minimum),
         cmocka_unit_test(the_branch_not_taken_leaves_no_nan),

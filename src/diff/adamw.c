@@ -26,7 +26,16 @@ static bool check_leaf(cot_tape *t, cot_var x, int k, const void *m, const void 
     return false;
 }
 
-cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw o) {
+/* What was left out. */
+static cot_adamw with_defaults(cot_adamw o) {
+    if (o.beta1 == 0) o.beta1 = 0.9;
+    if (o.beta2 == 0) o.beta2 = 0.999;
+    if (o.eps == 0) o.eps = 1e-8;
+    return o;
+}
+
+cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options) {
+    cot_adamw o = with_defaults(options);
     cot_tape *t = cot__tape_of(n, xs);
     if (n == 0) return COT_OK;
     if (!t || !check_settings(t, &o)) return cot__status_of(n, xs);

@@ -141,6 +141,17 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
     return assign_view(t, i, &from);
 }
 
+cot_var(cot_leaf)(cot_var x) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "leaf", "", &i);
+    if (!t) return cot__invalid(1, &x);
+    cot_shape s = cot__shape_at(t, i);
+    cot_dtype d = cot__dtype_at(&t->nodes[i]);
+    cot_var   leaf = s.ndim ? cot_tensor(t, d, s, NULL) : cot_scalar_of(t, d, 0);
+    if (t->status == COT_OK) (cot_assign)(leaf, x);
+    return t->status == COT_OK ? leaf : INVALID(t);
+}
+
 /* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves and their gradients are row-major arrays. */
 typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;
 

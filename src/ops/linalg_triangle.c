@@ -1,6 +1,9 @@
 /* linalg_triangle.c: triangular systems, Cholesky factors, QR, and least squares, which are made of those. */
 #include "ops/linalg.h"
 
+#include <float.h>
+#include <string.h>
+
 /* ---- triangular systems ---------------------------------------------------------------------------------------- */
 
 enum { ALL_FLAGS = COT_UPPER | COT_TRANSPOSED | COT_UNIT_DIAGONAL | COT_RIGHT };
@@ -151,6 +154,30 @@ const cot__op cot__op_qr = {.name = "qr", .kind = KIND_GENERIC, .saves = COT__SA
 /* ---- least squares --------------------------------------------------------------------------------------------- */
 
 /* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. */
+/* NaN where r, the triangle of a factored (m,n), has a diagonal that says: not of full rank, up to rounding. Its last element is what is left of
+ * one column after the others. */
+static cot_var where_full_rank(cot_tape *t, cot_var r, int64_t m, cot_var z) {
+    cot_shape s = cot_shape_of(r), one = s;
+    int64_t   n = s.dim[s.ndim - 1], count, found = 0;
+    uint8_t  *bad = cot__lin_open(t, "lstsq", &s, &count);
+    double   *d = bad ? cot__alloc(&t->al, (size_t)(count * n) * sizeof *d + 1) : NULL;
+    cot_var   diagonal = cot_reshape(cot_diag(r, 0), COT_SHAPE(count, n));
+    if (bad && !d) cot__lin_no_memory(t, "lstsq");
+    if (d && cot_read(diagonal, d, count * n) == COT_OK) {
+        double eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+        for (int64_t i = 0; i < count; i++) {
+            double most = 0, least = (double)INFINITY;
+            for (int64_t k = 0; k < n; k++) most = fmax(most, fabs(d[i * n + k])), least = fmin(least, fabs(d[i * n + k]));
+            found += bad[i] = n > 0 && least <= eps * (double)(m > n ? m : n) * most;
+        }
+        one.dim[s.ndim - 2] = one.dim[s.ndim - 1] = 1;
+        if (found) z = cot_where(cot_data(t, COT_BOOL, one, bad), (double)NAN, z);
+    }
+    cot__free(&t->al, d, (size_t)(count * n) * sizeof *d + 1);
+    if (bad) cot__lin_close(t, "lstsq", &s, bad, "is not of full rank", "its solution is NaN");
+    return z;
+}
+
 cot_var cot_lstsq(cot_var x, cot_var y) {
     cot_var   a = x, b = y, q, r, z;
     bool      vector;
@@ -163,5 +190,7 @@ cot_var cot_lstsq(cot_var x, cot_var y) {
     if (cot__failed(a) || !push_qr(t, cot__index(a), &q, &r)) return INVALID(t);
     if (wide) z = cot_matmul(q, cot_triangular_solve(r, b, COT_UPPER | COT_TRANSPOSED));
     else z = cot_triangular_solve(r, cot_matmul(cot__swap_last(q), b), COT_UPPER);
+    if (cot__failed(z)) return z;
+    z = where_full_rank(t, r, wide ? cot__columns_of(&s) : cot__rows_of(&s), z);
     return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
 }
