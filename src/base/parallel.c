@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,19 +28,19 @@ static struct pool {
     pthread_mutex_t  sleep;
     pthread_cond_t   wake;
     pthread_t        thread[MOST_THREADS];
+    pthread_cond_t   left;
     int              workers;  /* started */
-    int              asked;    /* threads wanted, the caller's included; 0: not decided yet */
-    int              tapes;    /* guarded by count */
-    pthread_mutex_t  count;
+    _Atomic int      asked;    /* threads wanted, the caller's included; 0: not decided yet */
     job              current;
     _Atomic int64_t  next;     /* part to claim */
     _Atomic int      inside;   /* workers that may be looking at current */
     _Atomic int      sleeping;
+    _Atomic bool     waits;    /* the owner sleeps until the last worker has left */
     _Atomic uint32_t round;    /* changes when a job opens and when the workers shall stop */
     _Atomic bool     open, stop;
     bool             spins;    /* there is a processor for each thread */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
-          .count = PTHREAD_MUTEX_INITIALIZER};
+          .left = PTHREAD_COND_INITIALIZER};
 
 int64_t cot__grain = 32768;
 
@@ -78,8 +79,25 @@ static void *worker(void *arg) {
         if (atomic_load(&pool.stop)) return NULL;
         atomic_fetch_add(&pool.inside, 1);
         if (atomic_load(&pool.open)) claim(&pool.current);
-        atomic_fetch_sub(&pool.inside, 1);
+        if (atomic_fetch_sub(&pool.inside, 1) == 1 && atomic_load(&pool.waits)) {
+            pthread_mutex_lock(&pool.sleep);
+            pthread_cond_signal(&pool.left);
+            pthread_mutex_unlock(&pool.sleep);
+        }
     }
+}
+
+/* The parts that are still at work end soon, unless their threads were sent away. */
+static void wait_for_leaving(void) {
+    for (int i = 0; i < SPINS && pool.spins; i++) {
+        if (atomic_load(&pool.inside) == 0) return;
+        relax();
+    }
+    pthread_mutex_lock(&pool.sleep);
+    atomic_store(&pool.waits, true);
+    while (atomic_load(&pool.inside) > 0) pthread_cond_wait(&pool.left, &pool.sleep);
+    atomic_store(&pool.waits, false);
+    pthread_mutex_unlock(&pool.sleep);
 }
 
 static void next_round(void) {
@@ -92,12 +110,24 @@ static void next_round(void) {
 
 /* ---- how many ------------------------------------------------------------------------------------------------------------ */
 
+/* What a container may use: quota and period of cgroup v2; 0: no limit known. */
+static int processors_granted(void) {
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
+    long  quota = 0, period = 0;
+    if (!f) return 0;
+    if (fscanf(f, "%ld %ld", &quota, &period) != 2) quota = 0; /* "max" is no number */
+    fclose(f);
+    return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+}
+
 static int processors(void) {
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    int  granted = processors_granted();
 #ifdef __linux__
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
 #endif
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    if (granted > 0 && n > granted) n = granted;
     return n > 0 ? (int)n : 1;
 }
 
@@ -123,55 +153,58 @@ static void stop_workers(void) {
 static void forked(void) {
     pthread_mutex_init(&pool.owner, NULL);
     pthread_mutex_init(&pool.sleep, NULL);
-    pthread_mutex_init(&pool.count, NULL);
     pthread_cond_init(&pool.wake, NULL);
+    pthread_cond_init(&pool.left, NULL);
     pool.workers = 0;
     atomic_store(&pool.inside, 0);
     atomic_store(&pool.sleeping, 0);
+    atomic_store(&pool.waits, false);
     atomic_store(&pool.open, false);
     atomic_store(&pool.stop, false);
 }
 
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forked); }
+static void register_forked(void) { pthread_atfork(NULL, NULL, forked); }
+
+/* Before the first lock is taken, so that no child inherits one. */
+static void watch_forks(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_forked);
+}
 
 /* Fewer than asked for, or none, where the system refuses: the caller does what nobody else does. */
 static void start_workers(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_attr_t        attributes;
-    sigset_t              all, before;
-    if (pool.asked == 0) pool.asked = default_threads();
-    if (pool.workers == pool.asked - 1) return;
+    pthread_attr_t attributes;
+    sigset_t       all, before;
+    int            asked = cot_threads();
+    if (pool.workers == asked - 1) return;
     stop_workers();
-    pool.spins = pool.asked <= processors();
-    pthread_once(&once, watch_forks);
+    pool.spins = asked <= processors();
     if (pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setstacksize(&attributes, 1 << 20);
     sigfillset(&all); /* signals are the program's affair, not ours */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     void *round = (void *)(uintptr_t)atomic_load(&pool.round);
-    while (pool.workers < pool.asked - 1 && pthread_create(&pool.thread[pool.workers], &attributes, worker, round) == 0) pool.workers++;
+    while (pool.workers < asked - 1 && pthread_create(&pool.thread[pool.workers], &attributes, worker, round) == 0) pool.workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    if (pool.workers < pool.asked - 1) pool.asked = pool.workers + 1; /* do not try again at every job */
+    if (pool.workers < asked - 1) atomic_compare_exchange_strong(&pool.asked, &asked, pool.workers + 1); /* do not try again at every job */
 }
 
 int cot_threads(void) {
-    pthread_mutex_lock(&pool.owner);
-    if (pool.asked == 0) pool.asked = default_threads();
-    int n = pool.asked;
-    pthread_mutex_unlock(&pool.owner);
-    return n;
+    int n = atomic_load(&pool.asked), decided = 0;
+    if (n > 0) return n;
+    n = default_threads();
+    return atomic_compare_exchange_strong(&pool.asked, &decided, n) ? n : decided;
 }
 
-void cot_set_threads(int n) {
-    pthread_mutex_lock(&pool.owner);
-    pool.asked = n < 1 ? default_threads() : n > MOST_THREADS ? MOST_THREADS : n;
-    pthread_mutex_unlock(&pool.owner);
-}
+void cot_set_threads(int n) { atomic_store(&pool.asked, n < 1 ? default_threads() : n > MOST_THREADS ? MOST_THREADS : n); }
 
 /* ---- jobs ---------------------------------------------------------------------------------------------------------------- */
 
-static bool become_owner(void) { return pthread_mutex_trylock(&pool.owner) == 0; }
+static bool become_owner(void) {
+    watch_forks();
+    return pthread_mutex_trylock(&pool.owner) == 0;
+}
 
 void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     if (parts > 1 && become_owner()) {
@@ -183,10 +216,7 @@ void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ct
             next_round();
             claim(&pool.current);
             atomic_store(&pool.open, false);
-            for (int i = 0; atomic_load(&pool.inside) > 0; i++) {
-                if (i < SPINS && pool.spins) relax();
-                else sched_yield();
-            }
+            wait_for_leaving();
             pthread_mutex_unlock(&pool.owner);
             return;
         }
@@ -195,18 +225,9 @@ void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ct
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
 }
 
-void cot__pool_hold(void) {
-    pthread_mutex_lock(&pool.count);
-    pool.tapes++;
-    pthread_mutex_unlock(&pool.count);
-}
-
-void cot__pool_release(void) {
-    pthread_mutex_lock(&pool.count);
-    if (--pool.tapes == 0) {
-        pthread_mutex_lock(&pool.owner);
-        stop_workers();
-        pthread_mutex_unlock(&pool.owner);
-    }
-    pthread_mutex_unlock(&pool.count);
+/* When the library is unloaded, or the program ends. Not while a job of another thread runs: it would be waited for. */
+static __attribute__((destructor)) void end_workers(void) {
+    if (!become_owner()) return;
+    stop_workers();
+    pthread_mutex_unlock(&pool.owner);
 }

@@ -31,8 +31,4 @@ static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {
     return n / parts * part + (part < n % parts ? part : n % parts);
 }
 
-/* Each tape holds the pool; the workers end with the last tape. */
-void cot__pool_hold(void);
-void cot__pool_release(void);
-
 #endif

@@ -3,8 +3,6 @@
  * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and arena chunks. */
 #include "tape/tape.h"
 
-#include "base/parallel.h"
-
 #include <stdarg.h>
 #include <string.h>
 
@@ -22,7 +20,6 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->smooth = options->smooth;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
-    cot__pool_hold();
     return t;
 }
 
@@ -67,7 +64,6 @@ void cot_tape_destroy(cot_tape *t) {
     cot__cache_trim(&t->cache);
     cot_allocator al = t->cache.below;
     cot__free(&al, t, sizeof *t);
-    cot__pool_release();
 }
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------- */
