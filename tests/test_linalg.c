@@ -819,9 +819,34 @@ static void least_squares_says_when_the_rank_is_short(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Eigenvalues 1, 1, 2 turned by a rotation: equal, but for rounding; and columns that depend on each other. */
+static void what_is_degenerate_up_to_rounding_is_noted(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    double    c = 0.36, s = sqrt(1 - 0.36 * 0.36), q[9] = {c, -s, 0, s * 0.6, c * 0.6, -0.8, s * 0.8, c * 0.8, 0.6}, a[9] = {0};
+    for (int i = 0; i < 9; i++)
+        for (int k = 0; k < 3; k++) a[i] += q[i / 3 * 3 + k] * (k < 2 ? 1 : 2) * q[i % 3 * 3 + k];
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), a), w, v, u, vt;
+    cot_eigh(x, &w, &v);
+    cot_backward(cot_index(cot_reshape(v, COT_SHAPE(-1)), 0, 0));
+    assert_non_null(strstr(cot_tape_note(t), "[eigh] the matrix has e"));
+    cot_tape_clear_note(t);
+    cot_svd(x, &u, &w, &vt);
+    cot_backward(cot_index(cot_reshape(u, COT_SHAPE(-1)), 0, 0));
+    assert_non_null(strstr(cot_tape_note(t), "[svd] the matrix has singular values that are equal or 0"));
+    cot_tape_clear_note(t);
+    cot_var y = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), (double[]){1, 2, 2, 4, 3, 6}), r;
+    cot_qr(y, &u, &r);
+    assert_string_equal(cot_tape_note(t), "");
+    cot_backward(cot_sum(u, COT_ALL));
+    assert_string_equal(cot_tape_note(t), "[qr] the matrix has columns that depend on each other; its derivative divides by what is left of one, and means nothing");
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_squares_says_when_the_rank_is_short),
+        cmocka_unit_test(what_is_degenerate_up_to_rounding_is_noted),
         cmocka_unit_test(a_cholesky_factor_times_itself_is_the_matrix),
         cmocka_unit_test(lower_times_upper_is_the_matrix_with_rows_exchanged),
         cmocka_unit_test(q_times_r_is_the_matrix),

@@ -153,7 +153,7 @@ static void find_tied_choices(report *r, uint32_t i) {
 /* Eigenvalues or singular values that are equal. */
 static void find_equal_values(report *r, uint32_t i) {
     bool    svd = r->t->nodes[i].op == OP_svd;
-    int64_t first, count = cot__count_ties(r->t, i, svd, &first);
+    int64_t first, count = cot__count_ties(r->t, i, svd, 0, &first);
     if (!count) return;
     const cot__array_kink *kink = &cot__array_kinks[svd ? ARRAY_KINK_svd_tie : ARRAY_KINK_eigh_tie];
     begin(r, i);

@@ -1,6 +1,8 @@
 /* linalg.c: what the files of linear algebra share. See linalg.h. */
 #include "ops/linalg.h"
 
+#include <float.h>
+
 /* ---- operands -------------------------------------------------------------------------------------------------- */
 
 static bool check_matrix(cot_tape *t, const char *op, const char *what, uint32_t i, bool square) {
@@ -115,16 +117,18 @@ cot_var cot__lin_no_memory(cot_tape *t, const char *op) {
     return cot__fail(t, COT_MEMORY, "[%s] out of memory for working on the matrices", op);
 }
 
-int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, int64_t *first) {
+int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first) {
     cot__view v = cot__view_of(t, i);
     int       size = cot__dtype_size(v.dtype);
     int64_t   found = 0, k = v.shape[v.ndim - 1], rs = v.stride[v.ndim - 2], cs = v.stride[v.ndim - 1];
     for (int64_t b = 0, count = cot__lin_count(&v, 2); b < count && k > 0; b++) {
         const char *p = (const char *)cot__lin_at(&v, 2, b) + (v.shape[v.ndim - 2] - 1) * rs * size;
         bool        tied = false;
+        double      most = 0;
+        for (int64_t j = 0; j < k; j++) most = fmax(most, fabs(cot__load_f64(p + j * cs * size, v.dtype)));
         for (int64_t j = 0; j < k; j++) {
             double x = cot__load_f64(p + j * cs * size, v.dtype);
-            tied |= (zero && x == 0) || (j + 1 < k && x == cot__load_f64(p + (j + 1) * cs * size, v.dtype));
+            tied |= (zero && x <= slack * most) || (j + 1 < k && fabs(x - cot__load_f64(p + (j + 1) * cs * size, v.dtype)) <= slack * most);
         }
         if (tied && found++ == 0) *first = b;
     }
@@ -133,10 +137,17 @@ int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, int64_t *first
 
 void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero) {
     cot_shape s = cot__shape_at(t, i);
-    int64_t   first = 0, found = cot__count_ties(t, i, zero, &first);
-    if (found)
+    double    unit = cot__dtype_at(&t->nodes[i]) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    int64_t   first = 0, found = cot__count_ties(t, i, zero, 0, &first);
+    if (found) {
         note_matrix(t, op, &s, first, found, zero ? "has singular values that are equal or 0" : "has equal eigenvalues",
                     "terms of the derivative that divide by 0 were taken as 0");
+        return;
+    }
+    found = cot__count_ties(t, i, zero, (double)s.dim[s.ndim - 2] * unit, &first);
+    if (found)
+        note_matrix(t, op, &s, first, found, zero ? "has singular values that are equal or 0 up to rounding" : "has eigenvalues that are equal up to rounding",
+                    "terms of the derivative that divide by what is left are large and mean nothing");
 }
 
 /* ---- triangles ------------------------------------------------------------------------------------------------- */

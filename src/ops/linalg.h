@@ -51,7 +51,7 @@ cot_var cot__cofactors(cot_var a);
 
 /* Matrices of packed node i (eigh or svd) in whose last row neighbours are equal or (svd) an element is 0: how many, and the
  * first. */
-int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, int64_t *first);
+int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first);
 /* Leaves a note if there are any. */
 void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero);
 

@@ -137,6 +137,26 @@ cot_status cot_qr(cot_var x, cot_var *q, cot_var *r) {
     return cot__status_of(1, &x);
 }
 
+/* Which of the triangles r (…,n,n) of factored (m,n) have a diagonal that says: not of full rank, up to rounding. NULL after a failure; how many
+ * in *found. To be closed. */
+static uint8_t *short_ranks(cot_tape *t, const char *op, cot_var r, int64_t m, int64_t *found) {
+    cot_shape s = cot_shape_of(r);
+    int64_t   n = s.dim[s.ndim - 1], count;
+    double    eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    uint8_t  *bad = cot__lin_open(t, op, &s, &count);
+    double   *d = bad ? cot__alloc(&t->al, (size_t)(count * n) * sizeof *d + 1) : NULL;
+    *found = 0;
+    if (bad && !d) cot__lin_no_memory(t, op);
+    if (d && cot_read(cot_reshape(cot_diag(r, 0), COT_SHAPE(count, n)), d, count * n) == COT_OK)
+        for (int64_t i = 0; i < count; i++) {
+            double most = 0, least = (double)INFINITY;
+            for (int64_t k = 0; k < n; k++) most = fmax(most, fabs(d[i * n + k])), least = fmin(least, fabs(d[i * n + k]));
+            *found += bad[i] = n > 0 && least <= eps * (double)(m > n ? m : n) * most;
+        }
+    if (d) cot__free(&t->al, d, (size_t)(count * n) * sizeof *d + 1);
+    return bad;
+}
+
 /* ā += (q̄ + q sym(m)) r⁻ᵀ, m = r r̄ᵀ - q̄ᵀ q, sym: the lower half mirrored */
 static void qr_vjp(cot__rule *k) {
     cot_shape s = cot__rule_shape(k, 0);
@@ -145,6 +165,10 @@ static void qr_vjp(cot__rule *k) {
             grt      = cot__result_rows(k->g, m, m + n);
     cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
+    int64_t   found;
+    uint8_t  *bad = short_ranks(k->t, "qr", rt, m, &found);
+    cot_shape triangles = cot_shape_of(rt);
+    if (bad) cot__lin_close(k->t, "qr", &triangles, bad, "has columns that depend on each other", "its derivative divides by what is left of one, and means nothing");
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
 }
 
@@ -154,26 +178,13 @@ const cot__op cot__op_qr = {.name = "qr", .kind = KIND_GENERIC, .saves = COT__SA
 /* ---- least squares --------------------------------------------------------------------------------------------- */
 
 /* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. */
-/* NaN where r, the triangle of a factored (m,n), has a diagonal that says: not of full rank, up to rounding. Its last element is what is left of
- * one column after the others. */
+/* NaN where the rank is short. */
 static cot_var where_full_rank(cot_tape *t, cot_var r, int64_t m, cot_var z) {
     cot_shape s = cot_shape_of(r), one = s;
-    int64_t   n = s.dim[s.ndim - 1], count, found = 0;
-    uint8_t  *bad = cot__lin_open(t, "lstsq", &s, &count);
-    double   *d = bad ? cot__alloc(&t->al, (size_t)(count * n) * sizeof *d + 1) : NULL;
-    cot_var   diagonal = cot_reshape(cot_diag(r, 0), COT_SHAPE(count, n));
-    if (bad && !d) cot__lin_no_memory(t, "lstsq");
-    if (d && cot_read(diagonal, d, count * n) == COT_OK) {
-        double eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-        for (int64_t i = 0; i < count; i++) {
-            double most = 0, least = (double)INFINITY;
-            for (int64_t k = 0; k < n; k++) most = fmax(most, fabs(d[i * n + k])), least = fmin(least, fabs(d[i * n + k]));
-            found += bad[i] = n > 0 && least <= eps * (double)(m > n ? m : n) * most;
-        }
-        one.dim[s.ndim - 2] = one.dim[s.ndim - 1] = 1;
-        if (found) z = cot_where(cot_data(t, COT_BOOL, one, bad), (double)NAN, z);
-    }
-    cot__free(&t->al, d, (size_t)(count * n) * sizeof *d + 1);
+    int64_t   found;
+    uint8_t  *bad = short_ranks(t, "lstsq", r, m, &found);
+    one.dim[s.ndim - 2] = one.dim[s.ndim - 1] = 1;
+    if (found) z = cot_where(cot_data(t, COT_BOOL, one, bad), (double)NAN, z);
     if (bad) cot__lin_close(t, "lstsq", &s, bad, "is not of full rank", "its solution is NaN");
     return z;
 }
