@@ -843,9 +843,33 @@ static void what_is_degenerate_up_to_rounding_is_noted(void **state) {
     cot_tape_destroy(t);
 }
 
+/* The numbers on the way to an exponential are small enough that a wrong derivative beside it is seen. */
+static int same_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    memcpy(y->data, xs[0].data, 9 * sizeof(double));
+    return 0;
+}
+static int twice_too_much(int n, const cot_var *xs, cot_var y, cot_var g, cot_var *out, void *user) {
+    (void)n, (void)xs, (void)y, (void)user;
+    out[0] = cot_mul(2.0, g);
+    return 0;
+}
+static cot_var exponential_of_wrong(int n, const cot_var *xs, void *user) {
+    static const cot_custom wrong = {.name = "wrong", .value = same_value, .vjp = twice_too_much};
+    return cot_matrix_exp(user ? cot_call(&wrong, n, xs, NULL) : xs[0]);
+}
+static void a_wrong_rule_beside_an_exponential_is_caught(void **state) {
+    (void)state;
+    double    a[9] = {0.3, -0.2, 0.5, 0.1, 0.4, -0.6, 0.7, 0.2, -0.1};
+    cot_array x = {.data = a, .dtype = COT_F64, .shape = COT_SHAPE(3, 3), .size = 9};
+    assert_int_equal(cot_check_grads(exponential_of_wrong, NULL, 1, &x, 2, NULL), COT_OK);
+    assert_int_equal(cot_check_grads(exponential_of_wrong, a, 1, &x, 1, NULL), COT_GRAD);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_squares_says_when_the_rank_is_short),
+        cmocka_unit_test(a_wrong_rule_beside_an_exponential_is_caught),
         cmocka_unit_test(what_is_degenerate_up_to_rounding_is_noted),
         cmocka_unit_test(a_cholesky_factor_times_itself_is_the_matrix),
         cmocka_unit_test(lower_times_upper_is_the_matrix_with_rows_exchanged),

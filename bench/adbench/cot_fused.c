@@ -31,6 +31,7 @@ struct parts {
     cot_var *offset, *expq;             /* (k), (k, d): leaves for the points */
     cot_var *rows;                      /* (k, d(d+1)/2): Q by rows, from expq and icf */
     cot_var *main_term, *e, *y, *z;     /* (k), (k), (d), (d) */
+    cot_var  minus_half;                /* one constant, not one for each use: a number beside two vars is a node of its own */
 };
 
 static struct parts gmm_parts(const struct ab_cot *s) {
@@ -74,6 +75,7 @@ static cot_var log_sum_exp(int n, const cot_var *v, cot_var *e) {
 /* The leaves that points see, at the parameters' present values. */
 static void make_leaves(cot_tape *t, const struct ab_gmm *g, struct parts *p) {
     const int d = p->d, row = d * (d + 1) / 2;
+    p->minus_half = cot_constant(t, -0.5);
     for (int c = 0; c < p->k; c++) {
         const double *q = g->icf + (size_t)c * (size_t)row;
         cot_var      *rows = p->rows + (size_t)c * (size_t)row, *l = p->icf + (size_t)c * (size_t)row + d;
@@ -96,7 +98,7 @@ static cot_var record_point(const struct parts *p, const double *x) {
             p->z[i] = cot_sub(x[i], p->means[c * d + i]);
         for (int i = 0; i < d; Q += ++i)
             p->y[i] = dot(i + 1, Q, p->z);
-        p->main_term[c] = cot_fma(-0.5, dot(d, p->y, p->y), p->offset[c]);
+        p->main_term[c] = cot_fma(p->minus_half, dot(d, p->y, p->y), p->offset[c]);
     }
     return log_sum_exp(p->k, p->main_term, p->e);
 }

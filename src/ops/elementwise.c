@@ -106,17 +106,17 @@ static void run_blocks(const run *r, int64_t start, int64_t stop) {
 enum { LONG = 512, REPEATS = 2 };
 
 static void run_simple(const run *r, int64_t start, int64_t stop) {
-    union { double f64[LONG]; float f32[LONG]; int64_t i64[LONG]; } result[3], repeated[REPEATS];
-    int64_t     size = cot__dtype_size(r->compute);
+    union { double f64[LONG]; int64_t i64[LONG]; } result[3], repeated[REPEATS];
+    int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof *result / size;
     const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-    int         buffers = 0, used = stop - start < LONG ? (int)(stop - start) : LONG;
+    int         buffers = 0, used = (int)(stop - start < most ? stop - start : most);
     for (int k = 0; k < r->n; k++) {
         if (r->x[k].ndim > 0) continue;
         base[k] = &repeated[buffers++];
         cot__strip(r->compute, r->x[k].dtype)(&repeated[buffers - 1], 1, r->x[k].data, 0, used);
     }
-    for (int64_t at = start; at < stop; at += LONG) {
-        int         m = stop - at < LONG ? (int)(stop - at) : LONG;
+    for (int64_t at = start; at < stop; at += most) {
+        int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = base[k] ? base[k] : (const char *)r->x[k].data + at * size;
         for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);

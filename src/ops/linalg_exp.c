@@ -32,8 +32,13 @@ static cot_var even(cot_var identity, const double *c, int n, const cot_var *pow
     return sum;
 }
 
+/* The coefficients are integers up to 6e16; scaled by powers of two, which changes nothing, all that is computed is near 1: cot_check_grads takes
+ * large numbers on the way for noise in the result. */
+#define UNIT_7 0x1p-24
+#define UNIT_13 0x1p-56
+
 static cot_var pade_7(cot_var a, cot_var identity) {
-    static const double b[] = {17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1};
+    static const double b[] = {17297280 * UNIT_7, 8648640 * UNIT_7, 1995840 * UNIT_7, 277200 * UNIT_7, 25200 * UNIT_7, 1512 * UNIT_7, 56 * UNIT_7, UNIT_7};
     cot_var             x[3];
     x[0] = cot_matmul(a, a);
     x[1] = cot_matmul(x[0], x[0]);
@@ -43,20 +48,20 @@ static cot_var pade_7(cot_var a, cot_var identity) {
 }
 
 static cot_var pade_13(cot_var a, cot_var identity) {
-    static const double b[] = {64764752532480000,
-                               32382376266240000,
-                               7771770303897600,
-                               1187353796428800,
-                               129060195264000,
-                               10559470521600,
-                               670442572800,
-                               33522128640,
-                               1323241920,
-                               40840800,
-                               960960,
-                               16380,
-                               182,
-                               1};
+    static const double b[] = {64764752532480000 * UNIT_13,
+                               32382376266240000 * UNIT_13,
+                               7771770303897600 * UNIT_13,
+                               1187353796428800 * UNIT_13,
+                               129060195264000 * UNIT_13,
+                               10559470521600 * UNIT_13,
+                               670442572800 * UNIT_13,
+                               33522128640 * UNIT_13,
+                               1323241920 * UNIT_13,
+                               40840800 * UNIT_13,
+                               960960 * UNIT_13,
+                               16380 * UNIT_13,
+                               182 * UNIT_13,
+                               UNIT_13};
     cot_var x[3];
     x[0] = cot_matmul(a, a);
     x[1] = cot_matmul(x[0], x[0]);

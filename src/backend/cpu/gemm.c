@@ -20,7 +20,7 @@
 #endif
 
 enum {
-    KC      = 256,          /* depth of a block; part of the definition of the result */
+    KC      = 384,          /* depth of a block; part of the definition of the result */
     ROWS    = 1536,         /* of A and … */
     COLUMNS = 1024,         /* … columns of B that are packed at a time, at most, … */
     PACKED  = 8 << 20,      /* … as deep as this many bytes hold */
@@ -45,6 +45,37 @@ static inline cot__matrix transposed(cot__matrix m) {
 
 typedef float  f32x4 __attribute__((vector_size(16)));
 typedef double f64x2 __attribute__((vector_size(16)));
+
+/* A square of 16 bytes by 16 bytes, transposed: rows `rs` apart become rows `ts` apart. */
+#if defined(__has_builtin)
+#define TURNS __has_builtin(__builtin_shufflevector)
+#else
+#define TURNS 0
+#endif
+#if TURNS
+#define MIX __builtin_shufflevector
+static inline void turn_f32(float *to, int64_t ts, const float *from, int64_t rs) {
+    f32x4 r[4], c[4];
+    for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * rs, sizeof *r);
+    f32x4 a = MIX(r[0], r[1], 0, 4, 1, 5), b = MIX(r[0], r[1], 2, 6, 3, 7), d = MIX(r[2], r[3], 0, 4, 1, 5), e = MIX(r[2], r[3], 2, 6, 3, 7);
+    c[0] = MIX(a, d, 0, 1, 4, 5), c[1] = MIX(a, d, 2, 3, 6, 7), c[2] = MIX(b, e, 0, 1, 4, 5), c[3] = MIX(b, e, 2, 3, 6, 7);
+    for (int i = 0; i < 4; i++) memcpy(to + i * ts, &c[i], sizeof *c);
+}
+static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t rs) {
+    f64x2 r[2];
+    for (int i = 0; i < 2; i++) memcpy(&r[i], from + i * rs, sizeof *r);
+    f64x2 c[2] = {MIX(r[0], r[1], 0, 2), MIX(r[0], r[1], 1, 3)};
+    for (int i = 0; i < 2; i++) memcpy(to + i * ts, &c[i], sizeof *c);
+}
+#undef MIX
+#else
+static inline void turn_f32(float *to, int64_t ts, const float *from, int64_t rs) { (void)to, (void)ts, (void)from, (void)rs; }
+static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t rs) { (void)to, (void)ts, (void)from, (void)rs; }
+#endif
+#define turn_f32_avx2 turn_f32
+#define turn_f64_avx2 turn_f64
+#define turn_f32_avx512 turn_f32
+#define turn_f64_avx512 turn_f64
 
 #define T float
 #define V f32x4

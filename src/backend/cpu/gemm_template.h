@@ -24,11 +24,12 @@ static inline __attribute__((always_inline)) TARGET void N(tile)(int64_t k, cons
     }
 }
 
-/* A tile that lies wholly inside c, whose rows are contiguous. */
-static TARGET void N(tile_inside)(int64_t k, const T *a, const T *b, T *c, int64_t row_stride, bool add) {
+/* A tile all of whose columns lie inside c, whose rows are contiguous; only the first `rows` rows are stored. */
+static TARGET void N(tile_inside)(int64_t k, const T *a, const T *b, T *c, int64_t row_stride, bool add, int64_t rows) {
     V acc[MR][NV];
     N(tile)(k, a, b, acc);
-    UNROLL for (int i = 0; i < MR; i++)
+    UNROLL for (int i = 0; i < MR; i++) {
+        if (i >= rows) break;
         UNROLL for (int j = 0; j < NV; j++) {
             T *p = c + i * row_stride + j * N(VL);
             V  t = acc[i][j];
@@ -39,6 +40,7 @@ static TARGET void N(tile_inside)(int64_t k, const T *a, const T *b, T *c, int64
             }
             memcpy(p, &t, sizeof(V));
         }
+    }
 }
 
 /* A tile at an edge, or into a c of any strides: computed whole, stored in part. */
@@ -55,17 +57,23 @@ static TARGET void N(tile_edge)(int64_t k, const T *a, const T *b, const cot__ma
 }
 
 /* Copies rows [i0, i0 + m) and depths [p0, p0 + k) into panels of `width` rows, depth outermost, the last one padded with zeros.
- * B is packed through its transpose. */
+ * B is packed through its transpose. Where the depths of a row lie side by side, squares of them are turned in registers. */
 static void N(pack)(T *restrict to, const T *from, int64_t rs, int64_t ps, int64_t m, int64_t k, int width) {
+    enum { SQUARE = 16 / sizeof(T) };
     for (int64_t i0 = 0; i0 < m; i0 += width, to += width * k) {
-        int      w = m - i0 < width ? (int)(m - i0) : width;
+        int      w = m - i0 < width ? (int)(m - i0) : width, whole = ps == 1 && TURNS ? w - w % SQUARE : 0;
         const T *f = from + i0 * rs;
-        if (rs == 1 && w == width)
+        if (rs == 1 && w == width) {
             for (int64_t p = 0; p < k; p++) memcpy(to + p * width, f + p * ps, (size_t)width * sizeof(T));
-        else
-            for (int64_t p0 = 0; p0 < k; p0 += 16) /* a few depths at a time, so that the lines written stay near */
-                for (int i = 0; i < width; i++)
-                    for (int64_t p = p0; p < k && p < p0 + 16; p++) to[p * width + i] = i < w ? f[i * rs + p * ps] : 0;
+            continue;
+        }
+        for (int64_t p0 = 0; p0 < k; p0 += 16) { /* a few depths at a time, so that the lines written stay near */
+            int64_t end = k - p0 < 16 ? k : p0 + 16, turned = whole ? p0 + (end - p0) / SQUARE * SQUARE : p0;
+            for (int i = 0; i < whole; i += SQUARE)
+                for (int64_t p = p0; p < turned; p += SQUARE) N(turn)(to + p * width + i, width, f + i * rs + p, rs);
+            for (int i = 0; i < width; i++)
+                for (int64_t p = i < whole ? turned : p0; p < end; p++) to[p * width + i] = i < w ? f[i * rs + p * ps] : 0;
+        }
     }
 }
 
@@ -75,8 +83,8 @@ static void N(block)(int64_t k, const T *a, const T *b, const cot__matrix *c, in
     for (int64_t j = 0; j < n; j += N(NR))
         for (int64_t i = 0; i < m; i += MR) {
             const T *ap = a + i * k, *bp = b + j * k;
-            if (c->col_stride == 1 && i + MR <= m && j + N(NR) <= n)
-                N(tile_inside)(k, ap, bp, (T *)c->data + (i0 + i) * c->row_stride + j0 + j, c->row_stride, add);
+            if (c->col_stride == 1 && j + N(NR) <= n)
+                N(tile_inside)(k, ap, bp, (T *)c->data + (i0 + i) * c->row_stride + j0 + j, c->row_stride, add, m - i);
             else N(tile_edge)(k, ap, bp, c, i0 + i, j0 + j, add);
         }
 }
@@ -154,7 +162,8 @@ static void N(packed)(void *memory, const cot__matrix *a, const cot__matrix *b, 
                 g.k = a->cols - g.p0 < k ? a->cols - g.p0 : k;
                 g.m = c->rows - g.i0 < m ? c->rows - g.i0 : m;
                 g.a_parts = (g.m + N_MC_OF(true) - 1) / N_MC_OF(true);
-                spread(g.a_parts + (g.n + N_MC_OF(false) - 1) / N_MC_OF(false), N(pack_part), &g);
+                int64_t b_parts = g.i0 == 0 ? (g.n + N_MC_OF(false) - 1) / N_MC_OF(false) : 0; /* later rows find B packed */
+                spread(g.a_parts + b_parts, N(pack_part), &g);
                 int64_t down = (g.m + N(MC) - 1) / N(MC), across = (PARTS + down - 1) / down;
                 g.width = N(round)((g.n + across - 1) / across, N(NR));
                 g.blocks_across = (g.n + g.width - 1) / g.width;
