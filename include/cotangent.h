@@ -169,7 +169,9 @@ typedef struct cot_pool_options {
 #ifndef __cplusplus
 #define COT_CONV(...) ((cot_conv_options){__VA_ARGS__})
 #define COT_POOL(...) ((cot_pool_options){__VA_ARGS__})
+#define COT_CONV_DEFAULT ((cot_conv_options){0}) /* stride 1, no padding */
 #else
+#define COT_CONV_DEFAULT (cot_conv_options{})
 #define COT_CONV(...) (cot_conv_options{__VA_ARGS__})
 #define COT_POOL(...) (cot_pool_options{__VA_ARGS__})
 #endif
