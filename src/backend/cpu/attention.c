@@ -5,6 +5,7 @@
  * by head and, where heads are few, by chunks of keys, each with a sum for dq of its own that are added in order. So every number of
  * threads gives the same bits. A masked key weighs nothing, whatever it holds; a query without keys gives zeros. */
 #include "backend/cpu/strip.h"
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -177,10 +178,10 @@ static const kernel kernels[][2] = { /* f64, f32; the widest instructions last *
 
 static int widest(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return 2;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return 1;
-#endif
+    return (int)cot__cpu_isa(); /* the rows above are in its order */
+#else
     return 0;
+#endif
 }
 
 /* ---- shapes to parts ------------------------------------------------------------------------------------------------------------- */

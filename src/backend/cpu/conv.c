@@ -5,6 +5,7 @@
  * partial sum in each lane. Every sum has an order that the geometry fixes, so any number of threads gives the same bits. */
 #include "backend/cpu/conv_plan.h"
 #include "backend/cpu/strip.h"
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -143,8 +144,8 @@ static const engine *engine_of(cot_dtype d) {
 #if defined(__x86_64__)
     static const engine avx512[2] = {ENGINE(f32_avx512, float, 6), ENGINE(f64_avx512, double, 6)};
     static const engine avx2[2] = {ENGINE(f32_avx2, float, 3), ENGINE(f64_avx2, double, 3)};
-    if (COT__CONV_ISA >= 2 && __builtin_cpu_supports("avx512f")) return &avx512[d == COT_F64];
-    if (COT__CONV_ISA >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &avx2[d == COT_F64];
+    if (COT__CONV_ISA >= 2 && cot__cpu_isa() == COT__ISA_AVX512) return &avx512[d == COT_F64];
+    if (COT__CONV_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2) return &avx2[d == COT_F64];
 #endif
     return &plain[d == COT_F64];
 }

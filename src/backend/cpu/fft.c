@@ -5,6 +5,7 @@
  * passes; groups of rows are the parts that threads take, each part with buffers of its own, allocated before. */
 #include "backend/cpu/fft.h"
 #include "backend/cpu/strip.h"
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -161,7 +162,7 @@ static void divide(cot__fft_work *w) {
 
 static const void *choose_loops(cot_dtype d) {
 #if defined(__x86_64__)
-    if (COT__FFT_ISA >= 1 && __builtin_cpu_supports("avx2")) return d == COT_F64 ? (const void *)&loops_f64_avx2 : &loops_f32_avx2;
+    if (COT__FFT_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2) return d == COT_F64 ? (const void *)&loops_f64_avx2 : &loops_f32_avx2;
 #endif
     return d == COT_F64 ? (const void *)&loops_f64_plain : &loops_f32_plain;
 }

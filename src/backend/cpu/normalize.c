@@ -2,6 +2,7 @@
  *
  * Parts are ranges of rows. A row's result depends on the row alone; the sums over rows add up part by part, in order. */
 #include "backend/cpu/kernels.h"
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -76,7 +77,7 @@ typedef double f64x4_anywhere __attribute__((vector_size(32), aligned(8), may_al
 
 #define RUN(name, d, ...)                                                                                                    \
     do {                                                                                                                     \
-        if (__builtin_cpu_supports("avx2")) (d) == COT_F64 ? name##_f64_avx2(__VA_ARGS__) : name##_f32_avx2(__VA_ARGS__);    \
+        if (cot__cpu_isa() >= COT__ISA_AVX2) (d) == COT_F64 ? name##_f64_avx2(__VA_ARGS__) : name##_f32_avx2(__VA_ARGS__);   \
         else (d) == COT_F64 ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__);                                             \
     } while (0)
 #else

@@ -1,5 +1,6 @@
 /* pool.c: pooling over planes, which are shared out among threads whole; see pool.h for what is computed. */
 #include "backend/cpu/pool.h"
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -66,7 +67,7 @@ static inline int64_t element_of(const cot__pool *g, int64_t d, int64_t h, int64
 #define SUMS
 #include "backend/cpu/pool_template.h"
 
-#define HAS_AVX2 __builtin_cpu_supports("avx2")
+#define HAS_AVX2 (cot__cpu_isa() >= COT__ISA_AVX2)
 #else
 #define HAS_AVX2 0
 #define max_plane_f32_avx2 max_plane_f32
