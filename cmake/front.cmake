@@ -1,0 +1,19 @@
+# What stands in front of the library: the expression language and the trace of a tape (cotangent_front), and the command. They use internals,
+# so they are linked with the static library, and none of it is in libcotangent.so.
+file(GLOB front_sources CONFIGURE_DEPENDS src/expr/*.c src/trace/*.c)
+if(front_sources)
+    add_library(cotangent_front STATIC ${front_sources})
+    target_include_directories(cotangent_front PUBLIC include src)
+    target_link_libraries(cotangent_front PUBLIC cotangent_static PRIVATE cot_flags)
+else()
+    add_library(cotangent_front INTERFACE)
+    target_link_libraries(cotangent_front INTERFACE cotangent_static)
+endif()
+
+file(GLOB command_sources CONFIGURE_DEPENDS cli/*.c)
+if(command_sources)
+    add_executable(cotangent_command ${command_sources})
+    set_target_properties(cotangent_command PROPERTIES OUTPUT_NAME cotangent RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+    target_link_libraries(cotangent_command PRIVATE cotangent_front cot_flags)
+    install(TARGETS cotangent_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
