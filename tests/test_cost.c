@@ -163,6 +163,24 @@ static void what_is_no_function_is_refused(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A value that a rule reads is gone: the sweep that would read it is impossible, and said to be. */
+static void overwritten_values(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), z = cot_softmax(x, 0), y = cot_sum(z, COT_ALL);
+    cot_mul_into(&z, cot_number(2));
+    cot__cost c = cost_of(y, 1, &x);
+    assert_true(isnan(c.reverse_sweep) && isnan(c.forward_sweep));
+    assert_int_equal(c.cheaper, 0);
+    assert_non_null(strstr(c.why, "which was overwritten by mul"));
+    FILE     *f = tmpfile();
+    cot__json j = cot__json_to(f);
+    cot__cost_json(&j, &c);
+    assert_non_null(strstr(text_of(f), "\"reverse\":{\"sweeps\":1,\"operations\":null,"));
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void memory_may_run_out(void **state) {
     (void)state;
     int failures = 0;
@@ -194,6 +212,7 @@ int main(void) {
         cmocka_unit_test(products_of_matrices), cmocka_unit_test(a_gradient_is_cheap),
         cmocka_unit_test(many_outputs_favour_forward_mode), cmocka_unit_test(sizes_alone),
         cmocka_unit_test(what_is_no_function_is_refused),   cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(overwritten_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -423,6 +423,12 @@ static void writes_in_place(void **state) {
     cot__trace_json(&j, tr, "", COT_F64, 0, NULL);
     assert_non_null(strstr(text_of(f), "\"value\":null,\"active\":true"));
     cot__trace_free(tr);
+    /* the same for an operation whose rule runs in recorded operations */
+    z = cot_softmax(x, 0), y = cot_sum(z, COT_ALL);
+    cot_mul_into(&z, cot_number(2));
+    tr = trace_of(y);
+    assert_non_null(strstr(tr->why, "[backward] softmax"));
+    cot__trace_free(tr);
     assert_ok(t);
     cot_tape_destroy(t);
 }
