@@ -139,7 +139,8 @@ static void sizes_alone(void **state) {
                                     "forward               2                    4                   48\n"
                                     "reverse               1                    4                   48\n\n"
                                     "cheaper: equal\n"
-                                    "forward mode sweeps once for each of 2 inputs (1.5 evaluations each), reverse mode once for each output (3 evaluations each): the same at 1 output\n");
+                                    "forward mode sweeps once for each of 2 inputs (1.5 evaluations each), reverse\n"
+                                    "mode once for each output (3 evaluations each): the same at 1 output\n");
 }
 
 static void what_is_no_function_is_refused(void **state) {

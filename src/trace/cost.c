@@ -67,7 +67,7 @@ static void survey_uses(survey *s) {
         s->reader[i] = COT__NONE;
         if (!s->shown[i]) continue;
         const cot__node *n = &s->t->nodes[i];
-        uint32_t         mask = s->matters[i] && !s->input[i] ? cot__saved_mask(s->t, i) : 0;
+        uint32_t         mask = s->matters[i] && !s->input[i] ? cot__values_read(s->t, i) : 0;
         for (int k = 0, count = cot__nargs(n); k < count; k++) {
             uint32_t a = cot__arg(n, k) == COT__NONE ? COT__NONE : s->owner[cot__arg(n, k)];
             if (a == COT__NONE) continue;

@@ -1,6 +1,8 @@
 /* cost_show.c: a cost as JSON and as a table. */
 #include "trace/cost.h"
 
+#include <string.h>
+
 static const char *const cheaper_names[] = {"forward", "equal", "reverse"};
 
 static void number_or_null(cot__json *j, double v) {
@@ -40,6 +42,21 @@ static void line(FILE *out, const char *name, const char *sweeps, double operati
     fprintf(out, "%-10s %12s %20s %20s\n", name, sweeps, isnan(operations) ? "-" : cot__shortest(operations, a), cot__shortest(bytes, b));
 }
 
+/* A sentence in lines of at most 79 characters. */
+static void wrapped(FILE *out, const char *text) {
+    for (int column = 0; *text;) {
+        int word = (int)strcspn(text, " ");
+        if (column + 1 + word > 79)
+            fputc('\n', out), column = 0;
+        else if (column)
+            fputc(' ', out), column++;
+        fprintf(out, "%.*s", word, text);
+        column += word;
+        text += word + (text[word] == ' ');
+    }
+    fputc('\n', out);
+}
+
 void cot__cost_table(FILE *out, const cot__cost *c) {
     char forward[32], reverse[32];
     snprintf(forward, sizeof forward, "%lld", (long long)c->inputs);
@@ -49,5 +66,6 @@ void cot__cost_table(FILE *out, const cot__cost *c) {
     line(out, "function", "", c->function_operations, c->function_bytes);
     line(out, "forward", forward, c->forward_operations, c->forward_bytes);
     line(out, "reverse", reverse, c->reverse_operations, c->reverse_bytes);
-    fprintf(out, "\ncheaper: %s\n%s\n", cheaper_names[c->cheaper + 1], c->why);
+    fprintf(out, "\ncheaper: %s\n", cheaper_names[c->cheaper + 1]);
+    wrapped(out, c->why);
 }
