@@ -141,6 +141,7 @@ static bool literal(cot__run *r, const cot__item *x, cot_shape *shape, cot__item
 }
 
 static bool stacked(cot__run *r, const cot__item *x, int depth, cot_var *out) {
+    if (x->n == 0) return cot__to_var(r, x, out);
     cot_var *xs = cot__store_take(&r->pool, (size_t)(x->n + 1) * sizeof *xs);
     if (!xs) return cot__expr_short_of_memory(r->error);
     if (depth > COT_MAX_NDIM) return cot__run_fail(r, "a list nested more than %d deep is no array", COT_MAX_NDIM);
@@ -169,8 +170,7 @@ bool cot__to_var(cot__run *r, const cot__item *x, cot_var *out) {
     if (cot__is_sequence(x)) {
         cot_shape      shape = {.ndim = 0};
         cot__item_kind kind = ITEM_UNSET;
-        if (x->n == 0 || is_literal(x, 0, &shape, &kind)) return x->n == 0 ? (shape.ndim = 1, literal(r, x, &shape, kind, out)) : literal(r, x, &shape, kind, out);
-        return stacked(r, x, 1, out);
+        return is_literal(x, 0, &shape, &kind) ? literal(r, x, &shape, kind, out) : stacked(r, x, 1, out);
     }
     return cot__run_fail(r, "%s is no number and no array", cot__item_words(x, words, sizeof words));
 }
