@@ -90,6 +90,8 @@ static void numbers_are_those_of_python(void **state) {
     i64("7 % -3", -2);
     f64("1 // 0.1", 9);
     f64("7.5 % -2", -0.5);
+    f64("-1 // inf", -1);
+    f64("-7.5 // 2", -4);
     f64("7 / 2", 3.5);
     i64("2 ** 10", 1024);
     f64("2 ** -1", 0.5);
@@ -139,6 +141,7 @@ static void a_program_is_statements_and_its_value_the_last(void **state) {
     f64("y = x", 0.5);
     f64("e = 2; e * x", 1);
     i64(";;1;;", 1);
+    f64("\xef\xbb\xbfx\r\n", 0.5); /* as some editors save a file */
 }
 
 static void operations_are_called_by_name(void **state) {
@@ -243,6 +246,9 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("äx", 1, 1, "'ä' is not part of the language");
     refused("'äö' + $", 8, 1, "'$' is not part of the language");
     refused("x \x01", 3, 1, "the byte 0x01 is not part of the language");
+    refused("x +\xc2\xa0y", 4, 1, "a non-breaking space is not part of the language; write a plain one");
+    refused("x + '\xff\xc3\xa4' y", 10, 1, "expected an operator or the end of the statement, found 'y'");
+    refused("x '\xff\xc3\xa4'", 3, 4, "expected an operator or the end of the statement, found ''?\xc3\xa4''");
     refused("x[]", 3, 1, "expected an index: an integer, a slice, a list, None or ..., found ']'");
     refused("2(x)", 2, 1, "expected an operator (only a name can be called, and a product is written with *), found '('");
     refused("x.sum()", 3, 3, "there are no methods and modules here; write sum(…)");
