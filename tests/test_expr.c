@@ -231,6 +231,10 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("# nothing", 1, 1, "expected an expression; the text is empty");
     refused("x ^ 2", 3, 1, "'^' is no power here; write ** for a power");
     refused("(x + (y", 8, 1, "expected ')' to close the '(' at column 6, found the end of the text");
+    refused("sum(A,", 7, 1, "expected ')' to close the '(' at column 4, found the end of the text");
+    refused("A[1:", 5, 1, "expected ']' to close the '[' at column 2, found the end of the text");
+    refused("[1, ", 5, 1, "expected ']' to close the '[' at column 1, found the end of the text");
+    refused("sin x", 5, 1, "expected '(' after the name of a function, found 'x'");
     refused("(x y)", 4, 1, "expected an operator, ',' or ')' to close the '(' at column 1, found 'y'");
     refused("[1, 2)", 6, 1, "expected an operator, ',' or ']' to close the '[' at column 1, found ')'");
     refused("x)", 2, 1, "')' closes nothing: no bracket is open");
@@ -323,6 +327,8 @@ static void a_run_says_what_does_not_fit(void **state) {
     refused("'text'", 1, 6, "the result is a string, not a number or an array");
     refused("a, b = [1, 2, 3]", 1, 5, "2 names for a list of 3");
     refused("v[0, 1]", 2, 6, "2 indices for an array of 1 axis");
+    refused("x[0]", 2, 3, "a single number has no elements to choose from");
+    refused("cast(x, int23)", 9, 5, "unknown name 'int23'; did you mean 'int32'?");
     refused("v[0.5]", 2, 5, "an index must be an integer, a slice, an array of integers or bools, None or ..., not the number 0.5");
     refused("[1, 2][2]", 7, 3, "element 2 of 2; they are counted from 0, or from the end as -1, -2, …");
     refused("x.foo", 3, 3, "there is no attribute 'foo'; there are T, shape, ndim, size and dtype");

@@ -60,8 +60,14 @@ static bool push(cot__parser *p, cot__item item) {
 
 /* ---- atoms ----------------------------------------------------------------------------------------------------------------- */
 
+static bool starts_operand(int kind) {
+    return kind == TOKEN_NAME || kind == TOKEN_NUMBER || kind == TOKEN_INTEGER || kind == TOKEN_STRING;
+}
+
 bool cot__parse_load(cot__parser *p, const cot__token *t) {
     cot__item known;
+    if (starts_operand(p->token.kind) && cot__find_callee(p->e->text + t->start, t->stop - t->start)) /* sin x */
+        return cot__parse_expected(p, "'(' after the name of a function");
     int       name = cot__intern(p, t->start, t->stop);
     if (name < 0) return false;
     cot__name *n = &p->e->names[name];
@@ -78,7 +84,7 @@ bool cot__parse_load(cot__parser *p, const cot__token *t) {
 static bool items(cot__parser *p, int bracket, uint32_t opened, int *n, bool *comma) {
     *n = 0;
     *comma = false;
-    while (p->token.kind != bracket) {
+    while (p->token.kind != bracket && p->token.kind != TOKEN_END) {
         if (!cot__parse_expression(p)) return false;
         ++*n;
         if (p->token.kind != ',') break;
@@ -130,7 +136,7 @@ static bool push_none(cot__parser *p) {
     return s != NULL;
 }
 
-static bool ends_part(int kind) { return kind == ':' || kind == ',' || kind == ']'; }
+static bool ends_part(int kind) { return kind == ':' || kind == ',' || kind == ']' || kind == TOKEN_END; }
 
 /* One item of an index: an expression, a slice, or an ellipsis. */
 static bool index_item(cot__parser *p) {
@@ -151,7 +157,7 @@ static bool index_of(cot__parser *p, uint32_t start) {
     uint32_t opened = p->token.start;
     int      n = 0;
     if (!cot__parse_deeper(p) || !next(p)) return false;
-    while (p->token.kind != ']') {
+    while (p->token.kind != ']' && p->token.kind != TOKEN_END) {
         if (!index_item(p)) return false;
         n++;
         if (p->token.kind != ',') break;
