@@ -4,18 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/half.h"
 
 enum { CHUNK = 4096 }; /* elements */
-
-static size_t dtype_size(cot_dtype dtype) {
-    switch (dtype) {
-    case COT_F64: case COT_I64: return 8;
-    case COT_F32: case COT_I32: return 4;
-    case COT_BF16: case COT_F16: return 2;
-    default: return 1;
-    }
-}
 
 bool elements_count(cot_shape shape, int element_size, int64_t *count, uint64_t *bytes) {
     /* 2^40 elements fit any sum of byte counts below 2^63, and no machine that reads them. A zero makes the whole count zero, but
@@ -37,7 +29,7 @@ bool elements_count(cot_shape shape, int element_size, int64_t *count, uint64_t 
 bool elements_allocate(cot_array *a, cot_dtype dtype, cot_shape shape, failure *f) {
     uint64_t bytes;
     *a = (cot_array){.dtype = dtype, .shape = shape};
-    if (!elements_count(shape, (int)dtype_size(dtype), &a->size, &bytes))
+    if (!elements_count(shape, (int)cot__dtype_size(dtype), &a->size, &bytes))
         return failure_set(f, EXIT_RUN, "limit", "an array of this shape has too many elements");
     if (bytes > SIZE_MAX) return failure_memory(f); /* where addresses have 32 bits */
     a->data = calloc(bytes ? (size_t)bytes : 1, 1);

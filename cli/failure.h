@@ -12,13 +12,15 @@ enum { EXIT_FINE = 0, EXIT_DISAGREES = 1, EXIT_USAGE = 2, EXIT_RUN = 3 };
 typedef struct failure {
     int  status;        /* EXIT_FINE: nothing went wrong */
     char code[16];      /* "usage", "expression", "file", "memory", …: for programs */
-    int  column;        /* in the expression, from 1; 0: no place in it is to blame */
+    int  line, column;  /* in the expression, from 1; column 0: no place in it is to blame */
     char message[1280]; /* for people */
     char caret[512];    /* the line of text and the caret below it, or "" */
 } failure;
 
 /* Always false. */
 bool failure_set(failure *f, int status, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* A mistake on the command line; always false. */
+bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Memory is short; always false. */
 bool failure_memory(failure *f);
 

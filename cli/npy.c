@@ -55,8 +55,9 @@ static bool take_extent(scanner *x, int64_t *out) {
     const char *start = x->at;
     int64_t     n = 0;
     for (; x->at < x->end && *x->at >= '0' && *x->at <= '9'; x->at++) {
-        if (n > (INT64_MAX - 9) / 10) return false;
-        n = 10 * n + (*x->at - '0');
+        int64_t d = *x->at - '0';
+        if (n > (INT64_MAX - d) / 10) return false;
+        n = 10 * n + d;
     }
     if (x->at == start) return false;
     if (x->at < x->end && *x->at == 'L') x->at++; /* a long of Python 2 */

@@ -193,7 +193,7 @@ static bool key_missing(const source *s, const char *key, const listing *all, fa
         used += (size_t)snprintf(keys + used, sizeof keys - used, "%s%s", shown ? ", " : "", all->entries[shown].key);
     const char *more = shown < all->n ? ", …" : "";
     if (!all->n) return failure_set(f, EXIT_RUN, "file", "%s holds no tensors", s->path);
-    if (!key) return failure_set(f, EXIT_USAGE, "usage", "which tensor of %s? Write @%s:KEY; it holds %s%s", s->path, s->path, keys, more);
+    if (!key) return failure_usage(f, "which tensor of %s? Write @%s:KEY; it holds %s%s", s->path, s->path, keys, more);
     if (near) return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; did you mean %.100s? It holds %s%s", s->path, key, near, keys, more);
     return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; it holds %s%s", s->path, key, keys, more);
 }

@@ -61,7 +61,7 @@ static char *read_all(FILE *file, const char *name, const char *what, size_t lim
         size_t got = fread(text + used, 1, room - used - 1, file);
         used += got;
         if (used > limit)
-            failure_set(f, EXIT_USAGE, "usage", "%s in %s is longer than %zu bytes", what, name, limit);
+            failure_usage(f, "%s in %s is longer than %zu bytes", what, name, limit);
         else if (ferror(file))
             failure_set(f, EXIT_RUN, "file", "cannot read %s: %s", name, strerror(errno));
         else if (got)
