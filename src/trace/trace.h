@@ -10,6 +10,7 @@
 #define COT_TRACE_H
 
 #include "expr/expr.h"
+#include "base/text.h"
 #include "tape/tape.h"
 #include "trace/cost.h"
 #include "trace/json.h"
@@ -83,14 +84,14 @@ bool cot__trace_adjoint(const cot__trace *tr, int64_t node, cot__view *g);
 /* Texts of a trace; each fills buf (COT__TRACE_TEXT bytes hold all but calls with very many operands, which end in "…") and returns it. */
 #define COT__TRACE_TEXT 1024
 const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size);    /* "mul %0 %1", "sum(%3, axes=0)" */
-const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size); /* its value, "x·y"; a leaf: "" */
+const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size); /* its value, "x·y" */
 const char *cot__trace_label(const cot__trace *tr, int64_t node, char *buf, size_t size);   /* its name, or "%3" */
 /* The values its rule reads, by the letters of the formula ("x", "z"); k from 0 on, NULL after the last. */
 const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *buf, size_t size);
 const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);   /* "g·y" */
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size); /* "%5̄·%1" */
 
-/* A value for a table: "3.14159", "[1 2 3]", "f64(64,128) -1 … 2.5"; at most `width` columns. */
+/* A value for a table: "3.14159", "[1 2 3]", with its shape where not all elements are shown: "(64,128) -1 … 2.5"; at most `width` columns. */
 const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size);
 /* Columns a text takes in a terminal: combining marks none, wide characters two. */
 int cot__columns(const char *utf8);
