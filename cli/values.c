@@ -29,6 +29,23 @@ static bool about(const char *who, failure *f) {
     return false;
 }
 
+/* Does the text call anything? Without a call, whole numbers are just numbers, x=2; a call that gives integers, cast([0,2], i64), means them. */
+static bool has_call(const char *text, size_t length) {
+    static const char *const words[] = {"and", "or", "not", "if", "else", "in"};
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] != '(') continue;
+        size_t end = i, start;
+        while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == '\t')) end--;
+        for (start = end; start > 0 && (isalnum((unsigned char)text[start - 1]) || text[start - 1] == '_'); start--) {}
+        if (start == end) continue;
+        bool keyword = false;
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            keyword = keyword || (strlen(words[k]) == end - start && memcmp(words[k], text + start, end - start) == 0);
+        if (!keyword) return true;
+    }
+    return false;
+}
+
 static bool from_expression(const char *text, size_t length, cot_dtype real, cot_array *a, failure *f) {
     cot__expr_error    error = {0};
     const char *const *names;
@@ -45,7 +62,7 @@ static bool from_expression(const char *text, size_t length, cot_dtype real, cot
     cot_var y = cot__expr_run(e, t, 0, NULL, &error, NULL, NULL);
     if (!t) failure_memory(f);
     else if (!cot_is_valid(y)) expression_failure(&error, text, length, f);
-    else fine = value_of_var(is_float(cot_dtype_of(y)) ? cot_cast(y, real) : y, a, f);
+    else fine = value_of_var(is_float(cot_dtype_of(y)) || (cot_dtype_of(y) == COT_I64 && !has_call(text, length)) ? cot_cast(y, real) : y, a, f);
     cot_tape_destroy(t);
     cot__expr_free(e);
     return fine;
