@@ -2,7 +2,14 @@
 # so they are linked with the static library, and none of it is in libcotangent.so.
 file(GLOB front_sources CONFIGURE_DEPENDS src/expr/*.c src/trace/*.c)
 if(front_sources)
-    add_library(cotangent_front STATIC ${front_sources})
+    # The functions that expressions can call, from the library's tables.
+    add_executable(gen_expr_calls tools/gen_expr_calls.c)
+    target_include_directories(gen_expr_calls PRIVATE src)
+    target_link_libraries(gen_expr_calls PRIVATE cot_flags)
+    set(expr_calls ${PROJECT_BINARY_DIR}/expr_calls.c)
+    add_custom_command(OUTPUT ${expr_calls} COMMAND gen_expr_calls > ${expr_calls} DEPENDS gen_expr_calls VERBATIM)
+
+    add_library(cotangent_front STATIC ${front_sources} ${expr_calls})
     target_include_directories(cotangent_front PUBLIC include src)
     target_link_libraries(cotangent_front PUBLIC cotangent_static PRIVATE cot_flags)
 else()
