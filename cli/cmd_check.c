@@ -64,7 +64,7 @@ static int print_report(const problem *p, FILE *out, look how, const cot_check_r
         print_check(out, how, "reverse with forward", r->vjp_error);
         print_check(out, how, "second order, both ways", r->second_error);
         if (r->message[0]) fprintf(out, "%s\n", r->message);
-        if (kinks[0]) fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s", kinks);
+        if (kinks[0]) fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s\n", kinks);
     }
     return agree ? EXIT_FINE : EXIT_DISAGREES;
 }

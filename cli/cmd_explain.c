@@ -2,11 +2,18 @@
 #include "command.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "results.h"
 #include "values.h"
 
 enum { TEXT = 1 << 16 };
+
+/* A paragraph with a newline at its end, whether or not it brings one. */
+static void paragraph(FILE *out, const char *text) {
+    size_t n = strlen(text);
+    fprintf(out, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
+}
 
 static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation, int kinks,
                               const char *report) {
@@ -29,8 +36,8 @@ static void print_explanation(const problem *p, FILE *out, look how, const cot_a
         return;
     }
     print_values(out, how, 1, &(labelled){"value", value});
-    if (findings) fprintf(out, "\n%s", explanation);
-    if (kinks) fprintf(out, "\nnot smooth here:\n%s", report);
+    if (findings) paragraph(out, explanation);
+    if (kinks) fputs("not smooth here:\n", out), paragraph(out, report);
     if (!findings && !kinks) fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
     result_note(p, out, NULL);
 }

@@ -55,7 +55,7 @@ const command command_table[] = {
      "Compares forward mode with central differences, reverse mode with forward mode, and both again on the gradient, in f64 along random directions. Exit\n"
      "status 1 when they disagree.",
      "cotangent check 'logsumexp(x*y)' x=[1,2,3] y=0.5\n"
-     "cotangent check 'abs(x)' x=0      # a kink: they disagree",
+     "cotangent check 'relu(x)' x=0     # a kink: they disagree",
      OPT_EXPRESSION | OPT_WRT, run_check},
     {"cost", "[EXPR name=value… | --inputs N --outputs M] [options]", "what forward and reverse mode cost",
      "Operations, sweeps and memory of the whole derivative in forward and in reverse mode, for this function or for any function of these sizes: which is\n"

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "command.h"
 #include "expression.h"
@@ -80,9 +81,7 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
         memcpy(name, arguments[i], length);
         name[length] = 0;
         p->inputs[p->n++].name = name;
-        bool used = false;
-        for (int k = 0; k < n; k++) used = used || strcmp(names[k], name) == 0;
-        if (used) continue;
+        if (cot__expr_uses(p->expr, name)) continue;
         const char *near = cot__nearest(name, n, names);
         if (near) return failure_usage(f, "the expression has no name %.100s; did you mean %s?", name, near);
         if (n == 0) return failure_usage(f, "the expression has no name %.100s: it needs no values", name);
@@ -92,6 +91,12 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
     int         missing_count = 0;
     for (int k = 0; k < n && missing_count < 64; k++)
         if (!find_input(p, names[k], strlen(names[k]))) missing[missing_count++] = names[k];
+    for (int k = 0; k < missing_count; k++) {
+        static const char *const known[] = {"pi", "e", "inf", "nan", "True", "False"};
+        for (size_t c = 0; c < sizeof known / sizeof *known; c++)
+            if (strcasecmp(missing[k], known[c]) == 0)
+                return failure_usage(f, "the expression needs a value for %s; did you mean %s?", missing[k], known[c]);
+    }
     if (missing_count)
         return failure_usage(f, "the expression needs %s %s; give %s=…", missing_count == 1 ? "a value for" : "values for",
                              list_names(missing_count, missing, list, sizeof list), missing[0]);
