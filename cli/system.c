@@ -40,6 +40,9 @@ int system_width(FILE *file) {
 }
 
 static void guard(char *path) { unfinished = path; }
+
+/* Of the file it replaces. */
+static void keep_rights(const char *path, mode_t mode) { chmod(path, mode & 07777); }
 #else
 void system_start(void) {}
 
@@ -49,6 +52,8 @@ int system_width(FILE *file) {
 }
 
 static void guard(char *path) { (void)path; }
+
+static void keep_rights(const char *path, mode_t mode) { (void)path, (void)mode; }
 #endif
 
 bool system_is_terminal(FILE *file) { return isatty(fileno(file)) == 1; }
@@ -118,7 +123,7 @@ bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) 
     }
     FILE *file = open_beside(target, name, size);
     bool  fine = file && fill(file, bytes, n);
-    if (fine && there) chmod(name, about.st_mode & 07777); /* the rights of the file it replaces */
+    if (fine && there) keep_rights(name, about.st_mode);
     fine = fine && rename(name, target) == 0;
     int error = errno;
     if (file && !fine) unlink(name);
