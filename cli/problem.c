@@ -5,11 +5,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base.h"
 #include "command.h"
 #include "expression.h"
 #include "values.h"
-
-static bool is_float(cot_dtype d) { return d <= COT_F16; }
 
 static bool same_shape(cot_shape a, cot_shape b) {
     return a.ndim == b.ndim && (a.ndim == 0 || memcmp(a.dim, b.dim, (size_t)a.ndim * sizeof *a.dim) == 0);
@@ -106,7 +105,7 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
 static bool read_values(problem *p, const char *const *arguments, failure *f) {
     for (int i = 0; i < p->n; i++) {
         if (!value_read(p->inputs[i].name, strchr(arguments[i], '=') + 1, p->o->dtype, &p->inputs[i].value, f)) return false;
-        p->inputs[i].wanted = is_float(p->inputs[i].value.dtype);
+        p->inputs[i].wanted = cot__dtype_is_float(p->inputs[i].value.dtype);
     }
     return true;
 }
@@ -125,7 +124,7 @@ static problem_input *named_by(problem *p, const char *option, const char *name,
         else failure_usage(f, "%s: there is no input %s", option, given);
         return NULL;
     }
-    if (is_float(x->value.dtype)) return x;
+    if (cot__dtype_is_float(x->value.dtype)) return x;
     failure_usage(f, "%s: %s is %s, and only floats have derivatives", option, x->name, cot_dtype_name(x->value.dtype));
     return NULL;
 }
@@ -159,7 +158,7 @@ static bool read_tangents(problem *p, failure *f) {
         if (x->tangent.data) return failure_usage(f, "--tangent %s is given twice", x->name);
         snprintf(who, sizeof who, "--tangent %.100s", x->name);
         if (!value_read(who, strchr(text, '=') + 1, x->value.dtype, &x->tangent, f)) return false;
-        if (!same_shape(x->tangent.shape, x->value.shape) || !is_float(x->tangent.dtype))
+        if (!same_shape(x->tangent.shape, x->value.shape) || !cot__dtype_is_float(x->tangent.dtype))
             return failure_usage(f, "%s is %s of shape %s; it must be a float of %s's shape %s", who, cot_dtype_name(x->tangent.dtype),
                                  shape_text(x->tangent.shape, has), x->name, shape_text(x->value.shape, needs));
     }
@@ -199,7 +198,7 @@ bool problem_record(problem *p, failure *f) {
     }
     for (int k = 0; k < p->n; k++) {
         problem_input *x = &p->inputs[k];
-        vars[k] = is_float(x->value.dtype) ? cot_tensor(p->t, x->value.dtype, x->value.shape, x->value.data)
+        vars[k] = cot__dtype_is_float(x->value.dtype) ? cot_tensor(p->t, x->value.dtype, x->value.shape, x->value.data)
                                            : cot_data(p->t, x->value.dtype, x->value.shape, x->value.data);
         x->var = cot_name(vars[k], x->name);
         if (!x->wanted) continue;
@@ -215,7 +214,7 @@ bool problem_record(problem *p, failure *f) {
 
 bool problem_for_derivatives(problem *p, const options *o, failure *f) {
     if (!problem_open(p, o, f) || !problem_record(p, f)) return false;
-    if (!is_float(cot_dtype_of(p->y)))
+    if (!cot__dtype_is_float(cot_dtype_of(p->y)))
         return failure_set(f, EXIT_RUN, "dtype", "[%s] the value is %s; only floats have derivatives", p->op, cot_dtype_name(cot_dtype_of(p->y)));
     if (p->wanted_count == 0) return failure_usage(f, "%s has nothing to differentiate by: the expression has no float input", p->op);
     return true;
@@ -260,7 +259,7 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
     }
     cot_array given;
     if (!value_read("--seed", p->o->seed, COT_F64, &given, f)) return false;
-    bool fine = is_float(given.dtype) || failure_usage(f, "--seed is %s; it must be a float", cot_dtype_name(given.dtype));
+    bool fine = cot__dtype_is_float(given.dtype) || failure_usage(f, "--seed is %s; it must be a float", cot_dtype_name(given.dtype));
     if (fine && same_shape(given.shape, shape)) {
         *seed = given;
         return true;

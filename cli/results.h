@@ -5,7 +5,8 @@
 #include "print.h"
 #include "problem.h"
 
-/* One block of a matrix (rows, columns) of doubles, as an array of dtype and shape: `height` rows from row `top` on, `width` columns from `left` on. */
+/* One block of a matrix of doubles with so many columns, as an array of that shape: `height` rows from row `top` on, `width` columns from
+ * `left` on. f32 unless the dtype is f64: f32 holds bf16 and f16. */
 bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *matrix, int64_t columns, int64_t top, int64_t height, int64_t left,
                   int64_t width, failure *f);
 

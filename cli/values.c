@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "expression.h"
 #include "npy.h"
 #include "safetensors.h"
@@ -17,8 +18,6 @@ bool value_of_var(cot_var x, cot_array *a, failure *f) {
     a->data = NULL;
     return tape_failure(x.tape, f);
 }
-
-static bool is_float(cot_dtype d) { return d <= COT_F16; }
 
 /* Puts who the value was for before the message. */
 static bool about(const char *who, failure *f) {
@@ -62,7 +61,7 @@ static bool from_expression(const char *text, size_t length, cot_dtype real, cot
     cot_var y = cot__expr_run(e, t, 0, NULL, &error, NULL, NULL);
     if (!t) failure_memory(f);
     else if (!cot_is_valid(y)) expression_failure(&error, text, length, f);
-    else fine = value_of_var(is_float(cot_dtype_of(y)) || (cot_dtype_of(y) == COT_I64 && !has_call(text, length)) ? cot_cast(y, real) : y, a, f);
+    else fine = value_of_var(cot__dtype_is_float(cot_dtype_of(y)) || (cot_dtype_of(y) == COT_I64 && !has_call(text, length)) ? cot_cast(y, real) : y, a, f);
     cot_tape_destroy(t);
     cot__expr_free(e);
     return fine;
@@ -110,8 +109,10 @@ static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure
         return failure_usage(f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, [128, 784], 0.5)");
     cot_array factor;
     if (!from_expression(scale, (size_t)(end - 1 - scale), COT_F64, &factor, f)) return false;
-    double s = factor.dtype == COT_F64 && factor.size == 1 ? *(double *)factor.data : 0;
-    bool   fine = (factor.dtype == COT_F64 && factor.size == 1) || failure_usage(f, "the scale of uniform is one number");
+    double s = 0;
+    bool   fine = factor.size == 1 && (factor.dtype == COT_F64 || factor.dtype == COT_I64);
+    if (fine) s = factor.dtype == COT_F64 ? *(double *)factor.data : (double)*(int64_t *)factor.data;
+    else failure_usage(f, "the scale of uniform is one number");
     free(factor.data);
     if (!fine || !elements_allocate(a, real, shape, f)) return false;
     for (int64_t i = 0; i < a->size; i++) {
