@@ -15,8 +15,8 @@ static void paragraph(FILE *out, const char *text) {
     fprintf(out, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
 }
 
-static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation, int kinks,
-                              const char *report) {
+static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation,
+                              int kinks, const char *report) {
     if (p->o->json) {
         cot__json j = cot__json_to(out);
         cot__json_open(&j, '{');
@@ -38,7 +38,8 @@ static void print_explanation(const problem *p, FILE *out, look how, const cot_a
     print_values(out, how, 1, &(labelled){"value", value});
     if (findings) paragraph(out, explanation);
     if (kinks) fputs("not smooth here:\n", out), paragraph(out, report);
-    if (!findings && !kinks) fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
+    if (!findings && !kinks)
+        fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
     result_note(p, out, NULL);
 }
 
@@ -49,8 +50,10 @@ int run_explain(const options *o, FILE *out, look how, failure *f) {
     if (!explanation) failure_memory(f);
     if (problem_open(&p, o, f) && explanation && problem_record(&p, f) && value_of_var(p.y, &value, f)) {
         int findings = cot_explain(p.y, explanation, TEXT), kinks = cot_report(p.y, report, TEXT);
-        if (findings < 0 || kinks < 0) failure_memory(f);
-        else print_explanation(&p, out, how, &value, findings, explanation, kinks, report);
+        if (findings < 0 || kinks < 0)
+            failure_memory(f);
+        else
+            print_explanation(&p, out, how, &value, findings, explanation, kinks, report);
     }
     free(explanation);
     free(value.data);

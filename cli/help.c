@@ -45,14 +45,16 @@ void help_all(FILE *out, look how) {
     fputs("\n", out);
     head(out, how, "expressions");
     fputs("  Python's syntax with NumPy's names; statements are separated by ;\n"
-          "  x**2   W @ x   sum(x, axis=0)   x[1:, ::2]   a if c else b   h = tanh(x); h*h\n\n", out);
+          "  x**2   W @ x   sum(x, axis=0)   x[1:, ::2]   a if c else b   h = tanh(x); h*h\n\n",
+          out);
     head(out, how, "values");
     values_help(out);
     fputs("\n", out);
     head(out, how, "example");
     fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n", out);
     paragraph(out, text_width(how),
-              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check failed, 2 bad usage or "
+              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check failed, 2 bad "
+              "usage or "
               "expression, 3 a run-time error.");
 }
 
@@ -80,8 +82,10 @@ void help_command(FILE *out, look how, const command *c) {
 }
 
 int run_help(const options *o, FILE *out, look how, failure *f) {
-    if (o->positional_count > 1) failure_usage(f, "help takes one command, not %d", o->positional_count);
-    else if (o->positional_count == 0) help_all(out, how);
+    if (o->positional_count > 1)
+        failure_usage(f, "help takes one command, not %d", o->positional_count);
+    else if (o->positional_count == 0)
+        help_all(out, how);
     else {
         const command *c = command_find(o->positionals[0], f);
         if (c) help_command(out, how, c);

@@ -27,7 +27,8 @@ void system_start(void) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, handle = {.sa_handler = interrupted}, old;
     sigaction(SIGPIPE, &ignore, NULL);
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
-        if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(deadly[i], &handle, NULL); /* nohup stays */
+        if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(deadly[i], &handle, NULL); /* nohup stays */
     }
 }
 
@@ -75,7 +76,7 @@ static bool cannot_write(const char *path, int error, failure *f) {
 
 /* fclose writes too, so its answer counts. */
 static bool fill(FILE *file, const char *bytes, size_t n) {
-    bool fine  = fwrite(bytes, 1, n, file) == n;
+    bool fine = fwrite(bytes, 1, n, file) == n;
     int  error = errno;
     if (fclose(file) != 0 && fine) return false;
     if (!fine) errno = error;

@@ -20,7 +20,8 @@ static void eval_prints_the_value(void **state) {
 
 static void values_come_from_literals_files_and_the_generator(void **state) {
     (void)state;
-    prints("cotangent eval x 'x=uniform(1, [4], 1)'", "[-0.45284307304587834,   0.8124848967956497,  0.20256661423742695,\n   -0.766056256550965]\n");
+    prints("cotangent eval x 'x=uniform(1, [4], 1)'",
+           "[-0.45284307304587834,   0.8124848967956497,  0.20256661423742695,\n   -0.766056256550965]\n");
     prints("cotangent eval --json x 'x=uniform(1,[2,2],1)'",
            "{\"value\":[[-0.45284307304587834,0.8124848967956497],[0.20256661423742695,-0.766056256550965]]}\n");
     prints("cotangent eval --json --dtype f32 x 'x=uniform(1,[1],1)'", "{\"value\":[-0.45284307]}\n");
@@ -29,7 +30,8 @@ static void values_come_from_literals_files_and_the_generator(void **state) {
     prints("cotangent eval 'take(x, i)' x=[5,6,7] 'i=cast([2,0], i64)'", "[7, 5]\n");
     prints("cotangent eval 'x + m' x=1.5 'm=True'", "2.5\n");
     prints("cotangent eval e e=7", "7\n");
-    sh("printf 'a = x*2\\n# twice\\na + y\\n' > e.txt; cotangent eval -f e.txt x=1 y=3; cotangent eval x=1 y=4 -fe.txt; cotangent eval --file - x=2 y=1 < e.txt");
+    sh("printf 'a = x*2\\n# twice\\na + y\\n' > e.txt; cotangent eval -f e.txt x=1 y=3; cotangent eval x=1 y=4 -fe.txt; cotangent "
+       "eval --file - x=2 y=1 < e.txt");
     assert_string_equal(last.out, "5\n6\n5\n");
 }
 
@@ -55,7 +57,8 @@ static void values_come_from_files(void **state) {
 
 static void grad_prints_value_and_gradient(void **state) {
     (void)state;
-    prints("cotangent grad 'x*y + sin(x)' x=pi/4 y=3", "value = 3.0633012713788923\nd/dx  = 3.7071067811865475\nd/dy  = 0.7853981633974483\n");
+    prints("cotangent grad 'x*y + sin(x)' x=pi/4 y=3",
+           "value = 3.0633012713788923\nd/dx  = 3.7071067811865475\nd/dy  = 0.7853981633974483\n");
     const char json[] = "{\"value\":3.0633012713788923,\"grad\":{\"x\":3.7071067811865475,\"y\":0.7853981633974483}}\n";
     prints("cotangent grad --json 'x*y + sin(x)' x=pi/4 y=3", json);
     prints("cotangent grad 'x*y + sin(x)' --mode=forward x=pi/4 --json y=3", json);
@@ -64,9 +67,11 @@ static void grad_prints_value_and_gradient(void **state) {
     prints("cotangent grad --json 'x*y' x=2 y=3 --wrt 'y, x'", "{\"value\":6,\"grad\":{\"x\":3,\"y\":2}}\n");
     prints("cotangent grad --json 'x + 0*y' x=2 y=[1,1] --seed [1,2]", "{\"value\":[2,2],\"grad\":{\"x\":3,\"y\":[0,0]}}\n");
     prints("cotangent grad --json 'x**2' x=[1,2,3] --seed [1,0,-1]", "{\"value\":[1,4,9],\"grad\":{\"x\":[2,0,-6]}}\n");
-    prints("cotangent grad --json 'x**2' x=[1,2,3] --seed=[1,0,-1] --mode forward", "{\"value\":[1,4,9],\"grad\":{\"x\":[2,0,-6]}}\n");
+    prints("cotangent grad --json 'x**2' x=[1,2,3] --seed=[1,0,-1] --mode forward",
+           "{\"value\":[1,4,9],\"grad\":{\"x\":[2,0,-6]}}\n");
     prints("cotangent grad --json 'x**2' x=[1,2] --seed -1", "{\"value\":[1,4],\"grad\":{\"x\":[-2,-4]}}\n");
-    prints("cotangent vjp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]", "{\"value\":[17,39],\"grad\":{\"W\":[[5,6],[-5,-6]],\"x\":[-2,-2]}}\n");
+    prints("cotangent vjp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]",
+           "{\"value\":[17,39],\"grad\":{\"W\":[[5,6],[-5,-6]],\"x\":[-2,-2]}}\n");
     prints("cotangent grad --json x x=2", "{\"value\":2,\"grad\":{\"x\":1}}\n");
     prints("cotangent grad --json --dtype f32 'x**3/3' x=0.1", "{\"value\":0.00033333336,\"grad\":{\"x\":0.010000001}}\n");
 }
@@ -83,10 +88,13 @@ static void products_follow_their_directions(void **state) {
 
 static void matrices_have_blocks_and_say_their_mode(void **state) {
     (void)state;
-    prints("cotangent jac --json 'x**2' x=[1,2,3]", "{\"value\":[1,4,9],\"mode\":\"reverse\",\"jacobian\":{\"x\":[[2,0,0],[0,4,0],[0,0,6]]}}\n");
-    prints("cotangent jac --json 'x**2' x=[1,2,3] --mode forward", "{\"value\":[1,4,9],\"mode\":\"forward\",\"jacobian\":{\"x\":[[2,0,0],[0,4,0],[0,0,6]]}}\n");
+    prints("cotangent jac --json 'x**2' x=[1,2,3]",
+           "{\"value\":[1,4,9],\"mode\":\"reverse\",\"jacobian\":{\"x\":[[2,0,0],[0,4,0],[0,0,6]]}}\n");
+    prints("cotangent jac --json 'x**2' x=[1,2,3] --mode forward",
+           "{\"value\":[1,4,9],\"mode\":\"forward\",\"jacobian\":{\"x\":[[2,0,0],[0,4,0],[0,0,6]]}}\n");
     prints("cotangent jac 'x*[1,2]' x=3", "value = [3, 6]\nd/dx  = [1, 2]\nmode: forward, 1 sweep (outputs 2, inputs 1)\n");
-    prints("cotangent jac --json 'x*[1,2]' x=3 --mode reverse", "{\"value\":[3,6],\"mode\":\"reverse\",\"jacobian\":{\"x\":[1,2]}}\n");
+    prints("cotangent jac --json 'x*[1,2]' x=3 --mode reverse",
+           "{\"value\":[3,6],\"mode\":\"reverse\",\"jacobian\":{\"x\":[1,2]}}\n");
     prints("cotangent jac --json 'W @ x' W=[[1,2],[3,4]] x=[5,6]",
            "{\"value\":[17,39],\"mode\":\"reverse\",\"jacobian\":{\"W\":[[[5,6],[0,0]],[[0,0],[5,6]]],\"x\":[[1,2],[3,4]]}}\n");
     const char hessian[] = "\"hessian\":{\"x\":{\"x\":802,\"y\":-400},\"y\":{\"x\":-400,\"y\":200}}}\n";
@@ -104,7 +112,8 @@ static void matrices_have_blocks_and_say_their_mode(void **state) {
            "d²/dy dx = [ 3, 12]\n"
            "d²/dy dy = 0\n"
            "mode: forward over reverse, 3 sweeps (one for each element of the inputs)\n");
-    prints("cotangent hess --json 'x**2' x=[3] --wrt x", "{\"value\":[9],\"mode\":\"forward over reverse\",\"hessian\":{\"x\":{\"x\":[[2]]}}}\n");
+    prints("cotangent hess --json 'x**2' x=[3] --wrt x",
+           "{\"value\":[9],\"mode\":\"forward over reverse\",\"hessian\":{\"x\":{\"x\":[[2]]}}}\n");
 }
 
 static void check_compares_and_its_status_tells(void **state) {
@@ -136,7 +145,8 @@ static void cost_of_functions_and_of_sizes(void **state) {
     assert_non_null(strstr(last.out, "cheaper: reverse"));
     fails("cotangent cost x x=1 --inputs 3", 2, "cost takes an expression, or --inputs and --outputs, not both", "");
     fails("cotangent cost --inputs 0", 2, "--inputs is a whole number from 1 to 1000000000000, not '0'", "");
-    fails("cotangent cost", 2, "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M] [options]", "");
+    fails("cotangent cost", 2, "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M] [options]",
+          "");
 }
 
 static void explain_names_the_operation(void **state) {
@@ -164,7 +174,8 @@ static void trace_shows_tape_and_sweep(void **state) {
     prints_json("cotangent trace --json 'x*y' x=1 y=2 --wrt y");
     assert_non_null(strstr(last.out, "\"grad\":{\"y\":1}"));
     prints_json("cotangent trace --json '1 + 2'");
-    fails("cotangent trace 'x**2' x=[1,2]", 2, "[trace] the value has shape (2,), not one element; give --seed V of that shape, or use jac", "");
+    fails("cotangent trace 'x**2' x=[1,2]", 2,
+          "[trace] the value has shape (2,), not one element; give --seed V of that shape, or use jac", "");
 }
 
 static void ops_lists_the_rules(void **state) {
@@ -189,7 +200,8 @@ static void help_is_everywhere(void **state) {
     char *all = strdup(last.out);
     prints("cotangent -h", all);
     prints("cotangent help", all);
-    static const char *const commands[] = {"eval", "grad", "vjp", "jvp", "hvp", "jac", "hess", "trace", "check", "cost", "explain", "ops", "help"};
+    static const char *const commands[] = {"eval",  "grad",  "vjp",  "jvp",     "hvp", "jac", "hess",
+                                           "trace", "check", "cost", "explain", "ops", "help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char expected[64], *help;
         assert_non_null(strstr(all, commands[i]));
@@ -211,8 +223,16 @@ static void help_is_everywhere(void **state) {
 /* Numbers with all their digits, out and in again. */
 static void numbers_read_back_to_the_same_double(void **state) {
     (void)state;
-    static const char *const numbers[] = {"0.1", "1e-323", "5e-324", "1.7976931348623157e+308", "2.2250738585072014e-308", "0.30000000000000004",
-                                          "9007199254740993.0", "-0.0", "1e22", "123456789012345680000.0"};
+    static const char *const numbers[] = {"0.1",
+                                          "1e-323",
+                                          "5e-324",
+                                          "1.7976931348623157e+308",
+                                          "2.2250738585072014e-308",
+                                          "0.30000000000000004",
+                                          "9007199254740993.0",
+                                          "-0.0",
+                                          "1e22",
+                                          "123456789012345680000.0"};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         for (int json = 0; json < 2; json++) {
             double there = strtod(numbers[i], NULL), back;
@@ -221,7 +241,8 @@ static void numbers_read_back_to_the_same_double(void **state) {
             assert_memory_equal(&there, &back, sizeof there);
         }
     }
-    sh("cotangent eval x 'x=uniform(3, [200], 1e-7)' | tr -d '[] \\n' | tr , '\\n' > numbers; cotangent eval --json x \"x=[$(paste -sd, numbers)]\" > a.json;"
+    sh("cotangent eval x 'x=uniform(3, [200], 1e-7)' | tr -d '[] \\n' | tr , '\\n' > numbers; cotangent eval --json x \"x=[$(paste "
+       "-sd, numbers)]\" > a.json;"
        "cotangent eval --json x 'x=uniform(3, [200], 1e-7)' > b.json; cmp a.json b.json");
     assert_string_equal(last.out, "");
     assert_int_equal(last.status, 0);
@@ -236,14 +257,13 @@ static void numbers_do_not_depend_on_the_locale(void **state) {
 static void large_arrays_show_their_corners(void **state) {
     (void)state;
     prints("cotangent eval 'reshape(arange(1200), [1200])'", "[   0,    1,    2, …, 1197, 1198, 1199]  shape (1200,)\n");
-    prints("cotangent eval 'reshape(arange(1200), [40, 30])'",
-           "[[   0,    1,    2, …,   27,   28,   29],\n"
-           " [  30,   31,   32, …,   57,   58,   59],\n"
-           " [  60,   61,   62, …,   87,   88,   89],\n"
-           " …,\n"
-           " [1110, 1111, 1112, …, 1137, 1138, 1139],\n"
-           " [1140, 1141, 1142, …, 1167, 1168, 1169],\n"
-           " [1170, 1171, 1172, …, 1197, 1198, 1199]]  shape (40, 30)\n");
+    prints("cotangent eval 'reshape(arange(1200), [40, 30])'", "[[   0,    1,    2, …,   27,   28,   29],\n"
+                                                               " [  30,   31,   32, …,   57,   58,   59],\n"
+                                                               " [  60,   61,   62, …,   87,   88,   89],\n"
+                                                               " …,\n"
+                                                               " [1110, 1111, 1112, …, 1137, 1138, 1139],\n"
+                                                               " [1140, 1141, 1142, …, 1167, 1168, 1169],\n"
+                                                               " [1170, 1171, 1172, …, 1197, 1198, 1199]]  shape (40, 30)\n");
     assert_int_equal(sh("cotangent eval --json 'arange(1200)' | tr , '\\n' | wc -l | tr -d ' '"), 0);
     assert_string_equal(last.out, "1200\n");
 }

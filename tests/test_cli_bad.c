@@ -45,18 +45,23 @@ static void names_that_do_not_fit(void **state) {
     fails("cotangent eval weight weigth=1", 2, "the expression has no name weigth; did you mean weight?", "");
     fails("cotangent eval 'x + y' x=1 y=2 banana=3", 2, "the expression has no name banana; it has x and y", "");
     fails("cotangent eval 1+2 x=1", 2, "the expression has no name x: it needs no values", "");
-    fails("cotangent eval x=1 'x*x'", 2, "'x*x' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
-    fails("cotangent eval x + y x=1", 2, "'+' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
+    fails("cotangent eval x=1 'x*x'", 2,
+          "'x*x' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
+    fails("cotangent eval x + y x=1", 2,
+          "'+' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
     fails("echo x > f; cotangent eval -f f 'x*x'", 2, "'x*x' is not name=value; with -f the expression comes from the file", "");
-    fails("cotangent eval x 2x=1", 2, "'2x=1' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
+    fails("cotangent eval x 2x=1", 2,
+          "'2x=1' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
 }
 
 static void values_that_are_none(void **state) {
     (void)state;
     fails("cotangent eval x x=", 2, "x: there is no value", "");
     fails("cotangent eval x x=y", 2, "x: a value is made of numbers, and y is a name", "");
-    fails("cotangent eval x 'x=[1,[2,3]]'", 2, "x: the rows of the list differ in length or depth; an array needs equal ones", "[1,[2,3]]\n^~~~~~~~~\n");
-    const char rule[] = "x: uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, [128, 784], 0.5)";
+    fails("cotangent eval x 'x=[1,[2,3]]'", 2, "x: the rows of the list differ in length or depth; an array needs equal ones",
+          "[1,[2,3]]\n^~~~~~~~~\n");
+    const char rule[] = "x: uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, "
+                        "[128, 784], 0.5)";
     fails("cotangent eval x 'x=uniform(1)'", 2, rule, "");
     fails("cotangent eval x 'x=uniform(-1,[2],1)'", 2, rule, "");
     fails("cotangent eval x 'x=uniform(4294967296,[2],1)'", 2, rule, "");
@@ -72,8 +77,10 @@ static void values_that_are_none(void **state) {
 
 static void derivatives_that_do_not_exist(void **state) {
     (void)state;
-    fails("cotangent grad 'x**2' x=[1,2]", 2, "[grad] the value has shape (2,), not one element; give --seed V of that shape, or use jac", "");
-    fails("cotangent grad 'x**2' x=[1,2] --seed [1,2,3]", 2, "--seed has shape (3,), and the value has (2,); give one of that shape, or one number", "");
+    fails("cotangent grad 'x**2' x=[1,2]", 2,
+          "[grad] the value has shape (2,), not one element; give --seed V of that shape, or use jac", "");
+    fails("cotangent grad 'x**2' x=[1,2] --seed [1,2,3]", 2,
+          "--seed has shape (3,), and the value has (2,); give one of that shape, or one number", "");
     fails("cotangent vjp 'x**2' x=[1,2] --seed 'cast(1, i64)'", 2, "--seed is i64; it must be a float", "");
     fails("cotangent grad 'x > 1' x=2", 3, "[grad] the value is bool; only floats have derivatives", "");
     fails("cotangent grad '1.5 + 2'", 2, "grad has nothing to differentiate by: the expression has no float input", "");
@@ -89,9 +96,12 @@ static void derivatives_that_do_not_exist(void **state) {
     fails("cotangent jvp x x=1 --tangent y=1", 2, "--tangent: there is no input y", "");
     fails("cotangent jvp x x=1 --tangent 1", 2, "--tangent is name=V, not '1'", "");
     fails("cotangent hess 'x**2' x=[1,2]", 3, "[hess] the value has shape (2,); only a value of one element has a Hessian", "");
-    fails("cotangent hvp 'x**2' x=[1,2] --tangent x=[1,1]", 3, "[hvp] the value has shape (2,); only a value of one element has a Hessian", "");
+    fails("cotangent hvp 'x**2' x=[1,2] --tangent x=[1,1]", 3,
+          "[hvp] the value has shape (2,); only a value of one element has a Hessian", "");
     fails("cotangent jac 'x' 'x=zeros([100000])'", 3,
-          "[jac] the matrix has 100000 × 100000 elements; at most 134217728 are made. Use products (vjp, jvp, hvp), or --wrt for fewer inputs", "");
+          "[jac] the matrix has 100000 × 100000 elements; at most 134217728 are made. Use products (vjp, jvp, hvp), or --wrt for "
+          "fewer inputs",
+          "");
 }
 
 static void options_that_are_none(void **state) {
@@ -105,13 +115,15 @@ static void options_that_are_none(void **state) {
     fails("cotangent eval x x=1 --threads", 2, "--threads needs a value: --threads N", "");
     fails("cotangent eval x x=1 --threads 0", 2, "--threads is a whole number from 1 to 256, not '0'", "");
     fails("cotangent eval x x=1 --threads 1.5", 2, "--threads is a whole number from 1 to 256, not '1.5'", "");
-    fails("cotangent eval x x=1 --threads 99999999999999999999", 2, "--threads is a whole number from 1 to 256, not '99999999999999999999'", "");
+    fails("cotangent eval x x=1 --threads 99999999999999999999", 2,
+          "--threads is a whole number from 1 to 256, not '99999999999999999999'", "");
     fails("cotangent eval x x=1 --dtype f16", 2, "--dtype is f64 or f32, not 'f16'", "");
     fails("cotangent grad x x=1 --mode up", 2, "--mode is reverse or forward, not 'up'", "");
     fails("cotangent grad x x=1 --seed 1 --seed 2", 2, "--seed is given twice", "");
     fails("cotangent eval x x=1 --help=1", 2, "--help takes no value", "");
     fails("cotangent help a b", 2, "help takes one command, not 2", "");
-    fails("cotangent trace x x=1 --html - --dot -", 2, "only one of --json, --html - and --dot - can go to the standard output", "");
+    fails("cotangent trace x x=1 --html - --dot -", 2, "only one of --json, --html - and --dot - can go to the standard output",
+          "");
 }
 
 static void control_characters_do_not_reach_the_terminal(void **state) {

@@ -1,5 +1,5 @@
-/* What the command writes, and where: files put in place whole or not at all, full disks and closed pipes, colour on terminals only, memory that is short.
- * ctest: timeout=300 */
+/* What the command writes, and where: files put in place whole or not at all, full disks and closed pipes, colour on terminals
+ * only, memory that is short. ctest: timeout=300 */
 #include "cli_test.h"
 
 #include <errno.h>
@@ -10,17 +10,22 @@ static void trace_writes_files(void **state) {
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --html t.html --dot t.dot"), 0);
     assert_string_equal(last.out, "");
     assert_string_equal(last.err, "cotangent: wrote t.html\ncotangent: wrote t.dot\n");
-    assert_int_equal(sh("grep -c '\"grad\":{\"x\":3,\"y\":2}' t.html; grep -c 'TRACE' t.html; head -c 15 t.html; tail -n 1 t.html; grep -c digraph t.dot; ls"), 0);
+    assert_int_equal(sh("grep -c '\"grad\":{\"x\":3,\"y\":2}' t.html; grep -c 'TRACE' t.html; head -c 15 t.html; tail -n 1 t.html; "
+                        "grep -c digraph t.dot; ls"),
+                     0);
     assert_string_equal(last.out, "1\n0\n<!doctype html></html>\n1\nt.dot\nt.html\n");
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --json --dot u.dot | head -c 20; cmp t.dot u.dot"), 0);
     assert_true(strncmp(last.out, "{\"value\":6,\"grad\":{\"", 20) == 0);
-    assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --dot - | cmp - t.dot && cotangent trace 'x*y' x=2 y=3 --html - | cmp - t.html"), 0);
+    assert_int_equal(
+        sh("cotangent trace 'x*y' x=2 y=3 --dot - | cmp - t.dot && cotangent trace 'x*y' x=2 y=3 --html - | cmp - t.html"), 0);
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --dot /dev/null"), 0);
 }
 
 static void what_the_expression_says_cannot_end_the_script(void **state) {
     (void)state;
-    assert_int_equal(sh("cotangent trace 'x # </script><!-- ' x=2 --html s.html; grep -o '</script>' s.html | wc -l | tr -d ' '; grep -c '<!-- ' s.html"), 1);
+    assert_int_equal(sh("cotangent trace 'x # </script><!-- ' x=2 --html s.html; grep -o '</script>' s.html | wc -l | tr -d ' '; "
+                        "grep -c '<!-- ' s.html"),
+                     1);
     assert_string_equal(last.out, "1\n0\n");
     assert_int_equal(sh("grep -c 'x # <\\\\/script>\\\\u003c!-- ' s.html"), 0);
 }
@@ -28,7 +33,8 @@ static void what_the_expression_says_cannot_end_the_script(void **state) {
 static void files_are_replaced_whole_or_stay(void **state) {
     (void)state;
     sh("rm -rf *; echo old > t.html; mkdir folder; ln -s t.html link; chmod 640 t.html");
-    fails("cotangent trace 'x*' x=2 --html t.html --dot t.html", 2, "expected a number, a name or '(', found the end of the text", "x*\n  ^\n");
+    fails("cotangent trace 'x*' x=2 --html t.html --dot t.html", 2, "expected a number, a name or '(', found the end of the text",
+          "x*\n  ^\n");
     fails("cotangent trace 'x @ y' x=[1] y=[1,2] --html t.html", 3,
           "[matmul] inner dimensions differ: (1,) @ (2,); the last axis of a must equal the only one of b", "x @ y\n  ^\n");
     fails("cotangent trace x x=1 --html folder", 3, "cannot write folder: it is a directory", "");
@@ -36,7 +42,8 @@ static void files_are_replaced_whole_or_stay(void **state) {
     fails("cotangent trace x x=1 --html /dev/full", 3, "cannot write /dev/full: No space left on device", "");
     sh("cat t.html; ls");
     assert_string_equal(last.out, "old\nfolder\nlink\nt.html\n");
-    assert_int_equal(sh("cotangent trace x x=1 --html link && test -L link && head -c 9 t.html && ls -l t.html | cut -c1-10; ls"), 0);
+    assert_int_equal(sh("cotangent trace x x=1 --html link && test -L link && head -c 9 t.html && ls -l t.html | cut -c1-10; ls"),
+                     0);
     assert_string_equal(last.out, "<!doctype-rw-r-----\nfolder\nlink\nt.html\n");
 }
 
@@ -52,7 +59,8 @@ static void a_failing_write_is_told(void **state) {
     assert_string_equal(last.err, "");
 }
 
-/* ---- terminals --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- terminals
+ * --------------------------------------------------------------------------------------------------------------------------- */
 
 /* What the command prints when both its outputs are a terminal of 80 columns. */
 static char *on_terminal(const char *line) {
@@ -84,7 +92,8 @@ static void colour_is_for_terminals(void **state) {
     assert_non_null(strstr(on_terminal("TERM=xterm NO_COLOR= cotangent grad 'x*' x=3"), "\033["));
     assert_null(strchr(on_terminal("TERM=xterm NO_COLOR=1 cotangent grad 'x*' x=3"), '\033'));
     assert_null(strchr(on_terminal("TERM=xterm cotangent grad --json 'x*x' x=3"), '\033'));
-    assert_null(strchr(on_terminal("TERM=xterm NO_COLOR=1 cotangent --help; TERM=xterm NO_COLOR=1 cotangent trace 'x*x' x=3"), '\033'));
+    assert_null(
+        strchr(on_terminal("TERM=xterm NO_COLOR=1 cotangent --help; TERM=xterm NO_COLOR=1 cotangent trace 'x*x' x=3"), '\033'));
     sh("TERM=xterm cotangent grad 'x*x' x=3");
     assert_null(strchr(last.out, '\033'));
 }
@@ -96,7 +105,8 @@ static void rows_fit_the_terminal(void **state) {
     for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n")) assert_true(strlen(line) <= 80);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory
+ * ---------------------------------------------------------------------------------------------------------------------- */
 
 static void too_much_memory_is_an_error(void **state) {
     (void)state;
@@ -120,12 +130,14 @@ static void any_allocation_may_fail(void **state) {
         "cotangent grad --json 'x*(' x=2",
     };
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
-        int expected = sh("%s", lines[k]);
+        int   expected = sh("%s", lines[k]);
         char *whole = strdup(last.out), *told = strdup(last.err);
         for (int keep = 0; keep < 2; keep++) {
             int quiet = 0, n = 1;
-            for (; quiet < 3 && n < 3000; n += n < 60 ? 1 : 7) { /* past the last allocation the result is there three times in a row */
-                int status = sh("LD_PRELOAD=%s COT_FAIL_AT=%d %s exec %s", COT_FAIL_MALLOC, n, keep ? "COT_FAIL_ON=1" : "COT_UNUSED=1", lines[k]);
+            for (; quiet < 3 && n < 3000;
+                 n += n < 60 ? 1 : 7) { /* past the last allocation the result is there three times in a row */
+                int status = sh("LD_PRELOAD=%s COT_FAIL_AT=%d %s exec %s", COT_FAIL_MALLOC, n,
+                                keep ? "COT_FAIL_ON=1" : "COT_UNUSED=1", lines[k]);
                 if (status == expected && strcmp(last.out, whole) == 0 && strcmp(last.err, told) == 0) {
                     quiet++;
                     continue;
@@ -146,22 +158,24 @@ static void any_allocation_may_fail(void **state) {
 #endif
 }
 
-/* ---- completion and manual ---------------------------------------------------------------------------------------------------- */
+/* ---- completion and manual
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void bash_completes(void **state) {
     (void)state;
     if (sh("command -v bash") != 0) skip();
-    static const struct { const char *words, *completed; } cases[] = {
-        {"cotangent gr", "grad"},
-        {"cotangent grad --w", "--wrt"},
-        {"cotangent hess x --mode f", "forward"},
-        {"cotangent ops matm", "matmul"},
-        {"cotangent help exp", "explain"},
-        {"cotangent eval --se", ""},
+    static const struct {
+        const char *words, *completed;
+    } cases[] = {
+        {"cotangent gr", "grad"},         {"cotangent grad --w", "--wrt"},   {"cotangent hess x --mode f", "forward"},
+        {"cotangent ops matm", "matmul"}, {"cotangent help exp", "explain"}, {"cotangent eval --se", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(sh("bash -c '. %s/cli/completion/cotangent.bash; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cotangent;"
-                            " echo ${COMPREPLY[*]}'", COT_SOURCE_FOLDER, cases[i].words), 0);
+        assert_int_equal(
+            sh("bash -c '. %s/cli/completion/cotangent.bash; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cotangent;"
+               " echo ${COMPREPLY[*]}'",
+               COT_SOURCE_FOLDER, cases[i].words),
+            0);
         char expected[64];
         snprintf(expected, sizeof expected, "%s\n", cases[i].completed);
         assert_string_equal(last.out, expected);
@@ -172,7 +186,8 @@ static void bash_completes(void **state) {
 static void the_manual_page_is_clean(void **state) {
     (void)state;
     if (sh("command -v man && man --version") != 0) skip();
-    assert_int_equal(sh("LC_ALL=C.UTF-8 MANROFFSEQ= man --warnings -E UTF-8 -l %s/docs/man/cotangent.1 > /dev/null", COT_SOURCE_FOLDER), 0);
+    assert_int_equal(
+        sh("LC_ALL=C.UTF-8 MANROFFSEQ= man --warnings -E UTF-8 -l %s/docs/man/cotangent.1 > /dev/null", COT_SOURCE_FOLDER), 0);
     assert_string_equal(last.err, "");
 }
 

@@ -1,5 +1,5 @@
-/* fail_malloc.c: preloaded into the command, fails its allocation number COT_FAIL_AT, counted from 1, and all later ones when COT_FAIL_ON is set. For glibc, which exports its
- * allocator under second names. */
+/* fail_malloc.c: preloaded into the command, fails its allocation number COT_FAIL_AT, counted from 1, and all later ones when
+ * COT_FAIL_ON is set. For glibc, which exports its allocator under second names. */
 #include <stdlib.h>
 
 extern void *__libc_malloc(size_t n);
