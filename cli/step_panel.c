@@ -2,10 +2,9 @@
 #include <string.h>
 
 #include "step_draw.h"
+#include "trace/letters.h"
 
-enum { WIDE = 64 }; /* columns from which on an addition fits on one line */
-
-#define BAR "\xcc\x84" /* U+0304, over the character before it */
+enum { WIDE = 64, OPERANDS = 6 }; /* columns from which on an addition fits on one line; operands whose names a formula shows */
 
 const char *panel_title(const step_view *v, char *buf, size_t size) {
     int64_t    index;
@@ -40,16 +39,53 @@ static const char *value_text(const cot__view *value, int width, char *buf, size
 
 /* ---- forward ------------------------------------------------------------------------------------------------------------------ */
 
+/* "x·y = x1·x2": the formula, and with the operands in it. */
+static void formula_line(const step_view *v, int64_t node, step_line *l) {
+    const cot__trace_node *n = &v->x->trace->nodes[node];
+    char                   formula[COT__TRACE_TEXT], filled[COT__TRACE_TEXT], text[2 * COT__TRACE_TEXT + 4];
+    char                   letter[OPERANDS][16], name[OPERANDS][64], number[32];
+    cot__renaming          with = {.count = n->nargs};
+    cot__trace_formula(v->x->trace, node, formula, sizeof formula);
+    snprintf(text, sizeof text, "%s", formula);
+    if (n->nargs > 0 && n->nargs <= OPERANDS) {
+        for (int k = 0; k < n->nargs; k++) {
+            with.letter[k] = cot__letter(n->op, k, n->nargs, letter[k]);
+            with.name[k] = name[k];
+            if (n->args[k] != COT__NONE) label(v, cot__trace_find(v->x->trace, n->args[k]), name[k], sizeof name[k]);
+            else snprintf(name[k], sizeof name[k], "%s", cot__shortest(n->number, number));
+        }
+        cot__formula_fill(formula, &with, filled, sizeof filled);
+        if (strcmp(filled, formula) != 0) snprintf(text, sizeof text, "%s = %s", formula, filled);
+    }
+    entry(l, "rule", INK_PLAIN, text);
+}
+
+/* The values that wait for the reverse sweep. */
+static void saves_line(const step_view *v, int64_t node, step_line *l) {
+    const cot__trace_node *n = &v->x->trace->nodes[node];
+    char                   text[COT__TRACE_TEXT] = "";
+    size_t                 used = 0;
+    for (int k = 0; k < n->nargs && used + 80 < sizeof text; k++) {
+        bool again = k > 0 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1); /* x·x */
+        if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE || again) continue;
+        if (used) used += (size_t)snprintf(text + used, sizeof text - used, ", ");
+        used += strlen(label(v, cot__trace_find(v->x->trace, n->args[k]), text + used, 64));
+    }
+    if (n->saves & COT__SAVES_Z) snprintf(text + used, sizeof text - used, "%s%%%u", used ? ", " : "", n->id);
+    if (text[0]) entry(l, "saves", INK_PLAIN, text);
+    else entry(l, "saves", INK_FAINT, n->active ? "nothing" : "nothing: no derivative passes here");
+}
+
 static void forward_line(const step_view *v, int64_t node, int64_t line, step_line *l) {
     const cot__trace      *tr = v->x->trace;
     const cot__trace_node *n = &tr->nodes[node];
-    char                   text[COT__TRACE_TEXT], part[64];
+    char                   text[COT__TRACE_TEXT];
     size_t                 used;
     switch (line) {
     case 0:
         used = strlen(label(v, node, text, 128));
-        snprintf(text + used, sizeof text - used, " = ");
-        cot__trace_call(tr, node, text + used + 3, sizeof text - used - 3);
+        used += (size_t)snprintf(text + used, sizeof text - used, n->op == OP_leaf ? ", an input" : " = ");
+        if (n->op != OP_leaf) cot__trace_call(tr, node, text + used, sizeof text - used);
         step_put(l, INK_FORWARD, l->left, text);
         return;
     case 1:
@@ -63,13 +99,8 @@ static void forward_line(const step_view *v, int64_t node, int64_t line, step_li
         snprintf(text + used, sizeof text - used, n->value.ndim == 1 ? ",)" : ")");
         entry(l, "shape", INK_PLAIN, text);
         return;
-    case 3: entry(l, "rule", INK_PLAIN, cot__trace_formula(tr, node, text, sizeof text)); return;
-    default:
-        used = 0;
-        for (int k = 0; used + 64 < sizeof text && cot__trace_saved(tr, node, k, part, sizeof part); k++)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", k ? ", " : "", part);
-        if (used) entry(l, "saves", INK_PLAIN, text);
-        else entry(l, "saves", INK_FAINT, n->active ? "nothing" : "nothing: no derivative passes here");
+    case 3: formula_line(v, node, l); return;
+    default: saves_line(v, node, l);
     }
 }
 
@@ -82,7 +113,7 @@ static void seed_line(const step_view *v, int64_t line, step_line *l) {
         snprintf(text, sizeof text, "The sweep begins at %s, the value, whose adjoint is the seed:", own);
         step_put(l, INK_PLAIN, l->left, text);
     } else if (line == 1) {
-        size_t used = (size_t)snprintf(text, sizeof text, "%s" BAR " = ", own);
+        size_t used = (size_t)snprintf(text, sizeof text, "%s" COT__BAR " = ", own);
         value_text(&v->x->trace->steps[0].adjoint, l->left - cot__columns(text), text + used, sizeof text - used);
         step_put(l, INK_REVERSE, l->left, text);
     } else {
@@ -98,8 +129,9 @@ static void step_head(const step_view *v, int64_t step, step_line *l) {
     label(v, s->node, own, sizeof own);
     size_t used = (size_t)snprintf(text, sizeof text, "%s = ", own);
     cot__trace_call(v->x->trace, s->node, text + used, sizeof text - used);
+    if (v->x->trace->nodes[s->node].op == OP_leaf) snprintf(text, sizeof text, "%s", own);
     step_put(l, INK_REVERSE, half, text);
-    used = (size_t)snprintf(text, sizeof text, ", adjoint %s" BAR " = ", own);
+    used = (size_t)snprintf(text, sizeof text, ", adjoint %s" COT__BAR " = ", own);
     value_text(&s->adjoint, l->left - cot__columns(text), text + used, sizeof text - used);
     step_put(l, INK_BOLD, l->left, text);
 }
@@ -121,7 +153,7 @@ static addition read_addition(const step_view *v, int64_t step, int k, int width
     const cot__trace_add *add = &tr->steps[step].adds[k];
     addition              a;
     label(v, cot__trace_find(tr, add->to), a.to, sizeof a.to - 2);
-    strcat(a.to, BAR);
+    strcat(a.to, COT__BAR);
     cot__trace_rule(tr, step, k, a.rule, sizeof a.rule);
     cot__trace_filled(tr, step, k, a.filled, sizeof a.filled);
     cot__trace_value_text(&add->amount, width, a.amount, sizeof a.amount);

@@ -147,6 +147,7 @@ bool terminal_open(failure *f) {
         return failure_set(f, EXIT_RUN, "terminal", "cannot read the settings of the terminal: %s", strerror(errno));
     raw = cooked;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN); /* Ctrl-C and Ctrl-Z remain signals: they work while it computes */
+    raw.c_lflag |= NOFLSH;                              /* and what was typed before them is not lost */
     raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IXON);
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
