@@ -52,7 +52,7 @@ static void loop(walk *w, failure *f) {
         if (key == TERMINAL_END) return;
         step_wish wish = key == TERMINAL_REDRAW ? STEP_DRAW : step_key(&w->m, key);
         if (wish == STEP_QUIT) return;
-        going = (wish != STEP_SET || change(w, f)) && draw(w, f);
+        going = (wish != STEP_SET || change(w, f)) && (terminal_has_more() || draw(w, f));
     }
 }
 

@@ -231,7 +231,7 @@ static void draw_prompt(const step_view *v, FILE *out, int *row) {
     }
     step_put(&l, INK_PLAIN, l.left - 1, text);
     end_line(&l);
-    fprintf(out, "\033[%d;%dH\033[?25h", *row, v->columns - l.left + 1);
+    fprintf(out, "\033[%d;%dH\033[?25h", *row, l.left > 0 ? v->columns - l.left + 1 : v->columns);
 }
 
 /* A message that is longer than a line takes a second and a third, from the panel. */

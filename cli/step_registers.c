@@ -43,9 +43,9 @@ void registers_close(step_registers *r) {
 bool registers_read(const step_registers *r, const cot__trace *tr, int64_t node, int64_t swept, cot__view *sum) {
     int64_t own = r->step_of[node], lo = r->first[node], hi = r->first[node + 1];
     if (own < 0 || swept < 0) return false;
-    if (own == 0 || own < swept) { /* the seed is there from the start, and what has had its turn is complete */
+    if (own == 0 || (own < swept && !tr->steps[own].skipped)) { /* the seed is there from the start; who has had its turn is complete */
         *sum = tr->steps[own].adjoint;
-        return own == 0 || !tr->steps[own].skipped;
+        return true;
     }
     while (lo < hi) { /* the first addition that is still to come */
         int64_t mid = lo + (hi - lo) / 2;

@@ -16,6 +16,7 @@ void terminal_close(void) {}
 void terminal_size(int *rows, int *columns) { *rows = 24, *columns = 80; }
 bool terminal_write(const char *bytes, size_t n) { return bytes == NULL && n == 0; }
 int  terminal_key(void) { return TERMINAL_END; }
+bool terminal_has_more(void) { return false; }
 void terminal_busy(bool busy) { (void)busy; }
 #else
 
@@ -194,8 +195,17 @@ static int wait_for_input(int milliseconds) {
     return pselect(STDIN_FILENO + 1, &input, NULL, NULL, milliseconds < 0 ? NULL : &limit, &outside);
 }
 
+static step_keys keys; /* bytes read and not yet understood */
+
+bool terminal_has_more(void) {
+    struct timespec none = {0};
+    fd_set          input;
+    FD_ZERO(&input);
+    FD_SET(STDIN_FILENO, &input);
+    return keys_pending(&keys) || pselect(STDIN_FILENO + 1, &input, NULL, NULL, &none, NULL) > 0;
+}
+
 int terminal_key(void) {
-    static step_keys keys; /* bytes read and not yet understood */
     for (;;) {
         if (interrupted) return TERMINAL_END;
         if (changed) {

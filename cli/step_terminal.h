@@ -20,6 +20,8 @@ bool terminal_write(const char *bytes, size_t n);
 /* Waits for a key. TERMINAL_REDRAW: the screen has to be drawn again; TERMINAL_END: no more keys will come, or it was interrupted. */
 enum { TERMINAL_REDRAW = -1, TERMINAL_END = -2 };
 int terminal_key(void);
+/* Has more been typed already? Then drawing can wait. */
+bool terminal_has_more(void);
 
 /* Around what may take long: in between, Ctrl-C ends the command and Ctrl-Z stops it at once. */
 void terminal_busy(bool busy);
