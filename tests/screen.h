@@ -76,7 +76,7 @@ static inline void screen_character(screen *s, const char *utf8) {
         else {
             char  *cell = s->cell[s->row][s->column - 1];
             size_t used = strlen(cell);
-            snprintf(cell + used, SCREEN_CELL - used, "%s", utf8);
+            snprintf(cell + used, SCREEN_CELL - used, "%.4s", utf8);
         }
         return;
     }
@@ -84,7 +84,7 @@ static inline void screen_character(screen *s, const char *utf8) {
         screen_fault(s, "beyond the edge", utf8);
         return;
     }
-    snprintf(s->cell[s->row][s->column], SCREEN_CELL, "%s", utf8);
+    snprintf(s->cell[s->row][s->column], SCREEN_CELL, "%.4s", utf8);
     for (int k = 1; k < width; k++) s->cell[s->row][s->column + k][0] = 0;
     s->column += width;
 }
