@@ -15,6 +15,7 @@ static void the_first_screen_shows_the_tape_and_one_value(void **state) {
     sees_line(6, "  %2          mul %0 %1                 ?");
     sees_line(7, "  %3          sin %0                    ?");
     sees_line(8, "  %4          add %2 %3                 ?");
+    sees_line(9, "── forward: node 1 of 5 ────────────────────────────────────────────────────────"); /* to the very edge */
     sees_line(10, "x1, an input");
     sees_line(24, "step 1/12  n next  p back  g go to  r reverse  i input  ? help  q quit");
     assert_true(seen.alternate);

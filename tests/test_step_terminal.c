@@ -32,6 +32,47 @@ static void deadly_signals_restore_it_too(void **state) {
     }
 }
 
+/* The first value costs nothing, the second takes a while. */
+static void a_long_computation_can_be_interrupted(void **state) {
+    (void)state;
+    begin(24, 80, WORDS("sum(svdvals(W)) if x > 0 else x*x", "x=-1", "W=uniform(1, [1200, 1200], 1)"), NULL);
+    sees("step 1/");
+    send("ix = 1\r");
+    poll(NULL, 0, 200);
+    send("\003");
+    int status = finish();
+    bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0; /* on a very fast machine */
+    assert_true(done || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT));
+    is_restored();
+    close_terminal();
+}
+
+static void any_allocation_may_fail(void **state) {
+    (void)state;
+#ifdef COT_FAIL_MALLOC
+    int failed = 0, fine = 0;
+    for (int on = 0; on < 2; on++)
+        for (int n = 1; n < 500; n += n < 100 ? 1 : 9) {
+            char at[32];
+            snprintf(at, sizeof at, "COT_FAIL_AT=%d", n);
+            begin(24, 80, WORDS("x*y + sin(x)", "x=2", "y=5", "--threads", "1"),
+                  WORDS("LD_PRELOAD=" COT_FAIL_MALLOC, at, on ? "COT_FAIL_ON=1" : "COT_UNUSED=1"));
+            send("nix = 3\rrniy = [\rnq");
+            int status = finish();
+            assert_true(WIFEXITED(status));
+            if (WEXITSTATUS(status) != 0) assert_int_equal(WEXITSTATUS(status), 3);
+            failed += WEXITSTATUS(status) == 3;
+            fine += WEXITSTATUS(status) == 0;
+            is_restored();
+            assert_string_equal(seen.fault, "");
+            close_terminal();
+        }
+    assert_true(failed > 0 && fine > 0);
+#else
+    skip();
+#endif
+}
+
 static void the_end_of_the_input_is_the_end(void **state) {
     (void)state;
     open_terminal(24, 80);
@@ -239,6 +280,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_way_out_restores_the_terminal),
         cmocka_unit_test(deadly_signals_restore_it_too),
+        cmocka_unit_test(a_long_computation_can_be_interrupted),
+        cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(the_end_of_the_input_is_the_end),
         cmocka_unit_test(a_stop_gives_the_terminal_back_for_its_time),
         cmocka_unit_test(it_follows_the_size_of_the_terminal),
