@@ -1,9 +1,10 @@
-/* cmd_trace.c: cotangent trace: the tape forward and the sweep backward, as tables, JSON, a page or a graph. */
+/* cmd_trace.c: cotangent trace: the tape forward and the sweep backward, as tables, JSON, a page, a graph, or step by step. */
 #include "command.h"
 
 #include <string.h>
 
 #include "memory_file.h"
+#include "step.h"
 #include "system.h"
 #include "traced.h"
 #include "viewer.h"
@@ -41,6 +42,7 @@ static void put(const traced *x, const char *path, writer write, FILE *out, fail
 int run_trace(const options *o, FILE *out, look how, failure *f) {
     traced x = {0};
     int    to_stdout = o->json + (o->html && strcmp(o->html, "-") == 0) + (o->dot && strcmp(o->dot, "-") == 0);
+    if (o->step) return run_step(o, how.colour, f);
     if (to_stdout > 1) {
         failure_usage(f, "only one of --json, --html - and --dot - can go to the standard output");
         return EXIT_USAGE;

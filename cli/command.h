@@ -14,7 +14,7 @@ enum {
     OPT_SEED       = 1 << 2,
     OPT_MODE       = 1 << 3,
     OPT_TANGENT    = 1 << 4,
-    OPT_TRACE      = 1 << 5,  /* --html, --dot */
+    OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
     OPT_SIZES      = 1 << 6,  /* --inputs, --outputs */
     OPT_NAMES      = 1 << 7
 };

@@ -50,9 +50,11 @@ const command command_table[] = {
      OPT_EXPRESSION | OPT_WRT | OPT_MODE, run_hess},
     {"trace", EXPRESSION, "the tape forward and the sweep backward, step by step",
      "The forward tape as a table: node, operation, value; then the reverse sweep: for each node the rule that is applied, "
-     "what it adds to whom, and the adjoints so far. --html writes a page that steps through both, --dot a graph for "
+     "what it adds to whom, and the adjoints so far. --step walks through both in the terminal, forward, backward and by "
+     "jumps, and lets inputs be changed on the way (its key ? lists the keys). --html writes a page that steps through both, --dot a graph for "
      "Graphviz; the file - is the standard output.",
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3\n"
+     "cotangent trace --step 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3 --html trace.html\n"
      "cotangent trace 'sigmoid(w*x + b)' w=2 x=1 b=-1 --dot - | dot -Tsvg > trace.svg",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_TRACE, run_trace},

@@ -11,7 +11,7 @@
 #include "command.h"
 #include "expr/expr.h"
 
-typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, HTML, DOT, INPUTS, OUTPUTS, NAMES, JSON, HELP } which;
+typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, JSON, HELP } which;
 
 typedef struct option {
     which       id;
@@ -28,6 +28,7 @@ static const option table[] = {
     {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
     {TANGENT, "tangent", 0, "name=V", OPT_TANGENT, "how an input moves; once for each (default: zero)"},
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
+    {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
     {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
     {DOT, "dot", 0, "FILE", OPT_TRACE, "write a graph for Graphviz, not the tables"},
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
@@ -86,6 +87,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case HTML: return set_once(p, &o->html, value, f);
     case DOT: return set_once(p, &o->dot, value, f);
     case TANGENT: o->tangents[o->tangent_count++] = value; return true;
+    case STEP: o->step = true; return true;
     case NAMES: o->names = true; return true;
     case JSON: o->json = true; return true;
     case HELP: o->help = true; return true;

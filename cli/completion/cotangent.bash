@@ -23,7 +23,7 @@ _cotangent() {
     jvp) options+=" $expression --tangent" ;;
     hvp) options+=" $expression --wrt --tangent" ;;
     jac | hess) options+=" $expression --wrt --mode" ;;
-    trace) options+=" $expression --wrt --seed --html --dot" ;;
+    trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;
     ops)

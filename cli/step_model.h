@@ -1,0 +1,48 @@
+/* step_model.h: a walk through a trace, without a terminal: where it stands, what is typed, what a key does.
+ *
+ * Positions are numbered from 1: each node of the tape forward; then, when there is a sweep, the seed and each step of the sweep; last
+ * the end, which shows the gradient (or why there is none). */
+#ifndef COT_CLI_STEP_MODEL_H
+#define COT_CLI_STEP_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes are keys too; these follow them. */
+enum { KEY_NONE = 256, KEY_LEFT, KEY_RIGHT, KEY_UP, KEY_DOWN, KEY_HOME, KEY_END, KEY_PAGE_UP, KEY_PAGE_DOWN, KEY_ESCAPE, KEY_BACKSPACE };
+
+typedef enum step_phase { STEP_FORWARD, STEP_SEED, STEP_REVERSE, STEP_END } step_phase;
+typedef enum step_mode { STEP_WALK, STEP_JUMP, STEP_CHANGE, STEP_HELP } step_mode;
+/* What the caller has to do after a key: draw again, end, or set an input as model->typed says. */
+typedef enum step_wish { STEP_DRAW, STEP_QUIT, STEP_SET } step_wish;
+
+enum { STEP_TYPED = 1024, STEP_MESSAGE = 1024 };
+
+typedef struct step_model {
+    int64_t   nodes, steps;        /* of the trace; no steps: no sweep */
+    int64_t   at;                  /* 1 … step_last */
+    int64_t   shift;               /* lines by which the panel is scrolled */
+    step_mode mode;
+    size_t    length;
+    bool      too_long;            /* more was typed than there is room for */
+    char      typed[STEP_TYPED];   /* at the prompt of STEP_JUMP and STEP_CHANGE */
+    char      before[STEP_TYPED];  /* the last change that was asked for; up brings it back */
+    char      message[STEP_MESSAGE];
+    bool      wrong;               /* the message is an error */
+} step_model;
+
+void       step_begin(step_model *m, int64_t nodes, int64_t steps);
+step_wish  step_key(step_model *m, int key);
+int64_t    step_last(const step_model *m);
+/* Where it stands, and in *index the node (forward) or the step of the sweep (reverse). */
+step_phase step_where(const step_model *m, int64_t *index);
+/* How many nodes show their values. */
+int64_t    step_revealed(const step_model *m);
+/* How many steps of the sweep are done; -1: not even the seed is set. */
+int64_t    step_swept(const step_model *m);
+/* The trace was made again and has other sizes: the same place, or the nearest there is. */
+void       step_refit(step_model *m, int64_t nodes, int64_t steps);
+void       step_say(step_model *m, bool wrong, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif
