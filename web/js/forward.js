@@ -1,0 +1,42 @@
+// forward.js: what one step forward says.
+import { el } from "./dom.js";
+import { heatFigure } from "./heat.js";
+import { isTensor, show, showShape } from "./numbers.js";
+import { conventions } from "./kinks.js";
+
+export const forwardIntro = "Each box is one operation, in the order in which the computer does them. A box lights up when its value is known; " +
+  "what it keeps is needed later, on the way back.";
+
+export function forwardView(tape, step) {
+  const current = step > 0 ? tape.ops[step - 1] : null;
+  return {
+    mode: "forward", current: current?.id ?? null, registers: null, picked: null,
+    lit: node => tape.isLit(node, step),
+    active: new Set(current ? current.args.filter(a => a !== null).map(a => `${a}>${current.id}`) : []),
+    summary: `The tape as a graph, ${step} of ${tape.ops.length} operations done`,
+  };
+}
+
+export function forwardText(tape, step) {
+  if (step === 0) {
+    const names = tape.trace.inputs.map(i => `${i.name} = ${show(tape.node(i.node).value)}`);
+    return [el("p", null, names.length ? `The inputs are given: ${names.join(", ")}.` : "There are no inputs; everything is constant."),
+      el("p", null, "Step to do the first operation.")];
+  }
+  const node = tape.ops[step - 1], numbers = tape.calculated(node), keeps = tape.kept(node), last = step === tape.ops.length;
+  return [
+    el("p", { class: "formula" }, `${tape.label(node.id)} = ${tape.written(node)}`, numbers ? ` = ${numbers}` : "",
+      isTensor(node.value) ? "" : [" = ", el("b", { class: "f" }, show(node.value))]),
+    isTensor(node.value) ? el("p", null, `A result of shape ${showShape(node.shape)}.`) : null,
+    el("p", null, keeps.length ? ["Keeps ", el("b", null, keeps.join(" and ")), " for the way back."]
+      : node.active ? "Keeps nothing: its rule for the way back needs no value." : "No derivative passes through here, so it keeps nothing."),
+    conventions(node),
+    last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "reverse sweep"), " now asks how much each input mattered.") : null,
+  ];
+}
+
+export function forwardFigures(tape, step) {
+  if (step === 0) return tape.nodes.filter(n => tape.isSource(n) && isTensor(n.value)).map(n => heatFigure(tape.label(n.id), n.value, n.shape));
+  const node = tape.ops[step - 1];
+  return isTensor(node.value) ? [heatFigure(`Value of ${tape.label(node.id)}`, node.value, node.shape)] : [];
+}

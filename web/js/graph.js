@@ -1,0 +1,135 @@
+// graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only changes classes and texts.
+import { calm, el, svg } from "./dom.js";
+import { picture } from "./heat.js";
+import { layoutOf } from "./layout.js";
+import { isTensor, show, showShape } from "./numbers.js";
+
+const letter = 7.1; // width of a character at the size used in boxes
+
+const cut = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
+
+export class Graph {
+  // onPick(id): a node was clicked
+  constructor(frame, tape, onPick) {
+    this.frame = frame;
+    this.tape = tape;
+    this.groups = new Map();
+    this.lines = [];
+    const down = frame.clientWidth < 640; // narrow: from top to bottom; wide: from left to right
+    const longest = Math.max(...tape.nodes.map(n => this.title(n).length));
+    this.box = { width: Math.min(196, Math.max(down ? 104 : 124, longest * letter + 20)), height: tape.matrix ? 104 : 66 };
+    const size = down ? { across: this.box.width, along: this.box.height } : { across: this.box.height, along: this.box.width };
+    const plan = layoutOf(tape.nodes.map(n => ({ id: n.id, args: n.args.filter(a => a !== null) })), size,
+      { across: 18, along: down ? 30 : 44 });
+    const place = p => down ? { x: p.across, y: p.along } : { x: p.along, y: p.across };
+    const margin = 6;
+    this.width = (down ? plan.across : plan.along) + 2 * margin;
+    this.height = (down ? plan.along : plan.across) + 2 * margin;
+
+    const wires = svg("g", { class: "wires" }), boxes = svg("g", { class: "boxes" });
+    for (const edge of plan.edges) {
+      const path = svg("path", { d: curve(edge.points.map(place), down, this.box) });
+      wires.append(path);
+      this.lines.push({ ...edge, path });
+    }
+    for (const node of tape.nodes) {
+      const { x, y } = place(plan.places.get(node.id)), group = this.draw(node, x, y);
+      group.addEventListener("click", () => onPick(node.id));
+      boxes.append(group);
+      this.groups.set(node.id, group);
+    }
+    // As large as it is, or smaller to fit, but not so small that it cannot be read: then the frame scrolls.
+    const room = frame.clientWidth - 4, scale = Math.min(1.25, Math.max(0.8, room / this.width));
+    this.image = svg("svg", { viewBox: `${-margin} ${-margin} ${this.width} ${this.height}`, width: this.width * scale,
+      height: this.height * scale, role: "img", class: tape.matrix ? "matrix" : "scalar" },
+    svg("title", null, "The tape as a graph"), wires, boxes);
+    this.scale = scale;
+    frame.replaceChildren(this.image);
+  }
+
+  title(node) {
+    const label = this.tape.label(node.id);
+    return this.tape.isSource(node) ? (node.name ?? this.tape.written(node)) : `${label} = ${this.tape.written(node)}`;
+  }
+
+  draw(node, x, y) {
+    const { width, height } = this.box, left = x - width / 2, top = y - height / 2, source = this.tape.isSource(node);
+    const text = (name, dx, dy, anchor, content) => svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": anchor }, content ?? "");
+    const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
+      svg("title", null, this.title(node)),
+      svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }),
+      text("what", width / 2, 19, "middle", cut(this.title(node), Math.floor((width - 14) / letter))),
+      isTensor(node.value)
+        ? [svg("image", { class: "value-map", preserveAspectRatio: "none" }), svg("image", { class: "adjoint-map", preserveAspectRatio: "none" }),
+          text("shape", width / 2, height - 9, "middle", `${showShape(node.shape)}`)]
+        : [text("value", width / 2, 38, "middle"), text("adjoint", width / 2, 56, "middle")]);
+    group.place = { left, top };
+    return group;
+  }
+
+  thumbnail(group, name, v, shape, slot) {
+    const image = group.querySelector(`.${name}`);
+    if (v === null) {
+      image.removeAttribute("href");
+      return;
+    }
+    const map = picture(v, shape), side = 46, ratio = Math.sqrt(map.columns / map.rows);
+    const width = Math.min(side, Math.max(10, side * Math.min(1, ratio))), height = Math.min(side, Math.max(10, side * Math.min(1, 1 / ratio)));
+    const middle = group.place.left + this.box.width * (slot === 0 ? 0.28 : 0.72);
+    image.setAttribute("x", middle - width / 2);
+    image.setAttribute("y", group.place.top + 54 - height / 2);
+    image.setAttribute("width", width);
+    image.setAttribute("height", height);
+    image.setAttribute("href", map.address);
+  }
+
+  // What to show: {mode, lit(node), current: id or null, registers: Map or null, active: pairs "from>to", picked: id or null, summary}
+  light(view) {
+    for (const node of this.tape.nodes) {
+      const group = this.groups.get(node.id), lit = view.lit(node), register = view.registers?.get(node.id);
+      const set = (name, on) => group.classList.toggle(name, !!on);
+      set("lit", lit && view.mode === "forward");
+      set("reached", register && view.mode === "reverse");
+      set("done", register?.done);
+      set("current", node.id === view.current);
+      set("receives", [...view.active].some(pair => view.mode === "reverse" && pair.startsWith(`${node.id}>`)));
+      set("picked", node.id === view.picked);
+      if (isTensor(node.value)) {
+        this.thumbnail(group, "value-map", lit ? node.value : null, node.shape, 0);
+        this.thumbnail(group, "adjoint-map", register ? register.sum : null, node.shape, 1);
+      } else {
+        group.querySelector(".value").textContent = lit ? show(node.value) : "";
+        const keeps = this.tape.kept(node);
+        group.querySelector(".adjoint").textContent = view.mode === "reverse" ? (register ? `adj ${show(register.sum)}` : "")
+          : lit && keeps.length ? cut(`keeps ${keeps.map(k => k.replace("its own value", "itself")).join(", ")}`, Math.floor((this.box.width - 8) / 6.4)) : "";
+      }
+      group.querySelector("title").textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
+        (register ? `, adjoint ${show(register.sum)}` : "");
+    }
+    for (const line of this.lines) line.path.setAttribute("class", view.active.has(`${line.from}>${line.to}`) ? `active ${view.mode}` : "");
+    this.image.querySelector("title").textContent = view.summary;
+    this.reveal(view.picked ?? view.current);
+  }
+
+  // Scrolls the frame, never the page.
+  reveal(id) {
+    if (id === null || id === undefined) return;
+    const { left, top } = this.groups.get(id).place, frame = this.frame;
+    const goal = { left: (left + this.box.width / 2) * this.scale - frame.clientWidth / 2, top: (top + this.box.height / 2) * this.scale - frame.clientHeight / 2 };
+    frame.scrollTo({ ...goal, behavior: calm() ? "auto" : "smooth" });
+  }
+}
+
+// A smooth line through the points, leaving one box at its edge and entering the next at its edge.
+function curve(points, down, box) {
+  const half = (down ? box.height : box.width) / 2, ends = points.map(p => ({ ...p })), last = ends.length - 1;
+  ends[0][down ? "y" : "x"] += half;
+  ends[last][down ? "y" : "x"] -= half + 5; // room for the arrowhead
+  let d = `M${ends[0].x},${ends[0].y}`;
+  for (let i = 1; i <= last; i++) {
+    const a = ends[i - 1], b = ends[i], mid = down ? (a.y + b.y) / 2 : (a.x + b.x) / 2;
+    d += down ? `C${a.x},${mid} ${b.x},${mid} ${b.x},${b.y}` : `C${mid},${a.y} ${mid},${b.y} ${b.x},${b.y}`;
+  }
+  const { x, y } = ends[last], tip = down ? [[x - 4, y - 1], [x, y + 5], [x + 4, y - 1]] : [[x - 1, y - 4], [x + 5, y], [x - 1, y + 4]];
+  return `${d}M${tip.map(p => p.join(",")).join("L")}`;
+}

@@ -1,0 +1,80 @@
+// reverse.js: what one step backward says, and the registers.
+import { el } from "./dom.js";
+import { heatFigure } from "./heat.js";
+import { conventions } from "./kinks.js";
+import { isTensor, show } from "./numbers.js";
+
+export const reverseIntro = "Every value has a register, its adjoint: how much the result changes when that value changes a little. The last one " +
+  "starts with the seed. Each box, last to first, hands its adjoint on to what it was made from, times its own small derivative.";
+
+export function reverseView(tape, step) {
+  const entry = step > 0 ? tape.sweep[step - 1] : null;
+  return {
+    mode: "reverse", current: entry?.node ?? tape.trace.output, registers: tape.registers(step), picked: null,
+    lit: () => true,
+    active: new Set(entry ? entry.adds.map(a => `${a.to}>${entry.node}`) : []),
+    summary: `The tape as a graph, ${step} of ${tape.sweep.length} nodes swept`,
+  };
+}
+
+const arriving = (tape, register) => register.parts.map(p => show(p.amount)).join(" + ").replaceAll("+ −", "− ");
+
+export function reverseText(tape, step) {
+  if (tape.trace.sweep.length === 0) return [el("p", null, "The result does not depend on any input with a derivative, so there is nothing to sweep.")];
+  if (step === 0)
+    return [el("p", { class: "formula" }, `adj(${tape.label(tape.trace.output)}) = `, el("b", { class: "r" }, show(tape.seed()))),
+      el("p", null, "The seed. All other registers are empty, which counts as 0. Step to send it backward.")];
+  const entry = tape.sweep[step - 1], node = tape.node(entry.node), before = tape.registers(step - 1);
+  const held = new Map([...before].map(([id, r]) => [id, r.sum]));
+  const lines = entry.adds.map(add => {
+    const old = held.get(add.to), numbers = tape.ruleInNumbers(add, before), label = tape.label(add.to), tensor = isTensor(add.amount);
+    held.set(add.to, add.sum);
+    return el("li", null,
+      el("p", { class: "formula" }, `${label} gets `, add.rule, numbers ? ` = ${numbers}` : ` = ${tape.ruleInLabels(add)}`,
+        tensor ? "" : [" = ", el("b", { class: "r" }, show(add.amount))]),
+      el("p", { class: "sum" }, old === undefined ? (tensor ? `The first to arrive at ${label}.` : `adj(${label}): empty → ${show(add.sum)}`)
+        : tensor ? `Paths meet: it is added to what ${label} holds already.`
+          : `Paths meet: adj(${label}) = ${show(old)} + ${show(add.amount)} = ${show(add.sum)}`));
+  });
+  return [
+    el("p", { class: "formula" }, `${tape.label(node.id)} = ${tape.written(node)}`, `, g = adj(${tape.label(node.id)})`,
+      isTensor(entry.adjoint) ? "" : [" = ", el("b", { class: "r" }, show(entry.adjoint))]),
+    lines.length ? el("ul", { class: "adds" }, lines) : el("p", null, "It hands nothing on: " +
+      (entry.skipped ? "its adjoint is zero." : "the result does not change with its operands here.")),
+    conventions(node),
+    step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") : null,
+  ];
+}
+
+export function reverseFigures(tape, step) {
+  const entry = step > 0 ? tape.sweep[step - 1] : null;
+  if (!entry) return [];
+  const adds = entry.adds.filter(a => isTensor(a.amount));
+  const last = new Map(adds.map(a => [a.to, a]));
+  return [isTensor(entry.adjoint) ? heatFigure(`g, the adjoint of ${tape.label(entry.node)}`, entry.adjoint, tape.node(entry.node).shape) : null,
+    ...[...last.values()].map(a => heatFigure(`Adjoint of ${tape.label(a.to)} now`, a.sum, tape.node(a.to).shape))].filter(f => f);
+}
+
+// The table below the graph: the tape forward, or the registers backward.
+export function registersTable(tape, view, step) {
+  const reverse = view.mode === "reverse";
+  const head = reverse ? ["Register", "Made by", "Value", "Adjoint so far"] : ["Register", "Made by", "Value", "Keeps"];
+  const rows = tape.nodes.map(node => {
+    const lit = view.lit(node), register = view.registers?.get(node.id);
+    const sum = !register ? "" : register.parts.length > 1 && !isTensor(register.sum) ? `${arriving(tape, register)} = ${show(register.sum)}` : show(register.sum);
+    return el("tr", { "data-node": node.id, class: node.id === view.current && (step > 0 || reverse) ? "current" : null },
+      el("th", { scope: "row" }, tape.label(node.id)),
+      el("td", null, tape.written(node)),
+      el("td", { class: "number" }, lit ? show(node.value) : ""),
+      el("td", { class: `number adjoint${register?.done ? " done" : ""}`, "data-adjoint": register && !isTensor(register.sum) ? String(register.sum) : null },
+        reverse ? sum : lit ? tape.kept(node).join(", ") : ""));
+  });
+  return [el("thead", null, el("tr", null, head.map(h => el("th", { scope: "col" }, h)))), el("tbody", null, rows)];
+}
+
+export function gradientList(tape, step) {
+  if (step < tape.sweep.length || tape.trace.sweep.length === 0) return [];
+  const entries = Object.entries(tape.trace.grad ?? {});
+  return [el("h3", null, "Gradient"), el("dl", { class: "gradient" }, entries.map(([name, v]) => [el("dt", null, `d/d${name}`),
+    el("dd", { "data-grad": name, title: isTensor(v) ? null : String(v) }, show(v))]))];
+}
