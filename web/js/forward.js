@@ -4,8 +4,7 @@ import { heatFigure } from "./heat.js";
 import { isTensor, show, showShape } from "./numbers.js";
 import { conventions } from "./kinks.js";
 
-export const forwardIntro = "Each box is one operation, in the order in which the computer does them. A box lights up when its value is known; " +
-  "what it keeps is needed later, on the way back.";
+export const forwardIntro = "Each box is one operation, done in order. It lights up when its value is known, and keeps what the way back will need.";
 
 export function forwardView(tape, step) {
   const current = step > 0 ? tape.ops[step - 1] : null;

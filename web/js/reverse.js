@@ -4,8 +4,8 @@ import { heatFigure } from "./heat.js";
 import { conventions } from "./kinks.js";
 import { isTensor, show } from "./numbers.js";
 
-export const reverseIntro = "Every value has a register, its adjoint: how much the result changes when that value changes a little. The last one " +
-  "starts with the seed. Each box, last to first, hands its adjoint on to what it was made from, times its own small derivative.";
+export const reverseIntro = "Each value has an adjoint: how much the result changes when that value changes a little. From the seed at the end, " +
+  "every box hands its adjoint back to what it was made from, times its own small derivative; where paths meet, they add up.";
 
 export function reverseView(tape, step) {
   const entry = step > 0 ? tape.sweep[step - 1] : null;
@@ -76,5 +76,5 @@ export function gradientList(tape, step) {
   if (step < tape.sweep.length || tape.trace.sweep.length === 0) return [];
   const entries = Object.entries(tape.trace.grad ?? {});
   return [el("h3", null, "Gradient"), el("dl", { class: "gradient" }, entries.map(([name, v]) => [el("dt", null, `d/d${name}`),
-    el("dd", { "data-grad": name, title: isTensor(v) ? null : String(v) }, show(v))]))];
+    el("dd", { "data-grad": name, "data-value": JSON.stringify(v), title: isTensor(v) ? null : String(v) }, show(v))]))];
 }
