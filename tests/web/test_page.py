@@ -306,7 +306,7 @@ class PageTest(unittest.TestCase):
     def test_the_graph_network_is_a_tape_of_matrices_with_numbers_to_read(self):
         self.open("#p=gcn&mode=forward&step=1")
         self.assertGreater(browser.js("return document.querySelectorAll('.box image[href]').length"), 4)
-        self.assertIn("6×3", browser.text("#graph") or "".join(browser.js("return [...document.querySelectorAll('.shape')].map(e => e.textContent)")))
+        self.assertIn("X 6×3", browser.js("return [...document.querySelectorAll('.box .label')].map(e => e.textContent)"))
         self.assertEqual(len(browser.texts("#figures .cells td")), 18)
         browser.click("#tab-reverse")
         browser.press("End")
@@ -348,7 +348,7 @@ class PageTest(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             browser.open(f"file://{path}")
             browser.wait("return document.body.dataset.ready", "the recorded tape")
-            self.assertIn("</script><b>&", browser.text("#about"))
+            self.assertIn("</script><b>&", browser.text("#source"))
             self.assertFalse(browser.js("return document.getElementById('expression').checkVisibility()"))
             self.step(3)
             self.assertIn("3.0633", browser.text("#now"))

@@ -1,8 +1,8 @@
 // graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only changes classes and texts.
-import { calm, el, svg } from "./dom.js";
+import { calm, svg } from "./dom.js";
 import { picture } from "./heat.js";
 import { layoutOf } from "./layout.js";
-import { isTensor, show, showShape } from "./numbers.js";
+import { isTensor, show } from "./numbers.js";
 
 const letter = 7.1; // width of a character at the size used in boxes
 
@@ -16,11 +16,13 @@ export class Graph {
     this.groups = new Map();
     this.lines = [];
     const down = frame.clientWidth < 640; // narrow: from top to bottom; wide: from left to right
-    const longest = Math.max(...tape.nodes.map(n => this.title(n).length));
-    this.box = { width: Math.min(196, Math.max(down ? 104 : 124, longest * letter + 20)), height: tape.matrix ? 104 : 66 };
+    this.stacked = tape.matrix || tape.nodes.length > 8; // label and operation on two lines: narrower boxes for longer tapes
+    const longest = Math.max(...tape.nodes.map(n => this.heading(n).reduce((most, line) => Math.max(most, line.length), 0)));
+    this.box = { width: Math.min(this.stacked ? 132 : 196, Math.max(104, Math.ceil(longest * letter) + 18)),
+      height: tape.matrix ? 116 : this.stacked ? 82 : 66 };
     const size = down ? { across: this.box.width, along: this.box.height } : { across: this.box.height, along: this.box.width };
     const plan = layoutOf(tape.nodes.map(n => ({ id: n.id, args: n.args.filter(a => a !== null) })), size,
-      { across: 18, along: down ? 30 : 44 });
+      { across: 16, along: down ? 30 : this.stacked ? 34 : 44 });
     const place = p => down ? { x: p.across, y: p.along } : { x: p.along, y: p.across };
     const margin = 6;
     this.width = (down ? plan.across : plan.along) + 2 * margin;
@@ -28,7 +30,7 @@ export class Graph {
 
     const wires = svg("g", { class: "wires" }), boxes = svg("g", { class: "boxes" });
     for (const edge of plan.edges) {
-      const path = svg("path", { d: curve(edge.points.map(place), down, this.box) });
+      const path = svg("path", { d: curve(edge.points.map(place), down) });
       wires.append(path);
       this.lines.push({ ...edge, path });
     }
@@ -44,6 +46,7 @@ export class Graph {
       height: this.height * scale, role: "img", class: tape.matrix ? "matrix" : "scalar" },
     svg("title", null, "The tape as a graph"), wires, boxes);
     this.scale = scale;
+    this.fits = this.width * scale <= room + 1;
     frame.replaceChildren(this.image);
   }
 
@@ -52,32 +55,41 @@ export class Graph {
     return this.tape.isSource(node) ? (node.name ?? this.tape.written(node)) : `${label} = ${this.tape.written(node)}`;
   }
 
+  // The lines at the top of a box.
+  heading(node) {
+    if (!this.stacked) return [this.title(node)];
+    const shape = node.shape.length ? ` ${node.shape.join("×")}` : "";
+    return [this.tape.label(node.id) + shape, this.tape.written(node, true)];
+  }
+
   draw(node, x, y) {
     const { width, height } = this.box, left = x - width / 2, top = y - height / 2, source = this.tape.isSource(node);
-    const text = (name, dx, dy, anchor, content) => svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": anchor }, content ?? "");
+    const text = (name, dx, dy, content) => svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": "middle" }, content ?? "");
+    const lines = this.heading(node).map((line, i) => text(i ? "what" : this.stacked ? "what label" : "what", width / 2, 19 + 16 * i,
+      cut(line, Math.floor((width - 12) / letter))));
+    const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
     const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
-      svg("title", null, this.title(node)),
-      svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }),
-      text("what", width / 2, 19, "middle", cut(this.title(node), Math.floor((width - 14) / letter))),
+      svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
       isTensor(node.value)
         ? [svg("image", { class: "value-map", preserveAspectRatio: "none" }), svg("image", { class: "adjoint-map", preserveAspectRatio: "none" }),
-          text("shape", width / 2, height - 9, "middle", `${showShape(node.shape)}`)]
-        : [text("value", width / 2, 38, "middle"), text("adjoint", width / 2, 56, "middle")]);
+          text("legend value-legend", width * 0.28, height - 7), text("legend adjoint-legend", width * 0.72, height - 7)]
+        : [text("value", width / 2, middle), text("adjoint", width / 2, middle + 18)]);
     group.place = { left, top };
     return group;
   }
 
   thumbnail(group, name, v, shape, slot) {
-    const image = group.querySelector(`.${name}`);
+    const image = group.querySelector(`.${name}-map`);
+    group.querySelector(`.${name}-legend`).textContent = v === null ? "" : name === "value" ? "value" : "adj";
     if (v === null) {
       image.removeAttribute("href");
       return;
     }
-    const map = picture(v, shape), side = 46, ratio = Math.sqrt(map.columns / map.rows);
+    const map = picture(v, shape), side = 50, ratio = Math.sqrt(map.columns / map.rows);
     const width = Math.min(side, Math.max(10, side * Math.min(1, ratio))), height = Math.min(side, Math.max(10, side * Math.min(1, 1 / ratio)));
     const middle = group.place.left + this.box.width * (slot === 0 ? 0.28 : 0.72);
     image.setAttribute("x", middle - width / 2);
-    image.setAttribute("y", group.place.top + 54 - height / 2);
+    image.setAttribute("y", group.place.top + 71 - height / 2);
     image.setAttribute("width", width);
     image.setAttribute("height", height);
     image.setAttribute("href", map.address);
@@ -95,8 +107,8 @@ export class Graph {
       set("receives", [...view.active].some(pair => view.mode === "reverse" && pair.startsWith(`${node.id}>`)));
       set("picked", node.id === view.picked);
       if (isTensor(node.value)) {
-        this.thumbnail(group, "value-map", lit ? node.value : null, node.shape, 0);
-        this.thumbnail(group, "adjoint-map", register ? register.sum : null, node.shape, 1);
+        this.thumbnail(group, "value", lit ? node.value : null, node.shape, 0);
+        this.thumbnail(group, "adjoint", register ? register.sum : null, node.shape, 1);
       } else {
         group.querySelector(".value").textContent = lit ? show(node.value) : "";
         const keeps = this.tape.kept(node);
@@ -120,11 +132,10 @@ export class Graph {
   }
 }
 
-// A smooth line through the points, leaving one box at its edge and entering the next at its edge.
-function curve(points, down, box) {
-  const half = (down ? box.height : box.width) / 2, ends = points.map(p => ({ ...p })), last = ends.length - 1;
-  ends[0][down ? "y" : "x"] += half;
-  ends[last][down ? "y" : "x"] -= half + 5; // room for the arrowhead
+// A smooth line through the points, with an arrowhead at its end.
+function curve(points, down) {
+  const ends = points.map(p => ({ ...p })), last = ends.length - 1;
+  ends[last][down ? "y" : "x"] -= 5; // room for the arrowhead
   let d = `M${ends[0].x},${ends[0].y}`;
   for (let i = 1; i <= last; i++) {
     const a = ends[i - 1], b = ends[i], mid = down ? (a.y + b.y) / 2 : (a.x + b.x) / 2;

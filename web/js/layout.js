@@ -31,8 +31,12 @@ export function layoutOf(boxes, size, gap) {
   const places = new Map(boxes.map(b => [b.id, { across: items.get(b.id).at - left, along: layer.get(b.id) * pitch + size.along / 2 }]));
   return {
     places,
-    edges: edges.map(e => ({ from: e.from, to: e.to,
-      points: e.chain.map((item, i) => ({ across: item.at - left, along: (e.layer + i) * pitch + size.along / 2 })) })),
+    // From the far side of one node to the near side of the other; past a layer straight, so that bends lie between layers only.
+    edges: edges.map(e => ({ from: e.from, to: e.to, points: e.chain.flatMap((item, i) => {
+      const across = item.at - left, along = (e.layer + i) * pitch;
+      return i === 0 ? [{ across, along: along + size.along }] : i === e.chain.length - 1 ? [{ across, along }]
+        : [{ across, along }, { across, along: along + size.along }];
+    }) })),
     across: Math.max(...[...items.values()].map(i => i.at + i.wide / 2)) - left,
     along: (rows.length - 1) * pitch + size.along,
   };

@@ -152,7 +152,6 @@ const page = {
     this.start();
     this.state = { expression: trace.expression, seed: "", inputs: [] };
     $("footer").textContent = "A recorded tape: written by cotangent trace --html.";
-    $("about").replaceChildren(el("code", null, trace.expression));
     this.tape = new Tape(trace);
     InputForm.recorded($("inputs"), this.tape);
     this.result();
@@ -179,7 +178,13 @@ const page = {
   draw() {
     if (!this.tape) return;
     $("stage").hidden = false;
-    this.graph = new Graph($("graph"), this.tape, id => this.pick(id));
+    $("stage").classList.remove("wide");
+    const drawn = () => new Graph($("graph"), this.tape, id => this.pick(id));
+    this.graph = drawn();
+    if (!this.graph.fits && innerWidth >= 1000) { // a long tape has the whole width
+      $("stage").classList.add("wide");
+      this.graph = drawn();
+    }
     this.mode();
   },
 

@@ -19,13 +19,13 @@ export class Tape {
   isSource(n) { return n.args.length === 0; }
   label(id) { return this.node(id).name ?? `%${id}`; }
 
-  // An operation as people write it, its operands by their labels.
-  written(n) {
+  // An operation as people write it, its operands by their labels; short: without its attributes.
+  written(n, short = false) {
     if (this.isSource(n)) return n.op === "leaf" ? "input" : "constant";
     const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k]) : this.label(id));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
-    const attributes = n.call.split(" ").slice(1).filter(w => w.includes("="));
+    const attributes = short ? [] : n.call.match(/\b\w+=(\([^)]*\)|\[[^\]]*\]|[^\s,()]+)/g) ?? [];
     return `${n.op}(${[...words, ...attributes].join(", ")})`;
   }
 
