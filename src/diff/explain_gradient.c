@@ -213,7 +213,7 @@ static int say_findings(search *s) {
 
 /* Marks, sweeps, walks, tells. */
 static int run(search *s) {
-    if (!cot__watch_open(&s->w, s->t, s->y)) {
+    if (!cot__watch_open(&s->w, s->t, s->y, NULL)) {
         cot__put(s->x, "y is finite, but its reverse sweep cannot run: ");
         cot__put(s->x, s->w.why);
         cot__put(s->x, ".");

@@ -57,7 +57,7 @@ static void show_sweep(cot__text *x, cot_tape *t, uint32_t y) {
     cot__putf(x, "\nreverse sweep from %%%u\n", y);
     if (!(t->nodes[y].flags & COT__ACTIVE))
         cot__putf(x, "%%%u depends on no leaf: there is nothing to sweep\n", y);
-    else if (!cot__watch_open(&w, t, y)) {
+    else if (!cot__watch_open(&w, t, y, NULL)) {
         cot__put(x, "error: ");
         cot__put(x, w.why);
         cot__put(x, "\n");

@@ -265,7 +265,7 @@ int cot_report(cot_var y, char *out, size_t size) {
     }
     uint32_t top = cot__index(y);
     r.t = y.tape;
-    r.swept = cot__watch_open(&r.w, r.t, top);
+    r.swept = cot__watch_open(&r.w, r.t, top, NULL);
     uint8_t *ancestor = cot__ancestors(r.t, top);
     for (uint32_t i = 0; ancestor && i <= top; i++)
         if (ancestor[i]) find_kinks(&r, i);

@@ -14,19 +14,23 @@ static void want_all(cot_tape *t, uint32_t y, bool on) {
     }
 }
 
-static bool seed_with_ones(cot__sweep *s, uint32_t y) {
+static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
     int64_t stride[COT_MAX_NDIM];
+    double  all = !seed ? 1 : seed->ndim == 0 ? cot__load_f64(seed->data, seed->dtype) : 0;
     if (!cot__is_tensor(&s->t->nodes[y])) {
-        cot__slot_add(s->t, y, 1);
+        cot__slot_add(s->t, y, all);
         return true;
     }
     if (!cot__acc_own(s, y, true)) return false;
     cot__view g = cot__acc_view(s, y, stride);
-    cot__fill(&g, 1);
+    if (seed && seed->ndim)
+        cot__copy(&g, seed);
+    else
+        cot__fill(&g, all);
     return true;
 }
 
-bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y) {
+bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *seed) {
     *w = (cot__watch){.sweep = {.t = t, .lo = y, .top = y, .wanted_only = true}};
     if (t->status != COT_OK) {
         memcpy(w->why, t->message, sizeof w->why);
@@ -41,7 +45,7 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y) {
         w->sweep.lo = y + 1; /* no slot was touched */
     else {
         want_all(t, y, true);
-        if (seed_with_ones(&w->sweep, y)) cot__reverse(&w->sweep);
+        if (seed_with(&w->sweep, y, seed)) cot__reverse(&w->sweep);
         want_all(t, y, false);
     }
     if (t->status == COT_OK) return true;

@@ -11,8 +11,9 @@ typedef struct cot__watch {
     char       why[512]; /* why it failed, else "" */
 } cot__watch;
 
-/* Sweeps from y, seeded with ones (with more than one element: the gradient of their sum). An inactive y gives no adjoints at all. */
-bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y);
+/* Sweeps from y. seed: of y's shape, or 0-d for every element the same; NULL: ones (with more than one element: the gradient of their sum). An
+ * inactive y gives no adjoints at all. */
+bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *seed);
 void cot__watch_close(cot__watch *w);
 /* The adjoint of a node, shaped like it; false: nothing arrived there, it is zero. */
 bool cot__watch_adjoint(const cot__watch *w, uint32_t node, cot__view *g);

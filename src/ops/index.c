@@ -168,12 +168,12 @@ static cot_var scatter_add_along_apply(cot__rule *r, const cot_var *xs) {
 
 const cot__op cot__op_scatter_add = {.name = "scatter_add", .attrs = "axis:d", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
                                      .saves = 1u << POSITIONS,
-                                     .formula = "z = x, z[indices] += updates; x̄ += z̄, updates' adjoint += z̄[indices]",
+                                     .formula = "z = x, z[indices] += u; x̄ += z̄, ū += z̄[indices]",
                                      .vjp = scatter_add_vjp, .apply = scatter_add_apply};
 const cot__op cot__op_scatter_add_along = {.name = "scatter_add_along", .attrs = "axis:d", .kind = KIND_LINEAR,
                                            .inactive = 1u << POSITIONS,
                                            .saves = 1u << POSITIONS,
-                                           .formula = "z = x, z[i, indices[i,j]] += updates[i,j]; x̄ += z̄, updates' adjoint[i,j] += z̄[i, indices[i,j]]",
+                                           .formula = "z = x, z[i, indices[i,j]] += u[i,j]; x̄ += z̄, ū[i,j] += z̄[i, indices[i,j]]",
                                            .vjp = scatter_add_along_vjp, .apply = scatter_add_along_apply};
 
 /* ---- one_hot -------------------------------------------------------------------------------------------------------- */

@@ -272,11 +272,11 @@ static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
 static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; } /* written out: the old x must not be read */
 
 const cot__op cot__op_add_slice = {.name = "add_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
-                                   .formula = "x with x[slice] += y, in place",
+                                   .formula = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
                                    .vjp = add_slice_vjp, .apply = write_apply};
 const cot__op cot__op_update_slice = {.name = "update_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
-                                      .formula = "x with x[slice] = y, in place",
+                                      .formula = "z = x with x[slice] = y, in place; x̄ += z̄ with z̄[slice] = 0, ȳ += z̄[slice]",
                                       .vjp = update_slice_vjp, .apply = write_apply};
 /* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
-const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_GENERIC, .inactive = 1, .formula = "y, in x's memory",
+const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_GENERIC, .inactive = 1, .formula = "z = y, in x's memory; ȳ += z̄",
                                    .vjp = copy_into_vjp, .jvp = copy_into_jvp};

@@ -129,6 +129,6 @@ static void dot_of_jvp(cot__rule *r) {
     r->tangent = sum;
 }
 
-const cot__op cot__op_sum_of = {.name = "sum_of", .kind = KIND_GENERIC, .formula = "Σ xs[i]", .vjp = sum_of_vjp, .jvp = sum_of_jvp};
+const cot__op cot__op_sum_of = {.name = "sum_of", .kind = KIND_GENERIC, .formula = "z = Σ x[i]; x̄[i] += z̄", .vjp = sum_of_vjp, .jvp = sum_of_jvp};
 /* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are read all the same. */
-const cot__op cot__op_dot_of = {.name = "dot_of", .kind = KIND_GENERIC, .formula = "Σ xs[i]·ys[i]", .vjp = dot_of_vjp, .jvp = dot_of_jvp};
+const cot__op cot__op_dot_of = {.name = "dot_of", .kind = KIND_GENERIC, .formula = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]", .vjp = dot_of_vjp, .jvp = dot_of_jvp};

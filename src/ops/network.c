@@ -259,4 +259,4 @@ static void mse_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_mse = {.name = "mse", .kind = KIND_GENERIC, .saves = 3u, .vjp = mse_vjp,
-                             .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ -= 2 z̄ (x - y) / n"};
+                             .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n"};

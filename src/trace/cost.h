@@ -1,0 +1,37 @@
+/* cost.h: what derivatives cost: operations, sweeps and memory of forward and reverse mode.
+ *
+ * One operation is one arithmetic operation, comparison, choice or call of an elementary function on one element; moving data is none.
+ * Elementwise operations are counted in the very formulas of rules.def; the others by their sizes (cost.c). In sweeps, the second and each
+ * further contribution to an adjoint or tangent costs one addition an element.
+ *
+ * Bytes are those of values that have to be held at once: evaluating lets go of a value after its last use; forward mode holds a tangent beside
+ * every active one; reverse mode holds all that the backward rules read, from when it is computed to the sweep, and the adjoints under way. */
+#ifndef COT_COST_H
+#define COT_COST_H
+
+#include "trace/json.h"
+
+typedef struct cot__cost {
+    int64_t inputs, outputs;     /* elements */
+    bool    abstract;            /* sizes only: the unit of operations is one evaluation of the function */
+    double  function_operations, function_bytes;
+    double  forward_sweep, reverse_sweep; /* operations of one sweep, without the function itself */
+    double  forward_operations, forward_bytes; /* function and all sweeps: one for each input */
+    double  reverse_operations, reverse_bytes; /* one for each output */
+    int     cheaper;             /* -1 forward, 0 equal, 1 reverse */
+    double  crossing;            /* the number of outputs at which both cost the same, with these inputs; NaN: there is none */
+    char    why[256];
+} cot__cost;
+
+/* Of y by n inputs (0: by all leaves that y depends on). False, with a sentence in why, when memory is short or y is no value of a tape. */
+bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char why[512]);
+/* Of any function from n inputs to m outputs. */
+void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m);
+
+/* Operations and bytes of the value of one node; bytes: 0 for views. */
+void cot__cost_of_node(const cot_tape *t, uint32_t node, int64_t *operations, int64_t *bytes);
+
+void cot__cost_json(cot__json *j, const cot__cost *c); /* an object */
+void cot__cost_table(FILE *out, const cot__cost *c);
+
+#endif

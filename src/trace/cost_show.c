@@ -1,0 +1,50 @@
+/* cost_show.c: a cost as JSON and as a table. */
+#include "trace/cost.h"
+
+static const char *const cheaper_names[] = {"forward", "equal", "reverse"};
+
+static void part(cot__json *j, const char *name, int64_t sweeps, double operations, double bytes) {
+    cot__json_key(j, name);
+    cot__json_open(j, '{');
+    if (sweeps >= 0) cot__json_key(j, "sweeps"), cot__json_integer(j, sweeps);
+    cot__json_key(j, "operations"), cot__json_number(j, operations);
+    cot__json_key(j, "bytes"), cot__json_number(j, bytes);
+    cot__json_close(j, '}');
+}
+
+void cot__cost_json(cot__json *j, const cot__cost *c) {
+    cot__json_open(j, '{');
+    cot__json_key(j, "inputs"), cot__json_integer(j, c->inputs);
+    cot__json_key(j, "outputs"), cot__json_integer(j, c->outputs);
+    part(j, "function", -1, c->function_operations, c->function_bytes);
+    part(j, "forward", c->inputs, c->forward_operations, c->forward_bytes);
+    part(j, "reverse", c->outputs, c->reverse_operations, c->reverse_bytes);
+    cot__json_key(j, "cheaper"), cot__json_string(j, cheaper_names[c->cheaper + 1]);
+    cot__json_key(j, "crossing");
+    cot__json_open(j, '{');
+    cot__json_key(j, "outputs");
+    if (isnan(c->crossing))
+        cot__json_null(j);
+    else
+        cot__json_number(j, c->crossing);
+    cot__json_key(j, "why"), cot__json_string(j, c->why);
+    cot__json_close(j, '}');
+    cot__json_close(j, '}');
+}
+
+static void line(FILE *out, const char *name, const char *sweeps, double operations, double bytes) {
+    char a[32], b[32];
+    fprintf(out, "%-10s %12s %20s %20s\n", name, sweeps, cot__shortest(operations, a), cot__shortest(bytes, b));
+}
+
+void cot__cost_table(FILE *out, const cot__cost *c) {
+    char forward[32], reverse[32];
+    snprintf(forward, sizeof forward, "%lld", (long long)c->inputs);
+    snprintf(reverse, sizeof reverse, "%lld", (long long)c->outputs);
+    fprintf(out, "%lld input%s, %lld output%s\n\n", (long long)c->inputs, c->inputs == 1 ? "" : "s", (long long)c->outputs, c->outputs == 1 ? "" : "s");
+    fprintf(out, "%-10s %12s %20s %20s\n", "", "sweeps", c->abstract ? "evaluations" : "operations", c->abstract ? "bytes at least" : "bytes");
+    line(out, "function", "", c->function_operations, c->function_bytes);
+    line(out, "forward", forward, c->forward_operations, c->forward_bytes);
+    line(out, "reverse", reverse, c->reverse_operations, c->reverse_bytes);
+    fprintf(out, "\ncheaper: %s\n%s\n", cheaper_names[c->cheaper + 1], c->why);
+}

@@ -1,0 +1,189 @@
+/* give.c: what one node adds to the adjoints of its operands, one addition at a time.
+ *
+ * An elementwise node goes through the block kernels of its partials; any other runs its own rule, which gives to us instead of to the driver.
+ * Sums are made as the driver makes them (diff/reverse.c), so that they have the same bits. */
+#include "trace/build.h"
+
+#include "ops/inplace.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+static cot__trace_add *room(cot__trace_giver *w) {
+    if (w->count == w->capacity) { /* a rule that gives more than once to an operand: the old list stays in the trace's memory */
+        int             capacity = 2 * w->capacity;
+        if (capacity == 0) capacity = cot__nargs(&w->build->trace.t->nodes[w->id]);
+        cot__trace_add *list = cot__trace_memory(w->build, (size_t)capacity * sizeof *list);
+        if (!list) return NULL;
+        if (w->count) memcpy(list, w->adds, (size_t)w->count * sizeof *list);
+        w->adds = list;
+        w->capacity = capacity;
+    }
+    return &w->adds[w->count++];
+}
+
+static bool put(cot__trace_giver *w, int k, uint32_t to, cot__view amount, cot__view sum) {
+    cot__trace_add *add = amount.data && sum.data ? room(w) : NULL;
+    if (!add) return false;
+    *add = (cot__trace_add){to, k, amount, sum};
+    w->sums[cot__trace_find(&w->build->trace, to)] = sum;
+    return true;
+}
+
+static cot__view *sum_of(cot__trace_giver *w, uint32_t to) { return &w->sums[cot__trace_find(&w->build->trace, to)]; }
+
+/* What has arrived at `to` so far, in memory of its own to be added to. */
+static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
+    cot_tape *t = w->build->trace.t;
+    cot__view shape = cot__view_of(t, to), before = *sum_of(w, to);
+    cot__view sum = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), !before.data);
+    if (sum.data && before.data) cot__copy(&sum, &before);
+    return sum;
+}
+
+/* Scalars add up in f64 or f32, from zero, as slots do. */
+static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
+    cot_tape *t = w->build->trace.t;
+    cot__view shape = cot__view_of(t, to), amount = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), false);
+    cot__view sum = sum_so_far(w, to);
+    if (!amount.data || !sum.data) return false;
+    cot__store_f64(amount.data, amount.dtype, v);
+    double before = cot__load_f64(sum.data, sum.dtype);
+    cot__store_f64(sum.data, sum.dtype, sum.dtype == COT_F64 ? before + v : (double)((float)before + (float)v));
+    return put(w, k, to, amount, sum);
+}
+
+/* ---- elementwise -------------------------------------------------------------------------------------------------------- */
+
+static bool elementwise(cot__trace_giver *w) {
+    cot_tape                    *t = w->build->trace.t;
+    const cot__node             *n = &t->nodes[w->id];
+    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
+    cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
+    cot__view                    xs[3], z = cot__view_of(t, w->id);
+    cot__value                   number;
+    cot__operand_views(t, n, compute, xs, &number);
+    for (int k = 0; k < e->arity; k++) {
+        uint32_t to = cot__arg(n, k);
+        if (to == COT__NONE || !e->partial[k] || !(t->nodes[to].flags & COT__ACTIVE)) continue;
+        if (z.ndim == 0) {
+            cot__value scalar = {0};
+            cot__term  term = {k, false, w->g, {&scalar, compute, 0, z.shape, z.stride}};
+            cot__run_partials(n->op, compute, e->arity, xs, &z, 1, &term);
+            if (!put_scalar(w, k, to, cot__load_f64(&scalar, compute))) return false;
+            continue;
+        }
+        bool      first = !sum_of(w, to)->data;
+        cot__view amount = w->g;
+        if (e->partial[k]->what != TREE_G) {
+            amount = cot__trace_array(w->build, &z, z.dtype, false);
+            if (!amount.data) return false;
+            cot__run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, false, w->g, amount});
+        }
+        cot__view sum = first ? amount : sum_so_far(w, to);
+        if (!sum.data) return false;
+        if (!first) cot__run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
+        if (!put(w, k, to, amount, sum)) return false;
+    }
+    return true;
+}
+
+/* ---- structural ---------------------------------------------------------------------------------------------------------- */
+
+/* The contribution, an index or NONE, in the operand's dtype: rules may give plain numbers and other dtypes. */
+static bool fitted(cot__rule *r, int k, cot_var v, uint32_t *to, uint32_t *from) {
+    if (r->t->status != COT_OK || !cot__rule_wants(r, k)) return false;
+    *to = cot__rule_arg(r, k);
+    if (cot__is_number(v)) v = cot_constant(r->t, cot__number_value(v));
+    if (!cot__operand(r->t, v, r->op->name, "contributed", from)) return false;
+    cot_dtype want = cot__dtype_at(&r->t->nodes[*to]);
+    if (cot__dtype_at(&r->t->nodes[*from]) != want) v = cot_cast(v, want);
+    *from = cot__index(v);
+    return v.id != UINT64_MAX;
+}
+
+static void failed(cot__trace_giver *w) { w->build->failed = true; }
+
+static void give_all(cot__rule *r, int k, cot_var v) {
+    cot__trace_giver *w = r->driver;
+    uint32_t          to, from;
+    if (!fitted(r, k, v, &to, &from) || !cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, from))) return;
+    cot__view given = cot__view_of(r->t, from);
+    if (given.ndim == 0) {
+        if (!put_scalar(w, k, to, cot__load_f64(given.data, given.dtype))) failed(w);
+        return;
+    }
+    cot__view like = cot__view_of(r->t, to), amount = cot__trace_array(w->build, &like, given.dtype, false);
+    bool      first = !sum_of(w, to)->data;
+    cot__view sum = first ? amount : sum_so_far(w, to), pair[2] = {sum, amount};
+    if (!amount.data || !sum.data) {
+        failed(w);
+        return;
+    }
+    cot__copy(&amount, &given);
+    if (!first) cot__run_elementwise(OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
+    if (!put(w, k, to, amount, sum)) failed(w);
+}
+
+/* A contribution to a part of the operand: into zeros it is the amount, into what has arrived the sum. */
+typedef void (*into)(cot__rule *r, const cot__view *all, uint32_t from, const void *where);
+
+static void give_part(cot__rule *r, int k, cot_var v, into add, const void *where) {
+    cot__trace_giver *w = r->driver;
+    uint32_t          to, from;
+    if (!fitted(r, k, v, &to, &from)) return;
+    cot__view like = cot__view_of(r->t, to), amount = cot__trace_array(w->build, &like, like.dtype, true), sum = sum_so_far(w, to);
+    if (!amount.data || !sum.data) {
+        failed(w);
+        return;
+    }
+    add(r, &amount, from, where);
+    add(r, &sum, from, where);
+    if (!put(w, k, to, amount, sum)) failed(w);
+}
+
+static void into_slice(cot__rule *r, const cot__view *all, uint32_t from, const void *slice) {
+    int64_t   stride[COT_MAX_NDIM], shape[COT_MAX_NDIM];
+    cot__view part = cot__slice_view(all, slice, shape, stride), pair[2] = {part, cot__view_of(r->t, from)};
+    cot__run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+}
+
+static void give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) { give_part(r, k, v, into_slice, slice); }
+
+typedef struct positions { uint32_t index; int axis; bool along; } positions;
+
+static void into_positions(cot__rule *r, const cot__view *all, uint32_t from, const void *where) {
+    const positions *p = where;
+    cot__view        given = cot__view_of(r->t, from), at = cot__view_of(r->t, p->index);
+    cot__scatter(r->t, r->op->name, all, p->axis, &at, &given, p->along);
+}
+
+static void give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    if (index.id != UINT64_MAX) give_part(r, k, v, into_positions, &(positions){cot__index(index), axis, along});
+}
+
+/* The adjoint as a var, in operations that are forgotten. */
+static cot_var as_var(cot_tape *t, uint32_t id, const cot__view *g) {
+    cot__result r;
+    if (!cot__result_open(t, &r, "trace", cot__dtype_at(&t->nodes[id]), g->ndim, g->shape)) return INVALID(t);
+    cot__copy(&r.view, g);
+    return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
+}
+
+static bool structural(cot__trace_giver *w) {
+    cot_tape *t = w->build->trace.t;
+    cot__rule r = {.t = t, .node = w->id, .op = cot__op_of(t->nodes[w->id].op), .driver = w,
+                   .give = give_all, .give_slice = give_slice, .give_scatter = give_scatter};
+    cot_mark  m = cot__mark(t);
+    uint8_t   mask = t->active_mask;
+    t->active_mask = 0;
+    r.g = as_var(t, w->id, &w->g);
+    if (t->status == COT_OK && r.op->vjp) r.op->vjp(&r);
+    t->active_mask = mask;
+    cot__rewind(t, m);
+    return t->status == COT_OK && !w->build->failed;
+}
+
+bool cot__trace_give(cot__trace_giver *w) {
+    return w->build->trace.t->nodes[w->id].op < OP_elementwise_count ? elementwise(w) : structural(w);
+}

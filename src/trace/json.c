@@ -1,0 +1,145 @@
+/* json.c: JSON, written as it comes. */
+#include "trace/json.h"
+
+#include "diff/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cot__json cot__json_to(FILE *out) { return (cot__json){out, false}; }
+
+static void before_value(cot__json *j) {
+    if (j->comma) fputc(',', j->out);
+    j->comma = true;
+}
+
+void cot__json_open(cot__json *j, char bracket) {
+    before_value(j);
+    fputc(bracket, j->out);
+    j->comma = false;
+}
+
+void cot__json_close(cot__json *j, char bracket) {
+    fputc(bracket, j->out);
+    j->comma = true;
+}
+
+/* ---- strings --------------------------------------------------------------------------------------------------------- */
+
+/* How many bytes the UTF-8 character at s takes, n bytes being left; 0: it is none (an overlong form, a surrogate, a stray byte). */
+static size_t character(const unsigned char *s, size_t n) {
+    static const struct { unsigned char from, to, low, high; size_t length; } kinds[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (int k = 0; k < COUNTOF(kinds); k++) {
+        if (s[0] < kinds[k].from || s[0] > kinds[k].to) continue;
+        if (kinds[k].length > n) return 0;
+        for (size_t i = 1; i < kinds[k].length; i++)
+            if (s[i] < (i == 1 ? kinds[k].low : 0x80) || s[i] > (i == 1 ? kinds[k].high : 0xbf)) return 0;
+        return kinds[k].length;
+    }
+    return 0;
+}
+
+static void quoted(FILE *out, const char *s, size_t n) {
+    static const char plain[] = "\"\\\b\f\n\r\t", short_form[] = "\"\\bfnrt";
+    fputc('"', out);
+    while (n > 0) {
+        size_t      length = character((const unsigned char *)s, n);
+        const char *at = *s ? strchr(plain, *s) : NULL;
+        if (length == 0)
+            fputs("\xef\xbf\xbd", out), length = 1;
+        else if (at)
+            fprintf(out, "\\%c", short_form[at - plain]);
+        else if ((unsigned char)*s < 0x20 || *s == 0x7f)
+            fprintf(out, "\\u%04x", (unsigned)*s);
+        else
+            fwrite(s, 1, length, out);
+        s += length, n -= length;
+    }
+    fputc('"', out);
+}
+
+void cot__json_key(cot__json *j, const char *key) {
+    before_value(j);
+    quoted(j->out, key, strlen(key));
+    fputc(':', j->out);
+    j->comma = false;
+}
+
+void cot__json_string_n(cot__json *j, const char *s, size_t n) {
+    before_value(j);
+    quoted(j->out, s, n);
+}
+
+void cot__json_string(cot__json *j, const char *s) {
+    if (s)
+        cot__json_string_n(j, s, strlen(s));
+    else
+        cot__json_null(j);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------------- */
+
+static const char *odd_number(double v) { return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"; }
+
+/* A locale may write another decimal point. */
+static const char *with_point(char *buf) {
+    for (char *p = buf; *p; p++)
+        if (!strchr("0123456789+-eE", *p)) *p = '.';
+    return buf;
+}
+
+/* 15 digits (6 of a float) always survive; where they do not say it all, one or two more do. Subnormal numbers have fewer. */
+const char *cot__shortest(double v, char *buf) {
+    if (!isfinite(v)) return strcpy(buf, odd_number(v));
+    if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");
+    for (int digits = fabs(v) < 2.2250738585072014e-308 ? 1 : 15; digits <= 17; digits++) {
+        snprintf(buf, 32, "%.*g", digits, v);
+        if (strtod(buf, NULL) == v) break;
+    }
+    return with_point(buf);
+}
+
+const char *cot__shortest_float(float v, char *buf) {
+    if (!isfinite(v)) return strcpy(buf, odd_number((double)v));
+    if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");
+    for (int digits = fabsf(v) < 1.17549435e-38f ? 1 : 6; digits <= 9; digits++) {
+        snprintf(buf, 32, "%.*g", digits, (double)v);
+        if (strtof(buf, NULL) == v) break;
+    }
+    return with_point(buf);
+}
+
+const char *cot__element_text(const void *p, cot_dtype dtype, char *buf) {
+    if (dtype == COT_BOOL) return strcpy(buf, cot__load_i64(p, dtype) ? "true" : "false");
+    if (dtype == COT_F64) return cot__shortest(cot__load_f64(p, dtype), buf);
+    if (cot__dtype_is_float(dtype)) return cot__shortest_float((float)cot__load_f64(p, dtype), buf);
+    snprintf(buf, 32, "%lld", (long long)cot__load_i64(p, dtype));
+    return buf;
+}
+
+static void bare(cot__json *j, const char *text, bool quote) {
+    before_value(j);
+    fprintf(j->out, quote ? "\"%s\"" : "%s", text);
+}
+
+void cot__json_number(cot__json *j, double v) {
+    char buf[32];
+    bare(j, cot__shortest(v, buf), !isfinite(v));
+}
+
+void cot__json_float(cot__json *j, float v) {
+    char buf[32];
+    bare(j, cot__shortest_float(v, buf), !isfinite(v));
+}
+
+void cot__json_integer(cot__json *j, int64_t v) {
+    before_value(j);
+    fprintf(j->out, "%lld", (long long)v);
+}
+
+void cot__json_bool(cot__json *j, bool v) { bare(j, v ? "true" : "false", false); }
+void cot__json_null(cot__json *j) { bare(j, "null", false); }

@@ -1,0 +1,75 @@
+/* sweep.c: the steps of the reverse sweep: the library sweeps once and keeps its adjoints; then each node's rule runs again, alone. */
+#include "trace/build.h"
+
+#include <string.h>
+
+/* The adjoint as the sweep had it; zeros where nothing arrived. */
+static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
+    static const int64_t still[COT_MAX_NDIM];
+    static double        zero[2];
+    cot_tape            *t = b->trace.t;
+    cot__view            g;
+    *arrived = cot__watch_adjoint(&b->watch, id, &g);
+    if (!*arrived) {
+        cot__view v = cot__view_of(t, id);
+        return (cot__view){zero, cot__trace_adjoint_dtype(t, id), v.ndim, v.shape, still};
+    }
+    if (g.ndim > 0) return g;
+    cot__view kept = cot__trace_array(b, &g, cot__trace_adjoint_dtype(t, id), false);
+    if (kept.data) cot__store_f64(kept.data, kept.dtype, *(const double *)g.data);
+    return kept;
+}
+
+static bool add_step(cot__trace_build *b, int64_t node, cot__trace_giver *giver, cot__trace_step *out) {
+    uint32_t id = b->trace.nodes[node].id;
+    bool     arrived;
+    *out = (cot__trace_step){.node = (uint32_t)node, .adjoint = adjoint_of(b, id, &arrived)};
+    if (b->failed) return false;
+    if (cot__op_of(b->trace.nodes[node].op)->kind == KIND_SOURCE) return true;
+    out->skipped = !arrived;
+    if (out->skipped) return true;
+    giver->id = id;
+    giver->g = out->adjoint;
+    giver->count = giver->capacity = 0;
+    giver->adds = NULL;
+    if (!cot__trace_give(giver)) return false;
+    out->adds = giver->adds;
+    out->add_count = giver->count;
+    return true;
+}
+
+static bool make_steps(cot__trace_build *b) {
+    cot__trace      *tr = &b->trace;
+    int64_t          count = 0;
+    size_t           sums = (size_t)tr->node_count * sizeof(cot__view);
+    cot__trace_giver giver = {.sweep = {.t = tr->t}, .build = b};
+    for (int64_t i = 0; i < tr->node_count; i++) count += (b->marks[tr->nodes[i].id] & COT__TRACE_FLOWS) != 0;
+    tr->steps = cot__trace_memory(b, (size_t)count * sizeof *tr->steps);
+    giver.sums = cot__alloc(&tr->t->al, sums);
+    bool ok = tr->steps && giver.sums;
+    if (giver.sums) memset(giver.sums, 0, sums);
+    for (int64_t i = tr->node_count; ok && i-- > 0;)
+        if (b->marks[tr->nodes[i].id] & COT__TRACE_FLOWS) ok = add_step(b, i, &giver, &tr->steps[tr->step_count++]);
+    cot__free(&tr->t->al, giver.sums, giver.sums ? sums : 0);
+    return ok;
+}
+
+bool cot__trace_sweep(cot__trace_build *b) {
+    cot__trace *tr = &b->trace;
+    cot_tape   *t = tr->t;
+    uint32_t    y = tr->nodes[tr->output].id;
+    b->watching = true;
+    if (!cot__watch_open(&b->watch, t, y, &tr->seed)) {
+        memcpy(tr->why, b->watch.why, sizeof tr->why);
+        return strstr(tr->why, "out of memory") == NULL;
+    }
+    bool ok = make_steps(b);
+    if (t->status != COT_OK) {
+        if (t->status == COT_MEMORY) b->failed = true;
+        memcpy(tr->why, t->message, sizeof tr->why);
+        tr->step_count = 0;
+        cot_tape_clear_error(t);
+        return !b->failed;
+    }
+    return ok;
+}

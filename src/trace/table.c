@@ -1,0 +1,155 @@
+/* table.c: a trace as two tables for a terminal: the tape downward, and the sweep upward. */
+#include "trace/trace.h"
+
+#include "trace/letters.h"
+
+#include <string.h>
+
+/* ANSI: what the colours mean is the same as on the page, blue forward and orange backward. */
+typedef enum ink { PLAIN, HEAD, FORWARD, BACKWARD, FAINT, STRONG } ink;
+
+static void put(FILE *out, cot__trace_look look, ink colour, const char *text) {
+    static const char *const start[] = {"", "\x1b[1m", "\x1b[34m", "\x1b[33m", "\x1b[2m", "\x1b[1m"};
+    if (!look.colour || colour == PLAIN || !*text)
+        fputs(text, out);
+    else
+        fprintf(out, "%s%s\x1b[0m", start[colour], text);
+}
+
+/* A cell, cut to its width and, unless it is the last, filled up with two blanks between it and the next. */
+static void cell(FILE *out, cot__trace_look look, ink colour, int width, bool last, const char *text) {
+    char fitted[COT__TRACE_TEXT];
+    cot__fit(text, width, fitted, sizeof fitted);
+    put(out, look, colour, fitted);
+    if (!last) fprintf(out, "%*s", width - cot__columns(fitted) + 2, "");
+}
+
+static int total(cot__trace_look look) {
+    int width = look.width ? look.width : 80;
+    return width < 40 ? 40 : width;
+}
+
+/* Widths of all columns but the last, which gets what is left. */
+typedef struct widths { int node, call, value, saves; } widths;
+static widths forward_widths(cot__trace_look look) {
+    int    w = total(look);
+    widths c = {.node = w >= 60 ? 10 : 6, .call = w * 3 / 8, .value = w * 5 / 16};
+    c.saves = w - c.node - c.call - c.value - 6;
+    return c;
+}
+
+typedef struct sweep_widths { int node, adjoint, to, rule, amount, sum; } sweep_widths;
+static sweep_widths sweep_columns(cot__trace_look look) {
+    int          w = total(look) - 10;
+    sweep_widths c = {.node = w >= 60 ? 8 : 4, .to = w >= 60 ? 6 : 4};
+    int          rest = w - c.node - c.to;
+    c.adjoint = rest * 7 / 32, c.amount = rest * 7 / 32, c.sum = rest * 7 / 32;
+    c.rule = rest - c.adjoint - c.amount - c.sum;
+    return c;
+}
+
+/* A line without blanks at its end: a row whose last cells are empty stops early. */
+static void row(FILE *out, cot__trace_look look, int n, const int *width, const ink *colour, const char *const *text) {
+    while (n > 0 && !*text[n - 1]) n--;
+    for (int k = 0; k < n; k++) cell(out, look, colour[k], width[k], k == n - 1, text[k]);
+    fputc('\n', out);
+}
+
+/* ---- forward -------------------------------------------------------------------------------------------------------------- */
+
+void cot__trace_table_forward_head(FILE *out, cot__trace_look look) {
+    widths c = forward_widths(look);
+    row(out, look, 4, (int[]){c.node, c.call, c.value, c.saves}, (ink[]){HEAD, HEAD, HEAD, HEAD},
+        (const char *[]){"node", "operation", "value", "saves"});
+}
+
+/* "%0 %1 %5": the operands and the result that the backward rule reads. */
+static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *buf, size_t size) {
+    cot__text   x = cot__text_buffer(buf, size);
+    const char *gap = "";
+    char        label[64];
+    for (int k = 0; k < n->nargs && x.used + 1 < x.size; k++) {
+        if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE) continue;
+        cot__put(&x, gap), cot__put(&x, cot__trace_label(tr, cot__trace_find(tr, n->args[k]), label, sizeof label));
+        gap = " ";
+    }
+    if (n->saves & COT__SAVES_Z) cot__putf(&x, "%s%%%u", gap, n->id);
+}
+
+/* The value, with its dtype where that is not the usual one. */
+static void value_cell(const cot__trace_node *n, int width, char *buf, size_t size) {
+    cot_dtype dtype = n->value.dtype;
+    int       used = dtype == COT_F64 || dtype == COT_BOOL ? 0 : snprintf(buf, size, "%s ", cot__dtype_name(dtype));
+    if (n->overwritten)
+        snprintf(buf + used, size - (size_t)used, "(overwritten)");
+    else
+        cot__trace_value_text(&n->value, width - used, buf + used, size - (size_t)used);
+}
+
+void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__trace_look look) {
+    const cot__trace_node *n = &tr->nodes[node];
+    widths                 c = forward_widths(look);
+    char                   id[COT__TRACE_TEXT], call[COT__TRACE_TEXT], value[COT__TRACE_TEXT], saves[COT__TRACE_TEXT];
+    snprintf(id, sizeof id, n->name ? "%%%u %s" : "%%%u", n->id, n->name);
+    cot__trace_call(tr, node, call, sizeof call);
+    saved_nodes(tr, n, saves, sizeof saves);
+    value_cell(n, c.value, value, sizeof value);
+    row(out, look, 4, (int[]){c.node, c.call, c.value, c.saves}, (ink[]){FORWARD, PLAIN, n->active ? STRONG : FAINT, FAINT},
+        (const char *[]){id, call, value, saves});
+}
+
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
+
+void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_look look) {
+    sweep_widths c = sweep_columns(look);
+    (void)tr;
+    row(out, look, 6, (int[]){c.node, c.adjoint, c.to, c.rule, c.amount, c.sum}, (ink[]){HEAD, HEAD, HEAD, HEAD, HEAD, HEAD},
+        (const char *[]){"node", "adjoint", "to", "rule", "adds", "so far"});
+}
+
+static const char *remark(const cot__trace *tr, const cot__trace_step *step) {
+    const cot__trace_node *n = &tr->nodes[step->node];
+    if (n->op == OP_leaf) return "the gradient";
+    if (step->skipped) return "zero: nothing to pass on";
+    return step->add_count ? "" : "passes nothing on";
+}
+
+void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__trace_look look) {
+    const cot__trace_step *s = &tr->steps[step];
+    const cot__trace_node *n = &tr->nodes[s->node];
+    sweep_widths           c = sweep_columns(look);
+    const int              width[] = {c.node, c.adjoint, c.to, c.rule, c.amount, c.sum};
+    const ink              colour[] = {BACKWARD, STRONG, FORWARD, PLAIN, PLAIN, STRONG};
+    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[16], rule[COT__TRACE_TEXT], amount[COT__TRACE_TEXT], sum[COT__TRACE_TEXT];
+    snprintf(id, sizeof id, n->name ? "%%%u %s" : "%%%u", n->id, n->name);
+    cot__trace_value_text(&s->adjoint, c.adjoint, adjoint, sizeof adjoint);
+    if (s->add_count == 0) row(out, look, 6, width, colour, (const char *[]){id, adjoint, "", remark(tr, s), "", ""});
+    for (int k = 0; k < s->add_count; k++) {
+        snprintf(to, sizeof to, "%%%u", s->adds[k].to);
+        cot__trace_filled(tr, step, k, rule, sizeof rule);
+        cot__trace_value_text(&s->adds[k].amount, c.amount, amount, sizeof amount);
+        cot__trace_value_text(&s->adds[k].sum, c.sum, sum, sizeof sum);
+        row(out, look, 6, width, colour, (const char *[]){k ? "" : id, k ? "" : adjoint, to, rule, amount, sum});
+    }
+}
+
+void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
+    char label[64];
+    put(out, look, HEAD, "forward tape");
+    fputc('\n', out);
+    cot__trace_table_forward_head(out, look);
+    for (int64_t i = 0; i < tr->node_count; i++) cot__trace_table_node(out, tr, i, look);
+    fputc('\n', out);
+    put(out, look, HEAD, "reverse sweep");
+    fprintf(out, " from %s\n", cot__trace_label(tr, tr->output, label, sizeof label));
+    if (tr->why[0]) {
+        fprintf(out, "error: %s\n", tr->why);
+        return;
+    }
+    if (tr->step_count == 0) {
+        fprintf(out, "%s depends on no leaf: there is nothing to sweep\n", label);
+        return;
+    }
+    cot__trace_table_sweep_head(out, tr, look);
+    for (int64_t i = 0; i < tr->step_count; i++) cot__trace_table_step(out, tr, i, look);
+}

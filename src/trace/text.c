@@ -1,0 +1,170 @@
+/* text.c: the texts of a trace: calls, formulas, rules, labels, values. */
+#include "trace/trace.h"
+
+#include "ops/elementwise.h"
+#include "tape/show.h"
+#include "trace/letters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool elementwise(const cot__trace_node *n) { return n->op < OP_elementwise_count; }
+
+/* ---- columns ------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t next_character(const unsigned char **s) {
+    uint32_t c = *(*s)++;
+    int      more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
+    if (more) c &= 0x3fu >> more;
+    for (; more > 0 && (**s & 0xc0) == 0x80; more--) c = c << 6 | (*(*s)++ & 0x3fu);
+    return c;
+}
+
+static int columns_of(uint32_t c) {
+    static const struct { uint32_t from, to; int columns; } ranges[] = {
+        {0x0300, 0x036f, 0}, {0x200b, 0x200f, 0}, {0x20d0, 0x20ff, 0}, {0xfe00, 0xfe0f, 0}, {0x1100, 0x115f, 2}, {0x2e80, 0xa4cf, 2},
+        {0xac00, 0xd7a3, 2}, {0xf900, 0xfaff, 2}, {0xfe30, 0xfe6f, 2}, {0xff00, 0xff60, 2}, {0x1f300, 0x1faff, 2}, {0x20000, 0x3fffd, 2},
+    };
+    for (int k = 0; k < COUNTOF(ranges); k++)
+        if (c >= ranges[k].from && c <= ranges[k].to) return ranges[k].columns;
+    return c < 0x20 ? 0 : 1;
+}
+
+int cot__columns(const char *utf8) {
+    int n = 0;
+    for (const unsigned char *s = (const unsigned char *)utf8; *s;) n += columns_of(next_character(&s));
+    return n;
+}
+
+const char *cot__fit(const char *utf8, int width, char *buf, size_t size) {
+    const unsigned char *s = (const unsigned char *)utf8, *end = s;
+    if (cot__columns(utf8) <= width) {
+        snprintf(buf, size, "%s", utf8);
+        return buf;
+    }
+    for (int used = 0; *s;) {
+        used += columns_of(next_character(&s));
+        if (used > width - 1 || (size_t)(s - (const unsigned char *)utf8) + 4 > size) break;
+        end = s;
+    }
+    snprintf(buf, size, "%.*s…", (int)(end - (const unsigned char *)utf8), utf8);
+    return buf;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------------------------- */
+
+const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size) {
+    cot__text x = cot__text_buffer(buf, size);
+    cot__show_operation(&x, tr->t, tr->nodes[node].id);
+    if (x.used + 1 >= x.size && x.used > 4) { /* it did not fit */
+        size_t cut = x.used - 4;
+        while (cut > 0 && buf[cut] != ' ') cut--;
+        snprintf(buf + cut, size - cut, " …");
+    }
+    return buf;
+}
+
+const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size) {
+    const cot__trace_node *n = &tr->nodes[node];
+    if (elementwise(n)) return cot__formula(cot__elementwise_table[n->op].value, buf, size);
+    cot__formula_value(cot__op_of(n->op)->formula, buf, size);
+    return buf;
+}
+
+const char *cot__trace_label(const cot__trace *tr, int64_t node, char *buf, size_t size) {
+    if (tr->nodes[node].name)
+        snprintf(buf, size, "%s", tr->nodes[node].name);
+    else
+        snprintf(buf, size, "%%%u", tr->nodes[node].id);
+    return buf;
+}
+
+const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *buf, size_t size) {
+    const cot__trace_node *n = &tr->nodes[node];
+    char                   letter[16], before[16];
+    for (int i = 0; i < n->nargs; i++) {
+        if (!cot__saves_operand(n->saves, i)) continue;
+        const char *name = cot__letter(n->op, i, n->nargs, letter);
+        if (i > 0 && strcmp(name, cot__letter(n->op, i - 1, n->nargs, before)) == 0) continue; /* one of a list */
+        if (k-- > 0) continue;
+        snprintf(buf, size, "%s", name);
+        return buf;
+    }
+    if (!(n->saves & COT__SAVES_Z) || k > 0) return NULL;
+    snprintf(buf, size, "z");
+    return buf;
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------------------------ */
+
+enum { OPERANDS = 6, LABEL = 64 }; /* operands that get names in a rule, and how long those are */
+
+static const cot__trace_add *add_of(const cot__trace *tr, int64_t step, int add, const cot__trace_node **n) {
+    *n = &tr->nodes[tr->steps[step].node];
+    return &tr->steps[step].adds[add];
+}
+
+const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size) {
+    const cot__trace_node *n;
+    const cot__trace_add  *a = add_of(tr, step, add, &n);
+    char                   letter[16];
+    if (elementwise(n)) return cot__formula(cot__elementwise_table[n->op].partial[a->operand], buf, size);
+    cot__formula_part(cot__formula_adjoints(cot__op_of(n->op)->formula), cot__letter(n->op, a->operand, n->nargs, letter), buf, size);
+    return buf;
+}
+
+/* What stands for operand k: its label, or the number itself. */
+static const char *operand_label(const cot__trace *tr, const cot__trace_node *n, int k, char *buf, size_t size) {
+    char text[32];
+    if (n->args[k] != COT__NONE) return cot__trace_label(tr, cot__trace_find(tr, n->args[k]), buf, size);
+    snprintf(buf, size, signbit(n->number) ? "(%s)" : "%s", cot__shortest(n->number, text));
+    return buf;
+}
+
+/* Operands without letters of their own: the rule speaks of x[i] and y[i], the one and its partner. */
+static bool is_list(int op) { return op == OP_sum_of || op == OP_dot_of || op == OP_concat; }
+
+static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int k, const char *rule, const char *own, char *buf, size_t size) {
+    char          label[LABEL];
+    cot__renaming with = {.count = 1, .letter = {"z"}, .name = {own}};
+    const char   *right = strstr(rule, " += ");
+    if (n->op == OP_dot_of) {
+        int half = n->nargs / 2;
+        with.letter[1] = k < half ? "y[i]" : "x[i]";
+        with.name[1] = operand_label(tr, n, k < half ? k + half : k - half, label, sizeof label);
+        with.count = 2;
+    }
+    cot__formula_fill(right ? right + 4 : rule, &with, buf, size);
+    return buf;
+}
+
+const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size) {
+    const cot__trace_node *n;
+    const cot__trace_add  *a = add_of(tr, step, add, &n);
+    char                   rule[COT__TRACE_TEXT], letter[OPERANDS][16], name[OPERANDS][LABEL], own[LABEL], bar[LABEL + 4];
+    cot__renaming          with = {.count = 0};
+    cot__trace_rule(tr, step, add, rule, sizeof rule);
+    cot__trace_label(tr, tr->steps[step].node, own, sizeof own);
+    if (is_list(n->op)) return fill_list(tr, n, a->operand, rule, own, buf, size);
+    for (; with.count < n->nargs && with.count < OPERANDS; with.count++) {
+        int k = with.count;
+        with.letter[k] = cot__letter(n->op, k, n->nargs, letter[k]);
+        with.name[k] = operand_label(tr, n, k, name[k], LABEL);
+    }
+    snprintf(bar, sizeof bar, "%s" COT__BAR, own);
+    if (elementwise(n)) with.letter[with.count] = "g", with.name[with.count++] = bar;
+    with.letter[with.count] = "z", with.name[with.count++] = own;
+    cot__formula_fill(rule, &with, buf, size);
+    return buf;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------------------ */
+
+const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size) {
+    char      text[512], shape[COT__SHAPE_TEXT];
+    cot__text x = cot__text_buffer(text, sizeof text);
+    bool      many = cot__count(v->ndim, v->shape) > 8 || cot__count(v->ndim, v->shape) == 0;
+    if (many) cot__put(&x, cot__shape_text(v->ndim, v->shape, shape)), cot__put(&x, " ");
+    cot__show_values(&x, v);
+    return cot__fit(text, width, buf, size);
+}

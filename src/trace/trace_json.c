@@ -1,0 +1,141 @@
+/* trace_json.c: a trace as the one JSON object that `cotangent trace --json` prints and the viewer reads. */
+#include "trace/trace.h"
+
+static void string_key(cot__json *j, const char *key, const char *value) {
+    cot__json_key(j, key);
+    cot__json_string(j, value);
+}
+
+static void write_args(cot__json *j, const cot__trace_node *n) {
+    cot__json_key(j, "args");
+    cot__json_open(j, '[');
+    for (int k = 0; k < n->nargs; k++)
+        if (n->args[k] == COT__NONE)
+            cot__json_null(j);
+        else
+            cot__json_integer(j, n->args[k]);
+    cot__json_close(j, ']');
+    cot__json_key(j, "numbers");
+    cot__json_open(j, '[');
+    bool any = false;
+    for (int k = 0; k < n->nargs; k++) any |= n->args[k] == COT__NONE;
+    for (int k = 0; k < n->nargs && any; k++) /* numbers[k] stands where args[k] is null */
+        if (n->args[k] == COT__NONE)
+            cot__json_number(j, n->number);
+        else
+            cot__json_null(j);
+    cot__json_close(j, ']');
+}
+
+static void write_node(cot__json *j, const cot__trace *tr, int64_t i) {
+    const cot__trace_node *n = &tr->nodes[i];
+    char                   buf[COT__TRACE_TEXT];
+    const char            *saved;
+    cot__json_open(j, '{');
+    cot__json_key(j, "id"), cot__json_integer(j, n->id);
+    string_key(j, "op", cot__op_name(tr->t, n->id));
+    write_args(j, n);
+    string_key(j, "call", cot__trace_call(tr, i, buf, sizeof buf));
+    string_key(j, "formula", cot__trace_formula(tr, i, buf, sizeof buf));
+    string_key(j, "name", n->name);
+    string_key(j, "dtype", cot__dtype_name(n->value.dtype));
+    cot__json_key(j, "shape");
+    cot__json_open(j, '[');
+    for (int k = 0; k < n->value.ndim; k++) cot__json_integer(j, n->value.shape[k]);
+    cot__json_close(j, ']');
+    cot__json_key(j, "value");
+    if (n->overwritten)
+        cot__json_null(j);
+    else
+        cot__json_tensor(j, &n->value);
+    cot__json_key(j, "active"), cot__json_bool(j, n->active);
+    cot__json_key(j, "saves");
+    cot__json_open(j, '[');
+    for (int k = 0; (saved = cot__trace_saved(tr, i, k, buf, sizeof buf)); k++) cot__json_string(j, saved);
+    cot__json_close(j, ']');
+    cot__json_key(j, "span");
+    if (n->span[0] < 0)
+        cot__json_null(j);
+    else {
+        cot__json_open(j, '[');
+        cot__json_integer(j, n->span[0]), cot__json_integer(j, n->span[1]);
+        cot__json_close(j, ']');
+    }
+    cot__json_key(j, "flops"), cot__json_integer(j, n->flops);
+    cot__json_key(j, "bytes"), cot__json_integer(j, n->bytes);
+    cot__json_close(j, '}');
+}
+
+static void write_step(cot__json *j, const cot__trace *tr, int64_t i) {
+    const cot__trace_step *s = &tr->steps[i];
+    char                   buf[COT__TRACE_TEXT];
+    cot__json_open(j, '{');
+    cot__json_key(j, "node"), cot__json_integer(j, tr->nodes[s->node].id);
+    cot__json_key(j, "adjoint"), cot__json_tensor(j, &s->adjoint);
+    cot__json_key(j, "adds");
+    cot__json_open(j, '[');
+    for (int k = 0; k < s->add_count; k++) {
+        cot__json_open(j, '{');
+        cot__json_key(j, "to"), cot__json_integer(j, s->adds[k].to);
+        string_key(j, "rule", cot__trace_rule(tr, i, k, buf, sizeof buf));
+        string_key(j, "filled", cot__trace_filled(tr, i, k, buf, sizeof buf));
+        cot__json_key(j, "amount"), cot__json_tensor(j, &s->adds[k].amount);
+        cot__json_key(j, "sum"), cot__json_tensor(j, &s->adds[k].sum);
+        cot__json_close(j, '}');
+    }
+    cot__json_close(j, ']');
+    cot__json_close(j, '}');
+}
+
+/* The gradient by an input: its adjoint, or zeros where none arrived. */
+static void write_gradient(cot__json *j, const cot__trace *tr, cot_var input) {
+    static const int64_t still[COT_MAX_NDIM];
+    static double        zero[2];
+    int64_t              node = cot__trace_find(tr, cot__index(input));
+    cot__view            value = tr->nodes[node].value, g;
+    cot__value           rounded;
+    if (!cot__trace_adjoint(tr, node, &g)) g = (cot__view){zero, value.dtype, value.ndim, value.shape, still};
+    if (g.dtype != value.dtype) { /* a scalar of 16 bits, which a sweep carries in f32: a leaf keeps it in its own dtype */
+        cot__store_f64(&rounded, value.dtype, cot__load_f64(g.data, g.dtype));
+        g = (cot__view){&rounded, value.dtype, 0, g.shape, g.stride};
+    }
+    cot__json_view(j, &g);
+}
+
+static void write_inputs(cot__json *j, int n, const cot__trace_input *inputs) {
+    cot__json_key(j, "inputs");
+    cot__json_open(j, '[');
+    for (int k = 0; k < n; k++) {
+        cot__json_open(j, '{');
+        string_key(j, "name", inputs[k].name);
+        cot__json_key(j, "node"), cot__json_integer(j, cot__index(inputs[k].value));
+        cot__json_close(j, '}');
+    }
+    cot__json_close(j, ']');
+}
+
+void cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs) {
+    cot__json_open(j, '{');
+    cot__json_key(j, "value"), cot__json_view(j, &tr->nodes[tr->output].value);
+    cot__json_key(j, "grad");
+    cot__json_open(j, '{');
+    for (int k = 0; k < n; k++)
+        if (inputs[k].wanted) cot__json_key(j, inputs[k].name), write_gradient(j, tr, inputs[k].value);
+    cot__json_close(j, '}');
+    string_key(j, "expression", expression);
+    string_key(j, "dtype", cot__dtype_name(dtype));
+    cot__json_key(j, "seed"), cot__json_tensor(j, &tr->seed);
+    write_inputs(j, n, inputs);
+    cot__json_key(j, "output"), cot__json_integer(j, tr->nodes[tr->output].id);
+    cot__json_key(j, "nodes");
+    cot__json_open(j, '[');
+    for (int64_t i = 0; i < tr->node_count; i++) write_node(j, tr, i);
+    cot__json_close(j, ']');
+    cot__json_key(j, "sweep");
+    cot__json_open(j, '[');
+    for (int64_t i = 0; i < tr->step_count; i++) write_step(j, tr, i);
+    cot__json_close(j, ']');
+    cot__json_key(j, "cost");
+    cot__cost_json(j, &tr->cost);
+    cot__json_close(j, '}');
+}
