@@ -41,7 +41,7 @@ export function reverseText(tape, step) {
       isTensor(entry.adjoint) ? "" : [" = ", el("b", { class: "r" }, show(entry.adjoint))]),
     lines.length ? el("ul", { class: "adds" }, lines) : el("p", null, "It hands nothing on: " +
       (entry.skipped ? "its adjoint is zero." : "the result does not change with its operands here.")),
-    conventions(node),
+    conventions(tape, node),
     step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") : null,
   ];
 }
