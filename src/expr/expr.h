@@ -24,10 +24,15 @@ enum { COT__EXPR_MAX_BYTES = 1 << 20, COT__EXPR_MAX_DEPTH = 200 };
 
 /* NULL, with *error filled, when the text is no program or memory is short. */
 cot__expr *cot__expr_parse(const char *text, size_t length, cot__expr_error *error);
+/* The same with an allocator, which the program and its runs keep using; NULL: malloc. */
+cot__expr *cot__expr_parse_with(const cot_allocator *al, const char *text, size_t length, cot__expr_error *error);
 void       cot__expr_free(cot__expr *e);
 
 /* The names that must be given: used before they are assigned, in order of first use. They belong to e. */
 int cot__expr_names(const cot__expr *e, const char *const **names);
+
+/* Does the text name it at all? A name such as e or pi need not be given, but may be. */
+bool cot__expr_uses(const cot__expr *e, const char *name);
 
 typedef struct cot__expr_input {
     const char *name;
@@ -47,6 +52,12 @@ cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_in
 
 /* The caret lines that show an error in its text: the line of the text, and below it ^~~~ at the column. Always terminated. */
 void cot__expr_show(const cot__expr_error *error, const char *text, size_t length, char *out, size_t size);
+
+/* Every function that can be called, in order of names: n of them, and the way to call one, "sum(x, axis=None, keepdims=False)"; NULL for a name
+ * that is none. */
+int         cot__expr_function_count(void);
+const char *cot__expr_function_name(int i);
+const char *cot__expr_signature(const char *function, char *buf, size_t size);
 
 /* The name most like `name` among n, or NULL when none is near. */
 const char *cot__nearest(const char *name, int n, const char *const *among);

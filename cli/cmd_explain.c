@@ -1,0 +1,52 @@
+/* cmd_explain.c: cotangent explain: where a NaN, an infinity or a zero gradient comes from, and which kinks the point sits on. */
+#include "command.h"
+
+#include <stdlib.h>
+
+#include "results.h"
+#include "values.h"
+
+enum { TEXT = 1 << 16 };
+
+static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation, int kinks,
+                              const char *report) {
+    if (p->o->json) {
+        cot__json j = cot__json_to(out);
+        cot__json_open(&j, '{');
+        cot__json_key(&j, "value");
+        print_json(&j, value);
+        cot__json_key(&j, "findings");
+        cot__json_integer(&j, findings);
+        cot__json_key(&j, "explanation");
+        cot__json_string(&j, explanation);
+        cot__json_key(&j, "kinks");
+        cot__json_integer(&j, kinks);
+        cot__json_key(&j, "report");
+        cot__json_string(&j, report);
+        result_note(p, out, &j);
+        cot__json_close(&j, '}');
+        fputs("\n", out);
+        return;
+    }
+    print_values(out, how, 1, &(labelled){"value", value});
+    if (findings) fprintf(out, "\n%s", explanation);
+    if (kinks) fprintf(out, "\nnot smooth here:\n%s", report);
+    if (!findings && !kinks) fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
+    result_note(p, out, NULL);
+}
+
+int run_explain(const options *o, FILE *out, look how, failure *f) {
+    problem   p;
+    cot_array value = {0};
+    char     *explanation = calloc(2, TEXT), *report = explanation ? explanation + TEXT : NULL;
+    if (!explanation) failure_memory(f);
+    if (problem_open(&p, o, f) && explanation && problem_record(&p, f) && value_of_var(p.y, &value, f)) {
+        int findings = cot_explain(p.y, explanation, TEXT), kinks = cot_report(p.y, report, TEXT);
+        if (findings < 0 || kinks < 0) failure_memory(f);
+        else print_explanation(&p, out, how, &value, findings, explanation, kinks, report);
+    }
+    free(explanation);
+    free(value.data);
+    problem_close(&p);
+    return EXIT_FINE;
+}

@@ -1,0 +1,97 @@
+/* cotangent_command.c: from the command line to an exit status. The command writes into memory; here it is printed, whole or not at all. */
+#include "cotangent_command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "memory_file.h"
+#include "system.h"
+
+static look look_at(FILE *file) { return (look){.colour = system_colour(file), .width = system_width(file)}; }
+
+static void error_json(FILE *out, const failure *f) {
+    cot__json j = cot__json_to(out);
+    cot__json_open(&j, '{');
+    cot__json_key(&j, "error");
+    cot__json_open(&j, '{');
+    cot__json_key(&j, "code");
+    cot__json_string(&j, f->code);
+    cot__json_key(&j, "message");
+    cot__json_string(&j, f->message);
+    if (f->column > 0) {
+        cot__json_key(&j, "column");
+        cot__json_integer(&j, f->column);
+    }
+    if (f->column > 0 && f->line > 1) {
+        cot__json_key(&j, "line");
+        cot__json_integer(&j, f->line);
+    }
+    cot__json_close(&j, '}');
+    cot__json_close(&j, '}');
+    fputs("\n", out);
+    fflush(out);
+}
+
+/* Texts from files and arguments may hold control characters, which a terminal would obey. */
+static void put_safely(FILE *out, const char *s) {
+    for (; *s; s++) putc((unsigned char)*s < 0x20 && *s != '\n' ? '?' : *s == 0x7f ? '?' : *s, out);
+}
+
+static void error_text(FILE *out, const failure *f) {
+    bool colour = system_colour(out);
+    fprintf(out, "%scotangent:%s ", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "");
+    put_safely(out, f->message);
+    putc('\n', out);
+    if (!f->caret[0]) return;
+    put_safely(out, f->caret);
+    if (f->caret[strlen(f->caret) - 1] != '\n') putc('\n', out);
+}
+
+static int tell(const failure *f, bool json) {
+    if (json) error_json(stdout, f);
+    else error_text(stderr, f);
+    return f->status;
+}
+
+/* Everything but the printing. */
+static int run(int argc, char **argv, FILE *out, look how, failure *f) {
+    const char *name = argc > 1 ? argv[1] : NULL;
+    options     o;
+    int         status = EXIT_FINE;
+    if (!name) {
+        failure_usage(f, "which command? `cotangent --help` lists them");
+        return EXIT_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        help_all(out, how);
+        return EXIT_FINE;
+    }
+    if (strcmp(name, "--version") == 0) {
+        fprintf(out, "cotangent %s\n", cot_version());
+        return EXIT_FINE;
+    }
+    const command *c = command_find(name, f);
+    if (!c) return f->status;
+    if (options_parse(&o, c, argc - 2, argv + 2, f)) {
+        if (o.threads) cot_set_threads(o.threads);
+        if (o.help) help_command(out, how, c);
+        else status = c->run(&o, out, how, f);
+    }
+    options_free(&o);
+    return status;
+}
+
+int cotangent_command(int argc, char **argv) {
+    failure     f = {0};
+    memory_file out;
+    bool        json = argc > 2 && options_ask_json(argc - 2, argv + 2);
+    system_start();
+    if (!memory_file_open(&out, &f)) return tell(&f, json);
+    int  status = run(argc, argv, out.file, look_at(stdout), &f);
+    bool whole = memory_file_close(&out, &f) && f.status == EXIT_FINE;
+    if (whole && !system_write(stdout, out.text, out.size, &f)) status = EXIT_RUN;
+    memory_file_free(&out);
+    if (f.status == EXIT_FINE) return status;
+    return tell(&f, json && whole == false);
+}

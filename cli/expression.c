@@ -1,0 +1,25 @@
+/* expression.c: what the expression language, or a tape, says is wrong. */
+#include "expression.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+/* The code of a status: its name in small letters. */
+static bool status_failure(cot_status status, const char *message, failure *f) {
+    char code[16];
+    if (status == COT_MEMORY) return failure_memory(f);
+    snprintf(code, sizeof code, "%s", cot_status_name(status));
+    for (char *p = code; *p; p++) *p = (char)tolower((unsigned char)*p);
+    return failure_set(f, EXIT_RUN, code, "%s", message);
+}
+
+bool tape_failure(const cot_tape *t, failure *f) { return status_failure(cot_tape_status(t), cot_tape_message(t), f); }
+
+bool expression_failure(const cot__expr_error *error, const char *text, size_t length, failure *f) {
+    if (error->status == COT_OK) failure_set(f, EXIT_USAGE, "expression", "%s", error->message);
+    else status_failure(error->status, error->message, f);
+    f->line   = error->line;
+    f->column = error->column;
+    if (error->column > 0) cot__expr_show(error, text, length, f->caret, sizeof f->caret);
+    return false;
+}

@@ -1,0 +1,31 @@
+/* failure.c: setting a failure. */
+#include "failure.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static bool set(failure *f, int status, const char *code, const char *format, va_list arguments) {
+    if (f->status != EXIT_FINE) return false;
+    f->status = status;
+    snprintf(f->code, sizeof f->code, "%s", code);
+    vsnprintf(f->message, sizeof f->message, format, arguments);
+    return false;
+}
+
+bool failure_set(failure *f, int status, const char *code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    set(f, status, code, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool failure_usage(failure *f, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    set(f, EXIT_USAGE, "usage", format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool failure_memory(failure *f) { return failure_set(f, EXIT_RUN, "memory", "memory is short"); }

@@ -1,0 +1,27 @@
+/* failure.h: what went wrong, kept until the command ends and says it once: as a sentence on stderr, or as the JSON object of a failure.
+ *
+ * Functions that can fail take a failure and return false; the first one set stays, so that callers simply pass it on. */
+#ifndef COT_CLI_FAILURE_H
+#define COT_CLI_FAILURE_H
+
+#include <stdbool.h>
+
+/* How the command ends. */
+enum { EXIT_FINE = 0, EXIT_DISAGREES = 1, EXIT_USAGE = 2, EXIT_RUN = 3 };
+
+typedef struct failure {
+    int  status;        /* EXIT_FINE: nothing went wrong */
+    char code[16];      /* "usage", "expression", "file", "memory", …: for programs */
+    int  line, column;  /* in the expression, from 1; column 0: no place in it is to blame */
+    char message[1280]; /* for people */
+    char caret[512];    /* the line of text and the caret below it, or "" */
+} failure;
+
+/* Always false. */
+bool failure_set(failure *f, int status, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* A mistake on the command line; always false. */
+bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Memory is short; always false. */
+bool failure_memory(failure *f);
+
+#endif

@@ -1,0 +1,19 @@
+/* progress.h: how far a long computation is, on stderr when it is a terminal, and only after a second. */
+#ifndef COT_CLI_PROGRESS_H
+#define COT_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct progress {
+    const char *what;
+    int64_t     total; /* steps; 0: unknown, then only the time is shown */
+    double      start, shown;
+    bool        wanted, visible;
+} progress;
+
+progress progress_start(const char *what, int64_t total);
+void     progress_at(progress *p, int64_t done);
+void     progress_end(progress *p); /* clears the line */
+
+#endif

@@ -1,0 +1,25 @@
+/* system.h: everything that depends on the system around the command: terminals, signals, time, files put in place at once. A build
+ * without terminals and signals (WebAssembly) changes this one file. */
+#ifndef COT_CLI_SYSTEM_H
+#define COT_CLI_SYSTEM_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "failure.h"
+
+/* A closed pipe becomes an error of the write, and an interrupted command leaves no half-written file behind. */
+void system_start(void);
+
+bool   system_is_terminal(FILE *file);
+bool   system_colour(FILE *file); /* a terminal, and neither NO_COLOR nor TERM=dumb say no */
+int    system_width(FILE *file);  /* columns; 80 when nobody knows */
+double system_seconds(void);      /* of a clock that only goes forward */
+
+/* Puts a file there, whole or not at all: written beside its place, then renamed. A directory is never replaced; a device or pipe is written to. */
+bool system_put_file(const char *path, const char *bytes, size_t n, failure *f);
+
+/* Writes all of it. False when the other end of a pipe is gone (no failure is set: there is nobody to tell) or the write failed. */
+bool system_write(FILE *file, const char *bytes, size_t n, failure *f);
+
+#endif

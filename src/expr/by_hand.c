@@ -1,0 +1,68 @@
+/* by_hand.c: functions whose arguments need a thought before C sees them. Arguments are in the order of spelling.def. */
+#include "expr/by_hand.h"
+
+#include "tape/tape.h"
+
+#include <stdio.h>
+
+#define A c->arg
+
+cot_dtype cot__dtype_or(const cot__invocation *c, cot_dtype given) {
+    return given != COT_DTYPE_COUNT ? given : c->whole ? COT_I64 : COT_F64;
+}
+
+static void one(cot__invocation *c, cot_var x) {
+    c->result[0] = x;
+    c->results = 1;
+}
+
+void cot__by_hand_split(cot__invocation *c) {
+    int64_t parts = A[1].integer;
+    if (parts < 1 || parts > COT__MOST_RESULTS) {
+        one(c, cot__fail(c->tape, COT_VALUE, "[split] into %lld parts; 1 to %d are possible", (long long)parts, COT__MOST_RESULTS));
+        return;
+    }
+    c->results = (cot_split)(A[0].var, (int)parts, (int)A[2].integer, c->result) == COT_OK ? (int)parts : 0;
+}
+
+static cot_dtype like(const cot__invocation *c, int at) { return A[at].dtype == COT_DTYPE_COUNT ? cot_dtype_of(A[0].var) : A[at].dtype; }
+
+void cot__by_hand_array(cot__invocation *c) { one(c, like(c, 1) == cot_dtype_of(A[0].var) ? A[0].var : cot_cast(A[0].var, like(c, 1))); }
+void cot__by_hand_zeros_like(cot__invocation *c) { one(c, cot_zeros(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
+void cot__by_hand_ones_like(cot__invocation *c) { one(c, cot_ones(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
+void cot__by_hand_full_like(cot__invocation *c) { one(c, cot_full(c->tape, like(c, 2), cot_shape_of(A[0].var), A[1].number)); }
+
+/* The quotient of what the remainder leaves is whole but for rounding, so rounding finds it where floor(x/y) would miss: 1 // 0.1 is 9. */
+cot_var cot__floor_divide(cot_var x, cot_var y) {
+    cot_var left = (cot_sub)(x, (cot_remainder)(x, y));
+    cot_var q = (cot_round)((cot_div)(left, y));
+    if (!cot_is_valid(left) || cot__dtype_is_float(cot_dtype_of(left))) return q;
+    return (cot_cast)(q, cot_dtype_of(left));
+}
+void cot__by_hand_floor_divide(cot__invocation *c) { one(c, cot__floor_divide(A[0].var, A[1].var)); }
+
+void cot__by_hand_arange(cot__invocation *c) {
+    bool one_given = A[1].number == (double)COT_END;
+    one(c, cot_arange(c->tape, cot__dtype_or(c, A[3].dtype), one_given ? 0 : A[0].number, one_given ? A[0].number : A[1].number, A[2].number));
+}
+
+void cot__by_hand_eye(cot__invocation *c) {
+    one(c, cot_eye(c->tape, cot__dtype_or(c, A[2].dtype), A[0].integer, A[1].integer < 0 ? A[0].integer : A[1].integer));
+}
+
+/* axis=None: as one vector, in the old shape. */
+void cot__by_hand_roll(cot__invocation *c) {
+    cot_var x = A[0].var;
+    if (A[2].integer != COT_END) {
+        one(c, cot_roll(x, A[1].integer, (int)A[2].integer));
+        return;
+    }
+    one(c, cot_reshape(cot_roll(cot_reshape(x, COT_SHAPE(-1)), A[1].integer, 0), cot_shape_of(x)));
+}
+
+void cot__by_hand_dot_of(cot__invocation *c) {
+    if (A[0].list.n != A[1].list.n)
+        one(c, cot__fail(c->tape, COT_SHAPE, "[dot_of] %d and %d operands; both lists have as many", A[0].list.n, A[1].list.n));
+    else
+        one(c, cot_dot_of(A[0].list.n, A[0].list.xs, A[1].list.xs));
+}

@@ -1,0 +1,88 @@
+/* emit.c: steps and names of a growing program. */
+#include "expr/emit.h"
+
+#include <string.h>
+
+cot__step *cot__emit(cot__parser *p, cot__step_kind kind, int change, uint32_t start, uint32_t stop) {
+    cot__expr *e = p->e;
+    if (e->count == e->room) {
+        size_t     room = e->room ? 2 * e->room : 32;
+        cot__step *grown = cot__resize(&e->pool.al, e->steps, e->room * sizeof *grown, room * sizeof *grown);
+        if (!grown) {
+            cot__expr_short_of_memory(p->error);
+            return NULL;
+        }
+        e->steps = grown;
+        e->room = room;
+    }
+    p->height += change;
+    /* A step may hold one more than it leaves: the second operand of a comparison in a chain. */
+    if (p->height > 0 && (size_t)p->height + 1 > e->height) e->height = (size_t)p->height + 1;
+    cot__step *s = &e->steps[e->count++];
+    *s = (cot__step){.kind = (uint8_t)kind, .start = start, .stop = stop, .at = start, .at_stop = stop};
+    return s;
+}
+
+static void reverse(cot__step *a, cot__step *b) {
+    for (; b - a > 1; a++) {
+        cot__step s = *a;
+        *a = *--b;
+        *b = s;
+    }
+}
+
+void cot__exchange(cot__expr *e, size_t a, size_t b, size_t c) {
+    reverse(e->steps + a, e->steps + b);
+    reverse(e->steps + b, e->steps + c);
+    reverse(e->steps + a, e->steps + c);
+}
+
+/* ---- names ----------------------------------------------------------------------------------------------------------------- */
+
+static bool grow_table(cot__parser *p) {
+    cot_allocator *al = &p->e->pool.al;
+    size_t         room = p->table_room ? 2 * p->table_room : 64;
+    uint32_t      *table = cot__alloc(al, room * sizeof *table);
+    if (!table) return cot__expr_short_of_memory(p->error);
+    memset(table, 0, room * sizeof *table);
+    for (size_t i = 0; i < p->e->name_count; i++) {
+        size_t at = p->e->names[i].hash & (room - 1);
+        while (table[at]) at = (at + 1) & (room - 1);
+        table[at] = (uint32_t)i + 1;
+    }
+    cot__free(al, p->table, p->table_room * sizeof *table);
+    p->table = table;
+    p->table_room = room;
+    return true;
+}
+
+int cot__intern(cot__parser *p, uint32_t start, uint32_t stop) {
+    cot__expr  *e = p->e;
+    const char *text = e->text + start;
+    uint32_t    length = stop - start, hash = 2166136261u;
+    for (uint32_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
+    if (2 * (e->name_count + 1) > p->table_room && !grow_table(p)) return -1;
+    size_t at = hash & (p->table_room - 1);
+    for (; p->table[at]; at = (at + 1) & (p->table_room - 1)) {
+        const cot__name *n = &e->names[p->table[at] - 1];
+        if (n->hash == hash && n->length == length && memcmp(n->text, text, length) == 0) return (int)(p->table[at] - 1);
+    }
+    if (e->name_count == e->name_room) {
+        size_t     room = e->name_room ? 2 * e->name_room : 16;
+        cot__name *grown = cot__resize(&e->pool.al, e->names, e->name_room * sizeof *grown, room * sizeof *grown);
+        if (!grown) {
+            cot__expr_short_of_memory(p->error);
+            return -1;
+        }
+        e->names = grown;
+        e->name_room = room;
+    }
+    char *copy = cot__store_text(&e->pool, text, length);
+    if (!copy) {
+        cot__expr_short_of_memory(p->error);
+        return -1;
+    }
+    e->names[e->name_count] = (cot__name){.text = copy, .length = length, .hash = hash};
+    p->table[at] = (uint32_t)e->name_count + 1;
+    return (int)e->name_count++;
+}

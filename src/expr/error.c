@@ -1,0 +1,114 @@
+/* error.c: where in a text something is wrong, and showing it. */
+#include "expr/program.h"
+
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool starts_character(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
+
+/* Bytes to line, column and length, in characters; a place that spans lines is meant up to the end of its first. */
+static void locate(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop) {
+    if (start > length) start = length;
+    if (stop > length) stop = length;
+    error->line = 1;
+    error->column = 1;
+    error->length = 0;
+    for (size_t i = 0; i < start; i++) {
+        if (text[i] == '\n') {
+            error->line++;
+            error->column = 1;
+        } else {
+            error->column += starts_character(text[i]);
+        }
+    }
+    for (size_t i = start; i < stop && text[i] != '\n'; i++) error->length += starts_character(text[i]);
+    if (error->length < 1) error->length = 1;
+}
+
+/* A message that was cut off must not end inside a character. */
+static void finish(char *message, size_t size) {
+    size_t n = strlen(message), k = n;
+    if (n + 1 < size) return;
+    while (k > 0 && !starts_character(message[k - 1])) k--;
+    if (k > 0) message[k - 1] = 0;
+}
+
+static bool fail_v(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, va_list args) {
+    cot__expr_error filled = {.status = COT_OK};
+    if (!error) return false;
+    locate(&filled, text, length, start, stop);
+    vsnprintf(filled.message, sizeof filled.message, format, args);
+    finish(filled.message, sizeof filled.message);
+    *error = filled;
+    return false;
+}
+
+bool cot__expr_fail(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail_v(error, text, length, start, stop, format, args);
+    va_end(args);
+    return false;
+}
+
+bool cot__expr_short_of_memory(cot__expr_error *error) {
+    if (error) *error = (cot__expr_error){.status = COT_MEMORY, .message = "memory is short"};
+    return false;
+}
+
+bool cot__run_fail_at(cot__run *r, size_t start, size_t stop, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail_v(r->error, r->e->text, r->e->length, start, stop, format, args);
+    va_end(args);
+    return false;
+}
+
+bool cot__run_fail(cot__run *r, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fail_v(r->error, r->e->text, r->e->length, r->step->at, r->step->at_stop, format, args);
+    va_end(args);
+    return false;
+}
+
+bool cot__run_tape_failed(cot__run *r) {
+    if (r->error) {
+        cot_status status = cot_tape_status(r->t);
+        cot__run_fail(r, "%s", cot_tape_message(r->t));
+        r->error->status = status == COT_OK ? COT_VAR : status;
+    }
+    return false;
+}
+
+/* The line of the text, cut around the column where it is long, and the caret below. */
+void cot__expr_show(const cot__expr_error *error, const char *text, size_t length, char *out, size_t size) {
+    enum { WIDTH = 100, BEFORE = 60 };
+    cot__text x = cot__text_buffer(out, size);
+    if (!error || error->column < 1) return;
+    size_t start = 0;
+    for (int line = 1; line < error->line && start < length; start++) line += text[start] == '\n';
+    int skip = error->column > BEFORE + 20 ? error->column - BEFORE : 0, column = 0;
+    if (skip) cot__put(&x, "…");
+    for (size_t i = start; i < length && text[i] != '\n'; i++) {
+        char one[2] = {text[i], 0};
+        column += starts_character(text[i]);
+        if (column <= skip) continue;
+        if (column > skip + WIDTH) {
+            cot__put(&x, "…");
+            break;
+        }
+        /* Controls, tabs too, would move the caret away from what it points at. */
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) one[0] = ' ';
+        cot__put(&x, one);
+    }
+    cot__put(&x, "\n");
+    if (skip) cot__put(&x, " ");
+    for (int i = skip + 1; i < error->column; i++) cot__put(&x, " ");
+    cot__put(&x, "^");
+    for (int i = 1; i < error->length && error->column + i <= skip + WIDTH; i++) cot__put(&x, "~");
+    cot__put(&x, "\n");
+}

@@ -1,0 +1,44 @@
+/* nearest.c: which name was meant. */
+#include "expr/expr.h"
+
+#include <string.h>
+
+enum { LONGEST = 40 };
+
+static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
+
+/* Insertions, deletions, replacements and swaps of neighbours that turn a into b. A difference of case counts nothing. */
+static int distance(const char *a, int n, const char *b, int m) {
+    int rows[3][LONGEST + 1];
+    for (int j = 0; j <= m; j++) rows[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = above[j - 1] + (lower(a[i - 1]) != lower(b[j - 1]));
+            if (above[j] + 1 < best) best = above[j] + 1;
+            if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]) && two_above[j - 2] + 1 < best)
+                best = two_above[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return rows[n % 3][m];
+}
+
+const char *cot__nearest(const char *name, int n, const char *const *among) {
+    const char *found = NULL;
+    size_t      length = strlen(name);
+    if (length == 0 || length > LONGEST) return NULL;
+    /* A third of the letters may be wrong; of one letter none but its case. */
+    int best = (int)(length + 1) / 3 + 1;
+    for (int i = 0; i < n; i++) {
+        size_t m = strlen(among[i]);
+        if (m > LONGEST || m + (size_t)best <= length || length + (size_t)best <= m) continue;
+        int d = distance(name, (int)length, among[i], (int)m);
+        if (d >= best || (size_t)d >= m || (size_t)d >= length) continue;
+        best = d;
+        found = among[i];
+    }
+    return found;
+}

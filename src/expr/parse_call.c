@@ -1,0 +1,164 @@
+/* parse_call.c: f(x, axis=0): which function it is, and which parameter each argument. All that can be known from the text is checked here. */
+#include "expr/emit.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+const cot__callee *cot__find_callee(const char *name, size_t length) {
+    int low = 0, high = cot__callee_count;
+    while (low < high) {
+        int         middle = (low + high) / 2;
+        const char *at = cot__callees[middle].name;
+        int         order = strncmp(at, name, length);
+        if (order == 0 && at[length] == 0) return &cot__callees[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const char *cot__signature(const cot__callee *f, char *buf, size_t size) {
+    cot__text x = cot__text_buffer(buf, size);
+    cot__putf(&x, "%s(", f->name);
+    for (int i = 0; i < f->n; i++) {
+        const cot__parameter *p = &f->parameter[i];
+        cot__putf(&x, "%s%s%s", i ? ", " : "", p->takes == TAKES_REST ? "*" : "", p->name);
+        if (p->fallback) cot__putf(&x, "=%s", p->fallback);
+    }
+    cot__put(&x, ")");
+    return buf;
+}
+
+int         cot__expr_function_count(void) { return cot__callee_count; }
+const char *cot__expr_function_name(int i) { return i >= 0 && i < cot__callee_count ? cot__callees[i].name : NULL; }
+const char *cot__expr_signature(const char *function, char *buf, size_t size) {
+    const cot__callee *f = cot__find_callee(function, strlen(function));
+    return f ? cot__signature(f, buf, size) : NULL;
+}
+
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+
+#define FAIL(p, start, stop, ...) cot__expr_fail((p)->error, (p)->e->text, (p)->e->length, start, stop, __VA_ARGS__)
+
+static bool unknown_function(cot__parser *p, const cot__token *name) {
+    const char *among[1024], *near;
+    char        text[64];
+    cot__item   known;
+    size_t      length = name->stop - name->start;
+    int         n = 0;
+    snprintf(text, sizeof text, "%.*s", length > 60 ? 60 : (int)length, p->e->text + name->start);
+    if (cot__known_name(p->e->text + name->start, length, &known))
+        return FAIL(p, name->start, name->stop, "'%s' is a %s, not a function%s", text, known.kind == ITEM_DTYPE ? "dtype" : "number",
+                    known.kind == ITEM_DTYPE ? "; cast(x, dtype) converts" : "; a product is written with *");
+    for (int i = 0; i < cot__callee_count && n < COUNTOF(among); i++) among[n++] = cot__callees[i].name;
+    near = length > 60 ? NULL : cot__nearest(text, n, among);
+    if (near) return FAIL(p, name->start, name->stop, "unknown function '%s'; did you mean '%s'?", text, near);
+    for (size_t i = 0; i < p->e->name_count; i++)
+        if (p->e->names[i].length == length && memcmp(p->e->names[i].text, p->e->text + name->start, length) == 0)
+            return FAIL(p, name->start, name->stop, "'%s' is a value, not a function; a product is written with *", text);
+    return FAIL(p, name->start, name->stop, "unknown function '%s'", text);
+}
+
+static bool unknown_keyword(cot__parser *p, const cot__callee *f, const cot__token *name) {
+    const char *among[COT__MOST_PARAMETERS], *near;
+    char        text[64], list[300];
+    cot__text   x = cot__text_buffer(list, sizeof list);
+    snprintf(text, sizeof text, "%.*s", name->stop - name->start > 60 ? 60 : (int)(name->stop - name->start), p->e->text + name->start);
+    for (int i = 0; i < f->n; i++) {
+        among[i] = f->parameter[i].name;
+        cot__putf(&x, "%s%s", i == 0 ? "" : i + 1 == f->n ? " and " : ", ", among[i]);
+    }
+    near = cot__nearest(text, f->n, among);
+    if (near) return FAIL(p, name->start, name->stop, "%s has no keyword '%s'; did you mean '%s'? There are %s", f->name, text, near, list);
+    return FAIL(p, name->start, name->stop, "%s has no keyword '%s'; there %s %s", f->name, text, f->n == 1 ? "is" : "are", list);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct arguments {
+    cot__given *given;
+    int         n, room;
+    int         positional;
+    bool        keywords;
+    bool        seen[COT__MOST_PARAMETERS];
+} arguments;
+
+static bool add(cot__parser *p, arguments *a, int parameter, uint32_t start) {
+    if (a->n == a->room) {
+        int         room = a->room ? 2 * a->room : 4;
+        cot__given *grown = cot__store_take(&p->e->pool, (size_t)room * sizeof *grown);
+        if (!grown) return cot__expr_short_of_memory(p->error);
+        if (a->n) memcpy(grown, a->given, (size_t)a->n * sizeof *grown);
+        a->given = grown;
+        a->room = room;
+    }
+    a->given[a->n++] = (cot__given){start, p->last_stop, parameter};
+    a->seen[parameter] = true;
+    return true;
+}
+
+static bool is_keyword(const cot__parser *p) {
+    cot__expr_error unused;
+    cot__lexer      x = p->lexer;
+    cot__token      t;
+    x.error = &unused;
+    return p->token.kind == TOKEN_NAME && cot__lex(&x, &t) && t.kind == '=';
+}
+
+static bool keyword(cot__parser *p, const cot__callee *f, arguments *a) {
+    cot__token name = p->token;
+    size_t     length = name.stop - name.start;
+    int        at = 0;
+    while (at < f->n && (strlen(f->parameter[at].name) != length || memcmp(f->parameter[at].name, p->e->text + name.start, length))) at++;
+    if (at == f->n || f->parameter[at].takes == TAKES_REST) return unknown_keyword(p, f, &name);
+    if (a->seen[at]) return FAIL(p, name.start, name.stop, "%s is given twice to %s", f->parameter[at].name, f->name);
+    a->keywords = true;
+    if (!cot__parse_next(p) || !cot__parse_next(p)) return false;
+    uint32_t start = p->token.start;
+    return cot__parse_expression(p) && add(p, a, at, start);
+}
+
+static bool positional(cot__parser *p, const cot__callee *f, arguments *a) {
+    char     signature[400];
+    uint32_t start = p->token.start;
+    if (a->keywords) return FAIL(p, p->token.start, p->token.stop, "an argument without a name cannot follow one with a name");
+    int at = a->positional < f->n ? a->positional : f->n - 1;
+    if (a->positional >= f->n && (f->n == 0 || f->parameter[f->n - 1].takes != TAKES_REST))
+        return FAIL(p, start, p->token.stop, "%s takes at most %d argument%s: %s", f->name, f->n, f->n == 1 ? "" : "s",
+                    cot__signature(f, signature, sizeof signature));
+    if (!cot__parse_expression(p)) return false;
+    a->positional++;
+    return add(p, a, at, start);
+}
+
+bool cot__parse_call(cot__parser *p, const cot__token *name) {
+    char               signature[400];
+    arguments          a = {.n = 0};
+    uint32_t           opened = p->token.start;
+    const cot__callee *f = cot__find_callee(p->e->text + name->start, name->stop - name->start);
+    if (!f) return unknown_function(p, name);
+    if (++p->depth > COT__EXPR_MAX_DEPTH)
+        return FAIL(p, name->start, name->stop, "nested more than %d deep; give parts a name in a statement of their own", COT__EXPR_MAX_DEPTH);
+    if (!cot__parse_next(p)) return false;
+    while (p->token.kind != ')') {
+        if (is_keyword(p) ? !keyword(p, f, &a) : !positional(p, f, &a)) return false;
+        if (p->token.kind != ',') break;
+        if (!cot__parse_next(p)) return false;
+    }
+    if (!cot__parse_close(p, ')', opened)) return false;
+    p->depth--;
+    for (int i = 0; i < f->n; i++)
+        if (!a.seen[i] && !f->parameter[i].fallback)
+            return FAIL(p, name->start, name->stop, "%s needs %s: %s", f->name, f->parameter[i].name,
+                        cot__signature(f, signature, sizeof signature));
+    cot__step *s = cot__emit(p, STEP_CALL, 1 - a.n, name->start, p->last_stop);
+    if (!s) return false;
+    s->n = a.n;
+    s->at_stop = name->stop;
+    s->as.call.callee = f;
+    s->as.call.given = a.given;
+    return true;
+}

@@ -1,0 +1,23 @@
+/* fuzz_files.c: libFuzzer on the readers of .npy and .safetensors files. The first byte says which reader.
+ *
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc -Icli tests/fuzz/fuzz_files.c cli/{npy,safetensors,json_scan,elements,source,failure}.c
+ *         src/expr/nearest.c src/base/dtype.c -o fuzz_files && ./fuzz_files -max_total_time=60
+ */
+#include <stdlib.h>
+
+#include "npy.h"
+#include "safetensors.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size == 0) return 0;
+    source    s = source_of_memory("fuzz", data + 1, size - 1);
+    cot_dtype real = data[0] & 2 ? COT_F32 : COT_F64;
+    cot_array a = {0};
+    failure   f = {0};
+    bool      fine = data[0] & 1 ? safetensors_read(&s, data[0] & 4 ? "a" : NULL, real, &a, &f) : npy_read(&s, real, &a, &f);
+    if (fine != (f.status == EXIT_FINE) || fine != (a.data != NULL) || (fine && (size_t)a.size > size)) abort();
+    free(a.data);
+    return 0;
+}
