@@ -118,7 +118,9 @@ bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) 
     }
     FILE *file = open_beside(target, name, size);
     bool  fine = file && fill(file, bytes, n);
+#ifndef __wasi__ /* has no rights */
     if (fine && there) chmod(name, about.st_mode & 07777); /* the rights of the file it replaces */
+#endif
     fine = fine && rename(name, target) == 0;
     int error = errno;
     if (file && !fine) unlink(name);

@@ -55,6 +55,12 @@ static void write_node(cot__json *j, const cot__trace *tr, int64_t i) {
     cot__json_open(j, '[');
     for (int k = 0; (saved = cot__trace_saved(tr, i, k, buf, sizeof buf)); k++) cot__json_string(j, saved);
     cot__json_close(j, ']');
+    cot__json_key(j, "keeps"); /* the same as ids: operands, and the node itself */
+    cot__json_open(j, '[');
+    for (int k = 0; k < n->nargs; k++)
+        if (cot__saves_operand(n->saves, k) && n->args[k] != COT__NONE) cot__json_integer(j, n->args[k]);
+    if (n->saves & COT__SAVES_Z) cot__json_integer(j, n->id);
+    cot__json_close(j, ']');
     cot__json_key(j, "span");
     if (n->span[0] < 0)
         cot__json_null(j);

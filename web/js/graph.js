@@ -18,7 +18,7 @@ export class Graph {
     const down = frame.clientWidth < 640; // narrow: from top to bottom; wide: from left to right
     this.stacked = tape.matrix || tape.nodes.length > 8; // label and operation on two lines: narrower boxes for longer tapes
     const longest = Math.max(...tape.nodes.map(n => this.heading(n).reduce((most, line) => Math.max(most, line.length), 0)));
-    this.box = { width: Math.min(this.stacked ? 132 : 196, Math.max(104, Math.ceil(longest * letter) + 18)),
+    this.box = { width: Math.min(this.stacked ? 132 : 196, Math.max(112, Math.ceil(longest * letter) + 18)),
       height: tape.matrix ? 116 : this.stacked ? 82 : 66 };
     const size = down ? { across: this.box.width, along: this.box.height } : { across: this.box.height, along: this.box.width };
     const plan = layoutOf(tape.nodes.map(n => ({ id: n.id, args: n.args.filter(a => a !== null) })), size,
@@ -112,7 +112,7 @@ export class Graph {
       } else {
         group.querySelector(".value").textContent = lit ? show(node.value) : "";
         const keeps = this.tape.kept(node);
-        group.querySelector(".adjoint").textContent = view.mode === "reverse" ? (register ? `adj ${show(register.sum)}` : "")
+        group.querySelector(".adjoint").textContent = view.mode === "reverse" ? (register ? `adj ${show(register.sum, 4)}` : "")
           : lit && keeps.length ? cut(`keeps ${keeps.map(k => k.replace("its own value", "itself")).join(", ")}`, Math.floor((this.box.width - 8) / 6.4)) : "";
       }
       group.querySelector("title").textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +

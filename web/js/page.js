@@ -28,7 +28,10 @@ const page = {
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.form = new InputForm($("inputs"), () => this.compute());
-    for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", () => this.choose(tab.dataset.mode));
+    for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", e => {
+      this.choose(tab.dataset.mode);
+      if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true }); // by mouse: the arrow keys step then
+    });
     document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
     $("predict").addEventListener("change", () => {
       this.view.predict = $("predict").checked;

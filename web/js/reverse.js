@@ -27,7 +27,7 @@ export function reverseText(tape, step) {
   const entry = tape.sweep[step - 1], node = tape.node(entry.node), before = tape.registers(step - 1);
   const held = new Map([...before].map(([id, r]) => [id, r.sum]));
   const lines = entry.adds.map(add => {
-    const old = held.get(add.to), numbers = tape.ruleInNumbers(add, before), label = tape.label(add.to), tensor = isTensor(add.amount);
+    const old = held.get(add.to), numbers = tape.ruleInNumbers(entry, add, before), label = tape.label(add.to), tensor = isTensor(add.amount);
     held.set(add.to, add.sum);
     return el("li", null,
       el("p", { class: "formula" }, `${label} gets `, add.rule, numbers ? ` = ${numbers}` : ` = ${tape.ruleInLabels(add)}`,
@@ -39,8 +39,8 @@ export function reverseText(tape, step) {
   return [
     el("p", { class: "formula" }, `${tape.label(node.id)} = ${tape.written(node)}`, `, g = adj(${tape.label(node.id)})`,
       isTensor(entry.adjoint) ? "" : [" = ", el("b", { class: "r" }, show(entry.adjoint))]),
-    lines.length ? el("ul", { class: "adds" }, lines) : el("p", null, "It hands nothing on: " +
-      (entry.skipped ? "its adjoint is zero." : "the result does not change with its operands here.")),
+    lines.length ? el("ul", { class: "adds" }, lines)
+      : el("p", null, "Its adjoint is zero, so it hands nothing on and its rule is not even looked at: a zero stays a zero, whatever the rule would say."),
     conventions(tape, node),
     step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") : null,
   ];

@@ -64,10 +64,10 @@ export class Stepper {
   }
 
   key(e) {
-    if (e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select, [role=tab]") || $("stage").hidden) return;
+    if (e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select") || $("stage").hidden) return;
     const action = { ArrowRight: () => this.to(this.at + 1), ArrowLeft: () => this.to(this.at - 1), Home: () => this.to(0),
       End: () => this.to(this.count), p: () => this.play(), P: () => this.play() }[e.key];
-    if (!action) return;
+    if (!action || (e.key.startsWith("Arrow") && e.target.closest("[role=tab]"))) return;
     e.preventDefault();
     action();
   }

@@ -3,7 +3,7 @@
 import { isTensor, show, showFactor } from "./numbers.js";
 
 const infix = { add: " + ", sub: " − ", mul: "·", div: " / ", matmul: " @ ", pow: "^",
-  lt: " < ", le: " ≤ ", gt: " > ", ge: " ≥ ", eq: " = ", ne: " ≠ " };
+  less: " < ", less_equal: " ≤ ", greater: " > ", greater_equal: " ≥ ", equal: " = ", not_equal: " ≠ " };
 
 export class Tape {
   constructor(trace) {
@@ -12,12 +12,13 @@ export class Tape {
     this.byId = new Map(trace.nodes.map(n => [n.id, n]));
     this.ops = this.nodes.filter(n => !this.isSource(n));                   // the steps forward
     this.sweep = trace.sweep.filter(s => !this.isSource(this.node(s.node))); // the steps backward
+    this.assigned = assignedNames(trace);
     this.matrix = this.nodes.some(n => n.shape.length > 0);
   }
 
   node(id) { return this.byId.get(id); }
   isSource(n) { return n.args.length === 0; }
-  label(id) { return this.node(id).name ?? `%${id}`; }
+  label(id) { return this.node(id).name ?? this.assigned.get(id) ?? `%${id}`; }
 
   // An operation as people write it, its operands by their labels; short: without its attributes.
   written(n, short = false) {
@@ -37,14 +38,9 @@ export class Tape {
     return n.op === "neg" ? `−${words[0]}` : `${n.op}(${words.join(", ")})`;
   }
 
-  // What the way back will read: "x1 and x2", "its own value".
+  // What the way back will read: "x1", "x2", "its own value".
   kept(n) {
-    const names = n.saves.map(s => {
-      if (s === "z") return "its own value";
-      const id = n.args["xyw".indexOf(s)];
-      return id === undefined || id === null ? null : this.label(id);
-    });
-    return [...new Set(names.filter(x => x !== null))];
+    return [...new Set(n.keeps)].map(id => id === n.id ? "its own value" : this.label(id));
   }
 
   isLit(n, forwardStep) {
@@ -75,17 +71,38 @@ export class Tape {
     return first ? first.adjoint : this.trace.seed;
   }
 
-  // A filled-in rule, "%5̄·%1", in labels and in numbers (null where there are tensors).
+  // A filled-in rule, "%5̄·cos(x1)", in labels and in numbers (null where there are tensors). A bar above means the adjoint.
   ruleInLabels(add) {
     return add.filled.replace(/%(\d+)(\u0304?)/g, (all, id, bar) => bar ? `adj(${this.label(+id)})` : this.label(+id));
   }
-  ruleInNumbers(add, registers) {
+  ruleInNumbers(entry, add, registers) {
+    const named = new Map(this.node(entry.node).args.filter(a => a !== null).map(a => [this.node(a).name, a]));
     let tensors = false;
-    const text = add.filled.replace(/%(\d+)(\u0304?)/g, (all, id, bar) => {
-      const v = bar ? registers.get(+id)?.sum : this.node(+id).value;
+    const text = add.filled.replace(/(?:%(\d+)|([\p{L}_][\p{L}\d_]*))(\u0304?)(?!\()/gu, (all, id, name, bar) => {
+      const node = id !== undefined ? +id : named.get(name);
+      if (node === undefined) return all;
+      const v = bar ? registers.get(node)?.sum : this.node(node).value;
       tensors ||= isTensor(v);
       return showFactor(v);
     });
     return tensors || text === show(add.amount) ? null : text;
   }
+}
+
+// Names that the text gives to values, "a = x*y": node -> name, where the node's part of the text is the whole right side. A name used again
+// counts: y₁, y₂.
+function assignedNames(trace) {
+  const encoder = new TextEncoder(), found = [], statements = /(^|[;\n])(\s*)([A-Za-z_]\w*)(\s*=(?!=)\s*)([^;\n]*)/g;
+  for (const match of trace.expression.matchAll(statements)) {
+    const [, end, space, name, equals, right] = match, { index } = match;
+    const at = index + end.length + space.length + name.length + equals.length;
+    const start = encoder.encode(trace.expression.slice(0, at)).length, stop = start + encoder.encode(right.trimEnd()).length;
+    const node = trace.nodes.findLast(n => n.args.length > 0 && n.span && n.span[0] === start && n.span[1] === stop);
+    if (node) found.push([node.id, name]);
+  }
+  const times = new Map(), uses = name => found.filter(([, n]) => n === name).length;
+  return new Map(found.map(([id, name]) => {
+    times.set(name, (times.get(name) ?? 0) + 1);
+    return [id, uses(name) > 1 ? name + "₀₁₂₃₄₅₆₇₈₉"[times.get(name) % 10] : name];
+  }));
 }
