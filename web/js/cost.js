@@ -14,7 +14,7 @@ export class CostPanel {
     this.onChange = onChange;
     this.sizes = { n: 1000, m: 1 };
     this.curves = { n: 0 };
-    this.drawn = el("div");
+    this.drawn = el("div", { class: "drawn" });
     const slider = (key, label) => {
       const range = el("input", { type: "range", id: `cost-${key}`, min: 0, max: 20 * most, step: 1, value: toSlider(this.sizes[key]),
         oninput: () => {
@@ -69,23 +69,25 @@ const plural = (n, word) => `${showCount(n)} ${word}${n === 1 ? "" : "s"}`;
 function verdict(cost) {
   const best = { reverse: "Reverse mode is cheaper here.", forward: "Forward mode is cheaper here.", equal: "Both cost the same here." }[cost.cheaper];
   return el("p", { class: "verdict", role: "status" }, el("b", { class: cost.cheaper === "forward" ? "f" : cost.cheaper === "reverse" ? "r" : null }, best), " ",
-    cost.crossing?.why ?? "");
+    sentence(cost.crossing?.why ?? ""));
 }
+
+const sentence = text => text && `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 // Rows: passes, operations, memory; the bars are logarithmic, so that both can be seen.
 function comparison(cost, unit) {
   const rows = [["Passes over the tape", "sweeps", showCount], [`Work, in ${unit}`, "operations", showCount], ["Memory", "bytes", showBytes]];
-  const span = Math.max(...rows.flatMap(([, key]) => [cost.forward[key], cost.reverse[key]]).map(v => Math.log10(1 + v)));
-  const bar = (mode, v) => el("span", { class: `amount ${mode}`, style: `--size:${(100 * Math.log10(1 + v) / span).toFixed(1)}%` });
+  const most = key => Math.log10(1 + Math.max(cost.forward[key], cost.reverse[key], 1));
+  const bar = (mode, key) => el("span", { class: `amount ${mode}`, style: `--size:${(100 * Math.log10(1 + cost[mode][key]) / most(key)).toFixed(1)}%` });
   return el("table", { class: "compare" },
     el("thead", null, el("tr", null, el("td"), el("th", { scope: "col", class: "f" }, "Forward mode"), el("th", { scope: "col", class: "r" }, "Reverse mode"))),
     el("tbody", null, rows.map(([label, key, text]) => el("tr", { "data-row": key }, el("th", { scope: "row" }, label),
-      ["forward", "reverse"].map(mode => el("td", { "data-value": cost[mode][key] }, text(cost[mode][key]), bar(mode, cost[mode][key])))))));
+      ["forward", "reverse"].map(mode => el("td", { "data-value": cost[mode][key] }, text(cost[mode][key]), bar(mode, key)))))));
 }
 
 // Work against the number of outputs, both axes logarithmic.
 function chart(points, m, cost) {
-  const width = 560, height = 270, left = 58, right = 92, top = 16, bottom = 44;
+  const width = innerWidth < 640 ? 400 : 560, height = 270, left = 58, right = 70, top = 16, bottom = 44;
   const top10 = Math.max(...points.flatMap(p => [p.cost.forward.operations, p.cost.reverse.operations]).map(Math.log10));
   const x = v => left + (width - left - right) * Math.log10(v) / most, y = v => height - bottom - (height - top - bottom) * Math.log10(Math.max(v, 1)) / Math.ceil(top10);
   const line = mode => points.map((p, i) => `${i ? "L" : "M"}${x(p.m).toFixed(1)},${y(p.cost[mode].operations).toFixed(1)}`).join("");

@@ -28,8 +28,7 @@ function call(args) {
 
 // state: {expression, inputs: [{name, text, wrt}], seed}
 export function traceOf(state) {
-  const args = ["trace", "--json"];
-  if (state.seed.trim() !== "" && state.seed.trim() !== "1") args.push("--seed", state.seed.trim());
+  const args = ["trace", "--json", "--seed", state.seed.trim() || "1"]; // one number goes for every element of the result
   const wanted = state.inputs.filter(i => i.wrt).map(i => i.name);
   if (wanted.length > 0 && wanted.length < state.inputs.length) args.push("--wrt", wanted.join(","));
   return call([...args, "--", state.expression, ...state.inputs.map(i => `${i.name}=${i.text}`)]);

@@ -9,7 +9,7 @@ export const forwardIntro = "Each box is one operation, done in order. It lights
 export function forwardView(tape, step) {
   const current = step > 0 ? tape.ops[step - 1] : null;
   return {
-    mode: "forward", current: current?.id ?? null, registers: null, picked: null,
+    mode: "forward", current: current?.id ?? null, registers: null,
     lit: node => tape.isLit(node, step),
     active: new Set(current ? current.args.filter(a => a !== null).map(a => `${a}>${current.id}`) : []),
     summary: `The tape as a graph, ${step} of ${tape.ops.length} operations done`,
@@ -32,6 +32,13 @@ export function forwardText(tape, step) {
     conventions(tape, node),
     last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "reverse sweep"), " now asks how much each input mattered.") : null,
   ];
+}
+
+// One line for small screens.
+export function forwardBrief(tape, step) {
+  if (step === 0) return "The inputs are given.";
+  const node = tape.ops[step - 1];
+  return `${tape.label(node.id)} = ${tape.written(node)}${isTensor(node.value) ? "" : ` = ${show(node.value)}`}`;
 }
 
 export function forwardFigures(tape, step) {

@@ -1,6 +1,7 @@
 // graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only changes classes and texts.
 import { calm, svg } from "./dom.js";
 import { picture } from "./heat.js";
+import { onKink } from "./kinks.js";
 import { layoutOf } from "./layout.js";
 import { isTensor, show } from "./numbers.js";
 
@@ -70,6 +71,7 @@ export class Graph {
     const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
     const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
       svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
+      onKink(this.tape, node) ? svg("path", { class: "kinky", d: `M${left + width - 17},${top + height - 15}l5,8l5,-8` }, svg("title", null, "on a kink")) : null,
       isTensor(node.value)
         ? [svg("image", { class: "value-map", preserveAspectRatio: "none" }), svg("image", { class: "adjoint-map", preserveAspectRatio: "none" }),
           text("legend value-legend", width * 0.28, height - 7), text("legend adjoint-legend", width * 0.72, height - 7)]
@@ -95,7 +97,7 @@ export class Graph {
     image.setAttribute("href", map.address);
   }
 
-  // What to show: {mode, lit(node), current: id or null, registers: Map or null, active: pairs "from>to", picked: id or null, summary}
+  // What to show: {mode, lit(node), current: id or null, registers: Map or null, active: pairs "from>to", summary}
   light(view) {
     for (const node of this.tape.nodes) {
       const group = this.groups.get(node.id), lit = view.lit(node), register = view.registers?.get(node.id);
@@ -105,7 +107,6 @@ export class Graph {
       set("done", register?.done);
       set("current", node.id === view.current);
       set("receives", [...view.active].some(pair => view.mode === "reverse" && pair.startsWith(`${node.id}>`)));
-      set("picked", node.id === view.picked);
       if (isTensor(node.value)) {
         this.thumbnail(group, "value", lit ? node.value : null, node.shape, 0);
         this.thumbnail(group, "adjoint", register ? register.sum : null, node.shape, 1);
@@ -115,12 +116,12 @@ export class Graph {
         group.querySelector(".adjoint").textContent = view.mode === "reverse" ? (register ? `adj ${show(register.sum, 4)}` : "")
           : lit && keeps.length ? cut(`keeps ${keeps.map(k => k.replace("its own value", "itself")).join(", ")}`, Math.floor((this.box.width - 8) / 6.4)) : "";
       }
-      group.querySelector("title").textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
+      group.querySelector(":scope > title").textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
         (register ? `, adjoint ${show(register.sum)}` : "");
     }
     for (const line of this.lines) line.path.setAttribute("class", view.active.has(`${line.from}>${line.to}`) ? `active ${view.mode}` : "");
     this.image.querySelector("title").textContent = view.summary;
-    this.reveal(view.picked ?? view.current);
+    this.reveal(view.current);
   }
 
   // Scrolls the frame, never the page.

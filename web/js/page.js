@@ -1,8 +1,8 @@
 // page.js: the page itself: a state (what to compute), a view (what to look at), and everything redrawn from the two.
 import { CostPanel } from "./cost.js";
-import { $, dark, el } from "./dom.js";
+import { $, calm, el } from "./dom.js";
 import { loadEngine, traceOf } from "./engine.js";
-import { forwardFigures, forwardIntro, forwardText, forwardView } from "./forward.js";
+import { forwardBrief, forwardFigures, forwardIntro, forwardText, forwardView } from "./forward.js";
 import { Graph } from "./graph.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
@@ -10,20 +10,20 @@ import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
 import { show } from "./numbers.js";
 import { presets, stateOf } from "./presets.js";
-import { gradientList, registersTable, reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
-import { errorText, marked } from "./source.js";
+import { gradientList, registersTable, reverseBrief, reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
+import { errorParts, marked } from "./source.js";
 import { Stepper } from "./stepper.js";
 import { Tape } from "./tape.js";
 
 const page = {
-  state: null, tape: null, graph: null, picked: null,
+  state: null, tape: null, graph: null,
   view: { mode: "forward", step: { forward: 0, reverse: 0 }, predict: false },
 
   start() {
     this.stepper = new Stepper(at => {
       this.view.step[this.view.mode] = at;
-      this.picked = null;
       this.look();
+      this.bringIntoView();
     });
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
@@ -113,8 +113,9 @@ const page = {
     area.style.height = `${area.scrollHeight + 2}px`;
     $("error").hidden = !trace.error;
     document.body.classList.toggle("stale", !!trace.error);
+    document.body.classList.toggle("empty", !!trace.error && !this.tape);
     if (trace.error) {
-      $("error").textContent = errorText(this.state.expression, trace.error);
+      $("error").replaceChildren(...errorParts(this.state.expression, trace.error));
       this.remember();
       return;
     }
@@ -131,6 +132,7 @@ const page = {
   result() {
     const { value } = this.tape.trace;
     $("result").replaceChildren("Result ", el("b", { id: "value" }, show(value)));
+    $("ticks").hidden = this.state.inputs.length < 2;
   },
 
   share() {
@@ -165,9 +167,16 @@ const page = {
   // ---- looking -----------------------------------------------------------------------------------------------------------
 
   choose(mode) {
+    if (!this.tape) return;
     this.view.mode = mode;
-    this.picked = null;
     this.mode();
+    if (mode !== "cost") this.bringIntoView();
+  },
+
+  // On a phone the buttons are always there; what they move should be seen too.
+  bringIntoView() {
+    const { top, bottom } = $("source").getBoundingClientRect(), tabs = 56;
+    if (innerWidth < 640 && (bottom > innerHeight / 2 || top < tabs - 200)) scrollBy({ top: top - tabs, behavior: calm() ? "auto" : "smooth" });
   },
 
   tabKey(e) {
@@ -230,6 +239,7 @@ const page = {
     const view = reverse ? reverseView(tape, step) : forwardView(tape, step);
     this.graph.light(view);
     $("now").replaceChildren(...(reverse ? reverseText(tape, step) : forwardText(tape, step)).filter(x => x));
+    $("brief").textContent = reverse ? reverseBrief(tape, step) : forwardBrief(tape, step);
     $("figures").replaceChildren(...(reverse ? reverseFigures(tape, step) : forwardFigures(tape, step)));
     $("source").replaceChildren(...marked(tape.trace.expression, view.current === null ? null : tape.node(view.current).span, mode));
     $("registers").replaceChildren(...registersTable(tape, view, step));

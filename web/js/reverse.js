@@ -4,13 +4,13 @@ import { heatFigure } from "./heat.js";
 import { conventions } from "./kinks.js";
 import { isTensor, show } from "./numbers.js";
 
-export const reverseIntro = "Each value has an adjoint: how much the result changes when that value changes a little. From the seed at the end, " +
-  "every box hands its adjoint back to what it was made from, times its own small derivative; where paths meet, they add up.";
+export const reverseIntro = "An adjoint says how much the result changes when a value changes a little. From the seed at the end, every box " +
+  "passes its adjoint back to what it was made from, times its own derivative. Where paths meet, they add up.";
 
 export function reverseView(tape, step) {
   const entry = step > 0 ? tape.sweep[step - 1] : null;
   return {
-    mode: "reverse", current: entry?.node ?? tape.trace.output, registers: tape.registers(step), picked: null,
+    mode: "reverse", current: entry?.node ?? tape.trace.output, registers: tape.registers(step),
     lit: () => true,
     active: new Set(entry ? entry.adds.map(a => `${a.to}>${entry.node}`) : []),
     summary: `The tape as a graph, ${step} of ${tape.sweep.length} nodes swept`,
@@ -44,6 +44,13 @@ export function reverseText(tape, step) {
     conventions(tape, node),
     step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") : null,
   ];
+}
+
+// One line for small screens.
+export function reverseBrief(tape, step) {
+  if (step === 0) return `adj(${tape.label(tape.trace.output)}) = ${show(tape.seed())}`;
+  const { adds } = tape.sweep[step - 1];
+  return adds.map(a => `${tape.label(a.to)} gets ${a.rule}${isTensor(a.amount) ? "" : ` = ${show(a.amount)}`}`).join(";  ") || "Nothing is handed on.";
 }
 
 export function reverseFigures(tape, step) {

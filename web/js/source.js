@@ -9,10 +9,11 @@ export function marked(expression, span, mode) {
 }
 
 // The message, and below it the line of the text with a caret. column counts characters from 1 within its line.
-export function errorText(expression, error) {
+export function errorParts(expression, error) {
   const { message, column } = error, line = error.line ?? 1;
-  if (!column || message.includes("^")) return message;
-  const text = expression.split("\n")[line - 1] ?? "", far = 60; // a long line is shown around the place
-  const characters = [...text], from = column > far ? column - far / 2 : 0;
-  return `${message}\n\n${from ? "…" : ""}${characters.slice(from, from + far * 2).join("")}\n${" ".repeat(column - 1 - from + (from ? 1 : 0))}^`;
+  if (!column) return [el("p", null, message)];
+  const characters = [...expression.split("\n")[line - 1] ?? ""], reach = 40; // a long line is shown around the place
+  const from = Math.max(0, column - reach), shown = characters.slice(from, column + reach).join("");
+  const before = from > 0 ? "…" : "", after = column + reach < characters.length ? "…" : "";
+  return [el("p", null, message), el("pre", null, `${before}${shown}${after}\n${" ".repeat(column - 1 - from + before.length)}^`)];
 }
