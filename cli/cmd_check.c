@@ -30,8 +30,8 @@ static cot_var function(int n, const cot_var *xs, void *user) {
 
 static void print_check(FILE *out, look how, const char *what, double error) {
     bool fine = error <= 1; /* not NaN either */
-    fprintf(out, "%-32s %s%s%s  %.2g of the tolerance\n", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "", fine ? "agree   " : "DISAGREE",
-            how.colour ? "\033[0m" : "", error);
+    fprintf(out, "%-32s %s%s%s  %.2g of the tolerance\n", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "",
+            fine ? "agree   " : "DISAGREE", how.colour ? "\033[0m" : "", error);
 }
 
 static void print_json_check(FILE *out, const cot_check_report *r, bool agree, const char *kinks) {
@@ -64,7 +64,7 @@ static int print_report(const problem *p, FILE *out, look how, const cot_check_r
         print_check(out, how, "reverse with forward", r->vjp_error);
         print_check(out, how, "second order, both ways", r->second_error);
         if (r->message[0]) fprintf(out, "%s\n", r->message);
-        if (kinks[0]) fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s", kinks);
+        if (kinks[0]) fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s\n", kinks);
     }
     return agree ? EXIT_FINE : EXIT_DISAGREES;
 }
@@ -78,8 +78,8 @@ int run_check(const options *o, FILE *out, look how, failure *f) {
     options          in_f64 = *o; /* differences of f32 say nothing */
     in_f64.dtype = COT_F64;
     if (problem_for_derivatives(&p, &in_f64, f)) {
-        c.vars  = malloc(((size_t)p.n + 1) * sizeof *c.vars);
-        point   = malloc(((size_t)p.n + 1) * sizeof *point);
+        c.vars = malloc(((size_t)p.n + 1) * sizeof *c.vars);
+        point = malloc(((size_t)p.n + 1) * sizeof *point);
         c.shown = progress_start("check", 0);
         if (!c.vars || !point) failure_memory(f);
         for (int k = 0; point && k < p.n; k++)
@@ -87,10 +87,14 @@ int run_check(const options *o, FILE *out, look how, failure *f) {
         if (c.vars && point) {
             cot_status s = cot_check_grads(function, &c, n, point, 2, &report);
             progress_end(&c.shown);
-            if (s == COT_OK || (s == COT_GRAD && report.message[0])) status = print_report(&p, out, how, &report, s == COT_OK);
-            else if (s == COT_MEMORY) failure_memory(f);
-            else if (c.error.message[0]) expression_failure(&c.error, p.text, p.length, f);
-            else failure_set(f, EXIT_RUN, "check", "[check] the function fails near this point: %s", report.message);
+            if (s == COT_OK || (s == COT_GRAD && report.message[0]))
+                status = print_report(&p, out, how, &report, s == COT_OK);
+            else if (s == COT_MEMORY)
+                failure_memory(f);
+            else if (c.error.message[0])
+                expression_failure(&c.error, p.text, p.length, f);
+            else
+                failure_set(f, EXIT_RUN, "check", "[check] the function fails near this point: %s", report.message);
         }
     }
     free(c.vars);

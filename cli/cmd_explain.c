@@ -2,14 +2,21 @@
 #include "command.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "results.h"
 #include "values.h"
 
 enum { TEXT = 1 << 16 };
 
-static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation, int kinks,
-                              const char *report) {
+/* A paragraph with a newline at its end, whether or not it brings one. */
+static void paragraph(FILE *out, const char *text) {
+    size_t n = strlen(text);
+    fprintf(out, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
+}
+
+static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation,
+                              int kinks, const char *report) {
     if (p->o->json) {
         cot__json j = cot__json_to(out);
         cot__json_open(&j, '{');
@@ -29,9 +36,10 @@ static void print_explanation(const problem *p, FILE *out, look how, const cot_a
         return;
     }
     print_values(out, how, 1, &(labelled){"value", value});
-    if (findings) fprintf(out, "\n%s", explanation);
-    if (kinks) fprintf(out, "\nnot smooth here:\n%s", report);
-    if (!findings && !kinks) fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
+    if (findings) paragraph(out, explanation);
+    if (kinks) fputs("not smooth here:\n", out), paragraph(out, report);
+    if (!findings && !kinks)
+        fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
     result_note(p, out, NULL);
 }
 
@@ -42,8 +50,10 @@ int run_explain(const options *o, FILE *out, look how, failure *f) {
     if (!explanation) failure_memory(f);
     if (problem_open(&p, o, f) && explanation && problem_record(&p, f) && value_of_var(p.y, &value, f)) {
         int findings = cot_explain(p.y, explanation, TEXT), kinks = cot_report(p.y, report, TEXT);
-        if (findings < 0 || kinks < 0) failure_memory(f);
-        else print_explanation(&p, out, how, &value, findings, explanation, kinks, report);
+        if (findings < 0 || kinks < 0)
+            failure_memory(f);
+        else
+            print_explanation(&p, out, how, &value, findings, explanation, kinks, report);
     }
     free(explanation);
     free(value.data);

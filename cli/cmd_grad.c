@@ -14,9 +14,10 @@ int run_grad(const options *o, FILE *out, look how, failure *f) {
     int             n;
     if (problem_for_derivatives(&p, o, f) && problem_seed(&p, &seed, f)) {
         gradient = malloc(((size_t)p.wanted_size + 1) * sizeof *gradient);
-        wanted   = result_wanted(&p, &n, f);
+        wanted = result_wanted(&p, &n, f);
         if (!gradient) failure_memory(f);
-        if (gradient && wanted && directions_gradient(p.t, o->mode, p.y, seed.size, seed.data, p.wanted_count, p.wanted, p.wanted_size, gradient, f))
+        if (gradient && wanted &&
+            directions_gradient(p.t, o->mode, p.y, seed.size, seed.data, p.wanted_count, p.wanted, p.wanted_size, gradient, f))
             result_print(&p, out, how, "grad", "d/d", n, wanted, gradient, f);
     }
     free(gradient);

@@ -20,7 +20,9 @@ static bool joined_shape(cot_shape a, cot_shape b, cot_shape *out, failure *f) {
 
 static double *matrix_for(const char *op, int64_t rows, int64_t columns, failure *f) {
     if (columns > 0 && rows > MATRIX_MOST / columns) {
-        failure_set(f, EXIT_RUN, "limit", "[%s] the matrix has %lld × %lld elements; at most %d are made. Use products (vjp, jvp, hvp), or --wrt for fewer inputs",
+        failure_set(f, EXIT_RUN, "limit",
+                    "[%s] the matrix has %lld × %lld elements; at most %d are made. Use products (vjp, jvp, hvp), or --wrt for "
+                    "fewer inputs",
                     op, (long long)rows, (long long)columns, MATRIX_MOST);
         return NULL;
     }
@@ -37,9 +39,9 @@ typedef struct blocks {
 } blocks;
 
 static bool blocks_make(blocks *b, int most, failure *f) {
-    b->count  = 0;
+    b->count = 0;
     b->arrays = calloc((size_t)most + 1, sizeof *b->arrays);
-    b->lines  = calloc((size_t)most + 1, sizeof *b->lines);
+    b->lines = calloc((size_t)most + 1, sizeof *b->lines);
     return (b->arrays && b->lines) || failure_memory(f);
 }
 
@@ -53,13 +55,13 @@ static void blocks_free(blocks *b) {
 static bool blocks_value(blocks *b, const problem *p, failure *f) {
     if (!value_of_var(p->y, &b->arrays[0], f)) return false;
     b->lines[0] = (labelled){"value", &b->arrays[0]};
-    b->count    = 1;
+    b->count = 1;
     return true;
 }
 
 static void say_mode(FILE *out, look how, const char *mode, int64_t sweeps, const char *why) {
-    fprintf(out, "%smode: %s, %lld sweep%s%s%s\n", how.colour ? "\033[2m" : "", mode, (long long)sweeps, sweeps == 1 ? "" : "s", why,
-            how.colour ? "\033[0m" : "");
+    fprintf(out, "%smode: %s, %lld sweep%s%s%s\n", how.colour ? "\033[2m" : "", mode, (long long)sweeps, sweeps == 1 ? "" : "s",
+            why, how.colour ? "\033[0m" : "");
 }
 
 static void open_json(cot__json *j, const cot_array *value, const char *mode, const char *key) {
@@ -79,7 +81,8 @@ static void close_json(cot__json *j, const problem *p, FILE *out) {
     fputs("\n", out);
 }
 
-static bool print_jacobian(const problem *p, FILE *out, look how, cot_mode mode, const double *matrix, int n, problem_input *const *of, failure *f) {
+static bool print_jacobian(const problem *p, FILE *out, look how, cot_mode mode, const double *matrix, int n,
+                           problem_input *const *of, failure *f) {
     blocks  b;
     int64_t rows = cot_size(p->y), left = 0;
     bool    fine = blocks_make(&b, n + 1, f) && blocks_value(&b, p, f);
@@ -133,7 +136,8 @@ int run_jac(const options *o, FILE *out, look how, failure *f) {
     return EXIT_FINE;
 }
 
-static bool print_hessian(const problem *p, FILE *out, look how, const char *mode, const double *matrix, int n, problem_input *const *of, failure *f) {
+static bool print_hessian(const problem *p, FILE *out, look how, const char *mode, const double *matrix, int n,
+                          problem_input *const *of, failure *f) {
     blocks  b;
     int64_t top = 0;
     bool    fine = n < 1000 || failure_set(f, EXIT_RUN, "limit", "[hess] at most 999 inputs");
@@ -178,7 +182,8 @@ static bool hessian(problem *p, cot_mode mode, double *matrix, failure *f) {
     cot_var *gradient = malloc(((size_t)p->wanted_count + 1) * sizeof *gradient);
     if (!gradient) return failure_memory(f);
     bool fine = cot_grad_of(p->y, p->wanted_count, p->wanted, gradient) == COT_OK || tape_failure(p->t, f);
-    fine = fine && directions_jacobian("hess", p->t, mode, p->wanted_count, gradient, p->wanted_size, p->wanted_count, p->wanted, p->wanted_size, matrix, f);
+    fine = fine && directions_jacobian("hess", p->t, mode, p->wanted_count, gradient, p->wanted_size, p->wanted_count, p->wanted,
+                                       p->wanted_size, matrix, f);
     free(gradient);
     return fine;
 }
@@ -192,11 +197,14 @@ int run_hess(const options *o, FILE *out, look how, failure *f) {
     cot_mode        mode = o->mode == COT_AUTO ? COT_FORWARD : o->mode;
     if (problem_for_derivatives(&p, o, f)) {
         if (cot_size(p.y) != 1)
-            failure_set(f, EXIT_RUN, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian", shape_text(cot_shape_of(p.y), shape));
-        else matrix = matrix_for("hess", p.wanted_size, p.wanted_size, f);
+            failure_set(f, EXIT_RUN, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian",
+                        shape_text(cot_shape_of(p.y), shape));
+        else
+            matrix = matrix_for("hess", p.wanted_size, p.wanted_size, f);
         wanted = matrix ? result_wanted(&p, &n, f) : NULL;
         if (wanted && hessian(&p, mode, matrix, f))
-            print_hessian(&p, out, how, mode == COT_FORWARD ? "forward over reverse" : "reverse over reverse", matrix, n, wanted, f);
+            print_hessian(&p, out, how, mode == COT_FORWARD ? "forward over reverse" : "reverse over reverse", matrix, n, wanted,
+                          f);
     }
     free(matrix);
     free(wanted);

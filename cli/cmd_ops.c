@@ -22,6 +22,14 @@ static int find_op(const char *name, failure *f) {
     return -1;
 }
 
+/* One entry, and how it is called in an expression. */
+static void show(FILE *out, int i) {
+    char        buf[512];
+    const char *call = cot__expr_signature(cot__listing_name(i), buf, sizeof buf);
+    cot__listing_show(out, i);
+    if (call) fprintf(out, "in expressions: %s\n", call);
+}
+
 int run_ops(const options *o, FILE *out, look how, failure *f) {
     cot__json j = cot__json_to(out);
     if (o->positional_count > 1) failure_usage(f, "ops takes one name, not %d", o->positional_count);
@@ -31,7 +39,7 @@ int run_ops(const options *o, FILE *out, look how, failure *f) {
     if (!o->json) {
         if (o->names)
             for (int i = first; i < last; i++) fprintf(out, "%s\n", cot__listing_name(i));
-        else if (one >= 0) cot__listing_show(out, one);
+        else if (one >= 0) show(out, one);
         else cot__listing_table(out, how.width);
         return EXIT_FINE;
     }

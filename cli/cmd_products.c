@@ -8,7 +8,8 @@
 #include "results.h"
 #include "values.h"
 
-/* The inputs that move, or are asked for too, and the direction: the elements of their tangents one after the other, 0 where none was given. */
+/* The inputs that move, or are asked for too, and the direction: the elements of their tangents one after the other, 0 where
+ * none was given. */
 typedef struct direction {
     int             n;
     problem_input **inputs;
@@ -20,7 +21,7 @@ typedef struct direction {
 static bool direction_make(direction *d, const problem *p, bool wanted_too, failure *f) {
     *d = (direction){0};
     d->inputs = malloc(((size_t)p->n + 1) * sizeof *d->inputs);
-    d->vars   = malloc(((size_t)p->n + 1) * sizeof *d->vars);
+    d->vars = malloc(((size_t)p->n + 1) * sizeof *d->vars);
     if (!d->inputs || !d->vars) return failure_memory(f);
     for (int k = 0; k < p->n; k++) {
         problem_input *x = &p->inputs[k];
@@ -74,9 +75,12 @@ int run_jvp(const options *o, FILE *out, look how, failure *f) {
     double   *moved = NULL;
     if (problem_for_derivatives(&p, o, f) && direction_make(&d, &p, false, f)) {
         moved = malloc(((size_t)cot_size(p.y) + 1) * sizeof *moved);
-        if (!moved) failure_memory(f);
-        else if (cot_jvps(1, d.n, d.vars, d.v, 1, &p.y, moved) != COT_OK) tape_failure(p.t, f);
-        else print_jvp(&p, out, how, moved, f);
+        if (!moved)
+            failure_memory(f);
+        else if (cot_jvps(1, d.n, d.vars, d.v, 1, &p.y, moved) != COT_OK)
+            tape_failure(p.t, f);
+        else
+            print_jvp(&p, out, how, moved, f);
     }
     free(moved);
     direction_free(&d);
@@ -107,12 +111,16 @@ int run_hvp(const options *o, FILE *out, look how, failure *f) {
     char      shape[400];
     if (problem_for_derivatives(&p, o, f)) {
         if (cot_size(p.y) != 1)
-            failure_set(f, EXIT_RUN, "shape", "[hvp] the value has shape %s; only a value of one element has a Hessian", shape_text(cot_shape_of(p.y), shape));
+            failure_set(f, EXIT_RUN, "shape", "[hvp] the value has shape %s; only a value of one element has a Hessian",
+                        shape_text(cot_shape_of(p.y), shape));
         else if (direction_make(&d, &p, true, f)) {
             product = malloc(((size_t)d.size + 1) * sizeof *product);
-            if (!product) failure_memory(f);
-            else if (cot_hvp(p.y, d.n, d.vars, d.v, product) != COT_OK) tape_failure(p.t, f);
-            else result_print(&p, out, how, "hvp", "hvp ", keep_wanted(&d, product), d.inputs, product, f);
+            if (!product)
+                failure_memory(f);
+            else if (cot_hvp(p.y, d.n, d.vars, d.v, product) != COT_OK)
+                tape_failure(p.t, f);
+            else
+                result_print(&p, out, how, "hvp", "hvp ", keep_wanted(&d, product), d.inputs, product, f);
         }
     }
     free(product);

@@ -33,7 +33,8 @@ static void put(const traced *x, const char *path, writer write, FILE *out, fail
     }
     if (!memory_file_open(&m, f)) return;
     write(x, m.file, f);
-    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f)) fprintf(stderr, "cotangent: wrote %s\n", path);
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f))
+        fprintf(stderr, "cotangent: wrote %s\n", path);
     memory_file_free(&m);
 }
 

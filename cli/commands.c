@@ -7,25 +7,28 @@
 #define EXPRESSION "EXPR name=value… [options]"
 
 const command command_table[] = {
-    {"eval", EXPRESSION, "the value of an expression", "Computes EXPR and prints its value.",
+    {"eval", EXPRESSION, "the value of an expression",
+     "Computes EXPR and prints its value.",
      "cotangent eval 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent eval 'sum(W @ x)' W=[[1,2],[3,4]] x=[5,6]\n"
      "cotangent eval 'mean(W**2)' 'W=uniform(1, [128, 784], 0.5)'\n"
      "cotangent eval -f model.txt W=@weights.npy b=@model.safetensors:layer1.bias",
      OPT_EXPRESSION, run_eval},
     {"grad", EXPRESSION, "value and gradient",
-     "Computes EXPR and its derivative by every float input, or by those of --wrt. A value of more than one element needs --seed, the weights of its\n"
-     "elements; all derivatives of all elements are what jac gives. --mode forward finds the same numbers by forward sweeps, one for each element of the\n"
-     "inputs.",
+     "Computes EXPR and its derivative by every float input, or by those of --wrt. A value of more than one element needs "
+     "--seed, the weights of its elements; all derivatives of all elements are what jac gives. --mode forward finds the same "
+     "numbers by forward sweeps, one for each element of the inputs.",
      "cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent grad 'sum((W @ x - t)**2)' W=[[1,2],[3,4]] x=[5,6] t=[1,1] --wrt W\n"
      "cotangent grad 'x**2' x=[1,2,3] --seed [1,0,0] --json",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_MODE, run_grad},
     {"vjp", EXPRESSION, "a seed times the Jacobian (reverse mode)",
-     "The vector-Jacobian product: --seed, of the value's shape, times the derivative of the value by each input. One reverse sweep.",
+     "The vector-Jacobian product: --seed, of the value's shape, times the derivative of the value by each input. One reverse "
+     "sweep.",
      "cotangent vjp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]", OPT_EXPRESSION | OPT_WRT | OPT_SEED, run_grad},
     {"jvp", EXPRESSION, "the Jacobian times a tangent (forward mode)",
-     "The derivative of the value along a direction: --tangent name=V for each input that moves; the others do not. One forward sweep.",
+     "The derivative of the value along a direction: --tangent name=V for each input that moves; the others do not. One "
+     "forward sweep.",
      "cotangent jvp 'x*y + sin(x)' x=pi/4 y=3 --tangent x=1\n"
      "cotangent jvp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0] --tangent W=[[0,1],[0,0]]",
      OPT_EXPRESSION | OPT_TANGENT, run_jvp},
@@ -33,50 +36,53 @@ const command command_table[] = {
      "The derivative of the gradient along a direction, given by --tangent as for jvp. EXPR has a value of one element.",
      "cotangent hvp 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,0]", OPT_EXPRESSION | OPT_WRT | OPT_TANGENT, run_hvp},
     {"jac", EXPRESSION, "the whole Jacobian",
-     "Every derivative of every element of the value: for each input an array of the value's shape followed by the input's. Reverse mode takes one sweep\n"
-     "for each output, forward mode one for each input; the fewer are taken, and said, unless --mode asks for one.",
+     "Every derivative of every element of the value: for each input an array of the value's shape followed by the input's. "
+     "Reverse mode takes one sweep for each output, forward mode one for each input; the fewer are taken, and said, unless "
+     "--mode asks for one.",
      "cotangent jac 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6]\n"
      "cotangent jac 'x**2' x=[1,2,3] --mode forward --json",
      OPT_EXPRESSION | OPT_WRT | OPT_MODE, run_jac},
     {"hess", EXPRESSION, "the whole Hessian",
-     "The second derivatives of a value of one element, for each pair of inputs: the gradient is recorded, then differentiated by forward sweeps, one for\n"
-     "each element of the inputs (with --mode reverse: by reverse sweeps).",
+     "The second derivatives of a value of one element, for each pair of inputs: the gradient is recorded, then "
+     "differentiated by forward sweeps, one for each element of the inputs (with --mode reverse: by reverse sweeps).",
      "cotangent hess 'x**2*y + sin(y)' x=2 y=1\n"
      "cotangent hess '100*(y - x**2)**2 + (1 - x)**2' x=1 y=1 --json",
      OPT_EXPRESSION | OPT_WRT | OPT_MODE, run_hess},
     {"trace", EXPRESSION, "the tape forward and the sweep backward, step by step",
-     "The forward tape as a table: node, operation, value; then the reverse sweep: for each node the rule that is applied, what it adds to whom, and the\n"
-     "adjoints so far. --html writes a page that steps through both, --dot a graph for Graphviz; the file - is the standard output.",
+     "The forward tape as a table: node, operation, value; then the reverse sweep: for each node the rule that is applied, "
+     "what it adds to whom, and the adjoints so far. --html writes a page that steps through both, --dot a graph for "
+     "Graphviz; the file - is the standard output.",
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3 --html trace.html\n"
      "cotangent trace 'sigmoid(w*x + b)' w=2 x=1 b=-1 --dot - | dot -Tsvg > trace.svg",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_TRACE, run_trace},
     {"check", EXPRESSION, "the derivatives against finite differences",
-     "Compares forward mode with central differences, reverse mode with forward mode, and both again on the gradient, in f64 along random directions. Exit\n"
-     "status 1 when they disagree.",
+     "Compares forward mode with central differences, reverse mode with forward mode, and both again on the gradient, in f64 "
+     "along random directions. Exit status 1 when they disagree.",
      "cotangent check 'logsumexp(x*y)' x=[1,2,3] y=0.5\n"
-     "cotangent check 'abs(x)' x=0      # a kink: they disagree",
+     "cotangent check 'relu(x)' x=0     # a kink: they disagree",
      OPT_EXPRESSION | OPT_WRT, run_check},
     {"cost", "[EXPR name=value… | --inputs N --outputs M] [options]", "what forward and reverse mode cost",
-     "Operations, sweeps and memory of the whole derivative in forward and in reverse mode, for this function or for any function of these sizes: which is\n"
-     "cheaper, and at how many outputs they cross.",
+     "Operations, sweeps and memory of the whole derivative in forward and in reverse mode, for this function or for any "
+     "function of these sizes: which is cheaper, and at how many outputs they cross.",
      "cotangent cost 'sum(tanh(W @ x))' 'W=uniform(1, [32, 64], 1)' 'x=uniform(2, [64], 1)'\n"
      "cotangent cost --inputs 1000000 --outputs 1",
      OPT_EXPRESSION | OPT_WRT | OPT_SIZES, run_cost},
     {"explain", EXPRESSION, "where a NaN, infinity or zero gradient comes from",
-     "Says which operation made a value NaN or infinite, or a gradient zero, NaN or infinite, with its operands; and on which kinks the point sits and what is\n"
-     "taken as the derivative there.",
+     "Says which operation made a value NaN or infinite, or a gradient zero, NaN or infinite, with its operands; and on which "
+     "kinks the point sits and what is taken as the derivative there.",
      "cotangent explain 'log(x - x) * 0' x=2\n"
      "cotangent explain 'where(x > 0, log(x), 0)' x=0",
      OPT_EXPRESSION, run_explain},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
-     "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken where there is no derivative. With a NAME,\n"
-     "that one in full.",
+     "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken where "
+     "there is no derivative. With a NAME, that one in full.",
      "cotangent ops\n"
      "cotangent ops matmul\n"
      "cotangent ops relu --json",
      OPT_NAMES, run_ops},
-    {"help", "[COMMAND]", "help on a command", "Prints the help of a command, or this list.", "cotangent help grad", 0, run_help},
+    {"help", "[COMMAND]", "help on a command",
+     "Prints the help of a command, or this list.", "cotangent help grad", 0, run_help},
 };
 const int command_count = sizeof command_table / sizeof *command_table;
 

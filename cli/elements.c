@@ -68,8 +68,10 @@ static bool store(cot_array *a, int64_t at, uint64_t bits, element_format format
         uint64_t sign = UINT64_C(1) << (8 * format.size - 1);
         v = (int64_t)(bits & (sign - 1)) - (int64_t)(bits & sign);
     }
-    if (a->dtype == COT_I64) ((int64_t *)a->data)[at] = v;
-    else ((int32_t *)a->data)[at] = (int32_t)v;
+    if (a->dtype == COT_I64)
+        ((int64_t *)a->data)[at] = v;
+    else
+        ((int32_t *)a->data)[at] = (int32_t)v;
     return true;
 }
 
@@ -93,7 +95,8 @@ bool elements_read(source *s, uint64_t offset, element_format format, cot_shape 
     uint8_t chunk[CHUNK * 8];
     for (int64_t done = 0; done < a->size;) {
         int64_t n = a->size - done < CHUNK ? a->size - done : CHUNK;
-        if (!source_read(s, offset + (uint64_t)done * (uint64_t)format.size, chunk, (size_t)n * (size_t)format.size, f)) goto failed;
+        if (!source_read(s, offset + (uint64_t)done * (uint64_t)format.size, chunk, (size_t)n * (size_t)format.size, f))
+            goto failed;
         for (int64_t i = 0; i < n; i++, done++) {
             if (!store(a, fortran ? at : done, bits_at(chunk + i * format.size, format), format)) {
                 failure_set(f, EXIT_RUN, "file", "%s holds an unsigned number that no i64 holds", s->path);

@@ -18,8 +18,9 @@ bool elements_count(cot_shape shape, int element_size, int64_t *count, uint64_t 
 /* A zeroed array. Free its data with free. */
 bool elements_allocate(cot_array *a, cot_dtype dtype, cot_shape shape, failure *f);
 
-/* Reads the array that stands at an offset. Floats become `real`, integers i64, i32 or u8, whichever holds them, bools bool. Fortran order: the first
- * axis runs fastest. The caller has checked that all bytes are there, so that nothing is allocated for a file that lies. */
+/* Reads the array that stands at an offset. Floats become `real`, integers i64, i32 or u8, whichever holds them, bools bool.
+ * Fortran order: the first axis runs fastest. The caller has checked that all bytes are there, so that nothing is allocated for
+ * a file that lies. */
 bool elements_read(source *s, uint64_t offset, element_format format, cot_shape shape, bool fortran, cot_dtype real, cot_array *a,
                    failure *f);
 

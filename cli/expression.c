@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The code of a status: its name in small letters. */
 static bool status_failure(cot_status status, const char *message, failure *f) {
@@ -21,5 +22,6 @@ bool expression_failure(const cot__expr_error *error, const char *text, size_t l
     f->line   = error->line;
     f->column = error->column;
     if (error->column > 0) cot__expr_show(error, text, length, f->caret, sizeof f->caret);
+    if (f->caret[strspn(f->caret, " \t")] == '\n') f->caret[0] = 0; /* there is nothing to point at in an empty line */
     return false;
 }

@@ -1,4 +1,5 @@
-/* failure.h: what went wrong, kept until the command ends and says it once: as a sentence on stderr, or as the JSON object of a failure.
+/* failure.h: what went wrong, kept until the command ends and says it once: as a sentence on stderr, or as the JSON object of a
+ * failure.
  *
  * Functions that can fail take a failure and return false; the first one set stays, so that callers simply pass it on. */
 #ifndef COT_CLI_FAILURE_H

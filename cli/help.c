@@ -3,18 +3,38 @@
 
 #include <string.h>
 
+#include "trace/trace.h"
+
 static void head(FILE *out, look how, const char *text) {
     fprintf(out, "%s%s%s\n", how.colour ? "\033[1m" : "", text, how.colour ? "\033[0m" : "");
 }
 
 static void values_help(FILE *out) {
-    fputs("  x=2  x=pi/4  x=[1,2,3]       a constant expression; floats are what derivatives are taken by\n"
+    fputs("  x=2  x=pi/4  x=[1,2,3]       a constant expression\n"
           "  i=cast([0,2], i64)           integers and bools, which have no derivatives\n"
           "  W=@file.npy                  an array of NumPy's\n"
           "  W=@file.safetensors:key      a tensor of a .safetensors file\n"
-          "  W=uniform(7, [128, 784], 1)  numbers between -1 and 1 made from the seed 7\n",
+          "  W=uniform(7, [128, 784], 1)  numbers in -1 … 1, seed 7\n",
           out);
 }
+
+/* A paragraph in lines of at most `width` columns. */
+static void paragraph(FILE *out, int width, const char *text) {
+    int column = 0;
+    for (const char *p = text; *p;) {
+        char word[64];
+        int  n = (int)strcspn(p, " ");
+        snprintf(word, sizeof word, "%.*s", n, p);
+        int columns = cot__columns(word);
+        if (column && column + 1 + columns > width) fputs("\n", out), column = 0;
+        fprintf(out, "%s%s", column ? " " : "", word);
+        column += columns + (column > 0);
+        p += n + (p[n] == ' ');
+    }
+    fputs("\n", out);
+}
+
+static int text_width(look how) { return how.width > 100 ? 100 : how.width; }
 
 void help_all(FILE *out, look how) {
     fputs("Derivatives of formulas, exact up to rounding, and the steps that lead to them.\n\n", out);
@@ -24,22 +44,27 @@ void help_all(FILE *out, look how) {
     for (int i = 0; i < command_count; i++) fprintf(out, "  %-8s %s\n", command_table[i].name, command_table[i].summary);
     fputs("\n", out);
     head(out, how, "expressions");
-    fputs("  Python's syntax with NumPy's names: x**2, W @ x, sum(x, axis=0), x[1:, ::2], a if c else b; statements are separated by ;\n\n", out);
+    fputs("  Python's syntax with NumPy's names; statements are separated by ;\n"
+          "  x**2   W @ x   sum(x, axis=0)   x[1:, ::2]   a if c else b   h = tanh(x); h*h\n\n",
+          out);
     head(out, how, "values");
     values_help(out);
     fputs("\n", out);
     head(out, how, "example");
-    fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n"
-          "`cotangent COMMAND --help` tells its options; --version the version. Exit status: 0 fine, 1 a check failed, 2 bad usage or expression,\n"
-          "3 a run-time error.\n",
-          out);
+    fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n", out);
+    paragraph(out, text_width(how),
+              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check failed, 2 bad "
+              "usage or "
+              "expression, 3 a run-time error.");
 }
 
 void help_command(FILE *out, look how, const command *c) {
     char usage[160];
     snprintf(usage, sizeof usage, "usage: cotangent %s %s", c->name, c->usage);
     head(out, how, usage);
-    fprintf(out, "\n%s\n\n", c->about);
+    fputs("\n", out);
+    paragraph(out, text_width(how), c->about);
+    fputs("\n", out);
     if (c->options & OPT_EXPRESSION) {
         head(out, how, "values");
         values_help(out);
@@ -57,8 +82,10 @@ void help_command(FILE *out, look how, const command *c) {
 }
 
 int run_help(const options *o, FILE *out, look how, failure *f) {
-    if (o->positional_count > 1) failure_usage(f, "help takes one command, not %d", o->positional_count);
-    else if (o->positional_count == 0) help_all(out, how);
+    if (o->positional_count > 1)
+        failure_usage(f, "help takes one command, not %d", o->positional_count);
+    else if (o->positional_count == 0)
+        help_all(out, how);
     else {
         const command *c = command_find(o->positionals[0], f);
         if (c) help_command(out, how, c);

@@ -27,7 +27,8 @@ static bool take(json_scan *x, char c) {
 
 bool json_scan_open(json_scan *x, char bracket) {
     if (x->what) return false;
-    if (!take(x, bracket)) return json_scan_fails(x, bracket == '{' ? "something else than an object" : "something else than a list");
+    if (!take(x, bracket))
+        return json_scan_fails(x, bracket == '{' ? "something else than an object" : "something else than a list");
     x->fresh = true;
     return true;
 }
@@ -35,7 +36,7 @@ bool json_scan_open(json_scan *x, char bracket) {
 bool json_scan_next(json_scan *x, char bracket) {
     if (x->what) return false;
     bool first = x->fresh;
-    x->fresh   = false;
+    x->fresh = false;
     if (take(x, bracket)) return false;
     if (!first && !take(x, ',')) return json_scan_fails(x, bracket == '}' ? "neither , nor }" : "neither , nor ]");
     return true;
@@ -97,7 +98,7 @@ static char *take_escape(json_scan *x, char *to) {
 /* The length of the UTF-8 character at p, 0 when it is none: overlong forms, surrogates and numbers beyond 10ffff are none. */
 static int utf8_length(const char *p, const char *end) {
     const unsigned char *u = (const unsigned char *)p;
-    int                  n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : (u[0] & 0xf0) == 0xe0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
+    int n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : (u[0] & 0xf0) == 0xe0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
     if (n > end - p) return 0;
     for (int k = 1; k < n; k++)
         if ((u[k] & 0xc0) != 0x80) return 0;

@@ -1,9 +1,9 @@
-/* json_scan.h: reading JSON whose form is known, value by value, strictly: what is expected is asked for, anything else is a failure.
+/* json_scan.h: reading JSON whose form is known, value by value, strictly: what is expected is asked for, anything else is a
+ * failure.
  *
  *     if (!json_scan_open(x, '[')) return false;
  *     while (json_scan_next(x, ']')) { … one value … }
  *     return !x->what;
- *
  * There is no recursion here, so nesting costs nothing. */
 #ifndef COT_CLI_JSON_SCAN_H
 #define COT_CLI_JSON_SCAN_H

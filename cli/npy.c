@@ -111,7 +111,8 @@ static bool read_descr(const char *descr, element_format *format) {
     *format = (element_format){descr[1], descr[2] - '0', descr[0] == '>'};
     switch (format->kind) {
     case 'f': return format->size == 2 || format->size == 4 || format->size == 8;
-    case 'i': case 'u': return format->size == 1 || format->size == 2 || format->size == 4 || format->size == 8;
+    case 'i':
+    case 'u': return format->size == 1 || format->size == 2 || format->size == 4 || format->size == 8;
     case 'b': return format->size == 1;
     default: return false;
     }
@@ -125,7 +126,8 @@ bool npy_read(source *s, cot_dtype real, cot_array *a, failure *f) {
         return failure_set(f, EXIT_RUN, "file", "%s is not a .npy file: it does not begin with \\x93NUMPY and a version", s->path);
     int major = start[6];
     if (major < 1 || major > 3 || start[7] != 0)
-        return failure_set(f, EXIT_RUN, "file", "%s is a .npy file of version %d.%d; 1.0, 2.0 and 3.0 can be read", s->path, major, start[7]);
+        return failure_set(f, EXIT_RUN, "file", "%s is a .npy file of version %d.%d; 1.0, 2.0 and 3.0 can be read", s->path, major,
+                           start[7]);
     uint64_t length = (uint64_t)start[8] | (uint64_t)start[9] << 8, prefix = major == 1 ? 10 : 12;
     if (major > 1) length |= (uint64_t)start[10] << 16 | (uint64_t)start[11] << 24;
     if (s->size < prefix || length > s->size - prefix)
@@ -147,12 +149,13 @@ bool npy_read(source *s, cot_dtype real, cot_array *a, failure *f) {
     if (!understood && h.has_descr && !h.descr[0])
         return failure_set(f, EXIT_RUN, "file", "%s holds records; only arrays of numbers can be read", s->path);
     if (!understood)
-        return failure_set(f, EXIT_RUN, "file",
-                           "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes", s->path,
-                           COT_MAX_NDIM);
+        return failure_set(
+            f, EXIT_RUN, "file",
+            "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes", s->path,
+            COT_MAX_NDIM);
     if (!read_descr(h.descr, &h.format))
-        return failure_set(f, EXIT_RUN, "file", "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read", s->path,
-                           h.descr);
+        return failure_set(f, EXIT_RUN, "file", "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read",
+                           s->path, h.descr);
 
     int64_t  count;
     uint64_t bytes, there = s->size - prefix - length;
@@ -160,6 +163,7 @@ bool npy_read(source *s, cot_dtype real, cot_array *a, failure *f) {
         return failure_set(f, EXIT_RUN, "file", "%s has a shape with too many elements", s->path);
     if (bytes != there)
         return failure_set(f, EXIT_RUN, "file", "%s %s: its shape takes %llu bytes, and %llu follow the header", s->path,
-                           bytes > there ? "is truncated" : "has bytes left over", (unsigned long long)bytes, (unsigned long long)there);
+                           bytes > there ? "is truncated" : "has bytes left over", (unsigned long long)bytes,
+                           (unsigned long long)there);
     return elements_read(s, prefix + length, h.format, h.shape, h.fortran, real, a, f);
 }

@@ -1,7 +1,7 @@
 /* options.c: one table of options, from which they are parsed and from which their help is printed.
  *
- * Options stand anywhere behind the command's name, as --opt VALUE or --opt=VALUE; an option that takes a value takes the next argument
- * whatever it looks like, so that --seed -1 works. Behind -- nothing is an option. */
+ * Options stand anywhere behind the command's name, as --opt VALUE or --opt=VALUE; an option that takes a value takes the next
+ * argument whatever it looks like, so that --seed -1 works. Behind -- nothing is an option. */
 #include "options.h"
 
 #include <errno.h>
@@ -23,18 +23,18 @@ typedef struct option {
 } option;
 
 static const option table[] = {
-    {FILE_, "file", 'f', "FILE", OPT_EXPRESSION, "read the expression from FILE (- is the standard input)"},
-    {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs only (default: all float inputs)"},
-    {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value, of its shape or one number for all of it"},
-    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT, "the direction in which an input moves; once for each (default: zero)"},
-    {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward (default: whichever needs fewer sweeps)"},
-    {HTML, "html", 0, "FILE", OPT_TRACE, "write the trace as a page that steps through it, instead of the tables"},
-    {DOT, "dot", 0, "FILE", OPT_TRACE, "write the graph for Graphviz, instead of the tables"},
-    {INPUTS, "inputs", 0, "N", OPT_SIZES, "without an expression: this many inputs"},
-    {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "without an expression: this many outputs"},
+    {FILE_, "file", 'f', "FILE", OPT_EXPRESSION, "read the expression from FILE (-: standard input)"},
+    {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
+    {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
+    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT, "how an input moves; once for each (default: zero)"},
+    {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
+    {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
+    {DOT, "dot", 0, "FILE", OPT_TRACE, "write a graph for Graphviz, not the tables"},
+    {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
+    {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
     {DTYPE, "dtype", 0, "TYPE", OPT_EXPRESSION, "f64 or f32, of all float inputs (default: f64)"},
-    {THREADS, "threads", 0, "N", OPT_EXPRESSION, "use N threads, 1 to 256 (default: COTANGENT_THREADS, or all processors)"},
+    {THREADS, "threads", 0, "N", OPT_EXPRESSION, "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
     {JSON, "json", 0, NULL, 0, "print one JSON object"},
     {HELP, "help", 'h', NULL, 0, "print this help"},
 };
@@ -53,8 +53,10 @@ static const option *find(const command *c, const char *name, size_t n, failure 
     }
     snprintf(given, sizeof given, "%.*s", n < 50 ? (int)n : 50, name);
     const char *near = cot__nearest(given, count, names);
-    if (near) failure_usage(f, "%s has no option --%s; did you mean --%s?", c->name, given, near);
-    else failure_usage(f, "%s has no option --%s; `cotangent %s --help` lists them", c->name, given, c->name);
+    if (near)
+        failure_usage(f, "%s has no option --%s; did you mean --%s?", c->name, given, near);
+    else
+        failure_usage(f, "%s has no option --%s; `cotangent %s --help` lists them", c->name, given, c->name);
     return NULL;
 }
 
@@ -64,7 +66,7 @@ static bool read_count(const option *p, const char *text, int64_t least, int64_t
     long long n = strtoll(text, &end, 10);
     if (errno || end == text || *end || *text == ' ' || n < least || n > most)
         return failure_usage(f, "--%s is a whole number from %lld to %lld, not '%.60s'", p->name, (long long)least, (long long)most,
-                           text);
+                             text);
     *out = n;
     return true;
 }
@@ -99,7 +101,8 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
         return true;
     case MODE:
         o->mode = strcmp(value, "reverse") == 0 ? COT_REVERSE : COT_FORWARD;
-        if (o->mode == COT_FORWARD && strcmp(value, "forward") != 0) return failure_usage(f, "--mode is reverse or forward, not '%.60s'", value);
+        if (o->mode == COT_FORWARD && strcmp(value, "forward") != 0)
+            return failure_usage(f, "--mode is reverse or forward, not '%.60s'", value);
         return true;
     }
     return true;
@@ -119,7 +122,8 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
             if (table[k].letter == text[1] && has(o->command, &table[k])) p = &table[k];
         if (p && text[2] && (!p->argument || p->letter != 'f')) p = NULL;
         if (!p)
-            return failure_usage(f, "%s has no option %.40s; write -- before an expression that begins with a minus sign", o->command->name, text);
+            return failure_usage(f, "%s has no option %.40s; write -- before an expression that begins with a minus sign",
+                                 o->command->name, text);
         if (text[2]) value = text + 2;
     }
     if (!p->argument && value) return failure_usage(f, "--%s takes no value", p->name);
@@ -138,9 +142,12 @@ bool options_parse(options *o, const command *c, int n, char *const *arguments, 
     bool ended = false;
     for (int i = 0; i < n; i++) {
         const char *text = arguments[i];
-        if (!ended && strcmp(text, "--") == 0) ended = true;
-        else if (ended || text[0] != '-' || text[1] == 0) o->positionals[o->positional_count++] = text;
-        else if (!parse_one(o, n, arguments, &i, f)) return false;
+        if (!ended && strcmp(text, "--") == 0)
+            ended = true;
+        else if (ended || text[0] != '-' || text[1] == 0)
+            o->positionals[o->positional_count++] = text;
+        else if (!parse_one(o, n, arguments, &i, f))
+            return false;
     }
     return true;
 }

@@ -17,7 +17,7 @@ typedef struct problem {
     const options *o;
     const char    *text; /* the expression */
     size_t         length;
-    char          *own;  /* text, when it was read from a file */
+    char          *own; /* text, when it was read from a file */
     cot__expr     *expr;
     int            n;
     problem_input *inputs; /* in the order of the command line */
@@ -28,13 +28,13 @@ typedef struct problem {
     int64_t         span_count;
     cot_var         y;
     int             wanted_count;
-    cot_var        *wanted; /* the vars to differentiate by */
+    cot_var        *wanted;      /* the vars to differentiate by */
     int64_t         wanted_size; /* elements of all of them */
-    const char     *op;      /* the command, for messages */
+    const char     *op;          /* the command, for messages */
 } problem;
 
-/* Reads the command line: expression, values, --wrt, --tangent. Everything that can be wrong without running anything is said here. Call
- * problem_close in any case. */
+/* Reads the command line: expression, values, --wrt, --tangent. Everything that can be wrong without running anything is said
+ * here. Call problem_close in any case. */
 bool problem_open(problem *p, const options *o, failure *f);
 /* Records the inputs (float ones as leaves, others as constants) and the expression on a new tape. */
 bool problem_record(problem *p, failure *f);
@@ -45,7 +45,8 @@ void problem_forget(problem *p);
 void problem_close(problem *p);
 
 /* Runs the expression with these vars, one for each input. */
-cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__expr_error *error, cot__expr_span **spans, int64_t *span_count);
+cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__expr_error *error, cot__expr_span **spans,
+                    int64_t *span_count);
 
 /* --seed, or 1 for a value of one element; it has y's shape. Fails when there is neither. */
 bool problem_seed(const problem *p, cot_array *seed, failure *f);

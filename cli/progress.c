@@ -16,12 +16,13 @@ void progress_at(progress *p, int64_t done) {
     if (!p->wanted) return;
     double now = system_seconds();
     if (now - p->start < 1.0 || now - p->shown < 0.1) return;
-    p->shown   = now;
+    p->shown = now;
     p->visible = true;
     if (p->total > 0)
-        fprintf(stderr, "\r%s: %3.0f %% of %lld, %.0f s\033[K", p->what, 100.0 * (double)done / (double)p->total, (long long)p->total,
-                now - p->start);
-    else fprintf(stderr, "\r%s: %.0f s\033[K", p->what, now - p->start);
+        fprintf(stderr, "\r%s: %3.0f %% of %lld, %.0f s\033[K", p->what, 100.0 * (double)done / (double)p->total,
+                (long long)p->total, now - p->start);
+    else
+        fprintf(stderr, "\r%s: %.0f s\033[K", p->what, now - p->start);
 }
 
 void progress_end(progress *p) {

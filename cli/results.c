@@ -6,14 +6,16 @@
 
 #include "values.h"
 
-bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *matrix, int64_t columns, int64_t top, int64_t height, int64_t left,
-                  int64_t width, failure *f) {
-    if (!elements_allocate(a, dtype, shape, f)) return false;
+bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *matrix, int64_t columns, int64_t top,
+                  int64_t height, int64_t left, int64_t width, failure *f) {
+    if (!elements_allocate(a, dtype == COT_F64 ? COT_F64 : COT_F32, shape, f)) return false;
     for (int64_t i = 0, k = 0; i < height; i++) {
         for (int64_t j = 0; j < width; j++, k++) {
             double v = matrix[(top + i) * columns + left + j];
-            if (dtype == COT_F32) ((float *)a->data)[k] = (float)v;
-            else ((double *)a->data)[k] = v;
+            if (a->dtype == COT_F64)
+                ((double *)a->data)[k] = v;
+            else
+                ((float *)a->data)[k] = (float)v;
         }
     }
     return true;
@@ -57,8 +59,8 @@ static void print_as_json(const problem *p, FILE *out, const char *key, const co
     fputs("\n", out);
 }
 
-bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n, problem_input *const *of, const double *flat,
-                  failure *f) {
+bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n, problem_input *const *of,
+                  const double *flat, failure *f) {
     cot_array *parts = calloc((size_t)n + 1, sizeof *parts);
     labelled  *lines = calloc((size_t)n + 1, sizeof *lines);
     cot_array  value = {0};

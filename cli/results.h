@@ -5,14 +5,15 @@
 #include "print.h"
 #include "problem.h"
 
-/* One block of a matrix (rows, columns) of doubles, as an array of dtype and shape: `height` rows from row `top` on, `width` columns from `left` on. */
-bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *matrix, int64_t columns, int64_t top, int64_t height, int64_t left,
-                  int64_t width, failure *f);
+/* One block of a matrix of doubles with so many columns, as an array of that shape: `height` rows from row `top` on, `width`
+ * columns from `left` on. f32 unless the dtype is f64: f32 holds bf16 and f16. */
+bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *matrix, int64_t columns, int64_t top,
+                  int64_t height, int64_t left, int64_t width, failure *f);
 
-/* "value" and an object of results by input: {"value": V, "grad": {"x": …}}, or lines. flat holds the elements of the inputs in `of`
- * one after the other; label stands before the name of the input. Also what the tape notes. */
-bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n, problem_input *const *of, const double *flat,
-                  failure *f);
+/* "value" and an object of results by input: {"value": V, "grad": {"x": …}}, or lines. flat holds the elements of the inputs in
+ * `of` one after the other; label stands before the name of the input. Also what the tape notes. */
+bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n, problem_input *const *of,
+                  const double *flat, failure *f);
 
 /* The wanted inputs; *n of them. Malloced. */
 problem_input **result_wanted(const problem *p, int *n, failure *f);

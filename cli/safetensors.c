@@ -1,7 +1,8 @@
 /* safetensors.c: eight bytes of header length, a header in JSON, the data.
  *
- * The header is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__": {"key": "text", …}}. As in the format's own
- * reader, tensors must lie one after the other without holes and fill the file: anything else says that the file is not what it says. */
+ * The header is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__": {"key": "text", …}}. As
+ * in the format's own reader, tensors must lie one after the other without holes and fill the file: anything else says that the
+ * file is not what it says. */
 #include "safetensors.h"
 
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static bool scan_offsets(json_scan *x, entry *e) {
     }
     if (!x->what && n != 2) return json_scan_fails(x, "data_offsets that are not two natural numbers");
     e->begin = at[0];
-    e->end   = at[1];
+    e->end = at[1];
     return !x->what;
 }
 
@@ -93,7 +94,8 @@ static bool scan_entry(json_scan *x, entry *e) {
         free(name);
         if (!fine) return json_scan_fails(x, "a tensor with something else than dtype, shape and data_offsets, once each");
     }
-    if (!x->what && !(has_dtype && has_shape && has_offsets)) return json_scan_fails(x, "a tensor without dtype, shape or data_offsets");
+    if (!x->what && !(has_dtype && has_shape && has_offsets))
+        return json_scan_fails(x, "a tensor without dtype, shape or data_offsets");
     return !x->what;
 }
 
@@ -121,17 +123,17 @@ static bool scan_header(json_scan *x, listing *all) {
             continue;
         }
         if (all->n == all->room) {
-            size_t room  = all->room ? 2 * all->room : 16;
+            size_t room = all->room ? 2 * all->room : 16;
             entry *grown = realloc(all->entries, room * sizeof *grown);
             if (!grown) {
                 free(key);
                 return json_scan_memory(x);
             }
             all->entries = grown;
-            all->room    = room;
+            all->room = room;
         }
         entry *e = &all->entries[all->n++];
-        *e       = (entry){.key = key};
+        *e = (entry){.key = key};
         if (!scan_entry(x, e)) return false;
     }
     return !x->what && json_scan_end(x);
@@ -156,20 +158,23 @@ static bool check_entries(const source *s, listing *all, uint64_t data, failure 
         int64_t        count;
         uint64_t       bytes;
         if (e->begin > e->end || e->end > data)
-            return failure_set(f, EXIT_RUN, "file", "%s is truncated or wrong: the tensor %.100s lies at bytes %llu to %llu of %llu", s->path, e->key,
+            return failure_set(f, EXIT_RUN, "file",
+                               "%s is truncated or wrong: the tensor %.100s lies at bytes %llu to %llu of %llu", s->path, e->key,
                                (unsigned long long)e->begin, (unsigned long long)e->end, (unsigned long long)data);
         if (!elements_count(e->shape, 1, &count, &bytes))
             return failure_set(f, EXIT_RUN, "file", "%s: the tensor %.100s has too many elements", s->path, e->key);
         if (element_format_of(e->dtype, &format) && bytes * (uint64_t)format.size != e->end - e->begin)
-            return failure_set(f, EXIT_RUN, "file", "%s: the tensor %.100s takes %llu bytes by its shape and dtype, %llu by its offsets", s->path,
-                               e->key, (unsigned long long)(bytes * (uint64_t)format.size), (unsigned long long)(e->end - e->begin));
+            return failure_set(
+                f, EXIT_RUN, "file", "%s: the tensor %.100s takes %llu bytes by its shape and dtype, %llu by its offsets", s->path,
+                e->key, (unsigned long long)(bytes * (uint64_t)format.size), (unsigned long long)(e->end - e->begin));
         if (e->begin != at)
             return failure_set(f, EXIT_RUN, "file", "%s: the tensor %.100s %s", s->path, e->key,
                                e->begin < at ? "overlaps another" : "has unused bytes before it");
         at = e->end;
     }
     if (at != data)
-        return failure_set(f, EXIT_RUN, "file", "%s has %llu bytes left over behind its last tensor", s->path, (unsigned long long)(data - at));
+        return failure_set(f, EXIT_RUN, "file", "%s has %llu bytes left over behind its last tensor", s->path,
+                           (unsigned long long)(data - at));
     if (all->n) qsort(all->entries, all->n, sizeof *all->entries, by_key);
     for (size_t i = 1; i < all->n; i++) {
         if (strcmp(all->entries[i - 1].key, all->entries[i].key) == 0)
@@ -194,7 +199,9 @@ static bool key_missing(const source *s, const char *key, const listing *all, fa
     const char *more = shown < all->n ? ", …" : "";
     if (!all->n) return failure_set(f, EXIT_RUN, "file", "%s holds no tensors", s->path);
     if (!key) return failure_usage(f, "which tensor of %s? Write @%s:KEY; it holds %s%s", s->path, s->path, keys, more);
-    if (near) return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; did you mean %.100s? It holds %s%s", s->path, key, near, keys, more);
+    if (near)
+        return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; did you mean %.100s? It holds %s%s", s->path, key, near,
+                           keys, more);
     return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; it holds %s%s", s->path, key, keys, more);
 }
 
@@ -208,7 +215,8 @@ static bool find(source *s, uint64_t header, listing *all, const char *key, cot_
     wanted = *e;
     element_format format;
     if (!element_format_of(wanted.dtype, &format))
-        return failure_set(f, EXIT_RUN, "file", "%s: the tensor %.100s has dtype %s; F64, F32, F16, BF16, I8 to I64, U8 to U64 and BOOL can be read",
+        return failure_set(f, EXIT_RUN, "file",
+                           "%s: the tensor %.100s has dtype %s; F64, F32, F16, BF16, I8 to I64, U8 to U64 and BOOL can be read",
                            s->path, wanted.key, wanted.dtype);
     return elements_read(s, 8 + header + wanted.begin, format, wanted.shape, false, real, a, f);
 }
@@ -216,15 +224,17 @@ static bool find(source *s, uint64_t header, listing *all, const char *key, cot_
 bool safetensors_read(source *s, const char *key, cot_dtype real, cot_array *a, failure *f) {
     uint8_t  prefix[8];
     uint64_t header = 0;
-    if (s->size < sizeof prefix) return failure_set(f, EXIT_RUN, "file", "%s is not a .safetensors file: it has fewer than 8 bytes", s->path);
+    if (s->size < sizeof prefix)
+        return failure_set(f, EXIT_RUN, "file", "%s is not a .safetensors file: it has fewer than 8 bytes", s->path);
     if (!source_read(s, 0, prefix, sizeof prefix, f)) return false;
     for (int k = 7; k >= 0; k--) header = header << 8 | prefix[k];
     if (header > s->size - sizeof prefix)
-        return failure_set(f, EXIT_RUN, "file", "%s is truncated or no .safetensors file: its header takes %llu bytes, and the file has %llu", s->path,
+        return failure_set(f, EXIT_RUN, "file",
+                           "%s is truncated or no .safetensors file: its header takes %llu bytes, and the file has %llu", s->path,
                            (unsigned long long)header, (unsigned long long)s->size);
     if (header > MAX_HEADER)
-        return failure_set(f, EXIT_RUN, "file", "%s has a header of %llu bytes; %d is the most that is read", s->path, (unsigned long long)header,
-                           MAX_HEADER);
+        return failure_set(f, EXIT_RUN, "file", "%s has a header of %llu bytes; %d is the most that is read", s->path,
+                           (unsigned long long)header, MAX_HEADER);
     char *text = malloc((size_t)header + 1);
     if (!text) return failure_memory(f);
     listing all = {0};
@@ -232,9 +242,11 @@ bool safetensors_read(source *s, const char *key, cot_dtype real, cot_array *a, 
     if (fine) {
         json_scan x = {.start = text, .at = text, .end = text + header};
         fine = scan_header(&x, &all);
-        if (!fine && x.memory) failure_memory(f);
+        if (!fine && x.memory)
+            failure_memory(f);
         else if (!fine)
-            failure_set(f, EXIT_RUN, "file", "%s has a header that cannot be read: %s at byte %zu", s->path, x.what, 8 + (size_t)(x.at - x.start));
+            failure_set(f, EXIT_RUN, "file", "%s has a header that cannot be read: %s at byte %zu", s->path, x.what,
+                        8 + (size_t)(x.at - x.start));
     }
     free(text);
     fine = fine && find(s, header, &all, key, real, a, f);

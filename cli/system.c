@@ -27,7 +27,8 @@ void system_start(void) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, handle = {.sa_handler = interrupted}, old;
     sigaction(SIGPIPE, &ignore, NULL);
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
-        if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(deadly[i], &handle, NULL); /* nohup stays */
+        if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(deadly[i], &handle, NULL); /* nohup stays */
     }
 }
 
@@ -40,6 +41,9 @@ int system_width(FILE *file) {
 }
 
 static void guard(char *path) { unfinished = path; }
+
+/* Of the file it replaces. */
+static void keep_rights(const char *path, mode_t mode) { chmod(path, mode & 07777); }
 #else
 void system_start(void) {}
 
@@ -49,6 +53,8 @@ int system_width(FILE *file) {
 }
 
 static void guard(char *path) { (void)path; }
+
+static void keep_rights(const char *path, mode_t mode) { (void)path, (void)mode; }
 #endif
 
 bool system_is_terminal(FILE *file) { return isatty(fileno(file)) == 1; }
@@ -70,7 +76,7 @@ static bool cannot_write(const char *path, int error, failure *f) {
 
 /* fclose writes too, so its answer counts. */
 static bool fill(FILE *file, const char *bytes, size_t n) {
-    bool fine  = fwrite(bytes, 1, n, file) == n;
+    bool fine = fwrite(bytes, 1, n, file) == n;
     int  error = errno;
     if (fclose(file) != 0 && fine) return false;
     if (!fine) errno = error;
@@ -118,9 +124,7 @@ bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) 
     }
     FILE *file = open_beside(target, name, size);
     bool  fine = file && fill(file, bytes, n);
-#ifndef __wasi__ /* has no rights */
-    if (fine && there) chmod(name, about.st_mode & 07777); /* the rights of the file it replaces */
-#endif
+    if (fine && there) keep_rights(name, about.st_mode);
     fine = fine && rename(name, target) == 0;
     int error = errno;
     if (file && !fine) unlink(name);

@@ -13,7 +13,7 @@ static bool trace_it(traced *x, failure *f) {
                                   .span_count = p->span_count};
     for (int k = 0; k < p->n; k++) x->inputs[k] = (cot__trace_input){p->inputs[k].name, p->inputs[k].var, p->inputs[k].wanted};
     cot_var seed;
-    bool    differentiable = cot_dtype_of(p->y) <= COT_F16 && cot_requires_grad(p->y);
+    bool    differentiable = cot__dtype_is_float(cot_dtype_of(p->y)) && cot_requires_grad(p->y);
     if (differentiable || p->o->seed) { /* without a derivative there is still a tape to see */
         if (!problem_seed(p, &x->seed, f)) return false;
         if (x->seed.shape.ndim == 0) seed = cot_number(*(double *)x->seed.data);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "expression.h"
 #include "npy.h"
 #include "safetensors.h"
@@ -18,8 +19,6 @@ bool value_of_var(cot_var x, cot_array *a, failure *f) {
     return tape_failure(x.tape, f);
 }
 
-static bool is_float(cot_dtype d) { return d <= COT_F16; }
-
 /* Puts who the value was for before the message. */
 static bool about(const char *who, failure *f) {
     char message[sizeof f->message];
@@ -29,14 +28,16 @@ static bool about(const char *who, failure *f) {
     return false;
 }
 
-/* Does the text call anything? Without a call, whole numbers are just numbers, x=2; a call that gives integers, cast([0,2], i64), means them. */
+/* Does the text call anything? Without a call, whole numbers are just numbers, x=2; a call that gives integers, cast([0,2],
+ * i64), means them. */
 static bool has_call(const char *text, size_t length) {
     static const char *const words[] = {"and", "or", "not", "if", "else", "in"};
     for (size_t i = 0; i < length; i++) {
         if (text[i] != '(') continue;
         size_t end = i, start;
         while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == '\t')) end--;
-        for (start = end; start > 0 && (isalnum((unsigned char)text[start - 1]) || text[start - 1] == '_'); start--) {}
+        for (start = end; start > 0 && (isalnum((unsigned char)text[start - 1]) || text[start - 1] == '_'); start--) {
+        }
         if (start == end) continue;
         bool keyword = false;
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
@@ -60,9 +61,14 @@ static bool from_expression(const char *text, size_t length, cot_dtype real, cot
     cot_tape *t = cot_tape_create(NULL);
     cot_no_grad_open(t);
     cot_var y = cot__expr_run(e, t, 0, NULL, &error, NULL, NULL);
-    if (!t) failure_memory(f);
-    else if (!cot_is_valid(y)) expression_failure(&error, text, length, f);
-    else fine = value_of_var(is_float(cot_dtype_of(y)) || (cot_dtype_of(y) == COT_I64 && !has_call(text, length)) ? cot_cast(y, real) : y, a, f);
+    if (!t)
+        failure_memory(f);
+    else if (!cot_is_valid(y))
+        expression_failure(&error, text, length, f);
+    else
+        fine = value_of_var(
+            cot__dtype_is_float(cot_dtype_of(y)) || (cot_dtype_of(y) == COT_I64 && !has_call(text, length)) ? cot_cast(y, real) : y,
+            a, f);
     cot_tape_destroy(t);
     cot__expr_free(e);
     return fine;
@@ -93,8 +99,10 @@ static const char *past_shape(const char *p, cot_shape *shape) {
     for (uint64_t d; p && !past(p, ']');) {
         if (shape->ndim == COT_MAX_NDIM || !(p = past_natural(p, &d))) return NULL;
         shape->dim[shape->ndim++] = (int64_t)d;
-        if (past(p, ',')) p = past(p, ',');
-        else if (!past(p, ']')) return NULL;
+        if (past(p, ','))
+            p = past(p, ',');
+        else if (!past(p, ']'))
+            return NULL;
     }
     return past(p, ']');
 }
@@ -107,17 +115,24 @@ static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure
     const char *scale = past(p, ','), *end = text + strlen(text);
     while (end > text && isspace((unsigned char)end[-1])) end--;
     if (!scale || end[-1] != ')' || end - 1 <= scale || seed > UINT32_MAX)
-        return failure_usage(f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, [128, 784], 0.5)");
+        return failure_usage(f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: "
+                                "uniform(1, [128, 784], 0.5)");
     cot_array factor;
     if (!from_expression(scale, (size_t)(end - 1 - scale), COT_F64, &factor, f)) return false;
-    double s = factor.dtype == COT_F64 && factor.size == 1 ? *(double *)factor.data : 0;
-    bool   fine = (factor.dtype == COT_F64 && factor.size == 1) || failure_usage(f, "the scale of uniform is one number");
+    double s = 0;
+    bool   fine = factor.size == 1 && (factor.dtype == COT_F64 || factor.dtype == COT_I64);
+    if (fine)
+        s = factor.dtype == COT_F64 ? *(double *)factor.data : (double)*(int64_t *)factor.data;
+    else
+        failure_usage(f, "the scale of uniform is one number");
     free(factor.data);
     if (!fine || !elements_allocate(a, real, shape, f)) return false;
     for (int64_t i = 0; i < a->size; i++) {
         double v = uniform_at(seed, (uint64_t)i, s);
-        if (real == COT_F64) ((double *)a->data)[i] = v;
-        else ((float *)a->data)[i] = (float)v;
+        if (real == COT_F64)
+            ((double *)a->data)[i] = v;
+        else
+            ((float *)a->data)[i] = (float)v;
     }
     return true;
 }
@@ -140,8 +155,7 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
     const char *found = NULL;
     for (const char *p = name; !found && (p = strstr(p, mark)); p++)
         if (p[sizeof mark - 1] == ':' || p[sizeof mark - 1] == 0) found = p + sizeof mark - 1;
-    if (!found)
-        return failure_usage(f, "@%.200s is neither a .npy file nor .safetensors:KEY", name);
+    if (!found) return failure_usage(f, "@%.200s is neither a .npy file nor .safetensors:KEY", name);
     char *path = malloc((size_t)(found - name) + 1);
     if (!path) return failure_memory(f);
     memcpy(path, name, (size_t)(found - name));
@@ -156,17 +170,19 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
 }
 
 /* "uniform" and then, after spaces, a parenthesis. */
-static bool is_uniform(const char *text) {
-    return strncmp(text, "uniform", 7) == 0 && past(text + 7, '(') != NULL;
-}
+static bool is_uniform(const char *text) { return strncmp(text, "uniform", 7) == 0 && past(text + 7, '(') != NULL; }
 
 bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a, failure *f) {
     *a = (cot_array){0};
     while (*text == ' ') text++;
     bool fine;
-    if (*text == 0) fine = failure_usage(f, "there is no value");
-    else if (*text == '@') fine = from_file(text + 1, real, a, f);
-    else if (is_uniform(text)) fine = from_uniform(text, real, a, f);
-    else fine = from_expression(text, strlen(text), real, a, f);
+    if (*text == 0)
+        fine = failure_usage(f, "there is no value");
+    else if (*text == '@')
+        fine = from_file(text + 1, real, a, f);
+    else if (is_uniform(text))
+        fine = from_uniform(text, real, a, f);
+    else
+        fine = from_expression(text, strlen(text), real, a, f);
     return fine || about(who, f);
 }

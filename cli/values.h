@@ -4,7 +4,8 @@
 
 #include "elements.h"
 
-/* Floats become `real`; a value with an integer or bool dtype of its own keeps it. `who` ("x=", "--seed") begins messages. Free a->data with free. */
+/* Floats become `real`; a value with an integer or bool dtype of its own keeps it. `who` ("x=", "--seed") begins messages. Free
+ * a->data with free. */
 bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a, failure *f);
 
 /* The elements of a var, as an array of its own dtype. */

@@ -1,5 +1,5 @@
-/* The command's readers of .npy and .safetensors files: what they read, and that every file that is cut, changed or lies gives one error, and never
- * more memory than the file has bytes for. */
+/* The command's readers of .npy and .safetensors files: what they read, and that every file that is cut, changed or lies gives
+ * one error, and never more memory than the file has bytes for. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,8 @@
 #include "safetensors.h"
 #include "uniform.h"
 
-/* ---- files made by hand -------------------------------------------------------------------------------------------------------- */
+/* ---- files made by hand
+ * -------------------------------------------------------------------------------------------------------- */
 
 typedef struct bytes {
     uint8_t at[4096];
@@ -29,8 +30,8 @@ static void add(bytes *b, const void *p, size_t n) {
 
 /* As numpy.save writes it: the header ends in a newline, and elements begin at a multiple of 64. */
 static bytes npy(int major, const char *dict, const void *data, size_t n) {
-    bytes  b = {.n = 0};
-    size_t prefix = major == 1 ? 10 : 12, length = (prefix + strlen(dict) + 1 + 63) / 64 * 64 - prefix;
+    bytes   b = {.n = 0};
+    size_t  prefix = major == 1 ? 10 : 12, length = (prefix + strlen(dict) + 1 + 63) / 64 * 64 - prefix;
     uint8_t start[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', (uint8_t)major, 0, (uint8_t)length, (uint8_t)(length >> 8), 0, 0};
     add(&b, start, prefix);
     add(&b, dict, strlen(dict));
@@ -89,7 +90,8 @@ static void npy_fails(bytes b, const char *message) {
     assert_int_equal(f.status, EXIT_RUN);
 }
 
-/* ---- npy ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- npy
+ * ----------------------------------------------------------------------------------------------------------------------- */
 
 static void npy_reads_each_version_and_type(void **state) {
     (void)state;
@@ -186,12 +188,18 @@ static void npy_that_lies_is_told(void **state) {
               "a.npy has elements of type '<c16'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read");
     npy_fails(npy(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,), }", x, 48),
               "a.npy holds records; only arrays of numbers can be read");
-    static const char *const bad[] = {"", "{}", "{'descr': '<f8', 'fortran_order': False}", "{'descr': '<f8', 'fortran_order': 0, 'shape': (6,)}",
-                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (6)}", "{'descr': '<f8', 'fortran_order': False, 'shape': (-6,)}",
-                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x", "{'descr': '<f8', 'descr': '<f8', 'shape': (6,)}",
+    static const char *const bad[] = {"",
+                                      "{}",
+                                      "{'descr': '<f8', 'fortran_order': False}",
+                                      "{'descr': '<f8', 'fortran_order': 0, 'shape': (6,)}",
+                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (6)}",
+                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (-6,)}",
+                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x",
+                                      "{'descr': '<f8', 'descr': '<f8', 'shape': (6,)}",
                                       "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,6)}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        npy_fails(npy(1, bad[i], x, 48), "a.npy has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most 16 axes");
+        npy_fails(npy(1, bad[i], x, 48),
+                  "a.npy has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most 16 axes");
     bytes b = npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", x, 48);
     b.at[6] = 4;
     npy_fails(b, "a.npy is a .npy file of version 4.0; 1.0, 2.0 and 3.0 can be read");
@@ -201,7 +209,8 @@ static void npy_that_lies_is_told(void **state) {
     b.at[0] = 'P';
     npy_fails(b, "a.npy is not a .npy file: it does not begin with \\x93NUMPY and a version");
     uint64_t huge = UINT64_MAX;
-    npy_fails(npy(1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", &huge, 8), "a.npy holds an unsigned number that no i64 holds");
+    npy_fails(npy(1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", &huge, 8),
+              "a.npy holds an unsigned number that no i64 holds");
 }
 
 static void npy_cut_anywhere_is_an_error(void **state) {
@@ -217,12 +226,14 @@ static void npy_cut_anywhere_is_an_error(void **state) {
     }
 }
 
-/* ---- safetensors ------------------------------------------------------------------------------------------------------------------- */
+/* ---- safetensors
+ * ------------------------------------------------------------------------------------------------------------------- */
 
 static const char three[] = "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
                             "\"b.weight\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[8,12]},"
                             "\"m\\u00e9\":{\"shape\":[],\"data_offsets\":[12,20],\"dtype\":\"I64\"}}   ";
-static const uint8_t three_data[20] = {0, 0, 0xc0, 0x3f, 0, 0, 0, 0xc0, 0xc0, 0x3f, 0, 0xc0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+static const uint8_t three_data[20] = {0, 0,    0xc0, 0x3f, 0,    0,    0,    0xc0, 0xc0, 0x3f,
+                                       0, 0xc0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 static void safetensors_reads_one_tensor(void **state) {
     (void)state;
@@ -267,12 +278,17 @@ static void safetensors_that_lies_is_told(void **state) {
          "m.safetensors: the tensor a takes 8 bytes by its shape and dtype, 12 by its offsets"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[16,24]}}",
          "m.safetensors is truncated or wrong: the tensor a lies at bytes 16 to 24 of 20"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", "m.safetensors is truncated or wrong: the tensor a lies at bytes 8 to 0 of 20"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "m.safetensors has 12 bytes left over behind its last tensor"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},\"b\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[8,20]}}",
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}",
+         "m.safetensors is truncated or wrong: the tensor a lies at bytes 8 to 0 of 20"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+         "m.safetensors has 12 bytes left over behind its last tensor"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},\"b\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":"
+         "[8,20]}}",
          "m.safetensors: the tensor b overlaps another"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[4,20]}}", "m.safetensors: the tensor a has unused bytes before it"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[8,20]}}",
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[4,20]}}",
+         "m.safetensors: the tensor a has unused bytes before it"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":["
+         "8,20]}}",
          "m.safetensors names the tensor a twice"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,20]}}",
          "m.safetensors: the tensor a has too many elements"},
@@ -307,7 +323,8 @@ static void safetensors_cut_anywhere_is_an_error(void **state) {
     for (size_t n = 0; n < b.n; n++) assert_false(read_safetensors(b.at, n, "a", COT_F64, &a, &f));
 }
 
-/* ---- damaged files --------------------------------------------------------------------------------------------------------------- */
+/* ---- damaged files
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t random_state = 1;
 static uint32_t draw(uint32_t below) {

@@ -15,13 +15,14 @@
 
 typedef struct row {
     const char *name, *text;
+    int         mixes; /* how many leading operands may be plain numbers; of elementwise operations all */
 } row;
 
 #define NOTHING(...)
 static const row elementwise[] = {
-#define UNARY(name, ...) {#name, "(cot_var x)"},
-#define BINARY(name, ...) {#name, "(cot_var x, cot_var y)"},
-#define TERNARY(name, ...) {#name, "(cot_var x, cot_var y, cot_var w)"},
+#define UNARY(name, ...) {#name, "(cot_var x)", 1},
+#define BINARY(name, ...) {#name, "(cot_var x, cot_var y)", 2},
+#define TERNARY(name, ...) {#name, "(cot_var x, cot_var y, cot_var w)", 3},
 #include "ops/rules.def"
 #undef UNARY
 #undef BINARY
@@ -29,13 +30,12 @@ static const row elementwise[] = {
 };
 static const row functions[] = {
 #define FAMILY NOTHING
-#define FUNCTION(name, parameters, mixes, formula) {#name, parameters},
+#define FUNCTION(name, parameters, mixes, formula) {#name, parameters, mixes},
 #include "ops/functions.def"
 };
 
-#define TABLE(macro) macro
 static const row everywhere[] = {
-#define EVERYWHERE(parameter, spelling) {parameter, spelling},
+#define EVERYWHERE(parameter, spelling) {parameter, spelling, 0},
 #define SIGNATURE NOTHING
 #define ALIAS NOTHING
 #define EXTRA NOTHING
@@ -45,7 +45,7 @@ static const row everywhere[] = {
 };
 static const row signatures[] = {
 #define EVERYWHERE NOTHING
-#define SIGNATURE(name, spelling) {#name, spelling},
+#define SIGNATURE(name, spelling) {#name, spelling, 0},
 #define ALIAS NOTHING
 #define EXTRA NOTHING
 #define BY_HAND NOTHING
@@ -55,7 +55,7 @@ static const row signatures[] = {
 static const row aliases[] = {
 #define EVERYWHERE NOTHING
 #define SIGNATURE NOTHING
-#define ALIAS(name, function) {#name, #function},
+#define ALIAS(name, function) {#name, #function, 0},
 #define EXTRA NOTHING
 #define BY_HAND NOTHING
 #define FIRST_RESULT NOTHING
@@ -65,7 +65,7 @@ static const row extras[] = {
 #define EVERYWHERE NOTHING
 #define SIGNATURE NOTHING
 #define ALIAS NOTHING
-#define EXTRA(name, parameters) {#name, parameters},
+#define EXTRA(name, parameters) {#name, parameters, 0},
 #define BY_HAND NOTHING
 #define FIRST_RESULT NOTHING
 #include "expr/spelling.def"
@@ -75,7 +75,7 @@ static const row by_hand[] = {
 #define SIGNATURE NOTHING
 #define ALIAS NOTHING
 #define EXTRA NOTHING
-#define BY_HAND(name) {#name, ""},
+#define BY_HAND(name) {#name, "", 0},
 #define FIRST_RESULT NOTHING
 #include "expr/spelling.def"
 };
@@ -85,7 +85,7 @@ static const row first_result[] = {
 #define ALIAS NOTHING
 #define EXTRA NOTHING
 #define BY_HAND NOTHING
-#define FIRST_RESULT(name) {#name, ""},
+#define FIRST_RESULT(name) {#name, "", 0},
 #include "expr/spelling.def"
 };
 
@@ -192,7 +192,7 @@ typedef struct function {
     char        name[TEXT];
     c_parameter c[MOST];
     parameter   p[MOST];
-    int         n_c, n;
+    int         n_c, n, mixes;
     bool        elementwise, status, by_hand, first;
 } function;
 
@@ -232,7 +232,7 @@ static void add_spelling(function *f, const char *list) {
 static void read_function(function *f, const row *r, bool is_elementwise, bool returns_status) {
     char        text[TEXT];
     const char *list = r->text, *own = FIND(signatures, r->name);
-    *f = (function){.elementwise = is_elementwise, .status = returns_status};
+    *f = (function){.elementwise = is_elementwise, .status = returns_status, .mixes = r->mixes};
     strcpy(f->name, r->name);
     f->by_hand = FIND(by_hand, r->name) != NULL;
     f->first = FIND(first_result, r->name) != NULL;
@@ -376,8 +376,8 @@ int main(void) {
     printf("\nconst cot__callee cot__callees[] = {\n");
     for (int i = 0; i < count; i++) {
         const function *f = entries[i].f;
-        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s},\n", entries[i].name, f->n, f->name, f->by_hand ? "cot__by_hand_" : "call_",
-               f->name, f->elementwise ? "true" : "false", is_tuple(f) ? "true" : "false");
+        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s, %d},\n", entries[i].name, f->n, f->name, f->by_hand ? "cot__by_hand_" : "call_",
+               f->name, f->elementwise ? "true" : "false", is_tuple(f) ? "true" : "false", f->mixes);
     }
     printf("};\nconst int cot__callee_count = %d;\n", count);
     return 0;

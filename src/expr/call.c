@@ -11,6 +11,7 @@ typedef struct call {
     const cot__callee    *f;
     const cot__parameter *parameter;
     uint32_t              start, stop; /* of the argument in hand */
+    bool                  weak;        /* numbers stay numbers: they take the dtype of the other operands */
 } call;
 
 static bool wrong(const call *c, const cot__item *x, const char *wanted) {
@@ -159,7 +160,7 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
     int64_t i;
     if (x->kind == ITEM_NONE && c->parameter->has_none) return to_none(c, out);
     switch (c->parameter->takes) {
-    case TAKES_VAR: return to_var(c, x, c->f->elementwise, &out->var);
+    case TAKES_VAR: return to_var(c, x, c->weak, &out->var);
     case TAKES_MAYBE:
         if (x->kind == ITEM_NONE) {
             out->var = COT_NONE;
@@ -204,10 +205,13 @@ static bool rest(cot__run *r, const cot__item *given, int at, cot__item *out) {
 static bool arguments(cot__run *r, const cot__item *given, cot__invocation *v) {
     const cot__step *s = r->step;
     call             c = {.r = r, .f = s->as.call.callee};
+    bool             mixed = c.f->elementwise;
     v->whole = true;
+    for (int i = 0; i < s->n; i++) mixed = mixed || !cot__is_plain(&given[i]);
     for (int at = 0; at < c.f->n; at++) {
         cot__item x = {.kind = ITEM_UNSET};
         c.parameter = &c.f->parameter[at];
+        c.weak = mixed && at < c.f->mixes;
         c.start = s->at;
         c.stop = s->at_stop;
         if (c.parameter->takes == TAKES_REST) {

@@ -82,6 +82,7 @@ typedef struct cot__callee {
     const cot__parameter *parameter;
     void (*call)(cot__invocation *c);
     bool elementwise, tuple; /* tuple: its results are several */
+    int  mixes;              /* so many leading operands may be plain numbers, if one is not */
 } cot__callee;
 
 /* Generated, in order of names: tools/gen_expr_calls.c. */

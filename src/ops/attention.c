@@ -304,7 +304,7 @@ const cot__op cot__op_attention_lse = {.name = "attention_lse", .kind = KIND_NON
 const cot__op cot__op_attention = {
     .name = "attention", .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << LSE, .saves = 0x7fu | COT__SAVES_Z,
     .vjp = attention_vjp, .jvp = attention_jvp,
-    .formula = "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q"};
+    .formula = "z = p v, p = softmax(scale q kᵀ + b); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q, b̄ += s̄"};
 const cot__op cot__op_attention_backward = {
     .name = "attention_backward", .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << BACK_Z | 1u << BACK_LSE, .saves = 0x4fu,
     .vjp = attention_backward_vjp,

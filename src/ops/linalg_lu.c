@@ -111,7 +111,7 @@ static void lu_solve_vjp(cot__rule *r) {
 
 const cot__op cot__op_lu_solve = {.name = "lu_solve", .attrs = "transposed:f", .kind = KIND_GENERIC, .inactive = 4u | 8u,
                                   .saves = 1u | 4u | 8u | COT__SAVES_Z, .vjp = lu_solve_vjp,
-                                  .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -b̄ @ zᵀ"};
+                                  .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ"};
 
 /* The operands of lu_solve with a's leading axes brought to b's. */
 static cot_var solve_with(cot_tape *t, cot_var a, cot_var b, cot_var factors, cot_var permutation, bool transposed) {

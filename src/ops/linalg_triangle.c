@@ -65,7 +65,7 @@ const cot__op cot__op_triangular_solve = {.name  = "triangular_solve",
                                           .saves = 1u | COT__SAVES_Z,
                                           .vjp   = triangular_solve_vjp,
                                           .formula =
-                                              "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -b̄ @ zᵀ in the triangle"};
+                                              "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle"};
 
 /* ---- Cholesky -------------------------------------------------------------------------------------------------- */
 

@@ -84,8 +84,10 @@ static double bytes_at(const survey *s, uint32_t i) {
     return (double)(cot__size_at(s->t, i) * cot__dtype_size(cot__dtype_at(&s->t->nodes[i])));
 }
 
-/* A value goes after its last use; inputs and y stay. */
-static bool stays(const survey *s, uint32_t owner) { return s->input[owner] || owner == s->owner[s->y]; }
+/* A value goes after its last use; what was given, leaves and constants, and y stay. */
+static bool stays(const survey *s, uint32_t owner) {
+    return s->input[owner] || owner == s->owner[s->y] || cot__op_of(s->t->nodes[owner].op)->kind == KIND_SOURCE;
+}
 
 typedef enum mode { EVALUATE, FORWARD, REVERSE } mode;
 
@@ -167,8 +169,9 @@ static void compare(cot__cost *c) {
         snprintf(c->why, sizeof c->why, "a reverse sweep costs nothing here, so it is never dearer");
     else
         snprintf(c->why, sizeof c->why,
-                 "forward mode sweeps once for each of %lld inputs (%g %s each), reverse mode once for each output (%g %s each): the same at %.4g outputs",
-                 (long long)c->inputs, c->forward_sweep, unit, c->reverse_sweep, unit, c->crossing);
+                 "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output (%g %s each): the same at %.4g output%s",
+                 (long long)c->inputs, c->inputs == 1 ? "" : "s", c->forward_sweep, unit, c->reverse_sweep, unit, c->crossing,
+                 c->crossing == 1 ? "" : "s");
 }
 
 bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char why[512]) {

@@ -4,7 +4,8 @@
  * Elementwise operations are counted in the very formulas of rules.def; the others by their sizes (cost.c). In sweeps, the second and each
  * further contribution to an adjoint or tangent costs one addition an element.
  *
- * Bytes are those of values that have to be held at once: evaluating lets go of a value after its last use; forward mode holds a tangent beside
+ * Bytes are those of values that have to be held at once: evaluating lets go of a value after its last use, but not of
+ * leaves and constants; forward mode holds a tangent beside
  * every active one; reverse mode holds all that the backward rules read, from when it is computed to the sweep, and the adjoints under way. */
 #ifndef COT_COST_H
 #define COT_COST_H

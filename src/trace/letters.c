@@ -13,7 +13,7 @@ static const char *const letters[OP_count] = {
     [OP_softmax_cross_entropy] = "x q", [OP_cross_entropy] = "p q",
     [OP_recurrence] = "a b",
     [OP_layer_norm] = "x w b", [OP_rms_norm] = "x w", [OP_norm_back] = "x g w", [OP_norm_weights] = "x g",
-    [OP_attention_lse] = "q k", [OP_attention] = "q k v lse mask bias", [OP_attention_backward] = "q k v z g lse mask bias",
+    [OP_attention_lse] = "q k", [OP_attention] = "q k v lse b b", [OP_attention_backward] = "q k v z g lse b b",
     [OP_lu_factors] = "a", [OP_lu_permutation] = "a", [OP_lu] = "a f", [OP_lu_solve] = "a b f p",
     [OP_det] = "a f p", [OP_logabsdet] = "a f p", [OP_triangular_solve] = "a b",
     [OP_cholesky] = "a", [OP_qr] = "a", [OP_eigh] = "a", [OP_svd] = "a", [OP_cofactors] = "a s",

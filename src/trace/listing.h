@@ -15,8 +15,10 @@ typedef struct cot__listing {
     int         arity;      /* elementwise: number of operands; else 0 */
     char        value[COT__LISTING_TEXT];      /* "x·y", "a @ b" */
     char        partial[3][COT__LISTING_TEXT]; /* elementwise: d/dx, d/dy, d/dw times g; "" none */
-    char        adjoints[COT__LISTING_TEXT];   /* structural: "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄"; "" none, or composed of other operations */
-    const char *remark;     /* of the public function, beside its prototype; "" none */
+    const char *recorded_as;                    /* a function: the operation on the tape that has the rule; "" when it is made of several */
+    char        recorded_value[COT__LISTING_TEXT]; /* the value of that operation, in the letters of adjoints */
+    char        adjoints[COT__LISTING_TEXT];   /* structural: "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄"; "" none */
+    const char *remark;     /* "no derivative", "made of other operations, whose rules apply"; "" none */
     const char *domain;     /* "x > 0"; "" everywhere */
     int         kink_count;
     struct { char condition[128]; const char *convention; } kinks[COT__LISTING_KINKS];

@@ -48,10 +48,14 @@ static sweep_widths sweep_columns(cot__trace_look look) {
     return c;
 }
 
-/* A line without blanks at its end: a row whose last cells are empty stops early. */
+/* A line without blanks at its end: the last cell that is not empty has the rest of the line to itself. */
 static void row(FILE *out, cot__trace_look look, int n, const int *width, const ink *colour, const char *const *text) {
+    int left = total(look);
     while (n > 0 && !*text[n - 1]) n--;
-    for (int k = 0; k < n; k++) cell(out, look, colour[k], width[k], k == n - 1, text[k]);
+    for (int k = 0; k < n; k++) {
+        cell(out, look, colour[k], k == n - 1 ? left : width[k], k == n - 1, text[k]);
+        left -= width[k] + 2;
+    }
     fputc('\n', out);
 }
 
@@ -69,7 +73,8 @@ static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *bu
     const char *gap = "";
     char        label[64];
     for (int k = 0; k < n->nargs && x.used + 1 < x.size; k++) {
-        if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE) continue;
+        bool before = k > 0 && k < 3 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1); /* x·x */
+        if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE || before) continue;
         cot__put(&x, gap), cot__put(&x, cot__trace_label(tr, cot__trace_find(tr, n->args[k]), label, sizeof label));
         gap = " ";
     }

@@ -83,7 +83,7 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
     const cot__trace_node *n = &tr->nodes[node];
     char                   letter[16], before[16];
     for (int i = 0; i < n->nargs; i++) {
-        if (!cot__saves_operand(n->saves, i)) continue;
+        if (!cot__saves_operand(n->saves, i) || n->args[i] == COT__NONE) continue;
         const char *name = cot__letter(n->op, i, n->nargs, letter);
         if (i > 0 && strcmp(name, cot__letter(n->op, i - 1, n->nargs, before)) == 0) continue; /* one of a list */
         if (k-- > 0) continue;
@@ -161,10 +161,11 @@ const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char 
 /* ---- values ------------------------------------------------------------------------------------------------------------------ */
 
 const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size) {
-    char      text[512], shape[COT__SHAPE_TEXT];
+    char      text[512], shape[COT__SHAPE_TEXT] = "";
     cot__text x = cot__text_buffer(text, sizeof text);
     bool      many = cot__count(v->ndim, v->shape) > 8 || cot__count(v->ndim, v->shape) == 0;
     if (many) cot__put(&x, cot__shape_text(v->ndim, v->shape, shape)), cot__put(&x, " ");
     cot__show_values(&x, v);
-    return cot__fit(text, width, buf, size);
+    bool narrow = many && cot__columns(text) > width; /* then rather the numbers than the shape */
+    return cot__fit(narrow ? text + strlen(shape) + 1 : text, width, buf, size);
 }

@@ -1,8 +1,8 @@
 /* fuzz_files.c: libFuzzer on the readers of .npy and .safetensors files. The first byte says which reader.
  *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc -Icli tests/fuzz/fuzz_files.c cli/{npy,safetensors,json_scan,elements,source,failure}.c
- *         src/expr/nearest.c src/base/dtype.c -o fuzz_files && ./fuzz_files -max_total_time=60
- */
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc -Icli tests/fuzz/fuzz_files.c src/expr/nearest.c \
+ *         src/base/dtype.c cli/npy.c cli/safetensors.c cli/json_scan.c cli/elements.c cli/source.c cli/failure.c -o fuzz_files
+ *     ./fuzz_files -max_total_time=60 */
 #include <stdlib.h>
 
 #include "npy.h"
