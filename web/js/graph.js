@@ -59,7 +59,7 @@ export class Graph {
   // The lines at the top of a box.
   heading(node) {
     if (!this.stacked) return [this.title(node)];
-    const shape = node.shape.length ? ` ${node.shape.join("×")}` : "";
+    const shape = node.shape.length === 1 ? ` [${node.shape[0]}]` : node.shape.length ? ` ${node.shape.join("×")}` : "";
     return [this.tape.label(node.id) + shape, this.tape.written(node, true)];
   }
 
@@ -87,7 +87,7 @@ export class Graph {
       image.removeAttribute("href");
       return;
     }
-    const map = picture(v, shape), side = 50, ratio = Math.sqrt(map.columns / map.rows);
+    const map = picture(v, shape), side = 44, ratio = Math.sqrt(map.columns / map.rows);
     const width = Math.min(side, Math.max(10, side * Math.min(1, ratio))), height = Math.min(side, Math.max(10, side * Math.min(1, 1 / ratio)));
     const middle = group.place.left + this.box.width * (slot === 0 ? 0.28 : 0.72);
     image.setAttribute("x", middle - width / 2);

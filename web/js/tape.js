@@ -17,13 +17,14 @@ export class Tape {
   }
 
   node(id) { return this.byId.get(id); }
+  isNumber(id) { return this.node(id).op === "constant" && this.node(id).name === null && !isTensor(this.node(id).value); }
   isSource(n) { return n.args.length === 0; }
   label(id) { return this.node(id).name ?? this.assigned.get(id) ?? `%${id}`; }
 
   // An operation as people write it, its operands by their labels; short: without its attributes.
   written(n, short = false) {
     if (this.isSource(n)) return n.op === "leaf" ? "input" : "constant";
-    const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k]) : this.label(id));
+    const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k]) : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
     const attributes = short ? [] : n.call.match(/\b\w+=(\([^)]*\)|\[[^\]]*\]|[^\s,()]+)/g) ?? [];
