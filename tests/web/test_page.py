@@ -237,6 +237,19 @@ class PageTest(unittest.TestCase):
         for broken in ["#e=", "#e=x&i=x", "#e=%28&step=99", "#e=x&i=x:1&mode=nonsense&step=-4&n=1e99", "#%%%", "#p=none"]:
             self.open(broken)
 
+    def test_odd_functions_have_a_page_too(self):
+        self.open()
+        long = "\n".join(f"x = x + {i}" for i in range(400))  # a tape too long to draw
+        for expression, inputs in [("3", ""), ("x", "&i=x:2"), ("x > 0", "&i=x:2"), ("[x, 2*x]", "&i=x:[1,2,3]"), ("sum(W @ W)", "&i=W:uniform(1,[80,80],0.5)"),
+                                   ("x*0 + nan", "&i=x:inf"), ("sum(x)", "&i=x:zeros([2,0,3])"), (long, "&i=x:1")]:
+            for mode in ("forward", "reverse", "cost"):
+                browser.js("location.hash = arguments[0]", f"#e={urllib.parse.quote(expression)}{inputs}&mode={mode}&step=1")
+                browser.wait(f"return document.body.dataset.mode === '{mode}' && document.getElementById('expression').value === {json.dumps(expression)}", "the link")
+                self.assertTrue(browser.js("return document.getElementById('error').hidden"), f"{expression}: {browser.text('#error')}")
+                if mode != "cost":
+                    browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                    self.assertGreater(len(browser.text("#now")), 10, expression)
+
     def test_kinks_say_their_convention(self):
         self.open("#p=kink&mode=forward")
         self.step()

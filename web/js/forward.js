@@ -28,7 +28,7 @@ export function forwardText(tape, step) {
       isTensor(node.value) ? "" : [" = ", el("b", { class: "f" }, show(node.value))]),
     isTensor(node.value) ? el("p", null, `A result of shape ${showShape(node.shape)}.`) : null,
     el("p", null, keeps.length ? ["Keeps ", el("b", null, keeps.join(" and ")), " for the way back."]
-      : node.active ? "Keeps nothing: its rule for the way back needs no value." : "No derivative passes through here, so it keeps nothing."),
+      : node.active ? "Keeps nothing: its rule for the way back needs no computed value." : "No derivative passes through here, so it keeps nothing."),
     conventions(tape, node),
     last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "reverse sweep"), " now asks how much each input mattered.") : null,
   ];

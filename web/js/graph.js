@@ -1,5 +1,5 @@
 // graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only changes classes and texts.
-import { calm, svg } from "./dom.js";
+import { calm, el, svg } from "./dom.js";
 import { picture } from "./heat.js";
 import { onKink } from "./kinks.js";
 import { layoutOf } from "./layout.js";
@@ -8,6 +8,17 @@ import { isTensor, show } from "./numbers.js";
 const letter = 7.1; // width of a character at the size used in boxes
 
 const cut = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
+
+export const mostDrawn = 300; // nodes
+
+// In place of a graph that would be too large to read, or to lay out.
+export class NoGraph {
+  constructor(frame, tape) {
+    this.fits = true;
+    frame.replaceChildren(el("p", { class: "about" }, `This tape has ${tape.nodes.length} nodes, too many to draw; the steps and the table below show it all.`));
+  }
+  light() {}
+}
 
 export class Graph {
   // onPick(id): a node was clicked

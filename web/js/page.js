@@ -3,7 +3,7 @@ import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
 import { loadEngine, traceOf } from "./engine.js";
 import { forwardBrief, forwardFigures, forwardIntro, forwardText, forwardView } from "./forward.js";
-import { Graph } from "./graph.js";
+import { Graph, mostDrawn, NoGraph } from "./graph.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
 import { fragmentOf, readFragment } from "./link.js";
@@ -147,7 +147,9 @@ const page = {
     if (RECORDED) return;
     const { n, m } = this.cost.sizes;
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m });
-    history.replaceState(null, "", this.written);
+    try {
+      history.replaceState(null, "", this.written);
+    } catch {} // some browsers limit how often; the next step tells the address
   },
 
   // ---- around a recorded tape --------------------------------------------------------------------------------------------
@@ -191,7 +193,7 @@ const page = {
     if (!this.tape) return;
     $("stage").hidden = false;
     $("stage").classList.remove("wide");
-    const drawn = () => new Graph($("graph"), this.tape, id => this.pick(id));
+    const drawn = () => this.tape.nodes.length > mostDrawn ? new NoGraph($("graph"), this.tape) : new Graph($("graph"), this.tape, id => this.pick(id));
     this.graph = drawn();
     if (!this.graph.fits && innerWidth >= 1000) { // a long tape has the whole width
       $("stage").classList.add("wide");

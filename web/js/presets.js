@@ -7,7 +7,7 @@ export const presets = [
     about: "x1 is used twice, in the product and in the sine, so two contributions meet in its register.",
     expression: "x1*x2 + sin(x1)", inputs: { x1: ["pi/4", -4, 4], x2: ["3", -5, 5] } },
   { group: "First steps", id: "reused", title: "A variable used again",
-    about: "x1 reaches the result by way of the sum and as a factor: its derivative is 3 + 7 = 10.",
+    about: "x1 reaches the result twice, by way of the sum and as a factor: its derivative is x1 + (x1 + x2).",
     expression: "(x1 + x2) * x1", inputs: { x1: ["3", -10, 10], x2: ["4", -10, 10] } },
   { group: "First steps", id: "shared", title: "A value computed once, used twice",
     about: "The sweep waits at a until both of its users have answered, then passes through the product once.",

@@ -66,7 +66,8 @@ export function reverseFigures(tape, step) {
 export function registersTable(tape, view, step) {
   const reverse = view.mode === "reverse";
   const head = reverse ? ["Register", "Made by", "Value", "Adjoint so far"] : ["Register", "Made by", "Value", "Keeps"];
-  const rows = tape.nodes.map(node => {
+  const at = Math.max(0, tape.nodes.findIndex(n => n.id === view.current)), near = 150; // of a very long tape, the rows around the step
+  const rows = tape.nodes.slice(Math.max(0, at - near), at + near).map(node => {
     const lit = view.lit(node), register = view.registers?.get(node.id);
     const sum = !register ? "" : register.parts.length > 1 && !isTensor(register.sum) ? `${arriving(tape, register)} = ${show(register.sum)}` : show(register.sum);
     return el("tr", { "data-node": node.id, class: node.id === view.current && (step > 0 || reverse) ? "current" : null },

@@ -12,6 +12,7 @@ export class Tape {
     this.byId = new Map(trace.nodes.map(n => [n.id, n]));
     this.ops = this.nodes.filter(n => !this.isSource(n));                   // the steps forward
     this.sweep = trace.sweep.filter(s => !this.isSource(this.node(s.node))); // the steps backward
+    this.position = new Map(this.ops.map((n, i) => [n.id, i]));
     this.assigned = assignedNames(trace);
     this.matrix = this.nodes.some(n => n.shape.length > 0);
   }
@@ -27,7 +28,7 @@ export class Tape {
     const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k]) : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
-    const attributes = short ? [] : n.call.match(/\b\w+=(\([^)]*\)|\[[^\]]*\]|[^\s,()]+)/g) ?? [];
+    const attributes = short ? [] : n.call.match(/\b\w+=.*(?=\)$)/) ?? []; // "axes=0,1, keepdims=1"
     return `${n.op}(${[...words, ...attributes].join(", ")})`;
   }
 
@@ -45,12 +46,13 @@ export class Tape {
   }
 
   isLit(n, forwardStep) {
-    return this.isSource(n) || this.ops.indexOf(n) < forwardStep;
+    return this.isSource(n) || this.position.get(n.id) < forwardStep;
   }
 
   // The registers after so many steps of the sweep: id -> {sum, parts: [{from, amount}], done}.
   registers(step) {
     const all = new Map();
+    if (this.trace.sweep.length === 0) return all;
     all.set(this.trace.output, { sum: this.seed(), parts: [{ from: null, amount: this.seed() }], done: false });
     for (const entry of this.sweep.slice(0, step)) {
       const own = all.get(entry.node);
