@@ -342,12 +342,16 @@ class PageTest(unittest.TestCase):
         browser.size(1280, 800)
 
     def test_everything_has_a_name_for_screen_readers(self):
+        for preset in ("first", "network"):
+            for mode in ("reverse", "cost"):
+                self.open(f"#p={preset}&mode={mode}&step=3")
+                nameless = browser.js("""
+                    const named = e => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.labels?.length || e.innerText?.trim();
+                    return [...document.querySelectorAll("button, input, select, textarea, output, [role=region], [role=tabpanel]")]
+                        .filter(e => !e.closest("[hidden]") && !named(e)).map(e => e.outerHTML)""")
+                self.assertEqual(nameless, [])
         self.open("#p=network&mode=reverse&step=3")
-        nameless = browser.js("""
-            const named = e => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.labels?.length || e.innerText?.trim() || e.closest("[hidden]");
-            return [...document.querySelectorAll("button, input, select, textarea, [role=region], [role=tabpanel]")].filter(e => !named(e)).map(e => e.outerHTML)""")
-        self.assertEqual(nameless, [])
-        self.assertIn("of", browser.js("return document.querySelector('#graph svg[role=img] > title').textContent"))
+        self.assertEqual(browser.js("return document.querySelector('#graph svg[role=img] > title').textContent"), "The tape as a graph, 3 of 11 nodes swept")
         self.assertEqual(browser.js("return document.getElementById('now').getAttribute('aria-live')"), "polite")
         self.assertEqual(browser.js("return [...document.querySelectorAll('#registers thead th')].every(t => t.scope === 'col')"), True)
 
