@@ -107,5 +107,8 @@ function chart(points, m, cost) {
       svg("text", { class: mode, x: width - right + 8, y: ends[mode] + 5 }, mode)]),
     svg("line", { class: "here", x1: x(m), x2: x(m), y1: top, y2: height - bottom }),
     ["forward", "reverse"].map(mode => svg("circle", { class: mode, cx: x(m), cy: y(cost[mode].operations), r: 5 })),
-    cross ? svg("circle", { class: "cross", cx: x(crossing), cy: y(cost.forward.operations), r: 8 }) : null));
+    cross ? [svg("circle", { class: "cross", cx: x(crossing), cy: y(cost.forward.operations), r: 8 }),
+      svg("text", { x: x(crossing) + (crossing > 1e3 ? -13 : 13), y: y(cost.forward.operations) - 9, "text-anchor": crossing > 1e3 ? "end" : "start" },
+        `cross at ${showCount(crossing)}`)] : null),
+  el("p", { class: "hint" }, "Bars and axes are logarithmic: one line up is a hundred times the work."));
 }

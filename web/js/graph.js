@@ -53,7 +53,8 @@ export class Graph {
       this.groups.set(node.id, group);
     }
     // As large as it is, or smaller to fit, but not so small that it cannot be read: then the frame scrolls.
-    const room = frame.clientWidth - 4, scale = Math.min(1.25, Math.max(0.8, room / this.width));
+    const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16, room = frame.clientWidth - 4;
+    const scale = letters * Math.min(1.25, Math.max(0.8, room / this.width / letters));
     this.image = svg("svg", { viewBox: `${-margin} ${-margin} ${this.width} ${this.height}`, width: this.width * scale,
       height: this.height * scale, role: "img", class: tape.matrix ? "matrix" : "scalar" },
     svg("title", null, "The tape as a graph"), wires, boxes);

@@ -48,9 +48,9 @@ export function asMatrix(v, shape) {
   return rows;
 }
 
-// 12000 -> "12,000", 4.2e9 -> "4.2 billion"
+// 2.5, 12000 -> "12,000", 4.2e9 -> "4.2 billion"
 export function showCount(n) {
-  if (n < 1e6) return Math.round(n).toLocaleString("en");
+  if (n < 1e6) return (n < 100 ? Number(n.toFixed(1)) : Math.round(n)).toLocaleString("en");
   for (const [size, word] of [[1e18, "quintillion"], [1e15, "quadrillion"], [1e12, "trillion"], [1e9, "billion"], [1e6, "million"]])
     if (n >= size) return `${Number((n / size).toPrecision(3))} ${word}`;
   return String(n);
