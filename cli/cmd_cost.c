@@ -1,6 +1,8 @@
 /* cmd_cost.c: cotangent cost: what a derivative takes in either mode, of a function or of sizes alone. */
 #include "command.h"
 
+#include <string.h>
+
 #include "problem.h"
 #include "trace/cost.h"
 
@@ -27,7 +29,7 @@ int run_cost(const options *o, FILE *out, look how, failure *f) {
     }
     if (problem_for_derivatives(&p, o, f)) {
         if (cot__cost_of(&c, p.y, p.wanted_count, p.wanted, why)) print_cost(o, out, &c);
-        else failure_set(f, EXIT_RUN, "cost", "%s", why);
+        else failure_set(f, EXIT_RUN, strstr(why, "out of memory") ? "memory" : "cost", "%s", why);
     }
     problem_close(&p);
     return EXIT_FINE;

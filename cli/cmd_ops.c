@@ -27,7 +27,7 @@ static void show(FILE *out, int i) {
     char        buf[512];
     const char *call = cot__expr_signature(cot__listing_name(i), buf, sizeof buf);
     cot__listing_show(out, i);
-    if (call) fprintf(out, "in expressions: %s\n", call);
+    if (call) fprintf(out, "  written    %s\n", call);
 }
 
 int run_ops(const options *o, FILE *out, look how, failure *f) {

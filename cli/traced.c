@@ -2,6 +2,7 @@
 #include "traced.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "results.h"
 
@@ -21,7 +22,7 @@ static bool trace_it(traced *x, failure *f) {
         request.seed = &seed;
     }
     x->trace = cot__trace_make(&request, why);
-    return x->trace ? true : failure_set(f, EXIT_RUN, "trace", "%s", why);
+    return x->trace ? true : failure_set(f, EXIT_RUN, strstr(why, "out of memory") ? "memory" : "trace", "%s", why);
 }
 
 bool traced_open(traced *x, const options *o, failure *f) {

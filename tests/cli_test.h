@@ -90,8 +90,7 @@ static inline void fails(const char *line, int status, const char *message, cons
     assert_true(strncmp(last.out, "{\"error\":", 9) == 0);
 }
 
-/* ---- JSON: is the text one value?
- * --------------------------------------------------------------------------------------------------- */
+/* ---- JSON: is the text one value? -------------------------------------------------------------------------------------------- */
 
 static const char *json_value(const char *p);
 

@@ -14,8 +14,7 @@
 #include "safetensors.h"
 #include "uniform.h"
 
-/* ---- files made by hand
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- files made by hand ------------------------------------------------------------------------------------------------------ */
 
 typedef struct bytes {
     uint8_t at[4096];
@@ -90,8 +89,7 @@ static void npy_fails(bytes b, const char *message) {
     assert_int_equal(f.status, EXIT_RUN);
 }
 
-/* ---- npy
- * ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- npy --------------------------------------------------------------------------------------------------------------------- */
 
 static void npy_reads_each_version_and_type(void **state) {
     (void)state;
@@ -226,8 +224,7 @@ static void npy_cut_anywhere_is_an_error(void **state) {
     }
 }
 
-/* ---- safetensors
- * ------------------------------------------------------------------------------------------------------------------- */
+/* ---- safetensors ------------------------------------------------------------------------------------------------------------- */
 
 static const char three[] = "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
                             "\"b.weight\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[8,12]},"
@@ -323,8 +320,7 @@ static void safetensors_cut_anywhere_is_an_error(void **state) {
     for (size_t n = 0; n < b.n; n++) assert_false(read_safetensors(b.at, n, "a", COT_F64, &a, &f));
 }
 
-/* ---- damaged files
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- damaged files ----------------------------------------------------------------------------------------------------------- */
 
 static uint64_t random_state = 1;
 static uint32_t draw(uint32_t below) {

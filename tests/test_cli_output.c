@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pty.h>
+#include <signal.h>
 
 static void trace_writes_files(void **state) {
     (void)state;
@@ -59,8 +60,18 @@ static void a_failing_write_is_told(void **state) {
     assert_string_equal(last.err, "");
 }
 
-/* ---- terminals
- * --------------------------------------------------------------------------------------------------------------------------- */
+/* An interrupt ends it as it should, with nothing printed. */
+static void an_interrupt_prints_nothing(void **state) {
+    (void)state;
+    if (sh("timeout --preserve-status 1 true") != 0) skip();
+    assert_int_equal(sh("timeout --preserve-status -s INT 0.3 cotangent hess 'sum(tanh(W @ x)**2)' 'W=uniform(1,[2000,2000],0.1)' "
+                        "'x=uniform(2,[2000],1)' --wrt x"),
+                     128 + SIGINT);
+    assert_string_equal(last.out, "");
+    assert_string_equal(last.err, "");
+}
+
+/* ---- terminals --------------------------------------------------------------------------------------------------------------- */
 
 /* What the command prints when both its outputs are a terminal of 80 columns. */
 static char *on_terminal(const char *line) {
@@ -105,8 +116,7 @@ static void rows_fit_the_terminal(void **state) {
     for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n")) assert_true(strlen(line) <= 80);
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
 
 static void too_much_memory_is_an_error(void **state) {
     (void)state;
@@ -158,8 +168,7 @@ static void any_allocation_may_fail(void **state) {
 #endif
 }
 
-/* ---- completion and manual
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- completion and manual --------------------------------------------------------------------------------------------------- */
 
 static void bash_completes(void **state) {
     (void)state;
@@ -197,6 +206,7 @@ int main(void) {
         cmocka_unit_test(what_the_expression_says_cannot_end_the_script),
         cmocka_unit_test(files_are_replaced_whole_or_stay),
         cmocka_unit_test(a_failing_write_is_told),
+        cmocka_unit_test(an_interrupt_prints_nothing),
         cmocka_unit_test(colour_is_for_terminals),
         cmocka_unit_test(rows_fit_the_terminal),
         cmocka_unit_test(too_much_memory_is_an_error),

@@ -139,7 +139,8 @@ static void sizes_alone(void **state) {
                                     "forward               2                    4                   48\n"
                                     "reverse               1                    4                   48\n\n"
                                     "cheaper: equal\n"
-                                    "forward mode sweeps once for each of 2 inputs (1.5 evaluations each), reverse mode once for each output (3 evaluations each): the same at 1 output\n");
+                                    "forward mode sweeps once for each of 2 inputs (1.5 evaluations each), reverse\n"
+                                    "mode once for each output (3 evaluations each): the same at 1 output\n");
 }
 
 static void what_is_no_function_is_refused(void **state) {
@@ -160,6 +161,24 @@ static void what_is_no_function_is_refused(void **state) {
     assert_int_equal(c.inputs, 0);
     assert_near(c.forward_sweep + c.reverse_sweep, 0, 0);
     cot_tape_destroy(other);
+    cot_tape_destroy(t);
+}
+
+/* A value that a rule reads is gone: the sweep that would read it is impossible, and said to be. */
+static void overwritten_values(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), z = cot_softmax(x, 0), y = cot_sum(z, COT_ALL);
+    cot_mul_into(&z, cot_number(2));
+    cot__cost c = cost_of(y, 1, &x);
+    assert_true(isnan(c.reverse_sweep) && isnan(c.forward_sweep));
+    assert_int_equal(c.cheaper, 0);
+    assert_non_null(strstr(c.why, "which was overwritten by mul"));
+    FILE     *f = tmpfile();
+    cot__json j = cot__json_to(f);
+    cot__cost_json(&j, &c);
+    assert_non_null(strstr(text_of(f), "\"reverse\":{\"sweeps\":1,\"operations\":null,"));
+    assert_ok(t);
     cot_tape_destroy(t);
 }
 
@@ -194,6 +213,7 @@ int main(void) {
         cmocka_unit_test(products_of_matrices), cmocka_unit_test(a_gradient_is_cheap),
         cmocka_unit_test(many_outputs_favour_forward_mode), cmocka_unit_test(sizes_alone),
         cmocka_unit_test(what_is_no_function_is_refused),   cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(overwritten_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

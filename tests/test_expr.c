@@ -213,6 +213,10 @@ static void lists_are_arrays(void **state) {
     f64("[x, 2, y]", 0.5, 2, 3);
     f64("[[x, 1], [2, y]]", 0.5, 1, 2, 3);
     f64("v + [1, 2, 3]", 1.5, 1, 5);
+    gives("[h, 0.5, 1]", COT_F32, 2, 0.5, 1); /* numbers are weak here too */
+    gives("[[h, 1], [2, 0.5]]", COT_F32, 2, 1, 2, 0.5);
+    f64("[i[0], 0.5]", 0, 0.5);
+    i64("[i[1], 1]", 2, 1);
     f64("(1, 2) * v[:2]", 0.5, -2);
 }
 
@@ -274,6 +278,14 @@ static void a_call_is_checked_against_the_signature(void **state) {
     refused("stack(x)", 7, 1, "[stack] xs must be a list of arrays, as in [a, b], not a value of f64");
     refused("huber(x, y, delta=x)", 19, 1,
             "[huber] delta is a fixed number here: no derivative flows through it; write detach(…) if that is meant");
+    refused("max(x, y)", 8, 1, "[max] axis must be an integer (the larger of two is maximum(x, y)), not a value of f64");
+    refused("stack([])", 7, 2, "[stack] xs is empty; at least one is needed");
+    refused("pad(A, [1, 2, 3])", 1, 3, "[pad] widths do not fit 2 axes; give one number, (before, after), or such a pair for each axis");
+    refused("pad(A, 1, mode='edge')", 1, 3, "[pad] mode 'edge'; 'constant' is the one there is");
+    refused("tensordot(A, A, axes=3)", 1, 9, "[tensordot] the last 3 axes of an array that has 2");
+    refused("tensordot(A, A, axes=[1, 2, 3])", 1, 9, "[tensordot] axes must be a number of axes, or two lists: those of a and those of b");
+    refused("split(v, 65)", 1, 5, "[split] into 65 parts; 1 to 64 are possible");
+    refused("dot_of([x], [x, y])", 1, 6, "[dot_of] 1 and 2 operands; both lists have as many");
     refused("conv1d(A[None], A[None], stride=[1, 2])", 33, 6, "[conv1d] stride has 2 entries; at most 1 are possible");
 }
 

@@ -138,6 +138,60 @@ static void entries_in_full(void **state) {
     assert_int_equal(cot__listing_find(""), -1);
 }
 
+/* A function that is said to be recorded under another name is. */
+static void functions_record_what_is_said(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   m = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){2, 1, 1, 3}), v = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
+    cot_var   image = cot_tensor(t, COT_F64, COT_SHAPE(1, 2, 4, 4, 4), NULL), kernel = cot_tensor(t, COT_F64, COT_SHAPE(2, 2, 2, 2, 2), NULL);
+    cot_var   index = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 0});
+#define IMAGE(n) cot_reshape(image, n == 1 ? COT_SHAPE(1, 2, 64) : n == 2 ? COT_SHAPE(1, 2, 8, 8) : COT_SHAPE(1, 2, 4, 4, 4))
+#define KERNEL(n) cot_reshape(kernel, n == 1 ? COT_SHAPE(2, 2, 8) : n == 2 ? COT_SHAPE(2, 2, 2, 4) : COT_SHAPE(2, 2, 2, 2, 2))
+#define SPATIAL(n)                                                                                                           \
+    SAID(conv##n##d, cot_conv##n##d(IMAGE(n), KERNEL(n), COT_CONV_DEFAULT))                                                  \
+    SAID(conv_transpose##n##d, cot_conv_transpose##n##d(IMAGE(n), KERNEL(n), COT_CONV_DEFAULT))                              \
+    SAID(max_pool##n##d, cot_max_pool##n##d(IMAGE(n), COT_POOL(.window = {2, n > 1 ? 2 : 0, n > 2 ? 2 : 0})))                                        \
+    SAID(avg_pool##n##d, cot_avg_pool##n##d(IMAGE(n), COT_POOL(.window = {2, n > 1 ? 2 : 0, n > 2 ? 2 : 0})))
+#define SAID(name, call)                                                                                                     \
+    {                                                                                                                        \
+        cot__listing l;                                                                                                      \
+        cot__listing_get(cot__listing_find(#name), &l);                                                                      \
+        uint32_t from = t->count;                                                                                            \
+        bool     found = false;                                                                                              \
+        (void)(call);                                                                                                        \
+        for (uint32_t i = from; i < t->count; i++) found |= strcmp(cot__op_name(t, i), l.recorded_as) == 0;                  \
+        TEST_CHECK(found && strcmp(l.recorded_as, #name) != 0, "%s does not record %s", #name, l.recorded_as);               \
+        said++;                                                                                                              \
+    }
+    int said = 0, listed = 0;
+    SAID(transpose, cot_transpose(m))
+    SAID(expand_dims, cot_expand_dims(v, 0))
+    SAID(squeeze, cot_squeeze(cot_reshape(v, COT_SHAPE(1, 2)), COT_ALL))
+    SAID(stack, cot_stack(2, (cot_var[]){v, v}, 0))
+    SAID(index, cot_index(v, 0, 1))
+    SAID(flip, cot_flip(v, COT_ALL))
+    SAID(embedding, cot_embedding(m, index, COT_NO_PADDING))
+    SAID(dot, cot_dot(v, v))
+    SAID(outer, cot_outer(v, v))
+    SAID(solve, cot_solve(m, v))
+    SAID(inv, cot_inv(m))
+    SAID(eigvalsh, cot_eigvalsh(m))
+    SAID(svdvals, cot_svdvals(m))
+    SAID(group_norm, cot_group_norm(m, 1, COT_NONE, COT_NONE, 1e-5))
+    SPATIAL(1)
+    SPATIAL(2)
+    SPATIAL(3)
+    for (int i = 0; i < cot__listing_count(); i++) {
+        cot__listing l;
+        cot__listing_get(i, &l);
+        listed += l.recorded_as[0] && strcmp(l.recorded_as, l.name) != 0;
+    }
+    assert_int_equal(said, listed); /* no other entry says so */
+    assert_ok(t);
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
 static void as_json(void **state) {
     (void)state;
     FILE     *f = tmpfile();
@@ -183,6 +237,7 @@ int main(void) {
         cmocka_unit_test(every_rule_is_written),          cmocka_unit_test(every_convention_is_shown),
         cmocka_unit_test(domains_are_true),               cmocka_unit_test(entries_in_full),
         cmocka_unit_test(as_json),                        cmocka_unit_test(the_table_fits),
+        cmocka_unit_test(functions_record_what_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -415,6 +415,58 @@ static void other_dtypes(void **state) {
     cot_tape_destroy(t);
 }
 
+/* An operation of the user's, with a rule in numbers only: z = x y². */
+static int wave(int n, const cot_array *xs, cot_array *z, void *user) {
+    (void)n, (void)user;
+    const double *x = xs[0].data, *y = xs[1].data;
+    for (int64_t i = 0; i < z->size; i++) ((double *)z->data)[i] = x[i] * y[i] * y[i];
+    return 0;
+}
+static int wave_vjp(int n, const cot_array *xs, const cot_array *z, const cot_array *g, cot_array *bars, void *user) {
+    (void)n, (void)user;
+    const double *x = xs[0].data, *y = xs[1].data, *gs = g->data;
+    for (int64_t i = 0; i < z->size; i++) {
+        ((double *)bars[0].data)[i] += gs[i] * y[i] * y[i];
+        ((double *)bars[1].data)[i] += gs[i] * 2 * x[i] * y[i];
+    }
+    return 0;
+}
+
+static void custom_operations(void **state) {
+    (void)state;
+    static const cot_custom op = {.name = "wave", .value = wave, .vjp_numbers = wave_vjp};
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), y = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){3, 4});
+    cot__trace *tr = trace_of(cot_call(&op, 2, (cot_var[]){x, y}, NULL));
+    char        buf[COT__TRACE_TEXT];
+    assert_string_equal(tr->why, "");
+    assert_int_equal(tr->steps[0].add_count, 2);
+    assert_memory_equal(tr->steps[0].adds[0].amount.data, ((double[]){9, 16}), 16);
+    assert_memory_equal(tr->steps[0].adds[1].amount.data, ((double[]){6, 16}), 16);
+    assert_string_equal(cot__trace_call(tr, 2, buf, sizeof buf), "wave %0 %1");
+    assert_string_equal(cot__trace_rule(tr, 0, 0, buf, sizeof buf), "the rule of wave, z̄");
+    assert_string_equal(cot__trace_filled(tr, 0, 1, buf, sizeof buf), "the rule of wave, %2̄");
+    cot__trace_free(tr);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void products_of_scalars_read_their_partners(void **state) {
+    (void)state;
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_var     x[4];
+    char        buf[COT__TRACE_TEXT];
+    for (int i = 0; i < 4; i++) x[i] = cot_scalar(t, i + 1);
+    cot__trace *tr = trace_of(cot_dot_of(2, x, x + 2));
+    assert_string_equal(cot__trace_saved(tr, 4, 0, buf, sizeof buf), "x");
+    assert_string_equal(cot__trace_saved(tr, 4, 1, buf, sizeof buf), "y");
+    assert_null(cot__trace_saved(tr, 4, 2, buf, sizeof buf));
+    assert_int_equal(tr->steps[0].adds[1].to, 2); /* pair by pair */
+    assert_string_equal(cot__trace_filled(tr, 0, 1, buf, sizeof buf), "%4̄·%0");
+    cot__trace_free(tr);
+    cot_tape_destroy(t);
+}
+
 /* ---- writes in place --------------------------------------------------------------------------------------------------------------------- */
 
 static void writes_in_place(void **state) {
@@ -437,6 +489,12 @@ static void writes_in_place(void **state) {
     cot__json j = cot__json_to(f);
     cot__trace_json(&j, tr, "", COT_F64, 0, NULL);
     assert_non_null(strstr(text_of(f), "\"value\":null,\"active\":true"));
+    cot__trace_free(tr);
+    /* the same for an operation whose rule runs in recorded operations */
+    z = cot_softmax(x, 0), y = cot_sum(z, COT_ALL);
+    cot_mul_into(&z, cot_number(2));
+    tr = trace_of(y);
+    assert_non_null(strstr(tr->why, "[backward] softmax"));
     cot__trace_free(tr);
     assert_ok(t);
     cot_tape_destroy(t);
@@ -635,6 +693,7 @@ int main(void) {
         cmocka_unit_test(leaves_alone),               cmocka_unit_test(columns_and_cuts),
         cmocka_unit_test(lines_fit),                  cmocka_unit_test(very_many_operands),
         cmocka_unit_test(memory_may_run_out),         cmocka_unit_test(a_long_tape),
+        cmocka_unit_test(custom_operations),          cmocka_unit_test(products_of_scalars_read_their_partners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,7 @@ static const struct { const char *whole, *part, *takes, *field; } parts[] = {
 static const struct { const char *type, *takes, *field; } types[] = {
     {"cot_var", "VAR", "var"}, {"cot_axes", "AXES", "axes"}, {"cot_shape", "SHAPE", "shape"}, {"cot_dtype", "DTYPE", "dtype"},
     {"bool", "FLAG", "flag"}, {"int", "INT", "integer"}, {"int64_t", "INTEGER", "integer"}, {"double", "REAL", "number"},
-    {"cot_key", "KEY", "key"}, {"const char *", "TEXT", "text"}, {"const cot_var *", "VARS", "list.xs"},
+    {"cot_key", "KEY", "key"}, {"cot__table", "TABLE", "table"}, {"const char *", "TEXT", "text"}, {"const cot_var *", "VARS", "list.xs"},
 };
 
 typedef struct function {
@@ -348,7 +348,8 @@ int main(void) {
     static entry    entries[COUNTOF(all) + COUNTOF(aliases)];
     int             n = 0, count = 0;
     for (int i = 0; i < COUNTOF(elementwise); i++) read_function(&all[n++], &elementwise[i], true, false);
-    for (int i = 0; i < COUNTOF(functions); i++) read_function(&all[n++], &functions[i], false, false);
+    for (int i = 0; i < COUNTOF(functions); i++) /* one that is extra as well has another prototype there */
+        if (!FIND(extras, functions[i].name)) read_function(&all[n++], &functions[i], false, false);
     for (int i = 0; i < COUNTOF(extras); i++) {
         read_function(&all[n], &extras[i], false, false);
         all[n].status = is_tuple(&all[n]); /* of cotangent.h: results through pointers, a status returned */

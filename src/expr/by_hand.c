@@ -3,7 +3,7 @@
 
 #include "tape/tape.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #define A c->arg
 
@@ -14,6 +14,52 @@ cot_dtype cot__dtype_or(const cot__invocation *c, cot_dtype given) {
 static void one(cot__invocation *c, cot_var x) {
     c->result[0] = x;
     c->results = 1;
+}
+
+void cot__by_hand_transpose(cot__invocation *c) {
+    one(c, A[1].axes.n < 0 ? (cot_transpose)(A[0].var) : (cot_permute)(A[0].var, A[1].axes));
+}
+
+/* NumPy's widths: one for all sides, before and after for all axes, or such a pair for each axis. */
+void cot__by_hand_pad(cot__invocation *c) {
+    const cot__table *w = &A[1].table;
+    cot_shape         before = {.ndim = cot_shape_of(A[0].var).ndim}, after = before;
+    bool              pairs = w->ndim == 2 && w->dim[1] == 2 && (w->dim[0] == before.ndim || w->dim[0] == 1);
+    if (strcmp(A[2].text, "constant")) {
+        one(c, cot__fail(c->tape, COT_VALUE, "[pad] mode '%.40s'; 'constant' is the one there is", A[2].text));
+        return;
+    }
+    if (w->ndim > 0 && !pairs && !(w->ndim == 1 && w->dim[0] == 2)) {
+        one(c, cot__fail(c->tape, COT_SHAPE, "[pad] widths do not fit %d axes; give one number, (before, after), or such a pair for each axis", before.ndim));
+        return;
+    }
+    for (int k = 0; k < before.ndim; k++) {
+        const int64_t *pair = &w->at[pairs && w->dim[0] > 1 ? 2 * k : 0];
+        before.dim[k] = pair[0];
+        after.dim[k] = w->ndim ? pair[1] : pair[0];
+    }
+    one(c, (cot_pad)(A[0].var, before, after, A[3].number));
+}
+
+/* NumPy's axes: the last n of a with the first n of b, or one or several of each. */
+void cot__by_hand_tensordot(cot__invocation *c) {
+    const cot__table *w = &A[2].table;
+    cot_axes          a = {.n = 0}, b = a;
+    int               ndim = cot_shape_of(A[0].var).ndim;
+    int64_t           n = w->ndim == 2 ? w->dim[1] : w->ndim == 1 ? 1 : w->at[0];
+    if ((w->ndim > 0 && w->dim[0] != 2) || n < 0 || n > COT_MAX_NDIM) {
+        one(c, cot__fail(c->tape, COT_VALUE, "[tensordot] axes must be a number of axes, or two lists: those of a and those of b"));
+        return;
+    }
+    if (w->ndim == 0 && n > ndim) {
+        one(c, cot__fail(c->tape, COT_SHAPE, "[tensordot] the last %d axes of an array that has %d", (int)n, ndim));
+        return;
+    }
+    for (int k = 0; k < n; k++) {
+        a.axis[a.n++] = w->ndim ? (int)w->at[k] : ndim - (int)n + k;
+        b.axis[b.n++] = w->ndim ? (int)w->at[n + k] : k;
+    }
+    one(c, (cot_tensordot)(A[0].var, A[1].var, a, b));
 }
 
 void cot__by_hand_split(cot__invocation *c) {

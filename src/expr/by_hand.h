@@ -4,6 +4,9 @@
 
 #include "expr/program.h"
 
+void cot__by_hand_transpose(cot__invocation *c);
+void cot__by_hand_pad(cot__invocation *c);
+void cot__by_hand_tensordot(cot__invocation *c);
 void cot__by_hand_split(cot__invocation *c);
 void cot__by_hand_array(cot__invocation *c);
 void cot__by_hand_zeros_like(cot__invocation *c);

@@ -113,6 +113,9 @@ static bool to_axes(const call *c, const cot__item *x, cot_axes *out) {
     int64_t list[COT_MAX_NDIM];
     *out = (cot_axes){.n = -1};
     if (x->kind == ITEM_NONE) return true;
+    /* Python's own max takes several numbers. */
+    if ((x->kind == ITEM_VAR || x->kind == ITEM_NUMBER) && (strcmp(c->f->name, "max") == 0 || strcmp(c->f->name, "min") == 0))
+        return wrong(c, x, c->f->name[1] == 'a' ? "an integer (the larger of two is maximum(x, y))" : "an integer (the smaller of two is minimum(x, y))");
     if (!to_integers(c, x, "an integer, a list of integers or None", COT_MAX_NDIM, &out->n, list)) return false;
     for (int i = 0; i < out->n; i++) out->axis[i] = list[i] > INT_MAX ? INT_MAX : list[i] < -INT_MAX ? -INT_MAX : (int)list[i];
     return true;
@@ -132,9 +135,31 @@ static bool to_three(const call *c, const cot__item *x, int64_t *out) {
     return true;
 }
 
+static bool to_table(const call *c, const cot__item *x, cot__table *out) {
+    static const char wanted[] = "an integer, a list of integers, or a list of lists of them";
+    *out = (cot__table){.ndim = 0};
+    if (!cot__is_sequence(x)) return to_int(c, x, wanted, &out->at[0]);
+    bool nested = x->n > 0 && cot__is_sequence(&x->as.items[0]);
+    out->ndim = nested ? 2 : 1;
+    out->dim[0] = x->n;
+    out->dim[1] = nested ? x->as.items[0].n : 1;
+    if (x->n > COT_MAX_NDIM || out->dim[1] > COT_MAX_NDIM || x->n * out->dim[1] > COUNTOF(out->at)) return wrong(c, x, "a shorter list");
+    for (int i = 0; i < x->n; i++) {
+        const cot__item *row = &x->as.items[i];
+        if (nested != cot__is_sequence(row) || (nested && row->n != out->dim[1])) return wrong(c, x, wanted);
+        for (int k = 0; k < out->dim[1]; k++) {
+            int64_t *at = &out->at[i * out->dim[1] + k];
+            if (!to_int(c, nested ? &row->as.items[k] : row, wanted, at)) return false;
+            if (*at > INT_MAX || *at < -INT_MAX) return wrong(c, nested ? &row->as.items[k] : row, "smaller");
+        }
+    }
+    return true;
+}
+
 static bool to_vars(const call *c, const cot__item *x, cot__argument *out) {
     if (!cot__is_sequence(x)) return wrong(c, x, "a list of arrays, as in [a, b]");
-    cot_var *xs = cot__store_take(&c->r->pool, (size_t)(x->n + 1) * sizeof *xs);
+    if (x->n == 0) return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is empty; at least one is needed", c->f->name, c->parameter->name);
+    cot_var *xs = cot__store_take(&c->r->pool, (size_t)x->n * sizeof *xs);
     if (!xs) return cot__expr_short_of_memory(c->r->error);
     for (int i = 0; i < x->n; i++)
         if (!to_var(c, &x->as.items[i], false, &xs[i])) return false;
@@ -182,6 +207,7 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
         if (x->kind == ITEM_NUMBER || (x->kind == ITEM_VAR && cot__dtype_is_float(cot_dtype_of(x->as.var)))) v->whole = false;
         return to_real(c, x, &out->number);
     case TAKES_THREE: return to_three(c, x, out->three);
+    case TAKES_TABLE: return to_table(c, x, &out->table);
     case TAKES_KEY:
         if (!to_int(c, x, "an integer, the seed", &i)) return false;
         out->key = cot_key_of((uint64_t)i);

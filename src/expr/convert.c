@@ -140,15 +140,37 @@ static bool literal(cot__run *r, const cot__item *x, cot_shape *shape, cot__item
     return cot_is_valid(*out) || cot__run_tape_failed(r);
 }
 
-static bool stacked(cot__run *r, const cot__item *x, int depth, cot_var *out) {
+/* The dtype of the vars among the elements; COT_DTYPE_COUNT: there are none. */
+static cot_dtype dtype_among(const cot__item *x, int depth) {
+    cot_dtype all = COT_DTYPE_COUNT;
+    for (int i = 0; i < x->n; i++) {
+        const cot__item *y = &x->as.items[i];
+        cot_dtype        one = COT_DTYPE_COUNT;
+        if (y->kind == ITEM_VAR) one = cot_dtype_of(y->as.var);
+        if (cot__is_sequence(y) && depth < COT_MAX_NDIM) one = dtype_among(y, depth + 1);
+        if (one != COT_DTYPE_COUNT) all = all == COT_DTYPE_COUNT ? one : cot__dtype_promote(all, one);
+    }
+    return all;
+}
+
+/* Numbers are weak among vars too: [x, 0.5] has the dtype of x, unless that is one of integers. */
+static bool element(cot__run *r, const cot__item *x, cot_dtype others, cot_var *out) {
+    bool fits = cot__is_plain(x) && others != COT_DTYPE_COUNT && others != COT_BOOL && (cot__dtype_is_float(others) || x->kind == ITEM_INTEGER);
+    if (!fits || others == COT_F64 || others == COT_I64) return cot__to_var(r, x, out);
+    *out = (cot_full)(r->t, others, COT_SCALAR, cot__plain_value(x));
+    return cot_is_valid(*out) || cot__run_tape_failed(r);
+}
+
+static bool stacked(cot__run *r, const cot__item *x, int depth, cot_dtype others, cot_var *out) {
+    if (x->n == 0) return cot__to_var(r, x, out);
     cot_var *xs = cot__store_take(&r->pool, (size_t)(x->n + 1) * sizeof *xs);
     if (!xs) return cot__expr_short_of_memory(r->error);
     if (depth > COT_MAX_NDIM) return cot__run_fail(r, "a list nested more than %d deep is no array", COT_MAX_NDIM);
     for (int i = 0; i < x->n; i++) {
         const cot__item *y = &x->as.items[i];
         if (cot__is_sequence(y)) {
-            if (!stacked(r, y, depth + 1, &xs[i])) return false;
-        } else if (!cot__to_var(r, y, &xs[i])) {
+            if (!stacked(r, y, depth + 1, others, &xs[i])) return false;
+        } else if (!element(r, y, others, &xs[i])) {
             return false;
         }
     }
@@ -169,8 +191,7 @@ bool cot__to_var(cot__run *r, const cot__item *x, cot_var *out) {
     if (cot__is_sequence(x)) {
         cot_shape      shape = {.ndim = 0};
         cot__item_kind kind = ITEM_UNSET;
-        if (x->n == 0 || is_literal(x, 0, &shape, &kind)) return x->n == 0 ? (shape.ndim = 1, literal(r, x, &shape, kind, out)) : literal(r, x, &shape, kind, out);
-        return stacked(r, x, 1, out);
+        return is_literal(x, 0, &shape, &kind) ? literal(r, x, &shape, kind, out) : stacked(r, x, 1, dtype_among(x, 1), out);
     }
     return cot__run_fail(r, "%s is no number and no array", cot__item_words(x, words, sizeof words));
 }

@@ -78,7 +78,7 @@ bool cot__run_fail(cot__run *r, const char *format, ...) {
 bool cot__run_tape_failed(cot__run *r) {
     if (r->error) {
         cot_status status = cot_tape_status(r->t);
-        cot__run_fail(r, "%s", cot_tape_message(r->t));
+        cot__run_fail(r, "%s", status == COT_OK ? "there is no value here, and the tape knows no reason" : cot_tape_message(r->t));
         r->error->status = status == COT_OK ? COT_VAR : status;
     }
     return false;

@@ -19,7 +19,7 @@ typedef struct cot__expr_error {
     char       message[512];
 } cot__expr_error;
 
-/* Bounds: a longer text, deeper nesting or a larger list is an error, not a crash. */
+/* Bounds: a longer text or deeper nesting is an error, not a crash. Parsing at the full depth takes about 200 kB of stack. */
 enum { COT__EXPR_MAX_BYTES = 1 << 20, COT__EXPR_MAX_DEPTH = 200 };
 
 /* NULL, with *error filled, when the text is no program or memory is short. */

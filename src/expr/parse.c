@@ -42,8 +42,7 @@ bool cot__parse_expected(cot__parser *p, const char *what) {
                           n > 40 ? "…" : "");
 }
 
-bool cot__parse_close(cot__parser *p, int bracket, uint32_t opened) {
-    if (p->token.kind == bracket) return next(p);
+static __attribute__((noinline)) bool not_closed(cot__parser *p, int bracket, uint32_t opened) {
     cot__expr_error place;
     char            what[100];
     cot__expr_fail(&place, p->e->text, p->e->length, opened, opened + 1, " ");
@@ -55,6 +54,10 @@ bool cot__parse_close(cot__parser *p, int bracket, uint32_t opened) {
     else
         snprintf(what, sizeof what, "'%c' to close the '%s' at line %d, column %d", bracket, open, place.line, place.column);
     return cot__parse_expected(p, what);
+}
+
+bool cot__parse_close(cot__parser *p, int bracket, uint32_t opened) {
+    return p->token.kind == bracket ? next(p) : not_closed(p, bracket, opened);
 }
 
 static bool deeper(cot__parser *p) {
@@ -339,7 +342,7 @@ bool cot__parse_expression(cot__parser *p) { return expression(p); }
 /* ---- statements ------------------------------------------------------------------------------------------------------------ */
 
 /* Is what comes next NAME, …, NAME = ? A look ahead that parses nothing: *n counts the names. */
-static bool is_assignment(const cot__parser *p, int *n) {
+static __attribute__((noinline)) bool is_assignment(const cot__parser *p, int *n) {
     cot__expr_error unused;
     cot__lexer      x = p->lexer;
     cot__token      t = p->token;
@@ -426,7 +429,7 @@ static bool update(cot__parser *p) {
            store(p, cot__intern(p, name.start, name.stop), name.start, name.stop);
 }
 
-static bool is_update(const cot__parser *p) {
+static __attribute__((noinline)) bool is_update(const cot__parser *p) {
     cot__expr_error unused;
     cot__lexer      x = p->lexer;
     cot__token      t;

@@ -43,7 +43,7 @@ const char *cot__expr_signature(const char *function, char *buf, size_t size) {
 
 #define FAIL(p, start, stop, ...) cot__expr_fail((p)->error, (p)->e->text, (p)->e->length, start, stop, __VA_ARGS__)
 
-static bool unknown_function(cot__parser *p, const cot__token *name) {
+static __attribute__((noinline)) bool unknown_function(cot__parser *p, const cot__token *name) {
     const char *among[1024], *near;
     char        text[64];
     cot__item   known;
@@ -62,7 +62,7 @@ static bool unknown_function(cot__parser *p, const cot__token *name) {
     return FAIL(p, name->start, name->stop, "unknown function '%s'", text);
 }
 
-static bool unknown_keyword(cot__parser *p, const cot__callee *f, const cot__token *name) {
+static __attribute__((noinline)) bool unknown_keyword(cot__parser *p, const cot__callee *f, const cot__token *name) {
     const char *among[COT__MOST_PARAMETERS], *near;
     char        text[64], list[300];
     cot__text   x = cot__text_buffer(list, sizeof list);
@@ -74,6 +74,14 @@ static bool unknown_keyword(cot__parser *p, const cot__callee *f, const cot__tok
     near = cot__nearest(text, f->n, among);
     if (near) return FAIL(p, name->start, name->stop, "%s has no keyword '%s'; did you mean '%s'? There are %s", f->name, text, near, list);
     return FAIL(p, name->start, name->stop, "%s has no keyword '%s'; there %s %s", f->name, text, f->n == 1 ? "is" : "are", list);
+}
+
+/* Not inlined: the parser recurses through its callers, which shall not carry these buffers. */
+static __attribute__((noinline)) bool does_not_fit(cot__parser *p, const cot__callee *f, uint32_t start, uint32_t stop, const char *missing) {
+    char signature[400];
+    cot__signature(f, signature, sizeof signature);
+    if (missing) return FAIL(p, start, stop, "%s needs %s: %s", f->name, missing, signature);
+    return FAIL(p, start, stop, "%s takes at most %d argument%s: %s", f->name, f->n, f->n == 1 ? "" : "s", signature);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------------------------------- */
@@ -100,7 +108,7 @@ static bool add(cot__parser *p, arguments *a, int parameter, uint32_t start) {
     return true;
 }
 
-static bool is_keyword(const cot__parser *p) {
+static __attribute__((noinline)) bool is_keyword(const cot__parser *p) {
     cot__expr_error unused;
     cot__lexer      x = p->lexer;
     cot__token      t;
@@ -122,20 +130,17 @@ static bool keyword(cot__parser *p, const cot__callee *f, arguments *a) {
 }
 
 static bool positional(cot__parser *p, const cot__callee *f, arguments *a) {
-    char     signature[400];
     uint32_t start = p->token.start;
     if (a->keywords) return FAIL(p, p->token.start, p->token.stop, "an argument without a name cannot follow one with a name");
     int at = a->positional < f->n ? a->positional : f->n - 1;
     if (a->positional >= f->n && (f->n == 0 || f->parameter[f->n - 1].takes != TAKES_REST))
-        return FAIL(p, start, p->token.stop, "%s takes at most %d argument%s: %s", f->name, f->n, f->n == 1 ? "" : "s",
-                    cot__signature(f, signature, sizeof signature));
+        return does_not_fit(p, f, start, p->token.stop, NULL);
     if (!cot__parse_expression(p)) return false;
     a->positional++;
     return add(p, a, at, start);
 }
 
 bool cot__parse_call(cot__parser *p, const cot__token *name) {
-    char               signature[400];
     arguments          a = {.n = 0};
     uint32_t           opened = p->token.start;
     const cot__callee *f = cot__find_callee(p->e->text + name->start, name->stop - name->start);
@@ -152,8 +157,7 @@ bool cot__parse_call(cot__parser *p, const cot__token *name) {
     p->depth--;
     for (int i = 0; i < f->n; i++)
         if (!a.seen[i] && !f->parameter[i].fallback)
-            return FAIL(p, name->start, name->stop, "%s needs %s: %s", f->name, f->parameter[i].name,
-                        cot__signature(f, signature, sizeof signature));
+            return does_not_fit(p, f, name->start, name->stop, f->parameter[i].name);
     cot__step *s = cot__emit(p, STEP_CALL, 1 - a.n, name->start, p->last_stop);
     if (!s) return false;
     s->n = a.n;

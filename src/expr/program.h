@@ -35,6 +35,7 @@ typedef enum cot__takes {
     TAKES_INTEGER,  /* an int64_t; likewise */
     TAKES_REAL,     /* a double; likewise */
     TAKES_THREE,    /* an integer for each spatial axis, or one for all */
+    TAKES_TABLE,    /* integers: one, a list, or a list of lists */
     TAKES_KEY,      /* an integer: the seed */
     TAKES_TEXT      /* a string */
 } cot__takes;
@@ -47,6 +48,12 @@ typedef struct cot__parameter {
     bool        has_none, flattens; /* flattens: None makes a vector of the first argument, as NumPy's axis=None */
 } cot__parameter;
 
+/* Integers as they were written: axes=2, axes=(1, 0), pad_width=[[1, 1], [0, 2]]. */
+typedef struct cot__table {
+    int     ndim, dim[2];
+    int64_t at[2 * COT_MAX_NDIM]; /* row-major */
+} cot__table;
+
 /* An argument, ready for C. */
 typedef union cot__argument {
     cot_var   var;
@@ -57,6 +64,7 @@ typedef union cot__argument {
     int64_t   integer;
     double    number;
     int64_t   three[3];
+    cot__table table;
     cot_key   key;
     const char *text;
     struct {

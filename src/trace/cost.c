@@ -67,7 +67,7 @@ static void survey_uses(survey *s) {
         s->reader[i] = COT__NONE;
         if (!s->shown[i]) continue;
         const cot__node *n = &s->t->nodes[i];
-        uint32_t         mask = s->matters[i] && !s->input[i] ? cot__saved_mask(s->t, i) : 0;
+        uint32_t         mask = s->matters[i] && !s->input[i] ? cot__values_read(s->t, i) : 0;
         for (int k = 0, count = cot__nargs(n); k < count; k++) {
             uint32_t a = cot__arg(n, k) == COT__NONE ? COT__NONE : s->owner[cot__arg(n, k)];
             if (a == COT__NONE) continue;
@@ -142,30 +142,45 @@ static double peak_downward(survey *s, double live, double peak) {
 
 /* ---- both together ----------------------------------------------------------------------------------------------------------- */
 
-static bool count_sweeps(survey *s, cot__cost *c) {
+/* A rule that cannot run (what it reads was overwritten, a custom operation has no such rule) makes its mode impossible: NaN. False when memory
+ * is short. */
+static bool impossible(survey *s, double *sweep, char why[512]) {
+    cot_tape *t = s->t;
+    memcpy(why, t->message, sizeof t->message);
+    bool memory = t->status == COT_MEMORY;
+    cot_tape_clear_error(t);
+    *sweep = (double)NAN;
+    return !memory;
+}
+
+static bool count_sweeps(survey *s, cot__cost *c, char why[512]) {
     cot__cost_sweep forward = {.t = s->t, .matters = s->matters}, reverse = {.t = s->t, .matters = s->matters, .arrived = s->arrived};
     for (uint32_t i = 0; i <= s->y; i++) {
         int64_t operations, bytes;
         if (!s->shown[i]) continue;
         cot__cost_of_node(s->t, i, &operations, &bytes);
         c->function_operations += (double)operations;
-        if (s->matters[i] && !s->input[i] && !cot__cost_forward(&forward, i)) return false;
+        if (!s->matters[i] || s->input[i] || isnan(forward.operations)) continue;
+        if (!cot__cost_forward(&forward, i) && !impossible(s, &forward.operations, why)) return false;
     }
-    for (uint32_t i = s->y + 1; i-- > 0;)
-        if (s->matters[i] && !s->input[i] && !cot__cost_backward(&reverse, i)) return false;
+    for (uint32_t i = s->y + 1; i-- > 0 && !isnan(reverse.operations);)
+        if (s->matters[i] && !s->input[i] && !cot__cost_backward(&reverse, i) && !impossible(s, &reverse.operations, why)) return false;
     c->forward_sweep = forward.operations;
     c->reverse_sweep = reverse.operations;
     return true;
 }
 
-static void compare(cot__cost *c) {
+static void compare(cot__cost *c, const char *why) {
     double n = (double)c->inputs, m = (double)c->outputs;
     c->forward_operations = c->function_operations + n * c->forward_sweep;
     c->reverse_operations = c->function_operations + m * c->reverse_sweep;
-    c->cheaper = c->reverse_operations < c->forward_operations ? 1 : c->reverse_operations > c->forward_operations ? -1 : 0;
+    bool forth = !isnan(c->forward_sweep), back = !isnan(c->reverse_sweep);
+    c->cheaper = forth && back ? (c->reverse_operations < c->forward_operations) - (c->reverse_operations > c->forward_operations) : back - forth;
     c->crossing = c->reverse_sweep > 0 ? n * c->forward_sweep / c->reverse_sweep : (double)NAN;
     const char *unit = c->abstract ? "evaluations" : "operations";
-    if (isnan(c->crossing))
+    if (!forth || !back)
+        snprintf(c->why, sizeof c->why, "a sweep is impossible: %.200s", why);
+    else if (isnan(c->crossing))
         snprintf(c->why, sizeof c->why, "a reverse sweep costs nothing here, so it is never dearer");
     else
         snprintf(c->why, sizeof c->why,
@@ -201,19 +216,17 @@ bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char wh
     c->outputs = cot_size(y);
     for (uint32_t i = 0; i <= s.y && n == 0; i++) c->inputs += s.input[i] ? cot__size_at(t, i) : 0;
     for (int k = 0; k < n; k++) c->inputs += t->nodes[cot__index(inputs[k])].flags & COT__ACTIVE ? cot_size(inputs[k]) : 0;
-    bool   ok = count_sweeps(&s, c);
+    bool   ok = count_sweeps(&s, c, why);
     double left;
     c->function_bytes = peak_upward(&s, EVALUATE, &left);
     c->forward_bytes = peak_upward(&s, FORWARD, &left);
     c->reverse_bytes = peak_upward(&s, REVERSE, &left);
     c->reverse_bytes = peak_downward(&s, left, c->reverse_bytes);
     cot__free(&t->al, s.memory, s.bytes);
-    if (!ok) {
-        memcpy(why, t->message, sizeof t->message);
-        cot_tape_clear_error(t);
-    }
-    compare(c);
-    return ok;
+    if (!ok) return false;
+    compare(c, why);
+    why[0] = 0;
+    return true;
 }
 
 /* The classical bounds (Griewank and Walther, Evaluating Derivatives, chapter 4): value and one tangent within 5/2 evaluations, value and one
@@ -223,5 +236,5 @@ void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m) {
     *c = (cot__cost){.inputs = n, .outputs = m, .abstract = true, .function_operations = 1, .forward_sweep = 1.5, .reverse_sweep = 3};
     c->function_bytes = 8 * ((double)n + (double)m);
     c->forward_bytes = c->reverse_bytes = 2 * c->function_bytes;
-    compare(c);
+    compare(c, "");
 }

@@ -16,7 +16,7 @@ typedef struct cot__cost {
     int64_t inputs, outputs;     /* elements */
     bool    abstract;            /* sizes only: the unit of operations is one evaluation of the function */
     double  function_operations, function_bytes;
-    double  forward_sweep, reverse_sweep; /* operations of one sweep, without the function itself */
+    double  forward_sweep, reverse_sweep; /* operations of one sweep, without the function itself; NaN (in JSON null): impossible */
     double  forward_operations, forward_bytes; /* function and all sweeps: one for each input */
     double  reverse_operations, reverse_bytes; /* one for each output */
     int     cheaper;             /* -1 forward, 0 equal, 1 reverse */

@@ -10,6 +10,11 @@ int64_t cot__cost_of_tree(const cot__tree *tree) {
     return n;
 }
 
+uint32_t cot__values_read(const cot_tape *t, uint32_t node) {
+    const cot__node *n = &t->nodes[node];
+    return n->op == OP_dot_of && (n->flags & COT__ACTIVE) ? 0x7fu : cot__saved_mask(t, node);
+}
+
 bool cot__shares_storage(const cot_tape *t, uint32_t node, uint32_t *with) {
     const cot__node *n = &t->nodes[node];
     for (int k = 0, count = cot__is_tensor(n) ? cot__nargs(n) : 0; k < count; k++) {

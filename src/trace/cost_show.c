@@ -1,13 +1,22 @@
 /* cost_show.c: a cost as JSON and as a table. */
 #include "trace/cost.h"
 
+#include <string.h>
+
 static const char *const cheaper_names[] = {"forward", "equal", "reverse"};
+
+static void number_or_null(cot__json *j, double v) {
+    if (isnan(v))
+        cot__json_null(j);
+    else
+        cot__json_number(j, v);
+}
 
 static void part(cot__json *j, const char *name, int64_t sweeps, double operations, double bytes) {
     cot__json_key(j, name);
     cot__json_open(j, '{');
     if (sweeps >= 0) cot__json_key(j, "sweeps"), cot__json_integer(j, sweeps);
-    cot__json_key(j, "operations"), cot__json_number(j, operations);
+    cot__json_key(j, "operations"), number_or_null(j, operations);
     cot__json_key(j, "bytes"), cot__json_number(j, bytes);
     cot__json_close(j, '}');
 }
@@ -22,11 +31,7 @@ void cot__cost_json(cot__json *j, const cot__cost *c) {
     cot__json_key(j, "cheaper"), cot__json_string(j, cheaper_names[c->cheaper + 1]);
     cot__json_key(j, "crossing");
     cot__json_open(j, '{');
-    cot__json_key(j, "outputs");
-    if (isnan(c->crossing))
-        cot__json_null(j);
-    else
-        cot__json_number(j, c->crossing);
+    cot__json_key(j, "outputs"), number_or_null(j, c->crossing);
     cot__json_key(j, "why"), cot__json_string(j, c->why);
     cot__json_close(j, '}');
     cot__json_close(j, '}');
@@ -34,7 +39,22 @@ void cot__cost_json(cot__json *j, const cot__cost *c) {
 
 static void line(FILE *out, const char *name, const char *sweeps, double operations, double bytes) {
     char a[32], b[32];
-    fprintf(out, "%-10s %12s %20s %20s\n", name, sweeps, cot__shortest(operations, a), cot__shortest(bytes, b));
+    fprintf(out, "%-10s %12s %20s %20s\n", name, sweeps, isnan(operations) ? "-" : cot__shortest(operations, a), cot__shortest(bytes, b));
+}
+
+/* A sentence in lines of at most 79 characters. */
+static void wrapped(FILE *out, const char *text) {
+    for (int column = 0; *text;) {
+        int word = (int)strcspn(text, " ");
+        if (column + 1 + word > 79)
+            fputc('\n', out), column = 0;
+        else if (column)
+            fputc(' ', out), column++;
+        fprintf(out, "%.*s", word, text);
+        column += word;
+        text += word + (text[word] == ' ');
+    }
+    fputc('\n', out);
 }
 
 void cot__cost_table(FILE *out, const cot__cost *c) {
@@ -46,5 +66,6 @@ void cot__cost_table(FILE *out, const cot__cost *c) {
     line(out, "function", "", c->function_operations, c->function_bytes);
     line(out, "forward", forward, c->forward_operations, c->forward_bytes);
     line(out, "reverse", reverse, c->reverse_operations, c->reverse_bytes);
-    fprintf(out, "\ncheaper: %s\n%s\n", cheaper_names[c->cheaper + 1], c->why);
+    fprintf(out, "\ncheaper: %s\n", cheaper_names[c->cheaper + 1]);
+    wrapped(out, c->why);
 }

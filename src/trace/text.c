@@ -109,7 +109,11 @@ const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *b
     const cot__trace_add  *a = add_of(tr, step, add, &n);
     char                   letter[16];
     if (elementwise(n)) return cot__formula(cot__elementwise_table[n->op].partial[a->operand], buf, size);
-    cot__formula_part(cot__formula_adjoints(cot__op_of(n->op)->formula), cot__letter(n->op, a->operand, n->nargs, letter), buf, size);
+    const char *adjoints = cot__formula_adjoints(cot__op_of(n->op)->formula);
+    if (*adjoints)
+        cot__formula_part(adjoints, cot__letter(n->op, a->operand, n->nargs, letter), buf, size);
+    else
+        snprintf(buf, size, "the rule of %s, z̄", cot__op_name(tr->t, n->id)); /* a custom operation */
     return buf;
 }
 

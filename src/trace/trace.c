@@ -3,6 +3,7 @@
 #include "trace/build.h"
 
 #include "tape/show.h"
+#include "trace/cost_rules.h"
 
 #include <string.h>
 
@@ -102,7 +103,7 @@ static void list_node(cot__trace_build *b, uint32_t id, const cot__trace_request
     out->value = value_of(b, id);
     out->active = (n->flags & COT__ACTIVE) != 0;
     out->overwritten = cot__is_stale(n);
-    out->saves = cot__saved_mask(t, id);
+    out->saves = cot__values_read(t, id);
     out->name = cot__name_of(t, id);
     int64_t at = (int64_t)id - request->span_first;
     if (request->spans && at >= 0 && at < request->span_count && request->spans[at].stop > request->spans[at].start) {

@@ -32,6 +32,7 @@ static void broken(const char *what) {
 static void check_error(const cot__expr_error *error, const char *text, size_t size) {
     char shown[300];
     if (!error->message[0]) broken("a failure without a message");
+    if (strcmp(error->message, "there is no value here, and the tape knows no reason") == 0) broken("a failure without a reason");
     if (strlen(error->message) >= sizeof error->message) broken("a message without an end");
     if (error->column < 0 || error->column > (int)size + 1 || error->line < 0 || error->line > (int)size + 1) broken("a place outside of the text");
     if (error->column > 0 && error->length < 1) broken("a place of no length");

@@ -1578,6 +1578,14 @@ isnan(v * nan)
 sum(where(v > 0, 1, 0) * v)
 sum(v > 0)
 inf - x
+pad(v, 1) * 2
+pad(A, (1, 2), constant_values=3.5)
+pad(A, [[0, 1], [2, 0]])
+tensordot(A, A)
+tensordot(A, A, axes=([1], [1]))
+tensordot(v, A, axes=(0, 1))
+transpose(A[None], (2, 0, 1))
+permute_dims(A[None], (1, 2, 0))
 """
 
 
