@@ -4,7 +4,8 @@ import { heatFigure } from "./heat.js";
 import { isTensor, show, showShape } from "./numbers.js";
 import { conventions } from "./kinks.js";
 
-export const forwardIntro = "Each box is one operation, done in order. It lights up when its value is known, and keeps what the way back will need.";
+export const forwardIntro = "Each box is one operation, done in order. It lights up when its value is known, " +
+  "and keeps what the way back will need.";
 
 export function forwardView(tape, step) {
   const current = step > 0 ? tape.ops[step - 1] : null;
@@ -19,8 +20,8 @@ export function forwardView(tape, step) {
 export function forwardText(tape, step) {
   if (step === 0) {
     const names = tape.trace.inputs.map(i => `${i.name} = ${show(tape.node(i.node).value)}`);
-    return [el("p", null, names.length ? `The inputs are given: ${names.join(", ")}.` : "There are no inputs; everything is constant."),
-      el("p", null, "Step to do the first operation.")];
+    const given = names.length ? `The inputs are given: ${names.join(", ")}.` : "There are no inputs; everything is constant.";
+    return [el("p", null, given), el("p", null, "Step to do the first operation.")];
   }
   const node = tape.ops[step - 1], numbers = tape.calculated(node), keeps = tape.kept(node), last = step === tape.ops.length;
   return [
@@ -28,9 +29,11 @@ export function forwardText(tape, step) {
       isTensor(node.value) ? "" : [" = ", el("b", { class: "f" }, show(node.value))]),
     isTensor(node.value) ? el("p", null, `A result of shape ${showShape(node.shape)}.`) : null,
     el("p", null, keeps.length ? ["Keeps ", el("b", null, keeps.join(" and ")), " for the way back."]
-      : node.active ? "Keeps nothing: its rule for the way back needs no computed value." : "No derivative passes through here, so it keeps nothing."),
+      : node.active ? "Keeps nothing: its rule for the way back needs no computed value."
+        : "No derivative passes through here, so it keeps nothing."),
     conventions(tape, node),
-    last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "reverse sweep"), " now asks how much each input mattered.") : null,
+    last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "reverse sweep"),
+      " now asks how much each input mattered.") : null,
   ];
 }
 
@@ -42,7 +45,8 @@ export function forwardBrief(tape, step) {
 }
 
 export function forwardFigures(tape, step) {
-  if (step === 0) return tape.nodes.filter(n => tape.isSource(n) && isTensor(n.value)).map(n => heatFigure(tape.label(n.id), n.value, n.shape));
+  const given = tape.nodes.filter(n => tape.isSource(n) && isTensor(n.value));
+  if (step === 0) return given.map(n => heatFigure(tape.label(n.id), n.value, n.shape));
   const node = tape.ops[step - 1];
   return isTensor(node.value) ? [heatFigure(`Value of ${tape.label(node.id)}`, node.value, node.shape)] : [];
 }

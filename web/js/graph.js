@@ -15,7 +15,8 @@ export const mostDrawn = 300; // nodes
 export class NoGraph {
   constructor(frame, tape) {
     this.fits = true;
-    frame.replaceChildren(el("p", { class: "about" }, `This tape has ${tape.nodes.length} nodes, too many to draw; the steps and the table below show it all.`));
+    frame.replaceChildren(el("p", { class: "about" },
+      `This tape has ${tape.nodes.length} nodes, too many to draw; the steps and the table below show it all.`));
   }
   light() {}
 }
@@ -77,19 +78,27 @@ export class Graph {
 
   draw(node, x, y) {
     const { width, height } = this.box, left = x - width / 2, top = y - height / 2, source = this.tape.isSource(node);
-    const text = (name, dx, dy, content) => svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": "middle" }, content ?? "");
-    const lines = this.heading(node).map((line, i) => text(i ? "what" : this.stacked ? "what label" : "what", width / 2, 19 + 16 * i,
-      cut(line, Math.floor((width - 12) / letter))));
+    const text = (name, dx, dy, content = "") =>
+      svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": "middle" }, content);
+    const lines = this.heading(node).map((line, i) =>
+      text(this.stacked && i === 0 ? "what label" : "what", width / 2, 19 + 16 * i, cut(line, Math.floor((width - 12) / letter))));
+    const image = name => svg("image", { class: name, preserveAspectRatio: "none" });
+    const corner = `M${left + width - 17},${top + height - 15}l5,8l5,-8`;
     const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
     const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
       svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
-      onKink(this.tape, node) ? svg("path", { class: "kinky", d: `M${left + width - 17},${top + height - 15}l5,8l5,-8` }, svg("title", null, "on a kink")) : null,
+      onKink(this.tape, node) ? svg("path", { class: "kinky", d: corner }, svg("title", null, "on a kink")) : null,
       isTensor(node.value)
-        ? [svg("image", { class: "value-map", preserveAspectRatio: "none" }), svg("image", { class: "adjoint-map", preserveAspectRatio: "none" }),
+        ? [image("value-map"), image("adjoint-map"),
           text("legend value-legend", width * 0.28, height - 7), text("legend adjoint-legend", width * 0.72, height - 7)]
         : [text("value", width / 2, middle), text("adjoint", width / 2, middle + 18)]);
     group.place = { left, top };
     return group;
+  }
+
+  keeps(node) {
+    const names = this.tape.kept(node).map(k => k.replace("its own value", "itself"));
+    return names.length ? cut(`keeps ${names.join(", ")}`, Math.floor((this.box.width - 8) / 6.4)) : "";
   }
 
   thumbnail(group, name, v, shape, slot) {
@@ -100,7 +109,7 @@ export class Graph {
       return;
     }
     const map = picture(v, shape), side = 44, ratio = Math.sqrt(map.columns / map.rows);
-    const width = Math.min(side, Math.max(10, side * Math.min(1, ratio))), height = Math.min(side, Math.max(10, side * Math.min(1, 1 / ratio)));
+    const extent = r => Math.min(side, Math.max(10, side * r)), width = extent(ratio), height = extent(1 / ratio);
     const middle = group.place.left + this.box.width * (slot === 0 ? 0.28 : 0.72);
     image.setAttribute("x", middle - width / 2);
     image.setAttribute("y", group.place.top + 71 - height / 2);
@@ -124,14 +133,13 @@ export class Graph {
         this.thumbnail(group, "adjoint", register ? register.sum : null, node.shape, 1);
       } else {
         group.querySelector(".value").textContent = lit ? show(node.value) : "";
-        const keeps = this.tape.kept(node);
-        group.querySelector(".adjoint").textContent = view.mode === "reverse" ? (register ? `adj ${show(register.sum, 4)}` : "")
-          : lit && keeps.length ? cut(`keeps ${keeps.map(k => k.replace("its own value", "itself")).join(", ")}`, Math.floor((this.box.width - 8) / 6.4)) : "";
+        group.querySelector(".adjoint").textContent = view.mode === "forward" ? (lit ? this.keeps(node) : "")
+          : register ? `adj ${show(register.sum, 4)}` : "";
       }
       group.querySelector(":scope > title").textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
         (register ? `, adjoint ${show(register.sum)}` : "");
     }
-    for (const line of this.lines) line.path.setAttribute("class", view.active.has(`${line.from}>${line.to}`) ? `active ${view.mode}` : "");
+    for (const { from, to, path } of this.lines) path.setAttribute("class", view.active.has(`${from}>${to}`) ? `active ${view.mode}` : "");
     this.image.querySelector("title").textContent = view.summary;
     this.reveal(view.current);
   }
@@ -139,9 +147,9 @@ export class Graph {
   // Scrolls the frame, never the page.
   reveal(id) {
     if (id === null || id === undefined) return;
-    const { left, top } = this.groups.get(id).place, frame = this.frame;
-    const goal = { left: (left + this.box.width / 2) * this.scale - frame.clientWidth / 2, top: (top + this.box.height / 2) * this.scale - frame.clientHeight / 2 };
-    frame.scrollTo({ ...goal, behavior: calm() ? "auto" : "smooth" });
+    const { place } = this.groups.get(id), { frame, box, scale } = this;
+    const left = (place.left + box.width / 2) * scale - frame.clientWidth / 2, top = (place.top + box.height / 2) * scale - frame.clientHeight / 2;
+    frame.scrollTo({ left, top, behavior: calm() ? "auto" : "smooth" });
   }
 }
 
@@ -154,6 +162,7 @@ function curve(points, down) {
     const a = ends[i - 1], b = ends[i], mid = down ? (a.y + b.y) / 2 : (a.x + b.x) / 2;
     d += down ? `C${a.x},${mid} ${b.x},${mid} ${b.x},${b.y}` : `C${mid},${a.y} ${mid},${b.y} ${b.x},${b.y}`;
   }
-  const { x, y } = ends[last], tip = down ? [[x - 4, y - 1], [x, y + 5], [x + 4, y - 1]] : [[x - 1, y - 4], [x + 5, y], [x - 1, y + 4]];
+  const { x, y } = ends[last];
+  const tip = down ? [[x - 4, y - 1], [x, y + 5], [x + 4, y - 1]] : [[x - 1, y - 4], [x + 5, y], [x - 1, y + 4]];
   return `${d}M${tip.map(p => p.join(",")).join("L")}`;
 }

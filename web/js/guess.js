@@ -42,7 +42,8 @@ export function judge(q, guess) {
   const near = v => v !== 0 && Math.abs(guess - v) <= 0.005 * Math.abs(v);
   if (near(-answer)) return { verdict: "wrong", text: `The size is right, the sign is not. ${truth}` };
   if (q.held !== 0 && near(q.amount))
-    return { verdict: "wrong", text: `That is what arrives now, but the register held ${show(q.held)} already: they add up. ${truth}` };
+    return { verdict: "wrong",
+      text: `That is what arrives now, but the register held ${show(q.held)} already: they add up. ${truth}` };
   if (answer === 0) return { verdict: "wrong", text: `Off by ${show(off)}: it is 0, nothing passes here.` };
   return { verdict: "wrong", text: `Off by ${show(off)}${relative < 10 ? ` (${percent(relative)})` : ""}. ${truth}` };
 }
@@ -75,6 +76,7 @@ export class Guesses {
     this.question = on ? questionOf(tape, step) : null;
     $("guess-form").hidden = !this.question;
     if (this.question) $("guess-question").textContent = questionText(tape, this.question);
-    this.say("", on && !this.question ? (step < tape.sweep.length ? "The next step hands nothing on: just step." : "Nothing is left to guess.") : "");
+    const none = step < tape.sweep.length ? "The next step hands nothing on: just step." : "Nothing is left to guess.";
+    this.say("", on && !this.question ? none : "");
   }
 }

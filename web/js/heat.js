@@ -1,5 +1,5 @@
-// heat.js: matrices as colours. Green is positive, purple negative, the background zero; numbers stand in the cells, or below, so that colour
-// is never the only way to read them.
+// heat.js: matrices as colours. Green is positive, purple negative, the background zero; numbers stand in the cells, or below,
+// so that colour is never the only way to read them.
 import { dark, el } from "./dom.js";
 import { asMatrix, show, showShape } from "./numbers.js";
 

@@ -1,4 +1,5 @@
-// inputs.js: the form of the inputs: a slider and a field for a number, a field for anything else, and whether to differentiate by it.
+// inputs.js: the form of the inputs: a slider and a field for a number, a field for anything else, and whether to differentiate
+// by it.
 import { el } from "./dom.js";
 import { isTensor, show } from "./numbers.js";
 
@@ -46,8 +47,8 @@ export class InputForm {
     } });
     wrt.checked = input.wrt;
     this.rows.set(input.name, { input, slider, field });
-    return el("div", { class: `input${long ? " long" : ""}` }, el("label", { for: id }, input.name), field, slider,
-      choice ? el("label", { class: "wrt", title: "Differentiate by this input?" }, wrt, el("span", { "aria-hidden": "true" }, "∂")) : null);
+    const tick = el("label", { class: "wrt", title: "Differentiate by this input?" }, wrt, el("span", { "aria-hidden": "true" }, "∂"));
+    return el("div", { class: `input${long ? " long" : ""}` }, el("label", { for: id }, input.name), field, slider, choice ? tick : null);
   }
 
   // What the engine made of the texts: sliders follow, for numbers.

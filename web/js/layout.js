@@ -1,5 +1,5 @@
-// layout.js: places for the nodes of a graph, in layers. Edges that pass over layers get a point in each, which is placed like a small node,
-// so that they go around what is between.
+// layout.js: places for the nodes of a graph, in layers. Edges that pass over layers get a point in each, which is placed like a
+// small node, so that they go around what is between.
 
 // boxes: [{id, args}]; size: {across, along}: a node's extent within its layer and from layer to layer; gaps likewise.
 // Returns {places: Map id -> {across, along}, edges: [{from, to, points}], across, along}.
@@ -19,7 +19,8 @@ export function layoutOf(boxes, size, gap) {
   for (const box of boxes)
     for (const from of new Set(box.args)) {
       const chain = [items.get(from)];
-      for (let at = layer.get(from) + 1; at < layer.get(box.id); at++) chain.push(put(`${from}>${box.id}@${at}`, at, gap.across / 2));
+      for (let at = layer.get(from) + 1; at < layer.get(box.id); at++)
+        chain.push(put(`${from}>${box.id}@${at}`, at, gap.across / 2));
       chain.push(items.get(box.id));
       for (let i = 1; i < chain.length; i++) link(chain[i - 1], chain[i]);
       edges.push({ from, to: box.id, chain, layer: layer.get(from) });
@@ -28,9 +29,9 @@ export function layoutOf(boxes, size, gap) {
   spread(rows, gap.across);
 
   const pitch = size.along + gap.along, left = Math.min(...[...items.values()].map(i => i.at - i.wide / 2));
-  const places = new Map(boxes.map(b => [b.id, { across: items.get(b.id).at - left, along: layer.get(b.id) * pitch + size.along / 2 }]));
+  const place = b => ({ across: items.get(b.id).at - left, along: layer.get(b.id) * pitch + size.along / 2 });
   return {
-    places,
+    places: new Map(boxes.map(b => [b.id, place(b)])),
     // From the far side of one node to the near side of the other; past a layer straight, so that bends lie between layers only.
     edges: edges.map(e => ({ from: e.from, to: e.to, points: e.chain.flatMap((item, i) => {
       const across = item.at - left, along = (e.layer + i) * pitch;

@@ -1,4 +1,5 @@
-// names.js: which names of an expression are its inputs. A rough reading for the form only; the engine reads properly, and its word counts.
+// names.js: which names of an expression are its inputs. A rough reading for the form only; the engine reads properly, and its
+// word counts.
 
 const known = new Set(("pi e inf nan True False None true false and or not if else in is " +
   "f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool float64 float32 int64 int32").split(" "));

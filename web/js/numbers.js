@@ -1,5 +1,5 @@
-// numbers.js: values as the engine prints them, and as people read them. A value is a number, a boolean, one of "nan" "inf" "-inf", or
-// nested lists of those; a large one comes as a summary with `elided`.
+// numbers.js: values as the engine prints them, and as people read them. A value is a number, a boolean, one of "nan" "inf" "-inf",
+// or nested lists of those; a large one comes as a summary with `elided`.
 
 export const isTensor = v => Array.isArray(v) || (v !== null && typeof v === "object");
 

@@ -15,6 +15,8 @@ import { errorParts, marked } from "./source.js";
 import { Stepper } from "./stepper.js";
 import { Tape } from "./tape.js";
 
+const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
+
 const page = {
   state: null, tape: null, graph: null,
   view: { mode: "forward", step: { forward: 0, reverse: 0 }, predict: false },
@@ -30,7 +32,7 @@ const page = {
     this.form = new InputForm($("inputs"), () => this.compute());
     for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", e => {
       this.choose(tab.dataset.mode);
-      if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true }); // by mouse: the arrow keys step then
+      if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true }); // by mouse: arrow keys step then
     });
     document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
     $("predict").addEventListener("change", () => {
@@ -53,10 +55,12 @@ const page = {
     this.start();
     const groups = new Map();
     for (const p of presets) groups.set(p.group, [...(groups.get(p.group) ?? []), el("option", { value: p.id }, p.title)]);
-    $("preset").append(...[...groups].map(([label, options]) => el("optgroup", { label }, options)), el("option", { value: "" }, "Your own"));
+    $("preset").append(...[...groups].map(([label, options]) => el("optgroup", { label }, options)),
+      el("option", { value: "" }, "Your own"));
     $("preset").addEventListener("change", () => {
       const preset = presets.find(p => p.id === $("preset").value);
-      if (preset) this.open({ state: stateOf(preset), view: { mode: this.view.mode === "cost" ? "forward" : this.view.mode, step: 0 } });
+      const mode = this.view.mode === "cost" ? "forward" : this.view.mode;
+      if (preset) this.open({ state: stateOf(preset), view: { mode, step: 0 } });
     });
     $("expression").addEventListener("input", () => this.edited());
     $("seed").addEventListener("input", () => {
@@ -65,10 +69,10 @@ const page = {
     });
     $("share").addEventListener("click", () => this.share());
     addEventListener("hashchange", () => {
-      if (location.hash !== this.written) this.open(readFragment(location.hash) ?? { state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
+      if (location.hash !== this.written) this.open(readFragment(location.hash) ?? atFirst());
     });
     await loadEngine(WASM);
-    this.open(readFragment(location.hash) ?? { state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
+    this.open(readFragment(location.hash) ?? atFirst());
     document.body.dataset.ready = "true";
   },
 
@@ -100,7 +104,8 @@ const page = {
 
   // A row for each name in the expression; texts of those that were there stay.
   addInputs(redraw) {
-    const names = inputNames(this.state.expression), had = new Map([...(this.forgotten ?? []), ...this.state.inputs].map(i => [i.name, i]));
+    const names = inputNames(this.state.expression);
+    const had = new Map([...(this.forgotten ?? []), ...this.state.inputs].map(i => [i.name, i]));
     if (names.join() === this.state.inputs.map(i => i.name).join()) return;
     this.forgotten = [...had.values()];
     this.state.inputs = names.map(n => had.get(n) ?? defaultInput(n));
@@ -108,7 +113,8 @@ const page = {
   },
 
   compute() {
-    const area = $("expression"), trace = this.state.expression.trim() === "" ? { error: { message: "Write an expression, or pick an example." } } : traceOf(this.state);
+    const area = $("expression"), blank = this.state.expression.trim() === "";
+    const trace = blank ? { error: { message: "Write an expression, or pick an example." } } : traceOf(this.state);
     area.style.height = "auto"; // as tall as its text
     area.style.height = `${area.scrollHeight + 2}px`;
     $("error").hidden = !trace.error;
@@ -137,8 +143,8 @@ const page = {
 
   share() {
     this.remember();
-    const done = () => { $("shared").textContent = "The link is in your clipboard. It carries the function, the inputs and this step."; };
-    const failed = () => { $("shared").textContent = "Copy the address of this page: it carries the function, the inputs and this step."; };
+    const say = start => { $("shared").textContent = `${start} It carries the function, the inputs and this step.`; };
+    const done = () => say("The link is in your clipboard."), failed = () => say("Copy the address of this page.");
     if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done, failed);
     else failed();
   },
@@ -178,7 +184,8 @@ const page = {
   // On a phone the buttons are always there; what they move should be seen too.
   bringIntoView() {
     const { top, bottom } = $("source").getBoundingClientRect(), tabs = 56;
-    if (innerWidth < 640 && (bottom > innerHeight / 2 || top < tabs - 200)) scrollBy({ top: top - tabs, behavior: calm() ? "auto" : "smooth" });
+    if (innerWidth >= 640 || (bottom < innerHeight / 2 && top > tabs - 200)) return;
+    scrollBy({ top: top - tabs, behavior: calm() ? "auto" : "smooth" });
   },
 
   tabKey(e) {
@@ -193,7 +200,8 @@ const page = {
     if (!this.tape) return;
     $("stage").hidden = false;
     $("stage").classList.remove("wide");
-    const drawn = () => this.tape.nodes.length > mostDrawn ? new NoGraph($("graph"), this.tape) : new Graph($("graph"), this.tape, id => this.pick(id));
+    const Drawing = this.tape.nodes.length > mostDrawn ? NoGraph : Graph;
+    const drawn = () => new Drawing($("graph"), this.tape, id => this.pick(id));
     this.graph = drawn();
     if (!this.graph.fits && innerWidth >= 1000) { // a long tape has the whole width
       $("stage").classList.add("wide");
@@ -231,7 +239,8 @@ const page = {
     $("step").className = `step ${mode}`;
     $("guess").hidden = !reverse;
     $("seed-card").hidden = !reverse || RECORDED !== null;
-    this.stepper.set(reverse ? this.tape.sweep.length : this.tape.ops.length, this.view.step[mode], { step: reverse ? "Step back" : "Step forward" });
+    const steps = reverse ? this.tape.sweep : this.tape.ops;
+    this.stepper.set(steps.length, this.view.step[mode], reverse ? "Step back" : "Step forward");
     this.view.step[mode] = this.stepper.at;
     this.look();
   },
@@ -243,7 +252,8 @@ const page = {
     $("now").replaceChildren(...(reverse ? reverseText(tape, step) : forwardText(tape, step)).filter(x => x));
     $("brief").textContent = reverse ? reverseBrief(tape, step) : forwardBrief(tape, step);
     $("figures").replaceChildren(...(reverse ? reverseFigures(tape, step) : forwardFigures(tape, step)));
-    $("source").replaceChildren(...marked(tape.trace.expression, view.current === null ? null : tape.node(view.current).span, mode));
+    const span = view.current === null ? null : tape.node(view.current).span;
+    $("source").replaceChildren(...marked(tape.trace.expression, span, mode));
     $("registers").replaceChildren(...registersTable(tape, view, step));
     $("gradient").replaceChildren(...(reverse ? gradientList(tape, step) : []));
     this.guesses.show(tape, step, reverse && this.view.predict);

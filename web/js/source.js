@@ -4,8 +4,9 @@ import { el } from "./dom.js";
 // span: [start, stop) in bytes of UTF-8
 export function marked(expression, span, mode) {
   if (!span) return [expression];
-  const bytes = new TextEncoder().encode(expression), text = part => new TextDecoder().decode(part);
-  return [text(bytes.subarray(0, span[0])), el("mark", { class: mode }, text(bytes.subarray(span[0], span[1]))), text(bytes.subarray(span[1]))];
+  const bytes = new TextEncoder().encode(expression), [start, stop] = span;
+  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
+  return [text(0, start), el("mark", { class: mode }, text(start, stop)), text(stop)];
 }
 
 // The message, and below it the line of the text with a caret. column counts characters from 1 within its line.

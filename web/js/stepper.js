@@ -1,4 +1,5 @@
-// stepper.js: the bar of buttons: step, back, reset, play, scrub, and their keys. It knows a position and a number of steps, nothing else.
+// stepper.js: the bar of buttons: step, back, reset, play, scrub, and their keys. It knows a position and a number of steps,
+// nothing else.
 import { $ } from "./dom.js";
 
 export class Stepper {
@@ -15,13 +16,13 @@ export class Stepper {
     document.addEventListener("keydown", e => this.key(e));
   }
 
-  // A new tape or mode; the position is kept within bounds. words: {step, unit}
-  set(count, at, words) {
+  // A new tape or mode; the position is kept within bounds. word: what the button says
+  set(count, at, word) {
     this.pause();
     this.count = count;
     this.at = Math.max(0, Math.min(at, count));
     $("scrub").max = count;
-    $("step-text").textContent = words.step;
+    $("step-text").textContent = word;
     this.show();
   }
 

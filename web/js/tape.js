@@ -25,7 +25,8 @@ export class Tape {
   // An operation as people write it, its operands by their labels; short: without its attributes.
   written(n, short = false) {
     if (this.isSource(n)) return n.op === "leaf" ? "input" : "constant";
-    const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k]) : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
+    const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k])
+      : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
     const attributes = short ? [] : n.call.match(/\b\w+=.*(?=\)$)/) ?? []; // "axes=0,1, keepdims=1"
@@ -92,8 +93,8 @@ export class Tape {
   }
 }
 
-// Names that the text gives to values, "a = x*y": node -> name, where the node's part of the text is the whole right side. A name used again
-// counts: y₁, y₂.
+// Names that the text gives to values, "a = x*y": node -> name, where the node's part of the text is the whole right side. A name
+// used again counts: y₁, y₂.
 function assignedNames(trace) {
   const encoder = new TextEncoder(), found = [], statements = /(^|[;\n])(\s*)([A-Za-z_]\w*)(\s*=(?!=)\s*)([^;\n]*)/g;
   for (const match of trace.expression.matchAll(statements)) {

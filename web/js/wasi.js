@@ -1,5 +1,5 @@
-// wasi.js: the few system calls the module imports. A program that reads its arguments, writes two streams and exits; no files, no clock
-// that matters, nothing to read.
+// wasi.js: the few system calls the module imports. A program that reads its arguments, writes two streams and exits; no files,
+// nothing to read.
 
 const ok = 0, badFile = 8, notFound = 44, notSupported = 52;
 
