@@ -15,8 +15,8 @@ static cot__cost cost_of(cot_var y, int n, const cot_var *xs) {
     return c;
 }
 
-/* f = x1 x2 + sin x1: three operations; forward: 2 products and a sum, cos and a product, a sum; reverse: 2 products, cos and a product, and
- * one sum where both ways meet at x1. */
+/* f = x1 x2 + sin x1: three operations; forward: 2 products and a sum, cos and a product, a sum; reverse: 2 products, cos and a
+ * product, and one sum where both ways meet at x1. */
 static void the_worked_example(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -39,8 +39,8 @@ static void the_worked_example(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A chain of k sines: one operation each; either sweep costs a cosine and a product each. Evaluating holds two values at a time (and the
- * input), reverse mode all of them. */
+/* A chain of k sines: one operation each; either sweep costs a cosine and a product each. Evaluating holds two values at a time
+ * (and the input), reverse mode all of them. */
 static void a_chain(void **state) {
     (void)state;
     for (int k = 1; k < 100; k *= 3) {
@@ -77,8 +77,8 @@ static void products_of_matrices(void **state) {
     cot_tape_destroy(t);
 }
 
-/* The gradient of any function of the table costs a small multiple of the function: at most four operations for each, and the additions of what
- * meets, here counted with every operation of the rules as they are written. */
+/* The gradient of any function of the table costs a small multiple of the function: at most four operations for each, and the
+ * additions of what meets, here counted with every operation of the rules as they are written. */
 static void a_gradient_is_cheap(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);

@@ -90,6 +90,8 @@ static void numbers_are_those_of_python(void **state) {
     i64("7 % -3", -2);
     f64("1 // 0.1", 9);
     f64("7.5 % -2", -0.5);
+    f64("-1 // inf", -1);
+    f64("-7.5 // 2", -4);
     f64("7 / 2", 3.5);
     i64("2 ** 10", 1024);
     f64("2 ** -1", 0.5);
@@ -139,6 +141,7 @@ static void a_program_is_statements_and_its_value_the_last(void **state) {
     f64("y = x", 0.5);
     f64("e = 2; e * x", 1);
     i64(";;1;;", 1);
+    f64("\xef\xbb\xbfx\r\n", 0.5); /* as some editors save a file */
 }
 
 static void operations_are_called_by_name(void **state) {
@@ -228,6 +231,10 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("# nothing", 1, 1, "expected an expression; the text is empty");
     refused("x ^ 2", 3, 1, "'^' is no power here; write ** for a power");
     refused("(x + (y", 8, 1, "expected ')' to close the '(' at column 6, found the end of the text");
+    refused("sum(A,", 7, 1, "expected ')' to close the '(' at column 4, found the end of the text");
+    refused("A[1:", 5, 1, "expected ']' to close the '[' at column 2, found the end of the text");
+    refused("[1, ", 5, 1, "expected ']' to close the '[' at column 1, found the end of the text");
+    refused("sin x", 5, 1, "expected '(' after the name of a function, found 'x'");
     refused("(x y)", 4, 1, "expected an operator, ',' or ')' to close the '(' at column 1, found 'y'");
     refused("[1, 2)", 6, 1, "expected an operator, ',' or ']' to close the '[' at column 1, found ')'");
     refused("x)", 2, 1, "')' closes nothing: no bracket is open");
@@ -243,6 +250,9 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("äx", 1, 1, "'ä' is not part of the language");
     refused("'äö' + $", 8, 1, "'$' is not part of the language");
     refused("x \x01", 3, 1, "the byte 0x01 is not part of the language");
+    refused("x +\xc2\xa0y", 4, 1, "a non-breaking space is not part of the language; write a plain one");
+    refused("x + '\xff\xc3\xa4' y", 10, 1, "expected an operator or the end of the statement, found 'y'");
+    refused("x '\xff\xc3\xa4'", 3, 4, "expected an operator or the end of the statement, found ''?\xc3\xa4''");
     refused("x[]", 3, 1, "expected an index: an integer, a slice, a list, None or ..., found ']'");
     refused("2(x)", 2, 1, "expected an operator (only a name can be called, and a product is written with *), found '('");
     refused("x.sum()", 3, 3, "there are no methods and modules here; write sum(…)");
@@ -317,6 +327,8 @@ static void a_run_says_what_does_not_fit(void **state) {
     refused("'text'", 1, 6, "the result is a string, not a number or an array");
     refused("a, b = [1, 2, 3]", 1, 5, "2 names for a list of 3");
     refused("v[0, 1]", 2, 6, "2 indices for an array of 1 axis");
+    refused("x[0]", 2, 3, "a single number has no elements to choose from");
+    refused("cast(x, int23)", 9, 5, "unknown name 'int23'; did you mean 'int32'?");
     refused("v[0.5]", 2, 5, "an index must be an integer, a slice, an array of integers or bools, None or ..., not the number 0.5");
     refused("[1, 2][2]", 7, 3, "element 2 of 2; they are counted from 0, or from the end as -1, -2, …");
     refused("x.foo", 3, 3, "there is no attribute 'foo'; there are T, shape, ndim, size and dtype");

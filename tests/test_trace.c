@@ -1,5 +1,5 @@
-/* Traces as people and programs see them: exact texts for the worked example, reused variables, kinks, NaN, empty and large tensors, every
- * dtype, detached and overwritten values, seeds, failures of memory, and a long tape. */
+/* Traces as people and programs see them: exact texts for the worked example, reused variables, kinks, NaN, empty and large
+ * tensors, every dtype, detached and overwritten values, seeds, failures of memory, and a long tape. */
 /* ctest: timeout=120 */
 #include "tape_test.h"
 
@@ -182,7 +182,7 @@ static void the_worked_example_as_a_graph(void **state) {
     cot_tape_destroy(e.t);
 }
 
-/* ---- sums and special values ----------------------------------------------------------------------------------------------------- */
+/* ---- sums and special values ----------------------------------------------------------------------------------------------- */
 
 static void a_reused_variable(void **state) {
     (void)state;
@@ -249,7 +249,7 @@ static void an_inactive_value(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- what is shown ------------------------------------------------------------------------------------------------------------------ */
+/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
 static void only_what_y_depends_on(void **state) {
     (void)state;
@@ -318,7 +318,7 @@ static void numbers_in_calls(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- tensors and dtypes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors and dtypes ---------------------------------------------------------------------------------------------------- */
 
 static void matrices(void **state) {
     (void)state;
@@ -467,7 +467,7 @@ static void products_of_scalars_read_their_partners(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- writes in place --------------------------------------------------------------------------------------------------------------------- */
+/* ---- writes in place ------------------------------------------------------------------------------------------------------- */
 
 static void writes_in_place(void **state) {
     (void)state;
@@ -500,7 +500,7 @@ static void writes_in_place(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- seeds and requests ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- seeds and requests ---------------------------------------------------------------------------------------------------- */
 
 static void seeds(void **state) {
     (void)state;
@@ -558,7 +558,7 @@ static void leaves_alone(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- texts ----------------------------------------------------------------------------------------------------------------- */
 
 static void columns_and_cuts(void **state) {
     (void)state;
@@ -614,7 +614,7 @@ static void very_many_operands(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- memory and size ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory and size ------------------------------------------------------------------------------------------------------- */
 
 static void memory_may_run_out(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-/* Every operation under the eyes of a trace: what the rule of each node adds, one addition after the other, comes to the adjoints of the
- * sweep, to the bit, and what arrives at the leaves is what cot_backward gives them. */
+/* Every operation under the eyes of a trace: what the rule of each node adds, one addition after the other, comes to the
+ * adjoints of the sweep, to the bit, and what arrives at the leaves is what cot_backward gives them. */
 /* ctest: timeout=120 */
 #include "support.h"
 
@@ -49,7 +49,8 @@ static void sums_are_adjoints(const char *name, const cot__trace *tr) {
         /* The amounts added in f64: a few roundings in the dtype (16 bits: 8 of them) away. */
         double unit = tr->steps[i].adjoint.dtype == COT_F64 ? 1e-14 : tr->steps[i].adjoint.dtype == COT_F32 ? 1e-6 : 0.05;
         for (int64_t e = 0; e < n; e++)
-            TEST_CHECK(fabs(total[e] - adjoint[e]) <= unit * size[e] || !isfinite(total[e]), "%s: the amounts for %%%u come to %.17g, not %.17g", name, id, total[e], adjoint[e]);
+            TEST_CHECK(fabs(total[e] - adjoint[e]) <= unit * size[e] || !isfinite(total[e]),
+                       "%s: the amounts for %%%u come to %.17g, not %.17g", name, id, total[e], adjoint[e]);
     }
 }
 
@@ -63,7 +64,8 @@ static void leaves_are_gradients(const char *name, const cot__trace *tr, int n, 
         cot__value rounded; /* a sweep carries scalars of 16 bits in f32; the leaf keeps its gradient in its own dtype */
         if (size == 1) cot__store_f64(&rounded, cot_dtype_of(xs[k]), seen[0]), seen[0] = cot__load_f64(&rounded, cot_dtype_of(xs[k]));
         for (int64_t e = 0; e < size; e++)
-            TEST_CHECK(test_equal(seen[e], grad[e]), "%s: the gradient of input %d is %.17g in the trace, %.17g by cot_backward", name, k, seen[e], grad[e]);
+            TEST_CHECK(test_equal(seen[e], grad[e]),
+                       "%s: the gradient of input %d is %.17g in the trace, %.17g by cot_backward", name, k, seen[e], grad[e]);
     }
 }
 
@@ -88,7 +90,7 @@ static void check(const test_function *f, cot_dtype dtype) {
         if (f->in[k].shape.ndim == 0)
             xs[k] = cot_scalar_of(t, dtype, all[0]);
         else
-            xs[k] = dtype == COT_F64 ? cot_tensor(t, dtype, f->in[k].shape, all) : cot_tensor(t, dtype, f->in[k].shape, dtype == COT_F32 ? (void *)narrow : NULL);
+            xs[k] = cot_tensor(t, dtype, f->in[k].shape, dtype == COT_F64 ? (void *)all : dtype == COT_F32 ? (void *)narrow : NULL);
         if (dtype == COT_BF16 && f->in[k].shape.ndim) cot_assign(xs[k], data);
     }
     cot_var y = f->f(f->n, xs, f->user), seed = cot_cos(cot_cast(y, dtype));
@@ -106,7 +108,8 @@ static void check(const test_function *f, cot_dtype dtype) {
         sums_are_adjoints(f->name, tr);
         leaves_are_gradients(f->name, tr, f->n, xs);
         TEST_CHECK(tr->cost.forward_sweep >= 0 && tr->cost.reverse_sweep >= 0 && tr->cost.reverse_bytes >= tr->cost.function_bytes,
-                   "%s: costs %g %g %g %g", f->name, tr->cost.forward_sweep, tr->cost.reverse_sweep, tr->cost.reverse_bytes, tr->cost.function_bytes);
+                   "%s: costs %g %g %g %g", f->name, tr->cost.forward_sweep, tr->cost.reverse_sweep,
+                   tr->cost.reverse_bytes, tr->cost.function_bytes);
     }
     test_tape_ok(t, f->name);
     cot__trace_free(tr);
@@ -160,7 +163,8 @@ static void every_addition_has_words(void **state) {
         cot_tape     *t = cot_tape_create(NULL);
         cot_var       xs[TEST_MAX_INPUTS];
         char          buf[COT__TRACE_TEXT];
-        for (int k = 0; k < f.n; k++) xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data) : cot_scalar(t, f.in[k].data[0]);
+        for (int k = 0; k < f.n; k++)
+            xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data) : cot_scalar(t, f.in[k].data[0]);
         cot_var     y = f.f(f.n, xs, f.user);
         cot__trace *tr = trace_of(y, cot_number(1), f.n, xs, f.name);
         for (int64_t s = 0; tr && s < tr->step_count; s++)

@@ -11,19 +11,21 @@ typedef struct cot__watch {
     char       why[512]; /* why it failed, else "" */
 } cot__watch;
 
-/* Sweeps from y. seed: of y's shape, or 0-d for every element the same; NULL: ones (with more than one element: the gradient of their sum). An
- * inactive y gives no adjoints at all. */
+/* Sweeps from y. seed: of y's shape, or 0-d for every element the same; NULL: ones (with more than one element: the gradient of
+ * their sum). An inactive y gives no adjoints at all. */
 bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *seed);
 void cot__watch_close(cot__watch *w);
 /* The adjoint of a node, shaped like it; false: nothing arrived there, it is zero. */
 bool cot__watch_adjoint(const cot__watch *w, uint32_t node, cot__view *g);
 
-/* What elementwise node i adds to the adjoint of its operand k (0 or more, with a derivative) when its own adjoint is g; a 0-d g repeats.
- * Row-major in the node's dtype, in memory of t's allocator: free it with cot__contribution_free. NULL when there is none. */
+/* What elementwise node i adds to the adjoint of its operand k (0 or more, with a derivative) when its own adjoint is g; a 0-d g
+ * repeats. Row-major in the node's dtype, in memory of t's allocator: free it with cot__contribution_free. NULL when there is
+ * none. */
 void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot__view *out, int64_t stride[COT_MAX_NDIM]);
 void  cot__contribution_free(cot_tape *t, void *data, const cot__view *out);
 
-/* One byte a node, 0 … y: 1 where y was computed from it (y too). NULL when memory is short; free it with cot__free, y + 1 bytes. */
+/* One byte a node, 0 … y: 1 where y was computed from it (y too). NULL when memory is short; free it with cot__free, y + 1
+ * bytes. */
 uint8_t *cot__ancestors(cot_tape *t, uint32_t y);
 
 /* The elements of a view, one after the other, as f64. */

@@ -28,9 +28,16 @@ void cot__exchange(cot__expr *e, size_t a, size_t b, size_t c);
 /* The parameters that positional and keyword arguments mean, checked as they are parsed (parse_call.c). */
 bool cot__parse_call(cot__parser *p, const cot__token *name);
 
-/* parse.c, for parse_call.c */
+/* parse.c */
 bool cot__parse_expression(cot__parser *p);
+/* A step of two operands, and the operator to blame. */
+bool cot__parse_step(cot__parser *p, cot__step_kind kind, const cot__token *operator, int what, uint32_t start);
+
+/* parse_atom.c */
+bool cot__parse_postfix(cot__parser *p);
+bool cot__parse_load(cot__parser *p, const cot__token *name);
 bool cot__parse_next(cot__parser *p);
+bool cot__parse_deeper(cot__parser *p);
 bool cot__parse_close(cot__parser *p, int bracket, uint32_t opened);
 /* "expected WHAT, found …" */
 bool cot__parse_expected(cot__parser *p, const char *what);

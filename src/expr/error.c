@@ -7,7 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool starts_character(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
+size_t cot__character(const char *s, size_t left) {
+    const unsigned char *c = (const unsigned char *)s;
+    size_t               n = left == 0 || (c[0] >= 0x80 && c[0] < 0xc2) || c[0] > 0xf4 ? 0 : c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+    if (n > left) return 0;
+    for (size_t k = 1; k < n; k++)
+        if ((c[k] & 0xc0) != 0x80) return 0;
+    /* Written longer than need be, halves of pairs, beyond the last character. */
+    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f)) return 0;
+    return n;
+}
+
+/* What takes one column: a character, or a byte that belongs to none. */
+static size_t one_column(const char *s, size_t left) {
+    size_t n = cot__character(s, left);
+    return n ? n : 1;
+}
 
 /* Bytes to line, column and length, in characters; a place that spans lines is meant up to the end of its first. */
 static void locate(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop) {
@@ -16,24 +31,26 @@ static void locate(cot__expr_error *error, const char *text, size_t length, size
     error->line = 1;
     error->column = 1;
     error->length = 0;
-    for (size_t i = 0; i < start; i++) {
+    for (size_t i = 0; i < start; i += one_column(text + i, length - i)) {
+        error->column++;
         if (text[i] == '\n') {
             error->line++;
             error->column = 1;
-        } else {
-            error->column += starts_character(text[i]);
         }
     }
-    for (size_t i = start; i < stop && text[i] != '\n'; i++) error->length += starts_character(text[i]);
+    for (size_t i = start; i < stop && text[i] != '\n'; i += one_column(text + i, length - i)) error->length++;
     if (error->length < 1) error->length = 1;
 }
 
-/* A message that was cut off must not end inside a character. */
-static void finish(char *message, size_t size) {
-    size_t n = strlen(message), k = n;
-    if (n + 1 < size) return;
-    while (k > 0 && !starts_character(message[k - 1])) k--;
-    if (k > 0) message[k - 1] = 0;
+/* A message is UTF-8 whatever the text was, and wherever a piece of it was cut off. */
+static void finish(char *message) {
+    for (size_t left = strlen(message), n; left > 0; message += n, left -= n) {
+        n = cot__character(message, left);
+        if (n == 0) {
+            *message = '?';
+            n = 1;
+        }
+    }
 }
 
 static bool fail_v(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, va_list args) {
@@ -41,7 +58,7 @@ static bool fail_v(cot__expr_error *error, const char *text, size_t length, size
     if (!error) return false;
     locate(&filled, text, length, start, stop);
     vsnprintf(filled.message, sizeof filled.message, format, args);
-    finish(filled.message, sizeof filled.message);
+    finish(filled.message);
     *error = filled;
     return false;
 }
@@ -93,16 +110,17 @@ void cot__expr_show(const cot__expr_error *error, const char *text, size_t lengt
     for (int line = 1; line < error->line && start < length; start++) line += text[start] == '\n';
     int skip = error->column > BEFORE + 20 ? error->column - BEFORE : 0, column = 0;
     if (skip) cot__put(&x, "…");
-    for (size_t i = start; i < length && text[i] != '\n'; i++) {
-        char one[2] = {text[i], 0};
-        column += starts_character(text[i]);
-        if (column <= skip) continue;
+    for (size_t i = start, n; i < length && text[i] != '\n'; i += n) {
+        char one[5] = "?";
+        n = one_column(text + i, length - i);
+        if (cot__character(text + i, length - i)) memcpy(one, text + i, n);
+        if (++column <= skip) continue;
         if (column > skip + WIDTH) {
             cot__put(&x, "…");
             break;
         }
         /* Controls, tabs too, would move the caret away from what it points at. */
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) one[0] = ' ';
+        if ((unsigned char)one[0] < ' ' || one[0] == 0x7f) one[0] = ' ';
         cot__put(&x, one);
     }
     cot__put(&x, "\n");

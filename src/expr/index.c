@@ -41,6 +41,7 @@ static bool make_plan(cot__run *r, plan *p, int ndim) {
         if (first < 0) first = i;
         last = i;
     }
+    if (p->consumed > ndim && ndim == 0) return cot__run_fail(r, "a single number has no elements to choose from");
     if (p->consumed > ndim)
         return cot__run_fail(r, "%d indices for an array of %d %s", p->consumed, ndim, ndim == 1 ? "axis" : "axes");
     if (p->arrays > 0 && last - first + 1 != advanced)

@@ -137,6 +137,7 @@ static const struct { const char *text, *advice; } lookalikes[] = {
     {"|", "'|' is not part of the language; write or for numbers, logical_or(x, y) for arrays"},
     {"~", "'~' is not part of the language; write not for numbers, logical_not(x) for arrays"},
     {"{", "'{' is not part of the language; lists are written [1, 2]"},
+    {"\xc2\xa0", "a non-breaking space is not part of the language; write a plain one"},
     {"×", "'×' is not part of the language; write * for a product"},
     {"·", "'·' is not part of the language; write * for a product"},
     {"÷", "'÷' is not part of the language; write / for a quotient"},
@@ -156,25 +157,15 @@ static const struct { const char *text, *advice; } lookalikes[] = {
     {"”", "'”' is no quotation mark here; write \""},
 };
 
-/* Bytes of the character at `at`: 1 where the text is not UTF-8. */
-static size_t character(const cot__lexer *x, size_t at) {
-    unsigned char c = (unsigned char)x->text[at];
-    size_t        n = c >= 0xf0 && c < 0xf8 ? 4 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xc2 && c < 0xe0 ? 2 : 1;
-    if (at + n > x->length) return 1;
-    for (size_t k = 1; k < n; k++)
-        if (((unsigned char)x->text[at + k] & 0xc0) != 0x80) return 1;
-    return n;
-}
-
 static bool no_token(cot__lexer *x) {
     const char   *s = x->text + x->at;
-    size_t        n = character(x, x->at), left = x->length - x->at;
+    size_t        left = x->length - x->at, n = cot__character(s, left);
     unsigned char c = (unsigned char)*s;
     for (int i = 0; i < COUNTOF(lookalikes); i++) {
         size_t k = strlen(lookalikes[i].text);
         if (k <= left && memcmp(s, lookalikes[i].text, k) == 0) return fail(x, x->at, x->at + k, lookalikes[i].advice);
     }
-    if (n > 1 || (c > ' ' && c < 0x7f))
+    if (n > 1 || (n == 1 && c > ' ' && c < 0x7f))
         return cot__expr_fail(x->error, x->text, x->length, x->at, x->at + n, "'%.*s' is not part of the language", (int)n, s);
     return cot__expr_fail(x->error, x->text, x->length, x->at, x->at + 1, "the byte 0x%02x is not part of the language", c);
 }
@@ -216,6 +207,7 @@ static bool operator(cot__lexer *x, cot__token *out) {
 }
 
 bool cot__lex(cot__lexer *x, cot__token *out) {
+    if (x->at == 0 && x->length >= 3 && memcmp(x->text, "\xef\xbb\xbf", 3) == 0) x->at = 3; /* a byte order mark */
     pass_over(x);
     *out = (cot__token){.kind = TOKEN_END, .start = (uint32_t)x->at, .stop = (uint32_t)x->at};
     if (x->at >= x->length) return true;

@@ -74,10 +74,13 @@ static bool reals(cot__run *r, int what, double x, double y, cot__item *out) {
         break;
     default: {
         if (y == 0) return zero_division(r);
-        double m = fmod(x, y);
-        if (m != 0 && (m < 0) != (y < 0)) m += y;
+        double m = fmod(x, y), q = (x - m) / y; /* whole but for rounding */
+        if (m != 0 && (m < 0) != (y < 0)) {
+            m += y;
+            q -= 1;
+        }
         if (m == 0) m = copysign(0, y);
-        z = what == '%' ? m : nearbyint((x - m) / y);
+        z = what == '%' ? m : nearbyint(q);
     }
     }
     *out = cot__item_number(z);

@@ -148,7 +148,7 @@ bool cot__parse_call(cot__parser *p, const cot__token *name) {
     if (++p->depth > COT__EXPR_MAX_DEPTH)
         return FAIL(p, name->start, name->stop, "nested more than %d deep; give parts a name in a statement of their own", COT__EXPR_MAX_DEPTH);
     if (!cot__parse_next(p)) return false;
-    while (p->token.kind != ')') {
+    while (p->token.kind != ')' && p->token.kind != TOKEN_END) {
         if (is_keyword(p) ? !keyword(p, f, &a) : !positional(p, f, &a)) return false;
         if (p->token.kind != ',') break;
         if (!cot__parse_next(p)) return false;

@@ -33,6 +33,7 @@ static bool note(spans *s, const cot__run *r) {
 
 static bool unknown(cot__run *r, const cot__name *name, int n, const cot__expr_input *inputs) {
     enum { MOST = 1500 };
+    static const char *const others[] = {"pi", "inf", "nan", "float64", "float32", "bfloat16", "float16", "int64", "int32", "uint8", "bool"};
     const char *among[MOST], *near;
     char        signature[400];
     int         count = 0;
@@ -42,10 +43,8 @@ static bool unknown(cot__run *r, const cot__name *name, int n, const cot__expr_i
         if (inputs[i].name) among[count++] = inputs[i].name;
     for (size_t i = 0; i < r->e->name_count && count < MOST - 400; i++)
         if (r->e->names[i].assigned) among[count++] = r->e->names[i].text;
-    for (int i = 0; i < cot__callee_count && count < MOST - 4; i++) among[count++] = cot__callees[i].name;
-    among[count++] = "pi";
-    among[count++] = "inf";
-    among[count++] = "nan";
+    for (int i = 0; i < cot__callee_count && count < MOST - COUNTOF(others); i++) among[count++] = cot__callees[i].name;
+    for (int i = 0; i < COUNTOF(others); i++) among[count++] = others[i];
     near = cot__nearest(name->text, count, among);
     if (near) return cot__run_fail(r, "unknown name '%.60s'; did you mean '%s'?", name->text, near);
     return cot__run_fail(r, "unknown name '%.60s'; give it a value, as in %.60s=2", name->text, name->text);

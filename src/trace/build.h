@@ -34,8 +34,8 @@ cot_dtype cot__trace_adjoint_dtype(const cot_tape *t, uint32_t id);
 /* The steps. False when memory is short; any other reason why there are none is in trace.why. */
 bool cot__trace_sweep(cot__trace_build *b);
 
-/* What node `id` adds to its operands when its adjoint is g: appended to adds, in the order of the sweep. False when an error is on the
- * tape or memory is short. */
+/* What node `id` adds to its operands when its adjoint is g: appended to adds, in the order of the sweep. False when an error is
+ * on the tape or memory is short. */
 typedef struct cot__trace_giver {
     cot__sweep        sweep;    /* first: rules see a driver */
     cot__trace_build *build;

@@ -113,7 +113,8 @@ static double peak_upward(survey *s, mode m, double *left) {
     return peak;
 }
 
-/* The sweep: an adjoint is held from what first arrives to its own step, a saved value to the last rule (the first recorded) that reads it. */
+/* The sweep: an adjoint is held from what first arrives to its own step, a saved value to the last rule (the first recorded)
+ * that reads it. */
 static double peak_downward(survey *s, double live, double peak) {
     memset(s->arrived, 0, (size_t)s->y + 1);
     s->arrived[s->y] = 1;
@@ -142,8 +143,8 @@ static double peak_downward(survey *s, double live, double peak) {
 
 /* ---- both together ----------------------------------------------------------------------------------------------------------- */
 
-/* A rule that cannot run (what it reads was overwritten, a custom operation has no such rule) makes its mode impossible: NaN. False when memory
- * is short. */
+/* A rule that cannot run (what it reads was overwritten, a custom operation has no such rule) makes its mode impossible: NaN.
+ * False when memory is short. */
 static bool impossible(survey *s, double *sweep, char why[512]) {
     cot_tape *t = s->t;
     memcpy(why, t->message, sizeof t->message);
@@ -175,7 +176,8 @@ static void compare(cot__cost *c, const char *why) {
     c->forward_operations = c->function_operations + n * c->forward_sweep;
     c->reverse_operations = c->function_operations + m * c->reverse_sweep;
     bool forth = !isnan(c->forward_sweep), back = !isnan(c->reverse_sweep);
-    c->cheaper = forth && back ? (c->reverse_operations < c->forward_operations) - (c->reverse_operations > c->forward_operations) : back - forth;
+    c->cheaper = back - forth;
+    if (forth && back) c->cheaper = (c->reverse_operations < c->forward_operations) - (c->reverse_operations > c->forward_operations);
     c->crossing = c->reverse_sweep > 0 ? n * c->forward_sweep / c->reverse_sweep : (double)NAN;
     const char *unit = c->abstract ? "evaluations" : "operations";
     if (!forth || !back)
@@ -184,7 +186,8 @@ static void compare(cot__cost *c, const char *why) {
         snprintf(c->why, sizeof c->why, "a reverse sweep costs nothing here, so it is never dearer");
     else
         snprintf(c->why, sizeof c->why,
-                 "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output (%g %s each): the same at %.4g output%s",
+                 "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output (%g %s each): "
+                 "the same at %.4g output%s",
                  (long long)c->inputs, c->inputs == 1 ? "" : "s", c->forward_sweep, unit, c->reverse_sweep, unit, c->crossing,
                  c->crossing == 1 ? "" : "s");
 }
@@ -229,9 +232,9 @@ bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char wh
     return true;
 }
 
-/* The classical bounds (Griewank and Walther, Evaluating Derivatives, chapter 4): value and one tangent within 5/2 evaluations, value and one
- * gradient within 4. Memory: at least inputs and outputs and as many tangents or adjoints, in f64; reverse mode keeps the tape besides, which
- * grows with the operations of the function, of which nothing is known here. */
+/* The classical bounds (Griewank and Walther, Evaluating Derivatives, chapter 4): value and one tangent within 5/2 evaluations,
+ * value and one gradient within 4. Memory: at least inputs and outputs and as many tangents or adjoints, in f64; reverse mode
+ * keeps the tape besides, which grows with the operations of the function, of which nothing is known here. */
 void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m) {
     *c = (cot__cost){.inputs = n, .outputs = m, .abstract = true, .function_operations = 1, .forward_sweep = 1.5, .reverse_sweep = 3};
     c->function_bytes = 8 * ((double)n + (double)m);

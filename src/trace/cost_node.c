@@ -87,7 +87,7 @@ static double of_structural(const sizes *s) {
     case OP_norm_back: return 9 * s->x;
     case OP_norm_weights: return 5 * s->x;
     case OP_attention_lse: return s->x * extent(s, 1, -2) * 2 + s->z * extent(s, 1, -2) * 4;
-    case OP_attention: return 2 * extent(s, 1, -2) * (s->x + s->z) + 5 * extent(s, 1, -2) * s->x / (extent(s, 0, -1) > 0 ? extent(s, 0, -1) : 1);
+    case OP_attention: return extent(s, 1, -2) * (2 * (s->x + s->z) + 5 * s->x / (extent(s, 0, -1) > 0 ? extent(s, 0, -1) : 1));
     case OP_attention_backward: return 10 * extent(s, 1, -2) * s->x;
     case OP_lu_factors: return 2.0 / 3 * cubes(s);
     case OP_det: case OP_det_sign: case OP_logabsdet: return s->z * extent(s, 0, -1); /* from the factors */

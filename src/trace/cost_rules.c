@@ -1,4 +1,5 @@
-/* cost_rules.c: an elementwise rule is counted as it is written; any other runs once, on ones, and the operations it records are counted. */
+/* cost_rules.c: an elementwise rule is counted as it is written; any other runs once, on ones, and the operations it records are
+ * counted. */
 #include "trace/cost_rules.h"
 
 #include "diff/sweep.h"

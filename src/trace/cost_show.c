@@ -61,8 +61,9 @@ void cot__cost_table(FILE *out, const cot__cost *c) {
     char forward[32], reverse[32];
     snprintf(forward, sizeof forward, "%lld", (long long)c->inputs);
     snprintf(reverse, sizeof reverse, "%lld", (long long)c->outputs);
-    fprintf(out, "%lld input%s, %lld output%s\n\n", (long long)c->inputs, c->inputs == 1 ? "" : "s", (long long)c->outputs, c->outputs == 1 ? "" : "s");
-    fprintf(out, "%-10s %12s %20s %20s\n", "", "sweeps", c->abstract ? "evaluations" : "operations", c->abstract ? "bytes at least" : "bytes");
+    fprintf(out, "%s input%s, %s output%s\n\n", forward, c->inputs == 1 ? "" : "s", reverse, c->outputs == 1 ? "" : "s");
+    fprintf(out, "%-10s %12s %20s %20s\n", "", "sweeps", c->abstract ? "evaluations" : "operations",
+            c->abstract ? "bytes at least" : "bytes");
     line(out, "function", "", c->function_operations, c->function_bytes);
     line(out, "forward", forward, c->forward_operations, c->forward_bytes);
     line(out, "reverse", reverse, c->reverse_operations, c->reverse_bytes);

@@ -26,7 +26,8 @@ void cot__json_close(cot__json *j, char bracket) {
 
 /* ---- strings --------------------------------------------------------------------------------------------------------- */
 
-/* How many bytes the UTF-8 character at s takes, n bytes being left; 0: it is none (an overlong form, a surrogate, a stray byte). */
+/* How many bytes the UTF-8 character at s takes, n bytes being left; 0: it is none (an overlong form, a surrogate, a stray
+ * byte). */
 static size_t character(const unsigned char *s, size_t n) {
     static const struct { unsigned char from, to, low, high; size_t length; } kinds[] = {
         {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},

@@ -65,8 +65,8 @@ static void statistic(cot__json *j, const char *key, const summary *s, double v)
     cot__json_number(j, s->finite ? v : (double)NAN);
 }
 
-/* Block means, one row of blocks after the other. A block that holds something not finite shows it (the sum does so by itself): a mean over
- * the rest would hide what one looks for. */
+/* Block means, one row of blocks after the other. A block that holds something not finite shows it (the sum does so by itself):
+ * a mean over the rest would hide what one looks for. */
 static void grid(cot__json *j, const cot__view *v, int64_t rows, int64_t columns) {
     int64_t     tall = rows < COT__JSON_GRID ? rows : COT__JSON_GRID, wide = columns < COT__JSON_GRID ? columns : COT__JSON_GRID;
     cot__reader r;

@@ -40,7 +40,8 @@ const char *cot__letter(int op, int k, int n, char *buf) {
 }
 
 int cot__barred(const char *s, const char *letter) {
-    static const struct { const char *letter, *barred; } one[] = {{"a", "\xc4\x81"}, {"u", "\xc5\xab"}, {"y", "\xc8\xb3"}, {"g", "\xe1\xb8\xa1"}};
+    static const struct { const char *letter, *barred; } one[] = {
+        {"a", "\xc4\x81"}, {"u", "\xc5\xab"}, {"y", "\xc8\xb3"}, {"g", "\xe1\xb8\xa1"}};
     size_t n = strlen(letter);
     if (strncmp(s, letter, n) == 0 && strncmp(s + n, COT__BAR, 2) == 0) return (int)n + 2;
     for (int k = 0; k < COUNTOF(one); k++)

@@ -4,8 +4,8 @@
 
 #include "tape/tape.h"
 
-/* The letter of operand k of n: x, y, w for elementwise operations, a and b for matmul, …; "x" for every operand of a list. Static storage
- * or buf (16 bytes). */
+/* The letter of operand k of n: x, y, w for elementwise operations, a and b for matmul, …; "x" for every operand of a list.
+ * Static storage or buf (16 bytes). */
 const char *cot__letter(int op, int k, int n, char *buf);
 
 /* A letter with a bar ("x̄", or "ā" as one character) at the beginning of s: how many bytes it takes, 0: none. */
@@ -15,8 +15,8 @@ int cot__barred(const char *s, const char *letter);
 void        cot__formula_value(const char *formula, char *buf, size_t size);
 const char *cot__formula_adjoints(const char *formula);
 
-/* Of "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄" the part that goes to `letter`: "z̄ @ bᵀ"; with what stands on the left where that is only a part ("x̄[i] += z̄"), and
- * with the definitions it uses. All of it when no part is for that letter alone. */
+/* Of "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄" the part that goes to `letter`: "z̄ @ bᵀ"; with what stands on the left where that is only a
+ * part ("x̄[i] += z̄"), and with the definitions it uses. All of it when no part is for that letter alone. */
 void cot__formula_part(const char *adjoints, const char *letter, char *buf, size_t size);
 
 /* Writes `rule` with names for letters, and names with a bar for letters with one. */

@@ -90,7 +90,8 @@ static void add_kink(cot__listing *l, const char *condition, const char *convent
 static void kinks_of_elementwise(cot__listing *l, int op) {
     char condition[COT__FORMULA_TEXT];
     for (int k = 0; k < KINK_count; k++)
-        if (cot__kinks[k].op == op) add_kink(l, cot__formula(cot__kinks[k].condition, condition, sizeof condition), cot__kinks[k].convention);
+        if (cot__kinks[k].op == op)
+            add_kink(l, cot__formula(cot__kinks[k].condition, condition, sizeof condition), cot__kinks[k].convention);
 }
 
 /* An array's convention is called after the function, or the operation, it is about: std_0, max_pool_tie. */
@@ -171,6 +172,7 @@ void cot__listing_get(int i, cot__listing *l) {
         if (e.function) get_value(record, l->recorded_value, sizeof l->recorded_value);
     }
     bool constant = strcmp(e.family, "Creation") == 0 || strcmp(e.family, "Random") == 0; /* dropout and shuffle say it themselves */
-    l->remark = record && record->kind == KIND_NONE ? "no derivative" : record || constant ? "" : "made of other operations, whose rules apply";
+    l->remark = record && record->kind == KIND_NONE ? "no derivative"
+                : record || constant                ? "" : "made of other operations, whose rules apply";
     kinks_of_arrays(l, l->name, record ? record->name : "");
 }

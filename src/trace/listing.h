@@ -1,6 +1,6 @@
-/* listing.h: the rule table for people: every operation with its value, its partials or transposes, where it is defined and what is taken as
- * its derivative where there is none. All of it is read from rules.def, the records of structural operations, functions.def and kinks.def; only
- * the mathematical domains are written here (domains.def). */
+/* listing.h: the rule table for people: every operation with its value, its partials or transposes, where it is defined and what
+ * is taken as its derivative where there is none. All of it is read from rules.def, the records of structural operations,
+ * functions.def and kinks.def; only the mathematical domains are written here (domains.def). */
 #ifndef COT_LISTING_H
 #define COT_LISTING_H
 

@@ -1,5 +1,5 @@
-/* trace.c: a trace is made in two passes over the tape: down, to see what y depends on and where adjoints flow, and up, to list the nodes. The
- * sweep is sweep.c's. */
+/* trace.c: a trace is made in two passes over the tape: down, to see what y depends on and where adjoints flow, and up, to list
+ * the nodes. The sweep is sweep.c's. */
 #include "trace/build.h"
 
 #include "tape/show.h"
@@ -148,7 +148,8 @@ static bool check_request(const cot__trace_request *q, char why[512]) {
     cot_shape seed = cot_shape_of(*q->seed), y = cot_shape_of(q->y);
     if (seed.ndim == 0 || (seed.ndim == y.ndim && memcmp(seed.dim, y.dim, (size_t)y.ndim * sizeof *y.dim) == 0)) return true;
     char a[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
-    snprintf(why, 512, "[trace] the seed has shape %s and y %s; they must be equal, or the seed one number", cot__shape_text(seed.ndim, seed.dim, a),
+    snprintf(why, 512, "[trace] the seed has shape %s and y %s; they must be equal, or the seed one number",
+             cot__shape_text(seed.ndim, seed.dim, a),
              cot__shape_text(y.ndim, y.dim, c));
     return false;
 }

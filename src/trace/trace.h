@@ -1,11 +1,11 @@
-/* trace.h: how a value was computed and how its derivative was, as data to show: the nodes of the tape from the first to y, and the steps
- * of the reverse sweep from y to the first, with every single addition to an adjoint.
+/* trace.h: how a value was computed and how its derivative was, as data to show: the nodes of the tape from the first to y, and
+ * the steps of the reverse sweep from y to the first, with every single addition to an adjoint.
  *
- * Nothing here knows a derivative. Adjoints are those of the library's own sweep (diff/watch.h). The additions are what the rule of each
- * node gives when it runs alone with that adjoint; added up they are the adjoints.
+ * Nothing here knows a derivative. Adjoints are those of the library's own sweep (diff/watch.h). The additions are what the rule
+ * of each node gives when it runs alone with that adjoint; added up they are the adjoints.
  *
- * Shown are the nodes that y depends on, and the inputs, under the numbers they have on the tape (%3 here is %3 in messages and in
- * cot_tape_print). A trace looks into its tape: free it before the tape is rewound, written to or destroyed. */
+ * Shown are the nodes that y depends on, and the inputs, under the numbers they have on the tape (%3 here is %3 in messages and
+ * in cot_tape_print). A trace looks into its tape: free it before the tape is rewound, written to or destroyed. */
 #ifndef COT_TRACE_H
 #define COT_TRACE_H
 
@@ -81,7 +81,8 @@ int64_t cot__trace_find(const cot__trace *tr, uint32_t id);
 /* The adjoint of the node with that index: false when it has none (it is inactive, or y does not depend on it: zero). */
 bool cot__trace_adjoint(const cot__trace *tr, int64_t node, cot__view *g);
 
-/* Texts of a trace; each fills buf (COT__TRACE_TEXT bytes hold all but calls with very many operands, which end in "…") and returns it. */
+/* Texts of a trace; each fills buf (COT__TRACE_TEXT bytes hold all but calls with very many operands, which end in "…") and
+ * returns it. */
 #define COT__TRACE_TEXT 1024
 const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size);    /* "mul %0 %1", "sum(%3, axes=0)" */
 const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size); /* its value, "x·y" */
@@ -91,7 +92,8 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
 const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);   /* "g·y" */
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size); /* "%5̄·%1" */
 
-/* A value for a table: "3.14159", "[1 2 3]", with its shape where not all elements are shown: "(64,128) -1 … 2.5"; at most `width` columns. */
+/* A value for a table: "3.14159", "[1 2 3]", with its shape where not all elements are shown: "(64,128) -1 … 2.5"; at most
+ * `width` columns. */
 const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size);
 /* Columns a text takes in a terminal: combining marks none, wide characters two. */
 int cot__columns(const char *utf8);

@@ -1,8 +1,6 @@
-/* fuzz_files.c: libFuzzer on the readers of .npy and .safetensors files. The first byte says which reader.
+/* fuzz_files.c: a fuzz target for the readers of .npy and .safetensors files.
  *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Isrc -Icli tests/fuzz/fuzz_files.c src/expr/nearest.c \
- *         src/base/dtype.c cli/npy.c cli/safetensors.c cli/json_scan.c cli/elements.c cli/source.c cli/failure.c -o fuzz_files
- *     ./fuzz_files -max_total_time=60 */
+ * The lowest bits of the first byte say which reader, what floats become and whether a tensor is named. */
 #include <stdlib.h>
 
 #include "npy.h"
