@@ -7,7 +7,9 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 # TSan of older compilers dislikes much address randomisation; run without it where that is allowed.
 norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: all build demo test bench bench-peers asan tsan clang install format ops-header clean help
+web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
+
+.PHONY: all build demo test web test-web bench bench-peers asan tsan clang install format ops-header clean help
 
 all: build
 
@@ -24,6 +26,16 @@ test: ## build everything and run all tests
 	cmake --preset release -DCOT_BUILD_TESTS=ON -DCOT_BUILD_EXAMPLES=ON -DCOT_WERROR=$(WERROR)
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
+
+web: ## build the page, one file: build-web/cotangent.html
+	@tools/setup.sh web
+	@$(web_build) > /dev/null
+	@cmake --build build-web -j $(JOBS)
+	@echo "open build-web/cotangent.html in a browser"
+
+test-web: build web ## drive the page in headless Chromium
+	@tools/setup.sh test-web
+	python3 tests/web/test_page.py build-web/cotangent.html build/cotangent
 
 bench: build ## build and run the benchmarks
 	@tools/bench.sh
@@ -49,7 +61,7 @@ format: ## format the lines you changed since the last commit (much is aligned b
 	git clang-format --style=file
 
 clean: ## remove all build folders
-	rm -rf build build-debug build-asan build-tsan build-clang
+	rm -rf build build-debug build-asan build-tsan build-clang build-web
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'

@@ -207,8 +207,10 @@ bool problem_record(problem *p, failure *f) {
     }
     for (int k = 0; k < p->n; k++) {
         problem_input *x = &p->inputs[k];
-        vars[k] = cot__dtype_is_float(x->value.dtype) ? cot_tensor(p->t, x->value.dtype, x->value.shape, x->value.data)
-                                                      : cot_data(p->t, x->value.dtype, x->value.shape, x->value.data);
+        /* What is not asked for is a constant: sweeps, costs and traces leave it out. */
+        bool leaf = x->wanted || x->tangent.data;
+        vars[k] = leaf ? cot_tensor(p->t, x->value.dtype, x->value.shape, x->value.data)
+                       : cot_data(p->t, x->value.dtype, x->value.shape, x->value.data);
         x->var = cot_name(vars[k], x->name);
         if (!x->wanted) continue;
         p->wanted[p->wanted_count++] = x->var;

@@ -20,7 +20,12 @@ endif()
 # The command is a library too, but for its main: tests reach into its readers.
 file(GLOB command_sources CONFIGURE_DEPENDS cli/*.c)
 list(FILTER command_sources EXCLUDE REGEX "/main\\.c$")
-add_library(cotangent_cli STATIC ${command_sources})
+# The page of `trace --html`, from the sources of the web page.
+set(viewer_template ${PROJECT_BINARY_DIR}/viewer_template.c)
+file(GLOB page_sources CONFIGURE_DEPENDS web/*.html web/*.css web/js/*.js)
+add_custom_command(OUTPUT ${viewer_template} DEPENDS ${page_sources} web/join.cmake VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUT=${viewer_template} -P ${PROJECT_SOURCE_DIR}/web/join.cmake)
+add_library(cotangent_cli STATIC ${command_sources} ${viewer_template})
 target_include_directories(cotangent_cli PUBLIC cli)
 target_link_libraries(cotangent_cli PUBLIC cotangent_front PRIVATE cot_flags)
 add_executable(cotangent_command cli/main.c)

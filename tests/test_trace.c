@@ -126,24 +126,39 @@ static void the_worked_example_as_json(void **state) {
         "{\"value\":10.909297426825681,\"grad\":{\"x1\":4.583853163452858},\"expression\":\"x1*x2 + sin(x1)\",\"dtype\":\"f64\",\"seed\":1,"
         "\"inputs\":[{\"name\":\"x1\",\"node\":0},{\"name\":\"x2\",\"node\":1}],\"output\":4,\"nodes\":["
         "{\"id\":0,\"op\":\"leaf\",\"args\":[],\"numbers\":[],\"call\":\"leaf\",\"formula\":\"a value that gradients are taken with respect to\",\"name\":\"x1\","
-        "\"dtype\":\"f64\",\"shape\":[],\"value\":2,\"active\":true,\"saves\":[],\"span\":null,\"flops\":0,\"bytes\":8},"
+        "\"dtype\":\"f64\",\"shape\":[],\"value\":2,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":null,\"flops\":0,\"bytes\":8},"
         "{\"id\":1,\"op\":\"leaf\",\"args\":[],\"numbers\":[],\"call\":\"leaf\",\"formula\":\"a value that gradients are taken with respect to\",\"name\":\"x2\","
-        "\"dtype\":\"f64\",\"shape\":[],\"value\":5,\"active\":true,\"saves\":[],\"span\":null,\"flops\":0,\"bytes\":8},"
+        "\"dtype\":\"f64\",\"shape\":[],\"value\":5,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":null,\"flops\":0,\"bytes\":8},"
         "{\"id\":2,\"op\":\"mul\",\"args\":[0,1],\"numbers\":[],\"call\":\"mul %0 %1\",\"formula\":\"x·y\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],\"value\":10,"
-        "\"active\":true,\"saves\":[\"x\",\"y\"],\"span\":[0,5],\"flops\":1,\"bytes\":8},"
+        "\"active\":true,\"saves\":[\"x\",\"y\"],\"keeps\":[0,1],\"span\":[0,5],\"flops\":1,\"bytes\":8},"
         "{\"id\":3,\"op\":\"sin\",\"args\":[0],\"numbers\":[],\"call\":\"sin %0\",\"formula\":\"sin(x)\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],"
-        "\"value\":0.9092974268256817,\"active\":true,\"saves\":[\"x\"],\"span\":[8,15],\"flops\":1,\"bytes\":8},"
+        "\"value\":0.9092974268256817,\"active\":true,\"saves\":[\"x\"],\"keeps\":[0],\"span\":[8,15],\"flops\":1,\"bytes\":8},"
         "{\"id\":4,\"op\":\"add\",\"args\":[2,3],\"numbers\":[],\"call\":\"add %2 %3\",\"formula\":\"x + y\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],"
-        "\"value\":10.909297426825681,\"active\":true,\"saves\":[],\"span\":[0,15],\"flops\":1,\"bytes\":8}],\"sweep\":["
+        "\"value\":10.909297426825681,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":[0,15],\"flops\":1,\"bytes\":8}],\"sweep\":["
         "{\"node\":4,\"adjoint\":1,\"adds\":[{\"to\":2,\"rule\":\"g\",\"filled\":\"%4̄\",\"amount\":1,\"sum\":1},{\"to\":3,\"rule\":\"g\",\"filled\":\"%4̄\",\"amount\":1,"
         "\"sum\":1}]},{\"node\":3,\"adjoint\":1,\"adds\":[{\"to\":0,\"rule\":\"g·cos(x)\",\"filled\":\"%3̄·cos(x1)\",\"amount\":-0.4161468365471424,"
         "\"sum\":-0.4161468365471424}]},{\"node\":2,\"adjoint\":1,\"adds\":[{\"to\":0,\"rule\":\"g·y\",\"filled\":\"%2̄·x2\",\"amount\":5,\"sum\":4.583853163452858},"
         "{\"to\":1,\"rule\":\"g·x\",\"filled\":\"%2̄·x1\",\"amount\":2,\"sum\":2}]},{\"node\":1,\"adjoint\":2,\"adds\":[]},{\"node\":0,\"adjoint\":4.583853163452858,"
         "\"adds\":[]}],\"cost\":{\"inputs\":1,\"outputs\":1,\"function\":{\"operations\":3,\"bytes\":40},\"forward\":{\"sweeps\":1,\"operations\":7,\"bytes\":72},"
         "\"reverse\":{\"sweeps\":1,\"operations\":7,\"bytes\":48},\"cheaper\":\"equal\",\"crossing\":{\"outputs\":1,\"why\":\"forward mode sweeps once for each of 1 "
-        "input (4 operations each), reverse mode once for each output (4 operations each): the same at 1 output\"}}}");
+        "input (4 operations each), reverse mode once for each output (4 operations each): the same at 1 output\"}},\"report\":[]}");
     cot__trace_free(tr);
     cot_tape_destroy(e.t);
+}
+
+static void a_kink_is_reported_as_json(void **state) {
+    (void)state;
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_var     x = cot_name(cot_scalar(t, 0), "x"), y = cot_sum_of(2, (cot_var[]){cot_relu(x), cot_abs(x)});
+    char        why[512];
+    cot__trace *tr = cot__trace_make(&(cot__trace_request){.y = y}, why);
+    FILE       *f = tmpfile();
+    cot__json   j = cot__json_to(f);
+    cot__trace_json(&j, tr, "", COT_F64, 0, NULL);
+    assert_non_null(strstr(text_of(f), "\"report\":[\"relu (%1) sits on its kink x = 0; its derivative there: 0, as on the left.\","
+                                       "\"abs (%2) sits on its kink x = 0; its derivative there: 0, the middle of -1 and 1.\"]}"));
+    cot__trace_free(tr);
+    cot_tape_destroy(t);
 }
 
 static void the_worked_example_as_a_graph(void **state) {
@@ -666,6 +681,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_worked_example_as_data), cmocka_unit_test(the_worked_example_as_a_table),
         cmocka_unit_test(colours_when_asked),         cmocka_unit_test(the_worked_example_as_json),
+        cmocka_unit_test(a_kink_is_reported_as_json),
         cmocka_unit_test(the_worked_example_as_a_graph), cmocka_unit_test(a_reused_variable),
         cmocka_unit_test(a_kink_and_a_zero),          cmocka_unit_test(a_nan),
         cmocka_unit_test(an_inactive_value),          cmocka_unit_test(only_what_y_depends_on),

@@ -19,6 +19,7 @@ ${bold}== Try next${off}
   build/examples/06_mlp              train a small network
   build/examples/08_life             what the library says when a program goes wrong
   build/examples/from_scratch        the idea in a hundred lines: docs/autodiff-from-scratch.md
+  make web                           a page that steps through a tape: build-web/cotangent.html
   less include/cotangent.h           the manual
   make test                          all tests
   make bench                         how fast it is here

@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# tools/setup.sh build|test|ci: makes sure that what this level needs is there, installing missing Debian packages where it
+# tools/setup.sh build|test|ci|web|test-web: makes sure that what this level needs is there, installing missing Debian packages where it
 # may. Calls nothing slow when nothing is missing.
-#   build  the library and the examples
-#   test   the tests too, with gcc's sanitizers
-#   ci     clang as well
+#   build     the library and the examples
+#   test      the tests too, with gcc's sanitizers
+#   ci        clang as well
+#   web       WebAssembly for the page: clang, lld, wasi-libc
+#   test-web  and a browser to test it in
 set -euo pipefail
 level=${1:-build}
 
 has() { command -v "$1" > /dev/null 2>&1; }
+for_web() { echo "$1" | clang --target=wasm32-wasi -x c -fsyntax-only - 2> /dev/null; }
+runtime_for_web() { [ -e "$(clang --target=wasm32-wasi --rtlib=compiler-rt -print-libgcc-file-name 2> /dev/null)" ]; }
 compiles() { echo "$1" | ${CC:-cc} -x c -fsyntax-only - 2> /dev/null; }
 
 missing=()
@@ -39,7 +43,19 @@ test | ci)
     need diffutils has diff
     [ "$level" = test ] || need clang has clang
     ;;
-*) echo "usage: tools/setup.sh build|test|ci" >&2; exit 2 ;;
+web | test-web)
+    need clang has clang
+    need lld has wasm-ld
+    need wasi-libc for_web '#include <stdlib.h>'
+    need libclang-rt-dev-wasm32 runtime_for_web
+    need gzip has gzip
+    if [ "$level" = test-web ]; then
+        need chromium has chromium
+        need chromium-driver has chromedriver
+        need python3 has python3
+    fi
+    ;;
+*) echo "usage: tools/setup.sh build|test|ci|web|test-web" >&2; exit 2 ;;
 esac
 
 [ ${#missing[@]} -gt 0 ] || exit 0

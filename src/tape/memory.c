@@ -14,7 +14,7 @@
 
 /* From this size on an array moves to reserved address space: growing it then costs page faults only. */
 #define RESERVE_FROM ((size_t)1 << 21)
-#define RESERVE_BYTES ((size_t)1 << 37)
+#define RESERVE_BYTES ((size_t)1 << (sizeof(size_t) > 4 ? 37 : 30))
 
 #if defined(__linux__) && UINTPTR_MAX > UINT32_MAX
 /* Pages appear when touched. Huge pages, because at 10^8 nodes page faults are most of the cost. */

@@ -114,7 +114,7 @@ void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__t
 void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_look look);
 void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__trace_look look);
 
-/* The whole object of `cotangent trace --json`: value, grad, expression, dtype, seed, inputs, output, nodes, sweep, cost. */
+/* The whole object of `cotangent trace --json`: value, grad, expression, dtype, seed, inputs, output, nodes, sweep, cost, report. */
 void cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs);
 
 /* A graph for Graphviz: nodes with values and adjoints, an edge for each operand with what was added along it. */

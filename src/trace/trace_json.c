@@ -1,6 +1,8 @@
 /* trace_json.c: a trace as the one JSON object that `cotangent trace --json` prints and the viewer reads. */
 #include "trace/trace.h"
 
+#include <string.h>
+
 static void string_key(cot__json *j, const char *key, const char *value) {
     cot__json_key(j, key);
     cot__json_string(j, value);
@@ -52,6 +54,12 @@ static void write_node(cot__json *j, const cot__trace *tr, int64_t i) {
     cot__json_key(j, "saves");
     cot__json_open(j, '[');
     for (int k = 0; (saved = cot__trace_saved(tr, i, k, buf, sizeof buf)); k++) cot__json_string(j, saved);
+    cot__json_close(j, ']');
+    cot__json_key(j, "keeps"); /* the same as ids: operands, and the node itself */
+    cot__json_open(j, '[');
+    for (int k = 0; k < n->nargs; k++)
+        if (cot__saves_operand(n->saves, k) && n->args[k] != COT__NONE) cot__json_integer(j, n->args[k]);
+    if (n->saves & COT__SAVES_Z) cot__json_integer(j, n->id);
     cot__json_close(j, ']');
     cot__json_key(j, "span");
     if (n->span[0] < 0)
@@ -114,6 +122,20 @@ static void write_inputs(cot__json *j, int n, const cot__trace_input *inputs) {
     cot__json_close(j, ']');
 }
 
+/* Where a derivative rests on a convention: what cot_report says, a string for each line. A very long report ends in the middle. */
+static void write_report(cot__json *j, const cot__trace *tr) {
+    char text[8192];
+    int  found = tr->why[0] ? 0 : cot_report(VAR(tr->t, tr->nodes[tr->output].id), text, sizeof text);
+    cot__json_key(j, "report");
+    cot__json_open(j, '[');
+    for (const char *line = text; found > 0 && *line;) {
+        size_t n = strcspn(line, "\n");
+        cot__json_string_n(j, line, n);
+        line += n + (line[n] == '\n');
+    }
+    cot__json_close(j, ']');
+}
+
 void cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs) {
     cot__json_open(j, '{');
     cot__json_key(j, "value"), cot__json_view(j, &tr->nodes[tr->output].value);
@@ -137,5 +159,6 @@ void cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression,
     cot__json_close(j, ']');
     cot__json_key(j, "cost");
     cot__cost_json(j, &tr->cost);
+    write_report(j, tr);
     cot__json_close(j, '}');
 }

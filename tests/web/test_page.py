@@ -1,0 +1,393 @@
+"""Drives the built page in headless Chromium: test_page.py PAGE COMMAND [NAME...].
+
+PAGE is cotangent.html, COMMAND the native program whose numbers the page must show. One browser serves all tests; after each the console
+must be silent. Names choose tests."""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser, Failure  # noqa: E402
+
+PAGE = COMMAND = browser = None
+
+# The page has another libm (musl's) and no fused multiply-add. Each operation differs by a few units in the last place, and tapes here have
+# at most some thirty operations.
+TOLERANCE = 1e-13
+
+
+def native(*args):
+    done = subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=60)
+    return json.loads(done.stdout)
+
+
+def numbers(value):
+    """All numbers of a value, in order."""
+    if isinstance(value, dict):
+        return [x for key in sorted(value) for x in numbers(value[key])]
+    if isinstance(value, list):
+        return [x for item in value for x in numbers(item)]
+    return [float(value)]
+
+
+def nearly(a, b):
+    a, b = numbers(a), numbers(b)
+    scale = max([1e-300] + [abs(x) for x in b if math.isfinite(x)])
+    return len(a) == len(b) and all(
+        x == y or (math.isnan(x) and math.isnan(y)) or abs(x - y) <= TOLERANCE * scale for x, y in zip(a, b))
+
+
+class PageTest(unittest.TestCase):
+    def open(self, fragment=""):
+        browser.open("about:blank")
+        browser.open(f"file://{PAGE}{fragment}")
+        browser.wait("return document.body.dataset.ready", "the page to be ready")
+
+    def tearDown(self):
+        self.assertEqual([entry["message"] for entry in browser.log()], [], "the console is not silent")
+
+    def step(self, times=1):
+        for _ in range(times):
+            browser.click("#step")
+
+    def registers(self):
+        """What the table shows: {register: adjoint as a number, or None}."""
+        return browser.js("""return Object.fromEntries([...document.querySelectorAll("#registers tbody tr")].map(row =>
+            [row.querySelector("th").innerText, row.querySelector("[data-adjoint]")?.dataset.adjoint ?? null]))""")
+
+    def gradient(self):
+        return browser.js("""return Object.fromEntries([...document.querySelectorAll("[data-grad]")].map(e =>
+            [e.dataset.grad, JSON.parse(e.dataset.value)]))""")
+
+    def arguments(self):
+        """The state of the page as arguments of the command, from the address."""
+        fields = urllib.parse.parse_qs(browser.js("return location.hash").lstrip("#"), keep_blank_values=True)
+        inputs = [i.split(":", 1) for i in fields.get("i", [])]
+        fixed = fields.get("fixed", [""])[0].split(",")
+        wanted = [name for name, _ in inputs if name not in fixed]
+        options = ["--seed", fields["seed"][0]] if "seed" in fields else []
+        options += ["--wrt", ",".join(wanted)] if len(wanted) < len(inputs) else []
+        return [*options, "--", fields["e"][0], *(f"{name}={text}" for name, text in inputs)]
+
+    # ---- stepping -------------------------------------------------------------------------------------------------------
+
+    def test_example_1_steps_forward_and_lights_its_nodes_in_order(self):
+        self.open()
+        self.assertEqual(browser.js("return document.querySelector('#expression').value"), "x1*x2 + sin(x1)")
+        lit = "return [...document.querySelectorAll('.box.lit .what')].map(e => e.textContent)"
+        self.assertEqual(len(browser.js(lit)), 2)  # the inputs
+        self.step()
+        self.assertIn("x1·x2 = 0.7854·3 = 2.3562", browser.text("#now"))
+        self.assertIn("Keeps x1 and x2", browser.text("#now"))
+        self.step()
+        self.assertIn("0.70711", browser.text("#now"))
+        self.assertEqual(len(browser.js(lit)), 4)
+        self.step()
+        self.assertEqual(browser.js(lit)[-1].split(" = ")[1], "%2 + %3")
+        self.assertIn("3.0633", browser.text("#now"))
+        self.assertEqual(browser.text("#value"), "3.0633")
+        browser.click("#back")
+        self.assertEqual(len(browser.js(lit)), 4)
+        browser.click("#reset")
+        self.assertEqual(len(browser.js(lit)), 2)
+
+    def test_example_1_steps_backward_and_fills_the_registers(self):
+        self.open()
+        browser.click("#tab-reverse")
+        self.assertEqual(self.registers(), {"x1": None, "x2": None, "%2": None, "%3": None, "%4": "1"})
+        self.step()
+        self.assertEqual(self.registers(), {"x1": None, "x2": None, "%2": "1", "%3": "1", "%4": "1"})
+        self.step()
+        self.assertTrue(nearly(float(self.registers()["x1"]), math.cos(math.pi / 4)))
+        self.assertIn("g·cos(x)", browser.text("#now"))
+        self.assertEqual(self.gradient(), {})
+        self.step()
+        self.assertIn("Paths meet", browser.text("#now"))
+        self.assertIn("0.70711 + 3 = 3.7071", browser.text("#registers").replace("\u2212", "-"))
+        self.assertTrue(nearly(self.gradient(), {"x1": 3 + math.cos(math.pi / 4), "x2": math.pi / 4}))
+        self.assertEqual(browser.text("#now-title").upper(), "THIS STEP")
+
+    def test_a_seed_scales_the_gradient(self):
+        self.open("#p=first&mode=reverse")
+        browser.type("#seed", "2")
+        self.step(3)
+        self.assertTrue(nearly(self.gradient()["x2"], math.pi / 2))
+        browser.type("#seed", "[1, 2]")
+        self.assertFalse(browser.js("return document.getElementById('error').hidden"))
+        browser.type("#seed", "1")
+        self.assertTrue(browser.js("return document.getElementById('error').hidden"))
+
+    def test_keys_step_scrub_and_play(self):
+        self.open()
+        at = "return document.getElementById('scrub').value"
+        browser.js("document.activeElement.blur()")
+        for key, want in [("Right", "1"), ("Right", "2"), ("Left", "1"), ("End", "3"), ("Home", "0")]:
+            browser.press(key)
+            self.assertEqual(browser.js(at), want, key)
+        browser.press("p")
+        browser.wait("return document.getElementById('scrub').value === '3'", "playing to the end", 10)
+        browser.wait("return document.getElementById('play-text').textContent === 'Play'", "the end of playing")
+        browser.js("const s = document.getElementById('scrub'); s.value = 2; s.dispatchEvent(new Event('input'))")
+        self.assertIn("Step 2 of 3", browser.text("#scrub-label"))
+        browser.js("document.getElementById('expression').focus()")
+        browser.press("Left")  # belongs to the text now
+        self.assertEqual(browser.js(at), "2")
+        browser.js("document.getElementById('tab-forward').focus()")
+        browser.press("Right")
+        self.assertEqual(browser.js("return document.body.dataset.mode"), "reverse")
+        self.assertEqual(browser.js("return document.activeElement.id"), "tab-reverse")
+
+    # ---- inputs ---------------------------------------------------------------------------------------------------------
+
+    def test_a_slider_moves_the_numbers(self):
+        self.open("#p=first&mode=reverse&step=3")
+        browser.js("""const s = document.querySelector(".input:nth-child(2) input[type=range]"); s.value = -2;
+            s.dispatchEvent(new Event("input"))""")
+        self.assertEqual(browser.js("return document.getElementById('input-x2').value"), "-2")
+        self.assertTrue(nearly(self.gradient()["x1"], math.cos(math.pi / 4) - 2))
+        browser.type("#input-x1", "pi")
+        self.assertTrue(nearly(self.gradient()["x1"], -3))
+        self.assertEqual(browser.text("#scrub-label"), "Step 3 of 3")
+        browser.js("document.querySelector('.input input[type=range]').focus()")
+        browser.press("Right")
+        self.assertNotEqual(browser.js("return document.getElementById('input-x1').value"), "pi")
+
+    def test_names_that_are_typed_become_inputs(self):
+        self.open()
+        browser.type("#expression", "u**2 * v + u")
+        self.assertEqual(browser.texts(".input > label:first-child"), ["u", "v"])
+        browser.type("#input-u", "3")
+        browser.click("#tab-reverse")
+        browser.press("End")
+        self.assertTrue(nearly(self.gradient(), {"u": 7, "v": 9}))
+        self.assertEqual(browser.js("return document.getElementById('preset').value"), "")
+        browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
+        self.assertEqual(list(self.gradient()), ["u"])
+
+    def test_bad_expressions_say_where(self):
+        self.open()
+        browser.type("#expression", "x1 * sim(x1)")
+        lines = browser.text("#error").split("\n")
+        self.assertIn("sin", lines[0])  # the nearest name
+        caret = next(i for i, line in enumerate(lines) if line.strip().startswith("^"))
+        self.assertEqual(lines[caret - 1][lines[caret].index("^"):][:3], "sim")
+        for bad in ["", "(", "x1 +", "x1 ^ 2", "[1,2] + [1,2,3]", "((((" * 200, "zeros([100000, 100000, 100000])"]:
+            browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", bad)
+            self.assertFalse(browser.js("return document.getElementById('error').hidden"), bad)
+            self.assertGreater(len(browser.text("#error")), 10, bad)
+        browser.type("#expression", "x1 * 2")
+        self.assertTrue(browser.js("return document.getElementById('error').hidden"))
+
+    # ---- presets, links ---------------------------------------------------------------------------------------------------
+
+    def presets(self):
+        return browser.js("return [...document.querySelectorAll('#preset option')].map(o => o.value).filter(v => v)")
+
+    def test_every_preset_shows_the_numbers_of_the_native_command(self):
+        self.open()
+        self.assertGreaterEqual(len(self.presets()), 10)
+        for preset in self.presets():
+            with self.subTest(preset):
+                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", preset)
+                self.assertTrue(browser.js("return document.getElementById('error').hidden"), browser.text("#error"))
+                browser.click("#tab-reverse")
+                browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                want = native("grad", "--json", *self.arguments())
+                self.assertIn("grad", want)
+                self.assertTrue(nearly(self.gradient(), want["grad"]), f"{self.gradient()} is not {want['grad']}")
+
+    def test_no_two_boxes_overlap_and_no_text_leaves_its_box(self):
+        for width in (1280, 360):
+            browser.size(width, 800)
+            self.open()
+            for preset in self.presets():
+                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", preset)
+                for mode in ("forward", "reverse"):
+                    browser.js("document.getElementById('tab-' + arguments[0]).click()", mode)
+                    browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                    bad = browser.js("""
+                        const boxes = [...document.querySelectorAll(".box")].map(g => ({ g, r: g.querySelector("rect").getBoundingClientRect() })), bad = [];
+                        boxes.forEach((a, i) => boxes.slice(0, i).forEach(b => {
+                            if (a.r.left < b.r.right && b.r.left < a.r.right && a.r.top < b.r.bottom && b.r.top < a.r.bottom) bad.push(a.g.textContent + " | " + b.g.textContent);
+                        }));
+                        for (const { g, r } of boxes) for (const t of g.querySelectorAll("text")) {
+                            const b = t.getBoundingClientRect();
+                            if (t.textContent && (b.left < r.left || b.right > r.right || b.bottom > r.bottom + 1)) bad.push("text " + t.textContent);
+                        }
+                        return bad""")
+                    self.assertEqual(bad, [], f"{preset} {mode} at {width}")
+        browser.size(1280, 800)
+
+    def test_a_link_carries_everything(self):
+        self.open("#p=shared&mode=reverse&step=0")
+        browser.type("#input-x", "0.25")
+        self.step(2)
+        browser.click("#share")
+        browser.wait("return document.getElementById('shared').textContent", "an answer")
+        link, seen = browser.js("return location.hash"), (self.registers(), browser.text("#now"))
+        self.open(link)
+        self.assertEqual((self.registers(), browser.text("#now")), seen)
+        self.assertEqual(browser.js("return document.getElementById('input-x').value"), "0.25")
+        self.assertEqual(browser.js("return document.body.dataset.mode"), "reverse")
+        for broken in ["#e=", "#e=x&i=x", "#e=%28&step=99", "#e=x&i=x:1&mode=nonsense&step=-4&n=1e99", "#%%%", "#p=none"]:
+            self.open(broken)
+
+    def test_odd_functions_have_a_page_too(self):
+        self.open()
+        long = "\n".join(f"x = x + {i}" for i in range(400))  # a tape too long to draw
+        for expression, inputs in [("3", ""), ("x", "&i=x:2"), ("x > 0", "&i=x:2"), ("[x, 2*x]", "&i=x:[1,2,3]"), ("sum(W @ W)", "&i=W:uniform(1,[80,80],0.5)"),
+                                   ("x*0 + nan", "&i=x:inf"), ("sum(x)", "&i=x:zeros([2,0,3])"), (long, "&i=x:1")]:
+            for mode in ("forward", "reverse", "cost"):
+                browser.js("location.hash = arguments[0]", f"#e={urllib.parse.quote(expression)}{inputs}&mode={mode}&step=1")
+                browser.wait(f"return document.body.dataset.mode === '{mode}' && document.getElementById('expression').value === {json.dumps(expression)}", "the link")
+                self.assertTrue(browser.js("return document.getElementById('error').hidden"), f"{expression}: {browser.text('#error')}")
+                if mode != "cost":
+                    browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                    self.assertGreater(len(browser.text("#now")), 10, expression)
+
+    def test_kinks_say_their_convention(self):
+        self.open("#p=kink&mode=forward")
+        self.step()
+        self.assertIn("0, as on the left", browser.text("#now"))
+        browser.click("#tab-reverse")
+        browser.press("End")
+        self.assertEqual(self.gradient(), {"x": 0, "y": 0})
+        browser.type("#input-x", "1")
+        browser.press("Home")
+        self.assertEqual(self.gradient()["x"], 1)
+
+    def test_where_at_0_is_not_nan_and_ten_sigmoids_vanish(self):
+        self.open("#p=where&mode=reverse&step=99")
+        self.assertEqual(self.gradient(), {"x": 0})
+        self.open("#p=vanishing&mode=reverse&step=99")
+        self.assertLess(abs(self.gradient()["x"]), 0.25 ** 10 * 1.0001)
+
+    # ---- guesses ----------------------------------------------------------------------------------------------------------
+
+    def test_guesses_right_close_and_wrong(self):
+        self.open("#p=first&mode=reverse&step=1")
+        browser.click("#predict")
+        self.assertIn("adj(x1)", browser.text("#guess-question"))
+        browser.type("#guess-value", "0.7071")
+        browser.press("Enter")
+        self.assertIn("Right", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 2 of 3")
+        self.assertIn("It holds 0.70711 now", browser.text("#guess-question"))
+        browser.type("#guess-value", "3")
+        browser.click("#guess-form button")
+        self.assertIn("they add up", browser.text("#guess-answer"))
+        self.assertIn("1 of 2", browser.text("#guess-answer"))
+        self.assertTrue(browser.js("return document.getElementById('guess-form').hidden"))
+        browser.click("#reset")
+        browser.type("#guess-value", "nonsense")
+        browser.press("Enter")
+        self.assertIn("Write a number", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 0 of 3")
+        browser.type("#guess-value", "-1")
+        browser.press("Enter")
+        self.assertIn("sign", browser.text("#guess-answer"))
+        browser.type("#guess-value", "0.75")
+        browser.press("Enter")
+        self.assertIn("Close: off by 6.1 %", browser.text("#guess-answer"))
+        self.step()  # a guess is never required
+        self.assertEqual(browser.text("#scrub-label"), "Step 3 of 3")
+
+    # ---- cost -------------------------------------------------------------------------------------------------------------
+
+    def test_cost_is_that_of_the_native_command_and_crosses(self):
+        self.open("#p=first&mode=cost&n=1000&m=1")
+        cells = "return Object.fromEntries([...document.querySelectorAll(arguments[0] + ' [data-row]')].map(r => " \
+                "[r.dataset.row, [...r.querySelectorAll('[data-value]')].map(c => Number(c.dataset.value))]))"
+
+        def want(cost):
+            return {row: [cost["forward"][row], cost["reverse"][row]] for row in ("sweeps", "operations", "bytes")}
+        self.assertEqual(browser.js(cells, "#cost section:first-child"), want(native("cost", "--json", "--inputs", "1000", "--outputs", "1")))
+        self.assertIn("Reverse mode is cheaper", browser.text("#cost .verdict"))
+        for slider, value in (("n", 0), ("m", 120)):
+            browser.js("const s = document.getElementById(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new Event('input'))", f"cost-{slider}", value)
+        self.assertEqual(browser.js(cells, "#cost section:first-child"), want(native("cost", "--json", "--inputs", "1", "--outputs", "1000000")))
+        self.assertIn("Forward mode is cheaper", browser.text("#cost .verdict"))
+        self.assertTrue(nearly(browser.js(cells, "#cost-own"), want(native("trace", "--json", "--", "x1*x2 + sin(x1)", "x1=pi/4", "x2=3")["cost"])))
+
+    # ---- matrices ---------------------------------------------------------------------------------------------------------
+
+    def test_the_graph_network_is_a_tape_of_matrices_with_numbers_to_read(self):
+        self.open("#p=gcn&mode=forward&step=1")
+        self.assertGreater(browser.js("return document.querySelectorAll('.box image[href]').length"), 4)
+        self.assertIn("X 6×3", browser.js("return [...document.querySelectorAll('.box .label')].map(e => e.textContent)"))
+        self.assertEqual(len(browser.texts("#figures .cells td")), 18)
+        browser.click("#tab-reverse")
+        browser.press("End")
+        self.assertEqual(set(self.gradient()), {"W1", "W2"})
+
+    # ---- reading it -------------------------------------------------------------------------------------------------------
+
+    def test_nothing_sticks_out_at_360_pixels(self):
+        browser.size(360, 740)
+        self.open()
+        for preset in self.presets():
+            for mode in ("forward", "reverse", "cost"):
+                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", preset)
+                browser.js("document.getElementById('tab-' + arguments[0]).click()", mode)
+                browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                self.assertLessEqual(browser.js("return document.documentElement.scrollWidth"), 360, f"{preset} {mode}")
+                out = browser.js("""return [...document.querySelectorAll("button, input, select, textarea, h2, p")].filter(e => e.offsetParent &&
+                    !e.closest(".hidden, .scroll, .graph") && e.getBoundingClientRect().right > 360.5).map(e => e.outerHTML.slice(0, 80))""")
+                self.assertEqual(out, [], f"{preset} {mode}")
+        browser.size(1280, 800)
+
+    def test_everything_has_a_name_for_screen_readers(self):
+        for preset in ("first", "network"):
+            for mode in ("reverse", "cost"):
+                self.open(f"#p={preset}&mode={mode}&step=3")
+                nameless = browser.js("""
+                    const named = e => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.labels?.length || e.innerText?.trim();
+                    return [...document.querySelectorAll("button, input, select, textarea, output, [role=region], [role=tabpanel]")]
+                        .filter(e => !e.closest("[hidden]") && !named(e)).map(e => e.outerHTML)""")
+                self.assertEqual(nameless, [])
+        self.open("#p=network&mode=reverse&step=3")
+        self.assertEqual(browser.js("return document.querySelector('#graph svg[role=img] > title').textContent"), "The tape as a graph, 3 of 11 nodes swept")
+        self.assertEqual(browser.js("return document.getElementById('now').getAttribute('aria-live')"), "polite")
+        self.assertEqual(browser.js("return [...document.querySelectorAll('#registers thead th')].every(t => t.scope === 'col')"), True)
+
+    # ---- trace --html -----------------------------------------------------------------------------------------------------
+
+    def test_a_recorded_tape_steps_both_ways(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "tape.html")
+            hostile = "# </script><b>&\na = x1*x2; a + sin(x1)"
+            done = subprocess.run([COMMAND, "trace", "--html", path, "--", hostile, "x1=pi/4", "x2=3"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            browser.open(f"file://{path}")
+            browser.wait("return document.body.dataset.ready", "the recorded tape")
+            self.assertIn("</script><b>&", browser.text("#source"))
+            self.assertFalse(browser.js("return document.getElementById('expression').checkVisibility()"))
+            self.step(3)
+            self.assertIn("3.0633", browser.text("#now"))
+            browser.click("#tab-reverse")
+            self.step(3)
+            self.assertTrue(nearly(self.gradient(), {"x1": 3 + math.cos(math.pi / 4), "x2": math.pi / 4}))
+            browser.click("#tab-cost")
+            self.assertIn("Passes", browser.text("#cost-own"))
+
+
+def main():
+    global PAGE, COMMAND, browser
+    if len(sys.argv) < 3:
+        raise SystemExit(__doc__)
+    PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    browser = Browser()
+    try:
+        result = unittest.main(argv=[sys.argv[0], *(f"PageTest.{name}" for name in sys.argv[3:])], exit=False, verbosity=2).result
+    finally:
+        browser.close()
+    sys.exit(not result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()

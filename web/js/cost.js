@@ -1,0 +1,93 @@
+// cost.js: what derivatives cost. Forward mode needs one sweep for each input, reverse mode one for each output; the rest is drawing it.
+import { chart } from "./chart.js";
+import { el } from "./dom.js";
+import { costOf, engineReady } from "./engine.js";
+import { showBytes, showCount } from "./numbers.js";
+
+const most = 6; // powers of ten of the sliders
+
+const fromSlider = v => Math.round(10 ** (v / 20));
+const toSlider = n => Math.round(20 * Math.log10(n));
+
+export class CostPanel {
+  constructor(frame, onChange) {
+    this.frame = frame;
+    this.onChange = onChange;
+    this.sizes = { n: 1000, m: 1 };
+    this.curves = { n: 0 };
+    this.drawn = el("div", { class: "drawn" });
+    const slider = (key, label) => {
+      const range = el("input", { type: "range", id: `cost-${key}`, min: 0, max: 20 * most, step: 1,
+        value: toSlider(this.sizes[key]), oninput: () => {
+          this.sizes[key] = fromSlider(Number(range.value));
+          this.draw();
+          onChange();
+        } });
+      const out = el("output", { id: `cost-${key}-value`, for: `cost-${key}` });
+      this[key] = { range, out };
+      return el("div", { class: "row slider" }, el("label", { for: `cost-${key}` }, label), range, out);
+    };
+    this.any = el("section", { class: "card", "aria-labelledby": "any-title" },
+      el("h2", { id: "any-title" }, "Any function from n inputs to m outputs"),
+      el("p", { class: "about" }, "Forward mode follows one input at a time through the whole tape; reverse mode follows one output " +
+        "at a time back. So the shape of the function decides: a training loss has a million inputs and one output."),
+      slider("n", "Inputs n"), slider("m", "Outputs m"), this.drawn);
+    this.own = el("section", { class: "card", id: "cost-own", "aria-labelledby": "own-title" });
+  }
+
+  set(sizes) {
+    Object.assign(this.sizes, sizes);
+    for (const key of ["n", "m"]) this[key].range.value = toSlider(this.sizes[key]);
+  }
+
+  show(tape) {
+    this.frame.replaceChildren(...(engineReady() ? [this.any] : []), this.own);
+    if (engineReady()) this.draw();
+    this.own.replaceChildren(el("h2", { id: "own-title" }, "The function on this page"), ...(tape ? ownCost(tape.trace.cost) : []));
+  }
+
+  draw() {
+    const { n, m } = this.sizes, cost = costOf(n, m);
+    for (const key of ["n", "m"]) {
+      this[key].out.textContent = showCount(this.sizes[key]);
+      this[key].range.setAttribute("aria-valuetext", `${this.sizes[key]}`);
+    }
+    if (cost.error) return this.drawn.replaceChildren(el("p", { class: "error" }, cost.error.message));
+    if (this.curves.n !== n) // both curves for this n, over all m
+      this.curves = { n, points: Array.from({ length: most + 1 }, (_, k) => ({ m: 10 ** k, cost: costOf(n, 10 ** k) })) };
+    this.drawn.replaceChildren(comparison(cost, "evaluations of the function"), chart(this.curves.points, m, cost), verdict(cost));
+  }
+}
+
+function ownCost(cost) {
+  if (!cost) return [];
+  const about = `${plural(cost.inputs, "input number")}, ${plural(cost.outputs, "output number")}; computing it once takes ` +
+    `${plural(cost.function.operations, "operation")}.`;
+  return [el("p", { class: "about" }, about), comparison(cost, "operations"), verdict(cost)];
+}
+
+const plural = (n, word) => `${showCount(n)} ${word}${n === 1 ? "" : "s"}`;
+
+function verdict(cost) {
+  const best = { reverse: ["r", "Reverse mode is cheaper here."], forward: ["f", "Forward mode is cheaper here."],
+    equal: [null, "Both cost the same here."] };
+  const [name, text] = best[cost.cheaper];
+  return el("p", { class: "verdict", role: "status" }, el("b", { class: name }, text), " ", sentence(cost.crossing?.why ?? ""));
+}
+
+const sentence = text => text && `${text[0].toUpperCase()}${text.slice(1)}.`;
+
+// Rows: passes, operations, memory; the bars are logarithmic, so that both can be seen.
+function comparison(cost, unit) {
+  const rows = [["Passes over the tape", "sweeps", showCount], [`Work, in ${unit}`, "operations", showCount],
+    ["Memory", "bytes", showBytes]];
+  const most = key => Math.log10(1 + Math.max(cost.forward[key], cost.reverse[key], 1));
+  const size = (mode, key) => (100 * Math.log10(1 + cost[mode][key]) / most(key)).toFixed(1);
+  const bar = (mode, key) => el("span", { class: `amount ${mode}`, style: `--size:${size(mode, key)}%` });
+  const cell = (mode, key, text) => el("td", { "data-value": cost[mode][key] }, text(cost[mode][key]), bar(mode, key));
+  const head = (name, text) => el("th", { scope: "col", class: name }, text);
+  return el("table", { class: "compare" },
+    el("thead", null, el("tr", null, el("td"), head("f", "Forward mode"), head("r", "Reverse mode"))),
+    el("tbody", null, rows.map(([label, key, text]) => el("tr", { "data-row": key },
+      el("th", { scope: "row" }, label), cell("forward", key, text), cell("reverse", key, text)))));
+}

@@ -1,0 +1,20 @@
+// dom.js: making elements.
+
+export const $ = id => document.getElementById(id);
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  return element;
+}
+
+export const el = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes, ...children) =>
+  fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+export const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,0 +1,269 @@
+// page.js: the page itself: a state (what to compute), a view (what to look at), and everything redrawn from the two.
+import { CostPanel } from "./cost.js";
+import { $, calm, el } from "./dom.js";
+import { loadEngine, traceOf } from "./engine.js";
+import { forwardBrief, forwardFigures, forwardIntro, forwardText, forwardView } from "./forward.js";
+import { Graph, mostDrawn, NoGraph } from "./graph.js";
+import { Guesses } from "./guess.js";
+import { defaultInput, InputForm } from "./inputs.js";
+import { fragmentOf, readFragment } from "./link.js";
+import { inputNames } from "./names.js";
+import { show } from "./numbers.js";
+import { presets, stateOf } from "./presets.js";
+import { gradientList, registersTable, reverseBrief, reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
+import { errorParts, marked } from "./source.js";
+import { Stepper } from "./stepper.js";
+import { Tape } from "./tape.js";
+
+const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
+
+const page = {
+  state: null, tape: null, graph: null,
+  view: { mode: "forward", step: { forward: 0, reverse: 0 }, predict: false },
+
+  start() {
+    this.stepper = new Stepper(at => {
+      this.view.step[this.view.mode] = at;
+      this.look();
+      this.bringIntoView();
+    });
+    this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
+    this.cost = new CostPanel($("cost"), () => this.remember());
+    this.form = new InputForm($("inputs"), () => this.compute());
+    for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", e => {
+      this.choose(tab.dataset.mode);
+      if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true }); // by mouse: arrow keys step then
+    });
+    document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
+    $("predict").addEventListener("change", () => {
+      this.view.predict = $("predict").checked;
+      this.look();
+      if (this.view.predict && !$("guess-form").hidden) $("guess-value").focus();
+    });
+    let width = innerWidth;
+    addEventListener("resize", () => { // phones resize in height while they scroll
+      if (innerWidth === width) return;
+      width = innerWidth;
+      this.draw();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+  },
+
+  // ---- with the engine -------------------------------------------------------------------------------------------------
+
+  async startLive() {
+    this.start();
+    const groups = new Map();
+    for (const p of presets) groups.set(p.group, [...(groups.get(p.group) ?? []), el("option", { value: p.id }, p.title)]);
+    $("preset").append(...[...groups].map(([label, options]) => el("optgroup", { label }, options)),
+      el("option", { value: "" }, "Your own"));
+    $("preset").addEventListener("change", () => {
+      const preset = presets.find(p => p.id === $("preset").value);
+      const mode = this.view.mode === "cost" ? "forward" : this.view.mode;
+      if (preset) this.open({ state: stateOf(preset), view: { mode, step: 0 } });
+    });
+    $("expression").addEventListener("input", () => this.edited());
+    $("seed").addEventListener("input", () => {
+      this.state.seed = $("seed").value;
+      this.compute();
+    });
+    $("share").addEventListener("click", () => this.share());
+    addEventListener("hashchange", () => {
+      if (location.hash !== this.written) this.open(readFragment(location.hash) ?? atFirst());
+    });
+    await loadEngine(WASM);
+    this.open(readFragment(location.hash) ?? atFirst());
+    document.body.dataset.ready = "true";
+  },
+
+  open({ state, view }) {
+    this.state = state;
+    const preset = presets.find(p => p.id === state.preset) ?? presets.find(p => p.expression === state.expression);
+    if (preset && !state.preset) // a link to an example with other numbers: sliders as there
+      for (const input of state.inputs) [, input.least, input.most] = [preset.inputs[input.name]].flat();
+    $("preset").value = preset?.id ?? "";
+    $("about").textContent = preset?.about ?? "";
+    $("expression").value = state.expression;
+    $("seed").value = state.seed;
+    this.addInputs();
+    this.form.set(state.inputs);
+    this.view.mode = view.mode;
+    this.view.step = { forward: 0, reverse: 0, [view.mode]: view.step };
+    if (view.n) this.cost.set({ n: view.n, m: view.m });
+    this.compute();
+  },
+
+  edited() {
+    this.state.expression = $("expression").value;
+    this.state.preset = null;
+    $("preset").value = "";
+    $("about").textContent = "";
+    this.addInputs(true);
+    this.compute();
+  },
+
+  // A row for each name in the expression; texts of those that were there stay.
+  addInputs(redraw) {
+    const names = inputNames(this.state.expression);
+    const had = new Map([...(this.forgotten ?? []), ...this.state.inputs].map(i => [i.name, i]));
+    if (names.join() === this.state.inputs.map(i => i.name).join()) return;
+    this.forgotten = [...had.values()];
+    this.state.inputs = names.map(n => had.get(n) ?? defaultInput(n));
+    if (redraw) this.form.set(this.state.inputs);
+  },
+
+  compute() {
+    const area = $("expression"), blank = this.state.expression.trim() === "";
+    const trace = blank ? { error: { message: "Write an expression, or pick an example." } } : traceOf(this.state);
+    area.style.height = "auto"; // as tall as its text
+    area.style.height = `${area.scrollHeight + 2}px`;
+    $("error").hidden = !trace.error;
+    document.body.classList.toggle("stale", !!trace.error);
+    document.body.classList.toggle("empty", !!trace.error && !this.tape);
+    if (trace.error) {
+      $("error").replaceChildren(...errorParts(this.state.expression, trace.error));
+      this.remember();
+      return;
+    }
+    const before = this.tape;
+    this.tape = new Tape(trace);
+    this.form.follow(this.tape);
+    this.result();
+    if (before && this.graph && sameShape(before, this.tape)) { // only numbers changed: keep the picture
+      this.graph.tape = this.tape;
+      this.mode();
+    } else this.draw();
+  },
+
+  result() {
+    const { value } = this.tape.trace;
+    $("result").replaceChildren("Result ", el("b", { id: "value" }, show(value)));
+    $("ticks").hidden = this.state.inputs.length < 2;
+  },
+
+  share() {
+    this.remember();
+    const say = start => { $("shared").textContent = `${start} It carries the function, the inputs and this step.`; };
+    const done = () => say("The link is in your clipboard."), failed = () => say("Copy the address of this page.");
+    if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done, failed);
+    else failed();
+  },
+
+  remember() {
+    if (RECORDED) return;
+    const { n, m } = this.cost.sizes;
+    this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m });
+    try {
+      history.replaceState(null, "", this.written);
+    } catch {} // some browsers limit how often; the next step tells the address
+  },
+
+  // ---- around a recorded tape --------------------------------------------------------------------------------------------
+
+  startRecorded(trace) {
+    document.body.classList.add("recorded");
+    this.start();
+    this.state = { expression: trace.expression, seed: "", inputs: [] };
+    $("footer").textContent = "A recorded tape: written by cotangent trace --html.";
+    this.tape = new Tape(trace);
+    InputForm.recorded($("inputs"), this.tape);
+    this.result();
+    this.draw();
+    document.body.dataset.ready = "true";
+  },
+
+  // ---- looking -----------------------------------------------------------------------------------------------------------
+
+  choose(mode) {
+    if (!this.tape) return;
+    this.view.mode = mode;
+    this.mode();
+    if (mode !== "cost") this.bringIntoView();
+  },
+
+  // On a phone the buttons are always there; what they move should be seen too.
+  bringIntoView() {
+    const { top, bottom } = $("source").getBoundingClientRect(), tabs = 56;
+    if (innerWidth >= 640 || (bottom < innerHeight / 2 && top > tabs - 200)) return;
+    scrollBy({ top: top - tabs, behavior: calm() ? "auto" : "smooth" });
+  },
+
+  tabKey(e) {
+    const tabs = [...document.querySelectorAll("[role=tab]")], by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (!by) return;
+    const next = tabs[(tabs.indexOf(document.activeElement) + by + tabs.length) % tabs.length];
+    next.focus();
+    next.click();
+  },
+
+  draw() {
+    if (!this.tape) return;
+    $("stage").hidden = false;
+    $("stage").classList.remove("wide");
+    const Drawing = this.tape.nodes.length > mostDrawn ? NoGraph : Graph;
+    const drawn = () => new Drawing($("graph"), this.tape, id => this.pick(id));
+    this.graph = drawn();
+    if (!this.graph.fits && innerWidth >= 1000) { // a long tape has the whole width
+      $("stage").classList.add("wide");
+      this.graph = drawn();
+    }
+    this.mode();
+  },
+
+  // A click on a node goes to the step in which it acts.
+  pick(id) {
+    const { mode } = this.view, list = mode === "forward" ? this.tape.ops.map(n => n.id) : this.tape.sweep.map(s => s.node);
+    const at = list.indexOf(id);
+    this.stepper.to(at >= 0 ? at + 1 : mode === "forward" ? 0 : this.tape.sweep.length);
+  },
+
+  mode() {
+    const { mode } = this.view;
+    document.body.dataset.mode = mode;
+    for (const tab of document.querySelectorAll("[role=tab]")) {
+      tab.setAttribute("aria-selected", String(tab.dataset.mode === mode));
+      tab.tabIndex = tab.dataset.mode === mode ? 0 : -1;
+    }
+    $("stage").hidden = mode === "cost";
+    $("cost").hidden = mode !== "cost";
+    if (mode === "cost") {
+      this.stepper.pause();
+      this.cost.show(this.tape);
+      this.remember();
+      return;
+    }
+    const reverse = mode === "reverse";
+    $("stage").setAttribute("aria-labelledby", `tab-${mode}`);
+    $("intro").textContent = reverse ? reverseIntro : forwardIntro;
+    $("registers-title").textContent = reverse ? "Adjoint registers" : "The tape";
+    $("step").className = `step ${mode}`;
+    $("guess").hidden = !reverse;
+    $("seed-card").hidden = !reverse || RECORDED !== null;
+    const steps = reverse ? this.tape.sweep : this.tape.ops;
+    this.stepper.set(steps.length, this.view.step[mode], reverse ? "Step back" : "Step forward");
+    this.view.step[mode] = this.stepper.at;
+    this.look();
+  },
+
+  look() {
+    const { tape, view: { mode } } = this, step = this.view.step[mode], reverse = mode === "reverse";
+    const view = reverse ? reverseView(tape, step) : forwardView(tape, step);
+    this.graph.light(view);
+    $("now").replaceChildren(...(reverse ? reverseText(tape, step) : forwardText(tape, step)).filter(x => x));
+    $("brief").textContent = reverse ? reverseBrief(tape, step) : forwardBrief(tape, step);
+    $("figures").replaceChildren(...(reverse ? reverseFigures(tape, step) : forwardFigures(tape, step)));
+    const span = view.current === null ? null : tape.node(view.current).span;
+    $("source").replaceChildren(...marked(tape.trace.expression, span, mode));
+    $("registers").replaceChildren(...registersTable(tape, view, step));
+    $("gradient").replaceChildren(...(reverse ? gradientList(tape, step) : []));
+    this.guesses.show(tape, step, reverse && this.view.predict);
+    this.remember();
+  },
+};
+
+const sameShape = (a, b) => a.nodes.length === b.nodes.length && a.matrix === b.matrix &&
+  a.nodes.every((n, i) => n.op === b.nodes[i].op && n.name === b.nodes[i].name && n.args.join() === b.nodes[i].args.join() &&
+    n.shape.join() === b.nodes[i].shape.join() && a.written(n) === b.written(b.nodes[i]));
+
+if (RECORDED) page.startRecorded(RECORDED);
+else page.startLive();

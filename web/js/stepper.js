@@ -1,0 +1,75 @@
+// stepper.js: the bar of buttons: step, back, reset, play, scrub, and their keys. It knows a position and a number of steps,
+// nothing else.
+import { $ } from "./dom.js";
+
+export class Stepper {
+  constructor(onMove) {
+    this.at = 0;
+    this.count = 0;
+    this.timer = null;
+    this.onMove = onMove;
+    $("step").addEventListener("click", () => this.to(this.at + 1));
+    $("back").addEventListener("click", () => this.to(this.at - 1));
+    $("reset").addEventListener("click", () => this.to(0));
+    $("play").addEventListener("click", () => this.play());
+    $("scrub").addEventListener("input", () => this.to(Number($("scrub").value)));
+    document.addEventListener("keydown", e => this.key(e));
+  }
+
+  // A new tape or mode; the position is kept within bounds. word: what the button says
+  set(count, at, word) {
+    this.pause();
+    this.count = count;
+    this.at = Math.max(0, Math.min(at, count));
+    $("scrub").max = count;
+    $("step-text").textContent = word;
+    this.show();
+  }
+
+  to(at) {
+    this.pause();
+    this.move(at);
+  }
+
+  move(at) {
+    at = Math.max(0, Math.min(at, this.count));
+    if (at === this.at) return this.show();
+    this.at = at;
+    this.show();
+    this.onMove(at);
+  }
+
+  show() {
+    $("scrub").value = this.at;
+    $("scrub").setAttribute("aria-valuetext", `step ${this.at} of ${this.count}`);
+    $("scrub-label").textContent = `Step ${this.at} of ${this.count}`;
+    // Not disabled: that would take the focus away from who steps by keyboard.
+    for (const [id, off] of [["step", this.at === this.count], ["back", this.at === 0], ["reset", this.at === 0]])
+      $(id).setAttribute("aria-disabled", String(off));
+  }
+
+  pause() {
+    clearInterval(this.timer);
+    this.timer = null;
+    $("play-text").textContent = "Play";
+  }
+
+  play() {
+    if (this.timer !== null) return this.pause();
+    if (this.at === this.count) this.move(0);
+    $("play-text").textContent = "Pause";
+    this.timer = setInterval(() => {
+      this.move(this.at + 1);
+      if (this.at === this.count) this.pause();
+    }, 1100);
+  }
+
+  key(e) {
+    if (e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select") || $("stage").hidden) return;
+    const action = { ArrowRight: () => this.to(this.at + 1), ArrowLeft: () => this.to(this.at - 1), Home: () => this.to(0),
+      End: () => this.to(this.count), p: () => this.play(), P: () => this.play() }[e.key];
+    if (!action || (e.key.startsWith("Arrow") && e.target.closest("[role=tab]"))) return;
+    e.preventDefault();
+    action();
+  }
+}

@@ -1,0 +1,112 @@
+// tape.js: a trace of the engine, asked the questions of the page: how a node is written, what is lit after so many steps, and what
+// every adjoint register holds then.
+import { isTensor, show, showFactor } from "./numbers.js";
+
+const infix = { add: " + ", sub: " − ", mul: "·", div: " / ", matmul: " @ ", pow: "^",
+  less: " < ", less_equal: " ≤ ", greater: " > ", greater_equal: " ≥ ", equal: " = ", not_equal: " ≠ " };
+
+export class Tape {
+  constructor(trace) {
+    this.trace = trace;
+    this.nodes = trace.nodes;
+    this.byId = new Map(trace.nodes.map(n => [n.id, n]));
+    this.ops = this.nodes.filter(n => !this.isSource(n));                   // the steps forward
+    this.sweep = trace.sweep.filter(s => !this.isSource(this.node(s.node))); // the steps backward
+    this.position = new Map(this.ops.map((n, i) => [n.id, i]));
+    this.assigned = assignedNames(trace);
+    this.matrix = this.nodes.some(n => n.shape.length > 0);
+  }
+
+  node(id) { return this.byId.get(id); }
+  isNumber(id) { return this.node(id).op === "constant" && this.node(id).name === null && !isTensor(this.node(id).value); }
+  isSource(n) { return n.args.length === 0; }
+  label(id) { return this.node(id).name ?? this.assigned.get(id) ?? `%${id}`; }
+
+  // An operation as people write it, its operands by their labels; short: without its attributes.
+  written(n, short = false) {
+    if (this.isSource(n)) return n.op === "leaf" ? "input" : "constant";
+    const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k])
+      : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
+    if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
+    if (n.op === "neg") return `−${words[0]}`;
+    const attributes = short ? [] : n.call.match(/\b\w+=.*(?=\)$)/) ?? []; // "axes=0,1, keepdims=1"
+    return `${n.op}(${[...words, ...attributes].join(", ")})`;
+  }
+
+  // The same with numbers for operands: null where there are tensors.
+  calculated(n) {
+    if (n.args.some(id => id !== null && isTensor(this.node(id).value))) return null;
+    const words = n.args.map((id, k) => showFactor(id === null ? n.numbers[k] : this.node(id).value));
+    if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
+    return n.op === "neg" ? `−${words[0]}` : `${n.op}(${words.join(", ")})`;
+  }
+
+  // What the way back will read: "x1", "x2", "its own value".
+  kept(n) {
+    return [...new Set(n.keeps)].map(id => id === n.id ? "its own value" : this.label(id));
+  }
+
+  isLit(n, forwardStep) {
+    return this.isSource(n) || this.position.get(n.id) < forwardStep;
+  }
+
+  // The registers after so many steps of the sweep: id -> {sum, parts: [{from, amount}], done}.
+  registers(step) {
+    const all = new Map();
+    if (this.trace.sweep.length === 0) return all;
+    all.set(this.trace.output, { sum: this.seed(), parts: [{ from: null, amount: this.seed() }], done: false });
+    for (const entry of this.sweep.slice(0, step)) {
+      const own = all.get(entry.node);
+      if (own) own.done = true;
+      for (const add of entry.adds) {
+        const register = all.get(add.to) ?? { sum: 0, parts: [], done: false };
+        register.parts = [...register.parts, { from: entry.node, amount: add.amount }];
+        register.sum = add.sum;
+        all.set(add.to, register);
+      }
+    }
+    if (step === this.sweep.length) // nothing is left to arrive
+      for (const [id, register] of all) if (this.isSource(this.node(id))) register.done = true;
+    return all;
+  }
+
+  seed() {
+    const first = this.trace.sweep.find(s => s.node === this.trace.output);
+    return first ? first.adjoint : this.trace.seed;
+  }
+
+  // A filled-in rule, "%5̄·cos(x1)", in labels and in numbers (null where there are tensors). A bar above means the adjoint.
+  ruleInLabels(add) {
+    return add.filled.replace(/%(\d+)(\u0304?)/g, (all, id, bar) => bar ? `adj(${this.label(+id)})` : this.label(+id));
+  }
+  ruleInNumbers(entry, add, registers) {
+    const named = new Map(this.node(entry.node).args.filter(a => a !== null).map(a => [this.node(a).name, a]));
+    let tensors = false;
+    const text = add.filled.replace(/(?:%(\d+)|([\p{L}_][\p{L}\d_]*))(\u0304?)(?!\()/gu, (all, id, name, bar) => {
+      const node = id !== undefined ? +id : named.get(name);
+      if (node === undefined) return all;
+      const v = bar ? registers.get(node)?.sum : this.node(node).value;
+      tensors ||= isTensor(v);
+      return showFactor(v);
+    });
+    return tensors || text === show(add.amount) ? null : text;
+  }
+}
+
+// Names that the text gives to values, "a = x*y": node -> name, where the node's part of the text is the whole right side. A name
+// used again counts: y₁, y₂.
+function assignedNames(trace) {
+  const encoder = new TextEncoder(), found = [], statements = /(^|[;\n])(\s*)([A-Za-z_]\w*)(\s*=(?!=)\s*)([^;\n]*)/g;
+  for (const match of trace.expression.matchAll(statements)) {
+    const [, end, space, name, equals, right] = match, { index } = match;
+    const at = index + end.length + space.length + name.length + equals.length;
+    const start = encoder.encode(trace.expression.slice(0, at)).length, stop = start + encoder.encode(right.trimEnd()).length;
+    const node = trace.nodes.findLast(n => n.args.length > 0 && n.span && n.span[0] === start && n.span[1] === stop);
+    if (node) found.push([node.id, name]);
+  }
+  const times = new Map(), uses = name => found.filter(([, n]) => n === name).length;
+  return new Map(found.map(([id, name]) => {
+    times.set(name, (times.get(name) ?? 0) + 1);
+    return [id, uses(name) > 1 ? name + "₀₁₂₃₄₅₆₇₈₉"[times.get(name) % 10] : name];
+  }));
+}
