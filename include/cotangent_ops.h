@@ -213,6 +213,8 @@ COT_API cot_var cot_all(cot_var x, cot_axes axes);
 COT_API cot_var cot_sum_of(int n, const cot_var *xs);
 /* Σ xs[i]·ys[i] over scalars, one operation on the tape */
 COT_API cot_var cot_dot_of(int n, const cot_var *xs, const cot_var *ys);
+/* log Σ exp(xs[i]) over scalars, stable, one operation on the tape */
+COT_API cot_var cot_logsumexp_of(int n, const cot_var *xs);
 
 /* ==== Shape ==== Views where possible: reshape of contiguous values, transpose, permute, broadcast_to, expand_dims, squeeze, slice and flip copy nothing. An operation that has nothing to do (a roll by 0, a dropout of rate 0) may give its operand itself: cot_copy before writing to it in place. */
 
@@ -592,6 +594,7 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_all(...) COT__SITED((cot_all)(__VA_ARGS__))
 #define cot_sum_of(...) COT__SITED((cot_sum_of)(__VA_ARGS__))
 #define cot_dot_of(...) COT__SITED((cot_dot_of)(__VA_ARGS__))
+#define cot_logsumexp_of(...) COT__SITED((cot_logsumexp_of)(__VA_ARGS__))
 #define cot_reshape(...) COT__SITED((cot_reshape)(__VA_ARGS__))
 #define cot_copy(...) COT__SITED((cot_copy)(__VA_ARGS__))
 #define cot_transpose(...) COT__SITED((cot_transpose)(__VA_ARGS__))

@@ -73,6 +73,7 @@ SAMPLE(s_dot) { UNUSED; return cot_dot(x[0], x[1]); }
 SAMPLE(s_outer) { UNUSED; return cot_outer(x[0], x[1]); }
 SAMPLE(s_sum_of) { (void)user; cot_var more[3] = {x[0], x[1], x[0]}; (void)n; return cot_sum_of(3, more); }
 SAMPLE(s_dot_of) { UNUSED; return cot_dot_of(3, (cot_var[]){x[0], x[1], x[0]}, (cot_var[]){x[1], x[1], x[2]}); }
+SAMPLE(s_logsumexp_of) { UNUSED; return cot_logsumexp_of(4, (cot_var[]){x[0], x[1], x[0], x[2]}); }
 SAMPLE(s_copy_into) {
     UNUSED;
     cot_var z = cot_mul(x[0], 1.0);
@@ -184,6 +185,7 @@ static const struct sample { const char *op; cot_function f; int n; int64_t shap
 #define ROWS
 #include "samples.def"
 #undef ROWS
+    {"logsumexp_of", s_logsumexp_of, 3, {{0}, {0}, {0}}},
 };
 
 static test_function function_of(const struct sample *s, int number, int round) {

@@ -109,6 +109,10 @@ static void operands(void **state) {
     expect(t, COT_VAR, "[dot_of] the second operand was forgotten by a rewind");
     cot_sum_of(2, (cot_var[]){x, vec(t, 2)});
     expect(t, COT_SHAPE, "[sum_of] element 1 is a tensor; every element must be a scalar, use cot_stack or cot_dot for tensors");
+    cot_logsumexp_of(2, (cot_var[]){x, gone});
+    expect(t, COT_VAR, "[logsumexp_of] the first operand was forgotten by a rewind");
+    cot_logsumexp_of(2, (cot_var[]){vec(t, 2), x});
+    expect(t, COT_SHAPE, "[logsumexp_of] element 0 is a tensor; every element must be a scalar, use cot_stack or cot_dot for tensors");
     cot_tape_destroy(t);
     cot_tape_destroy(u);
 }
@@ -496,6 +500,7 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_cast(x, COT_F32), cot_sum(x, all), cot_mean(x, all), cot_prod(x, all), cot_max(x, all), cot_min(x, all);
     cot_argmax(x, all), cot_argmin(x, all), cot_variance(x, all), cot_std(x, all), cot_logsumexp(x, all), cot_norm(x, 2, all);
     cot_any(x, all), cot_all(x, all), cot_sum_of(2, xs), cot_dot_of(2, xs, xs), cot_sum_of(0, NULL), cot_dot_of(0, NULL, NULL);
+    cot_logsumexp_of(2, xs), cot_logsumexp_of(0, NULL), cot_logsumexp_of(-1, xs);
     cot_reshape(x, shape), cot_transpose(x), cot_permute(x, COT_AXES(1, 0)), cot_broadcast_to(x, shape), cot_expand_dims(x, 0);
     cot_squeeze(x, all), cot_concat(2, xs, 0), cot_stack(2, xs, 0), cot_concat(0, NULL, 0), cot_stack(0, NULL, 0);
     cot_var part[3];

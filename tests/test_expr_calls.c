@@ -24,6 +24,7 @@ static const struct { const char *name, *text; } samples[] = {
     {"any", "any(A > 1, axis=0)"},
     {"all", "all(A > 0)"},
     {"sum_of", "sum_of([x, 2, x])"},
+    {"logsumexp_of", "logsumexp_of([x, 2, x])"},
     {"dot_of", "dot_of([x, 2], [3, x])"},
     {"reshape", "reshape(A, shape=(3, 2))"},
     {"copy", "copy(A)"},

@@ -576,6 +576,17 @@ static void dot_of_reads_its_scalars_too(void **state) {
     cot_tape_destroy(t);
 }
 
+static void logsumexp_of_reads_its_scalars_too(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x[2] = {cot_scalar(t, 2), cot_scalar(t, 3)}, z = cot_logsumexp_of(2, x);
+    cot_assign(x[1], 0.0);
+    assert_int_equal(cot_backward(z), COT_STALE);
+    assert_error(t, COT_STALE, "[backward] logsumexp_of (%2) needs the value of leaf (%1), which was overwritten by cot_assign; "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_destroy(t);
+}
+
 static void assignment_survives_a_rewind(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -682,6 +693,7 @@ int main(void) {
         cmocka_unit_test(assignment_of_a_tensor_makes_backward_an_error),
         cmocka_unit_test(assignment_of_constants_makes_backward_an_error_too),
         cmocka_unit_test(dot_of_reads_its_scalars_too),
+        cmocka_unit_test(logsumexp_of_reads_its_scalars_too),
         cmocka_unit_test(assignment_survives_a_rewind),
         cmocka_unit_test(what_is_recorded_after_a_step_has_a_gradient),
         cmocka_unit_test(only_borrowed_memory_can_be_touched),

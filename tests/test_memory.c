@@ -22,7 +22,7 @@ static void program(cot_tape *t, answer *a) {
     double   memory[4] = {1, 2, 3, 4}, h[16] = {0}, v[4] = {1, -1, 2, 0.5}, j[16] = {0};
     for (int step = 0; step < 2; step++) {
         cot_var scalar = cot_mul(cot_add(s[0], s[1]), cot_exp(cot_mul(s[2], 0.5)));
-        scalar = cot_add(scalar, cot_add(cot_dot_of(3, (cot_var[]){s[0], s[2], s[0]}, s), cot_sum_of(3, s)));
+        scalar = cot_add(scalar, cot_add(cot_dot_of(3, (cot_var[]){s[0], s[2], s[0]}, s), cot_add(cot_sum_of(3, s), cot_logsumexp_of(3, s))));
         cot_var hidden = cot_tanh(cot_add(cot_matmul(x, w), b));
         cot_retain_grad(hidden);
         cot_var views = cot_reshape(cot_transpose(cot_slice(hidden, 1, 0, COT_END, 2)), COT_SHAPE(4));

@@ -201,7 +201,8 @@ static void scalars(program *p) {
         cot_var x = pick(p);
         xs[k] = cot_shape_of(x).ndim ? cot_index(cot_reshape(x, COT_SHAPE(-1)), 0, -1) : x;
     }
-    keep(p, bounded(draw(p, 2) ? cot_sum_of(5, xs) : cot_dot_of(2, xs, xs + 2)));
+    uint32_t which = draw(p, 3);
+    keep(p, bounded(which == 0 ? cot_dot_of(2, xs, xs + 2) : which == 1 ? cot_sum_of(5, xs) : cot_logsumexp_of(5, xs)));
     keep(p, bounded(cot_sub(cot_mul(xs[0], xs[1]), cot_div(xs[2], into(xs[3], 1, 3)))));
 }
 

@@ -477,6 +477,42 @@ static void reductions_equal_plain_loops(void **state) {
     cot_tape_destroy(t);
 }
 
+/* cot_logsumexp_of is cot_logsumexp of the same numbers in a line, to the last place or so; where something is infinite or NaN, exactly,
+ * and so is the gradient. Recorded and swept derivatives have the same bits. */
+static void logsumexp_over_scalars_is_that_over_a_tensor(void **state) {
+    (void)state;
+    static const double lists[][3] = {{1, 2, 3},     {-800, -801, -900},   {1e308, 0, -1e308},    {INFINITY, 1, 2},
+                                      {NAN, 1, 2},   {1, NAN, -INFINITY},  {-INFINITY, 5, 4},     {INFINITY, NAN, 1},
+                                      {0, -0.0, 0},  {-INFINITY, -INFINITY, -INFINITY}, {INFINITY, -INFINITY, INFINITY}};
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16, COT_F16};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (size_t j = 0; j < sizeof dtypes / sizeof *dtypes; j++) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   x[3], g[3];
+            for (int k = 0; k < 3; k++) x[k] = cot_scalar_of(t, dtypes[j], lists[i][k]);
+            cot_var line = cot_detach(cot_stack(3, x, 0)), z = cot_logsumexp_of(3, x);
+            cot_var leaf = cot_cast(line, COT_F64); /* the numbers as they were rounded */
+            double  numbers[3];
+            cot_read(leaf, numbers, 3);
+            leaf = cot_tensor(t, COT_F64, S(3), numbers);
+            cot_var want = cot_logsumexp(leaf, COT_ALL);
+            double  eps = (double[]){2.3e-16, 1.2e-7, 8e-3, 1e-3}[j], w = cot_value(want), v = cot_value(z), grad[3];
+            assert_int_equal(cot_dtype_of(z), dtypes[j]);
+            assert_true(isfinite(w) ? fabs(v - w) <= 4 * eps * (1 + fabs(w)) : isnan(w) ? isnan(v) : v == w);
+            cot_grad_of(z, 3, x, g);
+            cot_backward(z);
+            cot_backward(want);
+            cot_read_grad(leaf, grad, 3);
+            for (int k = 0; k < 3; k++) {
+                double swept = cot_grad_value(x[k]), recorded = cot_value(g[k]);
+                assert_true(isnan(grad[k]) ? isnan(swept) && isnan(recorded) : fabs(swept - grad[k]) <= 4 * eps);
+                if (dtypes[j] == COT_F64 || dtypes[j] == COT_F32) assert_memory_equal(&swept, &recorded, sizeof swept);
+            }
+            assert_int_equal(cot_tape_status(t), COT_OK);
+            cot_tape_destroy(t);
+        }
+}
+
 static void scalars_reduce_to_themselves(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -1118,6 +1154,7 @@ static void repeated_positions_of_halves_do_not_stagnate(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reductions_equal_plain_loops),
+        cmocka_unit_test(logsumexp_over_scalars_is_that_over_a_tensor),
         cmocka_unit_test(scalars_reduce_to_themselves),
         cmocka_unit_test(integers_reduce_as_in_numpy),
         cmocka_unit_test(halves_average_without_overflow),

@@ -14,25 +14,36 @@ static cot_var dot(int n, const cot_var *a, const cot_var *b) {
     const cot_var first = cot_mul(a[0], b[0]);
     return n == 1 ? first : cot_fma(a[1], b[1], first);
 }
+static cot_var squares(int n, const cot_var *a) {
+    if (n > 2)
+        return cot_dot_of(n, a, a);
+    const cot_var first = cot_square(a[0]);
+    return n == 1 ? first : cot_fma(a[1], a[1], first);
+}
 static cot_var sum(int n, const cot_var *a) { return cot_sum_of(n, a); }
 
 #include "cot_problems.inc"
 
 /* ---- GMM ----------------------------------------------------------------------------------------------------------
- * Points meet the parameters only through o_c = alpha_c + sum q, the means, and Q with its diagonal exp(q). Those are leaves of
- * their own, and each point adds to their gradients and is forgotten. At the end one more sweep takes what arrived at o and exp(q)
- * on to alpha and q, together with the terms that have no points in them. */
+ * Points meet the parameters only through o_c = alpha_c + sum q and the residual Q (x - mu), half of whose square is subtracted from it.
+ * So they see leaves of their own, o, R = Q/sqrt(2) and -R mu, which are numbers computed once for a gradient: the residual R x - R mu
+ * is a chain of fma, and nothing is left to halve. Each point is recorded, adds to the gradients of these leaves and is forgotten.
+ * At the end one more sweep takes what arrived at them on to alpha, q and mu, together with the terms that have no points in them. */
 
 enum { GMM_TAPE = 6000 }; /* operations */
+#define ROOT_HALF 0.70710678118654752440
 
 struct parts {
     int      d, k;
     cot_var *alphas, *means, *icf;      /* the parameters (icf: packed as in the file) */
-    cot_var *offset, *expq;             /* (k), (k, d): leaves for the points */
-    cot_var *rows;                      /* (k, d(d+1)/2): Q by rows, from expq and icf */
-    cot_var *main_term, *e, *y, *z;     /* (k), (k), (d), (d) */
-    cot_var  minus_half;                /* one constant, not one for each use: a number beside two vars is a node of its own */
+    cot_var *offset;                    /* (k): leaves for the points */
+    cot_var *rows;                      /* (k, d(d+3)/2): leaves for the points; row i is -(R mu)[i], R[i][0] … R[i][i] */
+    cot_var *main_term, *x, *y;         /* (k), (1 + d): 1 and the point, (k, d) */
+    cot_var *total;                     /* (chunk) */
 };
+
+/* Points recorded before a sweep. */
+static int chunk_of(const struct ab_gmm *g) { return 1 + GMM_TAPE / (g->k * (2 * g->d + 4)); }
 
 static struct parts gmm_parts(const struct ab_cot *s) {
     const struct ab_gmm *g = &s->in->u.gmm;
@@ -41,19 +52,18 @@ static struct parts gmm_parts(const struct ab_cot *s) {
     p.means = p.alphas + k;
     p.icf = p.means + k * d;
     p.offset = p.icf + k * row;
-    p.expq = p.offset + k;
-    p.rows = p.expq + k * d;
-    p.main_term = p.rows + k * row;
-    p.e = p.main_term + k;
-    p.y = p.e + k;
-    p.z = p.y + d;
+    p.rows = p.offset + k;
+    p.main_term = p.rows + k * (row + d);
+    p.x = p.main_term + k;
+    p.y = p.x + 1 + d;
+    p.total = p.y + k * d;
     return p;
 }
 
 static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
     const struct ab_gmm *g = &in->u.gmm;
     const size_t         d = (size_t)g->d, k = (size_t)g->k, row = d * (d + 1) / 2;
-    struct ab_cot       *s = ab_cot_create(in, in->param_count + 3 * k + k * d + k * row + 2 * d, 0, error);
+    struct ab_cot       *s = ab_cot_create(in, in->param_count + 2 * k + 2 * k * d + k * row + 1 + d + (size_t)chunk_of(g), 0, error);
     if (!s)
         return NULL;
     for (size_t i = 0; i < in->param_count; i++)
@@ -62,61 +72,80 @@ static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
     return s;
 }
 
-/* The largest value is subtracted as a plain number: its derivative cancels. */
-static cot_var log_sum_exp(int n, const cot_var *v, cot_var *e) {
-    double top = cot_value(v[0]);
-    for (int i = 1; i < n; i++)
-        top = cot_value(v[i]) > top ? cot_value(v[i]) : top;
-    for (int i = 0; i < n; i++)
-        e[i] = cot_exp(cot_sub(v[i], top));
-    return cot_add(cot_log(cot_sum_of(n, e)), top);
-}
+/* Where the factor of row i and column j < i stands among the packed ones of its component, which go by columns. */
+static int below(int d, int i, int j) { return d + j * d - j * (j + 1) / 2 + i - j - 1; }
 
 /* The leaves that points see, at the parameters' present values. */
 static void make_leaves(cot_tape *t, const struct ab_gmm *g, struct parts *p) {
     const int d = p->d, row = d * (d + 1) / 2;
-    p->minus_half = cot_constant(t, -0.5);
+    cot_var  *rows = p->rows;
+    p->x[0] = cot_constant(t, 1);
     for (int c = 0; c < p->k; c++) {
-        const double *q = g->icf + (size_t)c * (size_t)row;
-        cot_var      *rows = p->rows + (size_t)c * (size_t)row, *l = p->icf + (size_t)c * (size_t)row + d;
+        const double *q = g->icf + (size_t)c * (size_t)row, *mean = g->means + (size_t)c * (size_t)d;
         double        offset = g->alphas[c];
-        for (int i = 0; i < d; i++) {
+        for (int i = 0; i < d; rows += 2 + i++) {
+            double shift = 0;
             offset += q[i];
-            rows[i * (i + 1) / 2 + i] = p->expq[c * d + i] = cot_scalar(t, exp(q[i]));
-            for (int j = i + 1; j < d; j++)
-                rows[j * (j + 1) / 2 + i] = *l++;
+            for (int j = 0; j <= i; j++) {
+                const double factor = ROOT_HALF * (j < i ? q[below(d, i, j)] : exp(q[i]));
+                shift -= factor * mean[j];
+                rows[1 + j] = cot_scalar(t, factor);
+            }
+            rows[0] = cot_scalar(t, shift);
         }
         p->offset[c] = cot_scalar(t, offset);
     }
 }
 
-static cot_var record_point(const struct parts *p, const double *x) {
-    const int d = p->d, row = d * (d + 1) / 2;
-    for (int c = 0; c < p->k; c++) {
-        const cot_var *Q = p->rows + (size_t)c * (size_t)row;
-        for (int i = 0; i < d; i++)
-            p->z[i] = cot_sub(x[i], p->means[c * d + i]);
-        for (int i = 0; i < d; Q += ++i)
-            p->y[i] = dot(i + 1, Q, p->z);
-        p->main_term[c] = cot_fma(p->minus_half, dot(d, p->y, p->y), p->offset[c]);
+/* Row by row, all components of a row before the next: neighbours on the tape then do not wait for each other, in either direction. */
+static cot_var record_point(cot_tape *t, const struct parts *p, const double *x) {
+    const int      d = p->d, k = p->k, stride = d * (d + 3) / 2;
+    const cot_var *row = p->rows;
+    cot_var       *square = p->main_term;
+    for (int i = 0; i < d; i++)
+        p->x[1 + i] = cot_constant(t, x[i]);
+    for (int c = 0; c < k; c++)
+        p->y[c * d] = cot_fma(row[c * stride + 1], p->x[1], row[c * stride]);
+    if (d > 1) {
+        row += 2;
+        for (int c = 0; c < k; c++)
+            p->y[c * d + 1] = cot_fma(row[c * stride + 1], p->x[1], row[c * stride]);
+        for (int c = 0; c < k; c++)
+            p->y[c * d + 1] = cot_fma(row[c * stride + 2], p->x[2], p->y[c * d + 1]);
     }
-    return log_sum_exp(p->k, p->main_term, p->e);
+    for (int i = 2; i < d; i++) {
+        row += 1 + i;
+        for (int c = 0; c < k; c++)
+            p->y[c * d + i] = cot_dot_of(2 + i, row + c * stride, p->x);
+    }
+    for (int c = 0; c < k; c++)
+        square[c] = d > 2 ? cot_dot_of(d, p->y + c * d, p->y + c * d) : cot_square(p->y[c * d]);
+    for (int c = 0; c < k && d == 2; c++)
+        square[c] = cot_fma(p->y[c * d + 1], p->y[c * d + 1], square[c]);
+    for (int c = 0; c < k; c++)
+        p->main_term[c] = cot_sub(p->offset[c], square[c]);
+    return cot_logsumexp_of(k, p->main_term);
 }
 
-/* What has no points in it, plus <gradient of offset, offset(alpha, q)> + <gradient of expq, exp(q)>. */
+/* What has no points in it, plus the inner product of the points' leaves, as functions of the parameters, with their gradients. */
 static cot_var record_rest(const struct ab_gmm *g, const struct parts *p) {
-    const int d = p->d, row = d * (d + 1) / 2;
-    cot_var   f = cot_mul(-(double)g->n, log_sum_exp(p->k, p->alphas, p->e));
+    const int      d = p->d, row = d * (d + 1) / 2;
+    const cot_var *rows = p->rows;
+    cot_var        f = cot_mul(-(double)g->n, cot_logsumexp_of(p->k, p->alphas));
     for (int c = 0; c < p->k; c++) {
-        const cot_var *q = p->icf + (size_t)c * (size_t)row, logs = cot_sum_of(d, q);
+        const cot_var *q = p->icf + (size_t)c * (size_t)row, *mean = p->means + (size_t)c * (size_t)d, logs = cot_sum_of(d, q);
         const double   o = cot_grad_value(p->offset[c]), half = 0.5 * g->gamma * g->gamma;
-        for (int i = 0; i < d; i++) {
+        for (int i = 0; i < d; rows += 2 + i++) {
+            const double shift = cot_grad_value(rows[0]);
             p->y[i] = cot_exp(q[i]);
-            f = cot_fma(cot_grad_value(p->expq[c * d + i]), p->y[i], f);
+            for (int j = 0; j <= i; j++) { /* ROOT_HALF Q[i][j] (its gradient - mu[j] that of the shift) */
+                const cot_var weight = cot_sub(cot_grad_value(rows[1 + j]), cot_mul(shift, mean[j]));
+                f = cot_fma(cot_mul(ROOT_HALF, weight), j < i ? q[below(d, i, j)] : p->y[i], f);
+            }
         }
-        f = cot_fma(half, dot(d, p->y, p->y), f);
+        f = cot_fma(half, squares(d, p->y), f);
         if (row > d)
-            f = cot_fma(half, dot(row - d, q + d, q + d), f);
+            f = cot_fma(half, squares(row - d, q + d), f);
         f = cot_fma(o, p->alphas[c], f);
         f = cot_fma(o - g->m, logs, f);
     }
@@ -127,15 +156,15 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     struct ab_cot       *s = state;
     const struct ab_gmm *g = &s->in->u.gmm;
     struct parts         p = gmm_parts(s);
-    const int            chunk = 1 + GMM_TAPE / (g->k * (2 * g->d + 8));
+    const int            chunk = chunk_of(g);
     cot_tape_zero_grads(s->tape);
     make_leaves(s->tape, g, &p);
     const cot_mark mark = cot_tape_mark(s->tape);
     for (int i = 0; i < g->n;) {
-        cot_var f = cot_constant(s->tape, 0);
-        for (int c = 0; c < chunk && i < g->n; c++, i++)
-            f = cot_add(f, record_point(&p, g->x + (size_t)i * (size_t)g->d));
-        if (cot_backward(f) != COT_OK)
+        int n = 0;
+        for (; n < chunk && i < g->n; i++)
+            p.total[n++] = record_point(s->tape, &p, g->x + (size_t)i * (size_t)g->d);
+        if (cot_backward(cot_sum_of(n, p.total)) != COT_OK)
             return ab_cot_finish(s, error);
         if (i <= chunk)
             ab_cot_note_peak(s);

@@ -11,7 +11,7 @@
 /* Does node i, whose rule runs, read nothing that was assigned after i was recorded? `report` sets the error. */
 static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
     const cot__node *n = &t->nodes[i];
-    uint32_t         saves = n->op == OP_dot_of ? UINT32_MAX : cot__saved_mask(t, i);
+    uint32_t         saves = n->op == OP_dot_of || n->op == OP_logsumexp_of ? UINT32_MAX : cot__saved_mask(t, i);
     if (!(n->flags & COT__ACTIVE) || !saves) return true;
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
         uint32_t a = cot__arg(n, k);

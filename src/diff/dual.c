@@ -74,11 +74,17 @@ static inline void push(const walk *w, uint32_t a, dual g) {
     w->bars[a - w->lo].d += g.d;
 }
 
-static void push_nary(const walk *w, const cot__node *n, dual g) {
+static void push_nary(const walk *w, const cot__node *n, uint32_t i, dual g) {
     const uint32_t *args = n->extra.attr->args, count = n->extra.attr->nargs;
     if (n->op == OP_sum_of)
         for (uint32_t k = 0; k < count; k++) push(w, args[k], g);
-    else
+    else if (n->op == OP_logsumexp_of) { /* a weight e/s = exp(x - z) moves by itself times dx - dz */
+        const double *e = n->extra.attr->pointer;
+        for (uint32_t k = 0; k < count; k++) {
+            const double weight = sdiv_value_f64(e[k], n->extra.attr->number, 0);
+            push(w, args[k], smul_dual(g, (dual){weight, smul_value_f64(weight, w->tangents[args[k]] - w->tangents[i], 0)}));
+        }
+    } else
         for (uint32_t k = 0; k < count / 2; k++) {
             uint32_t x = args[k], y = args[count / 2 + k];
             push(w, x, smul_dual(g, operand(w, n, y)));
@@ -108,7 +114,7 @@ static inline __attribute__((always_inline)) void step(const walk *w, const cot_
         break;                                                                                                               \
     }
 #include "ops/rules.def"
-    default: push_nary(w, n, g); break;
+    default: push_nary(w, n, i, g); break;
     }
 }
 

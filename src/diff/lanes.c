@@ -5,6 +5,43 @@
 
 #define STOPS (COT__WANTED | COT__RETAIN)
 
+/* 1 for the operations whose partials are inlined in the sweeps: what programs on scalars are made of, and what their recorded derivatives are
+ * made of (smul, sdiv). The others are a call away (lanes_rare.inc), which is little beside what most of them compute. */
+#define SECOND_OF(a, b, ...) b
+#define SECOND(...) SECOND_OF(__VA_ARGS__)
+#define HOT(name) SECOND(HOT_##name 1, 0, 0)
+#define HOT_neg ,
+#define HOT_abs ,
+#define HOT_sqrt ,
+#define HOT_rsqrt ,
+#define HOT_square ,
+#define HOT_reciprocal ,
+#define HOT_exp ,
+#define HOT_log ,
+#define HOT_sin ,
+#define HOT_cos ,
+#define HOT_tanh ,
+#define HOT_sigmoid ,
+#define HOT_relu ,
+#define HOT_add ,
+#define HOT_sub ,
+#define HOT_mul ,
+#define HOT_div ,
+#define HOT_smul ,
+#define HOT_sdiv ,
+#define HOT_maximum ,
+#define HOT_minimum ,
+#define HOT_where ,
+#define HOT_fma ,
+
+/* Which operands of an operation have a derivative: bits 1, 2, 4. */
+static const uint8_t partials[] = {
+#define UNARY(name, ...) name##_x,
+#define BINARY(name, ...) name##_x | name##_y << 1,
+#define TERNARY(name, ...) name##_x | name##_y << 1 | name##_w << 2,
+#include "ops/rules.def"
+};
+
 /* ---- f64 ---------------------------------------------------------------------------------------------------- */
 
 #define T double
@@ -25,7 +62,9 @@
 #define LI_LANE int64_t
 #define LANES 1
 #define NL(name) name##_f64_1
+#define N1(name) name##_f64_1
 #include "ops/kernel_partials.h"
+#include "diff/lanes_rare.inc"
 #include "diff/lanes.inc"
 #undef L
 #undef LI
@@ -66,6 +105,7 @@ typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
 #undef F
 #undef S
 #undef N
+#undef N1
 #undef KIND_OK
 #undef RUNS
 #undef LOAD
@@ -88,7 +128,9 @@ typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
 #define LI_LANE int32_t
 #define LANES 1
 #define NL(name) name##_f32_1
+#define N1(name) name##_f32_1
 #include "ops/kernel_partials.h"
+#include "diff/lanes_rare.inc"
 #include "diff/lanes.inc"
 #undef L
 #undef LI
@@ -100,6 +142,7 @@ typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
 #undef F
 #undef S
 #undef N
+#undef N1
 #undef KIND_OK
 #undef RUNS
 #undef LOAD

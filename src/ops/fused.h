@@ -6,6 +6,8 @@
 #include <math.h>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__FMA__)
+/* Are the functions below without a call? Who asks first, before all that shall stay in registers, needs to save none of them. */
+static inline int    cot__fma_is_inline(void) { return __builtin_cpu_supports("fma"); }
 static inline double cot__fma(double a, double b, double c) {
     if (!__builtin_cpu_supports("fma")) return fma(a, b, c);
     __asm__("vfmadd213sd %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
@@ -17,6 +19,7 @@ static inline float cot__fmaf(float a, float b, float c) {
     return a;
 }
 #else
+static inline int    cot__fma_is_inline(void) { return 1; }
 static inline double cot__fma(double a, double b, double c) { return fma(a, b, c); }
 static inline float  cot__fmaf(float a, float b, float c) { return fmaf(a, b, c); }
 #endif

@@ -106,6 +106,22 @@ static inline bool two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *he
     return LIKELY((*heads & COT__HEAD_KIND) == 0);
 }
 
+static inline bool three_f64(const cot_tape *t, cot_var x, cot_var y, cot_var w, uint64_t *heads, double *xv, double *yv, double *wv) {
+    uint32_t n = t->count, i = (uint32_t)x.id, j = (uint32_t)y.id, k = (uint32_t)w.id;
+    if (UNLIKELY(n >= t->fast_limit)) return false;
+    if (UNLIKELY(i >= n)) return false;
+    if (UNLIKELY(j >= n)) return false;
+    if (UNLIKELY(k >= n)) return false;
+    const cot__node *a = &t->nodes[i], *b = &t->nodes[j], *c = &t->nodes[k];
+    uint64_t         p = cot__head(a), q = cot__head(b), r = cot__head(c);
+    *xv = a->value.f64;
+    *yv = b->value.f64;
+    *wv = c->value.f64;
+    *heads = p | q | r;
+    if (UNLIKELY(((p ^ x.id) | (q ^ y.id) | (r ^ w.id)) >> 32)) return false;
+    return LIKELY((*heads & COT__HEAD_KIND) == 0);
+}
+
 static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, uint32_t b, double value) {
     uint32_t   i = t->count;
     uint64_t   stamp = t->stamp_head, head = (uint64_t)op | (heads & t->active_head) | stamp;
@@ -121,6 +137,10 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
 static inline bool    one_f64(const cot_tape *t, cot_var x, uint64_t *heads, double *v) { (void)t, (void)x, *heads = 0, *v = 0; return false; }
 static inline bool    two_f64(const cot_tape *t, cot_var x, cot_var y, uint64_t *heads, double *xv, double *yv) {
     (void)t, (void)x, (void)y, *heads = 0, *xv = *yv = 0;
+    return false;
+}
+static inline bool three_f64(const cot_tape *t, cot_var x, cot_var y, cot_var w, uint64_t *heads, double *xv, double *yv, double *wv) {
+    (void)t, (void)x, (void)y, (void)w, *heads = 0, *xv = *yv = *wv = 0;
     return false;
 }
 static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, uint32_t b, double value) {
@@ -230,15 +250,16 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
     }                                                                                                                        \
     cot_var FUNCTION_NAME(name)(cot_var x, cot_var y, cot_var w) {                                                           \
         cot_tape *t = x.tape;                                                                                                \
-        uint64_t  heads, head;                                                                                               \
+        uint64_t  heads;                                                                                                     \
         double    xv = 0, yv = 0, wv = 0;                                                                                    \
-        if (LIKELY(OP_##name != OP_where && t == y.tape && t == w.tape && is_real(t) && two_f64(t, x, y, &heads, &xv, &yv) &&          \
-                   one_f64(t, w, &head, &wv))) {                                                                             \
+        if (UNLIKELY(t != y.tape || t != w.tape)) return name##_other(x, y, w);                                              \
+        if (LIKELY(OP_##name != OP_where && (OP_##name != OP_fma || cot__fma_is_inline()) && is_real(t) &&                   \
+                   three_f64(t, x, y, w, &heads, &xv, &yv, &wv))) {                                                          \
+            const double z = name##_value_f64(xv, yv, wv);                                                                   \
             t->nodes[t->count].extra.c = (uint32_t)w.id;                                                                     \
-            return push_f64(t, OP_##name, heads | head, (uint32_t)x.id, (uint32_t)y.id,                                      \
-                            name##_value_f64(xv, yv, wv));                                                                   \
+            return push_f64(t, OP_##name, heads, (uint32_t)x.id, (uint32_t)y.id, z);                                         \
         }                                                                                                                    \
-        return name##_other(x, y, w);                                                                                        \
+        return name##_other((cot_var){t, x.id}, (cot_var){t, y.id}, (cot_var){t, w.id});                                     \
     }
 #include "ops/rules.def"
 

@@ -66,7 +66,12 @@ cot_var cot_scalar(cot_tape *t, double value) {
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};
 }
 
-cot_var cot_constant(cot_tape *t, double value) { return make_source(t, OP_constant, "constant", COT_F64, (cot_shape){0}, &value); }
+cot_var cot_constant(cot_tape *t, double value) {
+    if (UNLIKELY(!t || t->count >= t->fast_limit)) return make_source(t, OP_constant, "constant", COT_F64, (cot_shape){0}, &value);
+    uint32_t i = t->count++;
+    t->nodes[i] = (cot__node){.op = OP_constant, .kind = COT_F64, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE, .value.f64 = value};
+    return (cot_var){t, (uint64_t)t->stamp << 32 | i};
+}
 
 cot_var cot_tensor(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data) {
     return make_source(t, OP_leaf, "tensor", dtype, shape, data);

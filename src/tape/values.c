@@ -30,6 +30,10 @@ static const void *single_element(cot_var x, cot_dtype *dtype) {
 double cot_value(cot_var x) {
     cot_dtype dtype;
     if (cot__is_number(x)) return cot__number_value(x);
+    if (LIKELY(cot_is_valid(x))) { /* most often a scalar, whose value stands in its node */
+        const cot__node *n = &x.tape->nodes[cot__index(x)];
+        if (LIKELY(n->kind == COT_F64)) return n->value.f64;
+    }
     const void *p = single_element(x, &dtype);
     return p ? cot__load_f64(p, dtype) : (double)NAN;
 }

@@ -12,7 +12,7 @@ int64_t cot__cost_of_tree(const cot__tree *tree) {
 
 uint32_t cot__values_read(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
-    return n->op == OP_dot_of && (n->flags & COT__ACTIVE) ? 0x7fu : cot__saved_mask(t, node);
+    return (n->op == OP_dot_of || n->op == OP_logsumexp_of) && (n->flags & COT__ACTIVE) ? 0x7fu : cot__saved_mask(t, node);
 }
 
 bool cot__shares_storage(const cot_tape *t, uint32_t node, uint32_t *with) {
@@ -78,6 +78,7 @@ static double of_structural(const sizes *s) {
     case OP_matmul: return 2 * s->z * extent(s, 0, -1);          /* 2mnk */
     case OP_sum_of: return cot__nargs(s->n) - 1;
     case OP_dot_of: return cot__nargs(s->n) - 1;                 /* n products and n - 1 sums of 2n operands */
+    case OP_logsumexp_of: return 4 * cot__nargs(s->n) + 2;       /* as logsumexp */
     case OP_recurrence: return 2 * s->z;
     case OP_argsort: return s->x * log_of(s->x);
     case OP_searchsorted: return s->z * log_of(s->x);

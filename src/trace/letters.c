@@ -23,7 +23,7 @@ static const char *const letters[OP_count] = {
 
 const char *cot__letter(int op, int k, int n, char *buf) {
     static const char *const usual[] = {"x", "y", "w"};
-    if (op == OP_concat || op == OP_sum_of) return "x";
+    if (op == OP_concat || op == OP_sum_of || op == OP_logsumexp_of) return "x";
     if (op == OP_dot_of) return k < n / 2 ? "x" : "y";
     const char *p = letters[op];
     for (int at = 0; p && *p; at++) {

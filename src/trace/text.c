@@ -126,7 +126,7 @@ static const char *operand_label(const cot__trace *tr, const cot__trace_node *n,
 }
 
 /* Operands without letters of their own: the rule speaks of x[i] and y[i], the one and its partner. */
-static bool is_list(int op) { return op == OP_sum_of || op == OP_dot_of || op == OP_concat; }
+static bool is_list(int op) { return op == OP_sum_of || op == OP_dot_of || op == OP_logsumexp_of || op == OP_concat; }
 
 static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int k, const char *rule, const char *own, char *buf,
                              size_t size) {

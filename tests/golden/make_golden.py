@@ -697,6 +697,10 @@ def reductions():
     case("logsumexp_all_minus_inf", "logsumexp", jsp.logsumexp, [Const([-np.inf, -np.inf])], dict(axes="all", keep=0))
     case("sum_of", "sum_of", lambda *xs: sum(xs[1:], xs[0]), [fresh(()) for _ in range(5)])
     case("dot_of", "dot_of", lambda *xs: sum(a * b for a, b in zip(xs[:4], xs[4:])), [fresh(()) for _ in range(8)])
+    lse = lambda *xs: jsp.logsumexp(jnp.stack(xs))
+    case("logsumexp_of", "logsumexp_of", lse, [fresh(()) for _ in range(5)])
+    case("logsumexp_of_large", "logsumexp_of", lse, [np.array(v) for v in (1000.0, 1001.0, -1000.0)], order=1)
+    case("logsumexp_of_all_minus_inf", "logsumexp_of", lse, [Const(-np.inf), Const(-np.inf)])
 
 
 # ---- shape ------------------------------------------------------------------------------------------------------------
