@@ -54,6 +54,11 @@ static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
     if (!x || !cot__enter(NULL, *x, op, "target", xi)) return NULL;
     cot_tape *t = x->tape;
     if (!cot__is_tensor(&t->nodes[*xi])) return t;
+    if (t->body && *xi < t->body_from) {
+        cot__fail(t, COT_VALUE, "[%s] the target is older than the body of [%s], which is recorded once and would write it then only; copy it first", op,
+                  t->body);
+        return NULL;
+    }
     return may_write(t, op, *xi) ? t : NULL;
 }
 

@@ -61,6 +61,8 @@ cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates,
 /* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once: thousands of repeats of one position
  * would stop growing otherwise. False after setting the error. */
 bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u, bool along);
+/* x under another number, as a view. */
+cot_var cot__alias(cot_var x);
 /* The last two axes exchanged. */
 cot_var cot__swap_last(cot_var x);
 

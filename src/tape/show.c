@@ -95,7 +95,9 @@ void cot__show_values(cot__text *x, const cot__view *v) {
 
 void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
     cot__view v = cot__view_of(t, node);
-    if (cot__is_stale(&t->nodes[node]))
+    if (t->nodes[node].stamp == 0)
+        cot__put(x, "(in a body)");
+    else if (cot__is_stale(&t->nodes[node]))
         cot__put(x, "(overwritten)");
     else
         cot__show_values(x, &v);

@@ -177,6 +177,11 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
                                 "it recorded itself", t->inside);
         return;
     }
+    if (t->body && (uint32_t)m.part[NODES] < t->body_from) {
+        cot__fail(t, COT_VALUE, "[rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget only what it "
+                                "recorded itself", t->body);
+        return;
+    }
     if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t); /* it happened since */
     if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     cot__rewind(t, m);

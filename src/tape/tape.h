@@ -69,6 +69,7 @@ typedef struct cot__storage {
     uint32_t saver_version;      /* … and the version it saved; UINT32_MAX: none */
     uint32_t writer;             /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
     bool     borrowed;
+    bool     mapped;             /* borrowed from a file of our own */
 } cot__storage;
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
@@ -220,6 +221,8 @@ struct cot_tape {
 
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
+    const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */
+    uint32_t    body_from;   /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
 };
 
 #define VAR(t, index) ((cot_var){(t), ((uint64_t)(t)->nodes[index].stamp << 32) | (index)})
@@ -319,6 +322,8 @@ cot_mark cot__mark(cot_tape *t);
 void     cot__rewind(cot_tape *t, cot_mark m);
 
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
+/* Memory in a file without a name in `folder`, for what shall not stay in memory. */
+cot__storage *cot__storage_map(cot_tape *t, size_t bytes, const char *folder, const char *op);
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
 void          cot__storage_release(cot_tape *t, cot__storage *s);
 /* Takes over the caller's reference; the tape's list frees it at rewind. */

@@ -1,0 +1,54 @@
+/* cotangent_transform.h: functions of functions: derivatives of C functions, batches, loops, conditions, checkpoints.
+ *
+ * Each takes a C function on vars, runs or records it on the tape of its inputs, and gives vars on that tape: so they compose, and
+ * are differentiated like anything else. */
+#ifndef COTANGENT_TRANSFORM_H
+#define COTANGENT_TRANSFORM_H
+
+#ifndef COTANGENT_H
+#include <cotangent.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Reads n inputs, writes m outputs. Returns 0; anything else is failure (COT_CUSTOM). */
+typedef int (*cot_fn)(int n, const cot_var *xs, int m, cot_var *ys, void *user);
+
+/* ==== Loops and conditions ======================================================================================= */
+
+/* Control flow as one operation on the tape. A body is a cot_fn that is recorded once, on the first values, and then played for every step; it may use any
+ * value from outside, which gets its gradient too. While it is recorded it has no values: reading one is an error, choose with
+ * cot_where or cot_cond. Nothing of its inside can be used outside but its results. All are differentiable in forward and reverse mode, to every order, and nest.
+ * Carried values keep their shape and dtype; results that are integers hold up to 2^53.
+ *
+ * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first) and runs steps again: for a loop of known
+ * length as few as can be (binomial checkpointing); for cot_while no step more than r times in all, up to C(states + r, states) steps.
+ * cot_grad_of, which records, keeps all states. A cot_while inside another body has no recorded derivative. */
+typedef struct cot_loop_options {
+    int         states;  /* 0: 100 */
+    const char *spill;   /* a folder: states are kept in a file there, not in memory (Linux). Must live as long as what was recorded */
+    bool        reverse; /* cot_scan: from the last step to the first */
+    int64_t     limit;   /* cot_while: an error after so many steps; 0: none */
+} cot_loop_options;
+
+/* Steps along the first axis of the xs. The body reads `carry` carried values and a slice of each xs; it gives the next carried values and nys results,
+ * which ys stacks along a new first axis. length: -1 where there are xs. */
+COT_API cot_status cot_scan(cot_fn body, void *user, int64_t length, int carry, const cot_var *init, int nxs, const cot_var *xs, cot_var *final, int nys,
+                            cot_var *ys, const cot_loop_options *options);
+/* for (i = lower; i < upper; i++): the body reads i (an i64 scalar) and the carried values, and gives those. */
+COT_API cot_status cot_fori(cot_fn body, void *user, int64_t lower, int64_t upper, int carry, const cot_var *init, cot_var *final,
+                            const cot_loop_options *options);
+/* while (test): test reads the carried values and gives one number, true to go on; the body gives the next ones. */
+COT_API cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, const cot_var *init, cot_var *final, const cot_loop_options *options);
+/* choice ? then(xs) : otherwise(xs). Both are recorded and must give the same shapes and dtypes; one runs. */
+COT_API cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m, cot_var *ys);
+/* f(xs), of which nothing is kept but the results: reverse mode runs it again. */
+COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif
