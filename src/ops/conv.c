@@ -80,6 +80,12 @@ static cot_var record(cot__rule *r, cot__conv_pass pass, cot_var a, cot_var b) {
     uint32_t  xs[2];
     const char *name = cot__op_of(cot__rule_node(r)->op)->name;
     if (!cot__enter(r->t, a, name, "left", &xs[LEFT]) || !cot__enter(r->t, b, name, "right", &xs[RIGHT])) return INVALID(r->t);
+    if (pass == pass_of(r)) { /* other operands may have more images, or more channels in more groups */
+        cot_shape sa = cot__shape_at(r->t, xs[LEFT]), sb = cot__shape_at(r->t, xs[RIGHT]);
+        g.batch = sa.dim[0];
+        g.in = pass == COT__CONV_INPUT ? sb.dim[1] * g.groups : sa.dim[1];
+        g.out = pass == COT__CONV_WEIGHT ? sb.dim[1] : sb.dim[0];
+    }
     return push(r->t, pass, &g, space, xs);
 }
 

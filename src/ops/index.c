@@ -204,4 +204,10 @@ cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
     return cot__result_push(t, &r, OP_one_hot, 1, &i, NULL);
 }
 
-const cot__op cot__op_one_hot = {.name = "one_hot", .kind = KIND_NONE, .formula = "z[.., k] = 1 where indices[..] = k, else 0"};
+static cot_var one_hot_apply(cot__rule *r, const cot_var *xs) {
+    cot_shape z = cot__shape_at(r->t, r->node);
+    return cot_one_hot(xs[0], z.dim[z.ndim - 1], cot__dtype_at(cot__rule_node(r)));
+}
+
+const cot__op cot__op_one_hot = {.name = "one_hot", .kind = KIND_NONE, .formula = "z[.., k] = 1 where indices[..] = k, else 0",
+                                 .apply = one_hot_apply};

@@ -148,11 +148,19 @@ static void norm_jvp(cot__rule *r) {
     r->tangent = dz;
 }
 
+/* Any operation of this file on other operands, whose means and scales are not the node's. */
+static cot_var norm_apply(cot__rule *r, const cot_var *xs) {
+    manner m = manner_of(r);
+    int    n = operands(r);
+    m.stats = NULL;
+    return record(cot__rule_node(r)->op, m, xs[0], n > 1 ? xs[1] : COT_NONE, n > 2 ? xs[2] : COT_NONE);
+}
+
 const cot__op cot__op_layer_norm = {
-    .name = "layer_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .name = "layer_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
     .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
 const cot__op cot__op_rms_norm = {
-    .name = "rms_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .name = "rms_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
     .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
 
 /* Σ a b over each row, kept as a column */
@@ -181,7 +189,7 @@ static void norm_back_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_norm_back = {
-    .name = "norm_back", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u, .vjp = norm_back_vjp,
+    .name = "norm_back", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u, .vjp = norm_back_vjp, .apply = norm_apply,
     .formula = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
@@ -193,7 +201,7 @@ static void norm_weights_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_norm_weights = {.name = "norm_weights", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
-                                      .vjp = norm_weights_vjp,
+                                      .vjp = norm_weights_vjp, .apply = norm_apply,
                                       .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};
 
 /* ---- layer and rms ----------------------------------------------------------------------------------------------------------------------- */

@@ -48,7 +48,10 @@ typedef struct cot__op {
     const char *formula;  /* for people */
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
-    /* Records the operation of node r->node on other operands xs (count as in the node). */
+    /* Records the operation of node r->node on other operands xs, as many as the node has (optional ones that it does not have, stay away), with
+     * its attributes. Operands of the node's shapes and dtypes always do; other dtypes where the public function takes them. Extents that are not
+     * in the attributes follow from the operands, but for the few operations whose result's shape is an attribute in all but name: reshape,
+     * broadcast_to, one_hot, irfft, pools. Every record but those of sources has it: see cot__reapply. Never in place: an operand stays as it is. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
     /* What the integers of its attributes are, for people and checks: "axes:m keepdims:f" names each and says how it is written:
      * d a number   u a number, left out when 1   f a flag   m a bit mask of axes   l all that are left   n attr->number, no integer */
@@ -339,6 +342,10 @@ const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t si
 /* Elementwise operation on any mix of scalars, tensors and numbers: promotes, broadcasts, runs, records. */
 cot_var cot__elementwise(int op, int n, const cot_var *xs);
 
+/* Records the operation of an existing node, with its attributes and numbers, on other operands: as many as the node has; where the node has a
+ * number (COT__NONE), what stands in xs is not read. A source is given back as it is; an operation in place is done on a copy. */
+cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs);
+
 /* ---- rules ---------------------------------------------------------------------------------------------------------- */
 
 /* What a rule of a structural operation sees. It reads operands and result as vars, records operations on them, and gives its
@@ -354,10 +361,11 @@ struct cot__rule {
     void (*give)(cot__rule *r, int k, cot_var v);                       /* see cot__give */
     void (*give_slice)(cot__rule *r, int k, cot_var v, const int64_t slice[4]);
     void (*give_scatter)(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along);
+    const cot__attr *attr; /* apply: attributes instead of the node's; NULL: the node's */
 };
 
 static inline const cot__node *cot__rule_node(const cot__rule *r) { return &r->t->nodes[r->node]; }
-static inline const cot__attr *cot__rule_attr(const cot__rule *r) { return r->t->nodes[r->node].extra.attr; }
+static inline const cot__attr *cot__rule_attr(const cot__rule *r) { return r->attr ? r->attr : r->t->nodes[r->node].extra.attr; }
 static inline uint32_t         cot__rule_arg(const cot__rule *r, int k) { return cot__arg(&r->t->nodes[r->node], k); }
 static inline cot_shape        cot__rule_shape(const cot__rule *r, int k) { return cot__shape_at(r->t, cot__rule_arg(r, k)); }
 /* Operand k and the result as vars. Reading an overwritten one sets the error that names both operations. */
