@@ -137,6 +137,7 @@ static cot_var push_backward(cot_tape *t, const cot__attr *of, int masks, const 
     cot__result z;
     for (int i = 0; i < BACK_MASKS + masks; i++)
         if (!cot__operand(t, xs[i], "attention_backward", "", &args[i])) return INVALID(t);
+    if ((args[BACK_LSE] = cot__dense(t, args[BACK_LSE])) == COT__NONE) return INVALID(t);
     for (int i = BACK_Q; i <= BACK_V; i++) total += cot__size_at(t, args[i]);
     cot__attr *attr = attr_like(t, "attention_backward", of->ints, of->number, BACK_MASKS + masks, args);
     if (!attr || !cot__result_open(t, &z, "attention_backward", cot__dtype_at(&t->nodes[args[BACK_Q]]), 1, &total)) return INVALID(t);
@@ -321,13 +322,13 @@ static void attention_backward_vjp(cot__rule *r) {
 
 #define ATTRS "causal:f mask:f bias:f scale:n"
 
-const cot__op cot__op_attention_lse = {.name = "attention_lse", .kind = KIND_NONE, .attrs = ATTRS, .apply = attention_apply,
+const cot__op cot__op_attention_lse = {.name = "attention_lse", .batch = cot__batch_shift, .kind = KIND_NONE, .attrs = ATTRS, .apply = attention_apply,
                                        .formula = "z = log Σ exp(scale q kᵀ + bias)"};
 const cot__op cot__op_attention = {
-    .name = "attention", .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << LSE, .saves = 0x7fu | COT__SAVES_Z,
+    .name = "attention", .batch = cot__batch_shift, .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << LSE, .saves = 0x7fu | COT__SAVES_Z,
     .vjp = attention_vjp, .jvp = attention_jvp, .apply = attention_apply,
     .formula = "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q"};
 const cot__op cot__op_attention_backward = {
-    .name = "attention_backward", .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << BACK_Z | 1u << BACK_LSE, .saves = 0x4fu,
+    .name = "attention_backward", .batch = cot__batch_attention_backward, .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << BACK_Z | 1u << BACK_LSE, .saves = 0x4fu,
     .vjp = attention_backward_vjp, .apply = backward_apply,
     .formula = "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations"};

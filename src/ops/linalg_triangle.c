@@ -63,7 +63,7 @@ static cot_var triangular_solve_apply(cot__rule *r, const cot_var *xs) {
     return cot_triangular_solve(xs[0], xs[1], (int)cot__rule_attr(r)->ints[0]);
 }
 
-const cot__op cot__op_triangular_solve = {.name  = "triangular_solve",
+const cot__op cot__op_triangular_solve = {.name  = "triangular_solve", .batch = cot__batch_shift,
                                           .attrs = "flags:d",
                                           .kind  = KIND_GENERIC,
                                           .saves = 1u | COT__SAVES_Z,
@@ -105,7 +105,7 @@ static void cholesky_vjp(cot__rule *r) {
     cot__give(r, 0, cot_triangular_solve(l, cot_triangular_solve(l, phi, COT_TRANSPOSED), COT_RIGHT));
 }
 
-const cot__op cot__op_cholesky = {.name = "cholesky", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = cholesky_vjp, .apply = cholesky_apply,
+const cot__op cot__op_cholesky = {.name = "cholesky", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = cholesky_vjp, .apply = cholesky_apply,
                                   .formula = "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
 
 /* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ static void qr_vjp(cot__rule *k) {
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
 }
 
-const cot__op cot__op_qr = {.name = "qr", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp, .apply = qr_apply,
+const cot__op cot__op_qr = {.name = "qr", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp, .apply = qr_apply,
                             .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
 
 /* ---- least squares --------------------------------------------------------------------------------------------- */

@@ -159,6 +159,7 @@ static cot_var record_take(cot__rule *r, cot_var x, cot_var chosen, uint32_t poo
     int       space;
     uint32_t  xs[2];
     if (!cot__enter(r->t, x, "max_pool", "first", &xs[VALUES]) || !cot__enter(r->t, chosen, "max_pool", "index", &xs[CHOSEN])) return INVALID(r->t);
+    if ((xs[CHOSEN] = cot__dense(r->t, xs[CHOSEN])) == COT__NONE) return INVALID(r->t);
     cot__pool g = geometry_for(r, 0, pooled, xs[VALUES], &space);
     return take(r->t, &g, space, xs[VALUES], xs[CHOSEN]);
 }
@@ -167,6 +168,7 @@ static cot_var record_put(cot__rule *r, cot_var z, cot_var chosen, uint32_t pool
     int       space;
     uint32_t  xs[2];
     if (!cot__enter(r->t, z, "max_unpool", "first", &xs[VALUES]) || !cot__enter(r->t, chosen, "max_unpool", "index", &xs[CHOSEN])) return INVALID(r->t);
+    if ((xs[CHOSEN] = cot__dense(r->t, xs[CHOSEN])) == COT__NONE) return INVALID(r->t);
     cot__pool g = geometry_for(r, 0, pooled, xs[VALUES], &space);
     return put(r->t, &g, space, xs[VALUES], xs[CHOSEN]);
 }
@@ -178,12 +180,12 @@ static cot_var max_pool_apply(cot__rule *r, const cot_var *xs) { return record_t
 static cot_var max_unpool_apply(cot__rule *r, const cot_var *xs) { return record_put(r, xs[VALUES], xs[CHOSEN], cot__rule_arg(r, CHOSEN)); }
 
 #define GEOMETRY "window,stride,padding,extent:l"
-const cot__op cot__op_max_pool_index = {.name = "max_pool_index", .attrs = GEOMETRY, .kind = KIND_NONE, .apply = max_pool_index_apply,
+const cot__op cot__op_max_pool_index = {.name = "max_pool_index", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_NONE, .apply = max_pool_index_apply,
                                         .formula = "z[q] = the first i with x[i] = max over window q, counted in the window"};
-const cot__op cot__op_max_pool = {.name = "max_pool", .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
+const cot__op cot__op_max_pool = {.name = "max_pool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
                                   .formula = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]", .vjp = max_pool_vjp,
                                   .apply = max_pool_apply};
-const cot__op cot__op_max_unpool = {.name = "max_unpool", .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
+const cot__op cot__op_max_unpool = {.name = "max_unpool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
                                     .formula = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]", .vjp = max_unpool_vjp,
                                     .apply = max_unpool_apply};
 
@@ -224,9 +226,9 @@ static void    avg_unpool_vjp(cot__rule *r) { cot__give(r, 0, record_average(r, 
 static cot_var avg_pool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, false, xs[0]); }
 static cot_var avg_unpool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, true, xs[0]); }
 
-const cot__op cot__op_avg_pool = {.name = "avg_pool", .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_pool_vjp,
+const cot__op cot__op_avg_pool = {.name = "avg_pool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_pool_vjp,
                                   .apply = avg_pool_apply, .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n"};
-const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_unpool_vjp,
+const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_unpool_vjp,
                                     .apply = avg_unpool_apply, .formula = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n"};
 
 /* ---- options ----------------------------------------------------------------------------------------------------------- */

@@ -114,7 +114,7 @@ static uint32_t show_attribute(cot__text *x, const char *name, int length, char 
         cot__put_number(x, a->number);
         return 0;
     }
-    if (code == 'l') {
+    if (cot__attr_is_list(code)) {
         for (uint32_t k = at; k < a->nints; k++) cot__putf(x, k > at ? ",%lld" : "%lld", (long long)a->ints[k]);
         return a->nints - at;
     }

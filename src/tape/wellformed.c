@@ -53,7 +53,7 @@ static bool arity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
         return broken(why, "%%%u, %s, claims a list of operands but has none.", i, op->name);
     if (!(n->flags & COT__NARY) && n->a == COT__NONE) return broken(why, "%%%u, %s, has no operand.", i, op->name);
     uint32_t names = 0, fixed = 1;
-    for (const char *p = op->attrs; p && (p = strchr(p, ':')); p++) names += p[1] != 'n' && p[1] != 'l', fixed &= p[1] != 'l';
+    for (const char *p = op->attrs; p && (p = strchr(p, ':')); p++) names += p[1] != 'n' && !cot__attr_is_list(p[1]), fixed &= !cot__attr_is_list(p[1]);
     if (op->attrs && (attr->nints < names || (fixed && attr->nints != names)))
         return broken(why, "%%%u, %s, has %u integers as attributes; %s needs %u.", i, op->name, attr->nints, op->attrs, names);
     return true;
