@@ -273,15 +273,18 @@ static cot_var write_apply(cot__rule *r, const cot_var *xs) {
     return z;
 }
 
+/* Nothing is left of the old x but its shape, which y has. */
+static cot_var copy_into_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_copy(xs[1]); }
+
 static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
 static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; } /* written out: the old x must not be read */
 
-const cot__op cot__op_add_slice = {.name = "add_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
+const cot__op cot__op_add_slice = {.name = "add_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u", .kind = KIND_LINEAR,
                                    .formula = "x with x[slice] += y, in place",
                                    .vjp = add_slice_vjp, .apply = write_apply};
-const cot__op cot__op_update_slice = {.name = "update_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
+const cot__op cot__op_update_slice = {.name = "update_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u", .kind = KIND_LINEAR,
                                       .formula = "x with x[slice] = y, in place",
                                       .vjp = update_slice_vjp, .apply = write_apply};
 /* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
-const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_GENERIC, .inactive = 1, .formula = "y, in x's memory",
-                                   .vjp = copy_into_vjp, .jvp = copy_into_jvp};
+const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1, .formula = "y, in x's memory",
+                                   .vjp = copy_into_vjp, .jvp = copy_into_jvp, .apply = copy_into_apply};

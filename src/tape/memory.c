@@ -108,7 +108,7 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
     cot__attr *a = cot__arena(t, sizeof *a + (size_t)nints * sizeof *ints + (size_t)nargs * sizeof *args, op);
     if (!a) return NULL;
     *a = (cot__attr){.nargs = (uint32_t)nargs, .nints = (uint32_t)nints};
-    for (int i = 0; i < nints; i++) a->ints[i] = ints[i];
+    for (int i = 0; i < nints; i++) a->ints[i] = ints ? ints[i] : 0;
     a->args = (uint32_t *)(a->ints + nints);
     if (args && nargs) memcpy(a->args, args, (size_t)nargs * sizeof *args);
     return a;

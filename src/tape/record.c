@@ -62,7 +62,7 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         return false;
     }
     if (UNLIKELY(i >= t->count || t->nodes[i].stamp != (uint32_t)(x.id >> 32))) {
-        if (i < t->count && t->nodes[i].stamp == 0)
+        if (i < t->count && t->nodes[i].stamp == COT__BODY_STAMP)
             cot__fail(t, COT_VAR, "[%s] the %s%soperand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values out as "
                                   "its results", op, which, *which ? " " : "");
         else

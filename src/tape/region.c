@@ -262,16 +262,6 @@ bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__re
 
 void cot__player_close(cot__player *p) { cot__free(&p->t->al, p->value, p->bytes); }
 
-/* Beside an integer a number is one: only then it was kept as an immediate. */
-static cot_var number_of(const cot_tape *t, const cot__node *n) {
-    cot_dtype other = cot__dtype_at(&t->nodes[n->a == COT__NONE ? n->b : n->a]);
-    return cot__dtype_is_float(other) ? cot_number(n->extra.number) : cot_integer((int64_t)n->extra.number);
-}
-
-static cot_var look_up(const cot__player *p, uint64_t ref, uint32_t node) {
-    return ref == COT__REF_NUMBER ? number_of(p->t, &p->t->nodes[node]) : p->value[ref];
-}
-
 bool cot__play(cot__player *p, cot_var *out) {
     const cot__region *r = p->region;
     cot_tape          *t = p->t;
@@ -285,11 +275,11 @@ bool cot__play(cot__player *p, cot_var *out) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d operands", cot__op_name(t, node), n);
             return false;
         }
-        for (int a = 0; a < n; a++) xs[a] = look_up(p, *ref++, node);
+        for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
         value[s] = cot__reapply(t, node, xs);
         if (xs != few) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
         if (t->status != COT_OK) return false;
     }
-    for (int i = 0; i < r->m; i++) out[i] = look_up(p, *ref++, 0);
+    for (int i = 0; i < r->m; i++) out[i] = p->value[*ref++];
     return true;
 }

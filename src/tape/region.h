@@ -9,8 +9,6 @@
 
 #include "tape/tape.h"
 
-#define COT__BODY_STAMP 0u
-
 typedef struct cot__region {
     uint32_t        first, end;
     int             n, captures, m;
@@ -24,7 +22,7 @@ typedef struct cot__region {
 } cot__region;
 
 /* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this. */
-#define COT__REF_NUMBER UINT64_MAX /* the immediate number of an elementwise node */
+#define COT__REF_NUMBER UINT64_MAX /* the immediate number of an elementwise node, which cot__reapply knows */
 
 /* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the arena. */
 cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m);
@@ -40,9 +38,6 @@ typedef struct cot__player {
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region);
 void cot__player_close(cot__player *p);
 bool cot__play(cot__player *p, cot_var *out);
-
-/* Records the operation of a node on other operands, with its attributes. */
-cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs);
 
 /* A new input node with the value of node x (shared, not copied): active if its dtype has derivatives. */
 cot_var cot__parameter(cot_tape *t, uint32_t x);
