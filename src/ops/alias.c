@@ -16,4 +16,5 @@ static cot_var alias_apply(cot__rule *r, const cot_var *xs) {
     return cot__alias(xs[0]);
 }
 
-const cot__op cot__op_alias = {.name = "alias", .kind = KIND_LINEAR, .formula = "z = x; x̄ += z̄", .vjp = alias_vjp, .apply = alias_apply};
+const cot__op cot__op_alias = {.name = "alias", .kind = KIND_LINEAR, .formula = "z = x; x̄ += z̄", .vjp = alias_vjp, .apply = alias_apply,
+                               .batch = cot__batch_shift};

@@ -49,7 +49,18 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
     return true;
 }
 
-/* The target of a write and the value y shaped and typed like it (or like `part` of it). */
+/* Does the storage of node i come from a source, a constant or an input of a body, or from outside the body? Views and writes in place hand it on. */
+static bool lies_on_source(const cot_tape *t, uint32_t i) {
+    while (i >= t->body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE) {
+        uint32_t a = cot__arg(&t->nodes[i], 0);
+        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) || t->nodes[a].value.tensor->storage != t->nodes[i].value.tensor->storage) return false;
+        i = a;
+    }
+    return true;
+}
+
+/* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's constants are read again when it is played,
+ * and its inputs are somebody else's: there a copy is written. */
 static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
     if (!x || !cot__enter(NULL, *x, op, "target", xi)) return NULL;
     cot_tape *t = x->tape;
@@ -58,6 +69,12 @@ static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
         cot__fail(t, COT_VALUE, "[%s] the target is older than the body of [%s], which is recorded once and would write it then only; copy it first", op,
                   t->body);
         return NULL;
+    }
+    if (t->body && lies_on_source(t, *xi)) {
+        cot_var copy = cot__copy_var(t, *xi);
+        if (cot__failed(copy)) return NULL;
+        *x = copy;
+        *xi = cot__index(copy);
     }
     return may_write(t, op, *xi) ? t : NULL;
 }

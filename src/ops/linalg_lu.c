@@ -221,10 +221,11 @@ static void give_inverse(cot__rule *r, cot_var factor) {
     cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse));
 }
 
-/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular values. */
+/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular values, and in a body, where
+ * nobody knows, always. */
 static void det_vjp(cot__rule *r) {
     cot_var z = cot__rule_z(r);
-    if (cot__failed(z) || cot_value_i64(cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL)) == 0) give_inverse(r, cot_mul(r->g, z));
+    if (cot__failed(z) || (!r->t->body && cot_value_i64(cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL)) == 0)) give_inverse(r, cot_mul(r->g, z));
     else cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(r->g, -1), -1), cot__cofactors(cot__rule_x(r, 0))));
 }
 static void logabsdet_vjp(cot__rule *r) { give_inverse(r, r->g); }

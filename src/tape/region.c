@@ -62,6 +62,11 @@ typedef struct maker {
 
 enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an input or a capture */
 
+/* Sources of a body are never written in place: see enter_write in ops/inplace.c. */
+static bool was_overwritten(const cot__node *n) {
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version && cot__op_of(n->op)->kind != KIND_SOURCE;
+}
+
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
 /* Place of a captured node in the list, or UINT32_MAX. Bodies use few values from outside. */
@@ -105,7 +110,7 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
                       k->first + i);
             return false;
         }
-        if (n->op == OP_parameter) k->mark[i] |= MOVES;
+        if (n->op == OP_parameter || was_overwritten(n)) k->mark[i] |= MOVES; /* the latter is made anew each time */
         for (int a = 0, args = cot__nargs(n); a < args; a++) {
             uint32_t x = cot__arg(n, a);
             if (x == COT__NONE) continue;
