@@ -104,6 +104,8 @@ static cot_status run_steps(const steps *s, cot_var *final, cot_var *ys) {
     if (!t) t = cot__tape_of(s->nxs, s->xs);
     fail_all(t, s->carry, final);
     fail_all(t, s->nys, ys);
+    if (t && (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) || !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys)))
+        return t->status;
     if (!t) return s->carry > 0 ? cot__status_of(s->carry, s->init) : cot__status_of(s->nxs, s->xs);
     int        given = s->carry + s->nxs, m = s->carry + s->nys;
     cot__loop *l = make_loop(t, s->name, s->options);
@@ -147,6 +149,7 @@ cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, const cot_
     cot_tape *t = cot__tape_of(carry, init);
     fail_all(t, carry, final);
     if (!t) return cot__status_of(carry, init);
+    if (!cot__check_call(t, "while", test, carry, init, carry, final) || !cot__check_call(t, "while", body, carry, init, carry, final)) return t->status;
     cot__loop *l = make_loop(t, "while", options);
     uint32_t  *index = l ? cot__arena(t, ((size_t)carry + 1) * sizeof *index, "while") : NULL;
     cot_var   *examples = index ? cot__arena(t, ((size_t)carry + 1) * sizeof *examples, "while") : NULL;
@@ -188,6 +191,7 @@ static cot_status run_once(const char *name, const cot_var *choice, cot_fn body,
     cot_tape *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
     fail_all(t, m, ys);
     if (!t) return choice ? cot__status_of(1, choice) : cot__status_of(n, xs);
+    if (!cot__check_call(t, name, body, n, xs, m, ys) || (choice && !cot__check_call(t, name, other, n, xs, m, ys))) return t->status;
     cot__loop *l = make_loop(t, name, NULL);
     int        given = n + (choice != NULL);
     uint32_t  *index = l ? cot__arena(t, ((size_t)given + 1) * sizeof *index, name) : NULL, *x = index;

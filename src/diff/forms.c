@@ -22,8 +22,8 @@ typedef struct call {
 static bool run(call *c, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = cot__tape_of(n, xs);
     char      which[48];
-    for (int k = 0; k < m; k++) ys[k] = cot__invalid(n, xs);
-    if (!t || !cot__may_sweep(t, op)) return false;
+    if (!t || !cot__check_call(t, op, f, n, xs, m, ys) || !cot__may_sweep(t, op)) return false;
+    for (int k = 0; k < m; k++) ys[k] = INVALID(t);
     *c = (call){.t = t, .op = op, .n = n, .m = m};
     c->in = cot__arena(t, ((size_t)n + 1) * sizeof *c->in, op);
     c->x = c->in ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *c->x, op) : NULL;

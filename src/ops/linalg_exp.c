@@ -109,6 +109,9 @@ cot_var cot_matrix_exp(cot_var x) {
     uint32_t  i;
     cot_tape *t = cot__enter_matrix("matrix_exp", x, true, &i, &dtype);
     if (!t) return cot__invalid(1, &x);
+    if (t->body)
+        return cot__fail(t, COT_VALUE, "[matrix_exp] in the body of [%s], which is recorded once, the number of its squarings would depend on values; compute it "
+                                       "outside", t->body);
     cot__view v = cot__view_of(t, i);
     size_t    bytes = ((size_t)cot__lin_count(&v, 2) + 1) * sizeof(double);
     double   *counts = cot__alloc(&t->al, bytes);
