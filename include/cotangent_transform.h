@@ -70,6 +70,22 @@ COT_API cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void 
 /* f(xs), of which nothing is kept but the results: reverse mode runs it again. */
 COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
 
+
+/* ==== Derivatives of one's own =================================================================================== */
+
+/* Derivatives for a function that is written in recorded operations: more stable, cheaper, or another one on purpose. One of the two is enough; the other
+ * direction is its transpose. They are recorded, so they have derivatives themselves. What f uses from outside gets no gradient: give it as an input. For a
+ * function in plain C numbers there is cot_call. */
+typedef struct cot_fn_rules {
+    const char *name;
+    /* xbars[k] starts invalid, which means zero. Linear in ybars. */
+    int (*vjp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user);
+    /* dxs[k] is invalid where an input does not move; dys[k] starts invalid: zero. Linear in dxs. */
+    int (*jvp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user);
+} cot_fn_rules;
+/* ys = f(xs), recorded once as a body (see cot_scan: it reads no values), with these derivatives. rules and user must live as long as what was recorded. */
+COT_API cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

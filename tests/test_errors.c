@@ -583,6 +583,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_fori(give_last, NULL, 0, 2, 1, &x, results, NULL), cot_fori(NULL, NULL, 0, 2, 0, NULL, NULL, NULL);
     cot_while(give_no, give_first, NULL, 1, &x, results, NULL), cot_while(NULL, NULL, NULL, 1, &x, results, NULL);
     cot_cond(x, give_first, give_first, NULL, 1, &x, 1, results), cot_cond(x, NULL, NULL, NULL, 2, pair, 1, results);
+    cot_custom_fn(NULL, give_first, NULL, 1, &x, 1, results);
     cot_checkpoint(give_first, NULL, 1, &x, 1, results), cot_checkpoint(NULL, NULL, 0, NULL, 0, NULL);
     char  text[64];
     FILE *out = tmpfile();

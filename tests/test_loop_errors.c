@@ -92,6 +92,17 @@ BODY(differentiates_while) {
     return 0;
 }
 
+static int failing_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+    (void)ybars, (void)xbars;
+    UNUSED;
+    return 3;
+}
+static int failing_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+    (void)dxs, (void)dys;
+    UNUSED;
+    return 4;
+}
+
 static void loops_say_what_is_wrong(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -131,6 +142,13 @@ static void loops_say_what_is_wrong(void **state) {
     cot_scan(differentiates_while, NULL, 2, 1, &s, 0, NULL, &y, 0, NULL, NULL);
     expect(t, COT_GRAD, "[while] its derivative was asked for while the body of [scan] is recorded; the number of steps is not known there, use cot_scan or "
                         "cot_fori");
+    cot_custom_fn(NULL, same, NULL, 1, &x, 1, ys);
+    expect(t, COT_VALUE, "[custom_fn] no rules; give a vjp, a jvp or both");
+    cot_custom_fn(&(cot_fn_rules){"bad", failing_vjp, failing_jvp}, same, NULL, 1, &s, 1, ys);
+    cot_backward(ys[0]);
+    expect(t, COT_CUSTOM, "[bad] its vjp failed with code 3");
+    cot_jvp(ys[0], 1, &s, &s);
+    expect(t, COT_CUSTOM, "[bad] its jvp failed with code 4");
     cot_cond(x, same, same, NULL, 1, &x, 1, ys);
     expect(t, COT_SHAPE, "[cond] the choice has shape (3,); it must be one number, or use cot_where");
     cot_cond(s, same, shrinks, NULL, 1, &x, 1, ys);

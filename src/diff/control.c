@@ -1,4 +1,4 @@
-/* control.c: the public faces of a loop: cot_scan, cot_fori, cot_while, cot_cond, cot_checkpoint. */
+/* control.c: the public faces of a loop: cot_scan, cot_fori, cot_while, cot_cond, cot_checkpoint; and functions with given derivatives. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -187,7 +187,8 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
     return true;
 }
 
-static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
+                           const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
     fail_all(t, m, ys);
     if (!t) return choice ? cot__status_of(1, choice) : cot__status_of(n, xs);
@@ -204,6 +205,7 @@ static cot_status run_once(const char *name, const cot_var *choice, cot_fn body,
     }
     for (int k = 0; k < n; k++) examples[k] = VAR(t, x[k]);
     l->consts = n, l->nys = m, l->once = true, l->length = 1;
+    l->rules = rules, l->user = user;
     l->body[0] = cot__region_record(t, name, body, user, n, examples, m);
     if (choice && l->body[0]) l->body[1] = cot__region_record(t, name, other, user, n, examples, m);
     if (!l->body[0] || (choice && (!l->body[1] || !branches_agree(t, l)))) return t->status;
@@ -214,9 +216,20 @@ static cot_status run_once(const char *name, const cot_var *choice, cot_fn body,
 }
 
 cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    return run_once("cond", &choice, then, otherwise, user, n, xs, m, ys);
+    return run_once("cond", &choice, then, otherwise, NULL, user, n, xs, m, ys);
 }
 
 cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    return run_once("checkpoint", NULL, f, NULL, user, n, xs, m, ys);
+    return run_once("checkpoint", NULL, f, NULL, NULL, user, n, xs, m, ys);
+}
+
+cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+    const char *name = rules && rules->name ? rules->name : "custom_fn";
+    cot_tape   *t = cot__tape_of(n, xs);
+    if (t && (!rules || (!rules->vjp && !rules->jvp))) {
+        cot__fail(t, COT_VALUE, "[%s] no rules; give a vjp, a jvp or both", name);
+        fail_all(t, m, ys);
+        return t->status;
+    }
+    return run_once(name, NULL, f, NULL, rules, user, n, xs, m, ys);
 }
