@@ -16,6 +16,29 @@ extern "C" {
 /* Reads n inputs, writes m outputs. Returns 0; anything else is failure (COT_CUSTOM). */
 typedef int (*cot_fn)(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
+/* ==== Derivatives of functions =================================================================================== */
+
+/* Each runs f once, on the tape of its inputs, and records derivatives with respect to exactly these inputs, constants too (integers have none: invalid). What comes
+ * out can be differentiated again, batched and looped over: nest them as you like. Seeds and tangents have the shape of what they belong
+ * to, or are numbers that stand for every element. */
+
+/* y = f(xs), one float, and its gradient. y may be NULL. */
+COT_API cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads);
+/* ys = f(xs) and Σ <seeds[k], ∂ys[k]/∂x>. */
+COT_API cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds, cot_var *grads);
+/* ys = f(xs) and how they move when the xs move by the tangents; COT_NONE: that input does not. */
+COT_API cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys, cot_var *dys);
+
+/* ys = f(xs), recorded once, and its derivative at xs as a thing to multiply with as often as wanted. It belongs to the tape, and is forgotten by a
+ * rewind to before it: do not use it after that. */
+typedef struct cot_linear cot_linear;
+COT_API cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_linear **linear);
+COT_API cot_status cot_linear_jvp(cot_linear *linear, const cot_var *tangents, cot_var *dys);
+COT_API cot_status cot_linear_vjp(cot_linear *linear, const cot_var *seeds, cot_var *grads);
+
+/* x, with no gradient through it: cot_detach under the name that people of JAX know. */
+COT_API cot_var cot_stop_gradient(cot_var x);
+
 /* ==== Loops and conditions ======================================================================================= */
 
 /* Control flow as one operation on the tape. A body is a cot_fn that is recorded once, on the first values, and then played for every step; it may use any
@@ -63,6 +86,21 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
  * A batch may be empty; f is then recorded on zeros. */
 #define COT_NOT_BATCHED (-2147483647 - 1)
 COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes);
+
+/* ==== Derivatives of one's own =================================================================================== */
+
+/* Derivatives for a function that is written in recorded operations: more stable, cheaper, or another one on purpose. One of the two is enough; the other
+ * direction is its transpose. They are recorded, so they have derivatives themselves. What f uses from outside gets no gradient: give it as an input. For a
+ * function in plain C numbers there is cot_call. */
+typedef struct cot_fn_rules {
+    const char *name;
+    /* xbars[k] starts invalid, which means zero. Linear in ybars. */
+    int (*vjp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user);
+    /* dxs[k] is invalid where an input does not move; dys[k] starts invalid: zero. Linear in dxs. */
+    int (*jvp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user);
+} cot_fn_rules;
+/* ys = f(xs), recorded once as a body (see cot_scan: it reads no values), with these derivatives. rules and user must live as long as what was recorded. */
+COT_API cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
 
 #ifdef __cplusplus
 } /* extern "C" */

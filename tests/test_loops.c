@@ -279,6 +279,53 @@ static void a_checkpoint_keeps_nothing_inside(void **state) {
     cot_tape_destroy(t);
 }
 
+/* log(1 + e^x) with its stable derivative; and its mirror with a jvp only */
+static int soft(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_log(cot_add(cot_exp(xs[0]), 1.0));
+    ys[1] = cot_mul(xs[0], xs[1]);
+    return 0;
+}
+static int soft_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+    (void)n, (void)m, (void)ys, (void)user;
+    xbars[0] = cot_add(cot_mul(ybars[0], cot_sigmoid(xs[0])), cot_mul(ybars[1], xs[1]));
+    xbars[1] = cot_sum(cot_mul(ybars[1], xs[0]), COT_ALL);
+    return 0;
+}
+static int soft_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+    (void)n, (void)m, (void)ys, (void)user;
+    bool first = cot_is_valid(dxs[0]), second = cot_is_valid(dxs[1]);
+    if (first) dys[0] = cot_mul(dxs[0], cot_sigmoid(xs[0])), dys[1] = cot_mul(dxs[0], xs[1]);
+    if (second) dys[1] = first ? cot_add(dys[1], cot_mul(dxs[1], xs[0])) : cot_mul(dxs[1], xs[0]);
+    return 0;
+}
+
+static void given_rules_are_used_both_ways(void **state) {
+    (void)state;
+    const cot_fn_rules rules[3] = {{"soft", soft_vjp, NULL}, {"soft", NULL, soft_jvp}, {"soft", soft_vjp, soft_jvp}};
+    for (int k = 0; k < 3; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){800, 0.5}), cot_scalar(t, 3)}, y[2], g[2], h;
+        cot_custom_fn(&rules[k], soft, NULL, 2, x, 2, y);
+        cot_var f = cot_add(cot_sum(cot_square(cot_sub(y[1], 1.0)), COT_ALL), cot_sum(y[0], COT_ALL));
+        cot_backward(f);
+        assert_ok(t);
+        double ours[2], s = 1 / (1 + exp(-0.5));
+        cot_read(cot_grad(x[0]), ours, 2);
+        assert_near(ours[0], 1 + 2 * (2400 - 1) * 3., 1e-15); /* the function's own derivative is NaN there */
+        assert_near(ours[1], s + 2 * 0.5 * 3, 1e-15);
+        assert_int_equal(cot_grad_of(f, 2, x, g), COT_OK);
+        assert_int_equal(cot_grad_of(cot_index(g[0], 0, 1), 1, x, &h), COT_OK);
+        assert_ok(t);
+        cot_read(h, ours, 2);
+        assert_near(ours[1], s * (1 - s) + 18, 1e-14);
+        cot_var d[2] = {cot_ones(t, COT_F64, COT_SHAPE(2)), cot_constant(t, 0.5)};
+        assert_near(cot_value(cot_jvp(f, 2, x, d)), cot_value(cot_add(cot_sum(g[0], COT_ALL), cot_mul(0.5, g[1]))), 1e-14);
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+}
+
 /* ---- long loops ------------------------------------------------------------------------------------------------------------------------ */
 
 static const cot__loop_run *run_of(cot_tape *t) {
@@ -328,6 +375,7 @@ int main(void) {
         cmocka_unit_test(while_runs_until_its_test_fails),
         cmocka_unit_test(cond_differentiates_the_branch_that_ran),
         cmocka_unit_test(a_checkpoint_keeps_nothing_inside),
+        cmocka_unit_test(given_rules_are_used_both_ways),
         cmocka_unit_test(steps_run_again_are_the_fewest_possible),
         cmocka_unit_test(a_million_steps_go_back_in_little_memory),
     };

@@ -1,4 +1,4 @@
-/* control.c: the public faces of a loop: cot_scan, cot_fori, cot_while, cot_cond, cot_checkpoint. */
+/* control.c: the public faces of a loop: cot_scan, cot_fori, cot_while, cot_cond, cot_checkpoint; and functions with given derivatives. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -104,6 +104,8 @@ static cot_status run_steps(const steps *s, cot_var *final, cot_var *ys) {
     if (!t) t = cot__tape_of(s->nxs, s->xs);
     fail_all(t, s->carry, final);
     fail_all(t, s->nys, ys);
+    if (t && (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) || !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys)))
+        return t->status;
     if (!t) return s->carry > 0 ? cot__status_of(s->carry, s->init) : cot__status_of(s->nxs, s->xs);
     int        given = s->carry + s->nxs, m = s->carry + s->nys;
     cot__loop *l = make_loop(t, s->name, s->options);
@@ -147,6 +149,7 @@ cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, const cot_
     cot_tape *t = cot__tape_of(carry, init);
     fail_all(t, carry, final);
     if (!t) return cot__status_of(carry, init);
+    if (!cot__check_call(t, "while", test, carry, init, carry, final) || !cot__check_call(t, "while", body, carry, init, carry, final)) return t->status;
     cot__loop *l = make_loop(t, "while", options);
     uint32_t  *index = l ? cot__arena(t, ((size_t)carry + 1) * sizeof *index, "while") : NULL;
     cot_var   *examples = index ? cot__arena(t, ((size_t)carry + 1) * sizeof *examples, "while") : NULL;
@@ -184,10 +187,12 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
     return true;
 }
 
-static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
+                           const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
     fail_all(t, m, ys);
     if (!t) return choice ? cot__status_of(1, choice) : cot__status_of(n, xs);
+    if (!cot__check_call(t, name, body, n, xs, m, ys) || (choice && !cot__check_call(t, name, other, n, xs, m, ys))) return t->status;
     cot__loop *l = make_loop(t, name, NULL);
     int        given = n + (choice != NULL);
     uint32_t  *index = l ? cot__arena(t, ((size_t)given + 1) * sizeof *index, name) : NULL, *x = index;
@@ -200,6 +205,7 @@ static cot_status run_once(const char *name, const cot_var *choice, cot_fn body,
     }
     for (int k = 0; k < n; k++) examples[k] = VAR(t, x[k]);
     l->consts = n, l->nys = m, l->once = true, l->length = 1;
+    l->rules = rules, l->user = user;
     l->body[0] = cot__region_record(t, name, body, user, n, examples, m);
     if (choice && l->body[0]) l->body[1] = cot__region_record(t, name, other, user, n, examples, m);
     if (!l->body[0] || (choice && (!l->body[1] || !branches_agree(t, l)))) return t->status;
@@ -210,9 +216,20 @@ static cot_status run_once(const char *name, const cot_var *choice, cot_fn body,
 }
 
 cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    return run_once("cond", &choice, then, otherwise, user, n, xs, m, ys);
+    return run_once("cond", &choice, then, otherwise, NULL, user, n, xs, m, ys);
 }
 
 cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    return run_once("checkpoint", NULL, f, NULL, user, n, xs, m, ys);
+    return run_once("checkpoint", NULL, f, NULL, NULL, user, n, xs, m, ys);
+}
+
+cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+    const char *name = rules && rules->name ? rules->name : "custom_fn";
+    cot_tape   *t = cot__tape_of(n, xs);
+    if (t && (!rules || (!rules->vjp && !rules->jvp))) {
+        cot__fail(t, COT_VALUE, "[%s] no rules; give a vjp, a jvp or both", name);
+        fail_all(t, m, ys);
+        return t->status;
+    }
+    return run_once(name, NULL, f, NULL, rules, user, n, xs, m, ys);
 }

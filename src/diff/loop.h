@@ -25,6 +25,8 @@ typedef struct cot__loop {
     int64_t            length;       /* while: the most steps allowed, 0: any number */
     int                states;       /* how many may be kept for the way back, besides the initial values */
     const char        *spill;        /* a folder for them; NULL: memory */
+    const cot_fn_rules *rules;       /* derivatives of the user's instead of the body's own; NULL: none */
+    void              *user;         /* for those */
 } cot__loop;
 
 /* Places of the operands. */
@@ -78,6 +80,14 @@ void cot__state_next(cot__stepper *s, void *state);
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results);
 /* Dtype and shape of result j of a node's loop, stacked where it is. */
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
+
+/* The results of a flat value or of its adjoint, in their own shapes and dtypes; and the tangent of the flat value from those of its float results. */
+void    cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results);
+cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents);
+
+/* The rules that the user gave. */
+void cot__loop_given_vjp(cot__rule *r);
+void cot__loop_given_jvp(cot__rule *r);
 
 /* The two ways back: in numbers, under the bound on states, and recorded. */
 void cot__loop_reverse_numbers(cot__rule *r);

@@ -167,17 +167,6 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
-/* A piece of the flat adjoint, shaped and typed like its result; for one that is not stacked, with a leading axis if it is to be sliced. */
-static cot_var piece(cot_tape *t, const cot__loop *l, int64_t length, cot_var g, int64_t *at, int j) {
-    cot_shape shape;
-    cot_dtype dtype = cot__loop_result(t, l, length, j, &shape);
-    int64_t   size = cot__count(shape.ndim, shape.dim), from = *at;
-    *at += size;
-    cot_var part = shape.ndim == 0 ? cot_index(g, 0, from) : cot_reshape(cot_slice(g, 0, from, from + size, 1), shape);
-    if (cot_dtype_of(part) != dtype) part = cot_cast(part, dtype);
-    return j >= l->carry && l->once ? cot_expand_dims(part, 0) : part;
-}
-
 static cot_status state_stacks(cot_tape *t, derived *d, int64_t length, cot_var *stacks) {
     const cot__loop *l = d->l;
     cot__loop       *to = like(t, l, length);
@@ -195,7 +184,6 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     const cot__loop     *l = cot__rule_attr(r)->pointer;
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
     int                  operands = cot__loop_operands(l), n = 0;
-    int64_t              at = 0;
     cot__loop           *to = like(t, l, run->length);
     cot_var             *x = to ? vars(t, l, operands) : NULL, *in = x ? vars(t, l, 3 * operands + l->carry + l->nys) : NULL;
     cot_var             *results = in ? vars(t, l, 2 * operands) : NULL, *pieces = results ? vars(t, l, l->carry + l->nys) : NULL;
@@ -206,7 +194,8 @@ void cot__loop_reverse_recorded(cot__rule *r) {
         x[k] = cot__rule_x(r, k);
     }
     derived d = {.l = l, .x = x, .wanted = wanted};
-    for (int j = 0; j < l->carry + l->nys; j++) pieces[j] = piece(t, l, run->length, r->g, &at, j);
+    cot__loop_apart(t, l, run->length, r->g, pieces);
+    for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0); /* the derived loop goes through them */
     for (int j = 0; j < l->carry; j++)
         if (var_is_float(x[cot__loop_first_carry(l) + j])) in[n++] = pieces[j];
     for (int k = 0; k < operands; k++)
@@ -264,7 +253,7 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
 }
 
 /* The tangent of the flat value from those of the results. */
-static cot_var flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents) {
+cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents) {
     cot_tape *t = r->t;
     int       m = l->carry + l->nys;
     cot_dtype dtype = cot__dtype_at(cot__rule_node(r));
@@ -283,7 +272,7 @@ void cot__loop_forward(cot__rule *r) {
     cot_tape            *t = r->t;
     const cot__loop     *l = cot__rule_attr(r)->pointer;
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
-    int                  operands = cot__loop_operands(l), n = 0, floats = 0;
+    int                  operands = cot__loop_operands(l), n = 0;
     cot__loop           *to = like(t, l, run->length);
     cot_var             *x = to ? vars(t, l, operands) : NULL, *in = x ? vars(t, l, 2 * operands) : NULL;
     cot_var             *results = in ? vars(t, l, 2 * (l->carry + l->nys)) : NULL;
@@ -305,8 +294,6 @@ void cot__loop_forward(cot__rule *r) {
     to->reverse = l->reverse;
     to->once = l->once;
     if (t->status != COT_OK || run_derived(t, to, forward_body, &d, in, results) != COT_OK) return;
-    cot_var *tangents = results + l->carry; /* of the carried values that have one; those of what was given out follow */
-    for (int j = 0; j < l->carry; j++) floats += is_float(t, l->body[0]->out[j]);
-    (void)floats;
-    r->tangent = flatten(r, l, run->length, tangents);
+    /* Behind the carried values: tangents of those that have one, then of what was given out. */
+    r->tangent = cot__loop_flatten(r, l, run->length, results + l->carry);
 }

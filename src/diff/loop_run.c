@@ -313,13 +313,23 @@ static cot_var take_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_v
     return cot_dtype_of(part) == dtype ? part : cot_cast(part, dtype);
 }
 
+void cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results) {
+    int64_t at = 0;
+    for (int j = 0; j < l->carry + l->nys; j++) {
+        cot_shape shape;
+        cot__loop_result(t, l, length, j, &shape);
+        results[j] = take_apart(t, l, length, flat, at, j);
+        at += cot__count(shape.ndim, shape.dim);
+    }
+}
+
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results) {
     int      m = l->carry + l->nys;
     int64_t *place = cot__arena(t, ((size_t)m + 1) * sizeof *place, l->name);
     cot_var  flat = place ? record_value(t, l, args, place) : INVALID(t);
     if (cot__failed(flat)) return t->status;
     const cot__loop_run *run = t->nodes[cot__index(flat)].extra.attr->pointer2;
-    for (int j = 0; j < m; j++) results[j] = take_apart(t, l, run->length, flat, place[j], j);
+    cot__loop_apart(t, l, run->length, flat, results);
     return t->status;
 }
 
@@ -337,10 +347,18 @@ static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
 }
 
 static void loop_vjp(cot__rule *r) {
+    const cot__loop  *l = cot__rule_attr(r)->pointer;
     const cot__sweep *s = r->driver;
-    if (s && !s->recording) cot__loop_reverse_numbers(r);
+    if (l->rules) cot__loop_given_vjp(r);
+    else if (s && !s->recording) cot__loop_reverse_numbers(r);
     else cot__loop_reverse_recorded(r);
 }
 
+static void loop_jvp(cot__rule *r) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    if (l->rules) cot__loop_given_jvp(r);
+    else cot__loop_forward(r);
+}
+
 const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC, .formula = "z = a body played again and again; x̄ += what its steps give, last first",
-                              .saves = 0x7f, .vjp = loop_vjp, .jvp = cot__loop_forward, .apply = loop_apply};
+                              .saves = 0x7f, .vjp = loop_vjp, .jvp = loop_jvp, .apply = loop_apply};

@@ -136,8 +136,9 @@ static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys
 
 cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
     cot_tape *t = cot__tape_of(n, xs);
-    for (int k = 0; k < m; k++) ys[k] = cot__invalid(n, xs);
+    for (int k = 0; ys && k < m; k++) ys[k] = cot__invalid(n, xs);
     if (!t) return cot__status_of(n, xs);
+    if (!cot__check_call(t, "vmap", f, n, xs, m, ys)) return t->status;
     inputs in = {.n = n};
     in.x = cot__arena(t, 2 * (size_t)n * sizeof *in.x + (size_t)n, "vmap");
     if (!in.x) return t->status;
