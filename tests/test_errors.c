@@ -585,6 +585,8 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_cond(x, give_first, give_first, NULL, 1, &x, 1, results), cot_cond(x, NULL, NULL, NULL, 2, pair, 1, results);
     cot_custom_fn(NULL, give_first, NULL, 1, &x, 1, results);
     cot_checkpoint(give_first, NULL, 1, &x, 1, results), cot_checkpoint(NULL, NULL, 0, NULL, 0, NULL);
+    cot_vmap(give_first, NULL, 1, &x, NULL, 1, results, NULL), cot_vmap(NULL, NULL, 1, &x, NULL, 1, results, NULL);
+    cot_vmap(give_first, NULL, 1, NULL, NULL, 1, results, NULL), cot_vmap(give_first, NULL, -1, &x, NULL, 0, NULL, NULL);
     char  text[64];
     FILE *out = tmpfile();
     cot_tape_print(t, out), cot_tape_print_sweep(x, out);

@@ -107,6 +107,9 @@ static const char *case_name(const test_function *f, unsigned subset) {
 /* The one sample whose result has an extent that depends on values. */
 static bool has_no_batch(cot_function f) { return f == s_compress || f == s_masked_select; }
 
+/* How long this one runs depends on values; it has no derivative in a body. */
+static bool runs_by_value(cot_function f) { return f == s_while; }
+
 #define EACH_CASE(i, subset)                                                                                                 \
     for (int i = 0; i < TEST_COUNT(samples); i++)                                                                            \
         for (unsigned subset = 1; subset < 1u << samples[i].n && !has_no_batch(samples[i].f); subset++)
@@ -160,13 +163,13 @@ static void compare(int i, unsigned subset, cot_fn f, int m, double tolerance, c
 
 static void gradients_inside(void **state) {
     (void)state;
-    EACH_CASE(i, subset) compare(i, subset, call_gradient, samples[i].n, 1e-9, "the gradient inside");
+    EACH_CASE(i, subset) if (!runs_by_value(samples[i].f)) compare(i, subset, call_gradient, samples[i].n, 1e-9, "the gradient inside");
     test_verdict();
 }
 
 static void tangents_inside(void **state) {
     (void)state;
-    EACH_CASE(i, subset) compare(i, subset, call_tangent, 1, 1e-9, "the tangent inside");
+    EACH_CASE(i, subset) if (!runs_by_value(samples[i].f)) compare(i, subset, call_tangent, 1, 1e-9, "the tangent inside");
     test_verdict();
 }
 

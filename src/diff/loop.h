@@ -93,6 +93,8 @@ void cot__loop_given_jvp(cot__rule *r);
 void cot__loop_reverse_numbers(cot__rule *r);
 void cot__loop_reverse_recorded(cot__rule *r);
 void cot__loop_forward(cot__rule *r);
+/* The loop for a batch: see cot__op.batch. */
+cot_var cot__loop_batch(cot__rule *r, const cot__batch *b, cot_var *xs);
 
 /* Keeps the state before step k at the end of the list, which has room. False after an error. */
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes);

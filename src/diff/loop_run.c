@@ -361,4 +361,4 @@ static void loop_jvp(cot__rule *r) {
 }
 
 const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC, .formula = "z = a body played again and again; x̄ += what its steps give, last first",
-                              .saves = 0x7f, .vjp = loop_vjp, .jvp = loop_jvp, .apply = loop_apply};
+                              .saves = 0x7f, .vjp = loop_vjp, .jvp = loop_jvp, .apply = loop_apply, .batch = cot__loop_batch};

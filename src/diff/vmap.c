@@ -2,8 +2,8 @@
  *
  * What depends on no batched input is done once. Every other operation has the batch as axis 0, of operands and result, whatever axes the user
  * chose: those are moved there before and put back behind. The rules are in ops/batch.c and ops/batch_rules.c. */
+#include "diff/vmap.h"
 #include "ops/structural.h"
-#include "tape/region.h"
 
 #include <string.h>
 
@@ -98,40 +98,49 @@ static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, co
     return cot__moved_axis(is ? y : cot_broadcast_to(y, s), 0, axis);
 }
 
-static void play(cot__player *p, const inputs *in, bool *is, cot_var *ys, const int *axes) {
+bool cot__play_batched(cot__player *p, const bool *given, int64_t extent, cot_var *out, bool *out_is) {
     const cot__region *r = p->region;
     cot_tape          *t = p->t;
     int                most = most_operands(t, r);
-    size_t             bytes = (size_t)most * (sizeof(cot_var) + sizeof(bool));
+    size_t             count = (size_t)(r->n + r->captures) + r->fixed + r->steps, bytes = (size_t)most * (sizeof(cot_var) + 1) + count + 1;
     cot_var           *xs = cot__alloc(&t->al, bytes);
-    bool              *batched = (bool *)(xs + most), ok = xs != NULL;
+    bool              *batched = (bool *)(xs + most), *is = batched + most, ok = xs != NULL;
     const uint64_t    *ref = r->ref;
-    if (!ok) cot__fail(t, COT_MEMORY, "[vmap] out of memory: a list of %d operands", most);
-    for (int k = 0; k < r->n; k++) p->value[k] = in->x[k], is[k] = in->is[k];
-    for (int k = 0; k < r->captures; k++) p->value[r->n + k] = VAR(t, r->captured[k]);
+    if (!ok) {
+        cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
+        return false;
+    }
+    memset(is, 0, count);
+    memcpy(is, given, (size_t)(r->n + r->captures));
     for (uint32_t s = 0; ok && s < r->steps; s++) {
-        ok = play_step(p, is, in->extent, s, ref, xs, batched);
+        ok = play_step(p, is, extent, s, ref, xs, batched);
         ref += cot__nargs(&t->nodes[r->node[s]]);
     }
-    for (int k = 0; ok && k < r->m; k++) {
-        ys[k] = placed(t, p->value[ref[k]], is[ref[k]], in->extent, k, axes);
-        ok = t->status == COT_OK;
-    }
-    cot__free(&t->al, xs, xs ? bytes : 0);
+    for (int k = 0; ok && k < r->m; k++) out[k] = p->value[ref[k]], out_is[k] = is[ref[k]];
+    cot__free(&t->al, xs, bytes);
+    return ok;
 }
 
 static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys, const int *axes) {
-    size_t      count = (size_t)(r->n + r->captures) + r->fixed + r->steps;
+    size_t      given_bytes = (size_t)(r->n + r->captures), bytes = given_bytes + (size_t)r->m + 1;
     cot__player p;
-    bool       *is = cot__alloc(&t->al, count + 1);
-    if (!is) {
-        cot__fail(t, COT_MEMORY, "[vmap] out of memory: a list of %zu values", count);
+    bool       *given = cot__alloc(&t->al, bytes), *is = given + given_bytes;
+    if (!given) {
+        cot__fail(t, COT_MEMORY, "[vmap] out of memory: a list of %d values", r->n + r->captures + r->m);
         return;
     }
-    memset(is, 0, count);
-    if (cot__player_open(&p, t, "vmap", r)) play(&p, in, is, ys, axes);
+    memset(given, 0, given_bytes);
+    memcpy(given, in->is, (size_t)r->n);
+    bool ok = cot__player_open(&p, t, "vmap", r);
+    for (int k = 0; ok && k < r->n; k++) p.value[k] = in->x[k];
+    for (int k = 0; ok && k < r->captures; k++) p.value[r->n + k] = VAR(t, r->captured[k]);
+    ok = ok && cot__play_batched(&p, given, in->extent, ys, is);
+    for (int k = 0; k < r->m && ok; k++) {
+        ys[k] = placed(t, ys[k], is[k], in->extent, k, axes);
+        ok = t->status == COT_OK;
+    }
     cot__player_close(&p);
-    cot__free(&t->al, is, count + 1);
+    cot__free(&t->al, given, bytes);
 }
 
 cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
