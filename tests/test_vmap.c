@@ -146,6 +146,41 @@ static void values_and_gradients_of_every_sample(void **state) {
     test_verdict();
 }
 
+/* In f32, bf16 and f16: the same dtypes come out, near the loop's. Rules that are composed round more often: losses, normalisation. */
+static int call_narrow(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const adapter *a = user;
+    cot_var        narrow[TEST_MAX_INPUTS];
+    (void)m;
+    for (int k = 0; k < n; k++) narrow[k] = cot_cast(xs[k], (cot_dtype)a->m);
+    ys[0] = a->f->f(n, narrow, a->f->user);
+    return 0;
+}
+
+static void narrow_dtypes(void **state) {
+    (void)state;
+    static const struct { cot_dtype dtype; double tolerance; } dtypes[] = {{COT_F32, 1e-5}, {COT_BF16, 0.05}, {COT_F16, 0.01}};
+    EACH_CASE(i, subset) {
+        for (int d = 0; d < TEST_COUNT(dtypes); d++) {
+            test_function f = function_of(&samples[i], i, 0);
+            adapter       a = {&f, (int)dtypes[d].dtype};
+            cot_tape     *t = cot_tape_create(NULL);
+            cot_var       xs[TEST_MAX_INPUTS], have, want;
+            int           axes[TEST_MAX_INPUTS];
+            char          name[128];
+            snprintf(name, sizeof name, "%s in %s", case_name(&f, subset), cot_dtype_name(dtypes[d].dtype));
+            leaves_of(t, i, &f, subset, EXTENT, 0, xs);
+            axes_of_case(f.n, subset, axes);
+            looped(call_narrow, &a, f.n, xs, subset, 1, &want);
+            if (cot_tape_status(t) == COT_OK) { /* some samples are written for one dtype */
+                cot_vmap(call_narrow, &a, f.n, xs, axes, 1, &have, NULL);
+                if (test_tape_ok(t, name)) check_near(have, want, dtypes[d].tolerance, name, "the value");
+            }
+            cot_tape_destroy(t);
+        }
+    }
+    test_verdict();
+}
+
 static void compare(int i, unsigned subset, cot_fn f, int m, double tolerance, const char *what) {
     test_function s = function_of(&samples[i], i, 0);
     adapter       a = {&s, m};
@@ -497,6 +532,9 @@ static void a_batch_of_loops(void **state) {
         int     axes[2];
         axes_of_case(2, subset, axes);
         assert_int_equal(cot_vmap(scanned, NULL, 2, xs, axes, 2, have, NULL), COT_OK);
+        int loops = 0;
+        for (uint32_t i = 0; i < t->count; i++) loops += t->nodes[i].op == OP_loop;
+        assert_int_equal(loops, 2); /* the example's, and one for the batch */
         for (int e = 0; e < EXTENT; e++) {
             cot_var out[2], one[2];
             for (int k = 0; k < 2; k++) one[k] = subset >> k & 1 ? cot_index(xs[k], 0, e) : xs[k];
@@ -567,6 +605,59 @@ static void writes_stay_inside(void **state) {
     assert_int_equal(cot_read(g, after, 6), COT_OK);
     for (int k = 0; k < 6; k++) assert_true(after[k] == 5);
     cot_tape_destroy(t);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct failing { long requests, fail_at; size_t live; } failing;
+
+static void *failing_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+    failing *f = user;
+    if (new_size == 0) {
+        f->live -= old_size;
+        free(ptr);
+        return NULL;
+    }
+    if (++f->requests == f->fail_at) return NULL;
+    void *fresh = realloc(ptr, new_size);
+    if (fresh) f->live += new_size - old_size;
+    return fresh;
+}
+
+static int inner_work(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var g, y = cot_sum(cot_tanh(cot_matmul(xs[0], cot_transpose(xs[0]))), COT_ALL), last;
+    (void)n, (void)m;
+    if (cot_grad_of(y, 1, xs, &g) != COT_OK) return 1;
+    if (cot_scan(decay, user, -1, 1, xs, 1, xs + 1, &last, 1, ys + 1, NULL) != COT_OK) return 1;
+    ys[0] = cot_add(g, last);
+    return 0;
+}
+
+/* Any allocation may fail: then there is an error, and nothing is lost. */
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    long failed = 0;
+    for (long at = 1;; at += test_small() ? 7 : 1) {
+        failing     f = {0, at, 0};
+        cot_options o = {.allocator = {failing_alloc, &f}};
+        cot_tape   *t = cot_tape_create(&o);
+        double      data[64];
+        fill(data, 64, 1);
+        cot_status status = COT_MEMORY;
+        if (t) {
+            cot_var xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3, 2, 2), data), cot_tensor(t, COT_F64, COT_SHAPE(3, 4, 2, 2), data)}, ys[2];
+            status = cot_vmap(inner_work, NULL, 2, xs, NULL, 2, ys, NULL);
+            assert_int_equal(status, cot_tape_status(t));
+            assert_true(status == COT_OK || (!cot_is_valid(ys[0]) && !cot_is_valid(ys[1])));
+            assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
+            cot_tape_destroy(t);
+        }
+        assert_int_equal(f.live, 0);
+        assert_true(status == COT_OK || status == COT_MEMORY);
+        failed += status == COT_MEMORY;
+        if (f.requests < at) break;
+    }
+    assert_true(failed > 10);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------------------------------------ */
@@ -660,6 +751,7 @@ static void errors_say_what_is_wrong(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_and_gradients_of_every_sample),
+        cmocka_unit_test(narrow_dtypes),
         cmocka_unit_test(gradients_inside),
         cmocka_unit_test(tangents_inside),
         cmocka_unit_test(batches_of_batches),
@@ -672,6 +764,7 @@ int main(void) {
         cmocka_unit_test(a_batch_of_loops),
         cmocka_unit_test(a_loop_of_batches),
         cmocka_unit_test(writes_stay_inside),
+        cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(errors_say_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
