@@ -72,20 +72,21 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
 
 /* ==== Batches ===================================================================================================== */
 
-/* f for all elements of a batch at once, as if it were called for each and its results stacked: written for one example, run on many. f is
- * recorded once, on the first element, and every operation it recorded is then done for the whole batch; nothing runs element by element but custom
- * operations, loops, and a few that are rare. Inside f no value can be read (as in the bodies of loops), and values from outside are the same for all
- * elements. It nests, it may be differentiated, and f may differentiate: cot_vmap of a function with cot_grad_of inside gives the gradients of
- * each example.
+/* f for all elements of a batch at once, as if it were called for each and its results stacked: written for one example, run on
+ * many. f is recorded once, on the first element, and every operation it recorded is then done for the whole batch; nothing runs
+ * element by element but custom operations, cot_while and a few that are rare. Inside f no value can be read (as in the bodies of
+ * loops), and values from outside are the same for all elements, random numbers too. It nests, it may be differentiated, and f may
+ * differentiate: cot_vmap of a function with cot_grad_of inside gives the gradients of each example.
  *
- *     in_axes[k]  the axis of xs[k] along which the elements lie, negative ones from the end, or COT_NOT_BATCHED: all elements see all of xs[k].
- *                 NULL: axis 0 of all
- *     out_axes[k] the axis of ys[k] along which the elements shall lie; COT_NOT_BATCHED: ys[k] does not depend on the batch, and has no such axis.
- *                 NULL: axis 0 of all. A result that does not depend on the batch is repeated
+ *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or COT_NOT_BATCHED: every element
+ *                  sees all of xs[k]. NULL: axis 0 of all
+ *     out_axes[k]  the axis of ys[k] along which the elements shall lie. A result that does not depend on the batch is repeated;
+ *                  with COT_NOT_BATCHED it has no such axis. NULL: axis 0 of all
  *
  * A batch may be empty; f is then recorded on zeros. */
 #define COT_NOT_BATCHED (-2147483647 - 1)
-COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes);
+COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys,
+                            const int *out_axes);
 
 /* ==== Derivatives of one's own =================================================================================== */
 

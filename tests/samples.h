@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* ---- samples: each records its operation on f64 leaves; the result is y ------------------------------------------------------------------ */
+/* ---- samples: each records its operation on f64 leaves; the result is y --------------------------------------------- */
 
 #define SAMPLE(name) static cot_var name(int n, const cot_var *x, void *user)
 #define UNUSED (void)n, (void)user

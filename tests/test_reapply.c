@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- replaying a part of a tape --------------------------------------------------------------------------------------------------------- */
+/* ---- replaying a part of a tape ------------------------------------------------------------------------------------- */
 
 enum { MAX_NODES = 4096, MAX_ARGS = 64 };
 
@@ -65,7 +65,7 @@ static void replay_and_compare(cot_tape *t, uint32_t from, uint32_t to, const ch
     }
 }
 
-/* ---- every sample ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- every sample --------------------------------------------------------------------------------------------------- */
 
 static void leaves_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *xs) {
     for (int k = 0; k < f->n; k++) {
@@ -131,7 +131,7 @@ static void every_sample_on_other_operands(void **state) {
     test_verdict();
 }
 
-/* ---- every elementwise operation --------------------------------------------------------------------------------------------------------------- */
+/* ---- every elementwise operation ------------------------------------------------------------------------------------ */
 
 /* Operand k of an elementwise operation: tensors, scalars, or a plain number in its place. */
 static cot_var operand_of(cot_tape *t, cot_dtype dtype, bool tensor, double x) {
@@ -186,7 +186,7 @@ static void every_elementwise_operation(void **state) {
     test_verdict();
 }
 
-/* ---- numbers in nodes ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers in nodes ----------------------------------------------------------------------------------------------- */
 
 /* A number beside integers was whole or made f64 of them; on f32 it stays weak. */
 static void numbers_keep_their_kind(void **state) {
@@ -203,7 +203,7 @@ static void numbers_keep_their_kind(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- in place ------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- in place ------------------------------------------------------------------------------------------------------- */
 
 static void writes_are_done_on_a_copy(void **state) {
     (void)state;
@@ -233,7 +233,7 @@ static void writes_are_done_on_a_copy(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- custom operations --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- custom operations ---------------------------------------------------------------------------------------------- */
 
 /* y = x0 · x1 + x1², elementwise */
 static int product_value(int n, const cot_array *xs, cot_array *y, void *user) {

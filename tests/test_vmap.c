@@ -1,4 +1,5 @@
-/* cot_vmap equals the loop: for every operation of the tables, every choice of batched inputs, nested, differentiated inside and outside. */
+/* cot_vmap equals the loop: for every operation of the tables, every choice of batched inputs, nested, differentiated inside
+ * and outside. */
 /* ctest: timeout=240 */
 #include "samples.h"
 
@@ -14,7 +15,7 @@ enum { EXTENT = 3, MOST = 4096 };
         assert_int_equal(cot_tape_status(t), code);                                                                          \
     } while (0)
 
-/* ---- comparing --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------------------------------ */
 
 /* |a - b| relative to the largest of b, or to 1; infinite where shapes or dtypes differ. */
 static double distance(cot_var a, cot_var b) {
@@ -43,7 +44,7 @@ static void check_near(cot_var have, cot_var want, double tolerance, const char 
 
 static cot_var loss(cot_var y) { return cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL); }
 
-/* ---- every sample -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- every sample --------------------------------------------------------------------------------------------------- */
 
 /* A sample as a function for cot_vmap. */
 typedef struct adapter {
@@ -146,7 +147,8 @@ static void values_and_gradients_of_every_sample(void **state) {
     test_verdict();
 }
 
-/* In f32, bf16 and f16: the same dtypes come out, near the loop's. Rules that are composed round more often: losses, normalisation. */
+/* In f32, bf16 and f16: the same dtypes come out, near the loop's. Rules that are composed round more often: losses,
+ * normalisation. */
 static int call_narrow(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const adapter *a = user;
     cot_var        narrow[TEST_MAX_INPUTS];
@@ -268,7 +270,7 @@ static void empty_batches(void **state) {
     test_verdict();
 }
 
-/* ---- every elementwise operation -------------------------------------------------------------------------------------------------------------- */
+/* ---- every elementwise operation ------------------------------------------------------------------------------------ */
 
 typedef struct elementwise { int op, number; double value; } elementwise;
 
@@ -328,7 +330,7 @@ static void every_elementwise_operation(void **state) {
     test_verdict();
 }
 
-/* ---- integers as inputs: positions, labels ------------------------------------------------------------------------------------------------------ */
+/* ---- integers as inputs: positions, labels -------------------------------------------------------------------------- */
 
 typedef struct indexed { int which; } indexed;
 
@@ -393,7 +395,7 @@ static void positions_may_be_batched(void **state) {
     test_verdict();
 }
 
-/* ---- axes ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ----------------------------------------------------------------------------------------------------------- */
 
 static int both_products(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -426,7 +428,7 @@ static void axes_are_chosen(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- what it is for ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- what it is for ------------------------------------------------------------------------------------------------- */
 
 typedef struct network { cot_var w[3], b[3]; } network;
 
@@ -506,7 +508,7 @@ static void hessians_by_batches(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- bodies in bodies ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- bodies in bodies ----------------------------------------------------------------------------------------------- */
 
 static int decay(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -574,7 +576,7 @@ static void a_loop_of_batches(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- writes inside --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- writes inside -------------------------------------------------------------------------------------------------- */
 
 static int writes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -607,7 +609,7 @@ static void writes_stay_inside(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------------------------------- */
 
 typedef struct failing { long requests, fail_at; size_t live; } failing;
 
@@ -660,7 +662,7 @@ static void every_allocation_may_fail(void **state) {
     assert_true(failed > 10);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- errors --------------------------------------------------------------------------------------------------------- */
 
 static int identity(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)user;

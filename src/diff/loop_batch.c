@@ -1,8 +1,9 @@
 /* loop_batch.c: a loop, condition or checkpoint for a batch: one whose body does what the old body did, for all elements at once.
  *
- * The new body plays the old one by the batching rules. Carried values and results have the batch in front, whether they need it or not; what the
- * steps go through has it behind the steps. A condition whose choice is batched plays both bodies and chooses. A loop whose length differs from
- * element to element (cot_while) and functions with derivatives of their own go one by one. */
+ * The new body plays the old one by the batching rules. Carried values and results have the batch in front, whether they need
+ * it or not; what the steps go through has it behind the steps. A condition whose choice is batched plays both bodies and
+ * chooses. A loop whose length differs from element to element (cot_while) and functions with derivatives of their own go one
+ * by one. */
 #include "diff/loop.h"
 #include "diff/vmap.h"
 #include "ops/structural.h"

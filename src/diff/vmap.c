@@ -1,7 +1,8 @@
 /* vmap.c: cot_vmap: a function recorded once, on the first elements of a batch, and done for all of them at once.
  *
- * What depends on no batched input is done once. Every other operation has the batch as axis 0, of operands and result, whatever axes the user
- * chose: those are moved there before and put back behind. The rules are in ops/batch.c and ops/batch_rules.c. */
+ * What depends on no batched input is done once. Every other operation has the batch as axis 0, of operands and result,
+ * whatever axes the user chose: those are moved there before and put back behind. The rules are in ops/batch.c and
+ * ops/batch_rules.c. */
 #include "diff/vmap.h"
 #include "ops/structural.h"
 

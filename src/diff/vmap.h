@@ -4,7 +4,8 @@
 
 #include "tape/region.h"
 
-/* Plays a body whose inputs and captures are set, those of `given` with the batch as axis 0; out_is tells which of the m results have it. */
+/* Plays a body whose inputs and captures are set, those of `given` with the batch as axis 0; out_is tells which of the m
+ * results have it. */
 bool cot__play_batched(cot__player *p, const bool *given, int64_t extent, cot_var *out, bool *out_is);
 
 #endif

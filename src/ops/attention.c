@@ -155,8 +155,8 @@ static cot_var push_backward(cot_tape *t, const cot__attr *of, int masks, const 
     return cot__result_push(t, &z, OP_attention_backward, BACK_MASKS + masks, args, attr);
 }
 
-/* Applied to other operands, each of the two nodes runs the kernel for itself: the log-sums with values of no features, the values with room for
- * log-sums that nobody sees. */
+/* Applied to other operands, each of the two nodes runs the kernel for itself: the log-sums with values of no features, the
+ * values with room for log-sums that nobody sees. */
 static cot_var attention_apply(cot__rule *r, const cot_var *xs) {
     cot_tape   *t = r->t;
     int         op = cot__rule_node(r)->op, n = cot__nargs(cot__rule_node(r)), first_mask = op == OP_attention ? MASKS : V;
@@ -322,13 +322,16 @@ static void attention_backward_vjp(cot__rule *r) {
 
 #define ATTRS "causal:f mask:f bias:f scale:n"
 
-const cot__op cot__op_attention_lse = {.name = "attention_lse", .batch = cot__batch_shift, .kind = KIND_NONE, .attrs = ATTRS, .apply = attention_apply,
+const cot__op cot__op_attention_lse = {.name = "attention_lse", .batch = cot__batch_shift, .kind = KIND_NONE, .attrs = ATTRS,
+                                       .apply = attention_apply,
                                        .formula = "z = log Σ exp(scale q kᵀ + bias)"};
 const cot__op cot__op_attention = {
-    .name = "attention", .batch = cot__batch_shift, .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << LSE, .saves = 0x7fu | COT__SAVES_Z,
+    .name = "attention", .batch = cot__batch_shift, .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << LSE,
+    .saves = 0x7fu | COT__SAVES_Z,
     .vjp = attention_vjp, .jvp = attention_jvp, .apply = attention_apply,
     .formula = "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q"};
 const cot__op cot__op_attention_backward = {
-    .name = "attention_backward", .batch = cot__batch_attention_backward, .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << BACK_Z | 1u << BACK_LSE, .saves = 0x4fu,
+    .name = "attention_backward", .batch = cot__batch_attention_backward, .kind = KIND_GENERIC, .attrs = ATTRS,
+    .inactive = 1u << BACK_Z | 1u << BACK_LSE, .saves = 0x4fu,
     .vjp = attention_backward_vjp, .apply = backward_apply,
     .formula = "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations"};

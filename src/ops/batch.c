@@ -1,8 +1,9 @@
 /* batch.c: a recorded operation for a batch at once.
  *
- * The batch is always a new axis 0, of operands and of the result. For most operations that is all: attributes that are axes, which the record's
- * `attrs` tells, move by one, and apply is called on the longer operands (cot__batch_shift). Where an operand without the batch can
- * stay without, or the operation itself mixes rows, the record has a function of its own: batch_rules.c. */
+ * The batch is always a new axis 0, of operands and of the result. For most operations that is all: attributes that are axes,
+ * which the record's `attrs` tells, move by one, and apply is called on the longer operands (cot__batch_shift). Where an
+ * operand without the batch can stay without, or the operation itself mixes rows, the record has a function of its own:
+ * batch_rules.c. */
 #include "ops/elementwise.h"
 #include "ops/structural.h"
 
@@ -96,7 +97,7 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return result;
 }
 
-/* ---- any node ------------------------------------------------------------------------------------------------------------------ */
+/* ---- any node ------------------------------------------------------------------------------------------------------- */
 
 cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs) {
     int  op = t->nodes[node].op, ndim = cot__ndim_at(t, node);

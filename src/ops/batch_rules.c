@@ -88,7 +88,8 @@ cot_var cot__batch_searchsorted(cot__rule *r, const cot__batch *b, cot_var *xs) 
 
 /* ---- products and sums ------------------------------------------------------------------------------------------------------ */
 
-/* Vectors as matrices, a row on the left and a column on the right. A single matrix beside a batch is multiplied once, by all rows of it. */
+/* Vectors as matrices, a row on the left and a column on the right. A single matrix beside a batch is multiplied once, by all
+ * rows of it. */
 cot_var cot__batch_matmul(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_var z, x = xs[0], y = xs[1];
     if (shape_at(r, 0).ndim == 1) x = cot_expand_dims(x, -2);
@@ -133,9 +134,10 @@ cot_var cot__batch_loss(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return mean_of_each(r, cot_neg(cot_sum(cot_smul(cot_cast(y, wide), x), COT_AXES(-1)))); /* a target of 0 counts nothing */
 }
 
-/* ---- normalisation -------------------------------------------------------------------------------------------------------------- */
+/* ---- normalisation -------------------------------------------------------------------------------------------------- */
 
-/* Weights that are the same for all stay operands; a batch of them is applied outside. layer_norm, rms_norm (x, weight, bias), norm_back (x, g, weight). */
+/* Weights that are the same for all stay operands; a batch of them is applied outside. layer_norm, rms_norm (x, weight, bias),
+ * norm_back (x, g, weight). */
 cot_var cot__batch_norm(cot__rule *r, const cot__batch *b, cot_var *xs) {
     bool back = cot__rule_node(r)->op == OP_norm_back, outside = false;
     int  ndim = shape_at(r, 0).ndim, first = back ? 2 : 1;
@@ -164,7 +166,7 @@ cot_var cot__batch_norm_weights(cot__rule *r, const cot__batch *b, cot_var *xs) 
     return cot_stack(2, (cot_var[]){gy, sum}, 1);
 }
 
-/* ---- attention -------------------------------------------------------------------------------------------------------------------- */
+/* ---- attention ------------------------------------------------------------------------------------------------------ */
 
 /* [q̄, k̄, v̄] of each element: the three parts of the whole, each cut into elements. */
 cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var *xs) {
@@ -178,7 +180,7 @@ cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var
     return cot_concat(3, parts, 1);
 }
 
-/* ---- convolution -------------------------------------------------------------------------------------------------------------------- */
+/* ---- convolution ---------------------------------------------------------------------------------------------------- */
 
 /* Images of all elements together, (batch, N, C, …) as (N, batch·C, …): one group, or as many as there were, for each element. */
 static cot_var side_by_side(cot_var x) {

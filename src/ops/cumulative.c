@@ -95,7 +95,8 @@ static cot_var recurrence_apply(cot__rule *r, const cot_var *xs) {
     return recurrence(xs[COEFFICIENTS], xs[TERMS], (int)s[AXIS], s[REVERSE] != 0, s[STRONG] != 0);
 }
 
-const cot__op cot__op_recurrence = {.name = "recurrence", .batch = cot__batch_shift, .attrs = "axis:a reverse:f strong:f", .kind = KIND_GENERIC, .apply = recurrence_apply,
+const cot__op cot__op_recurrence = {.name = "recurrence", .batch = cot__batch_shift, .attrs = "axis:a reverse:f strong:f",
+                                    .kind = KIND_GENERIC, .apply = recurrence_apply,
                                     .saves = 1u << COEFFICIENTS | COT__SAVES_Z,
                                     .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
                                     .vjp = recurrence_vjp, .jvp = recurrence_jvp};
@@ -150,5 +151,6 @@ static cot_var cumargmax_apply(cot__rule *r, const cot_var *xs) {
     return push_places("cumargmax", r->t, xs[0], (int)a[AXIS], a[SMALLEST] != 0);
 }
 
-const cot__op cot__op_cumargmax = {.name = "cumargmax", .batch = cot__batch_shift, .attrs = "axis:a smallest:f", .kind = KIND_NONE, .apply = cumargmax_apply,
+const cot__op cot__op_cumargmax = {.name = "cumargmax", .batch = cot__batch_shift, .attrs = "axis:a smallest:f", .kind = KIND_NONE,
+                                   .apply = cumargmax_apply,
                                    .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])"};

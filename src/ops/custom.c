@@ -279,8 +279,8 @@ static bool show_node(cot__rule *r, arrays *a, int n) {
     return !cot__failed(cot__rule_z(r)) && show(a, n, r->node);
 }
 
-/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents that move. number: 0 for a vjp, 1 for a jvp;
- * integers: how many operands there are, then which of them receives this adjoint, or which tangents move. */
+/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents that move. number: 0 for a
+ * vjp, 1 for a jvp; integers: how many operands there are, then which of them receives this adjoint, or which tangents move. */
 static cot__attr *numbers_attr(cot__rule *r, int n, int more, const cot_var *given, double which, int receiver) {
     cot_tape  *t = r->t;
     int        count = n + 1, ints = which == 0 ? 2 : 1 + n;
@@ -374,7 +374,7 @@ static void numbers_jvp(cot__rule *r) {
     arrays_close(&a);
 }
 
-/* ---- on other operands -------------------------------------------------------------------------------------------------------------------- */
+/* ---- on other operands ---------------------------------------------------------------------------------------------- */
 
 static cot_var custom_apply(cot__rule *r, const cot_var *xs) { return (cot_call)(op_of(r), cot__nargs(cot__rule_node(r)), xs, user_of(r)); }
 

@@ -49,7 +49,8 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
     return true;
 }
 
-/* Does the storage of node i come from a source, a constant or an input of a body, or from outside the body? Views and writes in place hand it on. */
+/* Does the storage of node i come from a source, a constant or an input of a body, or from outside the body? Views and writes
+ * in place hand it on. */
 static bool lies_on_source(const cot_tape *t, uint32_t i) {
     while (i >= t->body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE) {
         uint32_t a = cot__arg(&t->nodes[i], 0);
@@ -59,8 +60,8 @@ static bool lies_on_source(const cot_tape *t, uint32_t i) {
     return true;
 }
 
-/* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's constants are read again when it is played,
- * and its inputs are somebody else's: there a copy is written. */
+/* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's constants are read again when
+ * it is played, and its inputs are somebody else's: there a copy is written. */
 static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
     if (!x || !cot__enter(NULL, *x, op, "target", xi)) return NULL;
     cot_tape *t = x->tape;
@@ -296,12 +297,15 @@ static cot_var copy_into_apply(cot__rule *r, const cot_var *xs) { return (void)r
 static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
 static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; } /* written out: the old x must not be read */
 
-const cot__op cot__op_add_slice = {.name = "add_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u", .kind = KIND_LINEAR,
+const cot__op cot__op_add_slice = {.name = "add_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u",
+                                   .kind = KIND_LINEAR,
                                    .formula = "x with x[slice] += y, in place",
                                    .vjp = add_slice_vjp, .apply = write_apply};
-const cot__op cot__op_update_slice = {.name = "update_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u", .kind = KIND_LINEAR,
+const cot__op cot__op_update_slice = {.name = "update_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u",
+                                      .kind = KIND_LINEAR,
                                       .formula = "x with x[slice] = y, in place",
                                       .vjp = update_slice_vjp, .apply = write_apply};
 /* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
-const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1, .formula = "y, in x's memory",
+const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
+                                   .formula = "y, in x's memory",
                                    .vjp = copy_into_vjp, .jvp = copy_into_jvp, .apply = copy_into_apply};

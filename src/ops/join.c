@@ -165,5 +165,6 @@ static cot_var pad_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_pad = {
-    .name = "pad", .batch = cot__batch_shift, .attrs = "border:b value:n", .kind = KIND_GENERIC, .formula = "z = x with a border; x̄ += the inside of z̄",
+    .name = "pad", .batch = cot__batch_shift, .attrs = "border:b value:n", .kind = KIND_GENERIC,
+    .formula = "z = x with a border; x̄ += the inside of z̄",
     .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply};

@@ -104,7 +104,8 @@ static cot_var squared(cot_tape *t, cot_var a, const double *counts, int most) {
     return z;
 }
 
-/* In a body, where norms are not known, as many squarings as norms of millions need; each matrix takes those it needs, and one of a larger norm is NaN. */
+/* In a body, where norms are not known, as many squarings as norms of millions need; each matrix takes those it needs, and one
+ * of a larger norm is NaN. */
 static cot_var squared_by_norm(cot_tape *t, cot_var a, double theta) {
     enum { MOST = 20 };
     cot_shape s = cot_shape_of(a);

@@ -134,8 +134,10 @@ static cot_var nary_apply(cot__rule *r, const cot_var *xs) {
     return cot__rule_node(r)->op == OP_sum_of ? cot_sum_of(n, xs) : cot_dot_of(n / 2, xs, xs + n / 2);
 }
 
-const cot__op cot__op_sum_of = {.name = "sum_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "Σ xs[i]", .vjp = sum_of_vjp, .jvp = sum_of_jvp,
+const cot__op cot__op_sum_of = {.name = "sum_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "Σ xs[i]",
+                                .vjp = sum_of_vjp, .jvp = sum_of_jvp,
                                 .apply = nary_apply};
 /* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are read all the same. */
-const cot__op cot__op_dot_of = {.name = "dot_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "Σ xs[i]·ys[i]", .vjp = dot_of_vjp, .jvp = dot_of_jvp,
+const cot__op cot__op_dot_of = {.name = "dot_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "Σ xs[i]·ys[i]",
+                                .vjp = dot_of_vjp, .jvp = dot_of_jvp,
                                 .apply = nary_apply};

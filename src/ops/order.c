@@ -57,7 +57,8 @@ static cot_var argsort_apply(cot__rule *r, const cot_var *xs) {
     return push_argsort("argsort", r->t, i, (int)a[0], k == cot__rule_shape(r, 0).dim[axis] ? -1 : k, a[1] != 0);
 }
 
-const cot__op cot__op_argsort = {.name = "argsort", .batch = cot__batch_shift, .attrs = "axis:a descending:f", .kind = KIND_NONE, .apply = argsort_apply,
+const cot__op cot__op_argsort = {.name = "argsort", .batch = cot__batch_shift, .attrs = "axis:a descending:f", .kind = KIND_NONE,
+                                 .apply = argsort_apply,
                                  .formula = "z = the places that bring x in order; of equal elements the first comes first"};
 
 /* ---- searchsorted -------------------------------------------------------------------------------------------------------- */
@@ -89,5 +90,6 @@ static cot_var searchsorted_apply(cot__rule *r, const cot_var *xs) {
     return cot_searchsorted(xs[0], xs[1], cot__rule_attr(r)->ints[0] != 0);
 }
 
-const cot__op cot__op_searchsorted = {.name = "searchsorted", .batch = cot__batch_searchsorted, .attrs = "right:f", .kind = KIND_NONE, .apply = searchsorted_apply,
+const cot__op cot__op_searchsorted = {.name = "searchsorted", .batch = cot__batch_searchsorted, .attrs = "right:f",
+                                      .kind = KIND_NONE, .apply = searchsorted_apply,
                                       .formula = "z[i] = how many of the sorted array are < v[i] (right: <= v[i])"};

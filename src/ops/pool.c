@@ -180,12 +180,15 @@ static cot_var max_pool_apply(cot__rule *r, const cot_var *xs) { return record_t
 static cot_var max_unpool_apply(cot__rule *r, const cot_var *xs) { return record_put(r, xs[VALUES], xs[CHOSEN], cot__rule_arg(r, CHOSEN)); }
 
 #define GEOMETRY "window,stride,padding,extent:l"
-const cot__op cot__op_max_pool_index = {.name = "max_pool_index", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_NONE, .apply = max_pool_index_apply,
+const cot__op cot__op_max_pool_index = {.name = "max_pool_index", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_NONE,
+                                        .apply = max_pool_index_apply,
                                         .formula = "z[q] = the first i with x[i] = max over window q, counted in the window"};
-const cot__op cot__op_max_pool = {.name = "max_pool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
+const cot__op cot__op_max_pool = {.name = "max_pool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR,
+                                  .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
                                   .formula = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]", .vjp = max_pool_vjp,
                                   .apply = max_pool_apply};
-const cot__op cot__op_max_unpool = {.name = "max_unpool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
+const cot__op cot__op_max_unpool = {.name = "max_unpool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR,
+                                    .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
                                     .formula = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]", .vjp = max_unpool_vjp,
                                     .apply = max_unpool_apply};
 
@@ -226,9 +229,11 @@ static void    avg_unpool_vjp(cot__rule *r) { cot__give(r, 0, record_average(r, 
 static cot_var avg_pool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, false, xs[0]); }
 static cot_var avg_unpool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, true, xs[0]); }
 
-const cot__op cot__op_avg_pool = {.name = "avg_pool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_pool_vjp,
+const cot__op cot__op_avg_pool = {.name = "avg_pool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY,
+                                  .kind = KIND_LINEAR, .vjp = avg_pool_vjp,
                                   .apply = avg_pool_apply, .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n"};
-const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_unpool_vjp,
+const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY,
+                                    .kind = KIND_LINEAR, .vjp = avg_unpool_vjp,
                                     .apply = avg_unpool_apply, .formula = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n"};
 
 /* ---- options ----------------------------------------------------------------------------------------------------------- */

@@ -98,7 +98,8 @@ static cot_var ravel_apply(cot__rule *r, const cot_var *xs) {
     return push_ravel(r->t, i, x.ndim, &x);
 }
 
-const cot__op cot__op_ravel_index = {.name = "ravel_index", .batch = cot__batch_shift, .attrs = "extents:l", .kind = KIND_NONE, .apply = ravel_apply,
+const cot__op cot__op_ravel_index = {.name = "ravel_index", .batch = cot__batch_shift, .attrs = "extents:l", .kind = KIND_NONE,
+                                     .apply = ravel_apply,
                                      .formula = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x"};
 
 /* ---- scatter ------------------------------------------------------------------------------------------------------------- */
@@ -152,7 +153,8 @@ static cot_var last_writer_apply(cot__rule *r, const cot_var *xs) {
     return push_last_writer(r->t, i, extent);
 }
 
-const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_last_writer, .attrs = "extent:d", .kind = KIND_NONE, .apply = last_writer_apply,
+const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_last_writer, .attrs = "extent:d",
+                                     .kind = KIND_NONE, .apply = last_writer_apply,
                                      .formula = "z[p] = the last i with indices[i] = p, else -1"};
 
 /* ---- masks --------------------------------------------------------------------------------------------------------------- */

@@ -55,7 +55,7 @@ cot_var cot__constant_push(cot_tape *t, cot__result *r);
 /* Every element of v = the number `value`, in v's dtype. */
 void cot__fill(const cot__view *v, double value);
 
-/* ---- batches (see cot__op.batch) --------------------------------------------------------------------------------------------------------- */
+/* ---- batches (see cot__op.batch) ------------------------------------------------------------------------------------ */
 
 /* One element of the batch after the other, stacked. */
 cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs);
@@ -76,7 +76,8 @@ cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs);
 cot_shape cot__batch_shape(cot_tape *t, int64_t extent, cot_shape s);
 /* Operand k with the batch in front, whether it has it or not. */
 cot_var cot__batch_full(const cot__batch *b, int k, cot_var x);
-/* x (batch, …) with as many axes of extent 1 after the batch as bring it to the rank `ndim` of one element's result: it then broadcasts. */
+/* x (batch, …) with as many axes of extent 1 after the batch as bring it to the rank `ndim` of one element's result: it then
+ * broadcasts. */
 cot_var cot__batch_align(cot_var x, int ndim);
 /* The node's apply on operands with the batch in front, and the shifted attributes. */
 cot_var cot__batch_apply(cot__rule *r, int64_t extent, const cot_var *xs);

@@ -27,7 +27,8 @@ typedef enum cot__op_id {
 
 typedef struct cot__rule cot__rule;
 
-/* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the batch as a new axis 0. At least one has. */
+/* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the batch as a new axis 0. At
+ * least one has. */
 typedef struct cot__batch {
     int64_t     extent;
     int         n;
@@ -55,15 +56,17 @@ typedef struct cot__op {
     const char *formula;  /* for people */
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
-    /* Records the operation of node r->node on other operands xs, as many as the node has (optional ones that it does not have, stay away), with
-     * its attributes. Operands of the node's shapes and dtypes always do; other dtypes where the public function takes them. Extents that are not
-     * in the attributes follow from the operands, but for the few operations whose result's shape is an attribute in all but name: reshape,
-     * broadcast_to, one_hot, irfft, pools. Every record but those of sources has it: see cot__reapply. Never in place: an operand stays as it is. */
+    /* Records the operation of node r->node on other operands xs, as many as the node has (optional ones that it does not have,
+     * stay away), with its attributes. Operands of the node's shapes and dtypes always do; other dtypes where the public
+     * function takes them. Extents that are not in the attributes follow from the operands, but for the few operations whose
+     * result's shape is an attribute in all but name: reshape, broadcast_to, one_hot, irfft, pools. Every record but those of
+     * sources has it: see cot__reapply. Never in place: an operand stays as it is. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
-    /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed. NULL: one element of the batch after the other. Most
-     * are cot__batch_shift, which needs no more than apply and attrs. */
+    /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed. NULL: one element of the batch
+     * after the other. Most are cot__batch_shift, which needs no more than apply and attrs. */
     cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
-    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f" names each and says how it is written:
+    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f" names each and says how it
+     * is written:
      * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes   n attr->number, no integer
      * and lists, of all that are left: l any   p an order of all axes   b two for each axis */
     const char *attrs;
@@ -360,13 +363,15 @@ const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t si
 /* Elementwise operation on any mix of scalars, tensors and numbers: promotes, broadcasts, runs, records. */
 cot_var cot__elementwise(int op, int n, const cot_var *xs);
 
-/* Records the operation of an existing node, with its attributes and numbers, on other operands: as many as the node has; where the node has a
- * number (COT__NONE), what stands in xs is not read. A source is given back as it is; an operation in place is done on a copy. */
+/* Records the operation of an existing node, with its attributes and numbers, on other operands: as many as the node has; where
+ * the node has a number (COT__NONE), what stands in xs is not read. A source is given back as it is; an operation in place is
+ * done on a copy. */
 cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs);
 
 /* The same for a batch; without an operand that has it, the same as cot__reapply. xs may be changed. */
 cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs);
-/* The usual cot__op.batch: every operand gets the batch in front, the axes among the attributes move by one, and apply does the rest. */
+/* The usual cot__op.batch: every operand gets the batch in front, the axes among the attributes move by one, and apply does the
+ * rest. */
 cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs);
 
 /* Is this code of an attribute that of a list? */
