@@ -1,11 +1,16 @@
-/* samples.h: a small example of every structural operation, for the tests that go over all of them (test_structural_table.c,
- * test_trace_samples.c). Include support.h and ops/structural.h before. */
-#ifndef COT_TEST_SAMPLES_H
-#define COT_TEST_SAMPLES_H
+/* samples.h: one small example, or more, for every structural operation: what tests over all of them loop over.
+ *
+ * A new line of ops.def needs one here, or in the file of its family (samples.def); without one test_structural_table fails. */
+#ifndef COT_SAMPLES_H
+#define COT_SAMPLES_H
+
+#include "support.h"
+
+#include "ops/structural.h"
 
 #include <stdio.h>
 
-/* ---- samples: each records its operation on f64 leaves; the result is y ------------------------------------------------------------------ */
+/* ---- samples: each records its operation on f64 leaves; the result is y --------------------------------------------- */
 
 #define SAMPLE(name) static cot_var name(int n, const cot_var *x, void *user)
 #define UNUSED (void)n, (void)user

@@ -1,4 +1,4 @@
-/* samples_attention.h: attention for test_structural_table.c: functions first, rows of the table where ROWS is defined. */
+/* samples_attention.h: attention for samples.h: functions first, rows of the table where ROWS is defined. */
 #ifndef ROWS
 
 static cot_var truths(cot_tape *t, cot_shape shape, const uint8_t *b) { return cot_data(t, COT_BOOL, shape, b); }

@@ -1,4 +1,4 @@
-/* samples_conv.h: convolution and pooling for test_structural_table.c. */
+/* samples_conv.h: convolution and pooling for samples.h. */
 #ifndef ROWS
 
 SAMPLE(s_conv1d) { UNUSED; return cot_conv1d(x[0], x[1], COT_CONV(.stride = {2}, .padding = {1}, .padding_after = {1})); }

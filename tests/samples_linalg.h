@@ -1,4 +1,4 @@
-/* samples_linalg.h: linear algebra, for test_structural_table.c. Inputs lie between -2 and 2; the matrices made of them are well
+/* samples_linalg.h: linear algebra, for samples.h. Inputs lie between -2 and 2; the matrices made of them are well
  * conditioned, with eigenvalues and singular values apart, because the tests allow some ulps only. */
 #ifndef ROWS
 #include "ops/linalg.h"

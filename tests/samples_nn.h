@@ -1,4 +1,4 @@
-/* samples_nn.h: normalisation, losses, embeddings and random operations, for test_structural_table.c. */
+/* samples_nn.h: normalisation, losses, embeddings and random operations, for samples.h. */
 #ifndef ROWS
 
 SAMPLE(s_layer_norm) { UNUSED; return cot_layer_norm(x[0], x[1], x[2], -1, 0.1); }

@@ -535,6 +535,23 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_bernoulli(t, key, x, shape), cot_categorical(key, x, 0), cot_permutation(t, key, 3), cot_shuffle(key, x, 0), cot_dropout(x, 0.5, key);
 }
 
+static int give_first(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)user;
+    for (int k = 0; k < m; k++) ys[k] = xs[0];
+    return 0;
+}
+static int give_last(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)user;
+    for (int k = 0; k < m; k++) ys[k] = xs[n - 1];
+    return 0;
+}
+static int give_no(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)xs, (void)m, (void)user;
+    ys[0] = cot_integer(0);
+    return 0;
+}
+
+
 static void call_the_rest(cot_tape *t, cot_var x) {
     double   d[8] = {0};
     cot_var  g[2], w = x;
@@ -559,6 +576,22 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_sited(x, &here);
     const cot_custom nothing = {.name = "nothing"};
     cot_call(&nothing, 1, &x, NULL), cot_call(NULL, 1, &x, NULL), cot_call(&nothing, 0, NULL, NULL);
+    cot_var     results[2] = {x, x}, pair[2] = {x, x};
+    cot_linear *linear;
+    cot_value_and_grad(give_first, NULL, 1, &x, NULL, results), cot_value_and_grad(NULL, NULL, 1, &x, NULL, results);
+    cot_fn_vjp(give_first, NULL, 1, &x, 1, results, &x, results + 1), cot_fn_jvp(give_first, NULL, 1, &x, &x, 1, results, results + 1);
+    cot_linearize(give_first, NULL, 1, &x, 1, results, &linear);
+    cot_linear_jvp(linear, &x, results), cot_linear_vjp(linear, &x, results), cot_linear_jvp(NULL, &x, results), cot_linear_vjp(NULL, &x, results);
+    cot_stop_gradient(x);
+    cot_scan(give_first, NULL, -1, 1, &x, 1, &x, results, 0, NULL, NULL), cot_scan(NULL, NULL, 3, 1, &x, 0, NULL, results, 0, NULL, NULL);
+    cot_scan(give_first, NULL, 2, -1, &x, 0, NULL, results, 0, NULL, NULL), cot_scan(give_first, NULL, 2, 1, NULL, 0, NULL, results, 0, NULL, NULL);
+    cot_fori(give_last, NULL, 0, 2, 1, &x, results, NULL), cot_fori(NULL, NULL, 0, 2, 0, NULL, NULL, NULL);
+    cot_while(give_no, give_first, NULL, 1, &x, results, NULL), cot_while(NULL, NULL, NULL, 1, &x, results, NULL);
+    cot_cond(x, give_first, give_first, NULL, 1, &x, 1, results), cot_cond(x, NULL, NULL, NULL, 2, pair, 1, results);
+    cot_custom_fn(NULL, give_first, NULL, 1, &x, 1, results);
+    cot_checkpoint(give_first, NULL, 1, &x, 1, results), cot_checkpoint(NULL, NULL, 0, NULL, 0, NULL);
+    cot_vmap(give_first, NULL, 1, &x, NULL, 1, results, NULL), cot_vmap(NULL, NULL, 1, &x, NULL, 1, results, NULL);
+    cot_vmap(give_first, NULL, 1, NULL, NULL, 1, results, NULL), cot_vmap(give_first, NULL, -1, &x, NULL, 0, NULL, NULL);
     char  text[64];
     FILE *out = tmpfile();
     cot_tape_print(t, out), cot_tape_print_sweep(x, out);

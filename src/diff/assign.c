@@ -3,6 +3,7 @@
 #include "diff/sweep.h"
 #include "ops/inplace.h"
 #include "ops/structural.h"
+#include "tape/region.h"
 
 #include <string.h>
 
@@ -62,7 +63,7 @@ static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) 
     char text[160];
     *t = cot__is_number(leaf) ? NULL : cot__usable(leaf.tape);
     *i = cot__index(leaf);
-    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i))) return false;
+    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i)) || !cot__outside_bodies(*t, op)) return false;
     if (cot__op_of((*t)->nodes[*i].op)->kind == KIND_SOURCE) return true;
     cot__fail(*t, COT_VALUE, "[%s] %s is computed from other values; only leaves and constants can be assigned", op,
               cot__describe(*t, *i, text, sizeof text));

@@ -204,6 +204,7 @@ static bool visit_input(cot__sweep *s, uint32_t from, uint32_t i) {
     cot_tape *t = s->t;
     uint64_t  given = *cot__slot(t, i);
     bool      ok = true;
+    if (t->nodes[i].op == OP_alias) return true; /* made to move alone; its operand's slot may be another sweep's */
     *cot__slot(t, i) = 0;
     t->nodes[i].flags &= (uint8_t)~COT__WANTED;
     if (in_run(s, &t->nodes[i]))
@@ -259,6 +260,29 @@ static void seed_recorded(cot_tape *t, uint32_t x, uint32_t dx) {
     if (!cot__failed(sum)) *cot__slot(t, x) = (uint64_t)cot__index(sum) + 1;
 }
 
+cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs, const uint32_t *dxs, cot_var *dys) {
+    uint32_t top = 0, from = COT__NONE;
+    for (int k = 0; k < m; k++) top = ys[k] > top ? ys[k] : top;
+    for (int k = 0; k < n; k++) from = xs[k] < from ? xs[k] : from;
+    for (int k = 0; k < m; k++) dys[k] = INVALID(t);
+    if (from > top) from = top;
+    if (!cot__slots(t, top, 1, op)) return t->status;
+    cot__sweep s = {.t = t, .recording = true, .lo = from, .top = top, .ny = m, .ys = ys};
+    for (int k = 0; k < n; k++)
+        if (xs[k] <= top) seed_recorded(t, xs[k], dxs[k]);
+    cot__mark_wanted(t, n, xs, true);
+    bool ok = t->status == COT_OK && cot__forward(&s, from);
+    cot__mark_wanted(t, n, xs, false);
+    for (int k = 0; k < m && ok; k++) {
+        uint64_t slot = ys[k] >= from ? *cot__slot(t, ys[k]) : 0;
+        if (slot) dys[k] = VAR(t, (uint32_t)slot - 1);
+    }
+    cot__sweep_close(&s, false);
+    for (int k = 0; k < m && ok; k++)
+        if (cot__failed(dys[k]) && cot__dtype_is_float(cot__dtype_at(&t->nodes[ys[k]]))) dys[k] = zeros_like(t, ys[k]);
+    return t->status;
+}
+
 cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     uint32_t  yi, few[32];
     cot_tape *t = cot__enter(NULL, y, "jvp", "", &yi);
@@ -268,19 +292,7 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     cot_var dy = INVALID(t);
     bool    ok = cot__check_inputs(t, "jvp", n, xs, index);
     for (int k = 0; k < n && ok; k++) ok = take_tangent(t, k, index[k], tangents[k], &dx[k]);
-    uint32_t from = yi;
-    for (int k = 0; k < n && ok; k++) from = index[k] < from ? index[k] : from;
-    if (ok && cot__slots(t, yi, 1, "jvp")) {
-        cot__sweep s = {.t = t, .recording = true, .lo = from, .top = yi};
-        for (int k = 0; k < n; k++)
-            if (index[k] <= yi) seed_recorded(t, index[k], dx[k]);
-        cot__mark_wanted(t, n, index, true);
-        ok = t->status == COT_OK && cot__forward(&s, from);
-        cot__mark_wanted(t, n, index, false);
-        uint64_t slot = ok ? *cot__slot(t, yi) : 0;
-        cot__sweep_close(&s, false);
-        if (ok) dy = slot ? VAR(t, (uint32_t)slot - 1) : zeros_like(t, yi);
-    }
+    if (ok && cot__jvp_recorded(t, "jvp", 1, &yi, n, index, dx, &dy) == COT_OK && cot__failed(dy)) dy = zeros_like(t, yi);
     if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);
-    return dy;
+    return t->status == COT_OK ? dy : INVALID(t);
 }

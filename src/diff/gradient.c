@@ -1,6 +1,7 @@
 /* gradient.c: the public face of reverse mode: cot_backward, cot_grad_of and cot_vjp. */
 #include "diff/sweep.h"
 #include "ops/structural.h"
+#include "tape/region.h"
 
 #include <string.h>
 
@@ -116,7 +117,7 @@ static bool is_smooth(cot_tape *t, const char *op, uint32_t y) {
 static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     uint32_t  i, seed;
     cot_tape *t = enter_output(y, op, &i);
-    if (!t) return cot__status_of(1, &y);
+    if (!t || !cot__outside_bodies(t, op)) return cot__status_of(1, &y);
     char text[160];
     if (!(t->nodes[i].flags & COT__ACTIVE)) {
         cot__fail(t, COT_GRAD, "[%s] y, %s, depends on no leaf: nothing requires a gradient (constants, detach, a no-grad scope, or an "
@@ -171,7 +172,26 @@ static bool mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs,
     return true;
 }
 
-cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads) {
+static uint32_t highest(int n, const uint32_t *nodes) {
+    uint32_t top = 0;
+    for (int k = 0; k < n; k++) top = nodes[k] > top ? nodes[k] : top;
+    return top;
+}
+
+/* A value that is listed twice gets both seeds. */
+static void seed_recorded(cot__sweep *s, uint32_t y, cot_var seed) {
+    cot_tape *t = s->t;
+    if (y < s->reach_from || !s->reach[y - s->reach_from]) return;
+    uint64_t held = *cot__slot(t, y);
+    cot_var  sum = held ? cot_add(VAR(t, (uint32_t)held - 1), seed) : seed;
+    if (cot__failed(sum)) return;
+    *cot__slot(t, y) = (uint64_t)cot__index(sum) + 1;
+    if (y < s->lo) s->lo = y;
+}
+
+cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n, const uint32_t *xs,
+                             cot_var *grads) {
+    uint32_t   y = highest(m, ys);
     cot__sweep s = {.t = t, .recording = true, .lo = y, .top = y};
     if (!mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
         s.lo = y + 1;
@@ -179,8 +199,8 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
         return t->status;
     }
     cot__mark_wanted(t, n, xs, true);
-    if (s.reach[y - s.reach_from]) *cot__slot(t, y) = (uint64_t)cot__index(seed) + 1;
-    bool ok = cot__reverse(&s);
+    for (int k = 0; k < m; k++) seed_recorded(&s, ys[k], seeds[k]);
+    bool ok = t->status == COT_OK && cot__reverse(&s);
     for (int k = 0; k < n && ok; k++) {
         uint64_t slot = xs[k] <= y ? *cot__slot(t, xs[k]) : 0;
         grads[k] = slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
@@ -188,6 +208,10 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
     cot__mark_wanted(t, n, xs, false);
     cot__sweep_close(&s, false);
     return t->status;
+}
+
+cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads) {
+    return cot__vjp_recorded(t, op, 1, &y, &seed, n, xs, grads);
 }
 
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads) {

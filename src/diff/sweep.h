@@ -110,6 +110,12 @@ bool cot__forward(cot__sweep *s, uint32_t from);
 /* The var a rule sees for an adjoint or tangent that is a number so far. */
 cot_var cot__slot_var(cot__sweep *s, uint32_t node);
 /* Recorded sweeps: gradient of y (seeded) with respect to xs, all of them indices. */
+/* … of Σ <seeds[k], ys[k]>; a y that does not depend on any x counts for nothing. */
+cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n, const uint32_t *xs,
+                             cot_var *grads);
+/* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs, shaped like them. A tangent that is zero
+ * is recorded as zeros for float ys, and invalid for others. */
+cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs, const uint32_t *dxs, cot_var *dys);
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
 
 /* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */

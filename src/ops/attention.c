@@ -130,24 +130,16 @@ static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, con
     return attr ? cot__result_push(t, &z, OP_attention, MASKS + masks, args, attr) : INVALID(t);
 }
 
-/* [q̄, k̄, v̄] of attention node r, one after the other. */
-static cot_var push_backward(cot__rule *r) {
-    cot_tape        *t = r->t;
-    const cot__attr *of = cot__rule_attr(r);
-    int              masks = cot__nargs(cot__rule_node(r)) - MASKS;
-    uint32_t         args[BACK_MASKS + 2];
-    cot_var          xs[] = {r->g, cot__rule_x(r, Q), cot__rule_x(r, K), cot__rule_x(r, V), cot__rule_z(r), cot__rule_x(r, LSE)};
-    int64_t          ints[3] = {of->ints[0], of->ints[1], of->ints[2]}, total = 0;
-    double           scale = of->number;
-    cot__result      z;
-    for (int i = 0; i < COUNTOF(xs); i++)
+/* [q̄, k̄, v̄], one after the other; xs as in the node, `of` the attributes of the attention. */
+static cot_var push_backward(cot_tape *t, const cot__attr *of, int masks, const cot_var *xs) {
+    uint32_t    args[BACK_MASKS + 2];
+    int64_t     total = 0;
+    cot__result z;
+    for (int i = 0; i < BACK_MASKS + masks; i++)
         if (!cot__operand(t, xs[i], "attention_backward", "", &args[i])) return INVALID(t);
-    for (int i = 0; i < masks; i++) {
-        cot_var mask = cot__rule_x(r, MASKS + i);
-        if (!cot__operand(t, mask, "attention_backward", "", &args[BACK_MASKS + i])) return INVALID(t);
-    }
+    if ((args[BACK_LSE] = cot__dense(t, args[BACK_LSE])) == COT__NONE) return INVALID(t);
     for (int i = BACK_Q; i <= BACK_V; i++) total += cot__size_at(t, args[i]);
-    cot__attr *attr = attr_like(t, "attention_backward", ints, scale, BACK_MASKS + masks, args);
+    cot__attr *attr = attr_like(t, "attention_backward", of->ints, of->number, BACK_MASKS + masks, args);
     if (!attr || !cot__result_open(t, &z, "attention_backward", cot__dtype_at(&t->nodes[args[BACK_Q]]), 1, &total)) return INVALID(t);
     cot__attention a = job_of(t, args + BACK_Q, args + BACK_MASKS, attr);
     cot__view     *part[3] = {&a.dq, &a.dk, &a.dv}, like[3] = {a.q, a.k, a.v};
@@ -161,6 +153,34 @@ static cot_var push_backward(cot__rule *r) {
     a.g = cot__view_of(t, args[BACK_G]), a.z = cot__view_of(t, args[BACK_Z]), a.lse = cot__view_of(t, args[BACK_LSE]);
     if (!run(t, "attention_backward", &a, true)) return INVALID(t);
     return cot__result_push(t, &z, OP_attention_backward, BACK_MASKS + masks, args, attr);
+}
+
+/* Applied to other operands, each of the two nodes runs the kernel for itself: the log-sums with values of no features, the
+ * values with room for log-sums that nobody sees. */
+static cot_var attention_apply(cot__rule *r, const cot_var *xs) {
+    cot_tape   *t = r->t;
+    int         op = cot__rule_node(r)->op, n = cot__nargs(cot__rule_node(r)), first_mask = op == OP_attention ? MASKS : V;
+    const char *name = cot__op_of(op)->name;
+    uint32_t    args[MASKS + 2];
+    cot__result z, lse;
+    for (int i = 0; i < n; i++)
+        if (!cot__operand(t, xs[i], name, "", &args[i])) return INVALID(t);
+    cot__attr *attr = attr_like(t, name, cot__rule_attr(r)->ints, cot__rule_attr(r)->number, n, args);
+    if (!attr) return INVALID(t);
+    cot__attention a = job_of(t, (uint32_t[]){args[Q], args[K], op == OP_attention ? args[V] : args[K]}, args + first_mask, attr);
+    cot_shape      shape = cot__shape_at(t, args[Q]), no_features = cot__shape_at(t, args[K]);
+    no_features.dim[no_features.ndim - 1] = 0;
+    if (op == OP_attention_lse) a.v.shape = no_features.dim;
+    if (!cot__result_open(t, &lse, name, cot__dtype_compute(a.q.dtype), shape.ndim - 1, shape.dim)) return INVALID(t);
+    shape.dim[shape.ndim - 1] = a.v.shape[a.v.ndim - 1];
+    if (!cot__result_open(t, &z, name, a.q.dtype, shape.ndim, shape.dim)) return INVALID(t);
+    a.z = z.view, a.lse = lse.view;
+    if (!run(t, name, &a, false)) return INVALID(t);
+    return cot__result_push(t, op == OP_attention ? &z : &lse, op, n, args, attr);
+}
+
+static cot_var backward_apply(cot__rule *r, const cot_var *xs) {
+    return push_backward(r->t, cot__rule_attr(r), cot__nargs(cot__rule_node(r)) - BACK_MASKS, xs);
 }
 
 /* ---- the public function ------------------------------------------------------------------------------------------------ */
@@ -264,7 +284,10 @@ static cot_var part_of(cot__rule *r, cot_var flat, int q, int k) {
 
 static void attention_vjp(cot__rule *r) {
     if (cot__rule_wants(r, Q) || cot__rule_wants(r, K) || cot__rule_wants(r, V)) {
-        cot_var flat = push_backward(r);
+        int     masks = cot__nargs(cot__rule_node(r)) - MASKS;
+        cot_var xs[BACK_MASKS + 2] = {r->g, cot__rule_x(r, Q), cot__rule_x(r, K), cot__rule_x(r, V), cot__rule_z(r), cot__rule_x(r, LSE)};
+        for (int i = 0; i < masks; i++) xs[BACK_MASKS + i] = cot__rule_x(r, MASKS + i);
+        cot_var flat = push_backward(r->t, cot__rule_attr(r), masks, xs);
         for (int i = Q; i <= V; i++)
             if (cot__rule_wants(r, i)) cot__give(r, i, part_of(r, flat, Q, i));
     }
@@ -299,13 +322,16 @@ static void attention_backward_vjp(cot__rule *r) {
 
 #define ATTRS "causal:f mask:f bias:f scale:n"
 
-const cot__op cot__op_attention_lse = {.name = "attention_lse", .kind = KIND_NONE, .attrs = ATTRS,
+const cot__op cot__op_attention_lse = {.name = "attention_lse", .batch = cot__batch_shift, .kind = KIND_NONE, .attrs = ATTRS,
+                                       .apply = attention_apply,
                                        .formula = "z = log Σ exp(scale q kᵀ + bias)"};
 const cot__op cot__op_attention = {
-    .name = "attention", .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << LSE, .saves = 0x7fu | COT__SAVES_Z,
-    .vjp = attention_vjp, .jvp = attention_jvp,
-    .formula = "z = p v, p = softmax(scale q kᵀ + b); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q, b̄ += s̄"};
+    .name = "attention", .batch = cot__batch_shift, .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << LSE,
+    .saves = 0x7fu | COT__SAVES_Z,
+    .vjp = attention_vjp, .jvp = attention_jvp, .apply = attention_apply,
+    .formula = "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q"};
 const cot__op cot__op_attention_backward = {
-    .name = "attention_backward", .kind = KIND_GENERIC, .attrs = ATTRS, .inactive = 1u << BACK_Z | 1u << BACK_LSE, .saves = 0x4fu,
-    .vjp = attention_backward_vjp,
+    .name = "attention_backward", .batch = cot__batch_attention_backward, .kind = KIND_GENERIC, .attrs = ATTRS,
+    .inactive = 1u << BACK_Z | 1u << BACK_LSE, .saves = 0x4fu,
+    .vjp = attention_backward_vjp, .apply = backward_apply,
     .formula = "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations"};

@@ -80,6 +80,12 @@ static cot_var record(cot__rule *r, cot__conv_pass pass, cot_var a, cot_var b) {
     uint32_t  xs[2];
     const char *name = cot__op_of(cot__rule_node(r)->op)->name;
     if (!cot__enter(r->t, a, name, "left", &xs[LEFT]) || !cot__enter(r->t, b, name, "right", &xs[RIGHT])) return INVALID(r->t);
+    if (pass == pass_of(r)) { /* other operands may have more images, or more channels in more groups */
+        cot_shape sa = cot__shape_at(r->t, xs[LEFT]), sb = cot__shape_at(r->t, xs[RIGHT]);
+        g.batch = sa.dim[0];
+        g.in = pass == COT__CONV_INPUT ? sb.dim[1] * g.groups : sa.dim[1];
+        g.out = pass == COT__CONV_WEIGHT ? sb.dim[1] : sb.dim[0];
+    }
     return push(r->t, pass, &g, space, xs);
 }
 
@@ -101,12 +107,15 @@ static void conv_weight_vjp(cot__rule *r) {
 }
 
 #define GEOMETRY "groups:u stride,dilation,padding,extent:l"
-const cot__op cot__op_conv = {.name = "conv", .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u, .vjp = conv_vjp, .apply = apply,
+const cot__op cot__op_conv = {.name = "conv", .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u,
+                              .vjp = conv_vjp, .apply = apply,
                               .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)"};
-const cot__op cot__op_conv_transpose = {.name = "conv_transpose", .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u,
+const cot__op cot__op_conv_transpose = {.name = "conv_transpose", .batch = cot__batch_conv, .attrs = GEOMETRY,
+                                        .kind = KIND_BILINEAR, .saves = 3u,
                                         .vjp = conv_transpose_vjp, .apply = apply,
                                         .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)"};
-const cot__op cot__op_conv_weight = {.name = "conv_weight", .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u, .vjp = conv_weight_vjp,
+const cot__op cot__op_conv_weight = {.name = "conv_weight", .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR,
+                                     .saves = 3u, .vjp = conv_weight_vjp,
                                      .apply = apply,
                                      .formula = "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)"};
 

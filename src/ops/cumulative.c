@@ -35,7 +35,7 @@ static cot_var cumsum_apply(cot__rule *r, const cot_var *xs) {
     return cot_cumsum(xs[0], (int)a[AXIS], a[REVERSE] != 0);
 }
 
-const cot__op cot__op_cumsum = {.name = "cumsum", .attrs = "axis:d reverse:f", .kind = KIND_LINEAR,
+const cot__op cot__op_cumsum = {.name = "cumsum", .batch = cot__batch_shift, .attrs = "axis:a reverse:f", .kind = KIND_LINEAR,
                                 .formula = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
                                 .vjp = cumsum_vjp, .apply = cumsum_apply};
 
@@ -90,7 +90,13 @@ static void recurrence_jvp(cot__rule *r) {
                                  : recurrence(cot__rule_x(r, COEFFICIENTS), db, axis, s[REVERSE] != 0, true);
 }
 
-const cot__op cot__op_recurrence = {.name = "recurrence", .attrs = "axis:d reverse:f strong:f", .kind = KIND_GENERIC,
+static cot_var recurrence_apply(cot__rule *r, const cot_var *xs) {
+    const int64_t *s = cot__rule_attr(r)->ints;
+    return recurrence(xs[COEFFICIENTS], xs[TERMS], (int)s[AXIS], s[REVERSE] != 0, s[STRONG] != 0);
+}
+
+const cot__op cot__op_recurrence = {.name = "recurrence", .batch = cot__batch_shift, .attrs = "axis:a reverse:f strong:f",
+                                    .kind = KIND_GENERIC, .apply = recurrence_apply,
                                     .saves = 1u << COEFFICIENTS | COT__SAVES_Z,
                                     .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
                                     .vjp = recurrence_vjp, .jvp = recurrence_jvp};
@@ -117,26 +123,34 @@ cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
 
 enum { SMALLEST = 1 };
 
-static cot_var extreme(const char *op, cot_var x, int axis, bool reverse, bool smallest) {
+static cot_var push_places(const char *op, cot_tape *t, cot_var x, int axis, bool smallest) {
     uint32_t    i;
-    cot_tape   *t = cot__enter_axis(op, x, &axis, &i);
     cot__result r;
-    if (!t) return cot__invalid(1, &x);
-    if (reverse) {
-        x = flipped(x, axis);
-        if (cot__failed(x)) return x;
-        i = cot__index(x);
-    }
+    if (!cot__enter(t, x, op, "", &i)) return INVALID(t);
     cot__view  v = cot__view_of(t, i);
     cot__attr *attr = cot__attr_make(t, op, 2, (int64_t[]){axis, smallest}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, op, COT_I64, v.ndim, v.shape)) return INVALID(t);
     cot__cumargmax(&v, axis, smallest, &r.view);
-    cot_var z = cot_take_along_axis(x, cot__result_push(t, &r, OP_cumargmax, 1, &i, attr), axis);
+    return cot__result_push(t, &r, OP_cumargmax, 1, &i, attr);
+}
+
+static cot_var extreme(const char *op, cot_var x, int axis, bool reverse, bool smallest) {
+    uint32_t  i;
+    cot_tape *t = cot__enter_axis(op, x, &axis, &i);
+    if (!t) return cot__invalid(1, &x);
+    if (reverse) x = flipped(x, axis);
+    cot_var z = cot_take_along_axis(x, push_places(op, t, x, axis, smallest), axis);
     return reverse ? flipped(z, axis) : z;
 }
 
 cot_var cot_cummax(cot_var x, int axis, bool reverse) { return extreme("cummax", x, axis, reverse, false); }
 cot_var cot_cummin(cot_var x, int axis, bool reverse) { return extreme("cummin", x, axis, reverse, true); }
 
-const cot__op cot__op_cumargmax = {.name = "cumargmax", .attrs = "axis:d smallest:f", .kind = KIND_NONE,
+static cot_var cumargmax_apply(cot__rule *r, const cot_var *xs) {
+    const int64_t *a = cot__rule_attr(r)->ints;
+    return push_places("cumargmax", r->t, xs[0], (int)a[AXIS], a[SMALLEST] != 0);
+}
+
+const cot__op cot__op_cumargmax = {.name = "cumargmax", .batch = cot__batch_shift, .attrs = "axis:a smallest:f", .kind = KIND_NONE,
+                                   .apply = cumargmax_apply,
                                    .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])"};

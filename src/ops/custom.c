@@ -279,15 +279,20 @@ static bool show_node(cot__rule *r, arrays *a, int n) {
     return !cot__failed(cot__rule_z(r)) && show(a, n, r->node);
 }
 
-/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents that move. number: 0 for a vjp, 1 for a jvp. */
-static cot__attr *numbers_attr(cot__rule *r, int n, int more, const cot_var *given, double which) {
+/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents that move. number: 0 for a
+ * vjp, 1 for a jvp; integers: how many operands there are, then which of them receives this adjoint, or which tangents move. */
+static cot__attr *numbers_attr(cot__rule *r, int n, int more, const cot_var *given, double which, int receiver) {
     cot_tape  *t = r->t;
-    int        count = n + 1;
+    int        count = n + 1, ints = which == 0 ? 2 : 1 + n;
     for (int k = 0; k < more; k++) count += !cot__failed(given[k]);
-    cot__attr *attr = cot__attr_make(t, "custom_numbers", 0, NULL, count, NULL);
+    cot__attr *attr = cot__attr_make(t, "custom_numbers", ints, NULL, count, NULL);
     if (!attr) return NULL;
     attr->pointer = op_of(r);
+    attr->pointer2 = user_of(r);
     attr->number = which;
+    attr->ints[0] = n;
+    attr->ints[1] = receiver;
+    for (int k = 0; which != 0 && k < n; k++) attr->ints[1 + k] = !cot__failed(given[k]);
     for (int k = 0; k < n; k++) attr->args[k] = cot__rule_arg(r, k);
     attr->args[n] = r->node;
     for (int k = 0, to = n + 1; k < more; k++)
@@ -330,10 +335,13 @@ static void numbers_vjp(cot__rule *r) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d adjoints", name, n);
         return;
     }
-    bool       ok = arrays_open(&a, t, name, 2 * n + 2) && run_vjp_numbers(r, &a, n, xbars);
-    cot__attr *attr = ok ? numbers_attr(r, n, 1, &r->g, 0) : NULL;
-    for (int k = 0; k < n && attr; k++)
-        if (cot__rule_wants(r, k)) cot__give(r, k, push_numbers(t, &xbars[k], attr));
+    bool ok = arrays_open(&a, t, name, 2 * n + 2) && run_vjp_numbers(r, &a, n, xbars);
+    for (int k = 0; k < n && ok; k++) {
+        if (!cot__rule_wants(r, k)) continue;
+        cot__attr *attr = numbers_attr(r, n, 1, &r->g, 0, k);
+        if (!(ok = attr != NULL)) break;
+        cot__give(r, k, push_numbers(t, &xbars[k], attr));
+    }
     arrays_close(&a);
     cot__free(&t->al, xbars, bytes);
 }
@@ -355,7 +363,7 @@ static void run_jvp_numbers(cot__rule *r, arrays *a, int n) {
     visit     before = visit_open(t, op);
     int       code = op->jvp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &y, user_of(r));
     if (!visit_close(t, before, op, "jvp_numbers", code)) return;
-    cot__attr *attr = numbers_attr(r, n, n, r->tangents, 1);
+    cot__attr *attr = numbers_attr(r, n, n, r->tangents, 1, 0);
     if (attr) r->tangent = push_numbers(t, &dy, attr);
 }
 
@@ -364,6 +372,48 @@ static void numbers_jvp(cot__rule *r) {
     arrays a;
     if (arrays_open(&a, r->t, name_of(op_of(r)), 2 * n + 1)) run_jvp_numbers(r, &a, n);
     arrays_close(&a);
+}
+
+/* ---- on other operands ---------------------------------------------------------------------------------------------- */
+
+static cot_var custom_apply(cot__rule *r, const cot_var *xs) { return (cot_call)(op_of(r), cot__nargs(cot__rule_node(r)), xs, user_of(r)); }
+
+/* The function in numbers again; of a vjp, the one adjoint that this node is. Places as above. */
+static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
+    const cot_custom *op = op_of(r);
+    cot_tape         *t = r->t;
+    bool              tangent = attr->number != 0;
+    int               n = (int)attr->ints[0], next = n + 1, to = tangent ? n : (int)attr->ints[1];
+    cot__result       z;
+    for (int k = 0; k <= n; k++)
+        if (!show(a, k, attr->args[k])) return INVALID(t);
+    if (!tangent && !show(a, n + 1, attr->args[next])) return INVALID(t);
+    for (int k = 0; k < n; k++) {
+        int place = n + 1 + !tangent + k;
+        describe(a, place, attr->args[k]);
+        if (tangent ? attr->ints[1 + k] && !show(a, place, attr->args[next++]) : !make_memory(a, place)) return INVALID(t);
+    }
+    cot_array like = a->at[to], *at = a->at;
+    if (!cot__result_open(t, &z, name_of(op), like.dtype, like.shape.ndim, like.shape.dim)) return INVALID(t);
+    cot_array y = array_of_result(&z);
+    if (!tangent) at[n + 2 + to] = y;
+    visit before = visit_open(t, op);
+    int   code = tangent ? op->jvp_numbers(n, at, &at[n], &at[n + 1], &y, user_of(r))
+                         : op->vjp_numbers(n, at, &at[n], &at[n + 1], &at[n + 2], user_of(r));
+    return visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code) ? push_numbers(t, &z, attr) : INVALID(t);
+}
+
+static cot_var numbers_apply(cot__rule *r, const cot_var *xs) {
+    const cot__attr *of = cot__rule_attr(r);
+    cot_tape        *t = r->t;
+    arrays           a;
+    cot__attr       *attr = cot__attr_make(t, "custom_numbers", (int)of->nints, of->ints, (int)of->nargs, NULL);
+    if (!attr) return INVALID(t);
+    attr->pointer = of->pointer, attr->pointer2 = of->pointer2, attr->number = of->number;
+    if (!enter_operands(t, name_of(op_of(r)), (int)of->nargs, xs, attr->args)) return INVALID(t);
+    cot_var z = arrays_open(&a, t, name_of(op_of(r)), 2 * (int)of->ints[0] + 2) ? run_numbers(r, &a, attr) : INVALID(t);
+    arrays_close(&a);
+    return z;
 }
 
 /* ---- the rules ------------------------------------------------------------------------------------------------------------------------------ */
@@ -413,6 +463,6 @@ static void numbers_again(cot__rule *r) {
 
 /* The user's functions may read any operand and the result, so all are saved. */
 const cot__op cot__op_custom = {.name = "custom", .kind = KIND_GENERIC, .saves = 0x7f | COT__SAVES_Z, .formula = "a function of the user's",
-                                .vjp = custom_vjp, .jvp = custom_jvp};
+                                .vjp = custom_vjp, .jvp = custom_jvp, .apply = custom_apply};
 const cot__op cot__op_custom_numbers = {.name = "custom_numbers", .kind = KIND_GENERIC, .formula = "a derivative of the user's, in numbers",
-                                        .vjp = numbers_again, .jvp = numbers_again};
+                                        .attrs = "operands:d of:l", .vjp = numbers_again, .jvp = numbers_again, .apply = numbers_apply};

@@ -89,16 +89,16 @@ static void irfft_vjp(cot__rule *r) {
 static cot_var irfft_apply(cot__rule *r, const cot_var *xs) {
     const int64_t *a = cot__rule_attr(r)->ints;
     uint32_t       x = entered(r, xs[0]);
-    return x == COT__NONE ? INVALID(r->t) : push_irfft(r->t, x, (int)a[AXIS], cot__shape_at(r->t, r->node).dim[a[AXIS]], a[SCALED]);
+    return x == COT__NONE ? INVALID(r->t) : push_irfft(r->t, x, (int)a[AXIS], cot__rule_result(r).dim[a[AXIS]], a[SCALED]);
 }
 
-const cot__op cot__op_fft = {.name = "fft", .attrs = "axis:d scaled:f inverse:f", .kind = KIND_LINEAR,
+const cot__op cot__op_fft = {.name = "fft", .batch = cot__batch_shift, .attrs = "axis:a scaled:f inverse:f", .kind = KIND_LINEAR,
                              .formula = "z[k] = Σ x[j] exp(∓2πi jk/n), over n if scaled; x̄ += the same of z̄ with the other sign",
                              .vjp = fft_vjp, .apply = fft_apply};
-const cot__op cot__op_rfft = {.name = "rfft", .attrs = "axis:d scaled:f", .kind = KIND_LINEAR,
+const cot__op cot__op_rfft = {.name = "rfft", .batch = cot__batch_shift, .attrs = "axis:a scaled:f", .kind = KIND_LINEAR,
                               .formula = "z[k] = w[k] Σ x[j] exp(-2πi jk/n), k <= n/2; x̄[j] += Σ w[k] Re(z̄[k] exp(2πi jk/n))",
                               .vjp = rfft_vjp, .apply = rfft_apply};
-const cot__op cot__op_irfft = {.name = "irfft", .attrs = "axis:d scaled:f", .kind = KIND_LINEAR,
+const cot__op cot__op_irfft = {.name = "irfft", .batch = cot__batch_shift, .attrs = "axis:a scaled:f", .kind = KIND_LINEAR,
                                .formula = "z[j] = Σ w[k] Re(x[k] exp(2πi jk/n)); x̄[k] += w[k] Σ z̄[j] exp(-2πi jk/n), k <= n/2",
                                .vjp = irfft_vjp, .apply = irfft_apply};
 

@@ -37,7 +37,8 @@ cot_var cot_take(cot_var x, cot_var indices, int axis) {
 static void    take_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), false); }
 static cot_var take_apply(cot__rule *r, const cot_var *xs) { return cot_take(xs[VALUES], xs[POSITIONS], axis_of(r)); }
 
-const cot__op cot__op_take = {.name = "take", .attrs = "axis:d", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs = "axis:a", .kind = KIND_LINEAR,
+                              .inactive = 1u << POSITIONS,
                               .saves = 1u << POSITIONS,
                               .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply};
 
@@ -70,7 +71,8 @@ cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
 static void    along_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), true); }
 static cot_var along_apply(cot__rule *r, const cot_var *xs) { return cot_take_along_axis(xs[VALUES], xs[POSITIONS], axis_of(r)); }
 
-const cot__op cot__op_take_along_axis = {.name = "take_along_axis", .attrs = "axis:d", .kind = KIND_LINEAR,
+const cot__op cot__op_take_along_axis = {.name = "take_along_axis", .batch = cot__batch_shift, .attrs = "axis:a",
+                                         .kind = KIND_LINEAR,
                                          .inactive = 1u << POSITIONS,
                                          .saves = 1u << POSITIONS, .formula = "z[i,j] = x[i, indices[i,j]]; x̄[i, indices[i,j]] += z̄[i,j]",
                                          .vjp = along_vjp, .apply = along_apply};
@@ -166,11 +168,13 @@ static cot_var scatter_add_along_apply(cot__rule *r, const cot_var *xs) {
     return cot__scatter_add_along_axis(xs[VALUES], xs[POSITIONS], xs[UPDATES], axis_of(r));
 }
 
-const cot__op cot__op_scatter_add = {.name = "scatter_add", .attrs = "axis:d", .kind = KIND_LINEAR, .inactive = 1u << POSITIONS,
+const cot__op cot__op_scatter_add = {.name = "scatter_add", .batch = cot__batch_scatter, .attrs = "axis:a", .kind = KIND_LINEAR,
+                                     .inactive = 1u << POSITIONS,
                                      .saves = 1u << POSITIONS,
                                      .formula = "z = x, z[indices] += u; x̄ += z̄, ū += z̄[indices]",
                                      .vjp = scatter_add_vjp, .apply = scatter_add_apply};
-const cot__op cot__op_scatter_add_along = {.name = "scatter_add_along", .attrs = "axis:d", .kind = KIND_LINEAR,
+const cot__op cot__op_scatter_add_along = {.name = "scatter_add_along", .batch = cot__batch_shift, .attrs = "axis:a",
+                                           .kind = KIND_LINEAR,
                                            .inactive = 1u << POSITIONS,
                                            .saves = 1u << POSITIONS,
                                            .formula = "z = x, z[i, indices[i,j]] += u[i,j]; x̄ += z̄, ū[i,j] += z̄[i, indices[i,j]]",
@@ -204,4 +208,11 @@ cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
     return cot__result_push(t, &r, OP_one_hot, 1, &i, NULL);
 }
 
-const cot__op cot__op_one_hot = {.name = "one_hot", .kind = KIND_NONE, .formula = "z[.., k] = 1 where indices[..] = k, else 0"};
+static cot_var one_hot_apply(cot__rule *r, const cot_var *xs) {
+    cot_shape z = cot__shape_at(r->t, r->node);
+    return cot_one_hot(xs[0], z.dim[z.ndim - 1], cot__dtype_at(cot__rule_node(r)));
+}
+
+const cot__op cot__op_one_hot = {.name = "one_hot", .batch = cot__batch_shift, .kind = KIND_NONE,
+                                 .formula = "z[.., k] = 1 where indices[..] = k, else 0",
+                                 .apply = one_hot_apply};

@@ -49,11 +49,34 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
     return true;
 }
 
-/* The target of a write and the value y shaped and typed like it (or like `part` of it). */
+/* Does the storage of node i come from a source, a constant or an input of a body, or from outside the body? Views and writes
+ * in place hand it on. */
+static bool lies_on_source(const cot_tape *t, uint32_t i) {
+    while (i >= t->body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE) {
+        uint32_t a = cot__arg(&t->nodes[i], 0);
+        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) || t->nodes[a].value.tensor->storage != t->nodes[i].value.tensor->storage) return false;
+        i = a;
+    }
+    return true;
+}
+
+/* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's constants are read again when
+ * it is played, and its inputs are somebody else's: there a copy is written. */
 static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
     if (!x || !cot__enter(NULL, *x, op, "target", xi)) return NULL;
     cot_tape *t = x->tape;
     if (!cot__is_tensor(&t->nodes[*xi])) return t;
+    if (t->body && *xi < t->body_from) {
+        cot__fail(t, COT_VALUE, "[%s] the target is older than the body of [%s], which is recorded once and would write it then only; copy it first", op,
+                  t->body);
+        return NULL;
+    }
+    if (t->body && lies_on_source(t, *xi)) {
+        cot_var copy = cot__copy_var(t, *xi);
+        if (cot__failed(copy)) return NULL;
+        *x = copy;
+        *xi = cot__index(copy);
+    }
     return may_write(t, op, *xi) ? t : NULL;
 }
 
@@ -268,15 +291,21 @@ static cot_var write_apply(cot__rule *r, const cot_var *xs) {
     return z;
 }
 
+/* Nothing is left of the old x but its shape, which y has. */
+static cot_var copy_into_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_copy(xs[1]); }
+
 static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
 static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; } /* written out: the old x must not be read */
 
-const cot__op cot__op_add_slice = {.name = "add_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
+const cot__op cot__op_add_slice = {.name = "add_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u",
+                                   .kind = KIND_LINEAR,
                                    .formula = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
                                    .vjp = add_slice_vjp, .apply = write_apply};
-const cot__op cot__op_update_slice = {.name = "update_slice", .attrs = "axis:d first:d length:d step:u", .kind = KIND_LINEAR,
+const cot__op cot__op_update_slice = {.name = "update_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u",
+                                      .kind = KIND_LINEAR,
                                       .formula = "z = x with x[slice] = y, in place; x̄ += z̄ with z̄[slice] = 0, ȳ += z̄[slice]",
                                       .vjp = update_slice_vjp, .apply = write_apply};
 /* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
-const cot__op cot__op_copy_into = {.name = "copy_into", .kind = KIND_GENERIC, .inactive = 1, .formula = "z = y, in x's memory; ȳ += z̄",
-                                   .vjp = copy_into_vjp, .jvp = copy_into_jvp};
+const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
+                                   .formula = "z = y, in x's memory; ȳ += z̄",
+                                   .vjp = copy_into_vjp, .jvp = copy_into_jvp, .apply = copy_into_apply};

@@ -95,7 +95,7 @@ static cot_var concat_apply(cot__rule *r, const cot_var *xs) {
     return join(a->ints[NEW] ? "stack" : "concat", cot__nargs(cot__rule_node(r)), xs, (int)a->ints[AXIS], a->ints[NEW] != 0);
 }
 
-const cot__op cot__op_concat = {.name = "concat", .attrs = "axis:d new:f", .kind = KIND_LINEAR,
+const cot__op cot__op_concat = {.name = "concat", .batch = cot__batch_shift, .attrs = "axis:a new:f", .kind = KIND_LINEAR,
                                 .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
                                 .vjp = concat_vjp, .apply = concat_apply};
 
@@ -157,6 +157,14 @@ static void pad_jvp(cot__rule *r) {
     r->tangent = cot_pad(r->tangents[0], before, after, 0);
 }
 
+static cot_var pad_apply(cot__rule *r, const cot_var *xs) {
+    const cot__attr *a = cot__rule_attr(r);
+    cot_shape        before = {(int)a->nints / 2, {0}}, after = before;
+    for (int k = 0; k < before.ndim; k++) before.dim[k] = a->ints[2 * k], after.dim[k] = a->ints[2 * k + 1];
+    return cot_pad(xs[0], before, after, a->number);
+}
+
 const cot__op cot__op_pad = {
-    .name = "pad", .attrs = "border:l value:n", .kind = KIND_GENERIC, .formula = "z = x with a border; x̄ += the inside of z̄",
-    .vjp = pad_vjp, .jvp = pad_jvp};
+    .name = "pad", .batch = cot__batch_shift, .attrs = "border:b value:n", .kind = KIND_GENERIC,
+    .formula = "z = x with a border; x̄ += the inside of z̄",
+    .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply};

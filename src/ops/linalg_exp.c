@@ -104,16 +104,33 @@ static cot_var squared(cot_tape *t, cot_var a, const double *counts, int most) {
     return z;
 }
 
+/* In a body, where norms are not known, as many squarings as norms of millions need; each matrix takes those it needs, and one
+ * of a larger norm is NaN. */
+static cot_var squared_by_norm(cot_tape *t, cot_var a, double theta) {
+    enum { MOST = 20 };
+    cot_shape s = cot_shape_of(a);
+    cot_dtype dtype = cot_dtype_of(a);
+    if (cot__rows_of(&s) == 0) return a;
+    cot_var norm = cot_max(cot_sum(cot_abs(cot_detach(a)), (cot_axes){1, true, {-2}}), COT_KEEP(-1));
+    cot_var times = cot_ceil(cot_log2(cot_maximum(cot_div(norm, theta), 1.0)));
+    cot_var scaled = cot_mul(a, cot_exp2(cot_neg(times))), identity = cot_eye(t, dtype, cot__rows_of(&s), cot__rows_of(&s));
+    cot_var z = dtype == COT_F64 ? pade_13(scaled, identity) : pade_7(scaled, identity);
+    for (int k = 0; k < MOST && t->status == COT_OK; k++) z = cot_where(cot_greater(times, (double)k), cot_matmul(z, z), z);
+    return cot_where(cot_greater(times, (double)MOST), (double)NAN, z);
+}
+
 cot_var cot_matrix_exp(cot_var x) {
     cot_dtype dtype;
     uint32_t  i;
     cot_tape *t = cot__enter_matrix("matrix_exp", x, true, &i, &dtype);
     if (!t) return cot__invalid(1, &x);
     cot__view v = cot__view_of(t, i);
-    size_t    bytes = ((size_t)cot__lin_count(&v, 2) + 1) * sizeof(double);
-    double   *counts = cot__alloc(&t->al, bytes);
+    double    theta = v.dtype == COT_F64 ? 5.371920351148152 : 3.925724783138660;
+    if (t->body) return cot_cast(squared_by_norm(t, VAR(t, i), theta), dtype);
+    size_t  bytes = ((size_t)cot__lin_count(&v, 2) + 1) * sizeof(double);
+    double *counts = cot__alloc(&t->al, bytes);
     if (!counts) return cot__lin_no_memory(t, "matrix_exp");
-    int     most = halvings(&v, v.dtype == COT_F64 ? 5.371920351148152 : 3.925724783138660, counts);
+    int     most = halvings(&v, theta, counts);
     cot_var z = squared(t, VAR(t, i), counts, most);
     cot__free(&t->al, counts, bytes);
     return cot_cast(z, dtype);

@@ -9,42 +9,68 @@ enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */
 
 /* ---- the factorisation ----------------------------------------------------------------------------------------- */
 
-/* The factors of node a (…,m,n), as lin.h lays them out, and the permutation (…,m); neither has a derivative. */
+/* The factors of node a (…,m,n), as lin.h lays them out, and the permutation (…,m). */
+static bool factorise(cot_tape *t, const char *op, uint32_t a, cot__result *f, cot__result *p) {
+    cot__view v = cot__view_of(t, a);
+    if (!cot__result_open(t, f, op, v.dtype, v.ndim, v.shape) || !cot__result_open(t, p, op, COT_I64, v.ndim - 1, v.shape)) return false;
+    cot__copy(&f->view, &v);
+    return cot__lin_lu(&t->al, &f->view, &p->view) || (cot__lin_no_memory(t, op), false);
+}
+
+/* Both as nodes without derivative. */
 static bool push_factors(cot_tape *t, const char *op, uint32_t a, cot_var *factors, cot_var *permutation) {
-    cot__view   v = cot__view_of(t, a);
     cot__result f, p;
-    if (!cot__result_open(t, &f, op, v.dtype, v.ndim, v.shape) ||
-        !cot__result_open(t, &p, op, COT_I64, v.ndim - 1, v.shape))
-        return false;
-    cot__copy(&f.view, &v);
-    if (!cot__lin_lu(&t->al, &f.view, &p.view)) return cot__lin_no_memory(t, op), false;
+    if (!factorise(t, op, a, &f, &p)) return false;
     *factors = cot__result_push(t, &f, OP_lu_factors, 1, &a, NULL);
     *permutation = cot__result_push(t, &p, OP_lu_permutation, 1, &a, NULL);
     return t->status == COT_OK;
 }
 
-const cot__op cot__op_lu_factors = {.name = "lu_factors", .kind = KIND_NONE, .formula = "z = l - 1 + u with a[p] = l @ u"};
-const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .kind = KIND_NONE, .formula = "p with a[p] = l @ u"};
+static cot_var factors_apply(cot__rule *r, const cot_var *xs) {
+    int         op = cot__rule_node(r)->op;
+    uint32_t    a;
+    cot__result f, p;
+    if (!cot__enter(r->t, xs[0], r->op->name, "", &a) || !factorise(r->t, r->op->name, a, &f, &p)) return INVALID(r->t);
+    return cot__result_push(r->t, op == OP_lu_factors ? &f : &p, op, 1, &a, NULL);
+}
+
+const cot__op cot__op_lu_factors = {.name = "lu_factors", .batch = cot__batch_shift, .kind = KIND_NONE,
+                                    .formula = "z = l - 1 + u with a[p] = l @ u", .apply = factors_apply};
+const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .batch = cot__batch_shift, .kind = KIND_NONE,
+                                        .formula = "p with a[p] = l @ u", .apply = factors_apply};
 
 /* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------------------------- */
 
-cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
-    cot_var     out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)}, factors;
-    cot_dtype   dtype;
-    uint32_t    a;
+/* Both triangles, of the factors of a. */
+static cot_var push_lu(cot_tape *t, uint32_t a, uint32_t permutation, const cot__view *factors) {
+    cot_shape   s = cot__shape_at(t, a);
+    int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
     cot__result r;
-    cot_tape   *t = cot__enter_matrix("lu", x, false, &a, &dtype);
+    s = cot__matrices(s, m + n, m < n ? m : n);
+    if (!cot__check_shape(t, "lu", &s) || !cot__result_open(t, &r, "lu", factors->dtype, s.ndim, s.dim)) return INVALID(t);
+    cot__lin_lu_pack(factors, &r.view);
+    return cot__result_push(t, &r, OP_lu, 2, (uint32_t[]){a, permutation}, NULL);
+}
+
+static cot_var lu_apply(cot__rule *r, const cot_var *xs) {
+    uint32_t    a, permutation;
+    cot__result f, p;
+    if (!cot__enter(r->t, xs[0], "lu", "", &a) || !cot__enter(r->t, xs[1], "lu", "", &permutation)) return INVALID(r->t);
+    return factorise(r->t, "lu", a, &f, &p) ? push_lu(r->t, a, permutation, &f.view) : INVALID(r->t);
+}
+
+cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
+    cot_var   out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)}, factors;
+    cot_dtype dtype;
+    uint32_t  a;
+    cot_tape *t = cot__enter_matrix("lu", x, false, &a, &dtype);
     if (t && push_factors(t, "lu", a, &factors, &out[0])) {
         cot_shape s = cot__shape_at(t, a);
         int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
         cot__view f = cot__view_of(t, cot__index(factors));
-        s = cot__matrices(s, m + n, m < n ? m : n);
-        if (cot__check_shape(t, "lu", &s) && cot__result_open(t, &r, "lu", f.dtype, s.ndim, s.dim)) {
-            cot__lin_lu_pack(&f, &r.view);
-            cot_var z = cot__result_push(t, &r, OP_lu, 2, (uint32_t[]){a, cot__index(out[0])}, NULL);
-            out[1] = cot_cast(cot__result_rows(z, 0, m), dtype);
-            out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
-        }
+        cot_var   z = push_lu(t, a, cot__index(out[0]), &f);
+        out[1] = cot_cast(cot__result_rows(z, 0, m), dtype);
+        out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
     }
     if (permutation) *permutation = out[0];
     if (l) *l = out[1];
@@ -75,7 +101,8 @@ static void lu_vjp(cot__rule *r) {
     cot__give_scatter(r, 0, ga, cot_broadcast_to(cot_expand_dims(cot__rule_x(r, 1), -1), s), s.ndim - 2, true);
 }
 
-const cot__op cot__op_lu = {.name = "lu", .kind = KIND_GENERIC, .inactive = 2u, .saves = 2u | COT__SAVES_Z, .vjp = lu_vjp,
+const cot__op cot__op_lu = {.name = "lu", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 2u,
+                            .saves = 2u | COT__SAVES_Z, .vjp = lu_vjp, .apply = lu_apply,
                             .formula = "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ"};
 
 /* ---- solve ----------------------------------------------------------------------------------------------------- */
@@ -109,8 +136,11 @@ static void lu_solve_vjp(cot__rule *r) {
         cot__give(r, MATRIX, cot_neg(transposed ? cot_matmul(z, cot__swap_last(gb)) : cot_matmul(gb, cot__swap_last(z))));
 }
 
-const cot__op cot__op_lu_solve = {.name = "lu_solve", .attrs = "transposed:f", .kind = KIND_GENERIC, .inactive = 4u | 8u,
-                                  .saves = 1u | 4u | 8u | COT__SAVES_Z, .vjp = lu_solve_vjp,
+static cot_var lu_solve_apply(cot__rule *r, const cot_var *xs) { return lu_solve(r->t, xs, cot__rule_attr(r)->ints[0] != 0); }
+
+const cot__op cot__op_lu_solve = {.name = "lu_solve", .batch = cot__batch_shift, .attrs = "transposed:f", .kind = KIND_GENERIC,
+                                  .inactive = 4u | 8u,
+                                  .saves = 1u | 4u | 8u | COT__SAVES_Z, .vjp = lu_solve_vjp, .apply = lu_solve_apply,
                                   .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ"};
 
 /* The operands of lu_solve with a's leading axes brought to b's. */
@@ -195,16 +225,29 @@ static void give_inverse(cot__rule *r, cot_var factor) {
     cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse));
 }
 
-/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular values. */
+/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular
+ * values, and in a body, where nobody knows, always. */
 static void det_vjp(cot__rule *r) {
     cot_var z = cot__rule_z(r);
-    if (cot__failed(z) || cot_value_i64(cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL)) == 0) give_inverse(r, cot_mul(r->g, z));
+    if (cot__failed(z) || (!r->t->body && cot_value_i64(cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL)) == 0)) give_inverse(r, cot_mul(r->g, z));
     else cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(r->g, -1), -1), cot__cofactors(cot__rule_x(r, 0))));
 }
 static void logabsdet_vjp(cot__rule *r) { give_inverse(r, r->g); }
 
-const cot__op cot__op_det = {.name = "det", .kind = KIND_GENERIC, .inactive = 6u, .saves = 7u | COT__SAVES_Z, .vjp = det_vjp,
+static cot_var number_apply(cot__rule *r, const cot_var *xs) {
+    int      n = cot__nargs(cot__rule_node(r));
+    uint32_t i[3];
+    for (int k = 0; k < n; k++)
+        if (!cot__enter(r->t, xs[k], r->op->name, "", &i[k])) return INVALID(r->t);
+    if ((i[n - 1] = cot__dense(r->t, i[n - 1])) == COT__NONE) return INVALID(r->t);
+    return push_number(r->t, cot__rule_node(r)->op, n == 3 ? i[0] : COT__NONE, xs[n - 2], VAR(r->t, i[n - 1]));
+}
+
+const cot__op cot__op_det = {.name = "det", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
+                             .saves = 7u | COT__SAVES_Z, .vjp = det_vjp, .apply = number_apply,
                              .formula = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ"};
-const cot__op cot__op_logabsdet = {.name = "logabsdet", .kind = KIND_GENERIC, .inactive = 6u, .saves = 7u, .vjp = logabsdet_vjp,
+const cot__op cot__op_logabsdet = {.name = "logabsdet", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
+                                   .saves = 7u, .vjp = logabsdet_vjp, .apply = number_apply,
                                    .formula = "z = log |det a|; ā += z̄ a⁻ᵀ"};
-const cot__op cot__op_det_sign = {.name = "det_sign", .kind = KIND_NONE, .formula = "z = the sign of det a"};
+const cot__op cot__op_det_sign = {.name = "det_sign", .batch = cot__batch_shift, .kind = KIND_NONE,
+                                  .formula = "z = the sign of det a", .apply = number_apply};

@@ -17,9 +17,9 @@ static cot_var as_column(cot_var x) { return cot_expand_dims(x, -1); }
 
 static cot_var push_eigh(cot_tape *t, cot_var a) {
     int64_t     count;
+    uint32_t    i;
     cot__result r;
-    if (cot__failed(a)) return a;
-    uint32_t  i = cot__index(a);
+    if (!cot__enter(t, a, "eigh", "", &i)) return INVALID(t);
     cot__view v = cot__view_of(t, i);
     cot_shape s = cot__shape_at(t, i);
     s = cot__matrices(s, cot__rows_of(&s) + 1, cot__columns_of(&s));
@@ -67,34 +67,41 @@ static void eigh_vjp(cot__rule *r) {
     cot__give(r, 0, cot_matmul(cot_matmul(v, cot_add(cot__diagonal(gw), turns)), cot__swap_last(v)));
 }
 
-const cot__op cot__op_eigh = {.name = "eigh", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = eigh_vjp,
+static cot_var eigh_apply(cot__rule *r, const cot_var *xs) { return push_eigh(r->t, xs[0]); }
+
+const cot__op cot__op_eigh = {.name = "eigh", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+                              .vjp = eigh_vjp, .apply = eigh_apply,
                               .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ---------------------------------------------------------------------------------- */
 
-static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot_var *vt) {
-    cot_var     out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)}, z;
-    cot_dtype   dtype;
-    uint32_t    i;
+static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
     int64_t     count;
     cot__result r;
-    cot_tape   *t = cot__enter_matrix(op, x, false, &i, &dtype);
+    cot__view   v = cot__view_of(t, i);
+    cot_shape   s = cot__shape_at(t, i);
+    int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
+    uint8_t    *bad = NULL;
+    s = cot__matrices(s, m + n + 1, m < n ? m : n);
+    if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim)) bad = cot__lin_open(t, "svd", &s, &count);
+    if (!bad) return INVALID(t);
+    bool done = cot__lin_svd(&t->al, &v, &r.view, bad);
+    cot__lin_close(t, "svd", &s, bad, "did not converge", "its results are NaN");
+    return done ? cot__result_push(t, &r, OP_svd, 1, &i, NULL) : cot__lin_no_memory(t, "svd");
+}
+
+static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot_var *vt) {
+    cot_var   out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)};
+    cot_dtype dtype;
+    uint32_t  i;
+    cot_tape *t = cot__enter_matrix(op, x, false, &i, &dtype);
     if (t) {
-        cot__view v = cot__view_of(t, i);
         cot_shape s = cot__shape_at(t, i);
         int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-        s = cot__matrices(s, m + n + 1, m < n ? m : n);
-        uint8_t *bad = NULL;
-        if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim))
-            bad = cot__lin_open(t, "svd", &s, &count);
-        if (bad) {
-            bool done = cot__lin_svd(&t->al, &v, &r.view, bad);
-            cot__lin_close(t, "svd", &s, bad, "did not converge", "its results are NaN");
-            z = done ? cot__result_push(t, &r, OP_svd, 1, &i, NULL) : cot__lin_no_memory(t, "svd");
-            if (u) out[0] = cot_cast(cot__result_rows(z, 0, m), dtype);
-            if (sv) out[1] = cot_cast(cot_index(z, -2, m + n), dtype);
-            if (vt) out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
-        }
+        cot_var   z = push_svd(t, op, i);
+        if (u) out[0] = cot_cast(cot__result_rows(z, 0, m), dtype);
+        if (sv) out[1] = cot_cast(cot_index(z, -2, m + n), dtype);
+        if (vt) out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
     }
     if (u) *u = out[0];
     if (sv) *sv = out[1];
@@ -129,7 +136,13 @@ static void svd_vjp(cot__rule *r) {
     cot__give(r, 0, ga);
 }
 
-const cot__op cot__op_svd = {.name = "svd", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
+static cot_var svd_apply(cot__rule *r, const cot_var *xs) {
+    uint32_t i;
+    return cot__enter(r->t, xs[0], "svd", "", &i) ? push_svd(r->t, "svd", i) : INVALID(r->t);
+}
+
+const cot__op cot__op_svd = {.name = "svd", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
+                             .apply = svd_apply,
                              .formula = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
                                         "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
                                         " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
@@ -145,22 +158,27 @@ static cot_var products_of_others(cot_var s) {
 
 /* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That is recorded of a constant, for
  * the value; the derivative is that of det a · a⁻ᵀ. */
-cot_var cot__cofactors(cot_var a) {
-    cot_tape   *t = a.tape;
-    cot_var     u, s, vt, su, sv;
+static cot_var push_cofactors(cot_tape *t, cot_var a, cot_var value) {
+    uint32_t    xs[2];
     cot__result r;
+    if (!cot__enter(t, a, "cofactors", "", &xs[0]) || !cot__enter(t, value, "cofactors", "", &xs[1])) return INVALID(t);
+    cot__view v = cot__view_of(t, xs[1]);
+    if (!cot__result_open(t, &r, "cofactors", v.dtype, v.ndim, v.shape)) return INVALID(t);
+    cot__copy(&r.view, &v);
+    return cot__result_push(t, &r, OP_cofactors, 2, xs, NULL);
+}
+
+static cot_var cofactors_apply(cot__rule *r, const cot_var *xs) { return push_cofactors(r->t, xs[0], xs[1]); }
+
+cot_var cot__cofactors(cot_var a) {
+    cot_var u, s, vt, su, sv;
     if (cot__failed(a)) return a;
     cot_svd(cot_detach(a), &u, &s, &vt);
     cot_slogdet(u, &su, NULL);
     cot_slogdet(vt, &sv, NULL);
     cot_var sign = as_column(as_column(cot_mul(su, sv)));
     cot_var value = cot_mul(sign, cot_matmul(cot_mul(u, as_row(products_of_others(s))), vt));
-    if (cot__failed(value)) return value;
-    uint32_t  xs[2] = {cot__index(a), cot__index(value)};
-    cot__view v = cot__view_of(t, xs[1]);
-    if (!cot__result_open(t, &r, "cofactors", v.dtype, v.ndim, v.shape)) return INVALID(t);
-    cot__copy(&r.view, &v);
-    return cot__result_push(t, &r, OP_cofactors, 2, xs, NULL);
+    return push_cofactors(a.tape, a, value);
 }
 
 /* ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ */
@@ -170,9 +188,10 @@ static void cofactors_vjp(cot__rule *r) {
     cot__give(r, 0, cot_sub(cot_mul(inner, inverse), cot_matmul(cot_matmul(z, cot__swap_last(r->g)), inverse)));
 }
 
-const cot__op cot__op_cofactors = {.name     = "cofactors",
+const cot__op cot__op_cofactors = {.name     = "cofactors", .batch = cot__batch_shift,
                                    .kind     = KIND_GENERIC,
                                    .inactive = 2u,
                                    .saves    = 1u | COT__SAVES_Z,
                                    .vjp      = cofactors_vjp,
+                                   .apply    = cofactors_apply,
                                    .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ"};

@@ -59,34 +59,44 @@ static void triangular_solve_vjp(cot__rule *r) {
     cot__give(r, 0, cot_neg(flags & COT_UPPER ? cot__upper(ga, offset) : cot__lower(ga, -offset)));
 }
 
-const cot__op cot__op_triangular_solve = {.name  = "triangular_solve",
+static cot_var triangular_solve_apply(cot__rule *r, const cot_var *xs) {
+    return cot_triangular_solve(xs[0], xs[1], (int)cot__rule_attr(r)->ints[0]);
+}
+
+const cot__op cot__op_triangular_solve = {.name  = "triangular_solve", .batch = cot__batch_shift,
                                           .attrs = "flags:d",
                                           .kind  = KIND_GENERIC,
                                           .saves = 1u | COT__SAVES_Z,
                                           .vjp   = triangular_solve_vjp,
+                                          .apply = triangular_solve_apply,
                                           .formula =
                                               "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle"};
 
 /* ---- Cholesky -------------------------------------------------------------------------------------------------- */
 
-cot_var cot_cholesky(cot_var x) {
-    cot_dtype   dtype;
+static cot_var push_cholesky(cot_tape *t, cot_var a) {
     uint32_t    i;
     int64_t     count;
     cot__result r;
-    cot_tape   *t = cot__enter_matrix("cholesky", x, true, &i, &dtype);
-    if (!t) return cot__invalid(1, &x);
-    cot_var a = cot__symmetrised(VAR(t, i));
-    if (cot__failed(a)) return a;
-    cot__view v = cot__view_of(t, i = cot__index(a));
+    if (!cot__enter(t, a, "cholesky", "", &i)) return INVALID(t);
+    cot__view v = cot__view_of(t, i);
     cot_shape s = cot__shape_at(t, i);
     uint8_t  *bad = cot__result_open(t, &r, "cholesky", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "cholesky", &s, &count) : NULL;
     if (!bad) return INVALID(t);
     cot__copy(&r.view, &v);
     bool done = cot__lin_cholesky(&t->al, &r.view, bad);
     cot__lin_close(t, "cholesky", &s, bad, "is not positive definite", "its factor is NaN");
-    return done ? cot_cast(cot__result_push(t, &r, OP_cholesky, 1, &i, NULL), dtype) : cot__lin_no_memory(t, "cholesky");
+    return done ? cot__result_push(t, &r, OP_cholesky, 1, &i, NULL) : cot__lin_no_memory(t, "cholesky");
 }
+
+cot_var cot_cholesky(cot_var x) {
+    cot_dtype dtype;
+    uint32_t  i;
+    cot_tape *t = cot__enter_matrix("cholesky", x, true, &i, &dtype);
+    return t ? cot_cast(push_cholesky(t, cot__symmetrised(VAR(t, i))), dtype) : cot__invalid(1, &x);
+}
+
+static cot_var cholesky_apply(cot__rule *r, const cot_var *xs) { return push_cholesky(r->t, xs[0]); }
 
 /* ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: the lower half with its diagonal halved */
 static void cholesky_vjp(cot__rule *r) {
@@ -95,21 +105,31 @@ static void cholesky_vjp(cot__rule *r) {
     cot__give(r, 0, cot_triangular_solve(l, cot_triangular_solve(l, phi, COT_TRANSPOSED), COT_RIGHT));
 }
 
-const cot__op cot__op_cholesky = {.name = "cholesky", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = cholesky_vjp,
+const cot__op cot__op_cholesky = {.name = "cholesky", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+                                  .vjp = cholesky_vjp, .apply = cholesky_apply,
                                   .formula = "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
 
 /* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------------------------- */
 
 /* Of node a (…,m,n), m >= n. */
-static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
+static cot_var pack_qr(cot_tape *t, uint32_t a) {
     cot__view   v = cot__view_of(t, a);
     cot_shape   s = cot__shape_at(t, a);
-    int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
     cot__result z;
-    s = cot__matrices(s, m + n, n);
-    if (!cot__check_shape(t, "qr", &s) || !cot__result_open(t, &z, "qr", v.dtype, s.ndim, s.dim)) return false;
-    if (!cot__lin_qr(&t->al, &v, &z.view)) return cot__lin_no_memory(t, "qr"), false;
-    cot_var packed = cot__result_push(t, &z, OP_qr, 1, &a, NULL);
+    s = cot__matrices(s, cot__rows_of(&s) + cot__columns_of(&s), cot__columns_of(&s));
+    if (!cot__check_shape(t, "qr", &s) || !cot__result_open(t, &z, "qr", v.dtype, s.ndim, s.dim)) return INVALID(t);
+    return cot__lin_qr(&t->al, &v, &z.view) ? cot__result_push(t, &z, OP_qr, 1, &a, NULL) : cot__lin_no_memory(t, "qr");
+}
+
+static cot_var qr_apply(cot__rule *r, const cot_var *xs) {
+    uint32_t a;
+    return cot__enter(r->t, xs[0], "qr", "", &a) ? pack_qr(r->t, a) : INVALID(r->t);
+}
+
+static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
+    cot_shape s = cot__shape_at(t, a);
+    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+    cot_var   packed = pack_qr(t, a);
     *q = cot__result_rows(packed, 0, m);
     *r = cot__swap_last(cot__result_rows(packed, m, m + n));
     return t->status == COT_OK;
@@ -166,22 +186,29 @@ static void qr_vjp(cot__rule *k) {
     cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
     int64_t   found;
-    uint8_t  *bad = short_ranks(k->t, "qr", rt, m, &found);
+    uint8_t  *bad = k->t->body ? NULL : short_ranks(k->t, "qr", rt, m, &found); /* in a body there are no values to note */
     cot_shape triangles = cot_shape_of(rt);
     if (bad) cot__lin_close(k->t, "qr", &triangles, bad, "has columns that depend on each other", "its derivative divides by what is left of one, and means nothing");
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
 }
 
-const cot__op cot__op_qr = {.name = "qr", .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp,
+const cot__op cot__op_qr = {.name = "qr", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp,
+                            .apply = qr_apply,
                             .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
 
 /* ---- least squares --------------------------------------------------------------------------------------------- */
 
 /* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. */
-/* NaN where the rank is short. */
+/* NaN where the rank is short; in a body, where there are no values, by recorded comparisons. */
 static cot_var where_full_rank(cot_tape *t, cot_var r, int64_t m, cot_var z) {
     cot_shape s = cot_shape_of(r), one = s;
-    int64_t   found;
+    int64_t   found, n = s.dim[s.ndim - 1];
+    if (t->body && n > 0) {
+        cot_var size = cot_detach(cot_abs(cot_diag(r, 0)));
+        double  slack = (cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON) * (double)(m > n ? m : n);
+        cot_var small = cot_less_equal(cot_min(size, COT_KEEP(-1)), cot_mul(cot_max(size, COT_KEEP(-1)), slack));
+        return cot_where(cot_expand_dims(small, -1), (double)NAN, z);
+    }
     uint8_t  *bad = short_ranks(t, "lstsq", r, m, &found);
     one.dim[s.ndim - 2] = one.dim[s.ndim - 1] = 1;
     if (found) z = cot_where(cot_data(t, COT_BOOL, one, bad), (double)NAN, z);

@@ -213,6 +213,11 @@ static cot_var *exponentials(cot__rule *r, cot_var *s) {
     cot_var         *e = cot__arena(r->t, (size_t)n * sizeof *e, "logsumexp_of");
     if (!e) return NULL;
     TOP(top, n, number_at(r->t, x[k]));
+    if (r->t->body) { /* recorded once, for other values too: not shifted by a number that is right for this one only */
+        for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), cot__rule_z(r)));
+        *s = cot_full(r->t, cot__dtype_at(cot__rule_node(r)), COT_SCALAR, 1);
+        return e;
+    }
     for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), shift_of(top)));
     *s = cot_sum_of(n, e);
     return e;
@@ -241,8 +246,18 @@ static void logsumexp_of_jvp(cot__rule *r) {
     r->tangent = cot__failed(sum) ? sum : cot_sdiv(sum, s);
 }
 
-const cot__op cot__op_sum_of = {.name = "sum_of", .kind = KIND_GENERIC, .formula = "z = Σ x[i]; x̄[i] += z̄", .vjp = sum_of_vjp, .jvp = sum_of_jvp};
+static cot_var nary_apply(cot__rule *r, const cot_var *xs) {
+    int n = cot__nargs(cot__rule_node(r));
+    int op = cot__rule_node(r)->op;
+    return op == OP_sum_of ? cot_sum_of(n, xs) : op == OP_logsumexp_of ? cot_logsumexp_of(n, xs) : cot_dot_of(n / 2, xs, xs + n / 2);
+}
+
+const cot__op cot__op_sum_of = {.name = "sum_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]; x̄[i] += z̄",
+                                .vjp = sum_of_vjp, .jvp = sum_of_jvp,
+                                .apply = nary_apply};
 /* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are read all the same. */
-const cot__op cot__op_dot_of = {.name = "dot_of", .kind = KIND_GENERIC, .formula = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]", .vjp = dot_of_vjp, .jvp = dot_of_jvp};
-const cot__op cot__op_logsumexp_of = {.name = "logsumexp_of", .kind = KIND_GENERIC, .formula = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
-                                      .vjp = logsumexp_of_vjp, .jvp = logsumexp_of_jvp};
+const cot__op cot__op_dot_of = {.name = "dot_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]",
+                                .vjp = dot_of_vjp, .jvp = dot_of_jvp,
+                                .apply = nary_apply};
+const cot__op cot__op_logsumexp_of = {.name = "logsumexp_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
+                                      .vjp = logsumexp_of_vjp, .jvp = logsumexp_of_jvp, .apply = nary_apply};

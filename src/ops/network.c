@@ -24,6 +24,10 @@ static cot_var push_softmax(int op, cot_var x, int axis) {
 cot_var cot_softmax(cot_var x, int axis) { return push_softmax(OP_softmax, x, axis); }
 cot_var cot_log_softmax(cot_var x, int axis) { return push_softmax(OP_log_softmax, x, axis); }
 
+static cot_var softmax_apply(cot__rule *r, const cot_var *xs) {
+    return push_softmax(cot__rule_node(r)->op, xs[0], (int)cot__rule_attr(r)->ints[0]);
+}
+
 static cot_var sum_along(cot__rule *r, cot_var v) { return cot_sum(v, COT_KEEP((int)cot__rule_attr(r)->ints[0])); }
 
 /* bf16 and f16 go through f32, so that the sum neither overflows nor is rounded before it is subtracted. */
@@ -38,8 +42,9 @@ static cot_var softmax_product(cot__rule *r, cot_var v) {
 static void softmax_vjp(cot__rule *r) { cot__give(r, 0, softmax_product(r, r->g)); }
 static void softmax_jvp(cot__rule *r) { r->tangent = softmax_product(r, r->tangents[0]); }
 
-const cot__op cot__op_softmax = {.name = "softmax", .attrs = "axis:d", .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
-                                 .vjp = softmax_vjp, .jvp = softmax_jvp,
+const cot__op cot__op_softmax = {.name = "softmax", .batch = cot__batch_shift, .attrs = "axis:a", .kind = KIND_GENERIC,
+                                 .saves = COT__SAVES_Z,
+                                 .vjp = softmax_vjp, .jvp = softmax_jvp, .apply = softmax_apply,
                                  .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)"};
 
 static void log_softmax_vjp(cot__rule *r) {
@@ -52,8 +57,9 @@ static void log_softmax_jvp(cot__rule *r) {
     r->tangent = cot_cast(cot_sub(dx, sum_along(r, cot_smul(dx, p))), cot__dtype_at(cot__rule_node(r)));
 }
 
-const cot__op cot__op_log_softmax = {.name = "log_softmax", .attrs = "axis:d", .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
-                                     .vjp = log_softmax_vjp,
+const cot__op cot__op_log_softmax = {.name = "log_softmax", .batch = cot__batch_shift, .attrs = "axis:a", .kind = KIND_GENERIC,
+                                     .saves = COT__SAVES_Z,
+                                     .vjp = log_softmax_vjp, .apply = softmax_apply,
                                      .jvp = log_softmax_jvp, .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
 
 /* ---- cross entropies ------------------------------------------------------------------------------------------------ */
@@ -194,8 +200,11 @@ static void softmax_cross_entropy_vjp(cot__rule *r) {
     if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_neg(cot_smul(share, cot_log_softmax(x, -1))));
 }
 
+static cot_var softmax_cross_entropy_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_softmax_cross_entropy(xs[PREDICTION], xs[TARGET]); }
+
 const cot__op cot__op_softmax_cross_entropy = {
-    .name = "softmax_cross_entropy", .kind = KIND_GENERIC, .saves = 3u, .vjp = softmax_cross_entropy_vjp,
+    .name = "softmax_cross_entropy", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u, .vjp = softmax_cross_entropy_vjp,
+    .apply = softmax_cross_entropy_apply,
     .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows"};
 
 static void cross_entropy_vjp(cot__rule *r) {
@@ -209,7 +218,11 @@ static void cross_entropy_vjp(cot__rule *r) {
     if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_smul(share, cot_log(p)));
 }
 
-const cot__op cot__op_cross_entropy = {.name = "cross_entropy", .kind = KIND_GENERIC, .saves = 3u, .vjp = cross_entropy_vjp,
+static cot_var cross_entropy_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_cross_entropy(xs[PREDICTION], xs[TARGET]); }
+
+const cot__op cot__op_cross_entropy = {.name = "cross_entropy", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u,
+                                       .vjp = cross_entropy_vjp,
+                                       .apply = cross_entropy_apply,
                                        .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows"};
 
 /* ---- mse -------------------------------------------------------------------------------------------------------------- */
@@ -258,5 +271,8 @@ static void mse_vjp(cot__rule *r) {
     if (cot__rule_wants(r, 1)) cot__give(r, 1, cot_neg(v));
 }
 
-const cot__op cot__op_mse = {.name = "mse", .kind = KIND_GENERIC, .saves = 3u, .vjp = mse_vjp,
+static cot_var mse_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_mse(xs[0], xs[1]); }
+
+const cot__op cot__op_mse = {.name = "mse", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u, .vjp = mse_vjp,
+                             .apply = mse_apply,
                              .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n"};

@@ -31,14 +31,6 @@ static cot_shape shape_from(cot_shape x, int axis) {
     return s;
 }
 
-/* What the kernels take: node i itself, or a row-major copy of it; COT__NONE after a failure. */
-static uint32_t dense(cot_tape *t, uint32_t i) {
-    cot__view v = cot__view_of(t, i);
-    if (cot__is_contiguous(v.ndim, v.shape, v.stride)) return i;
-    cot_var z = cot__copy_var(t, i);
-    return cot__failed(z) ? COT__NONE : cot__index(z);
-}
-
 /* How an operation of this file normalises: attributes of its node. stats: mean and r of each row of x, in the arena, or NULL. A rule
  * hands them on to the operations it records, all on the same x, which therefore live no longer than they do. */
 typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
@@ -60,7 +52,7 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     const char *name = cot__op_of(op)->name;
     cot__result r;
     for (int k = 0; k < n; k++)
-        if ((xs[k] = dense(t, xs[k])) == COT__NONE) return INVALID(t);
+        if ((xs[k] = cot__dense(t, xs[k])) == COT__NONE) return INVALID(t);
     cot__rows  rows = rows_of(t, xs[0], m);
     cot_shape  shape = op == OP_norm_weights ? COT_SHAPE(2, rows.n) : cot__shape_at(t, xs[0]);
     cot__attr *attr = cot__attr_make(t, name, 2, (int64_t[]){m.axis, m.rms}, n > 2 ? n : 0, n > 2 ? xs : NULL);
@@ -148,11 +140,21 @@ static void norm_jvp(cot__rule *r) {
     r->tangent = dz;
 }
 
+/* Any operation of this file on other operands, whose means and scales are not the node's. */
+static cot_var norm_apply(cot__rule *r, const cot_var *xs) {
+    manner m = manner_of(r);
+    int    n = operands(r);
+    m.stats = NULL;
+    return record(cot__rule_node(r)->op, m, xs[0], n > 1 ? xs[1] : COT_NONE, n > 2 ? xs[2] : COT_NONE);
+}
+
 const cot__op cot__op_layer_norm = {
-    .name = "layer_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .name = "layer_norm", .batch = cot__batch_norm, .attrs = "axis:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
+    .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
     .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
 const cot__op cot__op_rms_norm = {
-    .name = "rms_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .name = "rms_norm", .batch = cot__batch_norm, .attrs = "axis:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
+    .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
     .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
 
 /* Σ a b over each row, kept as a column */
@@ -181,7 +183,8 @@ static void norm_back_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_norm_back = {
-    .name = "norm_back", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u, .vjp = norm_back_vjp,
+    .name = "norm_back", .batch = cot__batch_norm, .attrs = "axis:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u,
+    .vjp = norm_back_vjp, .apply = norm_apply,
     .formula = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
@@ -192,8 +195,9 @@ static void norm_weights_vjp(cot__rule *r) {
     if (wants(r, 1)) cot__give(r, 1, normalized(m, x, u, v));
 }
 
-const cot__op cot__op_norm_weights = {.name = "norm_weights", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
-                                      .vjp = norm_weights_vjp,
+const cot__op cot__op_norm_weights = {.name = "norm_weights", .batch = cot__batch_norm_weights, .attrs = "axis:a rms:f eps:n",
+                                      .kind = KIND_GENERIC, .saves = 3u,
+                                      .vjp = norm_weights_vjp, .apply = norm_apply,
                                       .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};
 
 /* ---- layer and rms ----------------------------------------------------------------------------------------------------------------------- */

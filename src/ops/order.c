@@ -47,7 +47,18 @@ cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
     return cot_take_along_axis(x, places, axis);
 }
 
-const cot__op cot__op_argsort = {.name = "argsort", .attrs = "axis:d descending:f", .kind = KIND_NONE,
+/* All along the axis where the node has all, else as many of the first as it has. */
+static cot_var argsort_apply(cot__rule *r, const cot_var *xs) {
+    const int64_t *a = cot__rule_attr(r)->ints;
+    uint32_t       i;
+    int            axis = (int)cot__rule_node(r)->extra.attr->ints[0]; /* in the node; that in a may be another */
+    int64_t        k = cot__shape_at(r->t, r->node).dim[axis];
+    if (!cot__enter(r->t, xs[0], "argsort", "", &i)) return INVALID(r->t);
+    return push_argsort("argsort", r->t, i, (int)a[0], k == cot__rule_shape(r, 0).dim[axis] ? -1 : k, a[1] != 0);
+}
+
+const cot__op cot__op_argsort = {.name = "argsort", .batch = cot__batch_shift, .attrs = "axis:a descending:f", .kind = KIND_NONE,
+                                 .apply = argsort_apply,
                                  .formula = "z = the places that bring x in order; of equal elements the first comes first"};
 
 /* ---- searchsorted -------------------------------------------------------------------------------------------------------- */
@@ -75,5 +86,10 @@ cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
     return cot__result_push(t, &r, OP_searchsorted, 2, index, attr);
 }
 
-const cot__op cot__op_searchsorted = {.name = "searchsorted", .attrs = "right:f", .kind = KIND_NONE,
+static cot_var searchsorted_apply(cot__rule *r, const cot_var *xs) {
+    return cot_searchsorted(xs[0], xs[1], cot__rule_attr(r)->ints[0] != 0);
+}
+
+const cot__op cot__op_searchsorted = {.name = "searchsorted", .batch = cot__batch_searchsorted, .attrs = "right:f",
+                                      .kind = KIND_NONE, .apply = searchsorted_apply,
                                       .formula = "z[i] = how many of the sorted array are < v[i] (right: <= v[i])"};

@@ -115,8 +115,8 @@ static cot_var put(cot_tape *t, const cot__pool *g, int space, uint32_t z, uint3
     return done ? cot__result_push(t, &r, OP_max_unpool, 2, (uint32_t[]){z, chosen}, attr) : INVALID(t);
 }
 
-/* Both results in one pass over x; only then are they recorded. */
-static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x) {
+/* Both results in one pass over x; only then are they recorded, the choice alone if wanted. */
+static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x, bool choice_alone) {
     const char *op = "max_pool";
     cot_shape   shape = shaped(cot__shape_at(t, x), space, g->z);
     cot__result index, r;
@@ -135,23 +135,41 @@ static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x) 
     drop(t, &f);
     if (!done) return INVALID(t);
     cot_var chosen = cot__result_push(t, &index, OP_max_pool_index, 1, &x, attr);
-    if (cot__failed(chosen)) return INVALID(t);
+    if (choice_alone || cot__failed(chosen)) return chosen;
     return cot__result_push(t, &r, OP_max_pool, 2, (uint32_t[]){x, cot__index(chosen)}, attr);
+}
+
+/* The geometry of a node for another operand x, whose leading axes may be others. */
+static cot__pool geometry_for(cot__rule *r, int flags, uint32_t pooled, uint32_t x, int *space) {
+    cot__pool g = geometry_of(r->t, cot__rule_attr(r), flags, pooled, space);
+    cot_shape s = cot__shape_at(r->t, x);
+    g.planes = cot__count(s.ndim - *space, s.dim);
+    return g;
+}
+
+static cot_var max_pool_index_apply(cot__rule *r, const cot_var *xs) {
+    int      space;
+    uint32_t x;
+    if (!cot__enter(r->t, xs[0], "max_pool", "first", &x)) return INVALID(r->t);
+    cot__pool g = geometry_for(r, 0, r->node, x, &space);
+    return max_pool(r->t, &g, space, x, true);
 }
 
 static cot_var record_take(cot__rule *r, cot_var x, cot_var chosen, uint32_t pooled) {
     int       space;
     uint32_t  xs[2];
-    cot__pool g = geometry_of(r->t, cot__rule_attr(r), 0, pooled, &space);
     if (!cot__enter(r->t, x, "max_pool", "first", &xs[VALUES]) || !cot__enter(r->t, chosen, "max_pool", "index", &xs[CHOSEN])) return INVALID(r->t);
+    if ((xs[CHOSEN] = cot__dense(r->t, xs[CHOSEN])) == COT__NONE) return INVALID(r->t);
+    cot__pool g = geometry_for(r, 0, pooled, xs[VALUES], &space);
     return take(r->t, &g, space, xs[VALUES], xs[CHOSEN]);
 }
 
 static cot_var record_put(cot__rule *r, cot_var z, cot_var chosen, uint32_t pooled) {
     int       space;
     uint32_t  xs[2];
-    cot__pool g = geometry_of(r->t, cot__rule_attr(r), 0, pooled, &space);
     if (!cot__enter(r->t, z, "max_unpool", "first", &xs[VALUES]) || !cot__enter(r->t, chosen, "max_unpool", "index", &xs[CHOSEN])) return INVALID(r->t);
+    if ((xs[CHOSEN] = cot__dense(r->t, xs[CHOSEN])) == COT__NONE) return INVALID(r->t);
+    cot__pool g = geometry_for(r, 0, pooled, xs[VALUES], &space);
     return put(r->t, &g, space, xs[VALUES], xs[CHOSEN]);
 }
 
@@ -162,12 +180,15 @@ static cot_var max_pool_apply(cot__rule *r, const cot_var *xs) { return record_t
 static cot_var max_unpool_apply(cot__rule *r, const cot_var *xs) { return record_put(r, xs[VALUES], xs[CHOSEN], cot__rule_arg(r, CHOSEN)); }
 
 #define GEOMETRY "window,stride,padding,extent:l"
-const cot__op cot__op_max_pool_index = {.name = "max_pool_index", .attrs = GEOMETRY, .kind = KIND_NONE,
+const cot__op cot__op_max_pool_index = {.name = "max_pool_index", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_NONE,
+                                        .apply = max_pool_index_apply,
                                         .formula = "z[q] = the first i with x[i] = max over window q, counted in the window"};
-const cot__op cot__op_max_pool = {.name = "max_pool", .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
+const cot__op cot__op_max_pool = {.name = "max_pool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR,
+                                  .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
                                   .formula = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]", .vjp = max_pool_vjp,
                                   .apply = max_pool_apply};
-const cot__op cot__op_max_unpool = {.name = "max_unpool", .attrs = GEOMETRY, .kind = KIND_LINEAR, .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
+const cot__op cot__op_max_unpool = {.name = "max_unpool", .batch = cot__batch_shift, .attrs = GEOMETRY, .kind = KIND_LINEAR,
+                                    .inactive = 1u << CHOSEN, .saves = 1u << CHOSEN,
                                     .formula = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]", .vjp = max_unpool_vjp,
                                     .apply = max_unpool_apply};
 
@@ -198,8 +219,8 @@ static cot_var record_average(cot__rule *r, bool spread, cot_var x) {
     int       space;
     uint32_t  i;
     bool      unpool = cot__rule_node(r)->op == OP_avg_unpool;
-    cot__pool g = geometry_of(r->t, cot__rule_attr(r), 1, unpool ? cot__rule_arg(r, 0) : r->node, &space);
     if (!cot__enter(r->t, x, "avg_pool", "first", &i)) return INVALID(r->t);
+    cot__pool g = geometry_for(r, 1, unpool ? cot__rule_arg(r, 0) : r->node, i, &space);
     return average(r->t, &g, space, cot__rule_attr(r)->ints[0] != 0, spread, i);
 }
 
@@ -208,9 +229,11 @@ static void    avg_unpool_vjp(cot__rule *r) { cot__give(r, 0, record_average(r, 
 static cot_var avg_pool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, false, xs[0]); }
 static cot_var avg_unpool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, true, xs[0]); }
 
-const cot__op cot__op_avg_pool = {.name = "avg_pool", .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_pool_vjp,
+const cot__op cot__op_avg_pool = {.name = "avg_pool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY,
+                                  .kind = KIND_LINEAR, .vjp = avg_pool_vjp,
                                   .apply = avg_pool_apply, .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n"};
-const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .attrs = "exclude_padding:f " GEOMETRY, .kind = KIND_LINEAR, .vjp = avg_unpool_vjp,
+const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .batch = cot__batch_shift, .attrs = "exclude_padding:f " GEOMETRY,
+                                    .kind = KIND_LINEAR, .vjp = avg_unpool_vjp,
                                     .apply = avg_unpool_apply, .formula = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n"};
 
 /* ---- options ----------------------------------------------------------------------------------------------------------- */
@@ -269,7 +292,7 @@ static cot_var largest(const char *op, int space, cot_var x, const cot_pool_opti
     uint32_t  i;
     cot__pool g;
     cot_tape *t = enter(op, space, false, x, o, &i, &g);
-    return t ? max_pool(t, &g, space, i) : cot__invalid(1, &x);
+    return t ? max_pool(t, &g, space, i, false) : cot__invalid(1, &x);
 }
 
 static cot_var mean(const char *op, int space, cot_var x, const cot_pool_options *o) {

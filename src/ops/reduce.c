@@ -94,7 +94,8 @@ static void    sum_vjp(cot__rule *r) { cot__give(r, 0, cot_broadcast_to(kept(r, 
 static cot_var sum_apply(cot__rule *r, const cot_var *xs) { return cot_sum(xs[0], axes_of(r)); }
 
 const cot__op cot__op_sum = {
-    .name = "sum", .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR, .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
+    .name = "sum", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR,
+    .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
     .apply = sum_apply};
 
 cot_var cot_mean(cot_var x, cot_axes axes) {
@@ -195,10 +196,14 @@ static void extreme_jvp(cot__rule *r) {
     r->tangent = cot_cast(cot_sdiv(moved, n), d);
 }
 
-const cot__op cot__op_max = {.name = "max", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+static cot_var max_apply(cot__rule *r, const cot_var *xs) { return cot_max(xs[0], axes_of(r)); }
+const cot__op cot__op_max = {.name = "max", .batch = cot__batch_shift, .apply = max_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)"};
-const cot__op cot__op_min = {.name = "min", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+static cot_var min_apply(cot__rule *r, const cot_var *xs) { return cot_min(xs[0], axes_of(r)); }
+const cot__op cot__op_min = {.name = "min", .batch = cot__batch_shift, .apply = min_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)"};
 
@@ -224,9 +229,13 @@ static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__ARGMAX, x, axes); }
 cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
 
-const cot__op cot__op_argmax = {.name = "argmax", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+static cot_var argmax_apply(cot__rule *r, const cot_var *xs) { return cot_argmax(xs[0], axes_of(r)); }
+const cot__op cot__op_argmax = {.name = "argmax", .batch = cot__batch_shift, .apply = argmax_apply, .attrs = "axes:m keepdims:f",
+                                .kind = KIND_NONE,
                                 .formula = "z = the first i with x[i] = max x"};
-const cot__op cot__op_argmin = {.name = "argmin", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+static cot_var argmin_apply(cot__rule *r, const cot_var *xs) { return cot_argmin(xs[0], axes_of(r)); }
+const cot__op cot__op_argmin = {.name = "argmin", .batch = cot__batch_shift, .apply = argmin_apply, .attrs = "axes:m keepdims:f",
+                                .kind = KIND_NONE,
                                 .formula = "z = the first i with x[i] = min x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
@@ -238,9 +247,13 @@ static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_any(cot_var x, cot_axes axes) { return truth(OP_any, COT__ANY, x, axes); }
 cot_var cot_all(cot_var x, cot_axes axes) { return truth(OP_all, COT__ALL, x, axes); }
 
-const cot__op cot__op_any = {.name = "any", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+static cot_var any_apply(cot__rule *r, const cot_var *xs) { return cot_any(xs[0], axes_of(r)); }
+const cot__op cot__op_any = {.name = "any", .batch = cot__batch_shift, .apply = any_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_NONE,
                              .formula = "z = is any x non-zero?"};
-const cot__op cot__op_all = {.name = "all", .attrs = "axes:m keepdims:f", .kind = KIND_NONE,
+static cot_var all_apply(cot__rule *r, const cot_var *xs) { return cot_all(xs[0], axes_of(r)); }
+const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = all_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_NONE,
                              .formula = "z = are all x non-zero?"};
 
 /* ---- logsumexp ------------------------------------------------------------------------------------------------------ */
@@ -263,7 +276,9 @@ static cot_var weights(cot__rule *r) {
 static void logsumexp_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), weights(r))); }
 static void logsumexp_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], weights(r)), axes_of(r)); }
 
-const cot__op cot__op_logsumexp = {.name = "logsumexp", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
+static cot_var logsumexp_apply(cot__rule *r, const cot_var *xs) { return cot_logsumexp(xs[0], axes_of(r)); }
+const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shift, .apply = logsumexp_apply,
+                                   .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
                                    .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
                                    .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)"};
 
@@ -295,6 +310,8 @@ static cot_var direction(cot__rule *r) { return cot_sdiv(cot__rule_x(r, 0), kept
 static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), direction(r))); }
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
-const cot__op cot__op_norm = {.name = "norm", .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+static cot_var norm_apply(cot__rule *r, const cot_var *xs) { return norm2(xs[0], axes_of(r)); }
+const cot__op cot__op_norm = {.name = "norm", .batch = cot__batch_shift, .apply = norm_apply, .attrs = "axes:m keepdims:f",
+                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                               .vjp = norm_vjp, .jvp = norm_jvp,
                               .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z"};

@@ -89,7 +89,17 @@ cot_var cot_gather(cot_var x, cot_var indices) {
     return cot_take(cot_reshape(x, flat), push_ravel(t, ii, (int)d, &shape), 0);
 }
 
-const cot__op cot__op_ravel_index = {.name = "ravel_index", .attrs = "extents:l", .kind = KIND_NONE,
+static cot_var ravel_apply(cot__rule *r, const cot_var *xs) {
+    const cot__attr *a = cot__rule_attr(r);
+    cot_shape        x = {(int)a->nints, {0}};
+    uint32_t         i;
+    for (int k = 0; k < x.ndim; k++) x.dim[k] = a->ints[k];
+    if (!cot__enter(r->t, xs[0], "gather", "index", &i) || !check_coordinates(r->t, i, x.ndim, &x)) return INVALID(r->t);
+    return push_ravel(r->t, i, x.ndim, &x);
+}
+
+const cot__op cot__op_ravel_index = {.name = "ravel_index", .batch = cot__batch_shift, .attrs = "extents:l", .kind = KIND_NONE,
+                                     .apply = ravel_apply,
                                      .formula = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x"};
 
 /* ---- scatter ------------------------------------------------------------------------------------------------------------- */
@@ -136,7 +146,15 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
     return cot_where(written, updates, x);
 }
 
-const cot__op cot__op_last_writer = {.name = "last_writer", .attrs = "extent:d", .kind = KIND_NONE,
+static cot_var last_writer_apply(cot__rule *r, const cot_var *xs) {
+    int64_t  extent = cot__rule_attr(r)->ints[0];
+    uint32_t i;
+    if (!cot__enter(r->t, xs[0], "scatter", "index", &i) || !cot__check_positions(r->t, "scatter", "indices", i, extent, true)) return INVALID(r->t);
+    return push_last_writer(r->t, i, extent);
+}
+
+const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_last_writer, .attrs = "extent:d",
+                                     .kind = KIND_NONE, .apply = last_writer_apply,
                                      .formula = "z[p] = the last i with indices[i] = p, else -1"};
 
 /* ---- masks --------------------------------------------------------------------------------------------------------------- */
@@ -165,6 +183,9 @@ static cot_tape *enter_compress(const char *op, cot_var x, cot_var mask, int *ax
 
 /* The places of true in a vector: as many as there are, or the first `size`, filled up with -1. */
 static cot_var push_nonzero(const char *op, cot_tape *t, uint32_t mask, int64_t size) {
+    if (size < 0 && t->body)
+        return cot__fail(t, COT_SHAPE, "[%s] in the body of [%s], which is recorded once, the extent of the result would depend on values; use cot_where, or "
+                                       "cot_compress_to with a given size", op, t->body);
     integers    in;
     cot__result r;
     cot__view   v = cot__view_of(t, mask);
@@ -227,5 +248,10 @@ cot_var cot_masked_select(cot_var x, cot_var mask) {
     return cot_take(rows, push_nonzero("masked_select", t, cot__index(kept), -1), 0);
 }
 
-const cot__op cot__op_nonzero = {.name = "nonzero", .attrs = "size:d", .kind = KIND_NONE,
+static cot_var nonzero_apply(cot__rule *r, const cot_var *xs) {
+    uint32_t i;
+    return cot__enter(r->t, xs[0], "nonzero", "mask", &i) ? push_nonzero("nonzero", r->t, i, cot__rule_attr(r)->ints[0]) : INVALID(r->t);
+}
+
+const cot__op cot__op_nonzero = {.name = "nonzero", .attrs = "size:d", .kind = KIND_NONE, .apply = nonzero_apply,
                                  .formula = "z = every i with x[i] true, in order; with a size: the first ones, filled up with -1"};

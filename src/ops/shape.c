@@ -110,9 +110,10 @@ cot_var cot_squeeze(cot_var x, cot_axes axes) {
 }
 
 static void    reshape_vjp(cot__rule *r) { cot__give(r, 0, cot_reshape(r->g, cot__rule_shape(r, 0))); }
-static cot_var reshape_apply(cot__rule *r, const cot_var *xs) { return cot_reshape(xs[0], cot__shape_at(r->t, r->node)); }
+static cot_var reshape_apply(cot__rule *r, const cot_var *xs) { return cot_reshape(xs[0], cot__rule_result(r)); }
 
-const cot__op cot__op_reshape = {.name = "reshape", .kind = KIND_LINEAR, .formula = "z = x in another shape; x̄ += z̄ in x's shape",
+const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .kind = KIND_LINEAR,
+                                 .formula = "z = x in another shape; x̄ += z̄ in x's shape",
                                  .vjp = reshape_vjp, .apply = reshape_apply};
 
 /* ---- permute ----------------------------------------------------------------------------------------------------- */
@@ -176,7 +177,7 @@ static cot_var permute_by(cot_var x, const cot__attr *a, bool back) {
 static void    permute_vjp(cot__rule *r) { cot__give(r, 0, permute_by(r->g, cot__rule_attr(r), true)); }
 static cot_var permute_apply(cot__rule *r, const cot_var *xs) { return permute_by(xs[0], cot__rule_attr(r), false); }
 
-const cot__op cot__op_permute = {.name = "permute", .attrs = "order:l", .kind = KIND_LINEAR,
+const cot__op cot__op_permute = {.name = "permute", .batch = cot__batch_shift, .attrs = "order:p", .kind = KIND_LINEAR,
                                  .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
                                  .vjp = permute_vjp, .apply = permute_apply};
 
@@ -215,9 +216,10 @@ static void broadcast_to_vjp(cot__rule *r) {
     cot__give(r, 0, cot_reshape(cot_sum(r->g, repeated), x));
 }
 
-static cot_var broadcast_to_apply(cot__rule *r, const cot_var *xs) { return cot_broadcast_to(xs[0], cot__shape_at(r->t, r->node)); }
+static cot_var broadcast_to_apply(cot__rule *r, const cot_var *xs) { return cot_broadcast_to(xs[0], cot__rule_result(r)); }
 
-const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .kind = KIND_LINEAR, .formula = "z = x repeated; x̄ += Σ z̄ over the repeated axes",
+const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .batch = cot__batch_broadcast, .kind = KIND_LINEAR,
+                                      .formula = "z = x repeated; x̄ += Σ z̄ over the repeated axes",
                                       .vjp = broadcast_to_vjp, .apply = broadcast_to_apply};
 
 /* ---- slice ------------------------------------------------------------------------------------------------------- */
@@ -303,6 +305,7 @@ static cot_var slice_apply(cot__rule *r, const cot_var *xs) {
     return cot__enter(r->t, xs[0], "slice", "", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
 }
 
-const cot__op cot__op_slice = {.name = "slice", .attrs = "axis:d first:d length:d step:u drop:f", .kind = KIND_LINEAR,
+const cot__op cot__op_slice = {.name = "slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u drop:f",
+                               .kind = KIND_LINEAR,
                                .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
                                .vjp = slice_vjp, .apply = slice_apply};

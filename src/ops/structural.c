@@ -145,6 +145,13 @@ uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype) {
     return cot__failed(z) ? COT__NONE : cot__index(z);
 }
 
+uint32_t cot__dense(cot_tape *t, uint32_t i) {
+    cot__view v = cot__view_of(t, i);
+    if (cot__is_contiguous(v.ndim, v.shape, v.stride)) return i;
+    cot_var z = cot__copy_var(t, i);
+    return cot__failed(z) ? COT__NONE : cot__index(z);
+}
+
 /* "xs[12]": written by hand because stacks of many thousand scalars pass here. */
 static const char *element_name(int k, char buf[16]) {
     char *p = buf + 15;

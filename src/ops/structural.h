@@ -39,6 +39,9 @@ bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]);
 /* Index of node i as dtype: itself, or a recorded cast; COT__NONE after a failure. */
 uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
 
+/* Node i, or a row-major copy of it: what some kernels ask for; COT__NONE after a failure. */
+uint32_t cot__dense(cot_tape *t, uint32_t i);
+
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
 /* x's shape with the axes of the mask at extent 1. */
@@ -52,6 +55,35 @@ cot_var cot__constant_push(cot_tape *t, cot__result *r);
 /* Every element of v = the number `value`, in v's dtype. */
 void cot__fill(const cot__view *v, double value);
 
+/* ---- batches (see cot__op.batch) ------------------------------------------------------------------------------------ */
+
+/* One element of the batch after the other, stacked. */
+cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_broadcast(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_take(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_scatter(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_last_writer(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_searchsorted(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_matmul(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_nary(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_loss(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_norm(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_norm_weights(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var *xs);
+cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs);
+
+/* What they are made of. The shape with the batch in front; an ndim of COT_MAX_NDIM + 1 after setting the error. */
+cot_shape cot__batch_shape(cot_tape *t, int64_t extent, cot_shape s);
+/* Operand k with the batch in front, whether it has it or not. */
+cot_var cot__batch_full(const cot__batch *b, int k, cot_var x);
+/* x (batch, …) with as many axes of extent 1 after the batch as bring it to the rank `ndim` of one element's result: it then
+ * broadcasts. */
+cot_var cot__batch_align(cot_var x, int ndim);
+/* The node's apply on operands with the batch in front, and the shifted attributes. */
+cot_var cot__batch_apply(cot__rule *r, int64_t extent, const cot_var *xs);
+/* Axis `from` of x becomes axis `to`; those between move. */
+cot_var cot__moved_axis(cot_var x, int from, int to);
+
 /* ---- operations without a public name ------------------------------------------------------------------------------ */
 
 /* A contiguous copy of any value. */
@@ -61,6 +93,8 @@ cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates,
 /* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once: thousands of repeats of one position
  * would stop growing otherwise. False after setting the error. */
 bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u, bool along);
+/* x under another number, as a view. */
+cot_var cot__alias(cot_var x);
 /* The last two axes exchanged. */
 cot_var cot__swap_last(cot_var x);
 

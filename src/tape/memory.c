@@ -2,12 +2,17 @@
  *
  * Invariant: everything a rewind must free is reachable from a counter in a mark: chunks of the arena, the list of storages, the
  * list of tensor leaves. Nothing here walks nodes. */
+#define _GNU_SOURCE /* mkstemp */
 #include "tape/tape.h"
 
 #include <string.h>
 
 #if defined(__linux__)
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 /* ---- arrays that may become huge: they pass the cache by and keep what they have --------------------------------------- */
@@ -103,7 +108,7 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
     cot__attr *a = cot__arena(t, sizeof *a + (size_t)nints * sizeof *ints + (size_t)nargs * sizeof *args, op);
     if (!a) return NULL;
     *a = (cot__attr){.nargs = (uint32_t)nargs, .nints = (uint32_t)nints};
-    for (int i = 0; i < nints; i++) a->ints[i] = ints[i];
+    for (int i = 0; i < nints; i++) a->ints[i] = ints ? ints[i] : 0;
     a->args = (uint32_t *)(a->ints + nints);
     if (args && nargs) memcpy(a->args, args, (size_t)nargs * sizeof *args);
     return a;
@@ -137,8 +142,52 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
     return s;
 }
 
+#if defined(__linux__)
+/* Memory of a file that has no name any more, all of it allocated on the disk; NULL, with errno set. */
+static void *map_file(size_t bytes, const char *folder) {
+    char name[4096];
+    if (snprintf(name, sizeof name, "%s/cotangent-XXXXXX", folder) >= (int)sizeof name) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    int fd = mkstemp(name);
+    if (fd < 0) return NULL;
+    unlink(name);
+    int   full = posix_fallocate(fd, 0, (off_t)bytes);
+    void *p = full ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (full) errno = full;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return p == MAP_FAILED ? NULL : p;
+}
+#endif
+
+cot__storage *cot__storage_map(cot_tape *t, size_t bytes, const char *folder, const char *op) {
+#if defined(__linux__)
+    void *p = map_file(bytes ? bytes : 1, folder);
+    if (!p) {
+        cot__fail(t, COT_MEMORY, "[%s] a file of %zu bytes in %s could not be made: %s", op, bytes, folder, strerror(errno));
+        return NULL;
+    }
+    cot__storage *s = cot__storage_wrap(t, p, bytes, op);
+    if (s)
+        s->mapped = true;
+    else
+        munmap(p, bytes ? bytes : 1);
+    return s;
+#else
+    (void)bytes, (void)folder;
+    cot__fail(t, COT_VALUE, "[%s] states cannot be kept in files on this system", op);
+    return NULL;
+#endif
+}
+
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
+#if defined(__linux__)
+    if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
+#endif
     if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
     cot__free(&t->al, s, s->block_bytes);
 }

@@ -62,7 +62,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         return false;
     }
     if (UNLIKELY(i >= t->count || t->nodes[i].stamp != (uint32_t)(x.id >> 32))) {
-        cot__fail(t, COT_VAR, "[%s] the %s%soperand was forgotten by a rewind", op, which, *which ? " " : "");
+        if (i < t->count && t->nodes[i].stamp == COT__BODY_STAMP)
+            cot__fail(t, COT_VAR, "[%s] the %s%soperand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values out as "
+                                  "its results", op, which, *which ? " " : "");
+        else
+            cot__fail(t, COT_VAR, "[%s] the %s%soperand was forgotten by a rewind", op, which, *which ? " " : "");
         return false;
     }
     if (UNLIKELY(is_stale(&t->nodes[i]))) {
@@ -262,7 +266,7 @@ const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *
 static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const uint32_t *args) {
     const cot__op *o = cot__op_of(op);
     if (!t->active_mask || o->kind == KIND_NONE || !cot__dtype_is_float(dtype)) return 0;
-    if (op == OP_leaf) return COT__ACTIVE;
+    if (op == OP_leaf || op == OP_parameter) return COT__ACTIVE;
     uint32_t inactive = o->inactive;
     for (int k = 0; k < n; k++)
         if (args[k] != COT__NONE && !(k < 32 && inactive >> k & 1) && (t->nodes[args[k]].flags & COT__ACTIVE)) return COT__ACTIVE;

@@ -95,7 +95,9 @@ void cot__show_values(cot__text *x, const cot__view *v) {
 
 void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
     cot__view v = cot__view_of(t, node);
-    if (cot__is_stale(&t->nodes[node]))
+    if (t->nodes[node].stamp == COT__BODY_STAMP)
+        cot__put(x, "(in a body)");
+    else if (cot__is_stale(&t->nodes[node]))
         cot__put(x, "(overwritten)");
     else
         cot__show_values(x, &v);
@@ -114,7 +116,7 @@ static uint32_t show_attribute(cot__text *x, const char *name, int length, char 
         cot__put_number(x, a->number);
         return 0;
     }
-    if (code == 'l') {
+    if (cot__attr_is_list(code)) {
         for (uint32_t k = at; k < a->nints; k++) cot__putf(x, k > at ? ",%lld" : "%lld", (long long)a->ints[k]);
         return a->nints - at;
     }

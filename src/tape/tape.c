@@ -177,6 +177,11 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
                                 "it recorded itself", t->inside);
         return;
     }
+    if (t->body && (uint32_t)m.part[NODES] < t->body_from) {
+        cot__fail(t, COT_VALUE, "[rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget only what it "
+                                "recorded itself", t->body);
+        return;
+    }
     if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t); /* it happened since */
     if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     cot__rewind(t, m);
@@ -294,6 +299,7 @@ const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
 
 const char *cot__op_name(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
+    if (n->op == OP_loop) return *(const char *const *)n->extra.attr->pointer; /* "scan": what a cot__loop begins with */
     if (n->op != OP_custom) return cot__op_of(n->op)->name;
     const cot_custom *custom = n->extra.attr->pointer;
     return custom->name ? custom->name : "custom";

@@ -27,6 +27,14 @@ typedef enum cot__op_id {
 
 typedef struct cot__rule cot__rule;
 
+/* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the batch as a new axis 0. At
+ * least one has. */
+typedef struct cot__batch {
+    int64_t     extent;
+    int         n;
+    const bool *is;
+} cot__batch;
+
 /* How a structural operation is differentiated; decides what its record must bring. */
 typedef enum cot__kind {
     KIND_NONE,     /* no derivative */
@@ -48,10 +56,19 @@ typedef struct cot__op {
     const char *formula;  /* for people */
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
-    /* Records the operation of node r->node on other operands xs (count as in the node). */
+    /* Records the operation of node r->node on other operands xs, as many as the node has (optional ones that it does not have,
+     * stay away), with its attributes. Operands of the node's shapes and dtypes always do; other dtypes where the public
+     * function takes them. Extents that are not in the attributes follow from the operands, but for the few operations whose
+     * result's shape is an attribute in all but name: reshape, broadcast_to, one_hot, irfft, pools. Every record but those of
+     * sources has it: see cot__reapply. Never in place: an operand stays as it is. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
-    /* What the integers of its attributes are, for people and checks: "axes:m keepdims:f" names each and says how it is written:
-     * d a number   u a number, left out when 1   f a flag   m a bit mask of axes   l all that are left   n attr->number, no integer */
+    /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed. NULL: one element of the batch
+     * after the other. Most are cot__batch_shift, which needs no more than apply and attrs. */
+    cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
+    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f" names each and says how it
+     * is written:
+     * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes   n attr->number, no integer
+     * and lists, of all that are left: l any   p an order of all axes   b two for each axis */
     const char *attrs;
 } cot__op;
 
@@ -69,6 +86,7 @@ typedef struct cot__storage {
     uint32_t saver_version;      /* … and the version it saved; UINT32_MAX: none */
     uint32_t writer;             /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
     bool     borrowed;
+    bool     mapped;             /* borrowed from a file of our own */
 } cot__storage;
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
@@ -103,6 +121,8 @@ enum {
     COT__IN_PLACE = 32, /* its storage was donated by operand a */
     COT__WANTED  = 64  /* while a sweep runs: its adjoint or tangent is asked for */
 };
+
+#define COT__BODY_STAMP UINT32_MAX /* of nodes in the body of a loop or the like: no var has it */
 
 #define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
 
@@ -220,6 +240,8 @@ struct cot_tape {
 
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
+    const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */
+    uint32_t    body_from;   /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
 };
 
 #define VAR(t, index) ((cot_var){(t), ((uint64_t)(t)->nodes[index].stamp << 32) | (index)})
@@ -319,6 +341,8 @@ cot_mark cot__mark(cot_tape *t);
 void     cot__rewind(cot_tape *t, cot_mark m);
 
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
+/* Memory in a file without a name in `folder`, for what shall not stay in memory. */
+cot__storage *cot__storage_map(cot_tape *t, size_t bytes, const char *folder, const char *op);
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
 void          cot__storage_release(cot_tape *t, cot__storage *s);
 /* Takes over the caller's reference; the tape's list frees it at rewind. */
@@ -339,6 +363,20 @@ const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t si
 /* Elementwise operation on any mix of scalars, tensors and numbers: promotes, broadcasts, runs, records. */
 cot_var cot__elementwise(int op, int n, const cot_var *xs);
 
+/* Records the operation of an existing node, with its attributes and numbers, on other operands: as many as the node has; where
+ * the node has a number (COT__NONE), what stands in xs is not read. A source is given back as it is; an operation in place is
+ * done on a copy. */
+cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs);
+
+/* The same for a batch; without an operand that has it, the same as cot__reapply. xs may be changed. */
+cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs);
+/* The usual cot__op.batch: every operand gets the batch in front, the axes among the attributes move by one, and apply does the
+ * rest. */
+cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs);
+
+/* Is this code of an attribute that of a list? */
+static inline bool cot__attr_is_list(char code) { return code == 'l' || code == 'p' || code == 'b'; }
+
 /* ---- rules ---------------------------------------------------------------------------------------------------------- */
 
 /* What a rule of a structural operation sees. It reads operands and result as vars, records operations on them, and gives its
@@ -354,10 +392,13 @@ struct cot__rule {
     void (*give)(cot__rule *r, int k, cot_var v);                       /* see cot__give */
     void (*give_slice)(cot__rule *r, int k, cot_var v, const int64_t slice[4]);
     void (*give_scatter)(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along);
+    const cot__attr *attr;   /* apply: attributes instead of the node's; NULL: the node's */
+    const cot_shape *result; /* apply: the shape of the result instead of the node's, where apply asks; NULL: the node's */
 };
 
 static inline const cot__node *cot__rule_node(const cot__rule *r) { return &r->t->nodes[r->node]; }
-static inline const cot__attr *cot__rule_attr(const cot__rule *r) { return r->t->nodes[r->node].extra.attr; }
+static inline const cot__attr *cot__rule_attr(const cot__rule *r) { return r->attr ? r->attr : r->t->nodes[r->node].extra.attr; }
+static inline cot_shape        cot__rule_result(const cot__rule *r) { return r->result ? *r->result : cot__shape_at(r->t, r->node); }
 static inline uint32_t         cot__rule_arg(const cot__rule *r, int k) { return cot__arg(&r->t->nodes[r->node], k); }
 static inline cot_shape        cot__rule_shape(const cot__rule *r, int k) { return cot__shape_at(r->t, cot__rule_arg(r, k)); }
 /* Operand k and the result as vars. Reading an overwritten one sets the error that names both operations. */

@@ -10,7 +10,12 @@ bool cot_is_valid(cot_var x) {
 /* The tape and index of a readable value, or NULL; the reason is then on the tape. */
 static cot_tape *readable(cot_var x, const char *op, uint32_t *i) {
     if (!x.tape || cot__is_number(x)) return NULL;
-    return cot__operand(x.tape, x, op, "", i) ? x.tape : NULL;
+    cot_tape *t = x.tape;
+    if (!cot__operand(t, x, op, "", i)) return NULL;
+    if (!t->body || *i < t->body_from) return t;
+    cot__fail(t, COT_VALUE, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; choose by values with "
+                            "cot_where or cot_cond", op, t->body);
+    return NULL;
 }
 
 static const void *single_element(cot_var x, cot_dtype *dtype) {
@@ -32,7 +37,7 @@ double cot_value(cot_var x) {
     if (cot__is_number(x)) return cot__number_value(x);
     if (LIKELY(cot_is_valid(x))) { /* most often a scalar, whose value stands in its node */
         const cot__node *n = &x.tape->nodes[cot__index(x)];
-        if (LIKELY(n->kind == COT_F64)) return n->value.f64;
+        if (LIKELY(n->kind == COT_F64 && !x.tape->body)) return n->value.f64;
     }
     const void *p = single_element(x, &dtype);
     return p ? cot__load_f64(p, dtype) : (double)NAN;

@@ -26,8 +26,9 @@ static bool head_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[i];
     if (n->op >= OP_count || n->op == OP_elementwise_count) return broken(why, "%%%u has the operation number %u, which does not exist.", i, n->op);
     if ((n->kind & 0x7f) >= COT_DTYPE_COUNT) return broken(why, "%%%u has the dtype number %u, which does not exist.", i, n->kind & 0x7fu);
+    if (n->stamp == COT__BODY_STAMP) return true;
     if (n->stamp > t->stamp) return broken(why, "%%%u has the stamp %u, newer than the tape's, %u.", i, n->stamp, t->stamp);
-    if (i && n->stamp < t->nodes[i - 1].stamp)
+    if (i && n->stamp < t->nodes[i - 1].stamp && t->nodes[i - 1].stamp != COT__BODY_STAMP)
         return broken(why, "%%%u has the stamp %u, older than that of %%%u, %u.", i, n->stamp, i - 1, t->nodes[i - 1].stamp);
     if (n->flags & COT__WANTED) return broken(why, "%%%u is still marked as wanted, but no sweep runs.", i);
     return true;
@@ -53,7 +54,7 @@ static bool arity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
         return broken(why, "%%%u, %s, claims a list of operands but has none.", i, op->name);
     if (!(n->flags & COT__NARY) && n->a == COT__NONE) return broken(why, "%%%u, %s, has no operand.", i, op->name);
     uint32_t names = 0, fixed = 1;
-    for (const char *p = op->attrs; p && (p = strchr(p, ':')); p++) names += p[1] != 'n' && p[1] != 'l', fixed &= p[1] != 'l';
+    for (const char *p = op->attrs; p && (p = strchr(p, ':')); p++) names += p[1] != 'n' && !cot__attr_is_list(p[1]), fixed &= !cot__attr_is_list(p[1]);
     if (op->attrs && (attr->nints < names || (fixed && attr->nints != names)))
         return broken(why, "%%%u, %s, has %u integers as attributes; %s needs %u.", i, op->name, attr->nints, op->attrs, names);
     return true;
@@ -68,7 +69,7 @@ static bool storage_is_sound(cot__text *why, const cot__storage *s) {
 }
 
 static bool tensor_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
-    if (!cot__is_tensor(&t->nodes[i])) return true;
+    if (!cot__is_tensor(&t->nodes[i]) || t->nodes[i].stamp == COT__BODY_STAMP) return true; /* bodies have let their values go */
     const cot__tensor *v = t->nodes[i].value.tensor;
     if (!v || !v->storage) return broken(why, "%%%u is a tensor without %s.", i, v ? "a storage" : "a header");
     if (v->ndim < 1 || v->ndim > COT_MAX_NDIM) return broken(why, "%%%u is a tensor with %d axes; 1 to %d are possible.", i, v->ndim, COT_MAX_NDIM);
@@ -136,7 +137,7 @@ static bool activity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     const cot__op   *op = cot__op_of(n->op);
     if (!(n->flags & COT__ACTIVE)) return true;
     if (!cot__dtype_is_float(cot__dtype_at(n))) return broken(why, "%%%u, %s, is active, but integers have no adjoint.", i, op->name);
-    if (n->op == OP_leaf) return true;
+    if (n->op == OP_leaf || n->op == OP_parameter) return true;
     if (op->kind == KIND_SOURCE || op->kind == KIND_NONE) return broken(why, "%%%u is active, but %s has no derivative.", i, op->name);
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
         uint32_t a = cot__arg(n, k);

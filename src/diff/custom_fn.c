@@ -1,0 +1,58 @@
+/* custom_fn.c: a recorded function with a derivative of the user's in place of its own: a body that is played once, whose rule is given. */
+#include "diff/loop.h"
+#include "ops/structural.h"
+
+/* What the user's rules see: inputs, results, and pieces of an adjoint or tangent of the flat value. */
+typedef struct seen { cot_var *xs, *ys, *ybars, *out; } seen;
+
+static bool look(cot__rule *r, const cot__loop *l, bool results, seen *s) {
+    cot_tape *t = r->t;
+    int       n = l->consts, m = l->nys;
+    cot_var  *all = cot__arena(t, (2 * ((size_t)n + (size_t)m) + 1) * sizeof *all, l->name);
+    if (!all) return false;
+    *s = (seen){all, all + n, all + n + m, all + n + 2 * m};
+    for (int k = 0; k < n; k++) s->xs[k] = cot__rule_x(r, cot__loop_first_const(l) + k);
+    if (results && t->status == COT_OK) cot__loop_apart(t, l, 1, cot__rule_z(r), s->ys);
+    return t->status == COT_OK;
+}
+
+static bool went_well(cot_tape *t, const cot__loop *l, const char *which, int code) {
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] its %s failed with code %d", l->name, which, code);
+    return t->status == COT_OK;
+}
+
+static void given_vjp(cot__rule *r) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    cot_tape        *t = r->t;
+    seen             s;
+    if (!look(r, l, true, &s)) return;
+    cot__loop_apart(t, l, 1, r->g, s.ybars);
+    for (int k = 0; k < l->consts; k++) s.out[k] = INVALID(t);
+    if (t->status != COT_OK || !went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user))) return;
+    for (int k = 0; k < l->consts; k++)
+        if (cot__is_number(s.out[k]) || (s.out[k].tape && !cot__failed(s.out[k]))) cot__give(r, cot__loop_first_const(l) + k, s.out[k]);
+}
+
+static void given_jvp(cot__rule *r) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    cot_tape        *t = r->t;
+    seen             s;
+    if (!look(r, l, true, &s)) return;
+    for (int k = 0; k < l->nys; k++) s.ybars[k] = INVALID(t);
+    if (!went_well(t, l, "jvp", l->rules->jvp(l->consts, s.xs, l->nys, s.ys, r->tangents + cot__loop_first_const(l), s.ybars, l->user))) return;
+    for (int k = 0; k < l->nys; k++)
+        if (cot__failed(s.ybars[k])) s.ybars[k] = cot_zeros(t, cot_dtype_of(s.ys[k]), cot_shape_of(s.ys[k]));
+    r->tangent = cot__loop_flatten(r, l, 1, s.ybars);
+}
+
+void cot__loop_given_vjp(cot__rule *r) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    if (l->rules->vjp) given_vjp(r);
+    else cot__transpose_jvp(r, given_jvp);
+}
+
+void cot__loop_given_jvp(cot__rule *r) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    if (l->rules->jvp) given_jvp(r);
+    else r->tangent = cot__transpose_vjp(r, given_vjp);
+}

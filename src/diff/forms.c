@@ -1,0 +1,172 @@
+/* forms.c: derivatives of C functions, thin over the recorded sweeps.
+ *
+ * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix. A constant
+ * is given as a parameter, so that it has a derivative here. What comes out is recorded: it can be differentiated again, batched, looped. */
+#include "diff/sweep.h"
+#include "ops/structural.h"
+#include "tape/region.h"
+
+#include <string.h>
+
+/* ---- running ----------------------------------------------------------------------------------------------------------------- */
+
+typedef struct call {
+    cot_tape   *t;
+    const char *op;
+    int         n, m;
+    cot_var    *in; /* what the function read */
+    uint32_t   *x, *y;
+} call;
+
+/* Runs f; false after a failure. ys receives its m results as values of the tape. */
+static bool run(call *c, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+    cot_tape *t = cot__tape_of(n, xs);
+    char      which[48];
+    if (!t || !cot__check_call(t, op, f, n, xs, m, ys) || !cot__may_sweep(t, op)) return false;
+    for (int k = 0; k < m; k++) ys[k] = INVALID(t);
+    *c = (call){.t = t, .op = op, .n = n, .m = m};
+    c->in = cot__arena(t, ((size_t)n + 1) * sizeof *c->in, op);
+    c->x = c->in ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *c->x, op) : NULL;
+    if (!c->x) return false;
+    c->y = c->x + n;
+    for (int k = 0; k < n; k++) {
+        uint32_t i;
+        snprintf(which, sizeof which, "xs[%d]", k);
+        if (!cot__enter(t, xs[k], op, which, &i)) return false;
+        bool active = t->nodes[i].flags & COT__ACTIVE;
+        c->in[k] = active || !cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) ? cot__alias(VAR(t, i)) : cot__parameter(t, i);
+        if (cot__failed(c->in[k])) return false;
+        c->x[k] = cot__index(c->in[k]);
+    }
+    int code = f(n, c->in, m, ys, user);
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] the function failed with code %d", op, code);
+    for (int k = 0; k < m && t->status == COT_OK; k++) {
+        snprintf(which, sizeof which, "function's result ys[%d] as", k);
+        if (cot__enter(t, ys[k], op, which, &c->y[k])) ys[k] = VAR(t, c->y[k]);
+    }
+    return t->status == COT_OK;
+}
+
+static cot_status status_of(int n, const cot_var *xs) {
+    cot_tape *t = cot__tape_of(n, xs);
+    return t ? t->status : cot__status_of(n, xs);
+}
+
+/* Derivatives are taken with respect to floats: the others are left out of the lists, and get nothing. */
+static int only_floats(const call *c, uint32_t *x) {
+    int count = 0;
+    for (int k = 0; k < c->n; k++)
+        if (cot__dtype_is_float(cot__dtype_at(&c->t->nodes[c->x[k]]))) x[count++] = c->x[k];
+    return count;
+}
+
+/* ---- seeds and tangents ------------------------------------------------------------------------------------------------------------- */
+
+/* A direction for node i: a number (the same everywhere), or a value of its shape. */
+static bool fit(cot_tape *t, const char *op, const char *what, int k, uint32_t i, cot_var v, uint32_t *out) {
+    char which[48], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    snprintf(which, sizeof which, "%s[%d]", what, k);
+    if (cot__is_number(v)) v = cot_full(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i), cot__number_value(v));
+    if (t->status != COT_OK || !cot__operand(t, v, op, which, out)) return false;
+    cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, i);
+    if (!cot__same_shape(&have, &want)) {
+        cot__fail(t, COT_SHAPE, "[%s] %s has shape %s, but belongs to a value of shape %s; they must be equal", op, which, cot__shape_text_at(t, *out, a),
+                  cot__shape_text_at(t, i, b));
+        return false;
+    }
+    *out = cot__as(t, *out, cot__dtype_at(&t->nodes[i]));
+    return *out != COT__NONE;
+}
+
+static cot_status pull(call *c, const cot_var *seeds, cot_var *grads) {
+    cot_tape *t = c->t;
+    uint32_t *x = cot__arena(t, ((size_t)c->n + (size_t)c->m + 1) * sizeof *x, c->op), *y = x + c->n, seed;
+    cot_var  *g = x ? cot__arena(t, ((size_t)c->n + (size_t)c->m + 1) * sizeof *g, c->op) : NULL, *s = g + c->n;
+    for (int k = 0; k < c->n; k++) grads[k] = INVALID(t);
+    if (!g) return t->status;
+    int n = only_floats(c, x), m = 0;
+    for (int k = 0; k < c->m; k++) {
+        if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[c->y[k]]))) continue;
+        if (!fit(t, c->op, "seeds", k, c->y[k], seeds[k], &seed)) return t->status;
+        y[m] = c->y[k];
+        s[m++] = VAR(t, seed);
+    }
+    if (cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK) return t->status;
+    for (int k = 0; k < c->n; k++)
+        if (cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]]))) grads[k] = *g++;
+    return t->status;
+}
+
+static cot_status push(call *c, const cot_var *tangents, cot_var *dys) {
+    cot_tape *t = c->t;
+    uint32_t *x = cot__arena(t, 2 * ((size_t)c->n + 1) * sizeof *x, c->op), *dx = x + c->n;
+    int       n = 0;
+    for (int k = 0; k < c->m; k++) dys[k] = INVALID(t);
+    if (!x) return t->status;
+    for (int k = 0; k < c->n; k++) {
+        if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]]))) continue;
+        if (!cot__is_number(tangents[k]) && !tangents[k].tape) continue; /* COT_NONE: does not move */
+        if (!fit(t, c->op, "tangents", k, c->x[k], tangents[k], &dx[n])) return t->status;
+        x[n++] = c->x[k];
+    }
+    return cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys);
+}
+
+/* ---- the forms ------------------------------------------------------------------------------------------------------------------------- */
+
+cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads) {
+    call    c;
+    cot_var value, one = cot_number(1);
+    char    text[COT__SHAPE_TEXT];
+    if (y) *y = cot__invalid(n, xs);
+    for (int k = 0; k < n; k++) grads[k] = cot__invalid(n, xs);
+    if (!run(&c, "value_and_grad", f, user, n, xs, 1, &value)) return status_of(n, xs);
+    if (cot__size_at(c.t, c.y[0]) != 1 || !cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.y[0]]))) {
+        cot__fail(c.t, COT_SHAPE, "[value_and_grad] the function gives %s of shape %s; a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian",
+                  cot__dtype_name(cot__dtype_at(&c.t->nodes[c.y[0]])), cot__shape_text_at(c.t, c.y[0], text));
+        return c.t->status;
+    }
+    if (y) *y = value;
+    return pull(&c, &one, grads);
+}
+
+cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds, cot_var *grads) {
+    call c;
+    for (int k = 0; k < n; k++) grads[k] = cot__invalid(n, xs);
+    return run(&c, "fn_vjp", f, user, n, xs, m, ys) ? pull(&c, seeds, grads) : status_of(n, xs);
+}
+
+cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys, cot_var *dys) {
+    call c;
+    for (int k = 0; k < m; k++) dys[k] = cot__invalid(n, xs);
+    return run(&c, "fn_jvp", f, user, n, xs, m, ys) ? push(&c, tangents, dys) : status_of(n, xs);
+}
+
+/* ---- one recording, many products ---------------------------------------------------------------------------------------------------------- */
+
+struct cot_linear {
+    call c;
+};
+
+cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_linear **linear) {
+    call c;
+    *linear = NULL;
+    if (!run(&c, "linearize", f, user, n, xs, m, ys)) return status_of(n, xs);
+    cot_linear *l = cot__arena(c.t, sizeof *l, "linearize");
+    if (l) *l = (cot_linear){.c = c}, *linear = l;
+    return c.t->status;
+}
+
+cot_status cot_linear_jvp(cot_linear *l, const cot_var *tangents, cot_var *dys) {
+    if (!l) return COT_VAR;
+    l->c.op = "linear_jvp";
+    return cot__usable(l->c.t) ? push(&l->c, tangents, dys) : l->c.t->status;
+}
+
+cot_status cot_linear_vjp(cot_linear *l, const cot_var *seeds, cot_var *grads) {
+    if (!l) return COT_VAR;
+    l->c.op = "linear_vjp";
+    return cot__usable(l->c.t) ? pull(&l->c, seeds, grads) : l->c.t->status;
+}
+
+cot_var cot_stop_gradient(cot_var x) { return cot_detach(x); }

@@ -1,0 +1,48 @@
+/* loop_keep.c: the states that a loop keeps for its way back. */
+#include "diff/loop.h"
+#include "diff/revolve.h"
+
+#include <string.h>
+
+/* Memory for one more state, used or new; it stays with the tape until the loop is forgotten. */
+static cot__storage *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes) {
+    if (run->spare > 0) {
+        run->spare--;
+        return run->at[run->kept].state;
+    }
+    cot__storage *s = l->spill ? cot__storage_map(t, bytes, l->spill, l->name) : cot__storage_create(t, bytes, l->name);
+    return s && cot__storage_keep(t, s, l->name) ? s : NULL;
+}
+
+bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
+    cot__storage *s = find_memory(t, l, run, bytes);
+    if (!s) return false;
+    memcpy(s->data, state, bytes);
+    run->at[run->kept++] = (cot__kept){k, 0, s};
+    return true;
+}
+
+/* The last kept state that has one of a higher level behind it; -1: none. */
+static int dispensable(const cot__loop_run *run) {
+    int highest = -1;
+    for (int i = run->kept; i-- > 0;) {
+        if (run->at[i].level < highest) return i;
+        if (run->at[i].level > highest) highest = run->at[i].level;
+    }
+    return -1;
+}
+
+bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
+    if (run->kept < run->room) return cot__keep_state(t, l, run, k, state, bytes);
+    int       i = dispensable(run), last = run->kept - 1;
+    cot__kept moved = i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
+    if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
+    run->at[last] = moved;
+    memcpy(moved.state->data, state, bytes);
+    return true;
+}
+
+int64_t cot__next_kept(const cot__loop_run *run, int64_t k, int64_t last) {
+    int64_t steps = last - k + 1, states = (int64_t)run->room - run->kept + 1;
+    return steps >= 2 && states >= 2 ? k + cot__revolve_split(steps, states) : -1;
+}

@@ -1,0 +1,11 @@
+/* vmap.h: playing a body for a batch, for cot_vmap and for loops inside of it. */
+#ifndef COT_VMAP_H
+#define COT_VMAP_H
+
+#include "tape/region.h"
+
+/* Plays a body whose inputs and captures are set, those of `given` with the batch as axis 0; out_is tells which of the m
+ * results have it. */
+bool cot__play_batched(cot__player *p, const bool *given, int64_t extent, cot_var *out, bool *out_is);
+
+#endif

@@ -1,0 +1,301 @@
+/* region.c: recording a body, turning it into a program, and playing that on other values. */
+#include "tape/region.h"
+
+#include <string.h>
+
+const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body"};
+
+bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys) {
+    if (f && n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;
+    if (!f)
+        cot__fail(t, COT_VALUE, "[%s] the function is NULL", op);
+    else if (n < 0 || m < 0)
+        cot__fail(t, COT_VALUE, "[%s] a negative number of values: %d", op, n < 0 ? n : m);
+    else
+        cot__fail(t, COT_VALUE, "[%s] a list of %d values is NULL", op, n > 0 && !xs ? n : m);
+    return false;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------------ */
+
+cot_var cot__parameter(cot_tape *t, uint32_t x) {
+    const cot__node *n = &t->nodes[x];
+    cot_dtype        dtype = cot__dtype_at(n);
+    if (cot__is_tensor(n)) {
+        cot__tensor *v = n->value.tensor;
+        return cot__push_storage(t, OP_parameter, v->storage, dtype, v->ndim, v->dims, v->dims + v->ndim, v->offset, 0, NULL);
+    }
+    cot__result r;
+    cot__value  value = n->value;
+    if (!cot__result_open(t, &r, "parameter", dtype, 0, NULL)) return INVALID(t);
+    r.scalar = value;
+    return cot__result_push(t, &r, OP_parameter, 0, NULL, NULL);
+}
+
+/* ---- what a body may not do --------------------------------------------------------------------------------------------- */
+
+bool cot__outside_bodies(cot_tape *t, const char *op) {
+    if (!t->body) return true;
+    cot__fail(t, COT_GRAD, "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives (cot_grad_of), and stands "
+                           "for every step", op, t->body);
+    return false;
+}
+
+typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; } scope;
+
+static scope scope_open(cot_tape *t, const char *op) {
+    scope before = {t->body, t->body_from, t->active_mask, t->no_grad};
+    if (!t->body) t->body_from = t->count;
+    t->body = op;
+    t->active_mask = COT__ACTIVE; /* whether its inputs move is known when it runs */
+    t->no_grad = 0;
+    return before;
+}
+
+static void scope_close(cot_tape *t, scope before) {
+    t->body = before.body;
+    t->body_from = before.body_from;
+    t->active_mask = before.active_mask;
+    t->no_grad = before.no_grad;
+}
+
+/* ---- the program ----------------------------------------------------------------------------------------------------------- */
+
+/* Work space while a program is made: a byte and a place for each node of the body. */
+typedef struct maker {
+    cot_tape *t;
+    uint32_t  first, count;
+    uint8_t  *mark;
+    uint32_t *place;
+    uint32_t *captured;
+    uint32_t  captures, capture_room;
+} maker;
+
+enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an input or a capture */
+
+/* Sources of a body are never written in place: see enter_write in ops/inplace.c. */
+static bool was_overwritten(const cot__node *n) {
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version && cot__op_of(n->op)->kind != KIND_SOURCE;
+}
+
+static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
+
+/* Place of a captured node in the list, or UINT32_MAX. Bodies use few values from outside. */
+static uint32_t find_capture(const maker *k, uint32_t node) {
+    for (uint32_t i = 0; i < k->captures; i++)
+        if (k->captured[i] == node) return i;
+    return UINT32_MAX;
+}
+
+static bool add_capture(maker *k, const char *op, uint32_t node) {
+    if (find_capture(k, node) != UINT32_MAX) return true;
+    void *list = k->captured;
+    if (!cot__grow(k->t, &list, &k->capture_room, k->captures, sizeof *k->captured, op)) return false;
+    k->captured = list;
+    k->captured[k->captures++] = node;
+    return true;
+}
+
+/* Results back to inputs: what is needed; then forward: what moves. Values from before the body that are needed are captured. */
+static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
+    cot_tape *t = k->t;
+    for (int i = 0; i < m; i++) {
+        if (is_inside(k, out[i]))
+            k->mark[out[i] - k->first] |= NEEDED;
+        else if (!add_capture(k, op, out[i]))
+            return false;
+    }
+    for (uint32_t i = k->count; i-- > 0;) {
+        const cot__node *n = &t->nodes[k->first + i];
+        if (!(k->mark[i] & NEEDED)) continue;
+        for (int a = 0, args = cot__nargs(n); a < args; a++) {
+            uint32_t x = cot__arg(n, a);
+            if (is_inside(k, x)) k->mark[x - k->first] |= NEEDED;
+        }
+    }
+    for (uint32_t i = 0; i < k->count; i++) {
+        const cot__node *n = &t->nodes[k->first + i];
+        if (!(k->mark[i] & NEEDED)) continue;
+        if (n->op == OP_leaf) {
+            cot__fail(t, COT_VALUE, "[%s] its body makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use them", op,
+                      k->first + i);
+            return false;
+        }
+        if (n->op == OP_parameter || was_overwritten(n)) k->mark[i] |= MOVES; /* the latter is made anew each time */
+        for (int a = 0, args = cot__nargs(n); a < args; a++) {
+            uint32_t x = cot__arg(n, a);
+            if (x == COT__NONE) continue;
+            if (!is_inside(k, x) ? true : (k->mark[x - k->first] & MOVES) != 0) k->mark[i] |= MOVES;
+            if (!is_inside(k, x) && !add_capture(k, op, x)) return false;
+        }
+    }
+    return true;
+}
+
+/* Where a needed value will be found when the program plays. */
+static uint64_t ref_of(const maker *k, int n, uint32_t x) {
+    if (x == COT__NONE) return COT__REF_NUMBER;
+    if (!is_inside(k, x)) return (uint64_t)n + find_capture(k, x);
+    return k->place[x - k->first];
+}
+
+static cot__region *make_program(maker *k, const char *op, int n, const uint32_t *in, int m, const uint32_t *out) {
+    cot_tape *t = k->t;
+    uint32_t  steps = 0, fixed = 0, before = (uint32_t)n + k->captures;
+    size_t    refs = (size_t)m;
+    for (int i = 0; i < n; i++) k->place[in[i] - k->first] = (uint32_t)i;
+    for (uint32_t i = 0; i < k->count; i++)
+        if (k->mark[i] == NEEDED) k->place[i] = before + fixed++;
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (k->mark[i] != (NEEDED | MOVES) || t->nodes[k->first + i].op == OP_parameter) continue;
+        k->place[i] = before + fixed + steps++;
+        refs += (size_t)cot__nargs(&t->nodes[k->first + i]);
+    }
+    cot__region *r = cot__arena(t, sizeof *r, op);
+    uint64_t    *ref = r ? cot__arena(t, refs * sizeof *ref + 8, op) : NULL;
+    uint32_t    *list = ref ? cot__arena(t, ((size_t)steps + fixed + k->captures + (size_t)m) * sizeof *list + 8, op) : NULL;
+    if (!list) return NULL;
+    uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
+    *r = (cot__region){k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref};
+    if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
+    for (int i = 0; i < m; i++) results[i] = out[i];
+    for (uint32_t i = 0; i < k->count; i++) {
+        const cot__node *x = &t->nodes[k->first + i];
+        if (k->mark[i] == NEEDED) *constant++ = k->first + i;
+        if (k->mark[i] != (NEEDED | MOVES) || x->op == OP_parameter) continue;
+        *node++ = k->first + i;
+        for (int a = 0, args = cot__nargs(x); a < args; a++) *ref++ = ref_of(k, n, cot__arg(x, a));
+    }
+    for (int i = 0; i < m; i++) *ref++ = ref_of(k, n, out[i]);
+    return r;
+}
+
+/* ---- closing a body ------------------------------------------------------------------------------------------------------------ */
+
+/* Constants of the body stay; every other value has served as an example: shapes stay, memory goes. */
+static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
+    cot_tape     *t = k->t;
+    cot__storage *none = cot__storage_create(t, 0, op);
+    if (!none) return false;
+    for (uint32_t i = storages; i < t->storage_count; i++) t->storages[i]->writer = COT__NONE - 1;
+    for (uint32_t i = 0; i < k->count; i++)
+        if ((k->mark[i] & (NEEDED | MOVES)) == NEEDED && cot__is_tensor(&t->nodes[k->first + i]))
+            t->nodes[k->first + i].value.tensor->storage->writer = COT__NONE;
+    for (uint32_t i = 0; i < k->count; i++) {
+        cot__node *n = &t->nodes[k->first + i];
+        if (!cot__is_tensor(n) || n->value.tensor->storage->writer != COT__NONE - 1) continue;
+        n->value.tensor->storage = none;
+        n->value.tensor->version = none->version;
+    }
+    for (uint32_t i = storages; i < t->storage_count; i++) {
+        if (t->storages[i]->writer != COT__NONE - 1) continue;
+        cot__storage_release(t, t->storages[i]);
+        t->storages[i] = none;
+        none->refs++;
+    }
+    return cot__storage_keep(t, none, op);
+}
+
+static bool maker_open(maker *k, cot_tape *t, const char *op, uint32_t first) {
+    *k = (maker){.t = t, .first = first, .count = t->count - first};
+    k->mark = cot__alloc(&t->al, k->count + 1);
+    k->place = cot__alloc(&t->al, ((size_t)k->count + 1) * sizeof *k->place);
+    if (k->mark && k->place) {
+        memset(k->mark, 0, k->count + 1);
+        return true;
+    }
+    cot__fail(t, COT_MEMORY, "[%s] out of memory: the program of a body of %u operations", op, k->count);
+    return false;
+}
+
+static void maker_close(maker *k) {
+    cot__free(&k->t->al, k->mark, k->mark ? k->count + 1 : 0);
+    cot__free(&k->t->al, k->place, k->place ? ((size_t)k->count + 1) * sizeof *k->place : 0);
+    cot__free(&k->t->al, k->captured, k->capture_room * sizeof *k->captured);
+}
+
+/* The results as nodes of this tape; numbers become constants of the body. */
+static bool take_results(cot_tape *t, const char *op, int m, const cot_var *ys, uint32_t *out) {
+    char which[48];
+    for (int i = 0; i < m; i++) {
+        snprintf(which, sizeof which, "body's result ys[%d] as", i);
+        if (!cot__enter(t, ys[i], op, which, &out[i])) return false;
+    }
+    return true;
+}
+
+static bool record_body(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m, cot_var *xs, cot_var *ys,
+                        uint32_t *in, uint32_t *out) {
+    for (int i = 0; i < n; i++) {
+        uint32_t x;
+        if (!cot__operand(t, examples[i], op, "given", &x)) return false;
+        xs[i] = cot__parameter(t, x);
+        if (xs[i].id == UINT64_MAX) return false;
+        in[i] = cot__index(xs[i]);
+    }
+    for (int i = 0; i < m; i++) ys[i] = INVALID(t);
+    int code = f(n, xs, m, ys, user);
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] its body failed with code %d", op, code);
+    return t->status == COT_OK && take_results(t, op, m, ys, out);
+}
+
+cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m) {
+    size_t       bytes = (size_t)(n + m) * (sizeof(cot_var) + sizeof(uint32_t)) + 8;
+    cot_var     *xs = cot__alloc(&t->al, bytes), *ys = xs + n;
+    uint32_t    *in = (uint32_t *)(void *)(ys + m), *out = in + n, first = t->count, storages = t->storage_count;
+    cot__region *r = NULL;
+    maker        k = {.t = t};
+    if (!xs) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d values", op, n + m);
+        return NULL;
+    }
+    scope before = scope_open(t, op);
+    bool  ok = record_body(t, op, f, user, n, examples, m, xs, ys, in, out);
+    scope_close(t, before);
+    if (ok && maker_open(&k, t, op, first) && mark_nodes(&k, op, m, out) && (r = make_program(&k, op, n, in, m, out)) != NULL) {
+        if (!let_values_go(&k, op, storages)) r = NULL;
+        for (uint32_t i = first; i < first + k.count; i++) t->nodes[i].stamp = COT__BODY_STAMP;
+    }
+    maker_close(&k);
+    cot__free(&t->al, xs, bytes);
+    return r;
+}
+
+/* ---- playing -------------------------------------------------------------------------------------------------------------------- */
+
+bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region) {
+    size_t count = (size_t)(region->n + region->captures) + region->fixed + region->steps;
+    *p = (cot__player){t, region, NULL, count * sizeof(cot_var) + 8};
+    p->value = cot__alloc(&t->al, p->bytes);
+    if (p->value) {
+        for (uint32_t k = 0; k < region->fixed; k++) p->value[(uint32_t)(region->n + region->captures) + k] = VAR(t, region->constant[k]);
+        return true;
+    }
+    p->bytes = 0;
+    cot__fail(t, COT_MEMORY, "[%s] out of memory: the values of a body of %u operations", op, region->steps);
+    return false;
+}
+
+void cot__player_close(cot__player *p) { cot__free(&p->t->al, p->value, p->bytes); }
+
+bool cot__play(cot__player *p, cot_var *out) {
+    const cot__region *r = p->region;
+    cot_tape          *t = p->t;
+    const uint64_t    *ref = r->ref;
+    cot_var           *value = p->value + (uint32_t)(r->n + r->captures) + r->fixed, few[8];
+    for (uint32_t s = 0; s < r->steps; s++) {
+        uint32_t node = r->node[s];
+        int      n = cot__nargs(&t->nodes[node]);
+        cot_var *xs = n <= 8 ? few : cot__alloc(&t->al, (size_t)n * sizeof *xs);
+        if (!xs) {
+            cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d operands", cot__op_name(t, node), n);
+            return false;
+        }
+        for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
+        value[s] = cot__reapply(t, node, xs);
+        if (xs != few) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
+        if (t->status != COT_OK) return false;
+    }
+    for (int i = 0; i < r->m; i++) out[i] = p->value[*ref++];
+    return true;
+}

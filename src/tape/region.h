@@ -1,0 +1,51 @@
+/* region.h: bodies: parts of a tape that were recorded once and are replayed on other values, by loops, conditions, vmap and checkpoints.
+ *
+ * A body is recorded on example values, between two indices of the tape. Its inputs are nodes of their own (OP_parameter); what it uses from
+ * before is captured. While it is recorded no value can be read: it stands for every step. When it closes, its nodes get a stamp
+ * that no var of the user's has, so nothing of it can be used outside, and its values are let go. What is left is a program: the nodes that the
+ * results depend on, with each operand as a place in a list of values. */
+#ifndef COT_REGION_H
+#define COT_REGION_H
+
+#include "tape/tape.h"
+
+typedef struct cot__region {
+    uint32_t        first, end;
+    int             n, captures, m;
+    uint32_t        fixed;    /* how many of its values are always the same: constants, and what it computes from them alone */
+    const uint32_t *captured; /* nodes before `first` that it uses */
+    const uint32_t *constant; /* the fixed ones */
+    const uint32_t *out;      /* the m results as nodes, for their shapes and dtypes */
+    uint32_t        steps;
+    const uint32_t *node;     /* what to do again, in order */
+    const uint64_t *ref;      /* the operands of those, one after the other; then the m results */
+} cot__region;
+
+/* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this. */
+#define COT__REF_NUMBER UINT64_MAX /* the immediate number of an elementwise node, which cot__reapply knows */
+
+/* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the arena. */
+cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m);
+
+/* Is there a function, and are there as many values as said? Otherwise sets the error. */
+bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys);
+
+/* A program at work. Set value[0 … n) and value[n … n + captures), then play: the results go to out (m of them). The fixed values behind them are
+ * set already. */
+typedef struct cot__player {
+    cot_tape          *t;
+    const cot__region *region;
+    cot_var           *value;
+    size_t             bytes;
+} cot__player;
+bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region);
+void cot__player_close(cot__player *p);
+bool cot__play(cot__player *p, cot_var *out);
+
+/* A new input node with the value of node x (shared, not copied): active if its dtype has derivatives. */
+cot_var cot__parameter(cot_tape *t, uint32_t x);
+
+/* Not while a body is recorded: sets the error. */
+bool cot__outside_bodies(cot_tape *t, const char *op);
+
+#endif

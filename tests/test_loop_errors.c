@@ -1,0 +1,230 @@
+/* test_loop_errors.c: what bodies may not do, and every error of loops, conditions and function forms: its code and its exact sentence; memory that fails. */
+#include "tape_test.h"
+#include "tape/tape.h"
+
+#define expect(t, code, text)                                                                                                \
+    do {                                                                                                                     \
+        assert_error(t, code, text);                                                                                         \
+        cot_tape_clear_error(t);                                                                                             \
+    } while (0)
+
+#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
+#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
+
+/* ---- what bodies may not do --------------------------------------------------------------------------------------------------- */
+
+BODY(same) { UNUSED; ys[0] = xs[0]; return 0; }
+BODY(reads_value) { UNUSED; ys[0] = cot_value(xs[0]) > 0 ? xs[0] : cot_neg(xs[0]); return 0; }
+BODY(reads_all) { UNUSED; double v[3]; cot_read(cot_mul(xs[0], 2.0), v, 3); ys[0] = xs[0]; return 0; }
+BODY(sweeps) { UNUSED; cot_backward(cot_sum(cot_square(xs[0]), COT_ALL)); ys[0] = xs[0]; return 0; }
+BODY(assigns) { UNUSED; cot_assign(*(cot_var *)user, xs[0]); ys[0] = xs[0]; return 0; }
+BODY(writes_outside) { UNUSED; cot_add_into((cot_var *)user, 1.0); ys[0] = xs[0]; return 0; }
+BODY(rewinds) { UNUSED; cot_tape_rewind(xs[0].tape, *(cot_mark *)user); ys[0] = xs[0]; return 0; }
+BODY(compresses) { UNUSED; ys[0] = cot_compress(xs[0], cot_greater(xs[0], 0.0), 0); return 0; }
+BODY(makes_leaf) { UNUSED; ys[0] = cot_mul(xs[0], cot_scalar(xs[0].tape, 2)); return 0; }
+BODY(fails) { UNUSED; return 7; }
+BODY(forgets_result) { UNUSED; return 0; }
+BODY(other_tape) { UNUSED; ys[0] = *(cot_var *)user; return 0; }
+BODY(keeps_var) { UNUSED; *(cot_var *)user = cot_mul(xs[0], 2.0); ys[0] = *(cot_var *)user; return 0; }
+BODY(shrinks) { UNUSED; ys[0] = cot_sum(xs[0], COT_ALL); return 0; }
+BODY(narrows) { UNUSED; ys[0] = cot_cast(xs[0], COT_F32); return 0; }
+
+static void bodies_stand_for_every_step(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
+    cot_mark  start = cot_tape_mark(t);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), s = cot_scalar(t, 1), y, inner, foreign = cot_scalar(other, 1);
+#define SCAN(body, user, init) cot_scan(body, user, 2, 1, init, 0, NULL, &y, 0, NULL, NULL)
+    SCAN(reads_value, NULL, &s);
+    expect(t, COT_VALUE, "[value] asked for while the body of [scan] is recorded, which stands for every step and has no values yet; choose by values with "
+                         "cot_where or cot_cond");
+    SCAN(reads_all, NULL, &x);
+    expect(t, COT_VALUE, "[read] asked for while the body of [scan] is recorded, which stands for every step and has no values yet; choose by values with "
+                         "cot_where or cot_cond");
+    SCAN(sweeps, NULL, &x);
+    expect(t, COT_GRAD, "[backward] called while the body of [scan] is recorded; a body records operations and their derivatives (cot_grad_of), and stands for "
+                        "every step");
+    SCAN(assigns, &x, &x);
+    expect(t, COT_GRAD, "[assign] called while the body of [scan] is recorded; a body records operations and their derivatives (cot_grad_of), and stands for "
+                        "every step");
+    cot_var target = cot_copy(x);
+    SCAN(writes_outside, &target, &x);
+    expect(t, COT_VALUE, "[add_into] the target is older than the body of [scan], which is recorded once and would write it then only; copy it first");
+    SCAN(rewinds, &start, &x);
+    expect(t, COT_VALUE, "[rewind] called while the body of [scan] is recorded, to a mark made before; a body may forget only what it recorded itself");
+    SCAN(compresses, NULL, &x);
+    expect(t, COT_SHAPE, "[compress] in the body of [scan], which is recorded once, the extent of the result would depend on values; use cot_where, or "
+                         "cot_compress_to with a given size");
+    char leaf[200];
+    SCAN(makes_leaf, NULL, &s);
+    snprintf(leaf, sizeof leaf, "[scan] its body makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use them", t->count - 2);
+    expect(t, COT_VALUE, leaf);
+    SCAN(fails, NULL, &s);
+    expect(t, COT_CUSTOM, "[scan] its body failed with code 7");
+    SCAN(forgets_result, NULL, &s);
+    expect(t, COT_VAR, "[scan] the body's result ys[0] as operand is invalid: the operation that should have made it failed");
+    SCAN(other_tape, &foreign, &s);
+    expect(t, COT_VAR, "[scan] the body's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
+    SCAN(keeps_var, &inner, &s);
+    assert_ok(t);
+    cot_mul(inner, 2.0);
+    expect(t, COT_VAR, "[mul] the left operand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values out as its results");
+    char why[200];
+    assert_int_equal(cot_tape_check(t, why, sizeof why), COT_OK);
+    cot_tape_destroy(t);
+    cot_tape_destroy(other);
+}
+
+/* ---- loops ------------------------------------------------------------------------------------------------------------------------- */
+
+BODY(never_ends) { UNUSED; ys[0] = cot_integer(1); return 0; }
+BODY(ends) { UNUSED; ys[0] = cot_less(xs[0], 3.0); return 0; }
+BODY(add_one) { UNUSED; ys[0] = cot_add(xs[0], 1.0); return 0; }
+BODY(times_billion) { UNUSED; ys[0] = cot_mul(xs[0], INT64_C(1000000000)); return 0; }
+BODY(differentiates_while) {
+    UNUSED;
+    cot_var y;
+    cot_while(ends, add_one, NULL, 1, xs, &y, NULL);
+    cot_grad_of(y, 1, xs, ys);
+    return 0;
+}
+
+static int failing_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+    (void)ybars, (void)xbars;
+    UNUSED;
+    return 3;
+}
+static int failing_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+    (void)dxs, (void)dys;
+    UNUSED;
+    return 4;
+}
+
+static void loops_say_what_is_wrong(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), s = cot_scalar(t, 1), y, ys[2];
+    int64_t   one = 1;
+    cot_scan(shrinks, NULL, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_SHAPE, "[scan] carried value 0 comes as f64 (3,) and leaves the body as f64 (); carried values keep their shape and dtype");
+    cot_fori(narrows, NULL, 0, 2, 1, &x, &y, NULL);
+    expect(t, COT_SHAPE, "[fori] carried value 0 comes as f64 (3,) and leaves the body as f32 (); carried values keep their shape and dtype");
+    cot_scan(same, NULL, -1, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_VALUE, "[scan] no length and no xs; one of them says how many steps there are");
+    cot_scan(same, NULL, 2, 1, &x, 1, &x, &y, 0, NULL, NULL);
+    expect(t, COT_SHAPE, "[scan] xs[0] has shape (3,), but there are 2 steps; the first axis counts them");
+    cot_scan(same, NULL, -1, 1, &x, 1, &s, &y, 0, NULL, NULL);
+    expect(t, COT_SHAPE, "[scan] xs[0] is a scalar; what the steps go through has an axis for them, the first");
+    cot_scan(same, NULL, 2, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = -3});
+    expect(t, COT_VALUE, "[scan] -3 states to keep; 0 is the default, 1 and more a bound");
+    cot_scan(same, NULL, 5, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = 2, .spill = "/nowhere/at/all"});
+#if !defined(__linux__)
+    expect(t, COT_VALUE, "[scan] states cannot be kept in files on this system");
+#else
+    expect(t, COT_MEMORY, "[scan] a file of 64 bytes in /nowhere/at/all could not be made: No such file or directory");
+#endif
+    cot_scan(NULL, NULL, 5, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_VALUE, "[scan] the function is NULL");
+    cot_scan(same, NULL, 5, 1, &x, -1, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_VALUE, "[scan] a negative number of values: -1");
+    cot_scan(same, NULL, 5, 1, &x, 2, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_VALUE, "[scan] a list of 2 values is NULL");
+    cot_while(never_ends, add_one, NULL, 1, &s, &y, &(cot_loop_options){.limit = 10});
+    expect(t, COT_LIMIT, "[while] still going on after 10 steps, the most it was allowed");
+    cot_while(same, add_one, NULL, 1, &x, &y, NULL);
+    expect(t, COT_SHAPE, "[while] its test gives shape (3,); it must be one number, true to go on");
+    cot_var big = cot_data(t, COT_I64, COT_SCALAR, &one);
+    cot_scan(times_billion, NULL, 2, 1, &big, 0, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_LIMIT, "[scan] an integer result is 1000000000000000000; results of loops hold integers up to 2^53");
+    cot_scan(differentiates_while, NULL, 2, 1, &s, 0, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_GRAD, "[while] its derivative was asked for while the body of [scan] is recorded; the number of steps is not known there, use cot_scan or "
+                        "cot_fori");
+    cot_custom_fn(NULL, same, NULL, 1, &x, 1, ys);
+    expect(t, COT_VALUE, "[custom_fn] no rules; give a vjp, a jvp or both");
+    cot_custom_fn(&(cot_fn_rules){"bad", failing_vjp, failing_jvp}, same, NULL, 1, &s, 1, ys);
+    cot_backward(ys[0]);
+    expect(t, COT_CUSTOM, "[bad] its vjp failed with code 3");
+    cot_jvp(ys[0], 1, &s, &s);
+    expect(t, COT_CUSTOM, "[bad] its jvp failed with code 4");
+    cot_cond(x, same, same, NULL, 1, &x, 1, ys);
+    expect(t, COT_SHAPE, "[cond] the choice has shape (3,); it must be one number, or use cot_where");
+    cot_cond(s, same, shrinks, NULL, 1, &x, 1, ys);
+    expect(t, COT_SHAPE, "[cond] result 0 is f64 (3,) where the choice is true and f64 () where it is false; they must agree");
+    cot_tape_destroy(t);
+}
+
+/* ---- function forms ------------------------------------------------------------------------------------------------------------------- */
+
+static void forms_say_what_is_wrong(void **state) {
+    (void)state;
+    cot_tape   *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
+    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), y, g, short_seed = cot_zeros(t, COT_F64, COT_SHAPE(2)), foreign = cot_scalar(other, 1);
+    cot_linear *linear;
+    cot_value_and_grad(same, NULL, 1, &x, &y, &g);
+    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian");
+    cot_value_and_grad(fails, NULL, 1, &x, &y, &g);
+    expect(t, COT_CUSTOM, "[value_and_grad] the function failed with code 7");
+    cot_value_and_grad(other_tape, &foreign, 1, &x, &y, &g);
+    expect(t, COT_VAR, "[value_and_grad] the function's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
+    cot_fn_vjp(same, NULL, 1, &x, 1, &y, &short_seed, &g);
+    expect(t, COT_SHAPE, "[fn_vjp] seeds[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
+    cot_linearize(same, NULL, 1, &x, 1, &y, &linear);
+    cot_linear_jvp(linear, &short_seed, &g);
+    expect(t, COT_SHAPE, "[linear_jvp] tangents[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
+    cot_tape_destroy(t);
+    cot_tape_destroy(other);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------------------ */
+
+BODY(mix) {
+    UNUSED;
+    ys[0] = cot_tanh(cot_add(cot_matmul(*(cot_var *)user, xs[0]), xs[1]));
+    ys[1] = cot_square(ys[0]);
+    return 0;
+}
+
+static void work(cot_tape *t) {
+    double  numbers[32] = {0.1, 0.2, 0.3, 0.4};
+    cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), numbers), h = cot_tensor(t, COT_F64, COT_SHAPE(2), numbers), last, ys, g[2];
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(6, 2), numbers), wanted[2] = {w, x};
+    cot_scan(mix, &w, -1, 1, &h, 1, &x, &last, 1, &ys, &(cot_loop_options){.states = 2});
+    cot_var y = cot_add(cot_sum(last, COT_ALL), cot_sum(ys, COT_ALL));
+    cot_backward(y);
+    cot_grad_of(y, 2, wanted, g);
+    cot_jvp(y, 1, &w, g);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    static const char *const sentences[] = {"[scan] out of memory: the program of a body of ", " bytes for its carried values",
+                                            "[scan] out of memory: the values of a body of "};
+    bool seen[3] = {false};
+    for (long at = 1; at < 4000; at++) {
+        counting  c = {.fail_at = at, .fail_for_good = true};
+        cot_tape *t = cot_tape_create(&(cot_options){.allocator = {counting_alloc, &c}});
+        if (t) work(t);
+        bool failed = c.failed > 0;
+        if (failed && t) assert_int_equal(cot_tape_status(t), COT_MEMORY);
+        for (int k = 0; t && k < 3; k++) seen[k] |= strstr(cot_tape_message(t), sentences[k]) != NULL;
+        if (!failed) assert_ok(t);
+        cot_tape_destroy(t);
+        assert_int_equal(c.live, 0);
+        assert_false(c.wrong_size);
+        if (failed) continue;
+        for (int k = 0; k < 3; k++)
+            if (!seen[k]) fail_msg("never said: %s", sentences[k]);
+        return;
+    }
+    fail_msg("%s", "it never had enough");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bodies_stand_for_every_step),
+        cmocka_unit_test(loops_say_what_is_wrong),
+        cmocka_unit_test(forms_say_what_is_wrong),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
