@@ -257,8 +257,8 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     return t->status;
 }
 
-static cot_status both_sides(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
-                             double *out) {
+cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
+                         double *out) {
     cot_tape *t = cot__tape_of(m, ys);
     if (!t) return cot__status_of(m, ys);
     if (!cot__may_sweep(t, op)) return t->status;
@@ -288,11 +288,11 @@ static cot_status finish(cot_status status, double *out, int64_t rows, int n, co
 }
 
 cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out) {
-    return finish(both_sides("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes, n, xs);
+    return finish(cot__products("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes, n, xs);
 }
 
 cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out) {
-    return finish(both_sides("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
+    return finish(cot__products("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
 }
 
 /* Unit directions in groups, so that the memory stays a few rows whatever the size. */
@@ -309,7 +309,7 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
     int64_t group = directions < GROUP ? directions : GROUP;
-    if (directions == 0 || results == 0) return both_sides("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
+    if (directions == 0 || results == 0) return cot__products("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
     size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
     double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
@@ -319,7 +319,7 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
         memset(unit, 0, unit_bytes);
         for (int64_t i = 0; i < k; i++) unit[i * directions + at + i] = 1;
         double *to = reverse ? out + at * cols : column;
-        both_sides("jacobian", reverse, (int)k, m, ys, n, xs, unit, to);
+        cot__products("jacobian", reverse, (int)k, m, ys, n, xs, unit, to);
         for (int64_t i = 0; i < k && !reverse; i++)
             for (int64_t r = 0; r < rows; r++) out[r * cols + at + i] = column[i * rows + r];
     }

@@ -116,6 +116,10 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
 
+/* cot_vjps (reverse) and cot_jvps under the name of the function that was asked; 0 lanes: only the checks. After a failure `out` is undefined. */
+cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
+                         double *out);
+
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);
 /* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was asked. */

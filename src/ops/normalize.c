@@ -149,10 +149,10 @@ static void norm_jvp(cot__rule *r) {
 }
 
 const cot__op cot__op_layer_norm = {
-    .name = "layer_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .name = "layer_norm", .attrs = "from:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
     .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
 const cot__op cot__op_rms_norm = {
-    .name = "rms_norm", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
+    .name = "rms_norm", .attrs = "from:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u, .vjp = norm_vjp, .jvp = norm_jvp,
     .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
 
 /* Σ a b over each row, kept as a column */
@@ -181,7 +181,7 @@ static void norm_back_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_norm_back = {
-    .name = "norm_back", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u, .vjp = norm_back_vjp,
+    .name = "norm_back", .attrs = "from:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u, .vjp = norm_back_vjp,
     .formula = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
@@ -192,7 +192,8 @@ static void norm_weights_vjp(cot__rule *r) {
     if (wants(r, 1)) cot__give(r, 1, normalized(m, x, u, v));
 }
 
-const cot__op cot__op_norm_weights = {.name = "norm_weights", .attrs = "axis:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
+/* Not "from", which names core axes that operand and result share (diff/sparsity.c): all rows meet here. */
+const cot__op cot__op_norm_weights = {.name = "norm_weights", .attrs = "start:d rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
                                       .vjp = norm_weights_vjp,
                                       .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};
 

@@ -51,7 +51,9 @@ typedef struct cot__op {
     /* Records the operation of node r->node on other operands xs (count as in the node). */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
     /* What the integers of its attributes are, for people and checks: "axes:m keepdims:f" names each and says how it is written:
-     * d a number   u a number, left out when 1   f a flag   m a bit mask of axes   l all that are left   n attr->number, no integer */
+     * d a number   u a number, left out when 1   f a flag   m a bit mask of axes   l all that are left   n attr->number, no integer
+     * In a generic operation the first may say which axes it mixes, and diff/sparsity.c believes it: "axes:m keepdims:f" reduces them; "axis:d" this
+     * one and "from:d" this and all after it, in operands of the result's shape. Others are then independent of each other. */
     const char *attrs;
 } cot__op;
 
