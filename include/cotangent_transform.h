@@ -53,7 +53,7 @@ COT_API cot_status cot_sparse_jacobian(const cot_sparse_plan *plan, int m, const
 COT_API cot_status cot_sparse_hessian(const cot_sparse_plan *plan, cot_var y, int n, const cot_var *xs, double *values);
 
 /* Does the matrix with these values give the function's derivative along a random direction (of the seed)? COT_GRAD and a sentence if not: then the pattern
- * lacks an entry. Differences up to the square root of the precision are rounding. Costs one sweep. */
+ * lacks an entry. Half the digits of a row count as rounding. Costs one sweep. Of a Hessian: m is 1. */
 COT_API cot_status cot_sparse_check(const cot_sparse_plan *plan, int m, const cot_var *ys, int n, const cot_var *xs, const double *values, uint64_t seed);
 
 /* The same for functions: f is called on xs, its outputs are checked, and what it recorded is forgotten afterwards. */
