@@ -108,6 +108,46 @@ static void every_sample_equals_its_dense_matrices(void **state) {
     test_verdict();
 }
 
+/* Between scalars no gradient is recorded: the walk of dual_lanes.c, for every operation with a second operand of each sort (a var, the same var, a number),
+ * against the dense Hessian. Several colours, so that several lanes are used. Both take a few rounded steps more than the other for some rules. */
+static void hessians_over_scalars_equal_dense_ones(void **state) {
+    (void)state;
+    for (int op = 0; op < OP_elementwise_count; op++)
+        for (int round = 0; round < 20; round++) {
+            const cot__elementwise_info *e = &cot__elementwise_table[op];
+            test_random                  random = test_random_of(e->name, round);
+            cot_tape                    *t = cot_tape_create(NULL);
+            double                       at[3];
+            cot_var                      xs[4], args[3];
+            test_sample(op, &random, at);
+            for (int k = 0; k < 3; k++) args[k] = xs[k] = cot_scalar(t, at[k]);
+            xs[3] = cot_scalar(t, 0.7);
+            if (round % 4 == 1 && e->arity == 2) args[1] = cot_number(at[1]);
+            if (round % 4 == 2 && e->arity == 2) args[0] = cot_number(at[0]);
+            if (round % 4 == 3 && e->arity == 2) args[1] = args[0];
+            cot_var z = test_call(op, args);
+            if (cot_dtype_of(z) == COT_F64) {
+                cot_var y = cot_mul(cot_add(cot_sin(z), cot_dot_of(3, xs, (cot_var[]){xs[1], xs[3], xs[2]})), cot_sum_of(4, xs));
+                check_hessian(e->name, y, 4, xs, 1e-12);
+            }
+            test_tape_ok(t, e->name);
+            cot_tape_destroy(t);
+        }
+    test_verdict();
+}
+
+/* Strong zeros survive the sharing of partials between lanes. */
+static void a_zero_wins_over_infinite_partials_in_lanes(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[2] = {cot_scalar(t, 0), cot_scalar(t, 2)};
+    cot_var   safe = cot_where(cot_greater(xs[0], 0.0), cot_log(xs[0]), 0.0);
+    check_hessian("where(x > 0, log x, 0)", cot_add(cot_mul(xs[0], xs[1]), cot_mul(safe, xs[1])), 2, xs, 0);
+    check_hessian("sqrt", cot_add(cot_mul(xs[0], xs[1]), cot_mul(0.0, cot_sqrt(xs[0]))), 2, xs, 0);
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
 /* ---- known structures ----------------------------------------------------------------------------------------------------------------- */
 
 static double uniform(uint64_t i) {
@@ -490,6 +530,8 @@ static void the_check_finds_what_the_pattern_lacks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_equals_its_dense_matrices),
+        cmocka_unit_test(hessians_over_scalars_equal_dense_ones),
+        cmocka_unit_test(a_zero_wins_over_infinite_partials_in_lanes),
         cmocka_unit_test(a_banded_jacobian_takes_as_many_sweeps_as_the_band_is_wide),
         cmocka_unit_test(a_banded_function_of_scalars),
         cmocka_unit_test(a_tridiagonal_hessian_takes_three_sweeps),

@@ -103,15 +103,25 @@ static void large_requests_are_named(void **state) {
     counting  c = {0};
     cot_tape *t = counted_tape(&c, false);
     enum { LARGE = 4000 };
-    cot_var xs[LARGE], f = cot_constant(t, 0);
-    double  values[LARGE];
+    cot_var xs[LARGE], f = cot_constant(t, 0), more;
+    double  values[LARGE + 2];
     for (int i = 0; i < LARGE; i++) xs[i] = cot_scalar(t, i), f = cot_add(f, cot_square(xs[i]));
+    f = cot_add(f, cot_mul(xs[0], xs[1])); /* two colours */
+    more = cot_cast(cot_sum(cot_cast(cot_stack(LARGE, xs, 0), COT_F32), COT_ALL), COT_F64); /* not between f64 scalars any more */
     cot_sparse_plan *p = cot_sparse_hessian_plan(f, LARGE, xs), *j = cot_sparse_jacobian_plan(1, &f, LARGE, xs, COT_AUTO);
     assert_true(p && j);
     cot_tape_trim(t);
     c.fail_from_size = LARGE * sizeof(cot_var);
-    assert_int_equal(cot_sparse_hessian(p, f, LARGE, xs, values), COT_MEMORY);
+    assert_int_equal(cot_sparse_hessian(p, cot_add(f, more), LARGE, xs, values), COT_MEMORY);
     assert_error(t, COT_MEMORY, "[sparse_hessian] out of memory: 4000 gradients");
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_sparse_hessian(p, f, LARGE, xs, values), COT_MEMORY);
+    assert_error(t, COT_MEMORY, "[sparse_hessian] out of memory: 4 products of 256000 bytes in all");
+    cot_tape_clear_error(t);
+    assert_true(isnan(values[0]) && isnan(values[LARGE - 1]));
+    c.fail_from_size = 300000; /* the products fit, the adjoints of 12002 nodes do not */
+    assert_int_equal(cot_sparse_hessian(p, f, LARGE, xs, values), COT_MEMORY);
+    assert_error(t, COT_MEMORY, "[hvp] out of memory: 480080 bytes for the adjoints");
     cot_tape_clear_error(t);
     c.fail_from_size = LARGE * sizeof(double);
     assert_int_equal(cot_sparse_check(j, 1, &f, LARGE, xs, values, 1), COT_MEMORY);

@@ -126,13 +126,8 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, int us
     for (int l = 0; l < used; l++) slot_add(t, i, runs->lanes, l, given[l]);
 }
 
-static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
-    cot_tape *t = xs->t;
-    int       w = runs->lanes;
-    for (int k = 0; k < xs->n; k++)
-        for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
-    uint32_t i = xs->lo;
-    while (i <= ys->hi) {
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, int used) {
+    for (uint32_t i = lo; i <= hi;) {
         const cot__node *n = &t->nodes[i];
         bool known = cot__in_switch(n) && !cot__is_tensor(n); /* what is not known here is not needed either */
         if (!(n->flags & COT__ACTIVE) || !known)
@@ -140,8 +135,16 @@ static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, c
         else if (n->flags & COT__WANTED)
             forward_input(t, i++, runs, used);
         else
-            i = runs->forward_f64(t->nodes, i, ys->hi, t->adjoints.data);
+            i = runs->forward_f64(t->nodes, i, hi, t->adjoints.data);
     }
+}
+
+static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
+    cot_tape *t = xs->t;
+    int       w = runs->lanes;
+    for (int k = 0; k < xs->n; k++)
+        for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
+    cot__forward_lanes(t, xs->lo, ys->hi, runs, used);
     for (int k = 0; k < ys->n; k++)
         for (int l = 0; l < used; l++) out[(int64_t)l * ys->size + k] = slot_get(t, ys->index[k], w, l);
     uint32_t lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;

@@ -149,29 +149,33 @@ static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hes
 
 enum { LANES = 4 }; /* products at a time: as many as a sweep over scalars carries */
 
-/* One group of products: seeds, sweep, entries. */
-static bool group(const char *op, const cot_sparse_plan *p, int32_t first, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, double *in,
-                  double *out, double *values) {
-    int64_t from = cot__plan_coloured(p), to = p->forward ? p->pattern.rows : p->pattern.cols;
-    memset(in, 0, (size_t)(lanes * from) * sizeof *in);
-    for (int64_t j = 0; j < from; j++) {
+/* One row for each of the colours first … first + lanes - 1. */
+static void seed(const cot_sparse_plan *p, int32_t first, int lanes, double *in) {
+    int64_t n = cot__plan_coloured(p);
+    memset(in, 0, (size_t)(lanes * n) * sizeof *in);
+    for (int64_t j = 0; j < n; j++) {
         int32_t lane = p->colour[j] - first;
-        if (lane >= 0 && lane < lanes) in[lane * from + j] = 1;
+        if (lane >= 0 && lane < lanes) in[lane * n + j] = 1;
     }
-    if (cot__products(op, !p->forward, lanes, m, ys, n, xs, in, out) != COT_OK) return false;
+}
+
+/* Their entries out of the products, rows of n. */
+static void collect(const cot_sparse_plan *p, int32_t first, int lanes, int64_t n, const double *out, double *values) {
     for (int lane = 0; lane < lanes; lane++)
-        for (int64_t k = p->entry_start[first + lane]; k < p->entry_start[first + lane + 1]; k++) values[p->entry[k]] = out[lane * to + p->source[k]];
-    return true;
+        for (int64_t k = p->entry_start[first + lane]; k < p->entry_start[first + lane + 1]; k++) values[p->entry[k]] = out[lane * n + p->source[k]];
 }
 
 static void evaluate(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
-    int64_t lanes = p->colours < LANES ? p->colours : LANES;
-    size_t  in_bytes = (size_t)(lanes * cot__plan_coloured(p)) * sizeof(double);
-    size_t  out_bytes = (size_t)(lanes * (p->forward ? p->pattern.rows : p->pattern.cols)) * sizeof(double);
+    int     most = p->colours < LANES ? p->colours : LANES;
+    int64_t to = p->forward ? p->pattern.rows : p->pattern.cols;
+    size_t  in_bytes = (size_t)(most * cot__plan_coloured(p)) * sizeof(double), out_bytes = (size_t)(most * to) * sizeof(double);
     double *in = cot__alloc(&t->al, in_bytes), *out = cot__alloc(&t->al, out_bytes);
-    if (!in || !out) cot__fail(t, COT_MEMORY, "[%s] out of memory: %lld products of %zu bytes in all", op, (long long)lanes, in_bytes + out_bytes);
-    for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += LANES)
-        group(op, p, c, p->colours - c < LANES ? p->colours - c : LANES, m, ys, n, xs, in, out, values);
+    if (!in || !out) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, most, in_bytes + out_bytes);
+    for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += LANES) {
+        int lanes = p->colours - c < LANES ? p->colours - c : LANES;
+        seed(p, c, lanes, in);
+        if (cot__products(op, !p->forward, lanes, m, ys, n, xs, in, out) == COT_OK) collect(p, c, lanes, to, out, values);
+    }
     cot__free(&t->al, in, in_bytes);
     cot__free(&t->al, out, out_bytes);
 }
@@ -192,10 +196,41 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
     return finish(t->status, p, values);
 }
 
+/* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
+static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values, bool *done) {
+    uint32_t yi, lo = UINT32_MAX, hi = 0, *index = n > 0 && !t->smooth && cot__may_sweep(t, op) ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
+    size_t   bytes = LANES * (size_t)n * sizeof(double);
+    *done = false;
+    if (!index) return; /* the recorded way says what is wrong */
+    bool ok = cot__operand(t, y, op, "", &yi) && cot__check_inputs(t, op, n, xs, index) && t->nodes[yi].kind == COT_F64;
+    for (int k = 0; k < n && ok; k++) {
+        ok = t->nodes[index[k]].kind == COT_F64;
+        lo = index[k] < lo ? index[k] : lo;
+        hi = index[k] > hi ? index[k] : hi;
+    }
+    *done = ok && hi <= yi && cot__hvp_applies(t, lo, yi);
+    if (*done && fits(op, t, p, true, n, n) && cot__leaves_unassigned(t, op, 1, &yi)) {
+        double *v = cot__alloc(&t->al, 2 * bytes), *out = v + LANES * n;
+        if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, LANES, 2 * bytes);
+        int most = cot__hvp_lanes_apply(t, lo, yi) ? LANES : 1;
+        for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += most) {
+            int lanes = p->colours - c < most ? p->colours - c : most;
+            seed(p, c, lanes, v);
+            ok = lanes > 1 ? cot__hvp_lanes(t, yi, n, index, lo, lanes, v, out) : cot__hvp_scalars(t, yi, n, index, lo, v, out);
+            if (ok) collect(p, c, lanes, n, out, values);
+        }
+        cot__free(&t->al, v, 2 * bytes);
+    }
+    cot__free(&t->al, index, (size_t)n * sizeof *index);
+}
+
 cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values) {
     const char *op = "sparse_hessian";
     cot_tape   *t = cot__tape_of(1, &y);
+    bool        done;
     if (!t) return finish(cot__status_of(1, &y), p, values);
+    over_scalars(op, t, p, y, n, xs, values, &done);
+    if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
     cot_var *grads = gradient(op, t, y, n, xs);
     if (grads) {
