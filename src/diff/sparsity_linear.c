@@ -1,12 +1,14 @@
 /* sparsity_linear.c: what goes where in a linear operation, found by running it.
  *
- * Three ways, the first that fits:
+ * Four ways, the first that fits:
  *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each place, the number of the element that came there, or
  *                 0: slice, take, broadcast_to, concat, pad. That it was copied and not computed is seen from a second run on random
  *                 numbers, where the same elements must have come to the same places to the bit.
  *   its transpose is one     Every element of an operand goes to one place, many may meet there: sum, scatter_add.
  *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone: axis b of an operand and axis a of the
  *                 result are one if the operation commutes with multiplying along them. The others are contracted: the union over all of it.
+ *   taps          A product with a small operand (the kernel of a convolution) is a sum over its elements: with one of them 1 and the others 0
+ *                 it is a selection, if each is, and the union over all is exact where axes would say: everything with everything.
  * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own scaled copy within 1e-9, about never. */
 #include "diff/sparsity.h"
 #include "ops/structural.h"
@@ -200,6 +202,46 @@ static bool commutes(cot_shape s, int a, const double *plain, const double *scal
     return true;
 }
 
+/* ---- taps --------------------------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_TAPS = 256 };
+
+/* A tensor of this shape with one 1. */
+static cot_var unit(cot__patterns *p, cot_shape shape, int64_t at) {
+    cot__result r;
+    if (!cot__constant_open(p->t, &r, p->op, COT_F64, &shape)) return INVALID(p->t);
+    cot__fill(&r.view, 0);
+    ((double *)r.view.data)[at] = 1;
+    return cot__constant_push(p->t, &r);
+}
+
+/* Operand k of a product whose other operand has few elements. What was added before it turns out not to fit does no harm. */
+static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
+    cot__patterns *p = q->p;
+    cot_tape      *t = p->t;
+    uint32_t       x = cot__rule_arg(&q->r, k);
+    int64_t        n = cot__size_at(t, q->r.node), nx = cot__size_at(t, x);
+    cot__set      *z = cot__sets_at(p, q->r.node);
+    *fits = true;
+    for (int64_t tap = 0; tap < taps && z && *fits; tap++) {
+        cot_mark      mark = cot__mark(t);
+        const double *came[2] = {NULL, NULL};
+        q->xs[1 - k] = unit(p, operand_shape(q, 1 - k), tap);
+        for (int run = 0; run < 2; run++) {
+            q->xs[k] = piece(run ? p->noise : p->numbers, 0, operand_shape(q, k));
+            came[run] = read(p, run_on(q), run);
+        }
+        if (!came[0] || !came[1]) return false;
+        *fits = copies(noise_data(p), nx, n, came[0], came[1]);
+        for (int64_t j = 0; j < n && *fits; j++)
+            if (came[0][j] > 0) cot__set_add(p, &z[j], cot__set_at(p, x, (int64_t)came[0][j] - 1));
+        cot__rewind(t, mark);
+    }
+    return z != NULL;
+}
+
+/* ---- axes, and the choice between the two ------------------------------------------------------------------------------------------- */
+
 static bool by_axes(probe *q, int k) {
     cot__patterns *p = q->p;
     cot_shape      xs = operand_shape(q, k), zs = cot__shape_at(p->t, q->r.node);
@@ -220,6 +262,10 @@ static bool by_axes(probe *q, int k) {
             break;
         }
     }
+    int64_t taps = q->r.op->kind == KIND_BILINEAR ? cot__size_at(p->t, cot__rule_arg(&q->r, 1 - k)) : 0, group = cot__size_at(p->t, cot__rule_arg(&q->r, k));
+    for (int i = 0; i < shared; i++) group /= xs.dim[x_axis[i]];
+    bool fits = false;
+    if (taps > 0 && taps <= MOST_TAPS && group > taps && (!by_taps(q, k, taps, &fits) || fits)) return fits;
     return cot__contract(p, q->r.node, cot__rule_arg(&q->r, k), shared, x_axis, z_axis);
 }
 
