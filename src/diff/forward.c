@@ -117,15 +117,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
 
 /* ---- writes to slices, in numbers ------------------------------------------------------------------------------------------------------ */
 
-/* Is node i among what is asked for? Long lists are not searched. */
-static bool may_be_asked(const cot__sweep *s, uint32_t i) {
-    if (!s->ys) return i == s->top;
-    for (int k = 0; k < s->ny && k < 64; k++)
-        if (s->ys[k] == i) return true;
-    return s->ny > 64;
-}
-
-/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the write. The
+/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the write, no output either. The
  * gradient of a function of slices, swept forward for a Hessian, is full of these. */
 static bool written_slice(cot__sweep *s, uint32_t i) {
     cot_tape      *t = s->t;
@@ -134,13 +126,8 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     bool           adds = t->nodes[i].op == OP_add_slice;
     int64_t        shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
     if (*cot__slot(t, x) == 0 && *cot__slot(t, y) == 0) return true;
-    if (*cot__slot(t, x) && may_be_asked(s, x)) {
-        cot__acc a = s->accs[*cot__slot(t, x) - 1];
-        if (!cot__acc_share(s, i, a.storage, a.offset, a.stride)) return false;
-    } else if (*cot__slot(t, x)) {
-        *cot__slot(t, i) = *cot__slot(t, x);
-        *cot__slot(t, x) = 0;
-    }
+    *cot__slot(t, i) = *cot__slot(t, x);
+    *cot__slot(t, x) = 0;
     if (!cot__acc_own(s, i, true)) return false;
     cot__view z = cot__acc_view(s, i, z_stride), part = cot__slice_view(&z, slice, shape, stride);
     if (*cot__slot(t, y) == 0) {

@@ -137,11 +137,11 @@ static bool all_scalars(cot__patterns *p, uint32_t i) {
     return all;
 }
 
-/* Memory that was donated takes its sets along: nothing recorded later reads the old value. A loop of writes to slices stays linear so. */
+/* Memory that was donated takes its sets along: nothing reads the old value any more, no output either. A loop of writes to slices stays linear so. */
 static cot__set *inherit(cot__patterns *p, uint32_t i) {
     uint32_t a = p->t->nodes[i].a;
     if (!cot__depends(p, a)) return cot__sets_at(p, i);
-    if (p->needed[a - p->lo] != COT__ASKED && p->of[i - p->lo] == 0) {
+    if (p->of[i - p->lo] == 0) {
         p->of[i - p->lo] = p->of[a - p->lo];
         p->of[a - p->lo] = 0;
         return cot__sets_at(p, i);
@@ -294,8 +294,6 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     p.count = hi - p.lo + 1;
     p.of = cot__alloc(&t->al, (size_t)p.count * sizeof *p.of);
     p.needed = index ? cot__needed(t, p.lo, hi, m, index) : NULL;
-    for (int k = 0; k < m && p.needed; k++)
-        if (index[k] >= p.lo) p.needed[index[k] - p.lo] = COT__ASKED;
     bool     ok = p.of && p.needed && cot__sets_open(&p.sets, &t->al, out->cols);
     int64_t  columns;
     if (!ok) short_of_memory(&p);

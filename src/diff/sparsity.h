@@ -11,14 +11,12 @@ typedef struct cot__set_array {
     int64_t   size;
 } cot__set_array;
 
-enum { COT__ASKED = 2 };
-
 typedef struct cot__patterns {
     cot_tape       *t;
     const char     *op; /* who asks, for messages */
     cot__sets       sets;
     uint32_t        lo, count; /* nodes lo … lo + count - 1 */
-    uint8_t        *needed;    /* by node: do the results depend on it? COT__ASKED: it is one */
+    uint8_t        *needed;    /* by node: do the results depend on it? */
     uint32_t       *of;        /* of a scalar node: its set; of a tensor: 1 + its place in arrays, 0: no element depends on anything */
     cot__set_array *arrays;
     int64_t         array_count, array_capacity;
