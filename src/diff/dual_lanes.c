@@ -74,16 +74,13 @@ typedef struct curve {
     }
 #include "ops/rules.def"
 
-/* Its arity. */
-static inline int curve_of(int op, curve *c) {
-    switch (op) {
-#define UNARY(name, ...) case OP_##name: name##_curve(c); return 1;
-#define BINARY(name, ...) case OP_##name: name##_curve(c); return 2;
-#define TERNARY(name, ...) case OP_##name: name##_curve(c); return 3;
+/* By operation. A table, not a switch: gcc takes what follows the call of a cold function for cold too. */
+static void (*const curves[])(curve *) = {
+#define UNARY(name, ...) name##_curve,
+#define BINARY(name, ...) name##_curve,
+#define TERNARY(name, ...) name##_curve,
 #include "ops/rules.def"
-    default: return 0;
-    }
-}
+};
 
 static inline double value(const walk *w, const cot__node *n, uint32_t a) {
     if (a == COT__NONE) return n->extra.number;
@@ -117,11 +114,11 @@ static inline void elementwise(const walk *w, const cot__node *n, const bar *g) 
     c.units = 0;
     if (e->saves[0] | e->saves[1] | e->saves[2]) /* some partial is not a constant */
         for (int k = 0; k < 3; k++) c.units |= (uint32_t)moves(w, a[k]) << k;
-    int arity = curve_of(n->op, &c);
-    for (int k = 0; k < arity; k++) {
+    curves[n->op](&c);
+    for (int k = 0; k < e->arity; k++) {
         if (a[k] == COT__NONE || a[k] < w->lo) continue;
         four d = times(g->d, c.p[k]);
-        for (int u = 0; u < arity; u++)
+        for (int u = 0; u < e->arity; u++)
             if (c.units >> u & 1) d += times(w->tangents[a[u]], c.s[k][u]);
         w->bars[a[k] - w->lo].v += c.give[k];
         w->bars[a[k] - w->lo].d += d;
@@ -147,7 +144,7 @@ bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y) {
     for (uint32_t i = lo; i <= y; i++) {
         const cot__node *n = &t->nodes[i];
         bool known = n->op < OP_elementwise_count || n->op == OP_leaf || n->op == OP_sum_of || n->op == OP_dot_of;
-        if ((n->flags & COT__ACTIVE) && !known) return false;
+        if ((n->flags & COT__ACTIVE) && !(known && n->kind == COT_F64)) return false;
     }
     return true;
 }

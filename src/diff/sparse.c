@@ -208,11 +208,11 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
         lo = index[k] < lo ? index[k] : lo;
         hi = index[k] > hi ? index[k] : hi;
     }
-    *done = ok && hi <= yi && cot__hvp_applies(t, lo, yi);
+    int most = ok && hi <= yi && cot__hvp_lanes_apply(t, lo, yi) ? LANES : 1;
+    *done = ok && hi <= yi && (most > 1 || cot__hvp_applies(t, lo, yi));
     if (*done && fits(op, t, p, true, n, n) && cot__leaves_unassigned(t, op, 1, &yi)) {
         double *v = cot__alloc(&t->al, 2 * bytes), *out = v + LANES * n;
         if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, LANES, 2 * bytes);
-        int most = cot__hvp_lanes_apply(t, lo, yi) ? LANES : 1;
         for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += most) {
             int lanes = p->colours - c < most ? p->colours - c : most;
             seed(p, c, lanes, v);

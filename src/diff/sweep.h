@@ -118,7 +118,7 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
 /* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
-/* The same for `used` directions, at most four: v and out (used, n). A few operations are not known to it. */
+/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise operations, sum_of and dot_of. */
 bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out);
 
