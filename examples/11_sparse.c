@@ -1,7 +1,8 @@
 /* A boundary value problem by Newton's method: u'' = exp(u) on [0, 1], u = 0 at both ends.
  *
- * With n points inside, the equations are u[i-1] - 2 u[i] + u[i+1] - h² exp(u[i]) = 0. Each knows three of the n unknowns, so the Jacobian has
- * three diagonals, and three sweeps give all of it whatever n is. The plan finds that out by itself, once; every step uses it again. */
+ * With n points inside, the equations are u[i-1] - 2 u[i] + u[i+1] - h² exp(u[i]) = 0. Each knows three of the n unknowns, so the
+ * Jacobian has three diagonals, and three sweeps give all of it whatever n is. The plan finds that out by itself, once; every
+ * step uses it again. */
 #include <cotangent.h>
 
 #include <math.h>
@@ -38,7 +39,8 @@ int main(void) {
 
     cot_sparse_plan *plan = cot_sparse_jacobian_plan_of(equations, NULL, 1, &x, 1, COT_AUTO);
     cot_sparse_info  info = cot_sparse_plan_info(plan);
-    printf("a Jacobian of %lld by %lld with %lld entries, in %d sweeps\n", (long long)info.rows, (long long)info.cols, (long long)info.nnz, info.colours);
+    printf("a Jacobian of %lld by %lld with %lld entries, in %d sweeps\n", (long long)info.rows, (long long)info.cols,
+           (long long)info.nnz, info.colours);
 
     for (int step = 0; step < 10; step++) {
         cot_mark mark = cot_tape_mark(t);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- patterns ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- patterns -------------------------------------------------------------------------------------------------------------- */
 
 typedef bool (*holds)(int64_t i, int64_t j, int64_t a);
 
@@ -51,7 +51,7 @@ static bool scattered(int64_t i, int64_t j, int64_t seed) {
 }
 static bool lopsided(int64_t i, int64_t j, int64_t seed) { return mixed((uint64_t)seed * 1000003 + (uint64_t)i * 1009 + (uint64_t)j) % 7 == 0; }
 
-/* ---- what a colouring promises --------------------------------------------------------------------------------------------------------- */
+/* ---- what a colouring promises --------------------------------------------------------------------------------------------- */
 
 static void check_columns(const char *name, const cot__csr *m, const int32_t *colour, int32_t colours) {
     for (int64_t j = 0; j < m->cols; j++) TEST_CHECK(colour[j] >= 0 && colour[j] < colours, "%s: column %lld has no colour", name, (long long)j);
@@ -115,7 +115,7 @@ static int32_t colours_of(const char *name, cot__csr m, bool star) {
     return colours;
 }
 
-/* ---- least numbers ------------------------------------------------------------------------------------------------------------------ */
+/* ---- least numbers --------------------------------------------------------------------------------------------------------- */
 
 static void bands_need_their_width(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
-/* Sparse Jacobians and Hessians: equal to the dense ones, with as many sweeps as the structure needs; plans that are reused, saved and loaded, and
- * what is said when they do not fit. */
+/* Sparse Jacobians and Hessians: equal to the dense ones, with as many sweeps as the structure needs; plans that are reused,
+ * saved and loaded, and what is said when they do not fit. */
 /* ctest: timeout=120 */
 #include "support.h"
 
@@ -22,7 +22,7 @@
 
 enum { MOST = 4096 };
 
-/* ---- equal to dense ----------------------------------------------------------------------------------------------------------------- */
+/* ---- equal to dense -------------------------------------------------------------------------------------------------------- */
 
 /* Values in their places, and zeros elsewhere, as a dense matrix. */
 static void spread(const cot_sparse_plan *p, const double *values, double *out) {
@@ -100,7 +100,8 @@ static void every_sample_equals_its_dense_matrices(void **state) {
             leaves_of(t, &f, (cot_dtype)dtype, xs);
             cot_var y = f.f(f.n, xs, f.user);
             check_jacobian(f.name, 1, &y, f.n, xs, dtype == COT_F64 ? 1e-13 : 1e-4);
-            /* by hundreds of recorded steps for some, in which f32 may lose half its digits; the symmetry to the bit is promised for both */
+            /* by hundreds of recorded steps for some, in which f32 may lose half its digits; the symmetry to the bit is promised
+             * for both */
             check_hessian(f.name, cot_sum(cot_sin(y), COT_ALL), f.n, xs, dtype == COT_F64 ? 1e-10 : 5e-2);
             test_tape_ok(t, f.name);
             cot_tape_destroy(t);
@@ -108,8 +109,9 @@ static void every_sample_equals_its_dense_matrices(void **state) {
     test_verdict();
 }
 
-/* Between scalars no gradient is recorded: the walk of dual_lanes.c, for every operation with a second operand of each sort (a var, the same var, a number),
- * against the dense Hessian. Several colours, so that several lanes are used. Both take a few rounded steps more than the other for some rules. */
+/* Between scalars no gradient is recorded: the walk of dual_lanes.c, for every operation with a second operand of each sort (a
+ * var, the same var, a number), against the dense Hessian. Several colours, so that several lanes are used. Both take a few
+ * rounded steps more than the other for some rules. */
 static void hessians_over_scalars_equal_dense_ones(void **state) {
     (void)state;
     for (int op = 0; op < OP_elementwise_count; op++)
@@ -148,7 +150,7 @@ static void a_zero_wins_over_infinite_partials_in_lanes(void **state) {
     test_verdict();
 }
 
-/* ---- known structures ----------------------------------------------------------------------------------------------------------------- */
+/* ---- known structures ------------------------------------------------------------------------------------------------------ */
 
 static double uniform(uint64_t i) {
     uint64_t z = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
@@ -183,8 +185,8 @@ static void check_band(cot_sparse_info i, const double *values, const double *x,
     }
 }
 
-/* The promise of linear time, in counts: the colours are the bandwidth whatever n is, and so are the bytes that a plan and its making take of each
- * element. */
+/* The promise of linear time, in counts: the colours are the bandwidth whatever n is, and so are the bytes that a plan and its
+ * making take of each element. */
 static void a_banded_jacobian_takes_as_many_sweeps_as_the_band_is_wide(void **state) {
     (void)state;
     int64_t bytes[2];
@@ -327,7 +329,7 @@ static void the_mode_with_fewer_colours_is_taken(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- edges ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- edges ----------------------------------------------------------------------------------------------------------------- */
 
 static void nothing_zero_sizes_and_constants(void **state) {
     (void)state;
@@ -392,7 +394,7 @@ static void a_plan_serves_other_points(void **state) {
     cot_sparse_plan_destroy(p);
 }
 
-/* ---- errors ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 static int fails(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)xs, (void)m, (void)ys, (void)user;

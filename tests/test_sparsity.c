@@ -1,5 +1,5 @@
-/* Which inputs each element depends on: over every operation of the tables the pattern covers the dense Jacobian, and for those that only move, add and
- * multiply it is the Jacobian's. */
+/* Which inputs each element depends on: over every operation of the tables the pattern covers the dense Jacobian, and for those
+ * that only move, add and multiply it is the Jacobian's. */
 /* ctest: timeout=120 */
 #include "support.h"
 
@@ -68,7 +68,7 @@ static bool covers(const char *name, int m, const cot_var *ys, int n, const cot_
     return true;
 }
 
-/* ---- every operation ---------------------------------------------------------------------------------------------------------------- */
+/* ---- every operation ------------------------------------------------------------------------------------------------------- */
 
 static bool is_exact(const char *op) {
     static const char *const exact[] = {"leaf", "constant", "detach", "cast", "copy", "reshape", "permute", "broadcast_to", "slice", "concat", "pad",
@@ -157,7 +157,7 @@ static void elementwise_patterns_are_diagonal(void **state) {
     test_verdict();
 }
 
-/* ---- compositions ------------------------------------------------------------------------------------------------------------------- */
+/* ---- compositions ---------------------------------------------------------------------------------------------------------- */
 
 /* Random expressions over a vector: the pattern covers the Jacobian however operations follow each other. */
 static cot_var random_step(test_random *r, cot_var x) {
@@ -206,7 +206,7 @@ static void patterns_cover_random_expressions(void **state) {
     test_verdict();
 }
 
-/* ---- inputs and outputs of all sorts -------------------------------------------------------------------------------------------------- */
+/* ---- inputs and outputs of all sorts --------------------------------------------------------------------------------------- */
 
 static void check_rows(const char *name, int m, const cot_var *ys, int n, const cot_var *xs, const char *want) {
     matrix p;
@@ -298,7 +298,7 @@ static void convolutions_reach_as_far_as_their_kernel(void **state) {
     test_verdict();
 }
 
-/* ---- size --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- size ------------------------------------------------------------------------------------------------------------------ */
 
 /* x[i] x[i+1] over a million scalars: one pass, a few columns an element. */
 static void a_band_of_scalars_takes_linear_memory(void **state) {
@@ -362,7 +362,7 @@ static void a_loop_over_the_elements_of_a_tensor_stays_linear(void **state) {
     free(at);
 }
 
-/* ---- sets --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------------------------------------ */
 
 /* Against bits. */
 static void unions_are_unions(void **state) {

@@ -1,5 +1,5 @@
-/* colour.c: colourings of columns; see colour.h. The work is the number of pairs of entries in a row, at most entries times colours, which is less
- * than the sweeps will take. */
+/* colour.c: colourings of columns; see colour.h. The work is the number of pairs of entries in a row, at most entries times
+ * colours, which is less than the sweeps will take. */
 #include "diff/colour.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ int64_t cot__fullest_row(const cot__csr *m) {
         for (int64_t f_ = (m)->row_start[(t)->col[e_]]; f_ < (m)->row_start[(t)->col[e_] + 1]; f_++)                         \
             for (int32_t other = (m)->col[f_], once_ = 1; once_; once_ = 0)
 
-/* ---- first fit ------------------------------------------------------------------------------------------------------------------ */
+/* ---- first fit ------------------------------------------------------------------------------------------------------------- */
 
 static int32_t first_fit(const cot__csr *m, const cot__csr *t, int32_t *colour, int32_t *used) {
     int32_t colours = 0;
@@ -52,7 +52,7 @@ static int32_t first_fit(const cot__csr *m, const cot__csr *t, int32_t *colour, 
     return colours;
 }
 
-/* ---- by saturation -------------------------------------------------------------------------------------------------------------- */
+/* ---- by saturation --------------------------------------------------------------------------------------------------------- */
 
 /* Columns without colour in a heap: those that see most colours first, then those with most neighbours, then the first. */
 typedef struct saturation {

@@ -1,9 +1,10 @@
 /* colour_star.c: star colouring of the graph of a symmetric pattern, first fit.
  *
- * Every vertex w keeps, for each colour c among its neighbours, how many have it and whether c is barred there: one of them, x, has another
- * neighbour of w's colour. A vertex v may not take the colour of a neighbour, nor, through a neighbour w, a colour c at w if c is barred at w
- * (v, w, x and that other one would be a path of two colours) or if w is not the only neighbour of v with its colour (a path around v). So each
- * vertex costs its degree times the colours there are, also beside a vertex that everything touches: an arrow is no worse than a band. */
+ * Every vertex w keeps, for each colour c among its neighbours, how many have it and whether c is barred there: one of them, x,
+ * has another neighbour of w's colour. A vertex v may not take the colour of a neighbour, nor, through a neighbour w, a colour c
+ * at w if c is barred at w (v, w, x and that other one would be a path of two colours) or if w is not the only neighbour of v
+ * with its colour (a path around v). So each vertex costs its degree times the colours there are, also beside a vertex that
+ * everything touches: an arrow is no worse than a band. */
 #include "diff/colour.h"
 
 #include <string.h>
@@ -89,7 +90,8 @@ int32_t cot__colour_star(const cot_allocator *al, const cot__csr *m, int32_t *co
         memset(s.kinds, 0, n * sizeof *s.kinds);
         for (size_t v = 0; v < n; v++) colour[v] = -1;
         colours = star(&s);
-        if (cot__fullest_row(m) < colours) { /* columns that share no row are fine too, and on grids there is a better way to find them */
+        if (cot__fullest_row(m) <
+            colours) { /* columns that share no row are fine too, and on grids there is a better way to find them */
             int32_t by_columns = cot__colour_columns(al, m, other);
             if (by_columns >= 0 && by_columns < colours) {
                 memcpy(colour, other, n * sizeof *colour);

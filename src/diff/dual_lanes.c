@@ -1,8 +1,9 @@
 /* dual_lanes.c: products of a Hessian with four directions in one walk, over f64 scalars, for sparse Hessians.
  *
- * Duals with four tangents would be four times the code of dual.c. But what the directions have in common is all there is to compute at a node: its
- * partials p[k], and with its adjoint g the curvatures s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are taken once, by duals along one operand at a
- * time, and applied to all lanes: x̄[k] += g p[k], and its tangent += ḡ p[k] + Σ s[k][u] ẋ[u]. A zero wins over infinite factors, as in the rules. */
+ * Duals with four tangents would be four times the code of dual.c. But what the directions have in common is all there is to
+ * compute at a node: its partials p[k], and with its adjoint g the curvatures s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are taken
+ * once, by duals along one operand at a time, and applied to all lanes: x̄[k] += g p[k], and its tangent += ḡ p[k] + Σ s[k][u]
+ * ẋ[u]. A zero wins over infinite factors, as in the rules. */
 #include "diff/dual_words.h"
 #include "diff/sweep.h"
 
@@ -30,7 +31,7 @@ static inline four times(four a, double b) {
     return __builtin_expect(b - b != 0, 0) ? (lanes_of_four)((masks_of_four)r & (a != 0)) : r;
 }
 
-/* ---- one elementwise node --------------------------------------------------------------------------------------------------------- */
+/* ---- one elementwise node -------------------------------------------------------------------------------------------------- */
 
 typedef struct curve {
     double   x[3], z, g;             /* operands, result, adjoint */
@@ -138,7 +139,7 @@ static void sum_or_dot(const walk *w, const cot__node *n, const bar *g) {
     }
 }
 
-/* ---- the walk ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------------------------------------- */
 
 bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y) {
     for (uint32_t i = lo; i <= y; i++) {

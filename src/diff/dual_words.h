@@ -1,7 +1,7 @@
 /* dual_words.h: the dual meaning of rules.def: values and partials on pairs of a number and its tangent.
  *
- * Every word is an operation with a value and partials, so its dual version follows from those alone: NAME_dual(X, Y, W), and the partials of
- * NAME in dual words, NAME_dX(G, X, Y, W, Z), dY, dW. Also the kernel meaning in f64 that these are made of. */
+ * Every word is an operation with a value and partials, so its dual version follows from those alone: NAME_dual(X, Y, W), and the
+ * partials of NAME in dual words, NAME_dX(G, X, Y, W, Z), dY, dW. Also the kernel meaning in f64 that these are made of. */
 #ifndef COT_DUAL_WORDS_H
 #define COT_DUAL_WORDS_H
 
@@ -39,7 +39,7 @@ typedef struct dual { double v, d; } dual;
     }
 #include "ops/rules.def"
 
-/* ---- the partials, in dual words ---------------------------------------------------------------------------------------------- */
+/* ---- the partials, in dual words ------------------------------------------------------------------------------------------- */
 
 #define K(c) ((dual){(c), 0})
 #define NONE K(0)

@@ -22,7 +22,8 @@ bool cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns) {
     *s = (cot__sets){.al = al, .count = 1, .width = columns, .bucket_count = 1024};
     s->buckets = cot__alloc(al, (size_t)s->bucket_count * sizeof *s->buckets);
     s->seen = cot__alloc(al, (size_t)columns * sizeof *s->seen);
-    if (!s->buckets || !s->seen || !ENSURE(s, entries, capacity, 1) || !ENSURE(s, scratch, scratch_capacity, 2 * LISTED)) return false;
+    if (!s->buckets || !s->seen || !ENSURE(s, entries, capacity, 1) || !ENSURE(s, scratch, scratch_capacity, 2 * LISTED))
+        return false;
     memset(s->buckets, 0, (size_t)s->bucket_count * sizeof *s->buckets);
     memset(s->seen, 0, (size_t)columns * sizeof *s->seen);
     s->entries[0] = (cot__set_entry){0};
@@ -43,7 +44,7 @@ static cot__set fail(cot__sets *s) {
     return 0;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static void grow_table(cot__sets *s) {
     int64_t   wide = 2 * s->bucket_count;
@@ -84,18 +85,21 @@ static cot__set list(cot__sets *s, const uint32_t *columns, int64_t n) {
     uint32_t hash = mix(h);
     for (cot__set c = s->buckets[hash & (uint64_t)(s->bucket_count - 1)]; c; c = s->entries[c].next) {
         const cot__set_entry *e = &s->entries[c];
-        if (e->hash == hash && !e->pair && (int64_t)e->cost == n && !memcmp(s->columns + e->start, columns, (size_t)n * sizeof *columns)) return c;
+        if (e->hash == hash && !e->pair && (int64_t)e->cost == n &&
+            !memcmp(s->columns + e->start, columns, (size_t)n * sizeof *columns))
+            return c;
     }
     if (!ENSURE(s, columns, column_capacity, s->column_count + n)) return fail(s);
     memcpy(s->columns + s->column_count, columns, (size_t)n * sizeof *columns);
-    cot__set set = add_entry(s, (cot__set_entry){.start = (uint64_t)s->column_count, .cost = (uint64_t)n, .least = (uint32_t)n, .hash = hash});
+    cot__set set =
+        add_entry(s, (cot__set_entry){.start = (uint64_t)s->column_count, .cost = (uint64_t)n, .least = (uint32_t)n, .hash = hash});
     s->column_count += n;
     return set;
 }
 
 cot__set cot__set_of(cot__sets *s, uint32_t column) { return s->failed ? 0 : list(s, &column, 1); }
 
-/* ---- writing out -------------------------------------------------------------------------------------------------------------- */
+/* ---- writing out ----------------------------------------------------------------------------------------------------------- */
 
 static void sift(uint32_t *a, int64_t i, int64_t n) {
     for (int64_t child; (child = 2 * i + 1) < n; i = child) {
@@ -171,7 +175,7 @@ const uint32_t *cot__set_columns(cot__sets *s, cot__set a, int64_t *count) {
     return NULL;
 }
 
-/* ---- unions ------------------------------------------------------------------------------------------------------------------- */
+/* ---- unions ---------------------------------------------------------------------------------------------------------------- */
 
 static cot__set merge(cot__sets *s, cot__set a, cot__set b) {
     const cot__set_entry *x = &s->entries[a], *y = &s->entries[b];
@@ -189,7 +193,9 @@ static cot__set merge(cot__sets *s, cot__set a, cot__set b) {
     return n == (int64_t)x->cost ? a : n == (int64_t)y->cost ? b : list(s, s->scratch, n);
 }
 
-static bool has_part(const cot__set_entry *e, cot__set b) { return e->pair && ((cot__set)(e->start >> 32) == b || (cot__set)e->start == b); }
+static bool has_part(const cot__set_entry *e, cot__set b) {
+    return e->pair && ((cot__set)(e->start >> 32) == b || (cot__set)e->start == b);
+}
 
 cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b) {
     if (a == b || b == 0) return a;

@@ -1,8 +1,9 @@
 /* sets.h: sets of columns, each kept once and known by a number, so that a million elements of a pattern are a million numbers.
  *
- * A set is a sorted list, or the union of two others that was not written out: a running sum of n terms makes n sets, which as lists would
- * take n²/2 columns. A union is written out once it names four times as many columns as it surely has, so that neither a long sum of new
- * columns nor a long loop over the same ones costs more than a few steps each. Failure of memory sticks: `failed`, and empty sets from then on. */
+ * A set is a sorted list, or the union of two others that was not written out: a running sum of n terms makes n sets, which as
+ * lists would take n²/2 columns. A union is written out once it names four times as many columns as it surely has, so that
+ * neither a long sum of new columns nor a long loop over the same ones costs more than a few steps each. Failure of memory
+ * sticks: `failed`, and empty sets from then on. */
 #ifndef COT_SETS_H
 #define COT_SETS_H
 

@@ -1,13 +1,14 @@
 /* sparse.c: plans made from a tape, and sparse Jacobians and Hessians by them.
  *
- * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the sweeps will run: a second analysis of which operands
- * meet nonlinearly would be a second table to keep true. It may lack symmetry where generic operations are taken as dense; both halves are joined. */
+ * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the sweeps will run: a second
+ * analysis of which operands meet nonlinearly would be a second table to keep true. It may lack symmetry where generic operations
+ * are taken as dense; both halves are joined. */
 #include "diff/sparse.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- colours ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- colours --------------------------------------------------------------------------------------------------------------- */
 
 /* The pattern together with its transpose. */
 static bool symmetrise(const cot_allocator *al, cot__csr *m) {
@@ -74,20 +75,24 @@ static bool colour_plan(cot_sparse_plan *p, cot_mode mode) {
     int64_t columns = cot__fullest_row(&p->pattern), rows = cot__fullest_row(&t);
     bool    forward = mode == COT_FORWARD || (mode == COT_AUTO && columns <= rows);
     bool    ok = take_if_fewer(p, forward ? &p->pattern : &t, forward);
-    if (ok && mode == COT_AUTO && (forward ? rows : columns) < p->colours) ok = take_if_fewer(p, forward ? &t : &p->pattern, !forward);
+    if (ok && mode == COT_AUTO && (forward ? rows : columns) < p->colours)
+        ok = take_if_fewer(p, forward ? &t : &p->pattern, !forward);
     cot__csr_free(&p->al, &t);
     return ok;
 }
 
-/* ---- plans -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------------------------------------- */
 
-static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode) {
+static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, const cot_var *ys, int n, const cot_var *xs,
+                             cot_mode mode) {
     cot_sparse_plan *p = cot__plan_create(&t->cache.below);
     if (p) p->hessian = hessian;
     bool ok = p && cot__sparsity(op, t, &p->al, m, ys, n, xs, &p->pattern);
-    if (p && t->status == COT_OK) ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode) && cot__plan_finish(p) == COT__PLAN_FINE;
+    if (p && t->status == COT_OK)
+        ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode) && cot__plan_finish(p) == COT__PLAN_FINE;
     if (ok) return p;
-    cot__fail(t, COT_MEMORY, "[%s] out of memory: a plan for %d outputs and %d inputs", op, m, n); /* unless another error stands already */
+    /* unless another error stands already */
+    cot__fail(t, COT_MEMORY, "[%s] out of memory: a plan for %d outputs and %d inputs", op, m, n);
     cot_sparse_plan_destroy(p);
     return NULL;
 }
@@ -103,7 +108,8 @@ cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const
     return cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK ? make(op, t, false, m, ys, n, xs, mode) : NULL;
 }
 
-/* The gradient of y, recorded: n vars of the tape's allocator, to be freed and rewound by the caller; NULL after setting the error. */
+/* The gradient of y, recorded: n vars of the tape's allocator, to be freed and rewound by the caller; NULL after setting the
+ * error. */
 static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const cot_var *xs) {
     size_t   count = (size_t)(n > 0 ? n : 0);
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
@@ -125,7 +131,7 @@ cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
     return p;
 }
 
-/* ---- evaluations -------------------------------------------------------------------------------------------------------------------- */
+/* ---- evaluations ----------------------------------------------------------------------------------------------------------- */
 
 static int64_t total_size(int n, const cot_var *vars) {
     int64_t size = 0;
@@ -138,9 +144,11 @@ static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hes
     if (!p)
         cot__fail(t, COT_VALUE, "[%s] the plan is NULL; make one first", op);
     else if (p->hessian != hessian)
-        cot__fail(t, COT_VALUE, "[%s] the plan is for a %s; make one for a %s", op, p->hessian ? "Hessian" : "Jacobian", hessian ? "Hessian" : "Jacobian");
+        cot__fail(t, COT_VALUE, "[%s] the plan is for a %s; make one for a %s", op, p->hessian ? "Hessian" : "Jacobian",
+                  hessian ? "Hessian" : "Jacobian");
     else if (p->pattern.rows != rows || p->pattern.cols != cols)
-        cot__fail(t, COT_SHAPE, "[%s] the plan is for (%lld,%lld), the matrix is (%lld,%lld); make a plan for these outputs and inputs", op,
+        cot__fail(t, COT_SHAPE,
+                  "[%s] the plan is for (%lld,%lld), the matrix is (%lld,%lld); make a plan for these outputs and inputs", op,
                   (long long)p->pattern.rows, (long long)p->pattern.cols, (long long)rows, (long long)cols);
     else
         return true;
@@ -162,15 +170,18 @@ static void seed(const cot_sparse_plan *p, int32_t first, int lanes, double *in)
 /* Their entries out of the products, rows of n. */
 static void collect(const cot_sparse_plan *p, int32_t first, int lanes, int64_t n, const double *out, double *values) {
     for (int lane = 0; lane < lanes; lane++)
-        for (int64_t k = p->entry_start[first + lane]; k < p->entry_start[first + lane + 1]; k++) values[p->entry[k]] = out[lane * n + p->source[k]];
+        for (int64_t k = p->entry_start[first + lane]; k < p->entry_start[first + lane + 1]; k++)
+            values[p->entry[k]] = out[lane * n + p->source[k]];
 }
 
-static void evaluate(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
+static void evaluate(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs,
+                     double *values) {
     int     most = p->colours < LANES ? p->colours : LANES;
     int64_t to = p->forward ? p->pattern.rows : p->pattern.cols;
     size_t  in_bytes = (size_t)(most * cot__plan_coloured(p)) * sizeof(double), out_bytes = (size_t)(most * to) * sizeof(double);
     double *in = cot__alloc(&t->al, in_bytes), *out = cot__alloc(&t->al, out_bytes);
-    if (!in || !out) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, most, in_bytes + out_bytes);
+    if (!in || !out)
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, most, in_bytes + out_bytes);
     for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += LANES) {
         int lanes = p->colours - c < LANES ? p->colours - c : LANES;
         seed(p, c, lanes, in);
@@ -191,14 +202,17 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
     const char *op = "sparse_jacobian";
     cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
     if (!t) return finish(cot__status_of(m > 0 ? m : 0, ys), p, values);
-    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK && fits(op, t, p, false, total_size(m, ys), total_size(n, xs)))
+    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
+        fits(op, t, p, false, total_size(m, ys), total_size(n, xs)))
         evaluate(op, t, p, m, ys, n, xs, values);
     return finish(t->status, p, values);
 }
 
 /* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
-static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values, bool *done) {
-    uint32_t yi, lo = UINT32_MAX, hi = 0, *index = n > 0 && !t->smooth && cot__may_sweep(t, op) ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
+static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values,
+                         bool *done) {
+    uint32_t yi, lo = UINT32_MAX, hi = 0,
+                 *index = n > 0 && !t->smooth && cot__may_sweep(t, op) ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
     size_t   bytes = LANES * (size_t)n * sizeof(double);
     *done = false;
     if (!index) return; /* the recorded way says what is wrong */
@@ -241,7 +255,7 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     return finish(t->status, p, values);
 }
 
-/* ---- the check ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------------------------------------- */
 
 /* Of either sign, between 1 and 2 in size: every entry counts. */
 static double direction(uint64_t seed, uint64_t i) {
@@ -258,9 +272,10 @@ static double precision(const cot_tape *t, int n, const cot_var *vars, double le
     return least;
 }
 
-/* Rounding: half the digits of what a row adds up, and a few units of the last place of the largest number anywhere, which the sweep may have
- * had as an intermediate one on the way to a small row. */
-static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, double unit, const double *v, const double *want, const double *values) {
+/* Rounding: half the digits of what a row adds up, and a few units of the last place of the largest number anywhere, which the
+ * sweep may have had as an intermediate one on the way to a small row. */
+static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, double unit, const double *v, const double *want,
+                    const double *values) {
     const cot__csr *m = &p->pattern;
     double          largest = 0;
     for (int64_t i = 0; i < m->rows; i++) largest = isfinite(want[i]) ? fmax(largest, fabs(want[i])) : largest;
@@ -272,13 +287,17 @@ static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, doubl
             size += fabs(values[e] * v[m->col[e]]);
         }
         if (fabs(sum - want[i]) <= sqrt(unit) * size + 64 * unit * largest || (!isfinite(sum) && !isfinite(want[i]))) continue;
-        cot__fail(t, COT_GRAD, "[%s] along a random direction row %lld of the sparse matrix gives %.9g, the function %.9g; the pattern lacks an entry "
-                  "(other control flow or positions?), make a plan here", op, (long long)i, sum, want[i]);
+        cot__fail(
+            t, COT_GRAD,
+            "[%s] along a random direction row %lld of the sparse matrix gives %.9g, the function %.9g; the pattern lacks an entry "
+            "(other control flow or positions?), make a plan here",
+            op, (long long)i, sum, want[i]);
         return;
     }
 }
 
-cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, const double *values, uint64_t seed) {
+cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, const double *values,
+                            uint64_t seed) {
     const char *op = "sparse_check";
     cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
     if (!t) return cot__status_of(m > 0 ? m : 0, ys);

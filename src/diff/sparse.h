@@ -10,8 +10,8 @@ struct cot_sparse_plan {
     cot__csr      pattern;
     int32_t       colours;
     int32_t      *colour; /* of columns (forward) or rows */
-    /* Which entry is read off which product: those of colour c are entry_start[c] … entry_start[c + 1] - 1; values[entry[k]] = element
-     * source[k] of product c. */
+    /* Which entry is read off which product: those of colour c are entry_start[c] … entry_start[c + 1] - 1; values[entry[k]] =
+     * element source[k] of product c. */
     int64_t *entry_start;
     int64_t *entry;
     int32_t *source;
@@ -23,7 +23,8 @@ static inline int64_t cot__plan_coloured(const cot_sparse_plan *p) { return p->f
 cot_sparse_plan *cot__plan_create(const cot_allocator *al);
 
 typedef enum cot__plan_verdict { COT__PLAN_FINE, COT__PLAN_MEMORY, COT__PLAN_MIXES } cot__plan_verdict;
-/* Fills the lists from pattern and colours. MIXES: two entries of one product would fall on one element, and neither could be read. */
+/* Fills the lists from pattern and colours. MIXES: two entries of one product would fall on one element, and neither could be
+ * read. */
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p);
 
 #endif

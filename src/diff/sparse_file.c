@@ -4,8 +4,8 @@
  *     u32 entries of each row   u32 column of each entry   u32 colour of each column (forward) or row
  *     u64 checksum of all before
  *
- * Little-endian. Numbers that are too large to be true are met with the end of the file before memory is asked for: arrays grow as they are
- * read. The lists of a plan are not in the file; making them shows whether the colours are right. */
+ * Little-endian. Numbers that are too large to be true are met with the end of the file before memory is asked for: arrays grow
+ * as they are read. The lists of a plan are not in the file; making them shows whether the colours are right. */
 #include "diff/sparse.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void add(stream *s, const unsigned char *bytes, size_t n) {
     for (size_t i = 0; i < n; i++) s->sum = (s->sum ^ bytes[i]) * UINT64_C(0x100000001b3);
 }
 
-/* ---- saving ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
 
 static void put(stream *s, uint64_t v, int bytes) {
     unsigned char b[8];
@@ -48,7 +48,7 @@ cot_status cot_sparse_plan_save(const cot_sparse_plan *p, FILE *file) {
     return s.ok && fflush(file) == 0 ? COT_OK : COT_VALUE;
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------------------------------------- */
 
 static uint64_t get(stream *s, int bytes) {
     unsigned char b[8];
@@ -92,11 +92,13 @@ static const char *inspect(cot_sparse_plan *p, const int32_t *lengths) {
         if (lengths[i] < 0 || lengths[i] > m->nnz - m->row_start[i]) return "its rows have more entries than it has";
         m->row_start[i + 1] = m->row_start[i] + lengths[i];
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++)
-            if (m->col[e] < 0 || m->col[e] >= m->cols || (e > m->row_start[i] && m->col[e] <= m->col[e - 1])) return "the columns of a row are out of range or order";
+            if (m->col[e] < 0 || m->col[e] >= m->cols || (e > m->row_start[i] && m->col[e] <= m->col[e - 1]))
+                return "the columns of a row are out of range or order";
     }
     if (m->row_start[m->rows] != m->nnz) return "its rows have fewer entries than it has";
     for (int64_t j = 0, n = cot__plan_coloured(p); j < n; j++)
-        if (p->colour[j] < 0 || (p->colour[j] >= p->colours && (p->colours > 0 || m->nnz > 0 || p->colour[j] > 0))) return "a colour is out of range";
+        if (p->colour[j] < 0 || (p->colour[j] >= p->colours && (p->colours > 0 || m->nnz > 0 || p->colour[j] > 0)))
+            return "a colour is out of range";
     return NULL;
 }
 
@@ -120,7 +122,8 @@ static const char *body(stream *s, cot_sparse_plan *p) {
     int32_t  *lengths = NULL;
     if (!get_all(s, &p->al, m->rows, &lengths)) return memory;
     if (!s->ok) return ends;
-    const char *wrong = get_all(s, &p->al, m->nnz, &m->col) && (!s->ok || get_all(s, &p->al, cot__plan_coloured(p), &p->colour)) ? NULL : memory;
+    const char *wrong =
+        get_all(s, &p->al, m->nnz, &m->col) && (!s->ok || get_all(s, &p->al, cot__plan_coloured(p), &p->colour)) ? NULL : memory;
     if (!wrong) {
         uint64_t sum = s->sum;
         bool     same = get(s, 8) == sum;
@@ -144,9 +147,14 @@ cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file) {
     bool is_plan = true;
     for (int i = 0; i < 8; i++) is_plan &= get(&s, 1) == (uint64_t)magic[i];
     cot_sparse_plan *p = cot__plan_create(&t->cache.below);
-    const char      *wrong = !p ? "memory" : !is_plan ? "it does not begin like one" : !header(&s, p) ? "its sizes are impossible" : !s.ok ? "it ends too early" : body(&s, p);
+    const char      *wrong = !p               ? "memory"
+                             : !is_plan       ? "it does not begin like one"
+                             : !header(&s, p) ? "its sizes are impossible"
+                             : !s.ok          ? "it ends too early"
+                                              : body(&s, p);
     if (!wrong) return p;
-    if (!strcmp(wrong, "memory")) cot__fail(t, COT_MEMORY, "[sparse_plan_load] out of memory: a plan of %lld entries", p ? (long long)p->pattern.nnz : 0LL);
+    if (!strcmp(wrong, "memory"))
+        cot__fail(t, COT_MEMORY, "[sparse_plan_load] out of memory: a plan of %lld entries", p ? (long long)p->pattern.nnz : 0LL);
     else cot__fail(t, COT_VALUE, "[sparse_plan_load] this file is not a plan: %s", wrong);
     cot_sparse_plan_destroy(p);
     return NULL;

@@ -29,11 +29,14 @@ static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, con
     if (r->t->status == COT_OK && code != 0) cot__fail(r->t, COT_CUSTOM, "[%s] the function returned %d; 0 is success", op, code);
     for (int k = 0; k < m && r->t->status == COT_OK; k++)
         if (r->ys[k].tape != r->t || cot__index(r->ys[k]) >= r->t->count)
-            cot__fail(r->t, COT_VAR, "[%s] output %d of the function is not a value of the tape of its inputs; it records every output there", op, k);
+            cot__fail(r->t, COT_VAR,
+                      "[%s] output %d of the function is not a value of the tape of its inputs; it records every output there", op,
+                      k);
     return r->t->status == COT_OK;
 }
 
-/* The user may have kept vars of f: the rewind is the public one, which makes them known as forgotten. It would also forget an error. */
+/* The user may have kept vars of f: the rewind is the public one, which makes them known as forgotten. It would also forget an
+ * error. */
 static void forget(recorded *r) {
     if (!r->t) return;
     cot__free(&r->t->al, r->ys, (size_t)r->m * sizeof *r->ys);
@@ -42,7 +45,8 @@ static void forget(recorded *r) {
 
 cot_sparse_plan *cot_sparse_jacobian_plan_of(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_mode mode) {
     recorded         r;
-    cot_sparse_plan *p = record(&r, "sparse_jacobian_plan_of", f, user, n, xs, m) ? cot_sparse_jacobian_plan(m, r.ys, n, xs, mode) : NULL;
+    cot_sparse_plan *p =
+        record(&r, "sparse_jacobian_plan_of", f, user, n, xs, m) ? cot_sparse_jacobian_plan(m, r.ys, n, xs, mode) : NULL;
     forget(&r);
     return p;
 }

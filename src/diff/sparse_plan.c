@@ -25,13 +25,14 @@ void cot_sparse_plan_destroy(cot_sparse_plan *p) {
 cot_sparse_info cot_sparse_plan_info(const cot_sparse_plan *p) {
     if (!p) return (cot_sparse_info){0};
     const cot__csr *m = &p->pattern;
-    return (cot_sparse_info){m->rows, m->cols, m->nnz, m->row_start, m->col, p->colours, p->forward ? COT_FORWARD : COT_REVERSE, p->hessian};
+    return (cot_sparse_info){m->rows,   m->cols, m->nnz, m->row_start, m->col, p->colours, p->forward ? COT_FORWARD : COT_REVERSE,
+                             p->hessian};
 }
 
-/* ---- who can be read where ---------------------------------------------------------------------------------------------------------- */
+/* ---- who can be read where ------------------------------------------------------------------------------------------------- */
 
-/* Row i and colour c: how many entries of the row have a column of that colour? In a Jacobian more than one is a mistake; in a Hessian the entry
- * is then read in the other half. */
+/* Row i and colour c: how many entries of the row have a column of that colour? In a Jacobian more than one is a mistake; in a
+ * Hessian the entry is then read in the other half. */
 typedef struct reader {
     const cot_sparse_plan *p;
     int32_t               *count; /* by colour */
@@ -58,7 +59,8 @@ static int64_t find(const cot__csr *m, int32_t j, int32_t i) {
     return low < m->row_start[j + 1] && m->col[low] == i ? low : -1;
 }
 
-/* Entry e at (i, j): the product and its element that hold it. Both halves of a Hessian take the same one, the upper if that can be. */
+/* Entry e at (i, j): the product and its element that hold it. Both halves of a Hessian take the same one, the upper if that can
+ * be. */
 static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t *source) {
     const cot_sparse_plan *p = r->p;
     int32_t                j = p->pattern.col[e];

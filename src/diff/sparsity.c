@@ -5,8 +5,8 @@
  *   linear, and generic with a rule that reads no values (pad)    the operation is run on element numbers (sparsity_linear.c)
  *   bilinear             the same for each operand, the other one held fixed: the union over the contracted axes
  *   generic              dense over its core axes where its attributes name them (axes, axis, from), else over everything
- * The sets may be too large, never too small, for any values that leave the tape as it is: a branch of where counts also if not taken. What
- * depends on integers (positions in take) is as it was on this tape. */
+ * The sets may be too large, never too small, for any values that leave the tape as it is: a branch of where counts also if not
+ * taken. What depends on integers (positions in take) is as it was on this tape. */
 #include "diff/sparsity.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ cot__set *cot__sets_at(cot__patterns *p, uint32_t node) {
     return sets;
 }
 
-/* ---- elementwise -------------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------------------------------------- */
 
 /* Operands have the node's shape, or are 0-d and then do not move. */
 static bool elementwise(cot__patterns *p, uint32_t i) {
@@ -51,7 +51,7 @@ static bool elementwise(cot__patterns *p, uint32_t i) {
     return true;
 }
 
-/* ---- contractions ------------------------------------------------------------------------------------------------------------- */
+/* ---- contractions ---------------------------------------------------------------------------------------------------------- */
 
 /* For each element of a shape in order: the number made of its index along the given axes, the first counting most. */
 typedef struct counter {
@@ -95,16 +95,17 @@ bool cot__contract(cot__patterns *p, uint32_t z, uint32_t x, int shared, const i
     return true;
 }
 
-/* ---- generic: what the attributes say about the core axes ------------------------------------------------------------------------ */
+/* ---- generic: what the attributes say about the core axes ------------------------------------------------------------------ */
 
-/* The axes that operand x shares with the result: those that are not in the core. Attributes name it in one of three ways (cot__op.attrs):
- * "axes:m keepdims:f" a reduction, "axis:d" along one axis, "from:d" over that axis and all after it. */
+/* The axes that operand x shares with the result: those that are not in the core. Attributes name it in one of three ways
+ * (cot__op.attrs): "axes:m keepdims:f" a reduction, "axis:d" along one axis, "from:d" over that axis and all after it. */
 static int shared_axes(const cot_tape *t, uint32_t z, uint32_t x, int *x_axis, int *z_axis) {
     const char      *attrs = cot__op_of(t->nodes[z].op)->attrs;
     const cot__attr *a = attrs ? t->nodes[z].extra.attr : NULL;
     cot_shape        xs = cot__shape_at(t, x), zs = cot__shape_at(t, z);
-    bool             reduces = attrs && strncmp(attrs, "axes:m keepdims:f", 17) == 0, along = attrs && strncmp(attrs, "axis:d", 6) == 0;
-    bool             from = attrs && strncmp(attrs, "from:d", 6) == 0, same = xs.ndim == zs.ndim && !memcmp(xs.dim, zs.dim, (size_t)xs.ndim * sizeof *xs.dim);
+    bool reduces = attrs && strncmp(attrs, "axes:m keepdims:f", 17) == 0, along = attrs && strncmp(attrs, "axis:d", 6) == 0;
+    bool from = attrs && strncmp(attrs, "from:d", 6) == 0,
+         same = xs.ndim == zs.ndim && !memcmp(xs.dim, zs.dim, (size_t)xs.ndim * sizeof *xs.dim);
     int              n = 0;
     if (!reduces && !(same && (along || from))) return 0;
     for (int k = 0, at = 0; k < xs.ndim; k++) {
@@ -137,7 +138,8 @@ static bool all_scalars(cot__patterns *p, uint32_t i) {
     return all;
 }
 
-/* Memory that was donated takes its sets along: nothing reads the old value any more, no output either. A loop of writes to slices stays linear so. */
+/* Memory that was donated takes its sets along: nothing reads the old value any more, no output either. A loop of writes to
+ * slices stays linear so. */
 static cot__set *inherit(cot__patterns *p, uint32_t i) {
     uint32_t a = p->t->nodes[i].a;
     if (!cot__depends(p, a)) return cot__sets_at(p, i);
@@ -199,18 +201,18 @@ static bool structural(cot__patterns *p, uint32_t i) {
     return constant || op->kind == KIND_BILINEAR ? cot__linear_pattern(p, i) : generic(p, i);
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------------------------------------- */
 
-static bool seed_inputs(cot__patterns *p, int n, const cot_var *xs, int64_t *columns) {
+static bool seed_inputs(cot__patterns *p, int n, const cot_var *xs) {
     uint32_t column = 0;
     for (int k = 0; k < n; k++) {
         uint32_t  i = cot__index(xs[k]);
         int64_t   size = cot__size_at(p->t, i);
         cot__set *z = cot__sets_at(p, i);
         if (!z) return false;
-        for (int64_t e = 0; e < size; e++) cot__set_add(p, &z[e], cot__set_of(&p->sets, column++)); /* one listed twice has both columns */
+        for (int64_t e = 0; e < size; e++)
+            cot__set_add(p, &z[e], cot__set_of(&p->sets, column++)); /* one listed twice has both columns */
     }
-    *columns = column;
     return true;
 }
 
@@ -254,9 +256,10 @@ static bool write_rows(cot__patterns *p, const cot_allocator *al, int m, const c
 
 static void close(cot__patterns *p) {
     const cot_allocator *al = &p->t->al;
-    for (int64_t k = 0; k < p->array_count; k++) cot__free(al, p->arrays[k].sets, (size_t)p->arrays[k].size * sizeof *p->arrays[k].sets);
+    for (int64_t k = 0; k < p->array_count; k++)
+        cot__free(al, p->arrays[k].sets, (size_t)p->arrays[k].size * sizeof *p->arrays[k].sets);
     cot__free(al, p->arrays, (size_t)p->array_capacity * sizeof *p->arrays);
-    for (int k = 0; k < 3; k++) cot__free(al, p->buffer[k], (size_t)p->buffer_capacity[k] * sizeof(double));
+    for (int k = 0; k < 2; k++) cot__free(al, p->buffer[k], (size_t)p->buffer_capacity[k] * sizeof(double));
     cot__free(al, p->of, (size_t)p->count * sizeof *p->of);
     cot__sets_close(&p->sets);
 }
@@ -273,13 +276,14 @@ static int64_t size_of(cot_tape *t, int n, const cot_var *vars) {
     return size;
 }
 
-bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, const cot_var *ys, int n, const cot_var *xs, cot__csr *out) {
+bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, const cot_var *ys, int n, const cot_var *xs,
+                   cot__csr *out) {
     cot__patterns p = {.t = t, .op = op, .lo = UINT32_MAX};
     uint32_t      hi = 0;
     *out = (cot__csr){.rows = size_of(t, m, ys), .cols = size_of(t, n, xs)};
     if (out->rows > INT32_MAX || out->cols > INT32_MAX) {
-        cot__fail(t, COT_LIMIT, "[%s] a matrix of %lld rows and %lld columns; sparse ones have at most 2147483647 of each", op, (long long)out->rows,
-                  (long long)out->cols);
+        cot__fail(t, COT_LIMIT, "[%s] a matrix of %lld rows and %lld columns; sparse ones have at most 2147483647 of each", op,
+                  (long long)out->rows, (long long)out->cols);
         return false;
     }
     out->row_start = cot__alloc(al, (size_t)(out->rows + 1) * sizeof *out->row_start);
@@ -295,11 +299,10 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     p.of = cot__alloc(&t->al, (size_t)p.count * sizeof *p.of);
     p.needed = index ? cot__needed(t, p.lo, hi, m, index) : NULL;
     bool     ok = p.of && p.needed && cot__sets_open(&p.sets, &t->al, out->cols);
-    int64_t  columns;
     if (!ok) short_of_memory(&p);
     if (p.of) memset(p.of, 0, (size_t)p.count * sizeof *p.of);
     cot_mark mark = cot__mark(t);
-    ok = ok && seed_inputs(&p, n, xs, &columns) && walk(&p) && write_rows(&p, al, m, ys, out);
+    ok = ok && seed_inputs(&p, n, xs) && walk(&p) && write_rows(&p, al, m, ys, out);
     cot__rewind(t, mark);
     cot__free(&t->al, p.needed, p.count);
     cot__free(&t->al, index, (size_t)m * sizeof *index);

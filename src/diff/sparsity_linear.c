@@ -1,22 +1,23 @@
 /* sparsity_linear.c: what goes where in a linear operation, found by running it.
  *
  * Four ways, the first that fits:
- *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each place, the number of the element that came there, or
- *                 0: slice, take, broadcast_to, concat, pad. That it was copied and not computed is seen from a second run on random
- *                 numbers, where the same elements must have come to the same places to the bit.
+ *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each place, the number of the element that
+ *                 came there, or 0: slice, take, broadcast_to, concat, pad. That it was copied and not computed is seen from a second
+ *                 run on random numbers, where the same elements must have come to the same places to the bit.
  *   its transpose is one     Every element of an operand goes to one place, many may meet there: sum, scatter_add.
- *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone: axis b of an operand and axis a of the
- *                 result are one if the operation commutes with multiplying along them. The others are contracted: the union over all of it.
- *   taps          A product with a small operand (the kernel of a convolution) is a sum over its elements: with one of them 1 and the others 0
- *                 it is a selection, if each is, and the union over all is exact where axes would say: everything with everything.
- * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own scaled copy within 1e-9, about never. */
+ *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone: axis b of an operand and axis a of
+ *                 the result are one if the operation commutes with multiplying along them. The others are contracted: the union.
+ *   taps          A product with a small operand (the kernel of a convolution) is a sum over its elements: with one of them 1 and
+ *                 the others 0 it is a selection, if each is, and the union over all is exact where axes would mix everything.
+ * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own scaled copy within 1e-9, about
+ * never. */
 #include "diff/sparsity.h"
 #include "ops/structural.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- tensors to run on ---------------------------------------------------------------------------------------------------------- */
+/* ---- tensors to run on ----------------------------------------------------------------------------------------------------- */
 
 /* In [1, 2): a pure function of i. */
 static double noise_at(uint64_t i) {
@@ -32,7 +33,8 @@ static bool ensure_probes(cot__patterns *p, int64_t n) {
     int64_t     size = 2 * p->probes > n ? 2 * p->probes : n > 512 ? n : 512;
     cot_shape   shape = COT_SHAPE(size);
     cot__result a, b;
-    if (!cot__constant_open(p->t, &a, p->op, COT_F64, &shape) || !cot__constant_open(p->t, &b, p->op, COT_F64, &shape)) return false;
+    if (!cot__constant_open(p->t, &a, p->op, COT_F64, &shape) || !cot__constant_open(p->t, &b, p->op, COT_F64, &shape))
+        return false;
     double *number = a.view.data, *noise = b.view.data;
     for (int64_t i = 0; i < size; i++) number[i] = (double)(i + 1), noise[i] = noise_at((uint64_t)i);
     p->numbers = cot__constant_push(p->t, &a);
@@ -61,7 +63,7 @@ static const double *read(cot__patterns *p, cot_var v, int which) {
     return cot__read_view(t, p->op, &view, COT_F64, p->buffer[which], n) == COT_OK ? p->buffer[which] : NULL;
 }
 
-/* ---- one node --------------------------------------------------------------------------------------------------------------------- */
+/* ---- one node -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct probe {
     cot__patterns *p;
@@ -118,7 +120,8 @@ static int operand_with(const probe *q, int64_t c) {
 
 static bool by_selection(probe *q, bool *fits) {
     cot__patterns *p = q->p;
-    const double  *number = read(p, run_selection(q, p->numbers), 0), *noise = number ? read(p, run_selection(q, p->noise), 1) : NULL;
+    const double  *number = read(p, run_selection(q, p->numbers), 0),
+                 *noise   = number ? read(p, run_selection(q, p->noise), 1) : NULL;
     int64_t        n = cot__size_at(p->t, q->r.node);
     if (!noise) return false;
     *fits = copies(noise_data(p), q->base[q->n], n, number, noise);
@@ -133,7 +136,8 @@ static bool by_selection(probe *q, bool *fits) {
     return true;
 }
 
-/* The adjoints of all moving operands for the seeds 1, 2, 3, … and for noise, in q->grads: first all of the one, then of the other. */
+/* The adjoints of all moving operands for the seeds 1, 2, 3, … and for noise, in q->grads: first all of the one, then of the
+ * other. */
 static int transpose(probe *q, bool *ok) {
     cot_tape *t = q->p->t;
     int       moving = 0;
@@ -174,7 +178,7 @@ static bool by_transpose(probe *q, bool *fits) {
     return ok;
 }
 
-/* ---- axes --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------------------------------------ */
 
 /* Operand k random, times factors along axis b (b < 0: none); the other one of a product random too. */
 static cot_var run_scaled(probe *q, int k, int b, cot_var factors) {
@@ -202,7 +206,7 @@ static bool commutes(cot_shape s, int a, const double *plain, const double *scal
     return true;
 }
 
-/* ---- taps --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- taps ------------------------------------------------------------------------------------------------------------------ */
 
 enum { MOST_TAPS = 256 };
 
@@ -240,7 +244,7 @@ static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
     return z != NULL;
 }
 
-/* ---- axes, and the choice between the two ------------------------------------------------------------------------------------------- */
+/* ---- axes, and the choice between the two ---------------------------------------------------------------------------------- */
 
 static bool by_axes(probe *q, int k) {
     cot__patterns *p = q->p;
@@ -262,7 +266,8 @@ static bool by_axes(probe *q, int k) {
             break;
         }
     }
-    int64_t taps = q->r.op->kind == KIND_BILINEAR ? cot__size_at(p->t, cot__rule_arg(&q->r, 1 - k)) : 0, group = cot__size_at(p->t, cot__rule_arg(&q->r, k));
+    int64_t taps  = q->r.op->kind == KIND_BILINEAR ? cot__size_at(p->t, cot__rule_arg(&q->r, 1 - k)) : 0,
+            group = cot__size_at(p->t, cot__rule_arg(&q->r, k));
     for (int i = 0; i < shared; i++) group /= xs.dim[x_axis[i]];
     bool fits = false;
     if (taps > 0 && taps <= MOST_TAPS && group > taps && (!by_taps(q, k, taps, &fits) || fits)) return fits;
@@ -287,7 +292,12 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
         return false;
     }
-    probe   q = {.p = p, .r = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op)}, .n = n, .xs = vars, .leaves = vars + n, .grads = vars + 2 * n};
+    probe   q      = {.p      = p,
+                      .r      = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op)},
+                      .n      = n,
+                      .xs     = vars,
+                      .leaves = vars + n,
+                      .grads  = vars + 2 * n};
     int64_t widest = cot__size_at(t, node), total = 0;
     q.base = (int64_t *)(void *)(vars + 4 * n);
     q.base[0] = 0;
