@@ -48,7 +48,9 @@ derive() {
 for problem in gmm ba bafull lstm hand hand_complicated; do
     mkdir "$work/$problem"
     "$program" generate $problem 3 "$work/$problem/in.txt" || fail "generate $problem failed"
-    for style in hand scalar fused tensor; do
+    styles="hand scalar fused tensor"
+    case $problem in ba*) styles="$styles sparse" ;; esac
+    for style in $styles; do
         derive $problem "$work/$problem/in.txt" $style "$work/$problem/$style.bin"
         same "$work/$problem/hand.bin" "$work/$problem/$style.bin" || fail "$problem: style $style is not what hand is"
     done

@@ -188,6 +188,9 @@ static void fori_counts(void **state) {
     assert_near(cot_value(y), cot_value(z), 1e-15);
     assert_near(dr, cot_grad_value(r), 1e-13);
     assert_near(dx, cot_grad_value(x), 1e-13);
+    y = x;
+    cot_fori(logistic_counted, &r, 3, 10, 1, &y, &y, NULL); /* the result where the initial value was */
+    assert_near(cot_value(y), cot_value(z), 1e-15);
     cot_fori(logistic_counted, &r, 5, 5, 1, &x, &y, NULL);
     assert_near(cot_value(y), 0.3, 0);
     cot_tape_destroy(t);

@@ -84,8 +84,9 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
  * sweeps give every block. A few hundred observations at a time keep the vectors in cache (not a power of two: vectors that lie
  * whole pages apart would share the same few cache lines). */
 
-enum { BA_R = 0, BA_C = 3, BA_F = 6, BA_U = 7, BA_K = 9, BA_X = 11, BA_W = 14 };
-enum { BA_CHUNK = 480, BA_LEAVES = AB_BA_ROW + 1, BA_ERRORS = 3 };
+#include "cot_ba_tensor.inc"
+
+enum { BA_CHUNK = 480 };
 
 /* numbers: leaves (16, chunk), features (2, chunk), still (chunk), seeds (2, 3, chunk), out (2, 16, chunk) */
 enum { BA_FEATS = BA_LEAVES, BA_STILL = BA_FEATS + 2, BA_SEEDS = BA_STILL + 1, BA_OUT = BA_SEEDS + 2 * BA_ERRORS };
@@ -93,44 +94,6 @@ enum { BA_NUMBERS = BA_OUT + 2 * BA_LEAVES };
 
 static void *ba_open(const struct ab_instance *in, struct ab_error *error) {
     return ab_cot_create(in, 0, (size_t)BA_NUMBERS * BA_CHUNK, error);
-}
-
-static cot_var dot3(const cot_var a[3], const cot_var b[3]) {
-    return cot_fma(a[0], b[0], cot_fma(a[1], b[1], cot_mul(a[2], b[2])));
-}
-
-/* Xc = v cos + (r x v) sin / theta + r (r.v) (1 - cos) / theta^2. `still` is 1 where r is zero and invalid where no r is: there the
- * three factors are 1, 1 and 0, which is v + r x v with the right derivative. */
-static void record_rotation(const cot_var r[3], const cot_var v[3], cot_var still, cot_var Xc[3]) {
-    const bool    some = cot_is_valid(still);
-    const cot_var t2 = dot3(r, r), safe = some ? cot_add(t2, still) : t2, theta = cot_sqrt(safe);
-    cot_var       cosine = cot_cos(theta), sine = cot_div(cot_sin(theta), theta), rest = cot_div(cot_sub(1.0, cosine), safe);
-    if (some) {
-        cosine = cot_where(still, 1.0, cosine);
-        sine = cot_where(still, 1.0, sine);
-        rest = cot_where(still, 0.0, rest);
-    }
-    const cot_var along = cot_mul(dot3(r, v), rest);
-    for (int i = 0; i < 3; i++) {
-        const int     j = (i + 1) % 3, k = (i + 2) % 3;
-        const cot_var cross = cot_sub(cot_mul(r[j], v[k]), cot_mul(r[k], v[j]));
-        Xc[i] = cot_fma(v[i], cosine, cot_fma(cross, sine, cot_mul(r[i], along)));
-    }
-}
-
-/* x: 16 leaves (n), the last one the weight again, for the weight error; err: three vectors (n) */
-static void record_observations(const cot_var x[BA_LEAVES], const cot_var feat[2], cot_var still, cot_var err[BA_ERRORS]) {
-    cot_var v[3], Xc[3], p[2];
-    for (int i = 0; i < 3; i++)
-        v[i] = cot_sub(x[BA_X + i], x[BA_C + i]);
-    record_rotation(x + BA_R, v, still, Xc);
-    for (int i = 0; i < 2; i++)
-        p[i] = cot_div(Xc[i], Xc[2]);
-    const cot_var square = cot_fma(p[0], p[0], cot_square(p[1]));
-    const cot_var scale = cot_mul(cot_fma(square, cot_fma(square, x[BA_K + 1], x[BA_K]), 1.0), x[BA_F]);
-    for (int i = 0; i < 2; i++)
-        err[i] = cot_mul(x[BA_W], cot_sub(cot_fma(p[i], scale, x[BA_U + i]), feat[i]));
-    err[2] = cot_sub(1.0, cot_square(x[AB_BA_ROW]));
 }
 
 /* Lays the variables of observations i … i + n - 1 out as vectors (n); is any of their cameras not rotated? */

@@ -11,6 +11,7 @@ static const struct ab_method *const tables[] = {
     ab_methods_fused,
     ab_methods_tensor,
     ab_methods_tensor_hand,
+    ab_methods_sparse,
 #endif
 };
 

@@ -146,5 +146,6 @@ extern const struct ab_method ab_methods_scalar[]; /* cot_scalar.c: one operatio
 extern const struct ab_method ab_methods_fused[];  /* cot_fused.c: scalars with fma, dot_of, sum_of */
 extern const struct ab_method ab_methods_tensor[]; /* cot_tensor.c: tensors */
 extern const struct ab_method ab_methods_tensor_hand[]; /* cot_tensor_hand.c: the same style for the hand */
+extern const struct ab_method ab_methods_sparse[]; /* cot_sparse.c: BA as one function with a sparse Jacobian */
 
 #endif

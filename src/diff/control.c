@@ -201,10 +201,9 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
     return true;
 }
 
-static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
+static cot_status record_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
                            const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
-    fail_all(t, m, ys);
     if (!t) return choice ? cot__status_of(1, choice) : cot__status_of(n, xs);
     if (!cot__check_call(t, name, body, n, xs, m, ys) || (choice && !cot__check_call(t, name, other, n, xs, m, ys))) return t->status;
     cot__loop *l = make_loop(t, name, NULL);
@@ -227,6 +226,14 @@ static cot_status run_once(const char *name, const cot_var *choice, cot_fn body,
     if (!args) return t->status;
     memcpy(args, index, (size_t)given * sizeof *args);
     return record(t, l, args, given, ys);
+}
+
+static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
+                           const cot_var *xs, int m, cot_var *ys) {
+    cot_tape  *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
+    cot_status status = record_once(name, choice, body, other, rules, user, n, xs, m, ys);
+    if (status != COT_OK) fail_all(t, m, ys);
+    return status;
 }
 
 cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m, cot_var *ys) {

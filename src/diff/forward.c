@@ -3,6 +3,7 @@
  * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the tangents. Bilinear: f(dx, y) + f(x, dy).
  * Generic: its jvp where one is written, else the transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
 #include "diff/sweep.h"
+#include "ops/inplace.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -114,6 +115,31 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     return true;
 }
 
+/* ---- writes to slices, in numbers ------------------------------------------------------------------------------------------------------ */
+
+/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the write, no output either. The
+ * gradient of a function of slices, swept forward for a Hessian, is full of these. */
+static bool written_slice(cot__sweep *s, uint32_t i) {
+    cot_tape      *t = s->t;
+    uint32_t       x = t->nodes[i].a, y = t->nodes[i].b;
+    const int64_t *slice = t->nodes[i].extra.attr->ints;
+    bool           adds = t->nodes[i].op == OP_add_slice;
+    int64_t        shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
+    if (*cot__slot(t, x) == 0 && *cot__slot(t, y) == 0) return true;
+    *cot__slot(t, i) = *cot__slot(t, x);
+    *cot__slot(t, x) = 0;
+    if (!cot__acc_own(s, i, true)) return false;
+    cot__view z = cot__acc_view(s, i, z_stride), part = cot__slice_view(&z, slice, shape, stride);
+    if (*cot__slot(t, y) == 0) {
+        if (!adds) cot__fill(&part, 0);
+        return true;
+    }
+    cot__view dy = cot__acc_view(s, y, y_stride), pair[2] = {part, dy};
+    if (adds) cot__run_elementwise(OP_add, cot__dtype_compute(z.dtype), 2, pair, &part);
+    else cot__copy(&part, &dy);
+    return true;
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------------------------------------------- */
 
 static bool hold_recorded(cot__sweep *s, uint32_t i, cot_var v) {
@@ -142,6 +168,7 @@ static bool visit(cot__sweep *s, uint32_t i) {
     bool      elementwise = t->nodes[i].op < OP_elementwise_count;
     if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
+    if (t->nodes[i].op == OP_add_slice || t->nodes[i].op == OP_update_slice) return written_slice(s, i);
     cot_mark m = cot__mark(t);
     uint8_t mask = t->active_mask;
     t->active_mask = 0;

@@ -126,13 +126,8 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, int us
     for (int l = 0; l < used; l++) slot_add(t, i, runs->lanes, l, given[l]);
 }
 
-static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
-    cot_tape *t = xs->t;
-    int       w = runs->lanes;
-    for (int k = 0; k < xs->n; k++)
-        for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
-    uint32_t i = xs->lo;
-    while (i <= ys->hi) {
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, int used) {
+    for (uint32_t i = lo; i <= hi;) {
         const cot__node *n = &t->nodes[i];
         bool known = cot__in_switch(n) && !cot__is_tensor(n); /* what is not known here is not needed either */
         if (!(n->flags & COT__ACTIVE) || !known)
@@ -140,8 +135,16 @@ static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, c
         else if (n->flags & COT__WANTED)
             forward_input(t, i++, runs, used);
         else
-            i = runs->forward_f64(t->nodes, i, ys->hi, t->adjoints.data);
+            i = runs->forward_f64(t->nodes, i, hi, t->adjoints.data);
     }
+}
+
+static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
+    cot_tape *t = xs->t;
+    int       w = runs->lanes;
+    for (int k = 0; k < xs->n; k++)
+        for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
+    cot__forward_lanes(t, xs->lo, ys->hi, runs, used);
     for (int k = 0; k < ys->n; k++)
         for (int l = 0; l < used; l++) out[(int64_t)l * ys->size + k] = slot_get(t, ys->index[k], w, l);
     uint32_t lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;
@@ -257,8 +260,8 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     return t->status;
 }
 
-static cot_status both_sides(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
-                             double *out) {
+cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
+                         double *out) {
     cot_tape *t = cot__tape_of(m, ys);
     if (!t) return cot__status_of(m, ys);
     if (!cot__may_sweep(t, op)) return t->status;
@@ -288,11 +291,11 @@ static cot_status finish(cot_status status, double *out, int64_t rows, int n, co
 }
 
 cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out) {
-    return finish(both_sides("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes, n, xs);
+    return finish(cot__products("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes, n, xs);
 }
 
 cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out) {
-    return finish(both_sides("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
+    return finish(cot__products("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
 }
 
 /* Unit directions in groups, so that the memory stays a few rows whatever the size. */
@@ -309,7 +312,7 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
     int64_t group = directions < GROUP ? directions : GROUP;
-    if (directions == 0 || results == 0) return both_sides("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
+    if (directions == 0 || results == 0) return cot__products("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
     size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
     double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
@@ -319,7 +322,7 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
         memset(unit, 0, unit_bytes);
         for (int64_t i = 0; i < k; i++) unit[i * directions + at + i] = 1;
         double *to = reverse ? out + at * cols : column;
-        both_sides("jacobian", reverse, (int)k, m, ys, n, xs, unit, to);
+        cot__products("jacobian", reverse, (int)k, m, ys, n, xs, unit, to);
         for (int64_t i = 0; i < k && !reverse; i++)
             for (int64_t r = 0; r < rows; r++) out[r * cols + at + i] = column[i * rows + r];
     }

@@ -80,6 +80,9 @@ typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32;
 /* The widest instance not wider than `lanes`: 1, 2 or 4; only the first knows f32. */
 const cot__runs *cot__runs_for(int lanes);
 
+/* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold `used` tangents each. */
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, int used);
+
 /* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not assigned.) */
 static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
     const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
@@ -121,6 +124,13 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
 /* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
+/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise operations, sum_of and dot_of. */
+bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
+bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out);
+
+/* cot_vjps (reverse) and cot_jvps under the name of the function that was asked; 0 lanes: only the checks. After a failure `out` is undefined. */
+cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
+                         double *out);
 
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);

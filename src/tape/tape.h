@@ -68,7 +68,9 @@ typedef struct cot__op {
     /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f" names each and says how it
      * is written:
      * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes   n attr->number, no integer
-     * and lists, of all that are left: l any   p an order of all axes   b two for each axis */
+     * and lists, of all that are left: l any   p an order of all axes   b two for each axis
+     * In a generic operation the first may say which axes it mixes, and diff/sparsity.c believes it: "axes:m keepdims:f" reduces
+     * them; "axis:a" this one and "from:a" this and all after it, in operands of the result's shape. Others are then independent. */
     const char *attrs;
 } cot__op;
 

@@ -1,0 +1,51 @@
+/* sets.h: sets of columns, each kept once and known by a number, so that a million elements of a pattern are a million numbers.
+ *
+ * A set is a sorted list, or the union of two others that was not written out: a running sum of n terms makes n sets, which as
+ * lists would take n²/2 columns. A union is written out once it names four times as many columns as it surely has, so that
+ * neither a long sum of new columns nor a long loop over the same ones costs more than a few steps each. Failure of memory
+ * sticks: `failed`, and empty sets from then on. */
+#ifndef COT_SETS_H
+#define COT_SETS_H
+
+#include "base/base.h"
+
+typedef uint32_t cot__set; /* 0: the empty one */
+
+typedef struct cot__set_entry {
+    uint64_t start;      /* list: the place of its first column; union: its two sets */
+    uint64_t cost;       /* columns it names, repeated ones counted again; of a list: its length */
+    uint32_t least;      /* columns it has at least */
+    uint32_t hash, next; /* of the same bucket; 0: none */
+    cot__set as;         /* itself, or the list that a union was written out to */
+    bool     pair;
+} cot__set_entry;
+
+typedef struct cot__sets {
+    const cot_allocator *al;
+    bool                 failed;
+    cot__set_entry      *entries; /* entries[0] is the empty set */
+    int64_t              count, capacity;
+    uint32_t            *columns; /* of all lists */
+    int64_t              column_count, column_capacity;
+    uint32_t            *buckets;
+    int64_t              bucket_count; /* a power of two */
+    uint32_t            *seen;         /* by column: the number of the last writing-out that met it */
+    int64_t              width;
+    uint32_t             round;
+    uint32_t            *scratch; /* a list under construction */
+    int64_t              scratch_capacity;
+    cot__set            *stack;
+    int64_t              stack_capacity;
+} cot__sets;
+
+bool     cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns);
+void     cot__sets_close(cot__sets *s);
+cot__set cot__set_of(cot__sets *s, uint32_t column);
+cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b);
+/* The columns of a set, ascending; valid until the next call. */
+const uint32_t *cot__set_columns(cot__sets *s, cot__set a, int64_t *count);
+
+/* Room for `count` elements in an array that doubles; false when memory is short. */
+bool cot__ensure(const cot_allocator *al, void **data, int64_t *capacity, int64_t count, size_t element);
+
+#endif

@@ -1,0 +1,322 @@
+/* sparse.c: plans made from a tape, and sparse Jacobians and Hessians by them.
+ *
+ * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the sweeps will run: a second
+ * analysis of which operands meet nonlinearly would be a second table to keep true. It may lack symmetry where generic operations
+ * are taken as dense; both halves are joined. */
+#include "diff/sparse.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- colours --------------------------------------------------------------------------------------------------------------- */
+
+/* The pattern together with its transpose. */
+static bool symmetrise(const cot_allocator *al, cot__csr *m) {
+    cot__csr t, z = {m->rows, m->cols, 2 * m->nnz, NULL, NULL};
+    if (!cot__csr_transpose(al, m, &t)) return false;
+    z.row_start = cot__alloc(al, (size_t)(z.rows + 1) * sizeof *z.row_start);
+    z.col = cot__alloc(al, (size_t)z.nnz * sizeof *z.col);
+    int64_t n = 0;
+    bool    ok = z.row_start && z.col;
+    if (ok) z.row_start[0] = 0;
+    for (int64_t i = 0; i < m->rows && ok; i++) {
+        int64_t a = m->row_start[i], a_end = m->row_start[i + 1], b = t.row_start[i], b_end = t.row_start[i + 1];
+        while (a < a_end || b < b_end) {
+            int32_t x = a < a_end ? m->col[a] : INT32_MAX, y = b < b_end ? t.col[b] : INT32_MAX;
+            z.col[n++] = x < y ? x : y;
+            a += x <= y;
+            b += y <= x;
+        }
+        z.row_start[i + 1] = n;
+    }
+    void *exact = ok ? cot__resize(al, z.col, (size_t)z.nnz * sizeof *z.col, (size_t)n * sizeof *z.col) : NULL;
+    if (ok && (exact || n == 0)) {
+        z.col = exact;
+        z.nnz = n;
+        cot__csr t2 = *m;
+        *m = z;
+        z = t2;
+    } else
+        ok = false;
+    cot__csr_free(al, &t);
+    cot__csr_free(al, &z);
+    return ok;
+}
+
+/* Colours of the columns of m in p, if fewer than what it has. */
+static bool take_if_fewer(cot_sparse_plan *p, const cot__csr *m, bool forward) {
+    int32_t *colour = cot__alloc(&p->al, (size_t)m->cols * sizeof *colour);
+    int32_t  colours = !colour ? -1 : p->hessian ? cot__colour_star(&p->al, m, colour) : cot__colour_columns(&p->al, m, colour);
+    bool     take = colours >= 0 && (!p->colour || colours < p->colours);
+    if (take) {
+        cot__free(&p->al, p->colour, (size_t)cot__plan_coloured(p) * sizeof *colour);
+        p->colour = colour;
+        p->colours = colours;
+        p->forward = forward;
+    } else
+        cot__free(&p->al, colour, (size_t)m->cols * sizeof *colour);
+    return colours >= 0;
+}
+
+static bool nothing_to_colour(cot_sparse_plan *p) {
+    size_t bytes = (size_t)p->pattern.cols * sizeof *p->colour;
+    p->forward = true;
+    p->colour = cot__alloc(&p->al, bytes);
+    if (p->colour) memset(p->colour, 0, bytes);
+    return p->colour != NULL;
+}
+
+/* The mode whose fullest line is shorter goes first: no colouring has fewer than that. The other is tried if it could win. */
+static bool colour_plan(cot_sparse_plan *p, cot_mode mode) {
+    if (p->pattern.nnz == 0) return nothing_to_colour(p);
+    if (p->hessian) return take_if_fewer(p, &p->pattern, true);
+    cot__csr t;
+    if (!cot__csr_transpose(&p->al, &p->pattern, &t)) return false;
+    int64_t columns = cot__fullest_row(&p->pattern), rows = cot__fullest_row(&t);
+    bool    forward = mode == COT_FORWARD || (mode == COT_AUTO && columns <= rows);
+    bool    ok = take_if_fewer(p, forward ? &p->pattern : &t, forward);
+    if (ok && mode == COT_AUTO && (forward ? rows : columns) < p->colours)
+        ok = take_if_fewer(p, forward ? &t : &p->pattern, !forward);
+    cot__csr_free(&p->al, &t);
+    return ok;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------------------------------------- */
+
+static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, const cot_var *ys, int n, const cot_var *xs,
+                             cot_mode mode) {
+    cot_sparse_plan *p = cot__plan_create(&t->cache.below);
+    if (p) p->hessian = hessian;
+    bool ok = p && cot__sparsity(op, t, &p->al, m, ys, n, xs, &p->pattern);
+    if (p && t->status == COT_OK)
+        ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode) && cot__plan_finish(p) == COT__PLAN_FINE;
+    if (ok) return p;
+    /* unless another error stands already */
+    cot__fail(t, COT_MEMORY, "[%s] out of memory: a plan for %d outputs and %d inputs", op, m, n);
+    cot_sparse_plan_destroy(p);
+    return NULL;
+}
+
+cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode) {
+    const char *op = "sparse_jacobian_plan";
+    cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
+    if (!t) return NULL;
+    if ((unsigned)mode > COT_FORWARD) {
+        cot__fail(t, COT_VALUE, "[%s] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", op, (int)mode);
+        return NULL;
+    }
+    return cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK ? make(op, t, false, m, ys, n, xs, mode) : NULL;
+}
+
+/* The gradient of y, recorded: n vars of the tape's allocator, to be freed and rewound by the caller; NULL after setting the
+ * error. */
+static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const cot_var *xs) {
+    size_t   count = (size_t)(n > 0 ? n : 0);
+    cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
+    if (!grads) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
+    if (!grads || cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK) return grads;
+    cot__free(&t->al, grads, count * sizeof *grads);
+    return NULL;
+}
+
+cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
+    const char *op = "sparse_hessian_plan";
+    cot_tape   *t = cot__tape_of(1, &y);
+    if (!t) return NULL;
+    cot_mark         mark = cot__mark(t);
+    cot_var         *grads = gradient(op, t, y, n, xs);
+    cot_sparse_plan *p = grads ? make(op, t, true, n, grads, n, xs, COT_FORWARD) : NULL;
+    if (grads) cot__free(&t->al, grads, (size_t)n * sizeof *grads);
+    cot__rewind(t, mark);
+    return p;
+}
+
+/* ---- evaluations ----------------------------------------------------------------------------------------------------------- */
+
+static int64_t total_size(int n, const cot_var *vars) {
+    int64_t size = 0;
+    for (int k = 0; vars && k < n; k++) size += cot_size(vars[k]);
+    return size;
+}
+
+/* Does the plan belong here? Otherwise sets the error. */
+static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols) {
+    if (!p)
+        cot__fail(t, COT_VALUE, "[%s] the plan is NULL; make one first", op);
+    else if (p->hessian != hessian)
+        cot__fail(t, COT_VALUE, "[%s] the plan is for a %s; make one for a %s", op, p->hessian ? "Hessian" : "Jacobian",
+                  hessian ? "Hessian" : "Jacobian");
+    else if (p->pattern.rows != rows || p->pattern.cols != cols)
+        cot__fail(t, COT_SHAPE,
+                  "[%s] the plan is for (%lld,%lld), the matrix is (%lld,%lld); make a plan for these outputs and inputs", op,
+                  (long long)p->pattern.rows, (long long)p->pattern.cols, (long long)rows, (long long)cols);
+    else
+        return true;
+    return false;
+}
+
+enum { LANES = 4 }; /* products at a time: as many as a sweep over scalars carries */
+
+/* One row for each of the colours first … first + lanes - 1. */
+static void seed(const cot_sparse_plan *p, int32_t first, int lanes, double *in) {
+    int64_t n = cot__plan_coloured(p);
+    memset(in, 0, (size_t)(lanes * n) * sizeof *in);
+    for (int64_t j = 0; j < n; j++) {
+        int32_t lane = p->colour[j] - first;
+        if (lane >= 0 && lane < lanes) in[lane * n + j] = 1;
+    }
+}
+
+/* Their entries out of the products, rows of n. */
+static void collect(const cot_sparse_plan *p, int32_t first, int lanes, int64_t n, const double *out, double *values) {
+    for (int lane = 0; lane < lanes; lane++)
+        for (int64_t k = p->entry_start[first + lane]; k < p->entry_start[first + lane + 1]; k++)
+            values[p->entry[k]] = out[lane * n + p->source[k]];
+}
+
+static void evaluate(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs,
+                     double *values) {
+    int     most = p->colours < LANES ? p->colours : LANES;
+    int64_t to = p->forward ? p->pattern.rows : p->pattern.cols;
+    size_t  in_bytes = (size_t)(most * cot__plan_coloured(p)) * sizeof(double), out_bytes = (size_t)(most * to) * sizeof(double);
+    double *in = cot__alloc(&t->al, in_bytes), *out = cot__alloc(&t->al, out_bytes);
+    if (!in || !out)
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, most, in_bytes + out_bytes);
+    for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += LANES) {
+        int lanes = p->colours - c < LANES ? p->colours - c : LANES;
+        seed(p, c, lanes, in);
+        if (cot__products(op, !p->forward, lanes, m, ys, n, xs, in, out) == COT_OK) collect(p, c, lanes, to, out, values);
+    }
+    cot__free(&t->al, in, in_bytes);
+    cot__free(&t->al, out, out_bytes);
+}
+
+/* A failure leaves no numbers behind that could be taken for results. */
+static cot_status finish(cot_status status, const cot_sparse_plan *p, double *values) {
+    if (status == COT_OK || !p || !values) return status;
+    for (int64_t k = 0; k < p->pattern.nnz; k++) values[k] = (double)NAN;
+    return status;
+}
+
+cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
+    const char *op = "sparse_jacobian";
+    cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
+    if (!t) return finish(cot__status_of(m > 0 ? m : 0, ys), p, values);
+    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
+        fits(op, t, p, false, total_size(m, ys), total_size(n, xs)))
+        evaluate(op, t, p, m, ys, n, xs, values);
+    return finish(t->status, p, values);
+}
+
+/* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
+static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values,
+                         bool *done) {
+    uint32_t yi, lo = UINT32_MAX, hi = 0,
+                 *index = n > 0 && !t->smooth && cot__may_sweep(t, op) ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
+    size_t   bytes = LANES * (size_t)n * sizeof(double);
+    *done = false;
+    if (!index) return; /* the recorded way says what is wrong */
+    bool ok = cot__operand(t, y, op, "", &yi) && cot__check_inputs(t, op, n, xs, index) && t->nodes[yi].kind == COT_F64;
+    for (int k = 0; k < n && ok; k++) {
+        ok = t->nodes[index[k]].kind == COT_F64;
+        lo = index[k] < lo ? index[k] : lo;
+        hi = index[k] > hi ? index[k] : hi;
+    }
+    int most = ok && hi <= yi && cot__hvp_lanes_apply(t, lo, yi) ? LANES : 1;
+    *done = ok && hi <= yi && (most > 1 || cot__hvp_applies(t, lo, yi));
+    if (*done && fits(op, t, p, true, n, n) && cot__leaves_unassigned(t, op, 1, &yi)) {
+        double *v = cot__alloc(&t->al, 2 * bytes), *out = v + LANES * n;
+        if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, LANES, 2 * bytes);
+        for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += most) {
+            int lanes = p->colours - c < most ? p->colours - c : most;
+            seed(p, c, lanes, v);
+            ok = lanes > 1 ? cot__hvp_lanes(t, yi, n, index, lo, lanes, v, out) : cot__hvp_scalars(t, yi, n, index, lo, v, out);
+            if (ok) collect(p, c, lanes, n, out, values);
+        }
+        cot__free(&t->al, v, 2 * bytes);
+    }
+    cot__free(&t->al, index, (size_t)n * sizeof *index);
+}
+
+cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values) {
+    const char *op = "sparse_hessian";
+    cot_tape   *t = cot__tape_of(1, &y);
+    bool        done;
+    if (!t) return finish(cot__status_of(1, &y), p, values);
+    over_scalars(op, t, p, y, n, xs, values, &done);
+    if (done || t->status != COT_OK) return finish(t->status, p, values);
+    cot_mark mark = cot__mark(t);
+    cot_var *grads = gradient(op, t, y, n, xs);
+    if (grads) {
+        if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs))) evaluate(op, t, p, n, grads, n, xs, values);
+        cot__free(&t->al, grads, (size_t)n * sizeof *grads);
+    }
+    cot__rewind(t, mark);
+    return finish(t->status, p, values);
+}
+
+/* ---- the check ------------------------------------------------------------------------------------------------------------- */
+
+/* Of either sign, between 1 and 2 in size: every entry counts. */
+static double direction(uint64_t seed, uint64_t i) {
+    uint64_t z = (seed * UINT64_C(0xD1342543DE82EF95) + i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    double v = 1 + (double)((z ^ z >> 31) >> 12) * 0x1p-52;
+    return z >> 63 ? -v : v;
+}
+
+static double precision(const cot_tape *t, int n, const cot_var *vars, double least) {
+    static const double of[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_BF16] = 0x1p-7, [COT_F16] = 0x1p-10};
+    for (int k = 0; k < n; k++) least = fmax(least, of[cot__dtype_at(&t->nodes[cot__index(vars[k])])]);
+    return least;
+}
+
+/* Rounding: half the digits of what a row adds up, and a few units of the last place of the largest number anywhere, which the
+ * sweep may have had as an intermediate one on the way to a small row. */
+static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, double unit, const double *v, const double *want,
+                    const double *values) {
+    const cot__csr *m = &p->pattern;
+    double          largest = 0;
+    for (int64_t i = 0; i < m->rows; i++) largest = isfinite(want[i]) ? fmax(largest, fabs(want[i])) : largest;
+    for (int64_t e = 0; e < m->nnz; e++) largest = isfinite(values[e]) ? fmax(largest, fabs(values[e])) : largest;
+    for (int64_t i = 0; i < m->rows; i++) {
+        double sum = 0, size = fabs(want[i]);
+        for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) {
+            sum += values[e] * v[m->col[e]];
+            size += fabs(values[e] * v[m->col[e]]);
+        }
+        if (fabs(sum - want[i]) <= sqrt(unit) * size + 64 * unit * largest || (!isfinite(sum) && !isfinite(want[i]))) continue;
+        cot__fail(
+            t, COT_GRAD,
+            "[%s] along a random direction row %lld of the sparse matrix gives %.9g, the function %.9g; the pattern lacks an entry "
+            "(other control flow or positions?), make a plan here",
+            op, (long long)i, sum, want[i]);
+        return;
+    }
+}
+
+cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, const double *values,
+                            uint64_t seed) {
+    const char *op = "sparse_check";
+    cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
+    if (!t) return cot__status_of(m > 0 ? m : 0, ys);
+    bool    hessian = p && p->hessian;
+    int64_t cols = total_size(n, xs), rows = hessian ? cols : total_size(m, ys);
+    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK || !fits(op, t, p, hessian, rows, cols)) return t->status;
+    cot_mark mark = cot__mark(t);
+    cot_var *grads = hessian ? gradient(op, t, ys[0], n, xs) : NULL;
+    size_t   bytes = (size_t)(rows + cols) * sizeof(double);
+    double  *v = cot__alloc(&t->al, bytes), *out = v + cols;
+    if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: a direction of %lld elements", op, (long long)cols);
+    if (v && t->status == COT_OK) {
+        memset(out, 0, (size_t)rows * sizeof *out); /* products of nothing write nothing */
+        for (int64_t j = 0; j < cols; j++) v[j] = direction(seed, (uint64_t)j);
+        if (cot__products(op, false, 1, hessian ? n : m, hessian ? grads : ys, n, xs, v, out) == COT_OK)
+            compare(op, t, p, precision(t, m, ys, precision(t, n, xs, 0)), v, out, values);
+    }
+    cot__free(&t->al, v, bytes);
+    if (grads) cot__free(&t->al, grads, (size_t)n * sizeof *grads);
+    cot__rewind(t, mark);
+    return t->status;
+}

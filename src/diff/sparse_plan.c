@@ -1,0 +1,140 @@
+/* sparse_plan.c: a plan put together: pattern, colours, and from both the list that says which entry is read off which product.
+ *
+ * The list is also the proof that the colours are right, so a plan from a file goes through the same door. */
+#include "diff/sparse.h"
+
+#include <string.h>
+
+cot_sparse_plan *cot__plan_create(const cot_allocator *al) {
+    cot_sparse_plan *p = cot__alloc(al, sizeof *p);
+    if (p) *p = (cot_sparse_plan){.al = *al};
+    return p;
+}
+
+void cot_sparse_plan_destroy(cot_sparse_plan *p) {
+    if (!p) return;
+    cot_allocator al = p->al;
+    cot__free(&al, p->colour, (size_t)cot__plan_coloured(p) * sizeof *p->colour);
+    cot__free(&al, p->entry_start, ((size_t)p->colours + 1) * sizeof *p->entry_start);
+    cot__free(&al, p->entry, (size_t)p->pattern.nnz * sizeof *p->entry);
+    cot__free(&al, p->source, (size_t)p->pattern.nnz * sizeof *p->source);
+    cot__csr_free(&al, &p->pattern);
+    cot__free(&al, p, sizeof *p);
+}
+
+cot_sparse_info cot_sparse_plan_info(const cot_sparse_plan *p) {
+    if (!p) return (cot_sparse_info){0};
+    const cot__csr *m = &p->pattern;
+    return (cot_sparse_info){m->rows,   m->cols, m->nnz, m->row_start, m->col, p->colours, p->forward ? COT_FORWARD : COT_REVERSE,
+                             p->hessian};
+}
+
+/* ---- who can be read where ------------------------------------------------------------------------------------------------- */
+
+/* Row i and colour c: how many entries of the row have a column of that colour? In a Jacobian more than one is a mistake; in a
+ * Hessian the entry is then read in the other half. */
+typedef struct reader {
+    const cot_sparse_plan *p;
+    int32_t               *count; /* by colour */
+    bool                  *alone; /* by entry: the only one of its colour in its row */
+} reader;
+
+static void find_alone(reader *r, const cot__csr *m, const int32_t *colour) {
+    for (int64_t i = 0; i < m->rows; i++) {
+        int64_t from = m->row_start[i], to = m->row_start[i + 1];
+        for (int64_t e = from; e < to; e++) r->count[colour[m->col[e]]]++;
+        for (int64_t e = from; e < to; e++) r->alone[e] = r->count[colour[m->col[e]]] == 1;
+        for (int64_t e = from; e < to; e++) r->count[colour[m->col[e]]] = 0;
+    }
+}
+
+/* Where the entry (j, i) is; -1: nowhere. */
+static int64_t find(const cot__csr *m, int32_t j, int32_t i) {
+    int64_t low = m->row_start[j], high = m->row_start[j + 1];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (m->col[middle] < i) low = middle + 1;
+        else high = middle;
+    }
+    return low < m->row_start[j + 1] && m->col[low] == i ? low : -1;
+}
+
+/* Entry e at (i, j): the product and its element that hold it. Both halves of a Hessian take the same one, the upper if that can
+ * be. */
+static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t *source) {
+    const cot_sparse_plan *p = r->p;
+    int32_t                j = p->pattern.col[e];
+    if (!p->forward) { /* checked by columns before */
+        *c = p->colour[i];
+        *source = j;
+        return true;
+    }
+    int32_t row = i, column = j;
+    int64_t upper = e;
+    if (p->hessian && i != j) {
+        int64_t other = find(&p->pattern, j, i);
+        if (other < 0) return false;
+        upper = i < j ? e : other;
+        row = i < j ? i : j, column = i < j ? j : i;
+        if (!r->alone[upper]) { /* the lower half then */
+            int32_t swap = row;
+            row = column, column = swap;
+            upper = upper == e ? other : e;
+        }
+    }
+    *c = p->colour[column];
+    *source = row;
+    return r->alone[upper];
+}
+
+/* Of rows: no column has two of one colour. */
+static bool rows_apart(const cot_sparse_plan *p, reader *r, bool *memory) {
+    cot__csr t;
+    *memory = cot__csr_transpose(&p->al, &p->pattern, &t);
+    if (!*memory) return false;
+    find_alone(r, &t, p->colour);
+    int64_t e = 0;
+    while (e < t.nnz && r->alone[e]) e++;
+    cot__csr_free(&p->al, &t);
+    return e == p->pattern.nnz;
+}
+
+static bool fill(cot_sparse_plan *p, const reader *r) {
+    const cot__csr *m = &p->pattern;
+    int32_t         c, source;
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) {
+            if (!place_of(r, e, (int32_t)i, &c, &source)) return false;
+            p->entry_start[c + 1]++;
+        }
+    for (int32_t k = 0; k < p->colours; k++) p->entry_start[k + 1] += p->entry_start[k];
+    for (int64_t i = 0; i < m->rows; i++) /* entry_start[c] runs through colour c and ends where c + 1 began */
+        for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) {
+            place_of(r, e, (int32_t)i, &c, &source);
+            int64_t at = p->entry_start[c]++;
+            p->entry[at] = e;
+            p->source[at] = source;
+        }
+    memmove(p->entry_start + 1, p->entry_start, (size_t)p->colours * sizeof *p->entry_start);
+    p->entry_start[0] = 0;
+    return true;
+}
+
+cot__plan_verdict cot__plan_finish(cot_sparse_plan *p) {
+    size_t nnz = (size_t)p->pattern.nnz, colours = (size_t)p->colours;
+    reader r = {.p = p, .count = cot__alloc(&p->al, colours * sizeof *r.count), .alone = cot__alloc(&p->al, nnz * sizeof *r.alone)};
+    p->entry_start = cot__alloc(&p->al, (colours + 1) * sizeof *p->entry_start);
+    p->entry = cot__alloc(&p->al, nnz * sizeof *p->entry);
+    p->source = cot__alloc(&p->al, nnz * sizeof *p->source);
+    bool fine = true, memory = r.count && r.alone && p->entry_start && p->entry && p->source;
+    if (memory) {
+        memset(r.count, 0, colours * sizeof *r.count);
+        memset(p->entry_start, 0, (colours + 1) * sizeof *p->entry_start);
+        if (p->forward) find_alone(&r, &p->pattern, p->colour);
+        else fine = rows_apart(p, &r, &memory);
+        fine = fine && fill(p, &r);
+    }
+    cot__free(&p->al, r.count, colours * sizeof *r.count);
+    cot__free(&p->al, r.alone, nnz * sizeof *r.alone);
+    return !memory ? COT__PLAN_MEMORY : fine ? COT__PLAN_FINE : COT__PLAN_MIXES;
+}
