@@ -360,5 +360,5 @@ static void loop_jvp(cot__rule *r) {
     else cot__loop_forward(r);
 }
 
-const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC, .formula = "z = a body played again and again; x̄ += what its steps give, last first",
+const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC, .formula = "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
                               .saves = 0x7f, .vjp = loop_vjp, .jvp = loop_jvp, .apply = loop_apply, .batch = cot__loop_batch};

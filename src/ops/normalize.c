@@ -195,7 +195,7 @@ static void norm_weights_vjp(cot__rule *r) {
     if (wants(r, 1)) cot__give(r, 1, normalized(m, x, u, v));
 }
 
-const cot__op cot__op_norm_weights = {.name = "norm_weights", .batch = cot__batch_norm_weights, .attrs = "from:a rms:f eps:n",
+const cot__op cot__op_norm_weights = {.name = "norm_weights", .batch = cot__batch_norm_weights, .attrs = "start:a rms:f eps:n",
                                       .kind = KIND_GENERIC, .saves = 3u,
                                       .vjp = norm_weights_vjp, .apply = norm_apply,
                                       .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};
