@@ -1,7 +1,7 @@
 /* forms.c: derivatives of C functions, thin over the recorded sweeps.
  *
- * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix. A constant
- * is given as a parameter, so that it has a derivative here. What comes out is recorded: it can be differentiated again, batched, looped. */
+ * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix.
+ * What comes out is recorded: it can be differentiated again, batched, looped. */
 #include "diff/sweep.h"
 #include "ops/structural.h"
 #include "tape/region.h"
@@ -33,8 +33,7 @@ static bool run(call *c, const char *op, cot_fn f, void *user, int n, const cot_
         uint32_t i;
         snprintf(which, sizeof which, "xs[%d]", k);
         if (!cot__enter(t, xs[k], op, which, &i)) return false;
-        bool active = t->nodes[i].flags & COT__ACTIVE;
-        c->in[k] = active || !cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) ? cot__alias(VAR(t, i)) : cot__parameter(t, i);
+        c->in[k] = cot__alias(VAR(t, i));
         if (cot__failed(c->in[k])) return false;
         c->x[k] = cot__index(c->in[k]);
     }

@@ -49,16 +49,26 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
     return true;
 }
 
+/* A body is played again: what it writes to must not be one of its constants, or of the values outside. Its first write goes to a copy, which is
+ * made again each time. */
+static bool own_memory_in_body(cot_tape *t, const char *op, cot_var *x, uint32_t *xi) {
+    if (*xi < t->body_from) {
+        cot__fail(t, COT_VALUE, "[%s] the target is older than the body of [%s], which is recorded once and would write it then only; copy it first", op,
+                  t->body);
+        return false;
+    }
+    if (t->nodes[*xi].op == OP_copy || (t->nodes[*xi].flags & COT__IN_PLACE)) return true;
+    *x = cot__copy_var(t, *xi);
+    *xi = cot__index(*x);
+    return !cot__failed(*x);
+}
+
 /* The target of a write and the value y shaped and typed like it (or like `part` of it). */
 static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
     if (!x || !cot__enter(NULL, *x, op, "target", xi)) return NULL;
     cot_tape *t = x->tape;
     if (!cot__is_tensor(&t->nodes[*xi])) return t;
-    if (t->body && *xi < t->body_from) {
-        cot__fail(t, COT_VALUE, "[%s] the target is older than the body of [%s], which is recorded once and would write it then only; copy it first", op,
-                  t->body);
-        return NULL;
-    }
+    if (t->body && !own_memory_in_body(t, op, x, xi)) return NULL;
     return may_write(t, op, *xi) ? t : NULL;
 }
 

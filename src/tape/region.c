@@ -91,6 +91,11 @@ static bool add_capture(maker *k, const char *op, uint32_t node) {
     return true;
 }
 
+/* Its value is gone, so it must be computed again (a copy that a write in place has used up). */
+static bool is_overwritten(const cot__node *n) {
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
+}
+
 /* Results back to inputs: what is needed; then forward: what moves. Values from before the body that are needed are captured. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
@@ -116,7 +121,7 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
                       k->first + i);
             return false;
         }
-        if (n->op == OP_parameter) k->mark[i] |= MOVES;
+        if (n->op == OP_parameter || is_overwritten(n)) k->mark[i] |= MOVES;
         for (int a = 0, args = cot__nargs(n); a < args; a++) {
             uint32_t x = cot__arg(n, a);
             if (x == COT__NONE) continue;
