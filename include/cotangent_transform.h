@@ -92,7 +92,8 @@ COT_API cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user
 /* Their derivatives solve the transposed linear system at the solution, and do not go through the way it was found; to every order. Functions are recorded once as
  * bodies (see cot_scan); what they use from outside gets its gradient too. A solver that does not converge is an error with its residual. */
 typedef struct cot_solve_options {
-    double tolerance;  /* of the residual; 0: 1e-12 (linear) or 1e-10 for f64, 1e-5 or 1e-4 for f32, relative to where it began */
+    double tolerance;  /* of the residual, relative to b (linear) or to 1 + where it began; 0: 1e-12 (linear) or 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2
+                        * below; and a solver of yours is not checked */
     int    iterations; /* at most; 0: 1000 (linear) or 100 */
 } cot_solve_options;
 

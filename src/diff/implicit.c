@@ -125,7 +125,7 @@ static bool newton(cot_tape *t, const root *q, const uint32_t *args, cot_array *
     double *step = cot__alloc(&t->al, bytes), first = residual_at(t, q, args, x->data), now = first;
     void   *next = step + x->size;
     int     most = q->options.iterations > 0 ? q->options.iterations : 100, k = 0;
-    double  goal = q->options.tolerance > 0 ? q->options.tolerance : x->dtype == COT_F64 ? 1e-10 : 1e-4;
+    double  goal = cot__solve_tolerance(&q->options, x->dtype, 1e-10, 1e-4);
     if (!step) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", q->name, bytes);
         return false;
@@ -164,13 +164,18 @@ static bool call_solver(cot_tape *t, const root *q, const uint32_t *args, cot_ar
         if (!theta[k].shape.ndim && theta[k].data) memcpy(theta[k].data, cot__view_of(t, cot__index(dense)).data, 8);
         if (theta[k].shape.ndim) theta[k].data = cot__view_of(t, cot__index(dense)).data;
     }
+    double      first = residual_at(t, q, args, x->data);
     const char *inside = t->inside;
     uint32_t    from = t->inside_from;
     t->inside = q->name, t->inside_from = t->count;
     int code = q->solver(n, theta, x, q->user);
     t->inside = inside, t->inside_from = from;
-    double residual = code ? residual_at(t, q, args, x->data) : 0;
-    if (code) cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, residual);
+    double now = residual_at(t, q, args, x->data);
+    if (code)
+        cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, now);
+    else if (q->options.tolerance > 0 && !(now <= q->options.tolerance * (1 + first)))
+        cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; a tolerance of %g was asked", q->name, now, first,
+                  q->options.tolerance);
     return t->status == COT_OK;
 }
 
@@ -188,7 +193,8 @@ static cot_var record_root(cot_tape *t, const root *q, const uint32_t *args) {
     cot_array x = {v.dtype, shape, cot__count(shape.ndim, shape.dim), r.view.data};
     cot_mark  m = cot__mark(t);
     t->active_mask = 0;
-    bool ok = q->solver ? call_solver(t, q, attr->args, &x) : newton(t, q, attr->args, &x);
+    bool ok = true;
+    if (!t->body && x.size > 0) ok = q->solver ? call_solver(t, q, attr->args, &x) : newton(t, q, attr->args, &x); /* in a body the start is an example */
     t->active_mask = mask;
     cot__rewind(t, m);
     if (!ok) return INVALID(t);

@@ -41,10 +41,10 @@ bool cot__outside_bodies(cot_tape *t, const char *op) {
     return false;
 }
 
-typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; } scope;
+typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; bool noted; } scope;
 
 static scope scope_open(cot_tape *t, const char *op) {
-    scope before = {t->body, t->body_from, t->active_mask, t->no_grad};
+    scope before = {t->body, t->body_from, t->active_mask, t->no_grad, t->note[0] != 0};
     if (!t->body) t->body_from = t->count;
     t->body = op;
     t->active_mask = COT__ACTIVE; /* whether its inputs move is known when it runs */
@@ -57,6 +57,7 @@ static void scope_close(cot_tape *t, scope before) {
     t->body_from = before.body_from;
     t->active_mask = before.active_mask;
     t->no_grad = before.no_grad;
+    if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
 /* ---- the program ----------------------------------------------------------------------------------------------------------- */
@@ -96,6 +97,10 @@ static bool is_overwritten(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }
 
+/* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an example, never a
+ * value that holds for every step, even where it depends on constants alone. */
+static bool is_example(const cot__node *n) { return n->op == OP_loop || n->op == OP_root || n->op == OP_linear_solve; }
+
 /* Results back to inputs: what is needed; then forward: what moves. Values from before the body that are needed are captured. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
@@ -121,7 +126,7 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
                       k->first + i);
             return false;
         }
-        if (n->op == OP_parameter || is_overwritten(n)) k->mark[i] |= MOVES;
+        if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
         for (int a = 0, args = cot__nargs(n); a < args; a++) {
             uint32_t x = cot__arg(n, a);
             if (x == COT__NONE) continue;
