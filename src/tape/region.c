@@ -166,7 +166,10 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {
         const cot__node *x = &t->nodes[k->first + i];
-        if (k->mark[i] == NEEDED) *constant++ = k->first + i;
+        if (k->mark[i] == NEEDED) {
+            *constant++ = k->first + i;
+            t->nodes[k->first + i].flags |= COT__FIXED;
+        }
         if (k->mark[i] != (NEEDED | MOVES) || x->op == OP_parameter) continue;
         *node++ = k->first + i;
         for (int a = 0, args = cot__nargs(x); a < args; a++) *ref++ = ref_of(k, n, cot__arg(x, a));
@@ -177,14 +180,14 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
 
 /* ---- closing a body ------------------------------------------------------------------------------------------------------------ */
 
-/* Constants of the body stay; every other value has served as an example: shapes stay, memory goes. */
+/* Constants of the body stay, and those of bodies inside it; every other value has served as an example: shapes stay, memory goes. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
     if (!none) return false;
     for (uint32_t i = storages; i < t->storage_count; i++) t->storages[i]->writer = COT__NONE - 1;
     for (uint32_t i = 0; i < k->count; i++)
-        if ((k->mark[i] & (NEEDED | MOVES)) == NEEDED && cot__is_tensor(&t->nodes[k->first + i]))
+        if ((t->nodes[k->first + i].flags & COT__FIXED) && cot__is_tensor(&t->nodes[k->first + i]))
             t->nodes[k->first + i].value.tensor->storage->writer = COT__NONE;
     for (uint32_t i = 0; i < k->count; i++) {
         cot__node *n = &t->nodes[k->first + i];
