@@ -145,10 +145,26 @@ static int gives_up(int n, const cot_array *theta, cot_array *x, void *user) {
     return 5;
 }
 
+static int far_off(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta, (void)user;
+    ((double *)x->data)[0] = 3;
+    return 0;
+}
+static cot_var outside;
+static int     by_sweeping(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta, (void)user, (void)x;
+    cot_backward(outside);
+    return 0;
+}
+BODY(sweeps_inside) { UNUSED; ys[0] = cot_sub(xs[0], xs[1]); return 0; }
+BODY(given_fails) { UNUSED; return 9; }
+BODY(same) { UNUSED; ys[0] = xs[0]; return 0; }
+
 static void solvers_that_fail_say_how_far_they_came(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x0 = cot_constant(t, 1), theta = cot_scalar(t, 2), three = cot_zeros(t, COT_F64, COT_SHAPE(3)), whole = cot_data(t, COT_I64, COT_SHAPE(2), NULL);
+    outside = cot_square(theta);
     assert_false(cot_is_valid(cot_root(no_root, NULL, NULL, x0, 0, NULL, NULL)));
     assert_int_equal(cot_tape_status(t), COT_VALUE);
     assert_non_null(strstr(cot_tape_message(t), "[root] the solver did not converge: the residual is "));
@@ -156,10 +172,46 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_tape_clear_error(t);
     cot_root(square_minus, NULL, gives_up, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[root] the solver failed with code 5; the residual is 7");
-    cot_linear_solve(singular, NULL, cot_ones(t, COT_F64, COT_SHAPE(100)), NULL);
-    assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after "));
-    assert_non_null(strstr(cot_tape_message(t), " times the right side, 1e-12 was asked; the system may be singular"));
+    cot_root(square_minus, NULL, far_off, x0, 1, &theta, &(cot_solve_options){.tolerance = 1e-3});
+    expect(t, COT_VALUE, "[root] the residual of what the solver found is 7, from 1 at the start; a tolerance of 0.001 was asked");
+    assert_true(cot_is_valid(cot_root(square_minus, NULL, far_off, x0, 1, &theta, NULL))); /* not asked, not looked at */
+    for (int n = 2; n <= 100; n += 98) { /* by elimination, by GMRES */
+        cot_linear_solve(singular, NULL, cot_ones(t, COT_F64, COT_SHAPE(n)), NULL);
+        assert_int_equal(cot_tape_status(t), COT_VALUE);
+        assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after "));
+        assert_non_null(strstr(cot_tape_message(t), " times the right side, 1e-12 was asked; the system may be singular, or the function not linear"));
+        assert_string_equal(cot_tape_note(t), "");
+        cot_tape_clear_error(t);
+        cot_linear_solve(no_root, NULL, cot_full(t, COT_F64, COT_SHAPE(n), 0.5), NULL); /* not linear */
+        if (!strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after ")) fail_msg("%d: %s", n, cot_tape_message(t));
+        cot_tape_clear_error(t);
+    }
+    cot_linear_solve(stencil, &theta, cot_ones(t, COT_F64, COT_SHAPE(100)), &(cot_solve_options){.iterations = 2, .tolerance = 1e-13});
+    assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after 2 steps "));
     cot_tape_clear_error(t);
+    cot_var nan = cot_full(t, COT_F64, COT_SHAPE(2), NAN);
+    cot_linear_solve(stencil, &theta, nan, NULL);
+    assert_non_null(strstr(cot_tape_message(t), "nan times the right side"));
+    cot_tape_clear_error(t);
+    cot_root(square_minus, NULL, NULL, nan, 1, &theta, NULL);
+    assert_non_null(strstr(cot_tape_message(t), "[root] the solver did not converge: the residual is "));
+    cot_tape_clear_error(t);
+    cot_root(given_fails, NULL, NULL, x0, 1, &theta, NULL);
+    expect(t, COT_CUSTOM, "[root] its body failed with code 9");
+    cot_fixed_point(given_fails, NULL, NULL, x0, 1, &theta, NULL);
+    expect(t, COT_CUSTOM, "[fixed_point] its body failed with code 9");
+    cot_minimize(given_fails, NULL, NULL, x0, 1, &theta, NULL);
+    expect(t, COT_CUSTOM, "[value_and_grad] the function failed with code 9");
+    cot_minimize(same, NULL, NULL, three, 0, NULL, NULL);
+    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian");
+    cot_root(sweeps_inside, NULL, by_sweeping, x0, 1, &theta, NULL);
+    expect(t, COT_GRAD, "[backward] called inside a function of [root]; such a function computes or records, and the library differentiates what it recorded "
+                        "(use a tape of its own to differentiate there)");
+    cot_tape *other = cot_tape_create(NULL);
+    cot_var   foreign = cot_scalar(other, 1);
+    cot_root(square_minus, NULL, NULL, x0, 1, &foreign, NULL);
+    expect(t, COT_VAR, "[root] the theta[0] as operand belongs to another tape; operands of one operation share a tape");
+    cot_tape_destroy(other);
     cot_linear_solve(sums, NULL, three, NULL);
     expect(t, COT_SHAPE, "[linear_solve] the function gives f64 () for a vector of f64 (3,); it must keep shape and dtype");
     cot_linear_solve(sums, NULL, whole, NULL);

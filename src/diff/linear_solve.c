@@ -86,8 +86,8 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
 /* ---- many: GMRES -------------------------------------------------------------------------------------------------------------------------- */
 
 /* One cycle from x: an orthonormal basis v of the space A spans from the residual, the least residual in it by rotations. work: RESTART + 2 vectors.
- * Returns the norm of the residual it began with, or -1 after an error; steps counts applications. */
-static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int *steps) {
+ * Returns the norm of the residual it began with, or -1 after an error; steps counts applications, to at most `most`. */
+static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int most, int *steps) {
     int64_t n = a->size;
     double  h[RESTART + 1][RESTART], c[RESTART], s[RESTART], g[RESTART + 1] = {0}, y[RESTART], *v = work, *w = work + (RESTART + 1) * n;
     int     k = 0;
@@ -96,7 +96,7 @@ static double gmres_cycle(operator_at_work *a, const double *b, double *x, doubl
     double start = sqrt(dot(n, v, v));
     if (!(start > goal)) return start;
     for (int64_t i = 0; i < n; i++) v[i] /= start;
-    for (g[0] = start; k < RESTART && fabs(g[k]) > goal; k++) {
+    for (g[0] = start; k < RESTART && *steps < most && fabs(g[k]) > goal; k++) {
         ++*steps;
         if (!apply_operator(a, v + k * n, w)) return -1;
         for (int pass = 0; pass < 2; pass++) /* twice is enough */
@@ -160,8 +160,8 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     bool ok = dense ? solve_dense(a, b, x, work, &size) : true;
     while (ok && !dense) {
         int    done = steps;
-        double before = gmres_cycle(a, b, x, work, relative * norm, &steps);
-        ok = before >= 0;
+        double before = gmres_cycle(a, b, x, work, relative * norm, most, &steps);
+        ok = !(before < 0); /* NaN: said below */
         if (!(before > relative * norm) || steps >= most || steps == done) break;
     }
     ok = ok && residual_of(a, b, x, work, &residual);

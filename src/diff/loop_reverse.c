@@ -204,7 +204,7 @@ static bool go_on(back *b, int64_t k) {
     uint8_t   mask = t->active_mask;
     t->active_mask = 0;
     bool ok = cot__step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
-    if (ok) cot__state_next(&b->s, b->state);
+    ok = ok && cot__state_next(&b->s, b->state);
     t->active_mask = mask;
     cot__rewind(t, m);
     b->run->again++;
