@@ -134,6 +134,113 @@ static void a_linear_solve_equals_the_matrix(void **state) {
     }
 }
 
+/* ---- other shapes, sizes and dtypes --------------------------------------------------------------------------------------------------- */
+
+/* The same stencil, along the rows of whatever shape x has: Σ over an axis of 4 x - neighbours, plus c x³. */
+BODY(reaction) {
+    UNUSED;
+    cot_var x = xs[0], theta = xs[1], sides = cot_add(cot_flip(x, COT_AXES(0)), cot_flip(x, COT_AXES(1)));
+    ys[0] = cot_sub(cot_add(cot_sub(cot_mul(4.0, x), sides), cot_mul(*(cot_var *)user, cot_mul(x, cot_square(x)))), theta);
+    return 0;
+}
+
+static void many_unknowns_of_any_shape(void **state) {
+    (void)state;
+    for (int rows = 3; rows <= 20; rows += 17) { /* 9 unknowns by a matrix, 400 without one */
+        cot_tape *t = cot_tape_create(NULL);
+        double   *numbers = malloc((size_t)(rows * rows) * 2 * sizeof *numbers), *grad = numbers + rows * rows;
+        for (int k = 0; k < rows * rows; k++) numbers[k] = 0.5 + cos(k * 1.3);
+        cot_var theta = cot_transpose(cot_tensor(t, COT_F64, COT_SHAPE(rows, rows), numbers)), c = cot_scalar(t, 0.3);
+        cot_var x = cot_root(reaction, &c, NULL, cot_zeros(t, COT_F64, COT_SHAPE(rows, rows)), 1, &theta, NULL), g[2], h;
+        cot_var in[2] = {x, theta}, residual, f = cot_sum(cot_square(x), COT_ALL);
+        reaction(2, in, 1, &residual, &c);
+        assert_near(cot_value(cot_norm(residual, 2, COT_ALL)), 0, 1e-10 * (1 + sqrt(rows * rows * 2.25)));
+        assert_int_equal(cot_grad_of(f, 2, (cot_var[]){theta, c}, g), COT_OK);
+        assert_int_equal(cot_grad_of(g[1], 1, &c, &h), COT_OK);
+        /* dF: (4 + 3 c x² - sides) dx = -x³ dc, solved for by a plain difference in c */
+        double step = 1e-4, at[2];
+        for (int k = 0; k < 2; k++) {
+            cot_var near = cot_constant(t, 0.3 + (k ? step : -step));
+            at[k] = cot_value(cot_sum(cot_square(cot_root(reaction, &near, NULL, x, 1, &theta, NULL)), COT_ALL));
+        }
+        double slope = (at[1] - at[0]) / (2 * step), curve = (at[1] + at[0] - 2 * cot_value(f)) / (step * step);
+        assert_ok(t);
+        assert_near(cot_value(g[1]), slope, 1e-7); /* differences: f‴ step²/6, and rounding of f, about 1e2, by step */
+        assert_near(cot_value(h), curve, 1e-3);    /* … by step² */
+        assert_near(cot_value(cot_jvp(f, 1, &c, (cot_var[]){cot_constant(t, 2)})), 2 * cot_value(g[1]), 1e-9);
+        cot_backward(f);
+        assert_ok(t);
+        cot_read(g[0], grad, rows * rows);
+        assert_near(cot_grad_value(c), cot_value(g[1]), 1e-12);
+        assert_true(grad[0] != 0);
+        cot_tape_destroy(t);
+        free(numbers);
+    }
+}
+
+BODY(diagonal) { UNUSED; ys[0] = cot_mul(cot_add(cot_square(*(cot_var *)user), 1.0), xs[0]); return 0; }
+
+/* What the dtype can give, by elimination and by GMRES. */
+static void fewer_bits_solve_too(void **state) {
+    (void)state;
+    static const struct { cot_dtype dtype; double tolerance; } kinds[] = {{COT_F32, 1e-5}, {COT_F16, 5e-2}, {COT_BF16, 5e-2}};
+    for (int d = 0; d < 3; d++)
+        for (int n = 2; n <= 80; n += 78) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   c = cot_scalar_of(t, kinds[d].dtype, 0.5), b = cot_cast(cot_full(t, COT_F64, COT_SHAPE(n), 2.5), kinds[d].dtype), g;
+            cot_var   x = cot_linear_solve(diagonal, &c, b, NULL), theta = cot_square(cot_add(c, 1.0));
+            cot_var   r = cot_root(square_minus, NULL, NULL, cot_full(t, kinds[d].dtype, COT_SHAPE(n), 1), 1, (cot_var[]){cot_add(cot_mul(b, 0.0), theta)}, NULL);
+            assert_int_equal(cot_dtype_of(x), kinds[d].dtype);
+            assert_int_equal(cot_dtype_of(r), kinds[d].dtype);
+            double out[80];
+            cot_read(x, out, n);
+            for (int k = 0; k < n; k++) assert_near(out[k], 2, kinds[d].tolerance);
+            cot_read(r, out, n);
+            for (int k = 0; k < n; k++) assert_near(out[k], 1.5, kinds[d].tolerance);
+            cot_grad_of(cot_add(cot_index(x, 0, 1), cot_index(r, 0, 0)), 1, &c, &g);
+            assert_ok(t);
+            assert_near(cot_value(g), -2.5 * 2 * 0.5 / (1.25 * 1.25) + 1, 10 * kinds[d].tolerance); /* two solves, each of that */
+            cot_tape_destroy(t);
+        }
+}
+
+/* A solver of the user's, which reads parameters of every kind, runs at every step of a loop and not while the body is recorded. */
+static int seen_calls;
+static int divides(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)user;
+    seen_calls++;
+    if (n != 2 || theta[0].shape.ndim != 1 || theta[0].size != 2 || theta[1].shape.ndim != 0 || theta[1].dtype != COT_I64) return 1;
+    for (int k = 0; k < 2; k++) ((double *)x->data)[k] = ((double *)theta[0].data)[k] / (double)((int64_t *)theta[1].data)[0];
+    return 0;
+}
+BODY(quotient) { UNUSED; ys[0] = cot_sub(cot_mul(xs[0], cot_cast(xs[2], COT_F64)), xs[1]); return 0; }
+BODY(divide_step) {
+    UNUSED;
+    cot_var theta[2] = {cot_flip(xs[1], COT_ALL), xs[0]};
+    ys[0] = cot_root(quotient, NULL, divides, xs[1], 2, theta, &(cot_solve_options){.tolerance = 1e-12});
+    return 0;
+}
+
+static void a_solver_runs_at_every_step(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){6, 18}), y;
+    seen_calls = 0;
+    cot_fori(divide_step, NULL, 1, 4, 1, &x, &y, NULL);
+    assert_ok(t);
+    assert_int_equal(seen_calls, 3);
+    double out[2];
+    cot_read(y, out, 2);
+    assert_near(out[0], 3, 1e-15);
+    assert_near(out[1], 1, 1e-15);
+    cot_backward(cot_index(y, 0, 0));
+    cot_read(cot_grad(x), out, 2);
+    assert_ok(t);
+    assert_near(out[0], 0, 0);
+    assert_near(out[1], 1. / 6, 1e-15);
+    cot_tape_destroy(t);
+}
+
 /* ---- errors ------------------------------------------------------------------------------------------------------------------------------- */
 
 BODY(no_root) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
@@ -259,6 +366,9 @@ int main(void) {
         cmocka_unit_test(a_fixed_point_has_the_gradient_of_its_iterations),
         cmocka_unit_test(a_minimum_moves_as_its_equation_says),
         cmocka_unit_test(a_linear_solve_equals_the_matrix),
+        cmocka_unit_test(many_unknowns_of_any_shape),
+        cmocka_unit_test(fewer_bits_solve_too),
+        cmocka_unit_test(a_solver_runs_at_every_step),
         cmocka_unit_test(solvers_that_fail_say_how_far_they_came),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -187,6 +187,14 @@ BODY(mix) {
     return 0;
 }
 
+BODY(swap) { UNUSED; ys[0] = xs[1], ys[1] = xs[0]; return 0; }
+BODY(mix_twice) {
+    UNUSED;
+    cot_var pair[2] = {xs[0], xs[1]}, both[2];
+    cot_scan(swap, NULL, 3, 2, pair, 0, NULL, both, 0, NULL, NULL);
+    return mix(2, both, 2, ys, user);
+}
+
 static void work(cot_tape *t) {
     double  numbers[32] = {0.1, 0.2, 0.3, 0.4};
     cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), numbers), h = cot_tensor(t, COT_F64, COT_SHAPE(2), numbers), last, ys, g[2];
@@ -196,6 +204,8 @@ static void work(cot_tape *t) {
     cot_backward(y);
     cot_grad_of(y, 2, wanted, g);
     cot_jvp(y, 1, &w, g);
+    cot_scan(mix_twice, &w, -1, 1, &h, 1, &x, &last, 1, &ys, &(cot_loop_options){.states = 1});
+    cot_backward(cot_sum(last, COT_ALL));
 }
 
 static void every_allocation_may_fail(void **state) {
