@@ -156,6 +156,30 @@ static void loops_say_what_is_wrong(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- values overwritten since -------------------------------------------------------------------------------------------------------- */
+
+BODY(times) { UNUSED; ys[0] = cot_mul(xs[0], *(cot_var *)user); return 0; }
+
+/* The way back needs what the loop read, captured, given or carried. */
+static void overwritten_operands_are_an_error(void **state) {
+    (void)state;
+    for (int which = 0; which < 3; which++)
+        for (int recorded = 0; recorded < 2; recorded++) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), a = cot_mul(x, 1.0), b = cot_mul(x, 2.0), y, g;
+            if (which == 0) cot_scan(times, &b, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+            if (which == 1) cot_scan(times, &a, 2, 1, &b, 0, NULL, &y, 0, NULL, NULL);
+            if (which == 2) cot_checkpoint(times, &a, 1, &b, 1, &y);
+            cot_add_into(&b, 1.0);
+            if (recorded) cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
+            else cot_backward(cot_sum(y, COT_ALL));
+            assert_int_equal(cot_tape_status(t), COT_STALE);
+            assert_non_null(strstr(cot_tape_message(t), "[backward] "));
+            if (!strstr(cot_tape_message(t), ", which was overwritten by add")) fail_msg("%s", cot_tape_message(t));
+            cot_tape_destroy(t);
+        }
+}
+
 /* ---- function forms ------------------------------------------------------------------------------------------------------------------- */
 
 static void forms_say_what_is_wrong(void **state) {
@@ -236,6 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_stand_for_every_step),
         cmocka_unit_test(loops_say_what_is_wrong),
+        cmocka_unit_test(overwritten_operands_are_an_error),
         cmocka_unit_test(forms_say_what_is_wrong),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -386,6 +387,26 @@ WHOLE(mixed_dtypes) {
 }
 WHOLE(mixed_dtypes_plain) { IGNORE; return cot_add(cot_mul(8.0, cot_mul(2.0, cot_sin(cot_mul(2.0, x[0])))), 3.5); }
 
+/* a root and loops of constants alone inside a body: what stands there while it is recorded is no value */
+BODY(two_less) { UNUSED; ys[0] = cot_sub(cot_square(xs[0]), 2.0); return 0; }
+BODY(below_nine) { UNUSED; ys[0] = cot_less(xs[0], 9.0); return 0; }
+BODY(constant_inside) { UNUSED; ys[0] = cot_root(two_less, NULL, NULL, xs[0], 0, NULL, NULL); return 0; }
+BODY(constant_parts) {
+    UNUSED;
+    cot_tape *t = xs[0].tape;
+    cot_var   one = cot_full(t, cot_dtype_of(xs[0]), COT_SCALAR, 1), root = cot_root(two_less, NULL, NULL, one, 0, NULL, NULL), ten, once;
+    cot_while(below_nine, triple_it, NULL, 1, &one, &ten, NULL);
+    cot_checkpoint(constant_inside, NULL, 1, &one, 1, &once);
+    ys[0] = cot_mul(cot_sin(xs[0]), cot_add(cot_add(root, ten), once));
+    return 0;
+}
+WHOLE(constants_alone) { IGNORE; cot_var y; cot_scan(constant_parts, NULL, 2, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+WHOLE(constants_alone_plain) {
+    IGNORE;
+    double factor = sqrt(2) + 9 + sqrt(2);
+    return cot_mul(factor, cot_sin(cot_mul(factor, cot_sin(x[0]))));
+}
+
 /* ---- all of them ---------------------------------------------------------------------------------------------------------------------------------- */
 
 static const struct pair { const char *name; cot_function ours, plain; int n; int64_t shapes[2][3]; } pairs[] = {
@@ -407,6 +428,7 @@ static const struct pair { const char *name; cot_function ours, plain; int n; in
     {"values handed on, tensors", hands_values_on, hands_values_on_plain, 2, {{1, 2}, {1, 2}}},
     {"carried values change places", swapped, swapped_plain, 2, {{1, 3}, {1, 3}}},
     {"inputs not used", unused_inputs, unused_inputs_plain, 2, {{1, 2}, {1, 2}}},
+    {"constants alone", constants_alone, constants_alone_plain, 1, {{1, 2}}},
     {"no steps", no_steps, no_steps_plain, 2, {{1, 2}, {0}}},
     {"no elements", empty_values, untaken_plain, 1, {{1, 3}}},
     {"dtypes mixed", mixed_dtypes, mixed_dtypes_plain, 2, {{1, 2}, {0}}},
@@ -484,10 +506,43 @@ static void all_have_their_derivatives(void **state) {
     test_verdict();
 }
 
+/* Bodies have let their values go: whatever looks at a tape must not look there. */
+static void what_looks_at_tapes_passes_bodies_by(void **state) {
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(pairs); i++)
+        for (int smooth = 0; smooth < 2; smooth++) {
+            test_function f = function_at(i, 0, pairs[i].ours);
+            cot_tape     *t = cot_tape_create(&(cot_options){.smooth = smooth});
+            cot_var       xs[TEST_MAX_INPUTS], g[TEST_MAX_INPUTS];
+            char          text[2000];
+            for (int k = 0; k < f.n; k++)
+                xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data) : cot_scalar(t, f.in[k].data[0]);
+            cot_var y = cot_sum(f.f(f.n, xs, f.user), COT_ALL);
+            FILE   *out = tmpfile();
+            cot_tape_print(t, out);
+            cot_tape_print_sweep(y, out);
+            fclose(out);
+            cot_explain(y, text, sizeof text);
+            cot_report(y, text, sizeof text);
+            cot_backward(y);
+            cot_grad_of(y, f.n, xs, g);
+            cot_explain(xs[0], text, sizeof text);
+            TEST_CHECK(cot_tape_check(t, text, sizeof text) == COT_OK, "%s: %s", f.name, text);
+            double jacobian[16];
+            int64_t size = 0;
+            for (int k = 0; k < f.n; k++) size += cot_size(xs[k]);
+            if (size <= 4) cot_hessian(y, f.n, xs, jacobian);
+            test_tape_ok(t, f.name);
+            cot_tape_destroy(t);
+        }
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal_what_is_written_out),
         cmocka_unit_test(all_have_their_derivatives),
+        cmocka_unit_test(what_looks_at_tapes_passes_bodies_by),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
