@@ -195,7 +195,20 @@ static void forms_say_what_is_wrong(void **state) {
     expect(t, COT_VAR, "[value_and_grad] the function's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
     cot_fn_vjp(same, NULL, 1, &x, 1, &y, &short_seed, &g);
     expect(t, COT_SHAPE, "[fn_vjp] seeds[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
+    cot_value_and_grad(shrinks, NULL, 1, &x, &y, NULL);
+    expect(t, COT_VALUE, "[value_and_grad] a list of 1 values is NULL");
+    cot_fn_vjp(same, NULL, 1, &x, 1, &y, NULL, &g);
+    expect(t, COT_VALUE, "[fn_vjp] a list of 1 values is NULL");
+    cot_fn_jvp(same, NULL, 1, &x, NULL, 1, &y, &g);
+    expect(t, COT_VALUE, "[fn_jvp] a list of 1 values is NULL");
+    cot_fn_jvp(same, NULL, -1, &x, &x, 1, &y, &g); /* no tape: nothing to say it on */
+    cot_fn_jvp(same, NULL, 1, &x, &x, -1, &y, &g);
+    expect(t, COT_VALUE, "[fn_jvp] a negative number of values: -1");
     cot_linearize(same, NULL, 1, &x, 1, &y, &linear);
+    cot_linear_jvp(linear, NULL, &g);
+    expect(t, COT_VALUE, "[linear_jvp] a list of 1 values is NULL");
+    cot_linear_vjp(linear, &x, NULL);
+    expect(t, COT_VALUE, "[linear_vjp] a list of 1 values is NULL");
     cot_linear_jvp(linear, &short_seed, &g);
     expect(t, COT_SHAPE, "[linear_jvp] tangents[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
     cot_tape_destroy(t);

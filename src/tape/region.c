@@ -5,15 +5,18 @@
 
 const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body"};
 
-bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys) {
-    if (f && n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;
-    if (!f)
-        cot__fail(t, COT_VALUE, "[%s] the function is NULL", op);
-    else if (n < 0 || m < 0)
+bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys) {
+    if (n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;
+    if (n < 0 || m < 0)
         cot__fail(t, COT_VALUE, "[%s] a negative number of values: %d", op, n < 0 ? n : m);
     else
         cot__fail(t, COT_VALUE, "[%s] a list of %d values is NULL", op, n > 0 && !xs ? n : m);
     return false;
+}
+
+bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys) {
+    if (!f) cot__fail(t, COT_VALUE, "[%s] the function is NULL", op);
+    return f && cot__check_lists(t, op, n, xs, m, ys);
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------------ */
