@@ -468,6 +468,11 @@ static int numbers_of(const test_function *f, double *out) {
     for (int k = 0; k < f->n; k++) PUT(h[k]);
     PUT(cot_jvp(square, f->n, xs, d));
 #undef PUT
+    int64_t in = 0, size = cot_size(y); /* whole matrices, which go through sweeps in numbers, forward and reverse */
+    for (int k = 0; k < f->n; k++) in += cot_size(xs[k]);
+    cot_jacobian(1, &y, f->n, xs, COT_FORWARD, out + n), n += (int)(in * size);
+    cot_jacobian(1, &y, f->n, xs, COT_REVERSE, out + n), n += (int)(in * size);
+    cot_hessian(loss, f->n, xs, out + n), n += (int)(in * in);
     char why[300];
     if (test_tape_ok(t, f->name)) TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s: %s", f->name, why);
     cot_tape_destroy(t);
@@ -479,7 +484,7 @@ static void all_equal_what_is_written_out(void **state) {
     for (int i = 0; i < TEST_COUNT(pairs); i++)
         for (int round = 0; round < (test_small() ? 1 : 5); round++) {
             test_function ours = function_at(i, round, pairs[i].ours), plain = function_at(i, round, pairs[i].plain);
-            double        a[256] = {0}, b[256] = {0};
+            double        a[512] = {0}, b[512] = {0};
             int           n = numbers_of(&ours, a), m = numbers_of(&plain, b);
             TEST_CHECK(n == m, "%s: %d numbers, not %d", ours.name, n, m);
             /* Both do the same arithmetic in another order; second derivatives of cond in while reach 1e8. */
@@ -503,6 +508,39 @@ static void all_have_their_derivatives(void **state) {
         }
         TEST_CHECK(smooth == 2, "%s: only %d points look smooth", pairs[i].name, smooth);
     }
+    test_verdict();
+}
+
+/* In numbers a loop of unknown length goes back inside others too. */
+BODY(until_large) {
+    UNUSED;
+    cot_var y;
+    cot_while(small, double_it, user, 1, xs, &y, &(cot_loop_options){.states = 2});
+    ys[0] = cot_add(cot_sin(y), 0.5);
+    return 0;
+}
+
+static void a_while_goes_back_inside_a_scan(void **state) {
+    (void)state;
+    double out[2][4];
+    for (int plain = 0; plain < 2; plain++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.7, 1.9}), a = cot_scalar(t, 0.3), y = x;
+        if (!plain) cot_scan(until_large, &a, 3, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = 1});
+        for (int k = 0; plain && k < 3; k++) {
+            while (cot_value(cot_sum(cot_square(y), COT_ALL)) < 1e4) double_it(1, &y, 1, &y, &a);
+            y = cot_add(cot_sin(y), 0.5);
+        }
+        cot_var f = cot_sum(cot_square(y), COT_ALL);
+        cot_backward(f);
+        test_tape_ok(t, "while in scan");
+        out[plain][0] = cot_value(f), out[plain][1] = cot_grad_value(a);
+        cot_read(cot_grad(x), out[plain] + 2, 2);
+        cot_tape_destroy(t);
+    }
+    /* Three loops up to 100 multiply what rounding leaves by about as much each. */
+    for (int k = 0; k < 4; k++)
+        TEST_CHECK(fabs(out[0][k] - out[1][k]) <= 1e-9 * (1 + fabs(out[1][k])), "number %d is %.17g, not %.17g", k, out[0][k], out[1][k]);
     test_verdict();
 }
 
@@ -542,6 +580,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal_what_is_written_out),
         cmocka_unit_test(all_have_their_derivatives),
+        cmocka_unit_test(a_while_goes_back_inside_a_scan),
         cmocka_unit_test(what_looks_at_tapes_passes_bodies_by),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
