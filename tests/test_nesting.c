@@ -511,6 +511,39 @@ static void all_have_their_derivatives(void **state) {
     test_verdict();
 }
 
+/* Rules that choose by values choose at each step. The determinant of a matrix with a row of zeros has a derivative; least squares of it are NaN. */
+BODY(determinant) {
+    UNUSED;
+    cot_var a = cot_stack(2, (cot_var[]){xs[0], cot_mul(xs[1], *(cot_var *)user)}, 0);
+    ys[0] = cot_det(a);
+    return 0;
+}
+BODY(least_squares) { UNUSED; ys[0] = cot_lstsq(cot_stack(2, xs, 0), xs[0]); return 0; }
+
+static void rules_choose_at_each_step(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 2, 1, 2}), cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){3, 4, 0, 0})};
+    cot_var   one = cot_constant(t, 1), y[2], g[2];
+    double    out[8];
+    cot_scan(determinant, &one, -1, 0, NULL, 2, xs, NULL, 1, y, NULL);
+    cot_scan(least_squares, NULL, -1, 0, NULL, 2, xs, NULL, 1, y + 1, NULL);
+    cot_read(y[1], out, 4);
+    TEST_CHECK(isfinite(out[0]) && isnan(out[2]) && isnan(out[3]), "%s", "least squares do not see the rank of each step");
+    for (int recorded = 0; recorded < 2; recorded++) {
+        cot_tape_zero_grads(t);
+        if (recorded) cot_grad_of(cot_sum(y[0], COT_ALL), 2, xs, g);
+        else cot_backward(cot_sum(y[0], COT_ALL)), g[0] = cot_grad(xs[0]), g[1] = cot_grad(xs[1]);
+        test_tape_ok(t, "det in scan");
+        cot_read(g[0], out, 4), cot_read(g[1], out + 4, 4);
+        /* ad - bc, by a, b and by c, d */
+        double want[8] = {4, -3, 0, 0, -2, 1, -2, 1};
+        for (int k = 0; k < 8; k++) TEST_CHECK(fabs(out[k] - want[k]) <= 1e-14, "number %d of the gradient is %.17g, not %g", k, out[k], want[k]);
+    }
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
 /* In numbers a loop of unknown length goes back inside others too. */
 BODY(until_large) {
     UNUSED;
@@ -580,6 +613,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal_what_is_written_out),
         cmocka_unit_test(all_have_their_derivatives),
+        cmocka_unit_test(rules_choose_at_each_step),
         cmocka_unit_test(a_while_goes_back_inside_a_scan),
         cmocka_unit_test(what_looks_at_tapes_passes_bodies_by),
     };
