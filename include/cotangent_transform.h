@@ -166,6 +166,29 @@ COT_API cot_status       cot_sparse_hessian_of(const cot_sparse_plan *plan, cot_
 COT_API cot_status       cot_sparse_plan_save(const cot_sparse_plan *plan, FILE *file);
 COT_API cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file);
 
+/* ==== Values that solve an equation ============================================================================== */
+
+/* Their derivatives solve the transposed linear system at the solution, and do not go through the way it was found; to every order. Functions are recorded once as
+ * bodies (see cot_scan); what they use from outside gets its gradient too. A solver that does not converge is an error with its residual. */
+typedef struct cot_solve_options {
+    double tolerance;  /* of the residual, relative to b (linear) or to 1 + where it began; 0: 1e-12 (linear) or 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2
+                        * below; and a solver of yours is not checked */
+    int    iterations; /* at most; 0: 1000 (linear) or 100 */
+} cot_solve_options;
+
+/* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. */
+COT_API cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options);
+
+/* Finds x, which arrives as the start, for these parameters, in numbers and however it likes. Returns 0, or a code for failure. */
+typedef int (*cot_solver)(int n, const cot_array *theta, cot_array *x, void *user);
+
+/* f reads x and then theta, and gives: root: as many values as x has, to be zero; fixed_point: the next x; minimize: one number, to be least (its second
+ * derivative shall not be singular there). solver NULL: Newton's method from x0. x0 gets no gradient. */
+COT_API cot_var cot_root(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options);
+COT_API cot_var cot_fixed_point(cot_fn g, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options);
+/* (cot_argmin is the position of the least element.) */
+COT_API cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -607,6 +607,9 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_checkpoint(give_first, NULL, 1, &x, 1, results), cot_checkpoint(NULL, NULL, 0, NULL, 0, NULL);
     cot_vmap(give_first, NULL, 1, &x, NULL, 1, results, NULL), cot_vmap(NULL, NULL, 1, &x, NULL, 1, results, NULL);
     cot_vmap(give_first, NULL, 1, NULL, NULL, 1, results, NULL), cot_vmap(give_first, NULL, -1, &x, NULL, 0, NULL, NULL);
+    cot_linear_solve(give_first, NULL, x, NULL), cot_linear_solve(NULL, NULL, x, NULL);
+    cot_root(give_first, NULL, NULL, x, 1, &x, NULL), cot_root(NULL, NULL, NULL, x, 0, NULL, NULL), cot_root(give_first, NULL, NULL, x, 2, NULL, NULL);
+    cot_fixed_point(give_first, NULL, NULL, x, -1, &x, NULL), cot_minimize(give_first, NULL, NULL, x, 0, NULL, NULL);
     char  text[64];
     FILE *out = tmpfile();
     cot_tape_print(t, out), cot_tape_print_sweep(x, out);

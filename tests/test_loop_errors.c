@@ -153,6 +153,30 @@ static void loops_say_what_is_wrong(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- values overwritten since -------------------------------------------------------------------------------------------------------- */
+
+BODY(times) { UNUSED; ys[0] = cot_mul(xs[0], *(cot_var *)user); return 0; }
+
+/* The way back needs what the loop read, captured, given or carried. */
+static void overwritten_operands_are_an_error(void **state) {
+    (void)state;
+    for (int which = 0; which < 3; which++)
+        for (int recorded = 0; recorded < 2; recorded++) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), a = cot_mul(x, 1.0), b = cot_mul(x, 2.0), y, g;
+            if (which == 0) cot_scan(times, &b, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+            if (which == 1) cot_scan(times, &a, 2, 1, &b, 0, NULL, &y, 0, NULL, NULL);
+            if (which == 2) cot_checkpoint(times, &a, 1, &b, 1, &y);
+            cot_add_into(&b, 1.0);
+            if (recorded) cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
+            else cot_backward(cot_sum(y, COT_ALL));
+            assert_int_equal(cot_tape_status(t), COT_STALE);
+            assert_non_null(strstr(cot_tape_message(t), "[backward] "));
+            if (!strstr(cot_tape_message(t), ", which was overwritten by add")) fail_msg("%s", cot_tape_message(t));
+            cot_tape_destroy(t);
+        }
+}
+
 /* ---- function forms ------------------------------------------------------------------------------------------------------------------- */
 
 static void forms_say_what_is_wrong(void **state) {
@@ -168,7 +192,20 @@ static void forms_say_what_is_wrong(void **state) {
     expect(t, COT_VAR, "[value_and_grad] the function's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
     cot_fn_vjp(same, NULL, 1, &x, 1, &y, &short_seed, &g);
     expect(t, COT_SHAPE, "[fn_vjp] seeds[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
+    cot_value_and_grad(shrinks, NULL, 1, &x, &y, NULL);
+    expect(t, COT_VALUE, "[value_and_grad] a list of 1 values is NULL");
+    cot_fn_vjp(same, NULL, 1, &x, 1, &y, NULL, &g);
+    expect(t, COT_VALUE, "[fn_vjp] a list of 1 values is NULL");
+    cot_fn_jvp(same, NULL, 1, &x, NULL, 1, &y, &g);
+    expect(t, COT_VALUE, "[fn_jvp] a list of 1 values is NULL");
+    cot_fn_jvp(same, NULL, -1, &x, &x, 1, &y, &g); /* no tape: nothing to say it on */
+    cot_fn_jvp(same, NULL, 1, &x, &x, -1, &y, &g);
+    expect(t, COT_VALUE, "[fn_jvp] a negative number of values: -1");
     cot_linearize(same, NULL, 1, &x, 1, &y, &linear);
+    cot_linear_jvp(linear, NULL, &g);
+    expect(t, COT_VALUE, "[linear_jvp] a list of 1 values is NULL");
+    cot_linear_vjp(linear, &x, NULL);
+    expect(t, COT_VALUE, "[linear_vjp] a list of 1 values is NULL");
     cot_linear_jvp(linear, &short_seed, &g);
     expect(t, COT_SHAPE, "[linear_jvp] tangents[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
     cot_tape_destroy(t);
@@ -184,6 +221,14 @@ BODY(mix) {
     return 0;
 }
 
+BODY(swap) { UNUSED; ys[0] = xs[1], ys[1] = xs[0]; return 0; }
+BODY(mix_twice) {
+    UNUSED;
+    cot_var pair[2] = {xs[0], xs[1]}, both[2];
+    cot_scan(swap, NULL, 3, 2, pair, 0, NULL, both, 0, NULL, NULL);
+    return mix(2, both, 2, ys, user);
+}
+
 static void work(cot_tape *t) {
     double  numbers[32] = {0.1, 0.2, 0.3, 0.4};
     cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), numbers), h = cot_tensor(t, COT_F64, COT_SHAPE(2), numbers), last, ys, g[2];
@@ -193,6 +238,8 @@ static void work(cot_tape *t) {
     cot_backward(y);
     cot_grad_of(y, 2, wanted, g);
     cot_jvp(y, 1, &w, g);
+    cot_scan(mix_twice, &w, -1, 1, &h, 1, &x, &last, 1, &ys, &(cot_loop_options){.states = 1});
+    cot_backward(cot_sum(last, COT_ALL));
 }
 
 static void every_allocation_may_fail(void **state) {
@@ -223,6 +270,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_stand_for_every_step),
         cmocka_unit_test(loops_say_what_is_wrong),
+        cmocka_unit_test(overwritten_operands_are_an_error),
         cmocka_unit_test(forms_say_what_is_wrong),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-enum { THREADS = 8, NUMBERS = 64 };
+enum { THREADS = 8, NUMBERS = 72 };
 
 typedef struct job {
     int    kind, rounds;
@@ -60,6 +60,48 @@ static int tensor_work(cot_tape *t, uint64_t *seed, double *out) {
     return n;
 }
 
+/* Loops, which record and forget as they go: a scan that keeps few states, a loop of unknown length, a root inside a scan; both ways, twice. */
+static int cosine_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_cos(cot_mul(*(const cot_var *)user, xs[0]));
+    return 0;
+}
+static int is_large(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_greater(cot_sum(cot_square(xs[0]), COT_ALL), 1e-3);
+    return 0;
+}
+static int shrink(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_mul(0.5, cot_mul(cot_sigmoid(*(const cot_var *)user), xs[0]));
+    return 0;
+}
+static int kepler(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_sub(cot_sub(xs[0], cot_mul(cot_mul(0.5, cot_sigmoid(*(const cot_var *)user)), cot_sin(xs[0]))), xs[1]);
+    return 0;
+}
+static int kepler_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_root(kepler, user, NULL, xs[0], 1, xs, NULL);
+    return 0;
+}
+static int loop_work(cot_tape *t, uint64_t *seed, double *out) {
+    double  start[3] = {noise(seed), noise(seed), noise(seed)};
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), start), a = cot_scalar(t, noise(seed)), y[3], g, h;
+    cot_scan(cosine_step, &a, 40, 1, &x, 0, NULL, y, 0, NULL, &(cot_loop_options){.states = 3});
+    cot_while(is_large, shrink, &a, 1, &x, y + 1, &(cot_loop_options){.states = 2});
+    cot_scan(kepler_step, &a, 3, 1, &x, 0, NULL, y + 2, 0, NULL, NULL);
+    cot_var f = cot_add(cot_sum(y[0], COT_ALL), cot_sum(cot_mul(y[1], y[2]), COT_ALL));
+    cot_backward(f);
+    cot_grad_of(f, 1, &a, &g);
+    cot_grad_of(g, 1, &a, &h);
+    int n = 0;
+    out[n++] = cot_value(f), out[n++] = cot_grad_value(a), out[n++] = cot_value(g), out[n++] = cot_value(h);
+    cot_read_grad(x, out + n, 3);
+    return n + 3;
+}
+
 static void run(job *j) {
     counting  c = {0};
     cot_tape *t = j->own_allocator ? counted_tape(&c, false) : cot_tape_create(NULL);
@@ -70,6 +112,7 @@ static void run(job *j) {
         seed = (uint64_t)j->kind * 77 + 5;
         int n = scalar_work(t, &seed, j->out);
         n += tensor_work(t, &seed, j->out + n);
+        n += loop_work(t, &seed, j->out + n);
         if (n > NUMBERS) snprintf(j->message, sizeof j->message, "too many numbers: %d", n);
         if (cot_tape_status(t) != COT_OK) snprintf(j->message, sizeof j->message, "%s", cot_tape_message(t));
         cot_tape_rewind(t, m);
@@ -93,7 +136,7 @@ static void threads_with_their_own_tapes_get_the_same_bits(void **state) {
         together[i] = (job){.kind = i / 2, .rounds = rounds, .own_allocator = i % 3 == 0};
         run(&alone[i]);
         assert_string_equal(alone[i].message, "");
-        assert_true(isfinite(alone[i].out[0]) && alone[i].out[1] != 0 && alone[i].out[30] != 0);
+        assert_true(isfinite(alone[i].out[0]) && alone[i].out[1] != 0 && alone[i].out[30] != 0 && alone[i].out[60] != 0);
     }
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&thread[i], NULL, thread_main, &together[i]), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);

@@ -1,7 +1,7 @@
 /* forms.c: derivatives of C functions, thin over the recorded sweeps.
  *
- * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix. A constant
- * is given as a parameter, so that it has a derivative here. What comes out is recorded: it can be differentiated again, batched, looped. */
+ * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix.
+ * What comes out is recorded: it can be differentiated again, batched, looped. */
 #include "diff/sweep.h"
 #include "ops/structural.h"
 #include "tape/region.h"
@@ -18,6 +18,13 @@ typedef struct call {
     uint32_t   *x, *y;
 } call;
 
+/* The lists that a form fills or reads besides: there, or an error; what it fills is invalid at first. */
+static bool lists(const char *op, int n, const cot_var *xs, int fills, cot_var *filled, int reads, const cot_var *read) {
+    cot_tape *t = cot__tape_of(n, xs);
+    for (int k = 0; filled && k < fills; k++) filled[k] = cot__invalid(n, xs);
+    return t && cot__check_lists(t, op, fills, filled, reads, read);
+}
+
 /* Runs f; false after a failure. ys receives its m results as values of the tape. */
 static bool run(call *c, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = cot__tape_of(n, xs);
@@ -33,8 +40,7 @@ static bool run(call *c, const char *op, cot_fn f, void *user, int n, const cot_
         uint32_t i;
         snprintf(which, sizeof which, "xs[%d]", k);
         if (!cot__enter(t, xs[k], op, which, &i)) return false;
-        bool active = t->nodes[i].flags & COT__ACTIVE;
-        c->in[k] = active || !cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) ? cot__alias(VAR(t, i)) : cot__parameter(t, i);
+        c->in[k] = cot__alias(VAR(t, i));
         if (cot__failed(c->in[k])) return false;
         c->x[k] = cot__index(c->in[k]);
     }
@@ -119,8 +125,7 @@ cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, co
     cot_var value, one = cot_number(1);
     char    text[COT__SHAPE_TEXT];
     if (y) *y = cot__invalid(n, xs);
-    for (int k = 0; k < n; k++) grads[k] = cot__invalid(n, xs);
-    if (!run(&c, "value_and_grad", f, user, n, xs, 1, &value)) return status_of(n, xs);
+    if (!lists("value_and_grad", n, xs, n, grads, 0, NULL) || !run(&c, "value_and_grad", f, user, n, xs, 1, &value)) return status_of(n, xs);
     if (cot__size_at(c.t, c.y[0]) != 1 || !cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.y[0]]))) {
         cot__fail(c.t, COT_SHAPE, "[value_and_grad] the function gives %s of shape %s; a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian",
                   cot__dtype_name(cot__dtype_at(&c.t->nodes[c.y[0]])), cot__shape_text_at(c.t, c.y[0], text));
@@ -132,14 +137,14 @@ cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, co
 
 cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds, cot_var *grads) {
     call c;
-    for (int k = 0; k < n; k++) grads[k] = cot__invalid(n, xs);
-    return run(&c, "fn_vjp", f, user, n, xs, m, ys) ? pull(&c, seeds, grads) : status_of(n, xs);
+    bool given = lists("fn_vjp", n, xs, n, grads, m, seeds);
+    return given && run(&c, "fn_vjp", f, user, n, xs, m, ys) ? pull(&c, seeds, grads) : status_of(n, xs);
 }
 
 cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys, cot_var *dys) {
     call c;
-    for (int k = 0; k < m; k++) dys[k] = cot__invalid(n, xs);
-    return run(&c, "fn_jvp", f, user, n, xs, m, ys) ? push(&c, tangents, dys) : status_of(n, xs);
+    bool given = lists("fn_jvp", n, xs, m, dys, n, tangents);
+    return given && run(&c, "fn_jvp", f, user, n, xs, m, ys) ? push(&c, tangents, dys) : status_of(n, xs);
 }
 
 /* ---- one recording, many products ---------------------------------------------------------------------------------------------------------- */
@@ -160,13 +165,15 @@ cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, 
 cot_status cot_linear_jvp(cot_linear *l, const cot_var *tangents, cot_var *dys) {
     if (!l) return COT_VAR;
     l->c.op = "linear_jvp";
-    return cot__usable(l->c.t) ? push(&l->c, tangents, dys) : l->c.t->status;
+    bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.n, tangents, l->c.m, dys);
+    return given ? push(&l->c, tangents, dys) : l->c.t->status;
 }
 
 cot_status cot_linear_vjp(cot_linear *l, const cot_var *seeds, cot_var *grads) {
     if (!l) return COT_VAR;
     l->c.op = "linear_vjp";
-    return cot__usable(l->c.t) ? pull(&l->c, seeds, grads) : l->c.t->status;
+    bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.m, seeds, l->c.n, grads);
+    return given ? pull(&l->c, seeds, grads) : l->c.t->status;
 }
 
 cot_var cot_stop_gradient(cot_var x) { return cot_detach(x); }

@@ -32,6 +32,10 @@ static cot_var bilinear(cot__rule *r, cot_var *xs) {
     return sum;
 }
 
+/* Does node a move in this sweep? What lies below its inputs does not, whatever is in the slot: sweeps nest (the rule of a node of one may run another
+ * over what it recorded), and that slot is the outer one's. */
+static bool moves_here(const cot__sweep *s, uint32_t a) { return a >= s->lo && *cot__slot(s->t, a) != 0; }
+
 /* The tangent of a structural node, recorded; invalid when nothing moves it. */
 static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
     cot_tape  *t = s->t;
@@ -43,7 +47,7 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
     if (!tangents) return cot__fail(t, COT_MEMORY, "[jvp] out of memory: the tangents of %d operands", n);
     for (int k = 0; k < n; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
-        bool     passive = (k < 32 && r.op->inactive >> k & 1) || *cot__slot(t, a) == 0;
+        bool     passive = (k < 32 && r.op->inactive >> k & 1) || !moves_here(s, a);
         tangents[k] = passive ? INVALID(t) : cot__slot_var(s, a);
         moves |= !passive;
     }
@@ -73,7 +77,7 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     }
     for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
-        if (!e->partial[k] || a == COT__NONE || *cot__slot(t, a) == 0) continue;
+        if (!e->partial[k] || a == COT__NONE || !moves_here(s, a)) continue;
         if (!cot__saves_intact(t, i, e->saves[k])) return INVALID(t);
         cot_var term = cot__tree_record(t, e->partial[k], xs, z, cot__slot_var(s, a));
         sum = cot__failed(sum) ? term : cot_add(sum, term);
@@ -94,7 +98,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     int                          count = 0;
     for (int k = 0; k < e->arity; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
-        if (!e->partial[k] || a == COT__NONE || *cot__slot(t, a) == 0) continue;
+        if (!e->partial[k] || a == COT__NONE || !moves_here(s, a)) continue;
         if (!cot__saves_intact(t, i, e->saves[k])) return false;
         terms[count] = (cot__term){.k = k, .accumulate = count > 0};
         count++;
@@ -231,7 +235,6 @@ static bool visit_input(cot__sweep *s, uint32_t from, uint32_t i) {
     cot_tape *t = s->t;
     uint64_t  given = *cot__slot(t, i);
     bool      ok = true;
-    if (t->nodes[i].op == OP_alias) return true; /* made to move alone; its operand's slot may be another sweep's */
     *cot__slot(t, i) = 0;
     t->nodes[i].flags &= (uint8_t)~COT__WANTED;
     if (in_run(s, &t->nodes[i]))

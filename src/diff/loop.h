@@ -63,6 +63,7 @@ typedef struct cot__stepper {
     int                choice;  /* which body plays */
     size_t             bytes;   /* of a state */
     size_t            *offset;  /* of each carried value in it */
+    void              *spare;   /* a second state, for results that lie in the first; NULL: not needed so far */
     cot_var           *out;     /* body->m results of the last step */
 } cot__stepper;
 
@@ -73,8 +74,8 @@ void cot__state_first(cot__stepper *s, void *state);
 /* Plays step k (counted in the order of running) from a state; results are in s->out. `as` is OP_constant, or OP_parameter for nodes that a sweep
  * can reach. What it recorded is the caller's to forget. inputs, if given, receives the nodes of the carried values and slices. */
 bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
-/* The carried results of the last step. */
-void cot__state_next(cot__stepper *s, void *state);
+/* The carried results of the last step; false: out of memory. */
+bool cot__state_next(cot__stepper *s, void *state);
 
 /* Records a loop on operands and gives its value apart: the carried values, then what was given out. examples: in the order of the body's inputs. */
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results);

@@ -204,7 +204,7 @@ static bool go_on(back *b, int64_t k) {
     uint8_t   mask = t->active_mask;
     t->active_mask = 0;
     bool ok = cot__step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
-    if (ok) cot__state_next(&b->s, b->state);
+    ok = ok && cot__state_next(&b->s, b->state);
     t->active_mask = mask;
     cot__rewind(t, m);
     b->run->again++;
@@ -243,6 +243,8 @@ static bool open_back(back *b, cot__rule *r) {
     b->operands = (int)attr->nargs;
     b->run = (cot__loop_run *)(uintptr_t)attr->pointer2;
     size_t n = (size_t)b->operands;
+    for (int k = 0; k < b->operands; k++)
+        if (cot__failed(cot__rule_x(r, k))) return false; /* overwritten since: the steps would be others */
     b->bar = cot__arena(t, (n + 1) * sizeof *b->bar, l->name);
     b->source = b->bar ? cot__arena(t, (n + 1) * sizeof *b->source, l->name) : NULL;
     b->inputs = b->source ? cot__arena(t, (n + 1) * sizeof *b->inputs, l->name) : NULL;

@@ -28,8 +28,28 @@ void cot__state_first(cot__stepper *s, void *state) {
     for (int k = 0; k < s->loop->carry; k++) store(s->t, carried(s, k), (char *)state + s->offset[k]);
 }
 
-void cot__state_next(cot__stepper *s, void *state) {
-    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__index(s->out[k]), (char *)state + s->offset[k]);
+/* Does a result lie in the state it came from: a carried value that is handed on, perhaps to another place, or a view of one? */
+static bool lies_in(const cot__stepper *s, const void *state) {
+    for (int k = 0; k < s->loop->carry; k++) {
+        const char *p = cot__view_of(s->t, cot__index(s->out[k])).data;
+        if (p >= (const char *)state && p < (const char *)state + s->bytes) return true;
+    }
+    return false;
+}
+
+bool cot__state_next(cot__stepper *s, void *state) {
+    void *to = state;
+    if (lies_in(s, state)) {
+        if (!s->spare) s->spare = cot__alloc(&s->t->al, s->bytes);
+        if (!s->spare) {
+            cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", s->loop->name, s->bytes);
+            return false;
+        }
+        to = s->spare;
+    }
+    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__index(s->out[k]), (char *)to + s->offset[k]);
+    if (to != state) memcpy(state, to, s->bytes);
+    return true;
 }
 
 /* A node with numbers from memory that outlives it. */
@@ -120,6 +140,7 @@ void cot__stepper_close(cot__stepper *s) {
     cot_allocator *al = &s->t->al;
     cot__player_close(&s->player);
     cot__player_close(&s->test);
+    cot__free(al, s->spare, s->spare ? s->bytes : 0);
     cot__free(al, s->offset, s->offset ? ((size_t)s->loop->carry + 1) * sizeof *s->offset : 0);
     cot__free(al, s->out, s->out ? ((size_t)s->body->m + 1) * sizeof *s->out : 0);
 }
@@ -201,7 +222,7 @@ static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, co
         cot__view v = cot__view_of(s->t, cot__index(s->out[l->carry + j]));
         ok = put(s->t, l, flat, place[l->carry + j] + at * cot__count(v.ndim, v.shape), &v);
     }
-    if (ok) cot__state_next(s, state);
+    ok = ok && cot__state_next(s, state);
     cot__rewind(s->t, m);
     return ok;
 }
@@ -226,7 +247,9 @@ static bool run_known(cot__stepper *s, cot__loop_run *run, void *state, cot__vie
 static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
     const cot__loop *l = s->loop;
     bool             go;
-    for (run->length = 0;; run->length++) {
+    run->length = 0;
+    if (s->t->body) return true; /* its values are examples, which may never end; the carried ones as they come are as good */
+    for (;; run->length++) {
         if (!goes_on(s, state, &go)) return false;
         if (!go) return true;
         if (l->length > 0 && run->length == l->length) {

@@ -1,5 +1,5 @@
 /* alias.c: a value under another number: what a function form differentiates with respect to, so that other uses of the value do not
- * count. */
+ * count. It has a derivative even where the value has none: a function may be differentiated at a constant. */
 #include "ops/structural.h"
 
 cot_var cot__alias(cot_var x) {
@@ -7,7 +7,9 @@ cot_var cot__alias(cot_var x) {
     cot_tape *t = cot__enter(NULL, x, "alias", "", &i);
     if (!t) return cot__invalid(1, &x);
     cot__view v = cot__view_of(t, i);
-    return cot__push_view(t, OP_alias, i, v.ndim, v.shape, v.stride, 0, NULL);
+    cot_var z = cot__push_view(t, OP_alias, i, v.ndim, v.shape, v.stride, 0, NULL);
+    if (!cot__failed(z) && cot__dtype_is_float(v.dtype)) t->nodes[cot__index(z)].flags |= t->active_mask;
+    return z;
 }
 
 static void alias_vjp(cot__rule *r) { cot__give(r, 0, r->g); }

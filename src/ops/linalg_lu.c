@@ -218,21 +218,39 @@ cot_status cot_slogdet(cot_var x, cot_var *sign, cot_var *logabsdet) {
     return cot__status_of(1, &x);
 }
 
-/* ā += z̄ (det a) a⁻ᵀ, or z̄ a⁻ᵀ for the logarithm */
-static void give_inverse(cot__rule *r, cot_var factor) {
+/* factor a⁻ᵀ */
+static cot_var times_inverse(cot__rule *r, cot_var factor) {
     cot_var a = cot__rule_x(r, 0), xs[4] = {a, identity_like(r->t, a), cot__rule_x(r, 1), cot__rule_x(r, 2)};
     cot_var inverse = lu_solve(r->t, xs, true);
-    cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse));
+    return cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse);
 }
 
-/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular
- * values, and in a body, where nobody knows, always. */
-static void det_vjp(cot__rule *r) {
-    cot_var z = cot__rule_z(r);
-    if (cot__failed(z) || (!r->t->body && cot_value_i64(cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL)) == 0)) give_inverse(r, cot_mul(r->g, z));
-    else cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(r->g, -1), -1), cot__cofactors(cot__rule_x(r, 0))));
+/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular values. */
+static int cofactors_by_inverse(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)xs, (void)m;
+    ys[0] = times_inverse(user, cot__rule_z(user));
+    return 0;
 }
-static void logabsdet_vjp(cot__rule *r) { give_inverse(r, r->g); }
+static int cofactors_by_values(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)xs, (void)m;
+    ys[0] = cot__cofactors(cot__rule_x(user, 0));
+    return 0;
+}
+
+/* ā += z̄ (det a) a⁻ᵀ. In a body, which has no values, both ways are recorded and one will run. */
+static void det_vjp(cot__rule *r) {
+    cot_var z = cot__rule_z(r), singular = cot__failed(z) ? z : cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL), cofactors;
+    if (cot__failed(singular)) return;
+    if (r->t->body)
+        cot_cond(singular, cofactors_by_values, cofactors_by_inverse, r, 0, NULL, 1, &cofactors);
+    else if (cot_value_i64(singular) == 0) {
+        cot__give(r, 0, times_inverse(r, cot_mul(r->g, z)));
+        return;
+    } else
+        cofactors = cot__cofactors(cot__rule_x(r, 0));
+    cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(r->g, -1), -1), cofactors));
+}
+static void logabsdet_vjp(cot__rule *r) { cot__give(r, 0, times_inverse(r, r->g)); }
 
 static cot_var number_apply(cot__rule *r, const cot_var *xs) {
     int      n = cot__nargs(cot__rule_node(r));

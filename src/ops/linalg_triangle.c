@@ -186,7 +186,7 @@ static void qr_vjp(cot__rule *k) {
     cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
     int64_t   found;
-    uint8_t  *bad = k->t->body ? NULL : short_ranks(k->t, "qr", rt, m, &found); /* in a body there are no values to note */
+    uint8_t  *bad = k->t->body ? NULL : short_ranks(k->t, "qr", rt, m, &found); /* a body has no values to speak of */
     cot_shape triangles = cot_shape_of(rt);
     if (bad) cot__lin_close(k->t, "qr", &triangles, bad, "has columns that depend on each other", "its derivative divides by what is left of one, and means nothing");
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
@@ -199,16 +199,20 @@ const cot__op cot__op_qr = {.name = "qr", .batch = cot__batch_shift, .kind = KIN
 /* ---- least squares --------------------------------------------------------------------------------------------- */
 
 /* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. */
-/* NaN where the rank is short; in a body, where there are no values, by recorded comparisons. */
+/* short_ranks as operations, for bodies: a bool (…,1,1). */
+static cot_var short_ranks_recorded(cot_var r, int64_t m) {
+    cot_shape s = cot_shape_of(r);
+    int64_t   n = s.dim[s.ndim - 1];
+    double    eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    cot_var   d = cot_abs(cot_diag(cot_detach(r), 0)), limit = cot_mul(eps * (double)(m > n ? m : n), cot_max(d, COT_KEEP(-1)));
+    return cot_expand_dims(cot_less_equal(cot_min(d, COT_KEEP(-1)), limit), -1);
+}
+
+/* NaN where the rank is short. */
 static cot_var where_full_rank(cot_tape *t, cot_var r, int64_t m, cot_var z) {
     cot_shape s = cot_shape_of(r), one = s;
-    int64_t   found, n = s.dim[s.ndim - 1];
-    if (t->body && n > 0) {
-        cot_var size = cot_detach(cot_abs(cot_diag(r, 0)));
-        double  slack = (cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON) * (double)(m > n ? m : n);
-        cot_var small = cot_less_equal(cot_min(size, COT_KEEP(-1)), cot_mul(cot_max(size, COT_KEEP(-1)), slack));
-        return cot_where(cot_expand_dims(small, -1), (double)NAN, z);
-    }
+    int64_t   found;
+    if (t->body) return s.dim[s.ndim - 1] > 0 ? cot_where(short_ranks_recorded(r, m), (double)NAN, z) : z;
     uint8_t  *bad = short_ranks(t, "lstsq", r, m, &found);
     one.dim[s.ndim - 2] = one.dim[s.ndim - 1] = 1;
     if (found) z = cot_where(cot_data(t, COT_BOOL, one, bad), (double)NAN, z);

@@ -5,15 +5,18 @@
 
 const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body"};
 
-bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys) {
-    if (f && n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;
-    if (!f)
-        cot__fail(t, COT_VALUE, "[%s] the function is NULL", op);
-    else if (n < 0 || m < 0)
+bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys) {
+    if (n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;
+    if (n < 0 || m < 0)
         cot__fail(t, COT_VALUE, "[%s] a negative number of values: %d", op, n < 0 ? n : m);
     else
         cot__fail(t, COT_VALUE, "[%s] a list of %d values is NULL", op, n > 0 && !xs ? n : m);
     return false;
+}
+
+bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys) {
+    if (!f) cot__fail(t, COT_VALUE, "[%s] the function is NULL", op);
+    return f && cot__check_lists(t, op, n, xs, m, ys);
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------------ */
@@ -41,10 +44,10 @@ bool cot__outside_bodies(cot_tape *t, const char *op) {
     return false;
 }
 
-typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; } scope;
+typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; bool noted; } scope;
 
 static scope scope_open(cot_tape *t, const char *op) {
-    scope before = {t->body, t->body_from, t->active_mask, t->no_grad};
+    scope before = {t->body, t->body_from, t->active_mask, t->no_grad, t->note[0] != 0};
     if (!t->body) t->body_from = t->count;
     t->body = op;
     t->active_mask = COT__ACTIVE; /* whether its inputs move is known when it runs */
@@ -57,6 +60,7 @@ static void scope_close(cot_tape *t, scope before) {
     t->body_from = before.body_from;
     t->active_mask = before.active_mask;
     t->no_grad = before.no_grad;
+    if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
 /* ---- the program ----------------------------------------------------------------------------------------------------------- */
@@ -72,11 +76,6 @@ typedef struct maker {
 } maker;
 
 enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an input or a capture */
-
-/* Sources of a body are never written in place: see enter_write in ops/inplace.c. */
-static bool was_overwritten(const cot__node *n) {
-    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version && cot__op_of(n->op)->kind != KIND_SOURCE;
-}
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
@@ -95,6 +94,15 @@ static bool add_capture(maker *k, const char *op, uint32_t node) {
     k->captured[k->captures++] = node;
     return true;
 }
+
+/* Its value is gone, so it must be computed again (a copy that a write in place has used up). */
+static bool is_overwritten(const cot__node *n) {
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
+}
+
+/* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an example, never a
+ * value that holds for every step, even where it depends on constants alone. */
+static bool is_example(const cot__node *n) { return n->op == OP_loop || n->op == OP_root || n->op == OP_linear_solve; }
 
 /* Results back to inputs: what is needed; then forward: what moves. Values from before the body that are needed are captured. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
@@ -121,7 +129,7 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
                       k->first + i);
             return false;
         }
-        if (n->op == OP_parameter || was_overwritten(n)) k->mark[i] |= MOVES; /* the latter is made anew each time */
+        if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
         for (int a = 0, args = cot__nargs(n); a < args; a++) {
             uint32_t x = cot__arg(n, a);
             if (x == COT__NONE) continue;
@@ -161,7 +169,10 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {
         const cot__node *x = &t->nodes[k->first + i];
-        if (k->mark[i] == NEEDED) *constant++ = k->first + i;
+        if (k->mark[i] == NEEDED) {
+            *constant++ = k->first + i;
+            t->nodes[k->first + i].flags |= COT__FIXED;
+        }
         if (k->mark[i] != (NEEDED | MOVES) || x->op == OP_parameter) continue;
         *node++ = k->first + i;
         for (int a = 0, args = cot__nargs(x); a < args; a++) *ref++ = ref_of(k, n, cot__arg(x, a));
@@ -172,14 +183,14 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
 
 /* ---- closing a body ------------------------------------------------------------------------------------------------------------ */
 
-/* Constants of the body stay; every other value has served as an example: shapes stay, memory goes. */
+/* Constants of the body stay, and those of bodies inside it; every other value has served as an example: shapes stay, memory goes. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
     if (!none) return false;
     for (uint32_t i = storages; i < t->storage_count; i++) t->storages[i]->writer = COT__NONE - 1;
     for (uint32_t i = 0; i < k->count; i++)
-        if ((k->mark[i] & (NEEDED | MOVES)) == NEEDED && cot__is_tensor(&t->nodes[k->first + i]))
+        if ((t->nodes[k->first + i].flags & COT__FIXED) && cot__is_tensor(&t->nodes[k->first + i]))
             t->nodes[k->first + i].value.tensor->storage->writer = COT__NONE;
     for (uint32_t i = 0; i < k->count; i++) {
         cot__node *n = &t->nodes[k->first + i];

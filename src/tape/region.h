@@ -28,6 +28,7 @@ typedef struct cot__region {
 cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m);
 
 /* Is there a function, and are there as many values as said? Otherwise sets the error. */
+bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys);
 bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys);
 
 /* A program at work. Set value[0 … n) and value[n … n + captures), then play: the results go to out (m of them). The fixed values behind them are

@@ -121,7 +121,8 @@ enum {
     COT__RETAIN  = 8,  /* cot_retain_grad */
     COT__NAMED   = 16,
     COT__IN_PLACE = 32, /* its storage was donated by operand a */
-    COT__WANTED  = 64  /* while a sweep runs: its adjoint or tangent is asked for */
+    COT__WANTED  = 64, /* while a sweep runs: its adjoint or tangent is asked for */
+    COT__FIXED   = 128 /* in a body that is over: its value is the same at every step, and kept */
 };
 
 #define COT__BODY_STAMP UINT32_MAX /* of nodes in the body of a loop or the like: no var has it */

@@ -137,7 +137,7 @@ static bool activity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     const cot__op   *op = cot__op_of(n->op);
     if (!(n->flags & COT__ACTIVE)) return true;
     if (!cot__dtype_is_float(cot__dtype_at(n))) return broken(why, "%%%u, %s, is active, but integers have no adjoint.", i, op->name);
-    if (n->op == OP_leaf || n->op == OP_parameter) return true;
+    if (n->op == OP_leaf || n->op == OP_parameter || n->op == OP_alias) return true;
     if (op->kind == KIND_SOURCE || op->kind == KIND_NONE) return broken(why, "%%%u is active, but %s has no derivative.", i, op->name);
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
         uint32_t a = cot__arg(n, k);

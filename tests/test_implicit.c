@@ -1,0 +1,376 @@
+/* test_implicit.c: values given by equations against closed forms: values, both modes, second order; solvers of the user's; errors. */
+#include "tape_test.h"
+#include "tape/tape.h"
+
+#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
+#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
+#define expect(t, code, text)                                                                                                \
+    do {                                                                                                                     \
+        assert_error(t, code, text);                                                                                         \
+        cot_tape_clear_error(t);                                                                                             \
+    } while (0)
+
+/* ---- roots ------------------------------------------------------------------------------------------------------------------------ */
+
+BODY(square_minus) { UNUSED; ys[0] = cot_sub(cot_square(xs[0]), xs[1]); return 0; } /* x² = θ */
+
+static int calls;
+static int by_hand(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)user;
+    calls++;
+    ((double *)x->data)[0] = sqrt(((double *)theta[0].data)[0]);
+    return 0;
+}
+
+static void a_root_has_the_derivatives_of_its_closed_form(void **state) {
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   theta = cot_scalar(t, 2), x = cot_root(square_minus, NULL, own ? by_hand : NULL, cot_constant(t, 1), 1, &theta, NULL), g, h, k;
+        assert_ok(t);
+        assert_near(cot_value(x), sqrt(2), 1e-15);
+        cot_backward(x);
+        assert_ok(t);
+        assert_near(cot_grad_value(theta), 0.5 / sqrt(2), 1e-15);
+        cot_var dx = cot_jvp(x, 1, &theta, (cot_var[]){cot_constant(t, 3)});
+        assert_ok(t);
+        assert_near(cot_value(dx), 1.5 / sqrt(2), 1e-15);
+        cot_grad_of(x, 1, &theta, &g);
+        cot_grad_of(g, 1, &theta, &h);
+        cot_grad_of(h, 1, &theta, &k);
+        assert_ok(t);
+        assert_near(cot_value(h), -0.25 * pow(2, -1.5), 1e-14);
+        assert_near(cot_value(k), 0.375 * pow(2, -2.5), 1e-13);
+        cot_tape_destroy(t);
+    }
+    assert_true(calls == 1); /* once: derivatives do not solve again */
+}
+
+/* x = tanh(W x + b): captured W, given b */
+BODY(next_state) { UNUSED; ys[0] = cot_tanh(cot_add(cot_matmul(*(cot_var *)user, xs[0]), xs[1])); return 0; }
+
+static void a_fixed_point_has_the_gradient_of_its_iterations(void **state) {
+    (void)state;
+    double    w[9] = {0.1, -0.3, 0.2, 0.4, 0.1, -0.2, 0.05, 0.3, -0.1}, ours[12], theirs[12];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   W = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), w), b = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0.3, -0.5, 0.8});
+    cot_var   zero = cot_zeros(t, COT_F64, COT_SHAPE(3)), x = cot_fixed_point(next_state, &W, NULL, zero, 1, &b, NULL), y = zero;
+    cot_backward(cot_sum(cot_exp(x), COT_ALL));
+    assert_ok(t);
+    cot_read(cot_grad(W), ours, 9), cot_read(cot_grad(b), ours + 9, 3);
+    cot_tape_zero_grads(t);
+    for (int k = 0; k < 200; k++) y = cot_tanh(cot_add(cot_matmul(W, y), b));
+    cot_backward(cot_sum(cot_exp(y), COT_ALL));
+    cot_read(cot_grad(W), theirs, 9), cot_read(cot_grad(b), theirs + 9, 3);
+    for (int k = 0; k < 12; k++) assert_near(ours[k], theirs[k], 1e-13);
+    cot_tape_destroy(t);
+}
+
+/* ½ Σ a x² - b·x + Σ x⁴/4: the gradient is a x - b + x³ */
+BODY(bowl) {
+    UNUSED;
+    cot_var x2 = cot_square(xs[0]);
+    ys[0] = cot_sum(cot_sub(cot_add(cot_mul(cot_mul(0.5, xs[1]), x2), cot_mul(0.25, cot_square(x2))), cot_mul(xs[2], xs[0])), COT_ALL);
+    return 0;
+}
+
+static void a_minimum_moves_as_its_equation_says(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   p[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){2, 3}), cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2})};
+    cot_var   x = cot_minimize(bowl, NULL, NULL, cot_zeros(t, COT_F64, COT_SHAPE(2)), 2, p, NULL);
+    double    at[2], da[2], db[2];
+    cot_backward(cot_sum(x, COT_ALL));
+    assert_ok(t);
+    cot_read(x, at, 2), cot_read(cot_grad(p[0]), da, 2), cot_read(cot_grad(p[1]), db, 2);
+    for (int k = 0; k < 2; k++) {
+        double a = k ? 3 : 2, b = k ? -2 : 1, slope = a + 3 * at[k] * at[k];
+        assert_near(a * at[k] + at[k] * at[k] * at[k], b, 1e-14);
+        assert_near(da[k], -at[k] / slope, 1e-14);
+        assert_near(db[k], 1 / slope, 1e-14);
+    }
+    cot_tape_destroy(t);
+}
+
+/* ---- linear systems without a matrix ---------------------------------------------------------------------------------------------------- */
+
+/* (c + 2) x[i] - x[i-1] - 0.5 x[i+1]: not symmetric */
+BODY(stencil) {
+    UNUSED;
+    cot_var left = cot_pad(cot_slice(xs[0], 0, 0, -1, 1), COT_SHAPE(1), COT_SHAPE(0), 0);
+    cot_var right = cot_pad(cot_slice(xs[0], 0, 1, COT_END, 1), COT_SHAPE(0), COT_SHAPE(1), 0);
+    ys[0] = cot_sub(cot_sub(cot_mul(cot_add(*(cot_var *)user, 2.0), xs[0]), left), cot_mul(0.5, right));
+    return 0;
+}
+
+static void a_linear_solve_equals_the_matrix(void **state) {
+    (void)state;
+    for (int n = 5; n <= 300; n += 295) {
+        cot_tape *t = cot_tape_create(NULL);
+        double   *numbers = malloc((size_t)n * sizeof *numbers), *ours = malloc((size_t)n * 2 * sizeof *ours);
+        for (int k = 0; k < n; k++) numbers[k] = sin(k + 1.);
+        cot_var b = cot_tensor(t, COT_F64, COT_SHAPE(n), numbers), c = cot_scalar(t, 0.7), x = cot_linear_solve(stencil, &c, b, NULL), g[2], h[2];
+        cot_var eye = cot_eye(t, COT_F64, n, n);
+        cot_var low = cot_diag(cot_ones(t, COT_F64, COT_SHAPE(n - 1)), -1), up = cot_diag(cot_ones(t, COT_F64, COT_SHAPE(n - 1)), 1);
+        cot_var a = cot_sub(cot_sub(cot_mul(cot_add(c, 2.0), eye), low), cot_mul(0.5, up)), z = cot_solve(a, b);
+        cot_var f = cot_sum(cot_sin(x), COT_ALL), q = cot_sum(cot_sin(z), COT_ALL), wrt[2] = {b, c};
+        assert_int_equal(cot_grad_of(f, 2, wrt, g), COT_OK);
+        assert_int_equal(cot_grad_of(q, 2, wrt, h), COT_OK);
+        assert_ok(t);
+        /* A is at least 2.7 - 1 - 0.5 = 1.2 from singular, and residuals are 1e-12 of the right sides, b and cos x: so in the norm x is within dx, and
+         * λ within dl; all further numbers are products of such vectors. */
+        double nb = sqrt(n) * 1., dx = 1e-12 * nb / 1.2, dl = (1e-12 * nb + dx) / 1.2;
+        assert_near(cot_value(f), cot_value(q), sqrt(n) * dx);
+        assert_near(cot_value(g[1]), cot_value(h[1]), dl * nb / 1.2 + dx * nb / 1.2);
+        cot_read(g[0], ours, n), cot_read(h[0], ours + n, n);
+        for (int k = 0; k < n; k++) assert_near(ours[k], ours[n + k], 1e-10);
+        cot_var gg, hh;
+        cot_grad_of(g[1], 1, &c, &gg), cot_grad_of(h[1], 1, &c, &hh);
+        assert_ok(t);
+        assert_near(cot_value(gg), cot_value(hh), 1e-9);
+        assert_near(cot_value(cot_jvp(f, 1, &c, (cot_var[]){cot_constant(t, 1)})), cot_value(h[1]), 1e-10);
+        cot_tape_destroy(t);
+        free(numbers), free(ours);
+    }
+}
+
+/* ---- other shapes, sizes and dtypes --------------------------------------------------------------------------------------------------- */
+
+/* The same stencil, along the rows of whatever shape x has: Σ over an axis of 4 x - neighbours, plus c x³. */
+BODY(reaction) {
+    UNUSED;
+    cot_var x = xs[0], theta = xs[1], sides = cot_add(cot_flip(x, COT_AXES(0)), cot_flip(x, COT_AXES(1)));
+    ys[0] = cot_sub(cot_add(cot_sub(cot_mul(4.0, x), sides), cot_mul(*(cot_var *)user, cot_mul(x, cot_square(x)))), theta);
+    return 0;
+}
+
+static void many_unknowns_of_any_shape(void **state) {
+    (void)state;
+    for (int rows = 3; rows <= 20; rows += 17) { /* 9 unknowns by a matrix, 400 without one */
+        cot_tape *t = cot_tape_create(NULL);
+        double   *numbers = malloc((size_t)(rows * rows) * 2 * sizeof *numbers), *grad = numbers + rows * rows;
+        for (int k = 0; k < rows * rows; k++) numbers[k] = 0.5 + cos(k * 1.3);
+        cot_var theta = cot_transpose(cot_tensor(t, COT_F64, COT_SHAPE(rows, rows), numbers)), c = cot_scalar(t, 0.3);
+        cot_var x = cot_root(reaction, &c, NULL, cot_zeros(t, COT_F64, COT_SHAPE(rows, rows)), 1, &theta, NULL), g[2], h;
+        cot_var in[2] = {x, theta}, residual, f = cot_sum(cot_square(x), COT_ALL);
+        reaction(2, in, 1, &residual, &c);
+        assert_near(cot_value(cot_norm(residual, 2, COT_ALL)), 0, 1e-10 * (1 + sqrt(rows * rows * 2.25)));
+        assert_int_equal(cot_grad_of(f, 2, (cot_var[]){theta, c}, g), COT_OK);
+        assert_int_equal(cot_grad_of(g[1], 1, &c, &h), COT_OK);
+        /* dF: (4 + 3 c x² - sides) dx = -x³ dc, solved for by a plain difference in c */
+        double step = 1e-4, at[2];
+        for (int k = 0; k < 2; k++) {
+            cot_var near = cot_constant(t, 0.3 + (k ? step : -step));
+            at[k] = cot_value(cot_sum(cot_square(cot_root(reaction, &near, NULL, x, 1, &theta, NULL)), COT_ALL));
+        }
+        double slope = (at[1] - at[0]) / (2 * step), curve = (at[1] + at[0] - 2 * cot_value(f)) / (step * step);
+        assert_ok(t);
+        assert_near(cot_value(g[1]), slope, 1e-7); /* differences: f‴ step²/6, and rounding of f, about 1e2, by step */
+        assert_near(cot_value(h), curve, 1e-3);    /* … by step² */
+        assert_near(cot_value(cot_jvp(f, 1, &c, (cot_var[]){cot_constant(t, 2)})), 2 * cot_value(g[1]), 1e-9);
+        cot_backward(f);
+        assert_ok(t);
+        cot_read(g[0], grad, rows * rows);
+        assert_near(cot_grad_value(c), cot_value(g[1]), 1e-12);
+        assert_true(grad[0] != 0);
+        cot_tape_destroy(t);
+        free(numbers);
+    }
+}
+
+BODY(diagonal) { UNUSED; ys[0] = cot_mul(cot_add(cot_square(*(cot_var *)user), 1.0), xs[0]); return 0; }
+
+/* What the dtype can give, by elimination and by GMRES. */
+static void fewer_bits_solve_too(void **state) {
+    (void)state;
+    static const struct { cot_dtype dtype; double tolerance; } kinds[] = {{COT_F32, 1e-5}, {COT_F16, 5e-2}, {COT_BF16, 5e-2}};
+    for (int d = 0; d < 3; d++)
+        for (int n = 2; n <= 80; n += 78) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   c = cot_scalar_of(t, kinds[d].dtype, 0.5), b = cot_cast(cot_full(t, COT_F64, COT_SHAPE(n), 2.5), kinds[d].dtype), g;
+            cot_var   x = cot_linear_solve(diagonal, &c, b, NULL), theta = cot_square(cot_add(c, 1.0));
+            cot_var   r = cot_root(square_minus, NULL, NULL, cot_full(t, kinds[d].dtype, COT_SHAPE(n), 1), 1, (cot_var[]){cot_add(cot_mul(b, 0.0), theta)}, NULL);
+            assert_int_equal(cot_dtype_of(x), kinds[d].dtype);
+            assert_int_equal(cot_dtype_of(r), kinds[d].dtype);
+            double out[80];
+            cot_read(x, out, n);
+            for (int k = 0; k < n; k++) assert_near(out[k], 2, kinds[d].tolerance);
+            cot_read(r, out, n);
+            for (int k = 0; k < n; k++) assert_near(out[k], 1.5, kinds[d].tolerance);
+            cot_grad_of(cot_add(cot_index(x, 0, 1), cot_index(r, 0, 0)), 1, &c, &g);
+            assert_ok(t);
+            assert_near(cot_value(g), -2.5 * 2 * 0.5 / (1.25 * 1.25) + 1, 10 * kinds[d].tolerance); /* two solves, each of that */
+            cot_tape_destroy(t);
+        }
+}
+
+/* A solver of the user's, which reads parameters of every kind, runs at every step of a loop and not while the body is recorded. */
+static int seen_calls;
+static int divides(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)user;
+    seen_calls++;
+    if (n != 2 || theta[0].shape.ndim != 1 || theta[0].size != 2 || theta[1].shape.ndim != 0 || theta[1].dtype != COT_I64) return 1;
+    for (int k = 0; k < 2; k++) ((double *)x->data)[k] = ((double *)theta[0].data)[k] / (double)((int64_t *)theta[1].data)[0];
+    return 0;
+}
+BODY(quotient) { UNUSED; ys[0] = cot_sub(cot_mul(xs[0], cot_cast(xs[2], COT_F64)), xs[1]); return 0; }
+BODY(divide_step) {
+    UNUSED;
+    cot_var theta[2] = {cot_flip(xs[1], COT_ALL), xs[0]};
+    ys[0] = cot_root(quotient, NULL, divides, xs[1], 2, theta, &(cot_solve_options){.tolerance = 1e-12});
+    return 0;
+}
+
+static void a_solver_runs_at_every_step(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){6, 18}), y;
+    seen_calls = 0;
+    cot_fori(divide_step, NULL, 1, 4, 1, &x, &y, NULL);
+    assert_ok(t);
+    assert_int_equal(seen_calls, 3);
+    double out[2];
+    cot_read(y, out, 2);
+    assert_near(out[0], 3, 1e-15);
+    assert_near(out[1], 1, 1e-15);
+    cot_backward(cot_index(y, 0, 0));
+    cot_read(cot_grad(x), out, 2);
+    assert_ok(t);
+    assert_near(out[0], 0, 0);
+    assert_near(out[1], 1. / 6, 1e-15);
+    cot_tape_destroy(t);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------------------------------------------------- */
+
+BODY(no_root) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
+BODY(singular) { UNUSED; ys[0] = cot_mul(xs[0], 0.0); return 0; }
+BODY(sums) { UNUSED; ys[0] = cot_sum(xs[0], COT_ALL); return 0; }
+static int gives_up(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta, (void)user;
+    ((double *)x->data)[0] = 3;
+    return 5;
+}
+
+static int far_off(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta, (void)user;
+    ((double *)x->data)[0] = 3;
+    return 0;
+}
+static cot_var outside;
+static int     by_sweeping(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta, (void)user, (void)x;
+    cot_backward(outside);
+    return 0;
+}
+BODY(sweeps_inside) { UNUSED; ys[0] = cot_sub(xs[0], xs[1]); return 0; }
+BODY(given_fails) { UNUSED; return 9; }
+BODY(same) { UNUSED; ys[0] = xs[0]; return 0; }
+
+static void solvers_that_fail_say_how_far_they_came(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x0 = cot_constant(t, 1), theta = cot_scalar(t, 2), three = cot_zeros(t, COT_F64, COT_SHAPE(3)), whole = cot_data(t, COT_I64, COT_SHAPE(2), NULL);
+    outside = cot_square(theta);
+    assert_false(cot_is_valid(cot_root(no_root, NULL, NULL, x0, 0, NULL, NULL)));
+    assert_int_equal(cot_tape_status(t), COT_VALUE);
+    assert_non_null(strstr(cot_tape_message(t), "[root] the solver did not converge: the residual is "));
+    assert_non_null(strstr(cot_tape_message(t), " at the start; give a better start, or a solver of your own"));
+    cot_tape_clear_error(t);
+    cot_root(square_minus, NULL, gives_up, x0, 1, &theta, NULL);
+    expect(t, COT_CUSTOM, "[root] the solver failed with code 5; the residual is 7");
+    cot_root(square_minus, NULL, far_off, x0, 1, &theta, &(cot_solve_options){.tolerance = 1e-3});
+    expect(t, COT_VALUE, "[root] the residual of what the solver found is 7, from 1 at the start; a tolerance of 0.001 was asked");
+    assert_true(cot_is_valid(cot_root(square_minus, NULL, far_off, x0, 1, &theta, NULL))); /* not asked, not looked at */
+    for (int n = 2; n <= 100; n += 98) { /* by elimination, by GMRES */
+        cot_linear_solve(singular, NULL, cot_ones(t, COT_F64, COT_SHAPE(n)), NULL);
+        assert_int_equal(cot_tape_status(t), COT_VALUE);
+        assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after "));
+        assert_non_null(strstr(cot_tape_message(t), " times the right side, 1e-12 was asked; the system may be singular, or the function not linear"));
+        assert_string_equal(cot_tape_note(t), "");
+        cot_tape_clear_error(t);
+        cot_linear_solve(no_root, NULL, cot_full(t, COT_F64, COT_SHAPE(n), 0.5), NULL); /* not linear */
+        if (!strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after ")) fail_msg("%d: %s", n, cot_tape_message(t));
+        cot_tape_clear_error(t);
+    }
+    cot_linear_solve(stencil, &theta, cot_ones(t, COT_F64, COT_SHAPE(100)), &(cot_solve_options){.iterations = 2, .tolerance = 1e-13});
+    assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after 2 steps "));
+    cot_tape_clear_error(t);
+    cot_var nan = cot_full(t, COT_F64, COT_SHAPE(2), NAN);
+    cot_linear_solve(stencil, &theta, nan, NULL);
+    assert_non_null(strstr(cot_tape_message(t), "nan times the right side"));
+    cot_tape_clear_error(t);
+    cot_root(square_minus, NULL, NULL, nan, 1, &theta, NULL);
+    assert_non_null(strstr(cot_tape_message(t), "[root] the solver did not converge: the residual is "));
+    cot_tape_clear_error(t);
+    cot_root(given_fails, NULL, NULL, x0, 1, &theta, NULL);
+    expect(t, COT_CUSTOM, "[root] its body failed with code 9");
+    cot_fixed_point(given_fails, NULL, NULL, x0, 1, &theta, NULL);
+    expect(t, COT_CUSTOM, "[fixed_point] its body failed with code 9");
+    cot_minimize(given_fails, NULL, NULL, x0, 1, &theta, NULL);
+    expect(t, COT_CUSTOM, "[value_and_grad] the function failed with code 9");
+    cot_minimize(same, NULL, NULL, three, 0, NULL, NULL);
+    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian");
+    cot_root(sweeps_inside, NULL, by_sweeping, x0, 1, &theta, NULL);
+    expect(t, COT_GRAD, "[backward] called inside a function of [root]; such a function computes or records, and the library differentiates what it recorded "
+                        "(use a tape of its own to differentiate there)");
+    cot_tape *other = cot_tape_create(NULL);
+    cot_var   foreign = cot_scalar(other, 1);
+    cot_root(square_minus, NULL, NULL, x0, 1, &foreign, NULL);
+    expect(t, COT_VAR, "[root] the theta[0] as operand belongs to another tape; operands of one operation share a tape");
+    cot_tape_destroy(other);
+    cot_linear_solve(sums, NULL, three, NULL);
+    expect(t, COT_SHAPE, "[linear_solve] the function gives f64 () for a vector of f64 (3,); it must keep shape and dtype");
+    cot_linear_solve(sums, NULL, whole, NULL);
+    expect(t, COT_DTYPE, "[linear_solve] b has dtype i64; it must be a float");
+    cot_root(sums, NULL, NULL, three, 0, NULL, NULL);
+    expect(t, COT_SHAPE, "[root] there are equations f64 () for unknowns f64 (3,); they must be as many and of the same dtype");
+    cot_fixed_point(sums, NULL, NULL, whole, 0, NULL, NULL);
+    expect(t, COT_DTYPE, "[fixed_point] x0 has dtype i64; it must be a float");
+    cot_minimize(NULL, NULL, NULL, three, 0, NULL, NULL);
+    expect(t, COT_VALUE, "[minimize] the function is NULL");
+    cot_tape_destroy(t);
+}
+
+static void work(cot_tape *t) {
+    cot_var theta = cot_scalar(t, 2), x = cot_root(square_minus, NULL, NULL, cot_constant(t, 1), 1, &theta, NULL), g;
+    cot_var y = cot_linear_solve(stencil, &theta, cot_tensor(t, COT_F64, COT_SHAPE(70), NULL), NULL);
+    cot_grad_of(cot_add(x, cot_sum(y, COT_ALL)), 1, &theta, &g);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    static const char *const sentences[] = {" bytes for a vector", " bytes for its vectors"};
+    bool seen[2] = {false};
+    for (long at = 1; at < 4000; at++) {
+        counting  c = {.fail_at = at, .fail_for_good = true};
+        cot_tape *t = cot_tape_create(&(cot_options){.allocator = {counting_alloc, &c}});
+        if (t) work(t);
+        bool failed = c.failed > 0;
+        if (failed && t) assert_int_equal(cot_tape_status(t), COT_MEMORY);
+        for (int k = 0; t && k < 2; k++) seen[k] |= strstr(cot_tape_message(t), sentences[k]) != NULL;
+        if (!failed) assert_ok(t);
+        cot_tape_destroy(t);
+        assert_int_equal(c.live, 0);
+        assert_false(c.wrong_size);
+        if (failed) continue;
+        assert_true(seen[0] && seen[1]);
+        return;
+    }
+    fail_msg("%s", "it never had enough");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_root_has_the_derivatives_of_its_closed_form),
+        cmocka_unit_test(a_fixed_point_has_the_gradient_of_its_iterations),
+        cmocka_unit_test(a_minimum_moves_as_its_equation_says),
+        cmocka_unit_test(a_linear_solve_equals_the_matrix),
+        cmocka_unit_test(many_unknowns_of_any_shape),
+        cmocka_unit_test(fewer_bits_solve_too),
+        cmocka_unit_test(a_solver_runs_at_every_step),
+        cmocka_unit_test(solvers_that_fail_say_how_far_they_came),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
