@@ -103,6 +103,20 @@ static void numbers_are_those_of_python(void **state) {
     truth("1 < 2 > 5", 0);
 }
 
+static void quotients_of_arrays_round_down_exactly(void **state) {
+    (void)state;
+    f64("array([-3., 3., -3., 3., 0.]) // [inf, inf, -inf, -inf, inf]", -1, 0, 0, -1, 0);
+    f64("array([-7.5, 7.5, 6.0]) // array([2.0, -2.0, -3.0])", -4, -4, -2);
+    i64("array([7, -7, 7, -7, 0]) // array([2, 2, -2, -2, 5])", 3, -4, -4, 3, 0);
+    i64("array([7, -7, 0]) // 0", 0, 0, 0);
+    i64("7 // array([2, -2, 0])", 3, -4, 0);
+    /* More than the 53 bits of a float, told by what is left of them. */
+    i64("array([9007199254740993, 9223372036854775807]) // array([1, 3]) - [9007199254740993, 3074457345618258602]", 0, 0);
+    i64("array(9223372036854775807) // 2 - 4611686018427387903", 0);
+    i64("(array(-9223372036854775807) - 1) // 7 + 1317624576693539402", 0);
+    truth("array([True, False]) // array([True, True])", 1, 0);
+}
+
 static void operators_bind_as_in_python(void **state) {
     (void)state;
     f64("-x**2", -0.25);
@@ -396,6 +410,7 @@ static void names_are_listed_in_order_of_use(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_python),
+        cmocka_unit_test(quotients_of_arrays_round_down_exactly),
         cmocka_unit_test(operators_bind_as_in_python),
         cmocka_unit_test(a_program_is_statements_and_its_value_the_last),
         cmocka_unit_test(operations_are_called_by_name),

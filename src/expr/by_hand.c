@@ -78,12 +78,23 @@ void cot__by_hand_zeros_like(cot__invocation *c) { one(c, cot_zeros(c->tape, lik
 void cot__by_hand_ones_like(cot__invocation *c) { one(c, cot_ones(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
 void cot__by_hand_full_like(cot__invocation *c) { one(c, cot_full(c->tape, like(c, 2), cot_shape_of(A[0].var), A[1].number)); }
 
-/* The quotient of what the remainder leaves is whole but for rounding, so rounding finds it where floor(x/y) would miss: 1 // 0.1 is 9. */
+static bool is_float(cot_var x) { return cot__is_number(x) ? x.tape == cot_number(0).tape : cot__dtype_is_float(cot_dtype_of(x)); }
+
+/* whole / y, where y divides whole: a float has 53 bits, what they miss of 64 is divided once more. They miss all of it only where y is 0: there,
+ * as in NumPy, the quotient is 0. */
+static cot_var divide_exactly(cot_var whole, cot_var y) {
+    cot_dtype type = cot_dtype_of(whole);
+    cot_var   q = (cot_cast)((cot_round)((cot_div)(whole, y)), type), missed = (cot_sub)(whole, (cot_mul)(q, y));
+    q = (cot_add)(q, (cot_cast)((cot_round)((cot_div)(missed, y)), type));
+    return (cot_mul)(q, (cot_not_equal)(missed, whole));
+}
+
+/* The quotient of what fmod leaves is whole but for rounding, so rounding finds it where floor(x/y) would miss: 1 // 0.1 is 9. It is one less where
+ * the remainder has the other sign, also for an infinite divisor: -3 // inf is -1. */
 cot_var cot__floor_divide(cot_var x, cot_var y) {
-    cot_var left = (cot_sub)(x, (cot_remainder)(x, y));
-    cot_var q = (cot_round)((cot_div)(left, y));
-    if (!cot_is_valid(left) || cot__dtype_is_float(cot_dtype_of(left))) return q;
-    return (cot_cast)(q, cot_dtype_of(left));
+    cot_var left = (cot_fmod)(x, y), whole = (cot_sub)(x, left);
+    cot_var q = is_float(x) || is_float(y) ? (cot_round)((cot_div)(whole, y)) : divide_exactly(whole, y);
+    return (cot_sub)(q, (cot_not_equal)((cot_remainder)(x, y), left));
 }
 void cot__by_hand_floor_divide(cot__invocation *c) { one(c, cot__floor_divide(A[0].var, A[1].var)); }
 
