@@ -130,6 +130,11 @@ static void control_characters_do_not_reach_the_terminal(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent eval \"$(printf 'x\\033[31m')\" x=1"), 2);
     assert_null(strchr(last.err, '\033'));
+    assert_int_equal(sh("cotangent eval \"$(printf 'x\\302\\23331m\\342\\200\\256')\" x=1"), 2); /* U+009B begins orders too, U+202E turns the line */
+    assert_null(strstr(last.err, "\302\233"));
+    assert_null(strstr(last.err, "\342\200\256"));
+    assert_int_equal(sh("cotangent trace x*x x=1 --dot \"$(printf 'a\\033[31m.dot')\""), 0);
+    assert_string_equal(last.err, "cotangent: wrote a?[31m.dot\n");
     assert_int_equal(sh("cotangent eval --json \"$(printf 'x + \\377\\033')\" x=1"), 2);
     assert_non_null(json_value(last.out));
     assert_null(strchr(last.out, '\033'));

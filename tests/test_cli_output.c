@@ -11,6 +11,9 @@ static void trace_writes_files(void **state) {
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --html t.html --dot t.dot"), 0);
     assert_string_equal(last.out, "");
     assert_string_equal(last.err, "cotangent: wrote t.html\ncotangent: wrote t.dot\n");
+    assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --html same --dot same"), 2);
+    assert_string_equal(last.err, "cotangent: --html and --dot name the same file; one would replace the other\n");
+    assert_int_equal(sh("test -e same"), 1);
     assert_int_equal(sh("grep -c '\"grad\":{\"x\":3,\"y\":2}' t.html; grep -c 'TRACE' t.html; head -c 15 t.html; tail -n 1 t.html; "
                         "grep -c digraph t.dot; ls"),
                      0);
@@ -34,7 +37,7 @@ static void what_the_expression_says_cannot_end_the_script(void **state) {
 static void files_are_replaced_whole_or_stay(void **state) {
     (void)state;
     sh("rm -rf *; echo old > t.html; mkdir folder; ln -s t.html link; chmod 640 t.html");
-    fails("cotangent trace 'x*' x=2 --html t.html --dot t.html", 2, "expected a number, a name or '(', found the end of the text",
+    fails("cotangent trace 'x*' x=2 --html t.html --dot t.dot", 2, "expected a number, a name or '(', found the end of the text",
           "x*\n  ^\n");
     fails("cotangent trace 'x @ y' x=[1] y=[1,2] --html t.html", 3,
           "[matmul] inner dimensions differ: (1,) @ (2,); the last axis of a must equal the only one of b", "x @ y\n  ^\n");
