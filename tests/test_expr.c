@@ -187,6 +187,14 @@ static void operations_are_called_by_name(void **state) {
     f64("conv1d(reshape(v, [1, 1, 3]), ones([1, 1, 2]), padding=1)", 0.5, -0.5, 1, 2);
     f64("avg_pool1d(v[None], window=3)", 0.5);
     f64("norm(v, ord=inf)", 2);
+    f64("norm(reshape([3., 4., 0, 0], [2, 2]))", 5);
+    f64("norm(A, 1, 0)", 5, 7, 9);
+    f64("norm(A, ord=None, axis=(0, 1), keepdims=True) / norm(reshape(A, -1))", 1);
+    i64("trace(reshape(arange(18), [3, 3, 2]), 1)", 12, 14); /* along the first two axes, as in NumPy */
+    f64("trace([[1., 2], [3, 4]], offset=-1)", 3);
+    f64("compress([True, False, True], v)", 0.5, 2);
+    f64("compress([False, True], A, axis=0)", 4, 5, 6);
+    f64("compress([False, True, False, False, False, True], A)", 2, 6);
     gives("cast(v, f32)", COT_F32, 0.5, -1, 2);
     gives("cast(v, 'int32')", COT_I32, 0, -1, 2);
     gives("sqrt(4)*h", COT_F32, 4); /* numbers are weak, also as results */
@@ -316,6 +324,8 @@ static void a_call_is_checked_against_the_signature(void **state) {
 static void an_error_of_the_library_keeps_its_sentence(void **state) {
     (void)state;
     refused("1 + A @ A", 7, 1, "[matmul] inner dimensions differ: (2,3) @ (2,3); the last axis of a must equal the second last of b");
+    refused("norm(A, 1)", 1, 4,
+            "[norm] ord goes with one axis, not 2: norms of matrices are not here; norm(reshape(x, -1), ord) is over the elements");
     refused("2 * sum(A, axis=5)", 5, 3, "[sum] axis 5 is out of range for rank 2; axes run from -2 to 1");
     outcome o = run("A @ A");
     assert_int_equal(o.error.status, COT_SHAPE);

@@ -117,6 +117,32 @@ void cot__by_hand_roll(cot__invocation *c) {
     one(c, cot_reshape(cot_roll(cot_reshape(x, COT_SHAPE(-1)), A[1].integer, 0), cot_shape_of(x)));
 }
 
+/* Without an order all elements count alike, in however many axes. With one, NumPy takes two axes for a matrix (its singular values, the sums of
+ * its columns), which is another number. */
+void cot__by_hand_norm(cot__invocation *c) {
+    bool     ordered = A[1].number != (double)COT_END;
+    cot_axes axes = A[2].axes;
+    int      n = axes.n < 0 ? cot_shape_of(A[0].var).ndim : axes.n;
+    axes.keepdims = A[3].flag;
+    if (ordered && n > 1)
+        one(c, cot__fail(c->tape, COT_VALUE, "[norm] ord goes with one axis, not %d: norms of matrices are not here; norm(reshape(x, -1), ord) is over the elements", n));
+    else
+        one(c, (cot_norm)(A[0].var, ordered ? A[1].number : 2, axes));
+}
+
+/* NumPy's matrices lie along the first two axes, the library's along the last two. */
+void cot__by_hand_trace(cot__invocation *c) {
+    cot_axes order = {.n = cot_shape_of(A[0].var).ndim};
+    for (int k = 0; k < order.n; k++) order.axis[k] = (k + 2) % order.n;
+    one(c, cot_trace(order.n > 2 ? (cot_permute)(A[0].var, order) : A[0].var, A[1].integer));
+}
+
+/* axis=None: of all elements in order. */
+void cot__by_hand_compress(cot__invocation *c) {
+    bool flat = A[2].integer == COT_END;
+    one(c, cot_compress(flat ? cot_reshape(A[1].var, COT_SHAPE(-1)) : A[1].var, A[0].var, flat ? 0 : (int)A[2].integer));
+}
+
 void cot__by_hand_dot_of(cot__invocation *c) {
     if (A[0].list.n != A[1].list.n)
         one(c, cot__fail(c->tape, COT_SHAPE, "[dot_of] %d and %d operands; both lists have as many", A[0].list.n, A[1].list.n));
