@@ -44,6 +44,8 @@ static void files_are_replaced_whole_or_stay(void **state) {
     fails("cotangent trace x x=1 --html folder", 3, "cannot write folder: it is a directory", "");
     fails("cotangent trace x x=1 --html nowhere/t.html", 3, "cannot write nowhere/t.html: No such file or directory", "");
     fails("cotangent trace x x=1 --html /dev/full", 3, "cannot write /dev/full: No space left on device", "");
+    assert_int_equal(sh("trap '' XFSZ; ulimit -f 8; cotangent trace x x=1 --html t.html"), 3); /* full half way */
+    assert_string_equal(last.err, "cotangent: cannot write t.html: File too large\n");
     sh("cat t.html; ls");
     assert_string_equal(last.out, "old\nfolder\nlink\nt.html\n");
     assert_int_equal(sh("cotangent trace x x=1 --html link && test -L link && head -c 9 t.html && ls -l t.html | cut -c1-10; ls"),

@@ -91,6 +91,7 @@ static void numbers_are_those_of_python(void **state) {
     f64("1 // 0.1", 9);
     f64("7.5 % -2", -0.5);
     f64("-1 // inf", -1);
+    f64("arctan2(6.0 % -3, -1.0)", -3.141592653589793); /* a zero has the divisor's sign */
     f64("-7.5 // 2", -4);
     f64("7 / 2", 3.5);
     i64("2 ** 10", 1024);
