@@ -34,18 +34,13 @@ static void error_json(FILE *out, const failure *f) {
     fflush(out);
 }
 
-/* Texts from files and arguments may hold control characters, which a terminal would obey. */
-static void put_safely(FILE *out, const char *s) {
-    for (; *s; s++) putc((unsigned char)*s < 0x20 && *s != '\n' ? '?' : *s == 0x7f ? '?' : *s, out);
-}
-
 static void error_text(FILE *out, const failure *f) {
     bool colour = system_colour(out);
     fprintf(out, "%scotangent:%s ", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "");
-    put_safely(out, f->message);
+    system_put_safely(out, f->message);
     putc('\n', out);
     if (!f->caret[0]) return;
-    put_safely(out, f->caret);
+    system_put_safely(out, f->caret);
     if (f->caret[strlen(f->caret) - 1] != '\n') putc('\n', out);
 }
 

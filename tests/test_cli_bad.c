@@ -126,10 +126,21 @@ static void options_that_are_none(void **state) {
           "");
 }
 
+static void a_hessian_of_too_many_inputs_is_refused_before_it_is_computed(void **state) {
+    (void)state;
+    assert_int_equal(sh("seq 1000 | sed 's/^/a/' | paste -s -d+ > many; cotangent hess -f many $(seq 1000 | sed 's/.*/a&=1/')"), 3);
+    assert_string_equal(last.err, "cotangent: [hess] 1000 inputs; at most 999 at a time. Use hvp, or --wrt for fewer\n");
+}
+
 static void control_characters_do_not_reach_the_terminal(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent eval \"$(printf 'x\\033[31m')\" x=1"), 2);
     assert_null(strchr(last.err, '\033'));
+    assert_int_equal(sh("cotangent eval \"$(printf 'x\\302\\23331m\\342\\200\\256')\" x=1"), 2); /* U+009B begins orders too, U+202E turns the line */
+    assert_null(strstr(last.err, "\302\233"));
+    assert_null(strstr(last.err, "\342\200\256"));
+    assert_int_equal(sh("cotangent trace x*x x=1 --dot \"$(printf 'a\\033[31m.dot')\""), 0);
+    assert_string_equal(last.err, "cotangent: wrote a?[31m.dot\n");
     assert_int_equal(sh("cotangent eval --json \"$(printf 'x + \\377\\033')\" x=1"), 2);
     assert_non_null(json_value(last.out));
     assert_null(strchr(last.out, '\033'));
@@ -143,6 +154,7 @@ int main(void) {
         cmocka_unit_test(values_that_are_none),
         cmocka_unit_test(derivatives_that_do_not_exist),
         cmocka_unit_test(options_that_are_none),
+        cmocka_unit_test(a_hessian_of_too_many_inputs_is_refused_before_it_is_computed),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -91,6 +91,7 @@ static void numbers_are_those_of_python(void **state) {
     f64("1 // 0.1", 9);
     f64("7.5 % -2", -0.5);
     f64("-1 // inf", -1);
+    f64("arctan2(6.0 % -3, -1.0)", -3.141592653589793); /* a zero has the divisor's sign */
     f64("-7.5 // 2", -4);
     f64("7 / 2", 3.5);
     i64("2 ** 10", 1024);
@@ -101,6 +102,20 @@ static void numbers_are_those_of_python(void **state) {
     i64("True + True", 2);
     truth("1 < 2 <= 2 != 3", 1);
     truth("1 < 2 > 5", 0);
+}
+
+static void quotients_of_arrays_round_down_exactly(void **state) {
+    (void)state;
+    f64("array([-3., 3., -3., 3., 0.]) // [inf, inf, -inf, -inf, inf]", -1, 0, 0, -1, 0);
+    f64("array([-7.5, 7.5, 6.0]) // array([2.0, -2.0, -3.0])", -4, -4, -2);
+    i64("array([7, -7, 7, -7, 0]) // array([2, 2, -2, -2, 5])", 3, -4, -4, 3, 0);
+    i64("array([7, -7, 0]) // 0", 0, 0, 0);
+    i64("7 // array([2, -2, 0])", 3, -4, 0);
+    /* More than the 53 bits of a float, told by what is left of them. */
+    i64("array([9007199254740993, 9223372036854775807]) // array([1, 3]) - [9007199254740993, 3074457345618258602]", 0, 0);
+    i64("array(9223372036854775807) // 2 - 4611686018427387903", 0);
+    i64("(array(-9223372036854775807) - 1) // 7 + 1317624576693539402", 0);
+    truth("array([True, False]) // array([True, True])", 1, 0);
 }
 
 static void operators_bind_as_in_python(void **state) {
@@ -173,6 +188,14 @@ static void operations_are_called_by_name(void **state) {
     f64("conv1d(reshape(v, [1, 1, 3]), ones([1, 1, 2]), padding=1)", 0.5, -0.5, 1, 2);
     f64("avg_pool1d(v[None], window=3)", 0.5);
     f64("norm(v, ord=inf)", 2);
+    f64("norm(reshape([3., 4., 0, 0], [2, 2]))", 5);
+    f64("norm(A, 1, 0)", 5, 7, 9);
+    f64("norm(A, ord=None, axis=(0, 1), keepdims=True) / norm(reshape(A, -1))", 1);
+    i64("trace(reshape(arange(18), [3, 3, 2]), 1)", 12, 14); /* along the first two axes, as in NumPy */
+    f64("trace([[1., 2], [3, 4]], offset=-1)", 3);
+    f64("compress([True, False, True], v)", 0.5, 2);
+    f64("compress([False, True], A, axis=0)", 4, 5, 6);
+    f64("compress([False, True, False, False, False, True], A)", 2, 6);
     gives("cast(v, f32)", COT_F32, 0.5, -1, 2);
     gives("cast(v, 'int32')", COT_I32, 0, -1, 2);
     gives("sqrt(4)*h", COT_F32, 4); /* numbers are weak, also as results */
@@ -302,6 +325,8 @@ static void a_call_is_checked_against_the_signature(void **state) {
 static void an_error_of_the_library_keeps_its_sentence(void **state) {
     (void)state;
     refused("1 + A @ A", 7, 1, "[matmul] inner dimensions differ: (2,3) @ (2,3); the last axis of a must equal the second last of b");
+    refused("norm(A, 1)", 1, 4,
+            "[norm] ord goes with one axis, not 2: norms of matrices are not here; norm(reshape(x, -1), ord) is over the elements");
     refused("2 * sum(A, axis=5)", 5, 3, "[sum] axis 5 is out of range for rank 2; axes run from -2 to 1");
     outcome o = run("A @ A");
     assert_int_equal(o.error.status, COT_SHAPE);
@@ -396,6 +421,7 @@ static void names_are_listed_in_order_of_use(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_python),
+        cmocka_unit_test(quotients_of_arrays_round_down_exactly),
         cmocka_unit_test(operators_bind_as_in_python),
         cmocka_unit_test(a_program_is_statements_and_its_value_the_last),
         cmocka_unit_test(operations_are_called_by_name),

@@ -210,7 +210,7 @@ static void a_sequence_without_end_does_not_fill_the_room(void **state) {
 
 static void text_for_a_terminal_holds_no_orders_to_it(void **state) {
     static const struct { const char *text, *clean; } cases[] = {
-        {"x·y", "x·y"}, {"\033[2J", "?[2J"}, {"a\nb\tc", "a b c"}, {"\177\001", "??"}, {"\302\233m", "??m"}, {"\xff\xe4\xb8", "???"}, {"\xc0\x80", "??"},
+        {"x·y", "x·y"}, {"\033[2J", "?[2J"}, {"a\nb\tc", "a b c"}, {"\177\001", "??"}, {"\302\233m", "??m"}, {"\342\200\256m", "???m"}, {"\xff\xe4\xb8", "???"}, {"\xc0\x80", "??"},
         {"\xed\xa0\x80", "???"}, {"\xf4\x90\x80\x80", "????"}, {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
     };
     char buf[64];

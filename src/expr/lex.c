@@ -1,6 +1,7 @@
 /* lex.c: numbers, names, strings and operators as Python writes them; comments and spaces are passed over. */
 #include "expr/lex.h"
 
+#include "base/utf8.h"
 #include "expr/program.h"
 
 #include <errno.h>
@@ -159,7 +160,7 @@ static const struct { const char *text, *advice; } lookalikes[] = {
 
 static bool no_token(cot__lexer *x) {
     const char   *s = x->text + x->at;
-    size_t        left = x->length - x->at, n = cot__character(s, left);
+    size_t        left = x->length - x->at, n = cot__utf8(s, left);
     unsigned char c = (unsigned char)*s;
     for (int i = 0; i < COUNTOF(lookalikes); i++) {
         size_t k = strlen(lookalikes[i].text);

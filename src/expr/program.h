@@ -192,8 +192,6 @@ struct cot__expr {
 bool cot__expr_fail(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 bool cot__expr_short_of_memory(cot__expr_error *error);
-/* Bytes of the UTF-8 character that s starts with; 0 where there is none. */
-size_t cot__character(const char *s, size_t left);
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 

@@ -28,7 +28,7 @@ class Browser:
             self.port = s.getsockname()[1]
         driver = shutil.which("chromedriver")
         if not driver:
-            raise SystemExit("chromedriver is not installed: tools/setup.sh web")
+            raise SystemExit("chromedriver is not installed: tools/setup.sh test-web")
         self.process = subprocess.Popen([driver, f"--port={self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         start_new_session=True, env={**os.environ, "TMPDIR": self.folder})
         self.session = None

@@ -169,6 +169,14 @@ class PageTest(unittest.TestCase):
         browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
         self.assertEqual(list(self.gradient()), ["u"])
 
+    def test_what_is_written_in_any_way_has_the_inputs_that_the_engine_wants(self):
+        self.open()
+        for expression, inputs in [("sum(A.T @ v)", ["A", "v"]), ("q, r = qr(A); sum(r)", ["A"]), ("a = b = x; a*b", ["x"]), ("y += x; y*y", ["y", "x"]),
+                                   ("sum(cast(v, float16), axis=0)", ["v"]), ("h = (x +\n y)\nh*x", ["x", "y"]), ("x if x == y else 1e3*x", ["x", "y"])]:
+            browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", expression)
+            self.assertEqual(browser.texts(".input > label:first-child"), inputs, expression)
+            self.assertNotIn("has no name", browser.text("#error") or "")
+
     def test_bad_expressions_say_where(self):
         self.open()
         browser.type("#expression", "x1 * sim(x1)")
@@ -249,6 +257,13 @@ class PageTest(unittest.TestCase):
                 if mode != "cost":
                     browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
                     self.assertGreater(len(browser.text("#now")), 10, expression)
+
+    def test_a_name_used_again_has_a_label_for_each_use(self):
+        statements = "; ".join(f"y = {'y' if i else 'x'} + {i}.5" for i in range(23))
+        self.open(f"#e={urllib.parse.quote(statements)}&i=x:1&mode=reverse&step=99")
+        labels = browser.texts("#registers tbody th")
+        self.assertEqual(len(set(labels)), 24, labels)
+        self.assertEqual(labels[:3] + labels[-2:], ["x", "y₁", "y₂", "y₂₂", "y₂₃"])
 
     def test_kinks_say_their_convention(self):
         self.open("#p=kink&mode=forward")

@@ -60,7 +60,7 @@ export class Tape {
       if (own) own.done = true;
       for (const add of entry.adds) {
         const register = all.get(add.to) ?? { sum: 0, parts: [], done: false };
-        register.parts = [...register.parts, { from: entry.node, amount: add.amount }];
+        register.parts.push({ from: entry.node, amount: add.amount });
         register.sum = add.sum;
         all.set(add.to, register);
       }
@@ -97,16 +97,20 @@ export class Tape {
 // used again counts: y₁, y₂.
 function assignedNames(trace) {
   const encoder = new TextEncoder(), found = [], statements = /(^|[;\n])(\s*)([A-Za-z_]\w*)(\s*=(?!=)\s*)([^;\n]*)/g;
+  const bySpan = new Map(trace.nodes.filter(n => n.args.length > 0 && n.span).map(n => [n.span.join(), n]));
+  const uses = new Map(), times = new Map(), once = (counts, name) => counts.set(name, (counts.get(name) ?? 0) + 1).get(name);
+  let read = 0, bytes = 0; // of the text, up to the right side
   for (const match of trace.expression.matchAll(statements)) {
     const [, end, space, name, equals, right] = match, { index } = match;
     const at = index + end.length + space.length + name.length + equals.length;
-    const start = encoder.encode(trace.expression.slice(0, at)).length, stop = start + encoder.encode(right.trimEnd()).length;
-    const node = trace.nodes.findLast(n => n.args.length > 0 && n.span && n.span[0] === start && n.span[1] === stop);
-    if (node) found.push([node.id, name]);
+    bytes += encoder.encode(trace.expression.slice(read, at)).length;
+    read = at;
+    const node = bySpan.get(`${bytes},${bytes + encoder.encode(right.trimEnd()).length}`);
+    if (!node) continue;
+    found.push([node.id, name]);
+    once(uses, name);
   }
-  const times = new Map(), uses = name => found.filter(([, n]) => n === name).length;
-  return new Map(found.map(([id, name]) => {
-    times.set(name, (times.get(name) ?? 0) + 1);
-    return [id, uses(name) > 1 ? name + "₀₁₂₃₄₅₆₇₈₉"[times.get(name) % 10] : name];
-  }));
+  return new Map(found.map(([id, name]) => [id, uses.get(name) > 1 ? name + subscript(once(times, name)) : name]));
 }
+
+const subscript = n => String(n).replace(/\d/g, d => "₀₁₂₃₄₅₆₇₈₉"[d]);
