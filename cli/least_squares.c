@@ -21,14 +21,23 @@ typedef struct work {
     double              *jacobian;      /* (n, m): J D⁻¹, and then its R */
     double              *slopes;        /* (m): Qᵀr */
     double              *d;             /* (n) norms of J's columns, 1 for a column of zeros */
+    double              *most;          /* (n) the largest that they were: what damping holds on to */
     double              *inverse;       /* (n) norms of the rows of R⁻¹, in the order of the parameters: standard errors for sd 1, times d */
     double              *newton;        /* (n) the Gauss-Newton step, D δ */
     double              *damped, *right;     /* (n, 2n), (2n) the damped problem */
     double              *z, *solved, *kept;  /* (n) each: a step D δ; a solution in R's order; a point to come back to */
     int                 *perm, *order;
-    double               rss, change, length, offset;
-    int64_t              iterations;
+    double               rss, change, length, offset, memory;
+    int64_t              iterations, limit;
 } work;
+
+/* A way to go. Long steps first, with all of a column's former length counted in its damping (Moré); that keeps parameters from running
+ * off to where the model is flat. Then the same with short first steps; then with little memory, which moves along narrow valleys. */
+typedef struct attempt {
+    double damping, memory;
+} attempt;
+static const attempt attempts[] = {{1e-4, 1}, {1e4, 1}, {1e-4, 1e-3}};
+enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
 
 /* Neumaier's sum of exact products. */
 typedef struct sum {
@@ -115,6 +124,7 @@ static fit_end factor(work *w) {
         double *column = w->jacobian + j * w->m, norm = householder_norm(w->m, column);
         if (!isfinite(norm)) return FIT_BAD_SLOPE;
         w->d[j] = norm > 0 ? norm : 1;
+        w->most[j] = fmax(w->most[j], norm);
         for (int64_t i = 0; i < w->m; i++) column[i] /= w->d[j];
     }
     memcpy(w->slopes, w->r, (size_t)w->m * sizeof *w->r);
@@ -126,6 +136,9 @@ static fit_end factor(work *w) {
     return FIT_CONVERGED;
 }
 
+/* How much more a parameter is damped than its column says: the column may have been longer once. */
+static double held(const work *w, int j) { return fmax(1, w->memory * w->most[j] / w->d[j]); }
+
 /* D δ of the damped problem into z, in the order of the parameters; the decrease of the sum that the linear model promises. */
 static double damped_step(work *w, double mu) {
     int     n = w->n;
@@ -135,7 +148,7 @@ static double damped_step(work *w, double mu) {
     memset(w->right, 0, (size_t)tall * sizeof *w->right);
     for (int k = 0; k < n; k++) {
         memcpy(w->damped + k * tall, w->jacobian + k * w->m, (size_t)(k + 1) * sizeof *w->damped);
-        w->damped[k * tall + n + k] = root;
+        w->damped[k * tall + n + k] = root * held(w, w->perm[k]);
         w->right[k] = w->slopes[k];
     }
     householder_qr(tall, n, w->damped, w->right, w->order);
@@ -145,7 +158,8 @@ static double damped_step(work *w, double mu) {
     for (int k = 0; k < n; k++) { /* |R z|² + 2 μ |z|² */
         double row = 0;
         for (int j = k; j < n; j++) row += w->jacobian[j * w->m + k] * solved[j];
-        promised += row * row + 2 * mu * solved[k] * solved[k];
+        double pull = root * held(w, w->perm[k]) * solved[k];
+        promised += row * row + 2 * pull * pull;
     }
     for (int k = 0; k < n; k++) w->z[w->perm[k]] = solved[k];
     return promised;
@@ -173,7 +187,7 @@ static fit_end come_back(work *w) { return w->p->residuals(w->p->user, w->b, w->
 /* Gauss-Newton steps for as long as each is shorter than the one before. */
 static fit_end polish(work *w) {
     double noise = DBL_EPSILON * w->p->size;
-    while (w->rank == w->n && w->length > 0 && w->iterations < w->p->most_iterations && set_trial(w, w->newton)) {
+    while (w->rank == w->n && w->length > 0 && w->iterations < w->limit && set_trial(w, w->newton)) {
         double before = w->rss, length = w->length;
         w->iterations++;
         if (!w->p->residuals(w->p->user, w->trial, w->moved)) return FIT_ABANDONED;
@@ -192,9 +206,11 @@ static fit_end polish(work *w) {
     return FIT_CONVERGED;
 }
 
-static fit_end iterate(work *w) {
+static fit_end iterate(work *w, attempt way) {
     const least_squares *p = w->p;
-    double               mu = 1e-4, growth = 2, near = 1e-3;
+    double               mu = way.damping, growth = 2, near = 1e-3;
+    w->memory = way.memory;
+    memset(w->most, 0, (size_t)w->n * sizeof *w->most);
     if (!p->residuals(p->user, w->b, w->r)) return FIT_ABANDONED;
     w->rss = least_squares_sum(w->m, w->r);
     if (!isfinite(w->rss)) return FIT_BAD_START;
@@ -207,7 +223,7 @@ static fit_end iterate(work *w) {
         }
         bool moved = false;
         while (!moved) {
-            if (w->iterations >= p->most_iterations) return FIT_LIMIT;
+            if (w->iterations >= w->limit) return FIT_LIMIT;
             double promised = damped_step(w, mu);
             /* A minimum is known to half of the digits of the offset when the sum does not answer any more. */
             if (!(promised > DBL_EPSILON / 4 * w->rss) || !set_trial(w, w->z) || mu > 1e40)
@@ -247,32 +263,56 @@ static void finish(work *w, fit_end end, fit_result *out) {
     if (out->singular) find_undetermined(w, out->undetermined);
 }
 
+/* Room for everything, in one piece; NULL when memory is short. */
+static double *furnish(work *w) {
+    size_t  m = (size_t)w->m, n = (size_t)w->n;
+    double *room = calloc(m * (n + 3) + 2 * n * n + 12 * n + 1, sizeof *room), *p = room;
+    if (!room) return NULL;
+    double **const lists[] = {&w->b, &w->trial, &w->d, &w->most, &w->inverse, &w->newton, &w->z, &w->solved, &w->kept};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++, p += n) *lists[k] = p;
+    w->right = p, p += 2 * n;
+    w->damped = p, p += 2 * n * n;
+    w->r = p, p += m;
+    w->moved = p, p += m;
+    w->slopes = p, p += m;
+    w->jacobian = p;
+    return room;
+}
+
+/* Is this way's end better than the best so far? A minimum, unless another way went lower without finding one. */
+static bool better(fit_end end, double rss, fit_end best, double best_rss) {
+    if (end == FIT_CONVERGED) return best == FIT_CONVERGED ? rss < best_rss : rss <= best_rss * (1 + 1e-6);
+    return rss < best_rss;
+}
+
 fit_end least_squares_fit(const least_squares *p, double *b, double *r, fit_result *out) {
-    size_t  m = (size_t)p->rows, n = (size_t)p->n;
-    work    w = {.p = p, .m = p->rows, .n = p->n, .b = b, .r = r, .rss = NAN, .change = NAN};
-    double *room = calloc(m * (n + 2) + 2 * n * n + 9 * n + 1, sizeof *room);
-    int    *orders = calloc(2 * n + 1, sizeof *orders);
-    fit_end end = FIT_MEMORY;
-    if (room && orders) {
-        w.jacobian = room;
-        w.slopes = w.jacobian + m * n;
-        w.moved = w.slopes + m;
-        w.damped = w.moved + m;
-        w.right = w.damped + 2 * n * n;
-        w.trial = w.right + 2 * n;
-        w.z = w.trial + n;
-        w.d = w.z + n;
-        w.inverse = w.d + n;
-        w.newton = w.inverse + n;
-        w.solved = w.newton + n;
-        w.kept = w.solved + n;
-        w.perm = orders;
-        w.order = orders + n;
-        end = iterate(&w);
+    work    w = {.p = p, .m = p->rows, .n = p->n, .rss = NAN, .change = NAN};
+    double *room = furnish(&w), *start = malloc((size_t)p->n * sizeof *start);
+    int    *orders = calloc(2 * (size_t)p->n + 1, sizeof *orders);
+    fit_end best = FIT_MEMORY, end = FIT_LIMIT;
+    *out = (fit_result){.rss = INFINITY, .errors = out->errors, .undetermined = out->undetermined};
+    w.perm = orders;
+    w.order = orders ? orders + p->n : NULL;
+    if (start) memcpy(start, b, (size_t)p->n * sizeof *b);
+    for (int k = 0; k < ATTEMPTS && room && orders && start && end != FIT_CONVERGED; k++) {
+        int64_t left = p->most_iterations - w.iterations;
+        if (k > 0 && left <= 0) break;
+        w.limit = w.iterations + (k + 1 < ATTEMPTS ? (left + 1) / 2 : left);
+        memcpy(w.b, start, (size_t)w.n * sizeof *b);
+        end = iterate(&w, attempts[k]);
         if (end == FIT_CONVERGED && w.rank < w.n) end = FIT_SINGULAR;
+        bool hopeless = end == FIT_ABANDONED || end == FIT_BAD_START;
+        if (hopeless || k == 0 || better(end, w.rss, best, out->rss)) {
+            best = end;
+            memcpy(b, w.b, (size_t)w.n * sizeof *b);
+            memcpy(r, w.r, (size_t)w.m * sizeof *r);
+            finish(&w, end, out);
+        }
+        if (hopeless) break;
     }
-    finish(&w, end, out);
+    out->iterations = w.iterations;
     free(room);
+    free(start);
     free(orders);
-    return end;
+    return best;
 }
