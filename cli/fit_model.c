@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "expression.h"
 #include "fit.h"
 
@@ -50,6 +51,10 @@ static cot_var run(const fit *x, cot_tape *t, const cot_var *inputs, failure *f)
 static cot_var on_rows(cot_var y, int64_t rows, failure *f) {
     char      has[400];
     cot_shape shape = cot_shape_of(y);
+    if (!cot__dtype_is_float(cot_dtype_of(y))) {
+        failure_set(f, EXIT_RUN, "dtype", "[fit] the expression is %s; only floats can be fitted", cot_dtype_name(cot_dtype_of(y)));
+        return COT_NONE;
+    }
     if (shape.ndim == 0) return cot_broadcast_to(y, COT_SHAPE(rows));
     if (shape.ndim == 1 && shape.dim[0] == rows) return y;
     failure_set(f, EXIT_RUN, "shape", "[fit] the expression has shape %s; it must have one value for each of the %lld rows",
