@@ -87,10 +87,10 @@ bool fit_jacobian(void *user, double *j) {
 }
 
 bool fit_curve(fit *x, int64_t n, const double *at, double *out) {
-    failure   unsaid = {0}; /* a plot without a curve is still a plot */
+    failure   unsaid = {0}; /* a plot without a curve is still a plot, except for want of memory */
     cot_tape *t = cot_tape_create(NULL);
     cot_var  *inputs = malloc(((size_t)x->p.n + 2) * sizeof *inputs);
-    bool      fine = t && inputs && x->column_count == 1;
+    bool      fine = t && inputs;
     if (fine) {
         for (int k = 0; k < x->p.n; k++) inputs[k] = cot_scalar(t, x->b[k]);
         inputs[x->p.n] = cot_data(t, COT_F64, COT_SHAPE(n), at);
@@ -98,6 +98,7 @@ bool fit_curve(fit *x, int64_t n, const double *at, double *out) {
         if (cot_is_valid(y)) y = on_rows(y, n, &unsaid);
         fine = cot_is_valid(y) && cot_read(y, out, n) == COT_OK;
     }
+    if (!t || !inputs || cot_tape_status(t) == COT_MEMORY || strcmp(unsaid.code, "memory") == 0) failure_memory(x->f);
     free(inputs);
     cot_tape_destroy(t);
     return fine;

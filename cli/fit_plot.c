@@ -13,9 +13,10 @@ enum { WIDTH = 800, HEIGHT = 600, LEFT = 90, TOP = 44, INNER = 690, CURVE = 600 
 static bool make_curve(fit *x, const double *fitted, double *at, double *out) {
     int64_t       m = x->table.rows;
     const double *column = x->columns[0].values;
-    double       *both = malloc((size_t)(m + CURVE) * 2 * sizeof *both), *value = both + m + CURVE;
-    if (!both) return false;
-    double low = column[0], high = column[0], most = 0;
+    double       *both = malloc((size_t)(m + CURVE) * 2 * sizeof *both);
+    if (!both) return failure_memory(x->f);
+    double *value = both + m + CURVE;
+    double  low = column[0], high = column[0], most = 0;
     for (int64_t i = 0; i < m; i++) {
         low = fmin(low, column[i]);
         high = fmax(high, column[i]);
