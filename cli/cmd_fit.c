@@ -10,13 +10,14 @@
 #include "memory_file.h"
 #include "system.h"
 
-/* The parameters that have a value which is not finite in the first row that has one, for a message. */
+/* Which row keeps it from starting: the first that is not finite, or the one that is farthest off. */
 static void bad_start(fit *x, failure *f) {
     char    at[600];
     int64_t row = 0;
-    while (row + 1 < x->table.rows && isfinite(x->r[row])) row++;
+    for (int64_t i = 0; i < x->table.rows && isfinite(x->r[row]); i++)
+        if (!(fabs(x->r[i]) <= fabs(x->r[row]))) row = i;
     failure_set(f, EXIT_DISAGREES, "start", "[fit] the model is %s in row %lld at the start, %s; choose another",
-                isnan(x->r[row]) ? "nan" : isinf(x->r[row]) ? "infinite" : "too large to be squared", (long long)row + 1,
+                isnan(x->r[row]) ? "nan" : isinf(x->r[row]) ? "infinite" : "too far from the data", (long long)row + 1,
                 fit_point(x, at, sizeof at));
 }
 

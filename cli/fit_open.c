@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
 #include "fit.h"
 #include "names.h"
-#include "command.h"
 #include "values.h"
 
 enum { LISTED = 400 }; /* bytes of a list of names in a message */
@@ -105,11 +105,21 @@ static int numbered_column(const fit *x, const char *name) {
     return (int)number - 1 < x->response ? (int)number - 1 : (int)number;
 }
 
+/* A name that the expression has by itself, and the table too: whichever it were, it would be wrong for somebody. */
+static bool constants_are_no_columns(const fit *x, failure *f) {
+    static const char *const constants[] = {"pi", "e", "inf", "nan"};
+    for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
+        if (cot__expr_uses(x->p.expr, constants[k]) && data_table_find(&x->table, constants[k]) != COLUMN_NONE)
+            return failure_usage(f, "%s is a number in expressions and a column of %.200s; rename the column", constants[k], x->table.path);
+    return true;
+}
+
 static bool choose_columns(fit *x, failure *f) {
     const data_table  *t = &x->table;
     const char *const *names;
     int                n = cot__expr_names(x->p.expr, &names);
     char               list[LISTED];
+    if (!constants_are_no_columns(x, f)) return false;
     x->columns = calloc((size_t)n + 1, sizeof *x->columns);
     if (!x->columns) return failure_memory(f);
     for (int k = 0; k < n; k++) {

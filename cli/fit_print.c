@@ -28,6 +28,7 @@ const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, 
 static const char *explain(const fit *x, const fit_result *r, fit_end end, char *buf, size_t size) {
     char list[400], more[512] = "";
     int  count;
+    const char *plural = r->iterations == 1 ? "" : "s";
     buf[0] = 0;
     if (end == FIT_CONVERGED) return buf;
     if (r->singular) {
@@ -40,12 +41,12 @@ static const char *explain(const fit *x, const fit_result *r, fit_end end, char 
                  "there?%s",
                  more);
     else if (isnan(r->change))
-        snprintf(buf, size, "no convergence in %lld iterations%s; try another start", (long long)r->iterations, more);
+        snprintf(buf, size, "no convergence in %lld iteration%s%s; try another start", (long long)r->iterations, plural, more);
     else
         snprintf(buf, size,
-                 "no convergence in %lld iterations: the next step would still change a parameter by %.2g of itself; try another start, "
+                 "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; try another start, "
                  "or more with --max-iterations",
-                 (long long)r->iterations, r->change);
+                 (long long)r->iterations, plural, r->change);
     return buf;
 }
 

@@ -279,6 +279,8 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*x' t.csv a=1", 2, "t.csv has no column y; its columns are t, t and v; choose one with --y NAME", "");
     fails("cotangent fit 'a*x' t.csv a=1 --y t", 2, "t.csv has more than one column t; choose one by its number: --y N", "");
     fails("cotangent fit 'a*t' t.csv a=1 --y v", 2, "t.csv has more than one column t; rename one", "");
+    put_file("e.csv", "y,e\n1,2\n2,3\n");
+    fails("cotangent fit 'a*e' e.csv a=1", 2, "e is a number in expressions and a column of e.csv; rename the column", "");
     fails("cotangent fit -f - - a=1", 2, "expected an expression; the text is empty", "");
     put_file("model.txt", "a*x");
     fails("cotangent fit -f - - a=1 < model.txt", 2, "only one of the expression and the data can come from the standard input", "");
@@ -311,7 +313,7 @@ static void data_that_cannot_be_fitted_are_refused(void **state) {
     fails("cotangent fit 'a*x > 1' l.csv a=1", 3, "[fit] the expression is bool; only floats can be fitted", "");
     fails("cotangent fit 'log(a)*x' l.csv a=-1", 1, "[fit] the model is nan in row 1 at the start, a = -1; choose another", "");
     fails("cotangent fit 'x/(x - a)' l.csv a=2", 1, "[fit] the model is infinite in row 2 at the start, a = 2; choose another", "");
-    fails("cotangent fit 'x*a' l.csv a=1e200", 1, "[fit] the model is too large to be squared in row 3 at the start, a = 1e+200; choose another", "");
+    fails("cotangent fit 'x*a' l.csv a=1e200", 1, "[fit] the model is too far from the data in row 3 at the start, a = 1e+200; choose another", "");
     fails("cotangent fit 'sqrt(a)*x' l.csv a=0", 1, "[fit] a derivative of the model is not finite at a = 0; try another start", "");
     fails("cotangent fit 'b + 0*c*x' l.csv b=2 c=1", 1,
           "[fit] the Jacobian is singular: the data do not determine c, which can change without changing the model; it stands at "
@@ -338,7 +340,7 @@ static void no_convergence_prints_where_it_stands(void **state) {
     assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c*k*0 + d - d' decay.csv a=1 k=0.5 c=0 d=1 --max-iterations 1"), 1);
     assert_non_null(strstr(last.out, "a = "));
     assert_non_null(strstr(last.out, "standard error unknown"));
-    assert_non_null(strstr(last.out, "no convergence in 1 iterations; where it stands, the Jacobian is singular: the data do not determine c and d; "
+    assert_non_null(strstr(last.out, "no convergence in 1 iteration; where it stands, the Jacobian is singular: the data do not determine c and d; "
                                      "try another start\n"));
     put_file("less.csv", "y,x\n-1,1\n0,2\n1,3\n2,4\n"); /* |b| + x must be more; its least is at a kink */
     assert_int_equal(sh("cotangent fit 'abs(b) + x' less.csv b=0.001"), 1);
