@@ -114,7 +114,7 @@ static void reference_data_are_fitted_from_both_starts(void **state) {
             for (int j = 0; j < c.n; j++) used += snprintf(line + used, sizeof line - (size_t)used, " b%d=%.17g", j + 1, c.start[s][j]);
             converges(line);
             for (int j = 0; j < c.n; j++) {
-                char name[8], what[64];
+                char name[16], what[96];
                 snprintf(name, sizeof name, "b%d", j + 1);
                 snprintf(what, sizeof what, "%s, start %d, %s", references[k].name, s + 1, name);
                 close_to(what, number_at("params", name), c.value[j], 1e-9);

@@ -46,7 +46,7 @@ static void separators_are_found(void **state) {
     (void)state;
     static const char *const forms[] = {"1,2\n3,4\n",         "1;2\n3;4\n",          "1\t2\n3\t4\n",     "1 2\n3 4\n",
                                         "  1   2  \n3 4",     " 1 , 2 \r\n3,4\r\n",  "1,2\r3,4\r",       "\n\n1,2\n\n\n3,4\n\n",
-                                        "# a, b\n1,2\n3,4\n", "1,2 # one\n3,4\t# x", "\"1\",\"2\"\n3,4", "\xEF\xBB\xBF" "1,2\n3,4",
+                                        "# a, b\n1,2\n3,4\n", "1,2 # one\n3,4\t# x", "\"1\",\"2\"\n3,4", "\357\273\2771,2\n3,4",
                                         "1,2\n  # 9,9,9\n3,4"};
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         parses(forms[k], 2, 2);
