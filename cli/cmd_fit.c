@@ -17,8 +17,10 @@ static void bad_start(fit *x, failure *f) {
     for (int64_t i = 0; i < x->table.rows && isfinite(x->r[row]); i++)
         if (!(fabs(x->r[i]) <= fabs(x->r[row]))) row = i;
     failure_set(f, EXIT_DISAGREES, "start", "[fit] the model is %s in row %lld at the start, %s; choose another",
-                isnan(x->r[row]) ? "nan" : isinf(x->r[row]) ? "infinite" : "too far from the data", (long long)row + 1,
-                fit_point(x, at, sizeof at));
+                isnan(x->r[row])   ? "nan"
+                : isinf(x->r[row]) ? "infinite"
+                                   : "too far from the data",
+                (long long)row + 1, fit_point(x, at, sizeof at));
 }
 
 /* What a fit that has no result says. True: it has one, perhaps without having converged. */
@@ -32,13 +34,14 @@ static bool has_result(fit *x, const fit_result *r, fit_end end, failure *f) {
     case FIT_SINGULAR:
         fit_marked(x, r->undetermined, &count, list, sizeof list);
         return failure_set(f, EXIT_DISAGREES, "singular",
-                           "[fit] the Jacobian is singular: the data do not determine %s, which can change%s without changing the model; it "
+                           "[fit] the Jacobian is singular: the data do not determine %s, which can change%s without "
+                           "changing the model; it "
                            "stands at %s",
                            list, count == 1 ? "" : " together", fit_point(x, at, sizeof at));
     case FIT_BAD_START: bad_start(x, f); return false;
     case FIT_BAD_SLOPE:
-        return failure_set(f, EXIT_DISAGREES, "derivative", "[fit] a derivative of the model is not finite at %s; try another start",
-                           fit_point(x, at, sizeof at));
+        return failure_set(f, EXIT_DISAGREES, "derivative",
+                           "[fit] a derivative of the model is not finite at %s; try another start", fit_point(x, at, sizeof at));
     case FIT_MEMORY: return failure_memory(f);
     case FIT_ABANDONED: break; /* f says why */
     }
@@ -61,14 +64,15 @@ static void put_plot(fit *x, const char *path, FILE *out, const fit_result *r, f
 static int fit_it(fit *x, FILE *out, look how, failure *f) {
     const options *o = x->p.o;
     least_squares  ls = {.rows = x->table.rows,
-                              .n = x->p.n,
-                              .size = householder_norm(x->table.rows, x->y),
-                              .most_iterations = o->most_iterations,
-                              .tolerance = o->tolerance,
-                              .residuals = fit_residuals,
-                              .jacobian = fit_jacobian,
-                              .user = x};
-    fit_result     r = {.errors = calloc((size_t)x->p.n, sizeof *r.errors), .undetermined = calloc((size_t)x->p.n, sizeof *r.undetermined)};
+                         .n = x->p.n,
+                         .size = householder_norm(x->table.rows, x->y),
+                         .most_iterations = o->most_iterations,
+                         .tolerance = o->tolerance,
+                         .residuals = fit_residuals,
+                         .jacobian = fit_jacobian,
+                         .user = x};
+    fit_result     r = {.errors = calloc((size_t)x->p.n, sizeof *r.errors),
+                        .undetermined = calloc((size_t)x->p.n, sizeof *r.undetermined)};
     int            status = EXIT_FINE;
     if (!r.errors || !r.undetermined) {
         failure_memory(f);

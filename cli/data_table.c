@@ -163,7 +163,8 @@ static bool cut(data_table *t, size_t size, int64_t from, int64_t to, failure *f
     int64_t   first = 0;
     while (data_line_next(t, size, &line) && line.number <= to) {
         if (line.number < from || is_empty(&line)) continue;
-        if (memchr(line.start, 0, (size_t)(line.stop - line.start))) return bad_line(t, &line, "has a byte 0: this is no text in UTF-8", f);
+        if (memchr(line.start, 0, (size_t)(line.stop - line.start)))
+            return bad_line(t, &line, "has a byte 0: this is no text in UTF-8", f);
         if (!first) t->separator = find_separator(&line);
         int count = cut_line(t, &line, t->rows * t->columns, f);
         if (count < 0) return false;
@@ -174,8 +175,8 @@ static bool cut(data_table *t, size_t size, int64_t from, int64_t to, failure *f
             if (t->names) continue;
         }
         if (count != t->columns)
-            return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s has %d cell%s, and line %lld has %d", (long long)line.number,
-                               t->path, count, count == 1 ? "" : "s", (long long)first, t->columns);
+            return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s has %d cell%s, and line %lld has %d",
+                               (long long)line.number, t->path, count, count == 1 ? "" : "s", (long long)first, t->columns);
         if (!add_row(t, &line, f)) return false;
     }
     return true;

@@ -15,16 +15,16 @@ typedef struct data_cell {
 } data_cell;
 
 typedef struct data_table {
-    const char *path; /* for messages */
-    char       *text;
-    char        separator; /* ' ': blanks */
-    int         columns;
-    int64_t     rows;
-    data_cell  *cells; /* (rows, columns) */
-    int64_t    *lines; /* (rows): where each stands in the text, from 1 */
+    const char  *path; /* for messages */
+    char        *text;
+    char         separator; /* ' ': blanks */
+    int          columns;
+    int64_t      rows;
+    data_cell   *cells; /* (rows, columns) */
+    int64_t     *lines; /* (rows): where each stands in the text, from 1 */
     const char **names; /* (columns); NULL: the table names none */
-    char       *name_text;
-    int64_t     room, line_room; /* cells and lines that have memory */
+    char        *name_text;
+    int64_t      room, line_room; /* cells and lines that have memory */
 } data_table;
 
 /* From a file; "-" is the standard input. Call data_table_free in any case. */
@@ -40,7 +40,7 @@ int data_table_find(const data_table *t, const char *name);
 /* A whole column into out (rows); every cell must be a finite number. `name` is for messages. */
 bool data_table_column(const data_table *t, int column, const char *name, double *out, failure *f);
 
-/* ---- between the files of the table ------------------------------------------------------------------------------------------- */
+/* ---- between the files of the table -------------------------------------------------------------------------------------- */
 
 typedef enum cell_kind { CELL_NUMBER, CELL_MISSING, CELL_TEXT } cell_kind;
 cell_kind data_cell_read(data_cell c, char separator, double *out);

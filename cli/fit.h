@@ -25,11 +25,11 @@ typedef struct fit {
     fit_column *columns; /* those that the expression uses */
 
     cot_tape *t;
-    cot_mark  mark;    /* behind the columns */
-    cot_var  *inputs;  /* parameters, then columns */
-    cot_var   model;   /* (rows), where it was evaluated last */
-    double   *units;   /* (n, n): unit directions */
-    double   *b, *r;   /* parameters (n) and residuals (rows) */
+    cot_mark  mark;   /* behind the columns */
+    cot_var  *inputs; /* parameters, then columns */
+    cot_var   model;  /* (rows), where it was evaluated last */
+    double   *units;  /* (n, n): unit directions */
+    double   *b, *r;  /* parameters (n) and residuals (rows) */
     progress  shown;
     failure  *f;
 } fit;

@@ -1,6 +1,6 @@
 /* fit_model.c: the model and its derivatives. The columns are recorded once; each evaluation rewinds to behind them and records the
- * expression again, on all rows at once, with parameters as scalar leaves. The Jacobian has few columns and many rows, so it is made by
- * forward sweeps, one direction for each parameter, several in a sweep. */
+ * expression again, on all rows at once, with parameters as scalar leaves. The Jacobian has few columns and many rows, so it is
+ * made by forward sweeps, one direction for each parameter, several in a sweep. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -48,7 +48,8 @@ static bool read_start(problem_input *x, const char *text, failure *f) {
         return failure_usage(f, "%.100s starts at one real number, not at %s of shape %s", x->name, cot_dtype_name(x->value.dtype),
                              shape_text(x->value.shape, shape));
     if (!isfinite(*(double *)x->value.data))
-        return failure_usage(f, "%.100s starts at %s; a start is finite", x->name, isnan(*(double *)x->value.data) ? "nan" : "infinity");
+        return failure_usage(f, "%.100s starts at %s; a start is finite", x->name,
+                             isnan(*(double *)x->value.data) ? "nan" : "infinity");
     return true;
 }
 
@@ -83,7 +84,8 @@ static bool choose_response(fit *x, failure *f) {
     x->response = data_table_find(t, wish ? wish : "y");
     if (x->response >= 0) return true;
     if (x->response == COLUMN_TWICE)
-        return failure_usage(f, "%.200s has more than one column %.60s; choose one by its number: --y N", t->path, x->response_name);
+        return failure_usage(f, "%.200s has more than one column %.60s; choose one by its number: --y N", t->path,
+                             x->response_name);
     char     *end;
     long long number = wish ? strtoll(wish, &end, 10) : 0;
     if (wish && *end == 0 && number >= 1 && number <= t->columns) {
@@ -110,7 +112,8 @@ static bool constants_are_no_columns(const fit *x, failure *f) {
     static const char *const constants[] = {"pi", "e", "inf", "nan"};
     for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
         if (cot__expr_uses(x->p.expr, constants[k]) && data_table_find(&x->table, constants[k]) != COLUMN_NONE)
-            return failure_usage(f, "%s is a number in expressions and a column of %.200s; rename the column", constants[k], x->table.path);
+            return failure_usage(f, "%s is a number in expressions and a column of %.200s; rename the column", constants[k],
+                                 x->table.path);
     return true;
 }
 
@@ -126,17 +129,16 @@ static bool choose_columns(fit *x, failure *f) {
         int at = data_table_find(t, names[k]);
         if (find_parameter(x, names[k]) >= 0) {
             if (at == COLUMN_NONE) continue;
-            return failure_usage(f, "%.60s is a parameter and a column of %.200s; give the parameter another name", names[k], t->path);
+            return failure_usage(f, "%.60s is a parameter and a column of %.200s; give the parameter another name", names[k],
+                                 t->path);
         }
-        if (at == COLUMN_TWICE)
-            return failure_usage(f, "%.200s has more than one column %.60s; rename one", t->path, names[k]);
+        if (at == COLUMN_TWICE) return failure_usage(f, "%.200s has more than one column %.60s; rename one", t->path, names[k]);
         if (at == COLUMN_NONE && !t->names && strcmp(names[k], "y") == 0) at = x->response;
         if (at == COLUMN_NONE) at = numbered_column(x, names[k]);
         if (at == COLUMN_NONE)
-            return failure_usage(f, "%.60s is neither a parameter (%.60s=start) nor a column of %.200s, whose columns are %s", names[k],
-                                 names[k], t->path, list_columns(t, list, sizeof list));
-        if (at == x->response)
-            return failure_usage(f, "the expression uses %.60s, the column that it is fitted to", names[k]);
+            return failure_usage(f, "%.60s is neither a parameter (%.60s=start) nor a column of %.200s, whose columns are %s",
+                                 names[k], names[k], t->path, list_columns(t, list, sizeof list));
+        if (at == x->response) return failure_usage(f, "the expression uses %.60s, the column that it is fitted to", names[k]);
         x->columns[x->column_count++] = (fit_column){.name = names[k], .at = at};
     }
     return true;
@@ -165,8 +167,9 @@ bool fit_open(fit *x, const options *o, failure *f) {
     if (x->table.rows == 0) return failure_set(f, EXIT_DISAGREES, "rows", "%.200s has no rows of data", x->table.path);
     if (!choose_response(x, f) || !choose_columns(x, f)) return false;
     if (x->table.rows < x->p.n)
-        return failure_set(f, EXIT_DISAGREES, "rows", "%.200s has %lld row%s, too few for %d parameters: it takes at least as many rows",
-                           x->table.path, (long long)x->table.rows, x->table.rows == 1 ? "" : "s", x->p.n);
+        return failure_set(f, EXIT_DISAGREES, "rows",
+                           "%.200s has %lld row%s, too few for %d parameters: it takes at least as many rows", x->table.path,
+                           (long long)x->table.rows, x->table.rows == 1 ? "" : "s", x->p.n);
     return read_columns(x, f);
 }
 

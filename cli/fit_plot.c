@@ -1,4 +1,5 @@
-/* fit_plot.c: the picture of a fit. With one column: data and curve above, residuals below; with more, residuals against fitted values. */
+/* fit_plot.c: the picture of a fit. With one column: data and curve above, residuals below; with more, residuals against fitted
+ * values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 
 enum { WIDTH = 800, HEIGHT = 600, LEFT = 90, TOP = 44, INNER = 690, CURVE = 600 };
 
-/* The model between the least and the greatest x: out (CURVE) at at (CURVE). It is evaluated together with the data, and if that gives the data
- * other values than before, the expression mixes rows (a mean, say) and has no curve. */
+/* The model between the least and the greatest x: out (CURVE) at at (CURVE). It is evaluated together with the data, and if that
+ * gives the data other values than before, the expression mixes rows (a mean, say) and has no curve. */
 static bool make_curve(fit *x, const double *fitted, double *at, double *out) {
     int64_t       m = x->table.rows;
     const double *column = x->columns[0].values;

@@ -26,8 +26,8 @@ const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, 
 
 /* Why it did not converge; "" when it did. */
 static const char *explain(const fit *x, const fit_result *r, fit_end end, char *buf, size_t size) {
-    char list[400], more[512] = "";
-    int  count;
+    char        list[400], more[512] = "";
+    int         count;
     const char *plural = r->iterations == 1 ? "" : "s";
     buf[0] = 0;
     if (end == FIT_CONVERGED) return buf;
@@ -37,14 +37,16 @@ static const char *explain(const fit *x, const fit_result *r, fit_end end, char 
     }
     if (end == FIT_STALLED)
         snprintf(buf, size,
-                 "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the model smooth "
+                 "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the "
+                 "model smooth "
                  "there?%s",
                  more);
     else if (isnan(r->change))
         snprintf(buf, size, "no convergence in %lld iteration%s%s; try another start", (long long)r->iterations, plural, more);
     else
         snprintf(buf, size,
-                 "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; try another start, "
+                 "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; "
+                 "try another start, "
                  "or more with --max-iterations",
                  (long long)r->iterations, plural, r->change);
     return buf;
@@ -107,7 +109,8 @@ void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end e
         else fprintf(out, "  standard error %s\n", cot__shortest(r->errors[k], number));
     }
     fprintf(out, "residual sum of squares      %s\n", cot__shortest(r->rss, number));
-    fprintf(out, "residual standard deviation  %s\n", isnan(r->sd) ? "unknown: as many parameters as rows" : cot__shortest(r->sd, number));
+    fprintf(out, "residual standard deviation  %s\n",
+            isnan(r->sd) ? "unknown: as many parameters as rows" : cot__shortest(r->sd, number));
     fprintf(out, "rows                         %lld\n", (long long)x->table.rows);
     if (converged) fprintf(out, "converged in %lld iteration%s\n", (long long)r->iterations, r->iterations == 1 ? "" : "s");
     else fprintf(out, "%s%s%s\n", how.colour ? "\033[1;31m" : "", why, off);

@@ -1,4 +1,5 @@
-/* householder.c: QR with column pivoting. The columns come scaled to about the same length, so that pivots tell what is determined. */
+/* householder.c: QR with column pivoting. The columns come scaled to about the same length, so that pivots tell what is
+ * determined. */
 #include "householder.h"
 
 #include <math.h>

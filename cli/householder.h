@@ -1,5 +1,5 @@
-/* householder.h: small dense least squares by Householder reflections with column pivoting, in place and without allocations. Matrices are
- * column by column. */
+/* householder.h: small dense least squares by Householder reflections with column pivoting, in place and without allocations.
+ * Matrices are column by column. */
 #ifndef COT_CLI_HOUSEHOLDER_H
 #define COT_CLI_HOUSEHOLDER_H
 

@@ -1,8 +1,9 @@
 /* least_squares.c: Levenberg-Marquardt with Nielsen's control of the damping, ended by Gauss-Newton steps down to rounding.
  *
  * Every step solves min |[J D⁻¹; √μ I] z - [r; 0]| by orthogonal transformations, D being the norms of J's columns: the normal
- * equations, which square the condition, are never formed, and units of the parameters do not matter. Near a minimum the sum of squares no
- * longer tells one point from another (it is flat to half of the digits), so there a step is judged by the next step being shorter. */
+ * equations, which square the condition, are never formed, and units of the parameters do not matter. Near a minimum the sum of
+ * squares no longer tells one point from another (it is flat to half of the digits), so there a step is judged by the next step
+ * being shorter. */
 #include "least_squares.h"
 
 #include <float.h>
@@ -11,69 +12,38 @@
 #include <string.h>
 
 #include "householder.h"
+#include "squares.h"
 
 typedef struct work {
     const least_squares *p;
     int64_t              m;
     int                  n, rank;
-    double              *b, *r;         /* where it stands */
-    double              *trial, *moved; /* another point (n), and the residuals there (m) */
-    double              *jacobian;      /* (n, m): J D⁻¹, and then its R */
-    double              *slopes;        /* (m): Qᵀr */
-    double              *d;             /* (n) norms of J's columns, 1 for a column of zeros */
-    double              *most;          /* (n) the largest that they were: what damping holds on to */
-    double              *inverse;       /* (n) norms of the rows of R⁻¹, in the order of the parameters: standard errors for sd 1, times d */
-    double              *newton;        /* (n) the Gauss-Newton step, D δ */
-    double              *damped, *right;     /* (n, 2n), (2n) the damped problem */
-    double              *z, *solved, *kept;  /* (n) each: a step D δ; a solution in R's order; a point to come back to */
+    double              *b, *r;             /* where it stands */
+    double              *trial, *moved;     /* another point (n), and the residuals there (m) */
+    double              *jacobian;          /* (n, m): J D⁻¹, and then its R */
+    double              *slopes;            /* (m): Qᵀr */
+    double              *d;                 /* (n) norms of J's columns, 1 for a column of zeros */
+    double              *most;              /* (n) the largest that they were: what damping holds on to */
+    double              *inverse;           /* (n) norms of the rows of R⁻¹, by parameter: standard errors for sd 1, times d */
+    double              *newton;            /* (n) the Gauss-Newton step, D δ */
+    double              *damped, *right;    /* (n, 2n), (2n) the damped problem */
+    double              *z, *solved, *kept; /* (n) each: a step D δ; a solution in R's order; a point to come back to */
     int                 *perm, *order;
     double               rss, change, length, offset, memory;
     int64_t              iterations, limit;
 } work;
 
-/* A way to go. Long steps first, with all of a column's former length counted in its damping (Moré); that keeps parameters from running
- * off to where the model is flat. Then the same with short first steps; then with little memory, which moves along narrow valleys. */
+/* A way to go. Long steps first, with all of a column's former length counted in its damping (Moré); that keeps parameters from
+ * running off to where the model is flat. Then the same with short first steps; then with little memory, which moves along narrow
+ * valleys. */
 typedef struct attempt {
     double damping, memory;
 } attempt;
 static const attempt attempts[] = {{1e-4, 1}, {1e4, 1}, {1e-4, 1e-3}};
 enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
 
-/* Neumaier's sum of exact products. */
-typedef struct sum {
-    double high, low;
-} sum;
-
-static void add(sum *s, double v) {
-    double t = s->high + v;
-    s->low += fabs(s->high) >= fabs(v) ? (s->high - t) + v : (v - t) + s->high;
-    s->high = t;
-}
-
-static void add_product(sum *s, double a, double b) {
-    double product = a * b;
-    add(s, product);
-    s->low += fma(a, b, -product);
-}
-
-double least_squares_sum(int64_t n, const double *r) {
-    sum s = {0};
-    for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(r[i])) return INFINITY;
-        add_product(&s, r[i], r[i]);
-    }
-    double total = s.high + s.low;
-    return isfinite(total) ? total : INFINITY;
-}
-
-/* |a|² - |b|² where the two are nearly the same. */
-static double decrease(int64_t n, const double *a, const double *b) {
-    sum s = {0};
-    for (int64_t i = 0; i < n; i++) add_product(&s, a[i] - b[i], a[i] + b[i]);
-    return s.high + s.low;
-}
-
-/* Which parameters take part in a direction that R maps to nothing: column k of R, behind the rank, is a combination of those before. */
+/* Which parameters take part in a direction that R maps to nothing: column k of R, behind the rank, is a combination of those
+ * before. */
 static void find_undetermined(work *w, bool *undetermined) {
     for (int k = w->rank; k < w->n; k++) {
         householder_solve(w->m, w->n, w->rank, w->jacobian, w->jacobian + k * w->m, w->z);
@@ -191,7 +161,7 @@ static fit_end polish(work *w) {
         double before = w->rss, length = w->length;
         w->iterations++;
         if (!w->p->residuals(w->p->user, w->trial, w->moved)) return FIT_ABANDONED;
-        double rss = least_squares_sum(w->m, w->moved);
+        double rss = squares_sum(w->m, w->moved);
         if (!(rss <= before * (1 + 1e-8) + noise * noise * (double)w->m)) return come_back(w);
         memcpy(w->kept, w->b, (size_t)w->n * sizeof *w->b);
         go_there(w, rss);
@@ -212,7 +182,7 @@ static fit_end iterate(work *w, attempt way) {
     w->memory = way.memory;
     memset(w->most, 0, (size_t)w->n * sizeof *w->most);
     if (!p->residuals(p->user, w->b, w->r)) return FIT_ABANDONED;
-    w->rss = least_squares_sum(w->m, w->r);
+    w->rss = squares_sum(w->m, w->r);
     if (!isfinite(w->rss)) return FIT_BAD_START;
     fit_end end = factor(w);
     while (end == FIT_CONVERGED) {
@@ -230,8 +200,8 @@ static fit_end iterate(work *w, attempt way) {
                 return w->rank < w->n ? FIT_SINGULAR : w->offset <= 1e-6 ? FIT_CONVERGED : FIT_STALLED;
             w->iterations++;
             if (!p->residuals(p->user, w->trial, w->moved)) return FIT_ABANDONED;
-            double rss = least_squares_sum(w->m, w->moved);
-            double gain = isfinite(rss) ? decrease(w->m, w->r, w->moved) / promised : -1;
+            double rss = squares_sum(w->m, w->moved);
+            double gain = isfinite(rss) ? squares_decrease(w->m, w->r, w->moved) / promised : -1;
             moved = gain > 1e-4;
             if (moved) {
                 double c = 2 * gain - 1;

@@ -21,12 +21,12 @@ typedef struct least_squares {
 
 typedef enum fit_end {
     FIT_CONVERGED,
-    FIT_LIMIT,      /* most_iterations */
-    FIT_STALLED,    /* no step makes the sum smaller, and yet this is no minimum */
-    FIT_SINGULAR,   /* stationary, but some parameters can move without any effect */
-    FIT_BAD_START,  /* residuals are not finite at the start */
-    FIT_BAD_SLOPE,  /* derivatives are not finite where it stands */
-    FIT_ABANDONED,  /* a function said so */
+    FIT_LIMIT,     /* most_iterations */
+    FIT_STALLED,   /* no step makes the sum smaller, and yet this is no minimum */
+    FIT_SINGULAR,  /* stationary, but some parameters can move without any effect */
+    FIT_BAD_START, /* residuals are not finite at the start */
+    FIT_BAD_SLOPE, /* derivatives are not finite where it stands */
+    FIT_ABANDONED, /* a function said so */
     FIT_MEMORY
 } fit_end;
 
@@ -36,14 +36,11 @@ typedef struct fit_result {
     int64_t iterations;   /* steps tried */
     double  change;       /* relative change of the parameters by one more Gauss-Newton step; NaN when there is none */
     double *errors;       /* (n) standard errors; NaN where there are none */
-    bool   *undetermined; /* (n) with FIT_SINGULAR and wherever the Jacobian is singular */
+    bool   *undetermined; /* (n) where the Jacobian at the end is singular: parameters that can move without effect */
     bool    singular;     /* the Jacobian at the end */
 } fit_result;
 
 /* b: the start, and then where it ended; r: the residuals there. errors and undetermined are arrays of the caller. */
 fit_end least_squares_fit(const least_squares *p, double *b, double *r, fit_result *out);
-
-/* The sum of squares, to about the last digit. */
-double least_squares_sum(int64_t n, const double *r);
 
 #endif

@@ -1,6 +1,8 @@
-/* memory_file.c: a stream into memory whose errors are kept. glibc's open_memstream does not keep them: a printf that finds no memory to grow into
- * loses its text and leaves ferror at 0. So with glibc the stream is our own. */
+/* memory_file.c: a stream into memory whose errors are kept. glibc's open_memstream does not keep them: a printf that finds no
+ * memory to grow into loses its text and leaves ferror at 0. So with glibc the stream is our own. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fopencookie */
+#endif
 #include "memory_file.h"
 
 #include <stdlib.h>
@@ -43,8 +45,8 @@ bool memory_file_open(memory_file *m, failure *f) {
 bool memory_file_close(memory_file *m, failure *f) {
     if (!m->file) return true;
     bool fine = !ferror(m->file);
-    fine      = fclose(m->file) == 0 && fine;
-    m->file   = NULL;
+    fine = fclose(m->file) == 0 && fine;
+    m->file = NULL;
     return fine && m->text ? true : failure_memory(f);
 }
 

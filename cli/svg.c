@@ -38,7 +38,7 @@ int svg_ticks(svg_range r, int most, double ticks[SVG_TICKS], double *step) {
     while (k < 3 && round[k] * power < wanted) k++;
     *step = round[k] * power;
     for (double i = ceil(r.low / *step); i * *step <= r.high && n < SVG_TICKS; i++) {
-        ticks[n] = i * *step + 0.0; /* never -0 */
+        ticks[n] = i * *step + 0.0;                     /* never -0 */
         if (n > 0 && !(ticks[n] > ticks[n - 1])) break; /* finer than the numbers are */
         n++;
     }
@@ -60,7 +60,7 @@ void svg_text(FILE *out, const char *s, size_t n, size_t most) {
     for (; n > 0 && most > 0; most--) {
         unsigned char c = (unsigned char)*s;
         size_t        length = cot__character(s, n);
-        bool          forbidden = length == 3 && memcmp(s, "\xef\xbf\xbe", 2) == 0 && (unsigned char)s[2] >= 0xbe; /* U+FFFE, U+FFFF */
+        bool forbidden = length == 3 && memcmp(s, "\xef\xbf\xbe", 2) == 0 && (unsigned char)s[2] >= 0xbe; /* U+FFFE, U+FFFF */
         if (most == 1 && n > (length ? length : 1)) fputs("…", out);
         else if (c == '<') fputs("&lt;", out);
         else if (c == '>') fputs("&gt;", out);
@@ -78,7 +78,8 @@ void svg_text(FILE *out, const char *s, size_t n, size_t most) {
 void svg_open(FILE *out, int width, int height, const char *title, size_t n, const char *description) {
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+            "role=\"img\">\n<title>",
             width, height, width, height);
     svg_text(out, title, n, 4000);
     fputs("</title>\n<desc>", out);

@@ -1,5 +1,6 @@
 /* ctest: timeout=240
- * cotangent fit: regressions whose answer is known, every error, the picture. Files of NIST's are read where COT_SHARED_DATA has them. */
+ * cotangent fit: regressions whose answer is known, every error, the picture. Files of NIST's are read where COT_SHARED_DATA has
+ * them. */
 #include "cli_test.h"
 
 #include <sys/stat.h>
@@ -46,7 +47,7 @@ static void converges(const char *line) {
     assert_non_null(strstr(last.out, "\"converged\":true"));
 }
 
-/* ---- NIST's reference data sets -------------------------------------------------------------------------------------------------- */
+/* ---- NIST's reference data sets ------------------------------------------------------------------------------------------ */
 
 typedef struct reference {
     const char *name, *model;
@@ -55,7 +56,8 @@ typedef struct reference {
 static const reference references[] = {
     {"Chwirut2", "exp(-b1*x)/(b2 + b3*x)"},
     {"DanWood", "b1*x**b2"},
-    {"ENSO", "b1 + b2*cos(2*pi*x/12) + b3*sin(2*pi*x/12) + b5*cos(2*pi*x/b4) + b6*sin(2*pi*x/b4) + b8*cos(2*pi*x/b7) + b9*sin(2*pi*x/b7)"},
+    {"ENSO", "b1 + b2*cos(2*pi*x/12) + b3*sin(2*pi*x/12) + b5*cos(2*pi*x/b4) + b6*sin(2*pi*x/b4) + b8*cos(2*pi*x/b7) + "
+             "b9*sin(2*pi*x/b7)"},
     {"Eckerle4", "b1/b2*exp(-0.5*((x - b3)/b2)**2)"},
     {"Gauss2", "b1*exp(-b2*x) + b3*exp(-(x - b4)**2/b5**2) + b6*exp(-(x - b7)**2/b8**2)"},
     {"Hahn1", "(b1 + b2*x + b3*x**2 + b4*x**3)/(1 + b5*x + b6*x**2 + b7*x**3)"},
@@ -111,7 +113,8 @@ static void reference_data_are_fitted_from_both_starts(void **state) {
         certified c = read_certified(path);
         for (int s = 0; s < 2; s++) {
             int used = snprintf(line, sizeof line, "cotangent fit --json '%s' '%s'", references[k].model, path);
-            for (int j = 0; j < c.n; j++) used += snprintf(line + used, sizeof line - (size_t)used, " b%d=%.17g", j + 1, c.start[s][j]);
+            for (int j = 0; j < c.n; j++)
+                used += snprintf(line + used, sizeof line - (size_t)used, " b%d=%.17g", j + 1, c.start[s][j]);
             converges(line);
             for (int j = 0; j < c.n; j++) {
                 char name[16], what[96];
@@ -126,7 +129,7 @@ static void reference_data_are_fitted_from_both_starts(void **state) {
     }
 }
 
-/* ---- generated data -------------------------------------------------------------------------------------------------------------- */
+/* ---- generated data ------------------------------------------------------------------------------------------------------ */
 
 typedef double (*function)(double x1, double x2);
 
@@ -185,7 +188,7 @@ static void a_parameter_may_be_zero(void **state) {
     assert_true(fabs(number_at("params", "z")) < 1e-13);
 }
 
-/* With noise: the same minimum from other starts, and residuals to which every column of the Jacobian is orthogonal (jac says so). */
+/* With noise: the same minimum from other starts, and residuals to which every column of the Jacobian is orthogonal. */
 static void noise_does_not_move_the_minimum(void **state) {
     (void)state;
     make_data("noisy.csv", decay, 1, 0.1);
@@ -203,7 +206,7 @@ static void noise_does_not_move_the_minimum(void **state) {
     close_to("k", number_at("params", "k"), k, 1e-10);
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------------------------------------------------------- */
 
 static void results_have_two_forms(void **state) {
     (void)state;
@@ -211,12 +214,14 @@ static void results_have_two_forms(void **state) {
     prints("cotangent fit c c.csv c=0",
            "c = 2  standard error 0.5773502691896258\nresidual sum of squares      2\nresidual standard deviation  1\n"
            "rows                         3\nconverged in 2 iterations\n");
-    prints("cotangent fit c c.csv c=0 --json", "{\"params\":{\"c\":2},\"stderr\":{\"c\":0.5773502691896258},\"rss\":2,\"iterations\":2,"
-                                               "\"converged\":true,\"residual_sd\":1,\"rows\":3}\n");
+    prints("cotangent fit c c.csv c=0 --json",
+           "{\"params\":{\"c\":2},\"stderr\":{\"c\":0.5773502691896258},\"rss\":2,\"iterations\":2,"
+           "\"converged\":true,\"residual_sd\":1,\"rows\":3}\n");
     put_file("l.csv", "y x\n1 1\n2 2\n");
     prints("cotangent fit 'long_name*x + b' l.csv long_name=1 b=0",
            "long_name = 1  standard error unknown\nb         = 0  standard error unknown\nresidual sum of squares      0\n"
-           "residual standard deviation  unknown: as many parameters as rows\nrows                         2\nconverged in 0 iterations\n");
+           "residual standard deviation  unknown: as many parameters as rows\nrows                         2\nconverged "
+           "in 0 iterations\n");
     prints_json("cotangent fit 'a*x + b' l.csv a=1 b=0 --json");
     assert_non_null(strstr(last.out, "\"stderr\":{\"a\":null,\"b\":null}"));
     assert_non_null(strstr(last.out, "\"residual_sd\":null"));
@@ -225,13 +230,13 @@ static void results_have_two_forms(void **state) {
 static void columns_are_found(void **state) {
     (void)state;
     static const char *const lines[] = {
-        "cotangent fit --json 'a*x' two.txt a=1",                   /* without names: y, x */
-        "cotangent fit --json 'a*x1' two.txt a=1",                  /* x1 is x */
-        "cotangent fit --json 'a*x' - a=1 < two.txt",               /* the standard input */
-        "cotangent fit --json 'a*x' a=1 two.txt",                   /* in any order */
-        "cotangent fit --json 'a*x' turned.txt a=1 --y 2",          /* by number */
-        "cotangent fit --json 'a*time' named.csv a=1 --y 'the y'",  /* by names, quoted or not */
-        "cotangent fit --json 'a*x' named.csv a=1 --y 'the y'",     /* x: the first beside y */
+        "cotangent fit --json 'a*x' two.txt a=1",                  /* without names: y, x */
+        "cotangent fit --json 'a*x1' two.txt a=1",                 /* x1 is x */
+        "cotangent fit --json 'a*x' - a=1 < two.txt",              /* the standard input */
+        "cotangent fit --json 'a*x' a=1 two.txt",                  /* in any order */
+        "cotangent fit --json 'a*x' turned.txt a=1 --y 2",         /* by number */
+        "cotangent fit --json 'a*time' named.csv a=1 --y 'the y'", /* by names, quoted or not */
+        "cotangent fit --json 'a*x' named.csv a=1 --y 'the y'",    /* x: the first beside y */
         "cotangent fit --json 'a*time' named.csv a=1 --y 3",
         "cotangent fit --json -f model.txt two.txt a=1",
         "cotangent fit --json -f - two.txt a=1 < model.txt",
@@ -263,10 +268,12 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*x' l.csv b=2", 2, "the expression has no name b; it has a and x", "");
     fails("cotangent fit 'alpha*x' l.csv alpa=2", 2, "the expression has no name alpa; did you mean alpha?", "");
     fails("cotangent fit '1 + 2' l.csv b=2", 2, "the expression has no name b: it needs no values", "");
-    fails("cotangent fit 'a*z' l.csv a=1", 2, "z is neither a parameter (z=start) nor a column of l.csv, whose columns are y and x", "");
+    fails("cotangent fit 'a*z' l.csv a=1", 2, "z is neither a parameter (z=start) nor a column of l.csv, whose columns are y and x",
+          "");
     fails("cotangent fit 'a*z' n.csv a=1", 2,
           "z is neither a parameter (z=start) nor a column of n.csv, whose columns are 1 to 2, without names", "");
-    fails("cotangent fit 'a*x2' l.csv a=1", 2, "x2 is neither a parameter (x2=start) nor a column of l.csv, whose columns are y and x", "");
+    fails("cotangent fit 'a*x2' l.csv a=1", 2,
+          "x2 is neither a parameter (x2=start) nor a column of l.csv, whose columns are y and x", "");
     fails("cotangent fit 'a*y' l.csv a=1", 2, "the expression uses y, the column that it is fitted to", "");
     fails("cotangent fit 'a*y' n.csv a=1", 2, "the expression uses y, the column that it is fitted to", "");
     fails("cotangent fit 'a*x' l.csv x=1 a=1", 2, "x is a parameter and a column of l.csv; give the parameter another name", "");
@@ -283,9 +290,11 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*e' e.csv a=1", 2, "e is a number in expressions and a column of e.csv; rename the column", "");
     fails("cotangent fit -f - - a=1", 2, "expected an expression; the text is empty", "");
     put_file("model.txt", "a*x");
-    fails("cotangent fit -f - - a=1 < model.txt", 2, "only one of the expression and the data can come from the standard input", "");
+    fails("cotangent fit -f - - a=1 < model.txt", 2, "only one of the expression and the data can come from the standard input",
+          "");
     fails("cotangent fit 'a*x' l.csv a=1 --tolerance 2", 2, "--tolerance is a number between 0 and 1, not '2'", "");
-    fails("cotangent fit 'a*x' l.csv a=1 --max-iterations 0", 2, "--max-iterations is a whole number from 1 to 1000000000, not '0'", "");
+    fails("cotangent fit 'a*x' l.csv a=1 --max-iterations 0", 2, "--max-iterations is a whole number from 1 to 1000000000, not '0'",
+          "");
 }
 
 static void data_that_cannot_be_fitted_are_refused(void **state) {
@@ -309,20 +318,27 @@ static void data_that_cannot_be_fitted_are_refused(void **state) {
     fails("cotangent fit 'a*x' text.csv a=1", 3, "row 2 (line 3 of text.csv), column x: 'four' is not a number", "");
     fails("cotangent fit 'a*x' nowhere.csv a=1", 3, "cannot read nowhere.csv: No such file or directory", "");
     fails("cotangent fit 'a*x' . a=1", 3, "cannot read .: it is a directory", "");
-    fails("cotangent fit 'x[:2]*a' l.csv a=1", 3, "[fit] the expression has shape (2,); it must have one value for each of the 3 rows", "");
+    fails("cotangent fit 'x[:2]*a' l.csv a=1", 3,
+          "[fit] the expression has shape (2,); it must have one value for each of the 3 rows", "");
     fails("cotangent fit 'a*x > 1' l.csv a=1", 3, "[fit] the expression is bool; only floats can be fitted", "");
     fails("cotangent fit 'log(a)*x' l.csv a=-1", 1, "[fit] the model is nan in row 1 at the start, a = -1; choose another", "");
     fails("cotangent fit 'x/(x - a)' l.csv a=2", 1, "[fit] the model is infinite in row 2 at the start, a = 2; choose another", "");
-    fails("cotangent fit 'x*a' l.csv a=1e200", 1, "[fit] the model is too far from the data in row 3 at the start, a = 1e+200; choose another", "");
-    fails("cotangent fit 'sqrt(a)*x' l.csv a=0", 1, "[fit] a derivative of the model is not finite at a = 0; try another start", "");
+    fails("cotangent fit 'x*a' l.csv a=1e200", 1,
+          "[fit] the model is too far from the data in row 3 at the start, a = 1e+200; choose another", "");
+    fails("cotangent fit 'sqrt(a)*x' l.csv a=0", 1, "[fit] a derivative of the model is not finite at a = 0; try another start",
+          "");
     fails("cotangent fit 'b + 0*c*x' l.csv b=2 c=1", 1,
-          "[fit] the Jacobian is singular: the data do not determine c, which can change without changing the model; it stands at "
+          "[fit] the Jacobian is singular: the data do not determine c, which can change without changing the model; "
+          "it stands at "
           "b = 2, c = 1",
           "");
     fails("cotangent fit 'floor(c)*x' l.csv c=1.5", 1,
-          "[fit] the Jacobian is singular: the data do not determine c, which can change without changing the model; it stands at c = 1.5", "");
+          "[fit] the Jacobian is singular: the data do not determine c, which can change without changing the model; "
+          "it stands at c = 1.5",
+          "");
     assert_int_equal(sh("cotangent fit 'k*a*b*x' l.csv k=1 a=1 b=2"), 1);
-    assert_non_null(strstr(last.err, "the data do not determine k, a and b, which can change together without changing the model; it stands at k = "));
+    assert_non_null(strstr(last.err, "the data do not determine k, a and b, which can change together without changing "
+                                     "the model; it stands at k = "));
 }
 
 static void no_convergence_prints_where_it_stands(void **state) {
@@ -340,24 +356,28 @@ static void no_convergence_prints_where_it_stands(void **state) {
     assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c*k*0 + d - d' decay.csv a=1 k=0.5 c=0 d=1 --max-iterations 1"), 1);
     assert_non_null(strstr(last.out, "a = "));
     assert_non_null(strstr(last.out, "standard error unknown"));
-    assert_non_null(strstr(last.out, "no convergence in 1 iteration; where it stands, the Jacobian is singular: the data do not determine c and d; "
-                                     "try another start\n"));
+    assert_non_null(strstr(
+        last.out, "no convergence in 1 iteration; where it stands, the Jacobian is singular: the data do not determine c and d; "
+                  "try another start\n"));
     put_file("less.csv", "y,x\n-1,1\n0,2\n1,3\n2,4\n"); /* |b| + x must be more; its least is at a kink */
     assert_int_equal(sh("cotangent fit 'abs(b) + x' less.csv b=0.001"), 1);
-    assert_non_null(strstr(last.out, "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the model "
-                                     "smooth there?\n"));
+    assert_non_null(
+        strstr(last.out, "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the model "
+                         "smooth there?\n"));
 }
 
-/* ---- the picture ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the picture --------------------------------------------------------------------------------------------------------- */
 
-/* Every tag is closed, in order; text has no < and & only in known entities; attributes are quoted. Returns the number of elements. */
+/* Every tag is closed, in order; text has no < and & only in known entities; attributes are quoted. The number of
+ * elements. */
 static int well_formed(const char *p) {
     char names[16][32];
     int  depth = 0, elements = 0;
     assert_true(strncmp(p, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", 44) == 0);
     p = strchr(p, '\n') + 1;
     while (*p) {
-        if (*p == '&') assert_true(!strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) || !strncmp(p, "&quot;", 6));
+        if (*p == '&')
+            assert_true(!strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) || !strncmp(p, "&quot;", 6));
         assert_true(*p != '>' && ((unsigned char)*p >= 0x20 || *p == '\n'));
         if (*p++ != '<') continue;
         int    closing = *p == '/';
@@ -413,9 +433,12 @@ static void pictures_are_well_formed(void **state) {
     assert_int_equal(occurrences(last.out, "h0"), 60);
     assert_non_null(strstr(last.out, ">fitted value</text>"));
     /* What the title holds is text, whatever it looks like. */
-    assert_int_equal(sh("cotangent fit 'a*x*(1 if 2 < 3 else 0) # <b>&\"'\"'\"' \x01 \xff \xef\xbf\xbf größer' decay.csv a=1 --plot -"), 0);
+    assert_int_equal(sh("cotangent fit 'a*x*(1 if 2 < 3 else 0) # <b>&\"'\"'\"' \x01 \xff \xef\xbf\xbf größer' "
+                        "decay.csv a=1 --plot -"),
+                     0);
     well_formed(last.out);
-    assert_non_null(strstr(last.out, "2 &lt; 3 else 0) # &lt;b&gt;&amp;&quot;' \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd größer</title>"));
+    assert_non_null(
+        strstr(last.out, "2 &lt; 3 else 0) # &lt;b&gt;&amp;&quot;' \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd größer</title>"));
     /* An expression that mixes rows has no curve; one x only, one row only, constants, a pole between the data. */
     assert_int_equal(sh("cotangent fit 'a*(x - mean(x**3))' decay.csv a=1 --plot -"), 0);
     well_formed(last.out);

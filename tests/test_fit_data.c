@@ -148,9 +148,10 @@ static void what_is_wrong_is_said_with_its_place(void **state) {
     free(wide);
 }
 
-static const char nist[] = "NIST/ITL StRD\r\nDataset Name: made up\r\n\r\nFile Format:   ASCII\r\n"
-                           "               Starting Values   (lines 3 to 4)\r\n               Data              (lines 9 to 11)\r\n"
-                           "anything 1, 2; 3\r\nData:   y               x\r\n      10.07E0      77.6E0\r\n 14.73 114.9\r\n  1.794E+01 141.1 ";
+static const char nist[] =
+    "NIST/ITL StRD\r\nDataset Name: made up\r\n\r\nFile Format:   ASCII\r\n"
+    "               Starting Values   (lines 3 to 4)\r\n               Data              (lines 9 to 11)\r\n"
+    "anything 1, 2; 3\r\nData:   y               x\r\n      10.07E0      77.6E0\r\n 14.73 114.9\r\n  1.794E+01 141.1 ";
 
 static void nist_files_say_where_their_data_are(void **state) {
     (void)state;

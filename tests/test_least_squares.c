@@ -12,6 +12,7 @@
 
 #include "householder.h"
 #include "least_squares.h"
+#include "squares.h"
 #include "svg.h"
 #include "uniform.h"
 
@@ -62,16 +63,16 @@ static void sums_of_squares_are_exact_to_the_last_digit(void **state) {
     double r[1001];
     r[0] = 1e8;
     for (int i = 1; i < 1001; i++) r[i] = 1; /* each of them is lost when it is added to 1e16 alone */
-    assert_true(least_squares_sum(1001, r) == 1e16 + 1000);
+    assert_true(squares_sum(1001, r) == 1e16 + 1000);
     r[7] = INFINITY;
-    assert_true(isinf(least_squares_sum(1001, r)));
+    assert_true(isinf(squares_sum(1001, r)));
     r[7] = NAN;
-    assert_true(isinf(least_squares_sum(1001, r)));
+    assert_true(isinf(squares_sum(1001, r)));
     r[7] = 1e200;
-    assert_true(isinf(least_squares_sum(1001, r)));
+    assert_true(isinf(squares_sum(1001, r)));
 }
 
-/* ---- fits ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- fits ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct example {
     int           rows, calls, give_up; /* give_up: the call that fails, from 1 */
@@ -103,10 +104,16 @@ static fit_end run(example *e, double *b, fit_result *out) {
     static double errors[8], r[100];
     static bool   undetermined[8];
     *out = (fit_result){.errors = errors, .undetermined = undetermined};
-    least_squares p = {.rows = e->rows, .n = e->n, .size = householder_norm(e->rows, e->y), .most_iterations = 2000, .tolerance = 1e-10,
-                       .residuals = residuals, .jacobian = jacobian, .user = e};
-    fit_end end = least_squares_fit(&p, b, r, out);
-    if (end != FIT_ABANDONED && end != FIT_BAD_START) assert_true(out->rss == least_squares_sum(e->rows, r));
+    least_squares p = {.rows = e->rows,
+                       .n = e->n,
+                       .size = householder_norm(e->rows, e->y),
+                       .most_iterations = 2000,
+                       .tolerance = 1e-10,
+                       .residuals = residuals,
+                       .jacobian = jacobian,
+                       .user = e};
+    fit_end       end = least_squares_fit(&p, b, r, out);
+    if (end != FIT_ABANDONED && end != FIT_BAD_START) assert_true(out->rss == squares_sum(e->rows, r));
     return end;
 }
 
@@ -130,8 +137,8 @@ static double saturation(const double *b, double x, double *s) {
     return b[0] * (1 - e);
 }
 
-/* Resistance of a thermistor (Meyer and Roth 1972) and biochemical oxygen demand (Box, Hunter and Hunter 1978), both with starts from which simple
- * methods do not arrive. The minima are published to 11 digits. */
+/* Resistance of a thermistor (Meyer and Roth 1972) and biochemical oxygen demand (Box, Hunter and Hunter 1978), both with starts
+ * from which simple methods do not arrive. The minima are published to 11 digits. */
 static void far_starts_arrive(void **state) {
     (void)state;
     static const double resistance[16] = {34780, 28610, 23650, 19630, 16370, 13720, 11540, 9744,
@@ -260,20 +267,26 @@ static void iterations_are_limited(void **state) {
         bool          undetermined[2];
         fit_result    out = {.errors = errors, .undetermined = undetermined};
         example       e = {.rows = 6, .x = day, .y = demand, .model = saturation, .n = 2};
-        least_squares p = {.rows = 6, .n = 2, .size = 400, .most_iterations = most, .tolerance = 1e-10, .residuals = residuals,
-                           .jacobian = jacobian, .user = &e};
-        fit_end end = least_squares_fit(&p, b, r, &out);
+        least_squares p = {.rows = 6,
+                           .n = 2,
+                           .size = 400,
+                           .most_iterations = most,
+                           .tolerance = 1e-10,
+                           .residuals = residuals,
+                           .jacobian = jacobian,
+                           .user = &e};
+        fit_end       end = least_squares_fit(&p, b, r, &out);
         assert_true(end != FIT_CONVERGED);
         assert_true(out.iterations <= most);
-        assert_true(out.rss == least_squares_sum(6, r) && out.rss < 2e5); /* the start has 1.8e5 */
+        assert_true(out.rss == squares_sum(6, r) && out.rss < 2e5); /* the start has 1.8e5 */
     }
 }
 
-/* ---- axes ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ---------------------------------------------------------------------------------------------------------------- */
 
 static void ticks_are_round_and_inside(void **state) {
     (void)state;
-    static const svg_range ranges[] = {{0, 1},          {-3, 250}, {1e-12, 3e-12}, {-1.7e308, 1.7e308}, {4.9e-324, 1e-323},
+    static const svg_range ranges[] = {{0, 1},           {-3, 250},  {1e-12, 3e-12},   {-1.7e308, 1.7e308}, {4.9e-324, 1e-323},
                                        {1e16, 1e16 + 8}, {5, 5.001}, {-1e-300, 2e-300}};
     for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
         double ticks[SVG_TICKS], step;
@@ -287,7 +300,8 @@ static void ticks_are_round_and_inside(void **state) {
             if (k < 3) assert_true(fabs(strtod(buf, NULL) - ticks[i]) < 1e-6 * step);
         }
     }
-    svg_range same = svg_range_of(3, (double[]){7, 7, 7}), none = svg_range_of(1, (double[]){NAN}), zero = svg_range_of(1, (double[]){0});
+    svg_range same = svg_range_of(3, (double[]){7, 7, 7}), none = svg_range_of(1, (double[]){NAN}),
+              zero = svg_range_of(1, (double[]){0});
     assert_true(same.low < 7 && same.high > 7 && none.low < none.high && zero.low < 0 && zero.high > 0);
     svg_range wide = svg_range_of(2, (double[]){-DBL_MAX, DBL_MAX});
     assert_true(isfinite(wide.low) && isfinite(wide.high));
