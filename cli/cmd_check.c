@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "expression.h"
 #include "problem.h"
@@ -14,6 +15,7 @@ typedef struct checked {
     progress        shown;
     int64_t         runs;
     cot__expr_error error;
+    bool            short_of_memory; /* in some run: a point that then counts as outside of the domain, which it is not */
 } checked;
 
 /* The expression as a function of the inputs that are wanted; the others are constants. */
@@ -25,7 +27,9 @@ static cot_var function(int n, const cot_var *xs, void *user) {
         c->vars[k] = x->wanted && at < n ? xs[at++] : cot_data(t, x->value.dtype, x->value.shape, x->value.data);
     }
     progress_at(&c->shown, ++c->runs);
-    return problem_run(c->p, t, c->vars, &c->error, NULL, NULL);
+    cot_var y = problem_run(c->p, t, c->vars, &c->error, NULL, NULL);
+    if (!cot_is_valid(y) && c->error.status == COT_MEMORY) c->short_of_memory = true;
+    return y;
 }
 
 static void print_check(FILE *out, look how, const char *what, double error) {
@@ -53,9 +57,10 @@ static void print_json_check(FILE *out, const cot_check_report *r, bool agree, c
     fputs("\n", out);
 }
 
-static int print_report(const problem *p, FILE *out, look how, const cot_check_report *r, bool agree) {
+static int print_report(const problem *p, FILE *out, look how, const cot_check_report *r, bool agree, failure *f) {
     char kinks[4096] = "";
-    cot_report(p->y, kinks, sizeof kinks);
+    if (cot_report(p->y, kinks, sizeof kinks) == 0 && (strstr(kinks, "not enough memory") || strstr(kinks, "out of memory")))
+        failure_memory(f);
     if (p->o->json) {
         print_json_check(out, r, agree, kinks);
     } else {
@@ -87,8 +92,10 @@ int run_check(const options *o, FILE *out, look how, failure *f) {
         if (c.vars && point) {
             cot_status s = cot_check_grads(function, &c, n, point, 2, &report);
             progress_end(&c.shown);
-            if (s == COT_OK || (s == COT_GRAD && report.message[0]))
-                status = print_report(&p, out, how, &report, s == COT_OK);
+            if (c.short_of_memory)
+                failure_memory(f);
+            else if (s == COT_OK || (s == COT_GRAD && report.message[0]))
+                status = print_report(&p, out, how, &report, s == COT_OK, f);
             else if (s == COT_MEMORY)
                 failure_memory(f);
             else if (c.error.message[0])

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "command.h"
 #include "expression.h"
+#include "names.h"
 #include "values.h"
 
 static bool same_shape(cot_shape a, cot_shape b) {
@@ -20,29 +21,7 @@ static problem_input *find_input(problem *p, const char *name, size_t length) {
     return NULL;
 }
 
-/* Names as messages list them: "x, y and z". */
-static const char *list_names(int n, const char *const *names, char *buf, size_t size) {
-    size_t used = 0;
-    buf[0] = 0;
-    for (int k = 0; k < n && used < size; k++)
-        used += (size_t)snprintf(buf + used, size - used, "%s%.60s", k == 0 ? "" : k == n - 1 ? " and " : ", ", names[k]);
-    return buf;
-}
-
-/* The length of the name in front of the = of name=value; 0 when there is none. */
-static size_t name_length(const char *text) {
-    size_t      n = strcspn(text, "= \t");
-    const char *equals = text + n + strspn(text + n, " \t");
-    if (n == 0 || *equals != '=' || equals[1] == '=') return 0;
-    for (size_t k = 0; k < n; k++) {
-        unsigned char c = (unsigned char)text[k];
-        bool          letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
-        if (!letter && !(k > 0 && c >= '0' && c <= '9')) return 0;
-    }
-    return n;
-}
-
-static bool read_expression(problem *p, const char *const **arguments, int *count, failure *f) {
+bool problem_expression(problem *p, const char *const **arguments, int *count, failure *f) {
     const options *o = p->o;
     *arguments = o->positionals;
     *count = o->positional_count;
@@ -179,7 +158,7 @@ bool problem_open(problem *p, const options *o, failure *f) {
     const char *const *arguments;
     int                count;
     *p = (problem){.o = o, .op = o->command->name};
-    return read_expression(p, &arguments, &count, f) && read_names(p, arguments, count, f) && read_values(p, arguments, f) &&
+    return problem_expression(p, &arguments, &count, f) && read_names(p, arguments, count, f) && read_values(p, arguments, f) &&
            read_wrt(p, f) && read_tangents(p, f);
 }
 

@@ -2,7 +2,7 @@
 
 _cotangent() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
-    local commands="eval grad vjp jvp hvp jac hess trace check cost explain ops help"
+    local commands="eval grad vjp jvp hvp jac hess trace check cost explain fit ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
     COMPREPLY=()
 
@@ -11,10 +11,10 @@ _cotangent() {
         return
     fi
     case $previous in
-    -f | --file | --html | --dot) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    -f | --file | --html | --dot | --plot) COMPREPLY=($(compgen -f -- "$current")); return ;;
     --dtype) COMPREPLY=($(compgen -W "f64 f32" -- "$current")); return ;;
     --mode) COMPREPLY=($(compgen -W "reverse forward" -- "$current")); return ;;
-    --wrt | --seed | --tangent | --threads | --inputs | --outputs) return ;;
+    --wrt | --seed | --tangent | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance) return ;;
     esac
     case $command in
     eval | explain) options+=" $expression" ;;
@@ -26,6 +26,13 @@ _cotangent() {
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;
+    fit)
+        options+=" -f --file --threads --y --plot --max-iterations --tolerance"
+        if [[ $current != -* ]]; then
+            COMPREPLY=($(compgen -f -- "$current"))
+            return
+        fi
+        ;;
     ops)
         options+=" --names"
         if [[ $current != -* ]]; then
