@@ -1,10 +1,10 @@
 /* svg.c: drawing in panels. Halves are subtracted, not wholes, so that a range may be as wide as a double. */
 #include "svg.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "expr/program.h"
 
 static const char style[] =
     "text{font:13px system-ui,sans-serif;fill:#222}.title{font-size:15px;font-weight:600}.back{fill:#fff}"
@@ -59,7 +59,7 @@ const char *svg_tick_text(double tick, double step, char *buf) {
 void svg_text(FILE *out, const char *s, size_t n, size_t most) {
     for (; n > 0 && most > 0; most--) {
         unsigned char c = (unsigned char)*s;
-        size_t        length = cot__character(s, n);
+        size_t        length = cot__utf8(s, n);
         bool forbidden = length == 3 && memcmp(s, "\xef\xbf\xbe", 2) == 0 && (unsigned char)s[2] >= 0xbe; /* U+FFFE, U+FFFF */
         if (most == 1 && n > (length ? length : 1)) fputs("…", out);
         else if (c == '<') fputs("&lt;", out);
