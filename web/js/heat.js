@@ -32,7 +32,9 @@ export function picture(v, shape) {
 
 const mostRows = 12, mostColumns = 10;
 
-// A figure: small matrices as a table of coloured numbers; large ones as a picture, with the numbers folded away.
+const wordsOf = title => [title].flat().map(t => t.textContent ?? t).join("");
+
+// A figure; its title a text or a list with elements: small matrices as a table of coloured numbers; large ones as a picture, with the numbers folded away.
 export function heatFigure(title, v, shape) {
   const rows = asMatrix(v, shape);
   const caption = el("figcaption", null, el("b", null, title), ` ${showShape(shape)}`);
@@ -42,7 +44,7 @@ export function heatFigure(title, v, shape) {
     return el("figure", { class: "heat" }, caption, el("div", { class: "scroll" }, numbers(title, rows)));
   const image = picture(v, shape), cell = Math.max(2, Math.min(10, Math.floor(280 / image.columns), Math.floor(220 / image.rows)));
   return el("figure", { class: "heat" }, caption,
-    el("img", { src: image.address, width: image.columns * cell, height: image.rows * cell, alt: `${title}: ${range}` }),
+    el("img", { src: image.address, width: image.columns * cell, height: image.rows * cell, alt: `${wordsOf(title)}: ${range}` }),
     el("p", { class: "hint" }, range + (v.elided ? "; each cell is the mean of a block" : "")),
     el("details", null, el("summary", null, "The numbers"), el("div", { class: "scroll" }, numbers(title, rows))));
 }
@@ -53,6 +55,6 @@ function numbers(title, rows) {
     const [r, g, b] = Number.isNaN(x) ? [220, 40, 40] : colour(x / scale), bright = 0.299 * r + 0.587 * g + 0.114 * b > 140;
     return el("td", { style: `background:rgb(${r},${g},${b});color:${bright ? "#111" : "#fff"}`, title: String(x) }, show(x, 3));
   };
-  return el("table", { class: "cells", "aria-label": title },
+  return el("table", { class: "cells", "aria-label": wordsOf(title) },
     rows.map((row, i) => el("tr", null, el("th", { scope: "row", class: "hidden" }, `row ${i}`), row.map(cell))));
 }

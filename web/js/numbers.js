@@ -17,7 +17,7 @@ export function show(v, digits = 5) {
   const x = toNumber(v);
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
-  if (x === 0) return Object.is(x, -0) ? "−0" : "0";
+  if (x === 0) return "0"; // of either sign
   let [mantissa, exponent] = Number(x.toPrecision(digits)).toString().split("e");
   const size = Math.abs(x);
   if (!exponent && (size < 1e-4 || size >= 1e7)) [mantissa, exponent] = x.toExponential(Math.min(3, digits - 1)).split("e");

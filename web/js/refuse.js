@@ -1,0 +1,58 @@
+// refuse.js: what the page says instead of the engine, and the engine's sentences in the words of the page: there are no files, no
+// options and no C functions here.
+import { mostElements } from "./engine.js";
+import { showCount } from "./numbers.js";
+
+const sized = /\b(?:zeros|ones|full|uniform|normal|randn|rand|eye|identity|broadcast_to|tile|repeat|arange|linspace)\(([^()]*)/g;
+
+// The elements of the largest array that a text asks for in so many words.
+export function elementsIn(text) {
+  let most = text.split(",").length;
+  for (const [, inside] of text.matchAll(sized)) {
+    const shapes = [...inside.matchAll(/[[(]\s*(\d+(?:\s*,\s*\d+)*)\s*,?\s*(?:\]|\)|$)/g)].map(m => m[1].split(",").map(Number));
+    const plain = inside.match(/^\s*(\d+)(?:\s*,\s*(\d+))?/)?.slice(1).filter(n => n !== undefined).map(Number) ?? [];
+    for (const shape of shapes.length ? shapes : [plain.slice(0, 1)]) most = Math.max(most, shape.reduce((a, b) => a * b, 1));
+  }
+  return most;
+}
+
+// Why this state is not computed at all, or null.
+export function refusal(state) {
+  if (state.expression.trim() === "") return "Write an expression, or pick an example.";
+  const texts = [...state.inputs.map(i => [i.name, i.text]), ["The seed", state.seed]];
+  for (const [name, text] of texts)
+    if (text.trim().startsWith("@")) return `${name}: files cannot be read here; paste the numbers, for example [[1, 2], [3, 4]].`;
+  const empty = state.inputs.find(i => i.text.trim() === "");
+  if (empty) return `Enter a value for ${empty.name}, for example 1 or [1, 2, 3].`;
+  for (const [name, text] of [...texts, ["The expression", state.expression]]) {
+    const n = elementsIn(text);
+    if (n > mostElements) return `${name === "The expression" || name === "The seed" ? name : `The value of ${name}`} asks for an array of ` +
+      `${showCount(n)} numbers. This page takes up to ${showCount(mostElements)}, so that it stays quick; choose a smaller one here, ` +
+      "or use the command on your own machine.";
+  }
+  return null;
+}
+
+const operators = { mul: "*", add: "+", sub: "-", div: "/", matmul: "@", pow: "**" };
+
+// An error of the engine for a visitor: {message, column, line}.
+export function inPageWords(error, state) {
+  if (error.code === "memory")
+    return { message: `This needs more memory than a page can have. Try smaller arrays; up to ${showCount(mostElements)} numbers are fine.` };
+  const message = error.message
+    .replace(/^--seed:\s*/, "The seed: ").replace(/^--seed\b/, "The seed").replace(/--seed V?/g, "a seed ").replace(/--wrt\b/g, "∂")
+    .replace(/\bcot_(\w+)/g, (_, name) => operators[name] ?? name).replace(/(\d)\.0\b/g, "$1").replace(/^\[(\w+)\] /, "$1: ");
+  return { ...error, message: message + stillOne(error, state) };
+}
+
+// Names begin as the number 1. Where that has the wrong shape, say what to enter.
+function stillOne(error, state) {
+  if (error.code !== "shape") return "";
+  const left = new Set([...state.expression.matchAll(/([A-Za-z_]\w*)\s*@/g)].map(m => m[1]));
+  const right = new Set([...state.expression.matchAll(/@\s*([A-Za-z_]\w*)/g)].map(m => m[1]));
+  const numbers = state.inputs.filter(i => /^[-+.\deE]+$/.test(i.text.trim())).map(i => i.name);
+  const factors = numbers.filter(n => left.has(n) || right.has(n)), asked = factors.length ? factors : numbers;
+  const example = n => left.has(n) ? `a matrix for ${n}, for example [[1, 2], [3, 4]]`
+    : right.has(n) ? `a vector for ${n}, for example [1, 2]` : `an array for ${n}, for example [1, 2, 3]`;
+  return asked.length ? `. Enter ${asked.map(example).join(", and ")}.` : "";
+}
