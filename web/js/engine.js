@@ -52,6 +52,11 @@ function traceArguments(state) {
   return [...args, "--", state.expression, ...state.inputs.map(i => `${i.name}=${i.text}`)];
 }
 
+let address = null;
+
+const workerText = () => `const run = ${runModule}; const answer = ${answerOf}; let module; onmessage = ({ data }) => {
+  if (data instanceof WebAssembly.Module) module = data; else postMessage(answer(run, module, data)); };`;
+
 // Traces one after the other, always of the newest state. A run that takes long is ended when something newer is asked.
 export class Tracer {
   // onAnswer(trace, state); onBusy(true or false)
@@ -59,6 +64,7 @@ export class Tracer {
     this.onAnswer = onAnswer;
     this.onBusy = onBusy;
     this.worker = this.running = this.next = null;
+    this.direct = false; // without a worker
   }
 
   ask(state) {
@@ -88,26 +94,33 @@ export class Tracer {
     if (!this.next) return;
     const { state, args } = this.next;
     this.next = null;
-    this.running = { state, since: performance.now() };
+    this.running = { state, args, since: performance.now() };
     this.onBusy(true);
     try {
-      this.worker ??= this.hire();
-      this.worker.postMessage(args);
-    } catch { // a browser without workers for pages from disk
-      this.done(answerOf(runModule, module, args));
+      if (!this.direct) this.worker ??= this.hire();
+    } catch {
+      this.direct = true;
     }
+    if (this.direct) this.done(answerOf(runModule, module, args));
+    else this.worker.postMessage(args);
   }
 
   hire() {
-    const text = `const run = ${runModule}; const answer = ${answerOf}; let module; onmessage = ({ data }) => {
-      if (data instanceof WebAssembly.Module) module = data; else postMessage(answer(run, module, data)); };`;
-    const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" })), worker = new Worker(address);
-    URL.revokeObjectURL(address);
-    worker.onmessage = ({ data }) => this.done(data);
+    address ??= URL.createObjectURL(new Blob([workerText()], { type: "text/javascript" }));
+    const worker = new Worker(address);
+    let spoke = false;
+    worker.onmessage = ({ data }) => {
+      spoke = true;
+      this.done(data);
+    };
     worker.onerror = e => {
       e.preventDefault();
-      this.end();
-      this.done({ error: { code: "memory" } });
+      const args = this.running?.args;
+      if (!args) return;
+      this.worker?.terminate();
+      this.worker = null;
+      if (!spoke) this.direct = true; // it could not even start: some browsers refuse workers to pages from disk
+      this.done(spoke ? { error: { code: "memory" } } : answerOf(runModule, module, args));
     };
     worker.postMessage(module);
     return worker;

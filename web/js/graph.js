@@ -54,7 +54,7 @@ export class Graph {
     }
     // As large as it is, or smaller to fit, but not so small that it cannot be read: then the frame scrolls.
     const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16, room = frame.clientWidth - 4;
-    const scale = letters * Math.min(1.25, Math.max(1, room / this.width / letters));
+    const scale = letters * Math.min(1.25, Math.max(down ? 1 : 1.1, room / this.width / letters));
     this.image = svg("svg", { viewBox: `${-margin} ${-margin} ${this.width} ${this.height}`, width: this.width * scale,
       height: this.height * scale, role: "img", class: tape.matrix ? "matrix" : "scalar" },
     svg("title", null, "The tape as a graph"), wires, boxes);
@@ -85,7 +85,7 @@ export class Graph {
     const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
     const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
       svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
-      onKink(this.tape, node) ? svg("path", { class: "kinky", d: corner }, svg("title", null, "on a kink")) : null,
+      onKink(this.tape, node) ? svg("path", { class: "kinky", d: corner }, svg("title", null, "the derivative here is only a convention")) : null,
       isTensor(node.value)
         ? [image("value-map"), image("adjoint-map"),
           text("legend value-legend", width * 0.28, height - 7), text("legend adjoint-legend", width * 0.72, height - 7)]

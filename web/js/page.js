@@ -161,6 +161,7 @@ const page = {
   },
 
   answer(trace, state) {
+    if (state.expression !== this.state.expression) return; // a newer one is on its way
     if (trace.error) return this.fail(inPageWords(trace.error, state), state);
     $("error").hidden = true;
     document.body.classList.remove("stale", "empty");
@@ -240,9 +241,10 @@ const page = {
   draw() {
     if (!this.tape) return;
     $("stage").hidden = false;
-    $("source").textContent = "1";
     const Drawing = this.tape.nodes.length > mostDrawn ? NoGraph : Graph;
     // On a large screen all of it is seen at once, buttons, text and graph.
+    $("intro").hidden = true; // as it is after the first step
+    $("source").textContent ||= " ";
     const top = $("graph").getBoundingClientRect().top + scrollY, room = innerHeight - top - 34;
     $("graph").style.setProperty("--room", innerWidth < 640 ? "52vh" : `${Math.max(room, 0.46 * innerHeight)}px`);
     this.graph = new Drawing($("graph"), this.tape, id => this.pick(id));
@@ -292,7 +294,7 @@ const page = {
     $("brief").replaceChildren(...(reverse ? reverseBrief(tape, step) : [forwardBrief(tape, step)]));
     $("figures").replaceChildren(...(reverse ? reverseFigures(tape, step) : forwardFigures(tape, step)));
     const span = view.current === null ? null : tape.node(view.current).span;
-    $("source").replaceChildren(...marked(tape.trace.expression, span, mode));
+    $("source").replaceChildren(...marked(tape.trace.expression, span, mode, RECORDED !== null));
     $("registers").replaceChildren(...registersTable(tape, view, step));
     $("gradient").replaceChildren(...(reverse ? gradientList(tape, step) : []));
     $("intro").hidden = step > 0; // read once; then the graph has the room

@@ -42,17 +42,18 @@ export function inPageWords(error, state) {
   const message = error.message
     .replace(/^--seed:\s*/, "The seed: ").replace(/^--seed\b/, "The seed").replace(/--seed V?/g, "a seed ").replace(/--wrt\b/g, "∂")
     .replace(/\bcot_(\w+)/g, (_, name) => operators[name] ?? name).replace(/(\d)\.0\b/g, "$1").replace(/^\[(\w+)\] /, "$1: ");
-  return { ...error, message: message + stillOne(error, state) };
+  return { ...error, message: singleNumbers(error, state) ?? message };
 }
 
 // Names begin as the number 1. Where that has the wrong shape, say what to enter.
-function stillOne(error, state) {
-  if (error.code !== "shape") return "";
-  const left = new Set([...state.expression.matchAll(/([A-Za-z_]\w*)\s*@/g)].map(m => m[1]));
-  const right = new Set([...state.expression.matchAll(/@\s*([A-Za-z_]\w*)/g)].map(m => m[1]));
+function singleNumbers(error, state) {
+  if (error.code !== "shape") return null;
+  const beside = pattern => new Set([...state.expression.matchAll(pattern)].map(m => m[1]));
+  const left = beside(/([A-Za-z_]\w*)\s*@/g), right = beside(/@\s*([A-Za-z_]\w*)/g);
   const numbers = state.inputs.filter(i => /^[-+.\deE]+$/.test(i.text.trim())).map(i => i.name);
-  const factors = numbers.filter(n => left.has(n) || right.has(n)), asked = factors.length ? factors : numbers;
-  const example = n => left.has(n) ? `a matrix for ${n}, for example [[1, 2], [3, 4]]`
-    : right.has(n) ? `a vector for ${n}, for example [1, 2]` : `an array for ${n}, for example [1, 2, 3]`;
-  return asked.length ? `. Enter ${asked.map(example).join(", and ")}.` : "";
+  const factors = error.message.startsWith("[matmul] a scalar") ? numbers.filter(n => left.has(n) || right.has(n)) : [];
+  if (factors.length === 0) return null;
+  const example = n => left.has(n) ? `a matrix for ${n}, for example [[1, 2], [3, 4]]` : `a vector for ${n}, for example [1, 2]`;
+  return `@ multiplies matrices and vectors, and ${factors.join(" and ")} ${factors.length > 1 ? "are single numbers" : "is a single number"}. ` +
+    `Enter ${factors.map(example).join(", and ")}.`;
 }

@@ -4,15 +4,18 @@ import { heatFigure } from "./heat.js";
 import { conventions, onKink } from "./kinks.js";
 import { asMatrix, isTensor, show, showFactor, showShape } from "./numbers.js";
 
-// What a bar means, with a name of this tape.
+// An input to explain by: one that is differentiated.
+const example = tape => tape.trace.inputs.find(i => tape.node(i.node)?.active)?.name ?? tape.label(tape.trace.output);
+
+// What a bar means, at length before the first step and in short after it.
 export function reverseIntro(tape) {
-  const input = tape.trace.inputs.find(i => tape.node(i.node)?.active), label = input?.name ?? tape.label(tape.trace.output);
+  const label = example(tape);
   return ["A bar over a name means its ", el("b", null, "adjoint"), ": ", bar(label), ` says how much the result changes when ${label} changes a little. ` +
     "From the seed at the end, every box passes its adjoint back to what it was made from, times its own derivative. Where paths meet, they add up."];
 }
 
 export function barHint(tape) {
-  const label = tape.trace.inputs[0]?.name ?? tape.label(tape.trace.output);
+  const label = example(tape);
   return [bar(label), ` is the adjoint of ${label}: the derivative of the result by ${label}.`];
 }
 
