@@ -17,7 +17,7 @@ function rangeFor(value) {
 const misfits = (input, value) => input.least === undefined || value < input.least || value > input.most ||
   (input.typed && value !== 0 && Math.abs(value) < (input.most - input.least) / 200);
 
-const isLong = text => text.length > 24;
+const isLong = text => text.length > (text.trim().startsWith("[[") ? 14 : 24); // rather its shape than its text
 
 export class InputForm {
   constructor(frame, onChange) {

@@ -45,6 +45,7 @@ const page = {
     addEventListener("resize", () => { // phones resize in height while they scroll
       if (innerWidth === width) return;
       width = innerWidth;
+      this.fit();
       this.draw();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -129,13 +130,18 @@ const page = {
   compute() {
     clearTimeout(this.typing);
     this.typing = undefined;
-    const area = $("expression"), refused = refusal(this.state);
-    area.style.height = "auto"; // as tall as its text
-    area.style.height = `${area.scrollHeight + 2}px`;
+    const refused = refusal(this.state);
+    this.fit();
     if (refused) {
       this.tracer.stop();
       this.fail({ message: refused });
     } else this.tracer.ask({ ...this.state, inputs: this.state.inputs.map(i => ({ ...i })) });
+  },
+
+  fit() {
+    const area = $("expression");
+    area.style.height = "auto"; // as tall as its text
+    area.style.height = `${area.scrollHeight + 2}px`;
   },
 
   // Soon enough that nobody wonders, not so soon that it flickers.

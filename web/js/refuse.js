@@ -27,7 +27,7 @@ export function refusal(state) {
   for (const [name, text] of [...texts, ["The expression", state.expression]]) {
     const n = elementsIn(text);
     if (n > mostElements) return `${name === "The expression" || name === "The seed" ? name : `The value of ${name}`} asks for an array of ` +
-      `${showCount(n)} numbers. This page takes up to ${showCount(mostElements)}, so that it stays quick; choose a smaller one here, ` +
+      `${n.toLocaleString("en")} numbers. This page takes up to ${showCount(mostElements)}, so that nobody waits too long; choose a smaller one here, ` +
       "or use the command on your own machine.";
   }
   return null;

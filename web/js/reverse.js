@@ -58,7 +58,7 @@ export function reverseText(tape, step) {
         : tensor ? ["Paths meet: it is added to what ", bar(label), " holds already."]
           : ["Paths meet: ", bar(label), ` = ${show(old)} + ${showFactor(add.amount)} = ${show(add.sum)}`]));
   });
-  const asks = entry.adds.some(add => /\[[^\]]*[<>=≠≤≥]/.test(add.filled)); // a condition in brackets
+  const asks = entry.adds.some(add => /\[[^\]]*[<>=≠≤≥]|\[[^\],]*\]·/.test(add.filled)); // a condition in brackets
   return [
     el("p", { class: "formula" }, `${tape.label(node.id)} = ${tape.written(node)}, and `, bar(tape.label(node.id)),
       isTensor(entry.adjoint) ? " is complete" : [" = ", el("b", { class: "r" }, show(entry.adjoint))]),
