@@ -349,6 +349,11 @@ class PageTest(unittest.TestCase):
         self.assertIn("by convention ∞", browser.text("#now"))
         self.assertNotIn("kink", browser.text("#now"))
 
+    def test_a_range_does_not_hide_what_is_not_finite(self):
+        for inputs, words in (("[-1,0,1,2,3,4]", "[6], 0 to 1.39, and 2 ∞ or NaN"), ("uniform(1,[100,100],1)", "and some ∞ or NaN")):
+            self.open(f"#e=sum(log(x))&i=x:{inputs}&mode=forward&step=1")
+            self.assertIn(words, browser.text("#registers tr.current .value"))
+
     def test_zeros_have_no_sign(self):
         self.open("#e=-x&i=x:[0,1]&mode=forward&step=1")
         self.assertEqual(browser.texts("#figures .cells td"), ["0", "−1"])

@@ -1,7 +1,7 @@
 // heat.js: matrices as colours. Green is positive, purple negative, the background zero; numbers stand in the cells, or below,
 // so that colour is never the only way to read them.
 import { dark, el } from "./dom.js";
-import { asMatrix, show, showShape } from "./numbers.js";
+import { asMatrix, leftOut, show, showShape } from "./numbers.js";
 
 const light = { zero: [247, 246, 243], plus: [24, 110, 48], minus: [112, 40, 132] };
 const night = { zero: [34, 37, 43], plus: [120, 214, 146], minus: [206, 150, 224] };
@@ -39,7 +39,7 @@ export function heatFigure(title, v, shape) {
   const rows = asMatrix(v, shape);
   const caption = el("figcaption", null, el("b", null, title), ` ${showShape(shape)}`);
   const flat = rows.flat().filter(Number.isFinite);
-  const range = flat.length ? `from ${show(Math.min(...flat))} to ${show(Math.max(...flat))}` : "no finite numbers";
+  const range = flat.length ? `from ${show(Math.min(...flat))} to ${show(Math.max(...flat))}${leftOut(v, rows)}` : "no finite numbers";
   if (rows.length <= mostRows && (rows[0]?.length ?? 0) <= mostColumns)
     return el("figure", { class: "heat" }, caption, el("div", { class: "scroll" }, numbers(title, rows)));
   const image = picture(v, shape), cell = Math.max(2, Math.min(10, Math.floor(280 / image.columns), Math.floor(220 / image.rows)));

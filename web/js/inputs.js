@@ -9,7 +9,8 @@ const shapeText = shape => shape.length === 1 ? `list of ${shape[0]}` : shape.jo
 function rangeFor(value) {
   const size = Math.abs(value);
   if (size === 0 || (size >= 0.5 && size <= 5)) return [-5, 5];
-  const power = 10 ** Math.floor(Math.log10(2 * size)), reach = [1, 2, 5, 10].map(m => Number((m * power).toPrecision(1))).find(r => r >= 2 * size);
+  const power = 10 ** Math.floor(Math.log10(2 * size)), round = [1, 2, 5, 10].map(m => Number((m * power).toPrecision(1)));
+  const reach = round.find(r => r >= 2 * size) ?? 20 * power;
   return [-reach, reach];
 }
 

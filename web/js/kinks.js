@@ -22,7 +22,8 @@ const isLimit = line => /derivative there: (-?inf\b|infinite)/.test(line);
 function placed(line) {
   const rest = line.replace(/^\S+ \([^)]*\)/, "");
   if (!isLimit(line)) return rest;
-  const place = /there: -?inf, the limit from/.test(line) ? "at the edge of its domain," : /^(div|reciprocal|pow) /.test(line) ? "on its pole," : "where its slope is infinite,";
+  const place = /there: -?inf, the limit from/.test(line) ? "at the edge of its domain,"
+    : /^(div|reciprocal|pow) /.test(line) ? "on its pole," : "where its slope is infinite,";
   return rest.replace(/sits on its kink/, `sits ${place}`).replace(/\binf\b/g, "∞").replace("-∞", "−∞");
 }
 

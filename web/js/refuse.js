@@ -26,7 +26,7 @@ export function refusal(state) {
   if (empty) return `Enter a value for ${empty.name}, for example 1 or [1, 2, 3].`;
   for (const [name, text] of [...texts, ["The expression", state.expression]]) {
     const n = elementsIn(text);
-    if (n > mostElements) return `${name === "The expression" || name === "The seed" ? name : `The value of ${name}`} asks for an array of ` +
+    if (n > mostElements) return `${name.startsWith("The ") ? name : `The value of ${name}`} asks for an array of ` +
       `${n.toLocaleString("en")} numbers. This page takes up to ${showCount(mostElements)}, so that nobody waits too long; choose a smaller one here, ` +
       "or use the command on your own machine.";
   }
@@ -38,7 +38,7 @@ const operators = { mul: "*", add: "+", sub: "-", div: "/", matmul: "@", pow: "*
 // An error of the engine for a visitor: {message, column, line}.
 export function inPageWords(error, state) {
   if (error.code === "memory")
-    return { message: `This needs more memory than a page can have. Try smaller arrays; up to ${showCount(mostElements)} numbers are fine.` };
+    return { message: "This needs more memory than a page can have. Try smaller arrays." };
   const message = error.message
     .replace(/^--seed:\s*/, "The seed: ").replace(/^--seed\b/, "The seed").replace(/--seed V?/g, "a seed ").replace(/--wrt\b/g, "∂")
     .replace(/\bcot_(\w+)/g, (_, name) => operators[name] ?? name).replace(/(\d)\.0\b/g, "$1").replace(/^\[(\w+)\] /, "$1: ");

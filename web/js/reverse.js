@@ -2,7 +2,7 @@
 import { bar, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
 import { conventions, onKink } from "./kinks.js";
-import { asMatrix, isTensor, show, showFactor, showShape } from "./numbers.js";
+import { asMatrix, isTensor, leftOut, show, showFactor, showShape } from "./numbers.js";
 
 // An input to explain by: one that is differentiated.
 const example = tape => tape.trace.inputs.find(i => tape.node(i.node)?.active)?.name ?? tape.label(tape.trace.output);
@@ -10,8 +10,9 @@ const example = tape => tape.trace.inputs.find(i => tape.node(i.node)?.active)?.
 // What a bar means, at length before the first step and in short after it.
 export function reverseIntro(tape) {
   const label = example(tape);
-  return ["A bar over a name means its ", el("b", null, "adjoint"), ": ", bar(label), ` says how much the result changes when ${label} changes a little. ` +
-    "From the seed at the end, every box passes its adjoint back to what it was made from, times its own derivative. Where paths meet, they add up."];
+  return ["A bar over a name means its ", el("b", null, "adjoint"), ": ", bar(label),
+    ` says how much the result changes when ${label} changes a little. From the seed at the end, every box passes its adjoint back to ` +
+    "what it was made from, times its own derivative. Where paths meet, they add up."];
 }
 
 export function barHint(tape) {
@@ -45,7 +46,8 @@ export function reverseText(tape, step) {
     return [el("p", null, "The result does not depend on any input with a derivative, so there is nothing to sweep.")];
   if (step === 0)
     return [el("p", { class: "formula" }, bar(tape.label(tape.trace.output)), " = ", el("b", { class: "r" }, show(tape.seed()))),
-      el("p", null, "The seed. All other registers are empty, which counts as 0. Step to send it through the tape, from its end to its beginning.")];
+      el("p", null, "The seed. All other registers are empty, which counts as 0. Step to send it through the tape, " +
+        "from its end to its beginning.")];
   const entry = tape.sweep[step - 1], node = tape.node(entry.node), before = tape.registers(step - 1);
   const held = new Map([...before].map(([id, r]) => [id, r.sum]));
   const lines = entry.adds.map(add => {
@@ -92,10 +94,12 @@ export function reverseFigures(tape, step) {
 // Numbers as they are; of arrays the shape and the range.
 function inTable(v, shape) {
   if (!isTensor(v) || shape.length === 0) return show(v);
-  const flat = asMatrix(v, shape).flat().filter(Number.isFinite), least = v.elided ? v.min : Math.min(...flat), most = v.elided ? v.max : Math.max(...flat);
+  const rows = asMatrix(v, shape), flat = rows.flat().filter(Number.isFinite);
+  const least = v.elided ? v.min : Math.min(...flat), most = v.elided ? v.max : Math.max(...flat);
   const size = shape.length === 1 ? `[${shape[0]}]` : showShape(shape);
   if (flat.length <= 3 && !v.elided) return show(v);
-  return least === most ? `${size}, all ${show(least, 3)}` : `${size}, ${show(least, 3)} to ${show(most, 3)}`;
+  const range = least === most ? `all ${show(least, 3)}` : `${show(least, 3)} to ${show(most, 3)}`;
+  return `${size}, ${range}${leftOut(v, rows)}`;
 }
 
 // The table below the graph: the tape forward, or the registers backward.
