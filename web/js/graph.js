@@ -85,7 +85,8 @@ export class Graph {
     const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
     const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
       svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
-      onKink(this.tape, node) ? svg("path", { class: "kinky", d: corner }, svg("title", null, "the derivative here is only a convention")) : null,
+      onKink(this.tape, node)
+        ? svg("path", { class: "kinky", d: corner }, svg("title", null, "the derivative here is only a convention")) : null,
       isTensor(node.value)
         ? [image("value-map"), image("adjoint-map"),
           text("legend value-legend", width * 0.28, height - 7), text("legend adjoint-legend", width * 0.72, height - 7)]
@@ -101,7 +102,8 @@ export class Graph {
 
   thumbnail(group, id, name, v, shape, slot) {
     const image = group.querySelector(`.${name}-map`);
-    group.querySelector(`.${name}-legend`).replaceChildren(...(v === null ? [] : name === "value" ? ["value"] : [svgBar(cut(this.tape.label(id), 8))]));
+    const legend = name === "value" ? "value" : svgBar(cut(this.tape.label(id), 8));
+    group.querySelector(`.${name}-legend`).replaceChildren(...(v === null ? [] : [legend]));
     if (v === null) {
       image.removeAttribute("href");
       return;

@@ -34,7 +34,8 @@ const mostRows = 12, mostColumns = 10;
 
 const wordsOf = title => [title].flat().map(t => t.textContent ?? t).join("");
 
-// A figure; its title a text or a list with elements: small matrices as a table of coloured numbers; large ones as a picture, with the numbers folded away.
+// A figure: small matrices as a table of coloured numbers; large ones as a picture, with the numbers folded away. The title is a text,
+// or a list of texts and elements.
 export function heatFigure(title, v, shape) {
   const rows = asMatrix(v, shape);
   const caption = el("figcaption", null, el("b", null, title), ` ${showShape(shape)}`);

@@ -37,7 +37,8 @@ export function showFactor(v) {
   return text.startsWith("−") ? `(${text})` : text;
 }
 
-export const showShape = shape => shape.length === 0 ? "number" : shape.length === 1 ? `${shape[0]} number${shape[0] === 1 ? "" : "s"}` : shape.join("×");
+export const showShape = shape => shape.length === 0 ? "number"
+  : shape.length === 1 ? `${shape[0]} number${shape[0] === 1 ? "" : "s"}` : shape.join("×");
 
 // Any value as rows of numbers: all axes but the last become rows.
 export function asMatrix(v, shape) {

@@ -27,8 +27,8 @@ export function refusal(state) {
   for (const [name, text] of [...texts, ["The expression", state.expression]]) {
     const n = elementsIn(text);
     if (n > mostElements) return `${name.startsWith("The ") ? name : `The value of ${name}`} asks for an array of ` +
-      `${n.toLocaleString("en")} numbers. This page takes up to ${showCount(mostElements)}, so that nobody waits too long; choose a smaller one here, ` +
-      "or use the command on your own machine.";
+      `${n.toLocaleString("en")} numbers. This page takes up to ${showCount(mostElements)}, so that nobody waits too long; ` +
+      "choose a smaller one here, or use the command on your own machine.";
   }
   return null;
 }
@@ -54,6 +54,7 @@ function singleNumbers(error, state) {
   const factors = error.message.startsWith("[matmul] a scalar") ? numbers.filter(n => left.has(n) || right.has(n)) : [];
   if (factors.length === 0) return null;
   const example = n => left.has(n) ? `a matrix for ${n}, for example [[1, 2], [3, 4]]` : `a vector for ${n}, for example [1, 2]`;
-  return `@ multiplies matrices and vectors, and ${factors.join(" and ")} ${factors.length > 1 ? "are single numbers" : "is a single number"}. ` +
+  const are = factors.length > 1 ? "are single numbers" : "is a single number";
+  return `@ multiplies matrices and vectors, and ${factors.join(" and ")} ${are}. ` +
     `Enter ${factors.map(example).join(", and ")}.`;
 }

@@ -118,7 +118,8 @@ export function registersTable(tape, view, step) {
       el("td", { class: `number adjoint${register?.done ? " done" : ""}`, "data-adjoint": scalar ? String(register.sum) : null },
         reverse ? adjoint : lit ? tape.kept(node).join(", ") : ""));
   });
-  return [el("thead", null, el("tr", null, head.map((h, k) => el("th", { scope: "col", class: k === 2 ? "value" : null }, h)))), el("tbody", null, rows)];
+  const heads = head.map((h, k) => el("th", { scope: "col", class: k === 2 ? "value" : null }, h));
+  return [el("thead", null, el("tr", null, heads)), el("tbody", null, rows)];
 }
 
 export function gradientList(tape, step) {

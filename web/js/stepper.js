@@ -54,7 +54,8 @@ export class Stepper {
     $("scrub").setAttribute("aria-valuetext", `step ${this.at} of ${this.count}`);
     $("scrub-label").textContent = `Step ${this.at} of ${this.count}`;
     // Not disabled: that would take the focus away from who steps by keyboard.
-    for (const [id, off] of [["step", this.at === this.count], ["back", this.at === 0], ["reset", this.at === 0], ["play", this.count === 0]])
+    const atStart = this.at === 0, ends = { step: this.at === this.count, back: atStart, reset: atStart, play: this.count === 0 };
+    for (const [id, off] of Object.entries(ends))
       $(id).setAttribute("aria-disabled", String(off || this.off));
   }
 
