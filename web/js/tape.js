@@ -75,21 +75,26 @@ export class Tape {
     return first ? first.adjoint : this.trace.seed;
   }
 
-  // A filled-in rule, "%5̄·cos(x1)", in labels and in numbers (null where there are tensors). A bar above means the adjoint.
-  ruleInLabels(add) {
-    return add.filled.replace(/%(\d+)(\u0304?)/g, (all, id, bar) => bar ? `adj(${this.label(+id)})` : this.label(+id));
+  // A filled-in rule, "%5̄·cos(x1)", as pieces: texts, and {node, adjoint} for what stands for a node.
+  pieces(entry, add) {
+    const node = this.node(entry.node), named = new Map([node.id, ...node.args].filter(a => a !== null).map(a => [this.node(a).name, a]));
+    const list = [];
+    let at = 0;
+    for (const found of add.filled.matchAll(/(?:%(\d+)|([\p{L}_][\p{Ll}\p{Lu}\d_]*))(\u0304?)(?![\p{Ll}\p{Lu}\d_(])/gu)) {
+      const id = found[1] !== undefined ? +found[1] : named.get(found[2].normalize("NFC"));
+      if (id === undefined || !this.byId.has(id)) continue;
+      list.push(add.filled.slice(at, found.index), { node: id, adjoint: found[3] !== "" });
+      at = found.index + found[0].length;
+    }
+    return [...list, add.filled.slice(at)].map(p => typeof p === "string" ? p.replaceAll("-", "−") : p).filter(p => p !== "");
   }
-  ruleInNumbers(entry, add, registers) {
-    const named = new Map(this.node(entry.node).args.filter(a => a !== null).map(a => [this.node(a).name, a]));
-    let tensors = false;
-    const text = add.filled.replace(/(?:%(\d+)|([\p{L}_][\p{L}\d_]*))(\u0304?)(?!\()/gu, (all, id, name, bar) => {
-      const node = id !== undefined ? +id : named.get(name);
-      if (node === undefined) return all;
-      const v = bar ? registers.get(node)?.sum : this.node(node).value;
-      tensors ||= isTensor(v);
-      return showFactor(v);
-    });
-    return tensors || text === show(add.amount) ? null : text;
+
+  // The same in numbers; null where there are tensors, or where the numbers are only the result once more.
+  inNumbers(entry, add, registers) {
+    const pieces = this.pieces(entry, add), value = p => p.adjoint ? registers.get(p.node)?.sum : this.node(p.node).value;
+    if (pieces.some(p => typeof p !== "string" && isTensor(value(p)))) return null;
+    const text = pieces.map(p => typeof p === "string" ? p : showFactor(value(p))).join("");
+    return /^\(?[−\d.e∞]+\)?$/.test(text) ? null : text;
   }
 }
 
