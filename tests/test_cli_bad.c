@@ -57,6 +57,8 @@ static void names_that_do_not_fit(void **state) {
 static void values_that_are_none(void **state) {
     (void)state;
     fails("cotangent eval x x=", 2, "x: there is no value", "");
+    assert_int_equal(sh("cotangent eval x 'x=1;2'"), 2);
+    assert_non_null(strstr(last.err, "x: this value is not used"));
     fails("cotangent eval x x=y", 2, "x: a value is made of numbers, and y is a name", "");
     fails("cotangent eval x 'x=[1,[2,3]]'", 2, "x: the rows of the list differ in length or depth; an array needs equal ones",
           "[1,[2,3]]\n^~~~~~~~~\n");

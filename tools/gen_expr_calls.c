@@ -185,7 +185,7 @@ static const struct { const char *whole, *part, *takes, *field; } parts[] = {
 static const struct { const char *type, *takes, *field; } types[] = {
     {"cot_var", "VAR", "var"}, {"cot_axes", "AXES", "axes"}, {"cot_shape", "SHAPE", "shape"}, {"cot_dtype", "DTYPE", "dtype"},
     {"bool", "FLAG", "flag"}, {"int", "INT", "integer"}, {"int64_t", "INTEGER", "integer"}, {"double", "REAL", "number"},
-    {"cot_key", "KEY", "key"}, {"cot__table", "TABLE", "table"}, {"const char *", "TEXT", "text"}, {"const cot_var *", "VARS", "list.xs"},
+    {"cot_key", "KEY", "key"}, {"cot__table", "TABLE", "table"}, {"cot__order", "ORDER", "order"}, {"const char *", "TEXT", "text"}, {"const cot_var *", "VARS", "list.xs"},
 };
 
 typedef struct function {
