@@ -191,7 +191,8 @@ cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__exp
         return COT_NONE;
     }
     for (int k = 0; k < p->n; k++) given[k] = (cot__expr_input){p->inputs[k].name, vars[k]};
-    cot_var y = cot__expr_run(p->expr, t, p->n, given, error, spans, span_count);
+    cot_dtype real = p->derivatives ? p->o->dtype : COT_DTYPE_COUNT;
+    cot_var   y = cot__expr_run_as(p->expr, t, real, p->n, given, error, spans, span_count);
     free(given);
     return y;
 }
@@ -225,7 +226,9 @@ bool problem_record(problem *p, failure *f) {
 }
 
 bool problem_for_derivatives(problem *p, const options *o, failure *f) {
-    if (!problem_open(p, o, f) || !problem_record(p, f)) return false;
+    if (!problem_open(p, o, f)) return false;
+    p->derivatives = true;
+    if (!problem_record(p, f)) return false;
     if (!cot__dtype_is_float(cot_dtype_of(p->y)))
         return failure_set(f, EXIT_RUN, "dtype", "[%s] the value is %s; only floats have derivatives", p->op,
                            cot_dtype_name(cot_dtype_of(p->y)));

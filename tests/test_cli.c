@@ -270,8 +270,18 @@ static void large_arrays_show_their_corners(void **state) {
     assert_string_equal(last.out, "1200\n");
 }
 
+static void a_number_has_derivatives(void **state) {
+    (void)state;
+    prints("cotangent grad 'x if x > 0 else 0' x=-1", "value = 0\nd/dx  = 0\n");
+    prints("cotangent grad 'expm1(x)/x if x != 0 else 1' x=0 --dtype f32 --json", "{\"value\":1,\"grad\":{\"x\":0}}\n");
+    prints("cotangent eval 'x if x > 0 else 0' x=-1", "0\n");
+    assert_int_equal(sh("cotangent hess 'x if x > 0 else 0' x=-1 && cotangent check 'x if x > 0 else 0' x=-1 && cotangent jvp 'x if x > 0 else 0' x=-1 --tangent x=1"), 0);
+    assert_int_equal(sh("cotangent grad 'cast(x, i64)' x=-1"), 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_number_has_derivatives),
         cmocka_unit_test(eval_prints_the_value),
         cmocka_unit_test(values_come_from_literals_files_and_the_generator),
         cmocka_unit_test(values_come_from_files),
