@@ -259,6 +259,7 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("[1, ", 5, 1, "expected ']' to close the '[' at column 1, found the end of the text");
     const char *matrix = "[norm] ord=2 over 2 axes is ambiguous: NumPy's is a norm of matrices, not of their elements; norm(x) or ord='fro' is "
                          "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the spectral norm is max(svdvals(x))";
+    refused("x @ y", 3, 1, "[matmul] a scalar has no axis to multiply along: () @ (); mul takes scalars");
     refused("norm(A, 2)", 1, 4, matrix);
     refused("norm(A, ord=2, axis=[0, 1])", 1, 4, matrix);
     refused("norm(A, 'nuc')", 9, 5, "[norm] ord='nuc' is not here; write sum(svdvals(x))");

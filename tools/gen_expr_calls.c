@@ -377,8 +377,8 @@ int main(void) {
     printf("\nconst cot__callee cot__callees[] = {\n");
     for (int i = 0; i < count; i++) {
         const function *f = entries[i].f;
-        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s, %d},\n", entries[i].name, f->n, f->name, f->by_hand ? "cot__by_hand_" : "call_",
-               f->name, f->elementwise ? "true" : "false", is_tuple(f) ? "true" : "false", f->mixes);
+        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s, %d, \"%s\"},\n", entries[i].name, f->n, f->name, f->by_hand ? "cot__by_hand_" : "call_",
+               f->name, f->elementwise ? "true" : "false", is_tuple(f) ? "true" : "false", f->mixes, f->name);
     }
     printf("};\nconst int cot__callee_count = %d;\n", count);
     return 0;

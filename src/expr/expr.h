@@ -63,6 +63,8 @@ void cot__expr_show(const cot__expr_error *error, const char *text, size_t lengt
 int         cot__expr_function_count(void);
 const char *cot__expr_function_name(int i);
 const char *cot__expr_signature(const char *function, char *buf, size_t size);
+/* The function that a name or an operator calls: "clamp" for "clip", "mul" for "*", "sin" for "sin"; NULL where there is none. */
+const char *cot__expr_behind(const char *name);
 
 /* The name most like `name` among n, or NULL when none is near. */
 const char *cot__nearest(const char *name, int n, const char *const *among);

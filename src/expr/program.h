@@ -98,6 +98,7 @@ typedef struct cot__callee {
     void (*call)(cot__invocation *c);
     bool elementwise, tuple; /* tuple: its results are several */
     int  mixes;              /* so many leading operands may be plain numbers, if one is not */
+    const char *function;    /* of the library, or of by_hand.c; another name than `name` where that is an alias */
 } cot__callee;
 
 /* Generated, in order of names: tools/gen_expr_calls.c. */
