@@ -268,8 +268,8 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
     *seed = (cot_array){0};
     if (!p->o->seed) {
         if (size != 1)
-            return failure_usage(f, "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac", p->op,
-                                 shape_text(shape, needs));
+            return failure_set(f, EXIT_USAGE, "shape", "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac",
+                               p->op, shape_text(shape, needs));
         if (!elements_allocate(seed, COT_F64, shape, f)) return false;
         *(double *)seed->data = 1;
         return true;
