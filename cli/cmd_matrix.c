@@ -198,7 +198,7 @@ int run_hess(const options *o, FILE *out, look how, failure *f) {
     cot_mode        mode = o->mode == COT_AUTO ? COT_FORWARD : o->mode;
     if (problem_for_derivatives(&p, o, f)) {
         if (cot_size(p.y) != 1)
-            failure_set(f, EXIT_RUN, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian",
+            failure_set(f, EXIT_USAGE, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian",
                         shape_text(cot_shape_of(p.y), shape));
         else if (p.wanted_count > MOST_INPUTS)
             failure_set(f, EXIT_RUN, "limit", "[hess] %d inputs; at most %d at a time. Use hvp, or --wrt for fewer", p.wanted_count,

@@ -43,7 +43,7 @@ static const option table[] = {
     {JSON, "json", 0, NULL, 0, "print one JSON object"},
     {HELP, "help", 'h', NULL, 0, "print this help"},
 };
-enum { OPTIONS = sizeof table / sizeof *table };
+enum { MOST_THREADS = 256, OPTIONS = sizeof table / sizeof *table };
 
 static bool has(const command *c, const option *p) { return p->group == 0 || (c->options & p->group) != 0; }
 
@@ -65,12 +65,12 @@ static const option *find(const command *c, const char *name, size_t n, failure 
     return NULL;
 }
 
-static bool read_count(const option *p, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
+static bool read_number(const char *dashes, const char *name, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
     char *end;
     errno = 0;
     long long n = strtoll(text, &end, 10);
     if (errno || end == text || *end || *text == ' ' || n < least || n > most)
-        return failure_usage(f, "--%s is a whole number from %lld to %lld, not '%.60s'", p->name, (long long)least, (long long)most,
+        return failure_usage(f, "%s%s is a whole number from %lld to %lld, not '%.60s'", dashes, name, (long long)least, (long long)most,
                              text);
     *out = n;
     return true;
@@ -81,6 +81,20 @@ static bool read_fraction(const option *p, const char *text, double *out, failur
     *out = strtod(text, &end);
     if (end == text || *end || *text == ' ' || !(*out > 0 && *out < 1))
         return failure_usage(f, "--%s is a number between 0 and 1, not '%.60s'", p->name, text);
+    return true;
+}
+
+static bool read_count(const option *p, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
+    return read_number("--", p->name, text, least, most, out, f);
+}
+
+/* The library passes over what it cannot read; here somebody is told. */
+static bool read_environment(options *o, failure *f) {
+    const char *text = getenv("COTANGENT_THREADS");
+    int64_t     n = 0;
+    if (o->threads || o->help || !(o->command->options & OPT_EXPRESSION) || !text || !*text) return true;
+    if (!read_number("", "COTANGENT_THREADS", text, 1, MOST_THREADS, &n, f)) return false;
+    o->threads = (int)n;
     return true;
 }
 
@@ -113,7 +127,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
         o->most_iterations = (int)n;
         return true;
     case THREADS:
-        if (!read_count(p, value, 1, 256, &n, f)) return false;
+        if (!read_count(p, value, 1, MOST_THREADS, &n, f)) return false;
         o->threads = (int)n;
         return true;
     case DTYPE:
@@ -170,7 +184,7 @@ bool options_parse(options *o, const command *c, int n, char *const *arguments, 
         else if (!parse_one(o, n, arguments, &i, f))
             return false;
     }
-    return true;
+    return read_environment(o, f);
 }
 
 void options_free(options *o) {

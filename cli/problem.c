@@ -170,7 +170,8 @@ cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__exp
         return COT_NONE;
     }
     for (int k = 0; k < p->n; k++) given[k] = (cot__expr_input){p->inputs[k].name, vars[k]};
-    cot_var y = cot__expr_run(p->expr, t, p->n, given, error, spans, span_count);
+    cot_dtype real = p->derivatives ? p->o->dtype : COT_DTYPE_COUNT;
+    cot_var   y = cot__expr_run_as(p->expr, t, real, p->n, given, error, spans, span_count);
     free(given);
     return y;
 }
@@ -204,7 +205,9 @@ bool problem_record(problem *p, failure *f) {
 }
 
 bool problem_for_derivatives(problem *p, const options *o, failure *f) {
-    if (!problem_open(p, o, f) || !problem_record(p, f)) return false;
+    if (!problem_open(p, o, f)) return false;
+    p->derivatives = true;
+    if (!problem_record(p, f)) return false;
     if (!cot__dtype_is_float(cot_dtype_of(p->y)))
         return failure_set(f, EXIT_RUN, "dtype", "[%s] the value is %s; only floats have derivatives", p->op,
                            cot_dtype_name(cot_dtype_of(p->y)));
@@ -244,8 +247,8 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
     *seed = (cot_array){0};
     if (!p->o->seed) {
         if (size != 1)
-            return failure_usage(f, "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac", p->op,
-                                 shape_text(shape, needs));
+            return failure_set(f, EXIT_USAGE, "shape", "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac",
+                               p->op, shape_text(shape, needs));
         if (!elements_allocate(seed, COT_F64, shape, f)) return false;
         *(double *)seed->data = 1;
         return true;

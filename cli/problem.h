@@ -31,6 +31,7 @@ typedef struct problem {
     cot_var        *wanted;      /* the vars to differentiate by */
     int64_t         wanted_size; /* elements of all of them */
     const char     *op;          /* the command, for messages */
+    bool            derivatives; /* are asked for: a number as the result is a float */
 } problem;
 
 /* Reads the command line: expression, values, --wrt, --tangent. Everything that can be wrong without running anything is said

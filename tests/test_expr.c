@@ -157,6 +157,23 @@ static void a_program_is_statements_and_its_value_the_last(void **state) {
     f64("e = 2; e * x", 1);
     i64(";;1;;", 1);
     f64("\xef\xbb\xbfx\r\n", 0.5); /* as some editors save a file */
+    f64("  a = x\n  a + y", 3.5);   /* all lines in from the margin */
+    f64("a = 1;  b = 2;\n\t\\\n\n(x\n    + y)", 3.5);
+    f64("a = 1; \\\n  x", 0.5);
+}
+
+static void no_line_is_dropped_in_silence(void **state) {
+    (void)state;
+    const char *indent = "unexpected indent: statements begin in one column; put brackets around an expression of several lines";
+    const char *unused = "this value is not used: the last statement is the result; assign it, as in a = …, or put brackets around an "
+                         "expression of several lines";
+    refused_at("sum(v**2)\n    + y*sum(v)", 2, 5, 1, indent, __LINE__);
+    refused_at("a = sum(v**2)\n\t+ y", 2, 2, 1, indent, __LINE__);
+    refused_at("  a = x\n   a", 2, 4, 1, indent, __LINE__);
+    refused("sum(v)\n+ y", 1, 6, unused);
+    refused("1; 2", 1, 1, unused);
+    refused("a = 1; a + x ; a", 8, 5, unused);
+    refused("x, y; 2", 1, 4, unused);
 }
 
 static void operations_are_called_by_name(void **state) {
@@ -188,8 +205,12 @@ static void operations_are_called_by_name(void **state) {
     f64("conv1d(reshape(v, [1, 1, 3]), ones([1, 1, 2]), padding=1)", 0.5, -0.5, 1, 2);
     f64("avg_pool1d(v[None], window=3)", 0.5);
     f64("norm(v, ord=inf)", 2);
-    f64("norm(reshape([3., 4., 0, 0], [2, 2]))", 5);
-    f64("norm(A, 1, 0)", 5, 7, 9);
+    f64("norm([3., 4])", 5);
+    f64("norm([3., 4], 'fro')", 5);
+    f64("norm([[3., 0], [0, 4]])", 5);
+    f64("norm([[3., 0], [0, 4]], ord='fro')", 5);
+    f64("norm([[3., 0], [0, 4]], 'fro', axis=[0, 1], keepdims=True)", 5);
+    f64("norm(A, 1, axis=0)", 5, 7, 9);
     f64("norm(A, ord=None, axis=(0, 1), keepdims=True) / norm(reshape(A, -1))", 1);
     i64("trace(reshape(arange(18), [3, 3, 2]), 1)", 12, 14); /* along the first two axes, as in NumPy */
     f64("trace([[1., 2], [3, 4]], offset=-1)", 3);
@@ -257,6 +278,13 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("sum(A,", 7, 1, "expected ')' to close the '(' at column 4, found the end of the text");
     refused("A[1:", 5, 1, "expected ']' to close the '[' at column 2, found the end of the text");
     refused("[1, ", 5, 1, "expected ']' to close the '[' at column 1, found the end of the text");
+    const char *matrix = "[norm] ord=2 over 2 axes is ambiguous: NumPy's is a norm of matrices, not of their elements; norm(x) or ord='fro' is "
+                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the spectral norm is max(svdvals(x))";
+    refused("x @ y", 3, 1, "[matmul] a scalar has no axis to multiply along: () @ (); mul takes scalars");
+    refused("norm(A, 2)", 1, 4, matrix);
+    refused("norm(A, ord=2, axis=[0, 1])", 1, 4, matrix);
+    refused("norm(A, 'nuc')", 9, 5, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
+    refused("norm(v, 'two')", 9, 5, "[norm] ord must be a number, inf, 'fro' or None, not a string");
     refused("sin x", 5, 1, "expected '(' after the name of a function, found 'x'");
     refused("(x y)", 4, 1, "expected an operator, ',' or ')' to close the '(' at column 1, found 'y'");
     refused("[1, 2)", 6, 1, "expected an operator, ',' or ']' to close the '[' at column 1, found ')'");
@@ -424,6 +452,7 @@ int main(void) {
         cmocka_unit_test(quotients_of_arrays_round_down_exactly),
         cmocka_unit_test(operators_bind_as_in_python),
         cmocka_unit_test(a_program_is_statements_and_its_value_the_last),
+        cmocka_unit_test(no_line_is_dropped_in_silence),
         cmocka_unit_test(operations_are_called_by_name),
         cmocka_unit_test(indexing_is_numpys),
         cmocka_unit_test(lists_are_arrays),

@@ -117,17 +117,20 @@ void cot__by_hand_roll(cot__invocation *c) {
     one(c, cot_reshape(cot_roll(cot_reshape(x, COT_SHAPE(-1)), A[1].integer, 0), cot_shape_of(x)));
 }
 
-/* Without an order all elements count alike, in however many axes. With one, NumPy takes two axes for a matrix (its singular values, the sums of
- * its columns), which is another number. */
+/* NumPy's ord means another thing for a matrix, a norm of the map and not of the elements: what cannot be meant the same is refused. */
 void cot__by_hand_norm(cot__invocation *c) {
-    bool     ordered = A[1].number != (double)COT_END;
-    cot_axes axes = A[2].axes;
-    int      n = axes.n < 0 ? cot_shape_of(A[0].var).ndim : axes.n;
+    cot_axes   axes = A[2].axes;
+    cot__order order = A[1].order;
+    int        ndim = axes.n < 0 ? cot_shape_of(A[0].var).ndim : axes.n;
+    if (order.kind == ORDER_GIVEN && ndim > 1) {
+        one(c, cot__fail(c->tape, COT_VALUE,
+                         "[norm] ord=%g over %d axes is ambiguous: NumPy's is a norm of matrices, not of their elements; norm(x) or ord='fro' is "
+                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the spectral norm is max(svdvals(x))",
+                         order.p, ndim));
+        return;
+    }
     axes.keepdims = A[3].flag;
-    if (ordered && n > 1)
-        one(c, cot__fail(c->tape, COT_VALUE, "[norm] ord goes with one axis, not %d: norms of matrices are not here; norm(reshape(x, -1), ord) is over the elements", n));
-    else
-        one(c, (cot_norm)(A[0].var, ordered ? A[1].number : 2, axes));
+    one(c, (cot_norm)(A[0].var, order.p, axes));
 }
 
 /* NumPy's matrices lie along the first two axes, the library's along the last two. */

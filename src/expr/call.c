@@ -87,6 +87,15 @@ static bool to_text(const call *c, const cot__item *x, const char **out) {
     return copy ? true : cot__expr_short_of_memory(c->r->error);
 }
 
+static bool to_order(const call *c, const cot__item *x, cot__order *out) {
+    *out = (cot__order){.kind = x->kind == ITEM_NONE ? ORDER_NONE : x->kind == ITEM_TEXT ? ORDER_FROBENIUS : ORDER_GIVEN, .p = 2};
+    if (x->kind == ITEM_TEXT && strcmp(x->as.text, "nuc") == 0)
+        return cot__run_fail_at(c->r, c->start, c->stop, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
+    if (x->kind == ITEM_NONE || (x->kind == ITEM_TEXT && strcmp(x->as.text, "fro") == 0)) return true;
+    if (x->kind == ITEM_TEXT) return wrong(c, x, "a number, inf, 'fro' or None");
+    return to_real(c, x, &out->p);
+}
+
 /* ---- several --------------------------------------------------------------------------------------------------------------- */
 
 /* Integers: one, a list, or an array of them. *n at most `most`. */
@@ -213,6 +222,7 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
         out->key = cot_key_of((uint64_t)i);
         return true;
     case TAKES_TEXT: return to_text(c, x, &out->text);
+    case TAKES_ORDER: return to_order(c, x, &out->order);
     }
     return false;
 }

@@ -82,10 +82,25 @@ bool cot__run_fail(cot__run *r, const char *format, ...) {
     return false;
 }
 
+/* The library speaks of its functions by their names in C: cot_mul is mul here. */
+static void speak_as_here(const char *message, char *out, size_t size) {
+    cot__text x = cot__text_buffer(out, size);
+    for (const char *p = message; *p;) {
+        size_t n = 0;
+        if (strncmp(p, "cot_", 4) == 0 && (p == message || p[-1] == ' ' || p[-1] == '('))
+            while ((p[4 + n] >= 'a' && p[4 + n] <= 'z') || (p[4 + n] >= '0' && p[4 + n] <= '9') || p[4 + n] == '_') n++;
+        if (n && cot__find_callee(p + 4, n)) p += 4;
+        char one[2] = {*p++, 0};
+        cot__put(&x, one);
+    }
+}
+
 bool cot__run_tape_failed(cot__run *r) {
     if (r->error) {
         cot_status status = cot_tape_status(r->t);
-        cot__run_fail(r, "%s", status == COT_OK ? "there is no value here, and the tape knows no reason" : cot_tape_message(r->t));
+        char       message[sizeof r->error->message];
+        speak_as_here(status == COT_OK ? "there is no value here, and the tape knows no reason" : cot_tape_message(r->t), message, sizeof message);
+        cot__run_fail(r, "%s", message);
         r->error->status = status == COT_OK ? COT_VAR : status;
     }
     return false;

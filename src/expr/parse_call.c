@@ -39,6 +39,18 @@ const char *cot__expr_signature(const char *function, char *buf, size_t size) {
     return f ? cot__signature(f, buf, size) : NULL;
 }
 
+const char *cot__expr_behind(const char *name) {
+    static const struct { const char *operator, *function; } operators[] = {
+        {"+", "add"}, {"-", "sub"}, {"*", "mul"}, {"/", "div"}, {"**", "pow"}, {"@", "matmul"}, {"%", "remainder"}, {"//", "floor_divide"},
+        {"<", "less"}, {"<=", "less_equal"}, {">", "greater"}, {">=", "greater_equal"}, {"==", "equal"}, {"!=", "not_equal"},
+        {".T", "transpose"}, {"and", "logical_and"}, {"or", "logical_or"}, {"not", "logical_not"}, {"[]", "slice"}, {"[:]", "slice"},
+    };
+    const cot__callee *f = cot__find_callee(name, strlen(name));
+    for (int i = 0; !f && i < COUNTOF(operators); i++)
+        if (strcmp(operators[i].operator, name) == 0) return operators[i].function;
+    return f ? f->function : NULL;
+}
+
 /* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 #define FAIL(p, start, stop, ...) cot__expr_fail((p)->error, (p)->e->text, (p)->e->length, start, stop, __VA_ARGS__)
