@@ -6,7 +6,7 @@
 /* ---- the terminal is given back ------------------------------------------------------------------------------------------------- */
 
 static void every_way_out_restores_the_terminal(void **state) {
-    static const char *const ways[] = {"q", "Q", "\003", "\004", "?q", "i\003", "g\004", "ix1 = 4\003"};
+    static const char *const ways[] = {"q", "Q", "\003", "\004", "?qq", "i\003", "g\004", "ix1 = 4\003"};
     (void)state;
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         begin_example(24, 80);
