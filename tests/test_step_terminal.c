@@ -225,8 +225,8 @@ static void other_keys_and_sequences_mean_nothing(void **state) {
 
 static void strange_bytes_of_the_expression_stay_harmless(void **state) {
     (void)state;
-    begin(24, 80, WORDS("x*x # \033[31m\302\233 \377 \344\270\255\xcc\x84 \t\n + x", "x=2"), NULL);
-    sees_line(1, "x*x # ?[31m?? ? 中\xcc\x84    + x");
+    begin(24, 80, WORDS("(x*x # \033[31m\302\233 \377 \344\270\255\xcc\x84 \t\n + x)", "x=2"), NULL);
+    sees_line(1, "(x*x # ?[31m?? ? 中\xcc\x84    + x)");
     send("q");
     ends_well();
 }

@@ -60,10 +60,10 @@ static const char *other_name(const char *name) {
     static const struct { const char *name, *here; } others[] = {
         {"ln", "log(x)"}, {"lg", "log10(x)"}, {"fabs", "abs(x)"}, {"sgn", "sign(x)"}, {"tg", "tan(x)"}, {"arctg", "atan(x)"},
         {"cot", "1/tan(x)"}, {"ctg", "1/tan(x)"}, {"sec", "1/cos(x)"}, {"csc", "1/sin(x)"}, {"sh", "sinh(x)"}, {"ch", "cosh(x)"},
-        {"th", "tanh(x)"}, {"fmod", "remainder(x, y)"}, {"ceiling", "ceil(x)"}, {"fmax", "maximum(x, y)"}, {"fmin", "minimum(x, y)"},
+        {"th", "tanh(x)"}, {"ceiling", "ceil(x)"}, {"fmax", "maximum(x, y)"}, {"fmin", "minimum(x, y)"},
         {"logistic", "sigmoid(x)"}, {"len", "x.shape[0]"}, {"length", "x.size"}, {"range", "arange(n)"}, {"identity", "eye(n)"},
-        {"inverse", "inv(a)"}, {"rand", "uniform(key, shape)"}, {"randn", "normal(key, shape)"}, {"ravel", "reshape(x, -1)"}, {"flatten", "reshape(x, -1)"}, {"vstack", "concat(xs, axis=0)"},
-        {"hstack", "concat(xs, axis=1)"}, {"select", "where(c, a, b)"}, {"If", "a if c else b"}, {"average", "mean(x)"},
+        {"inverse", "inv(a)"}, {"rand", "uniform(key, shape)"}, {"randn", "normal(key, shape)"}, {"ravel", "reshape(x, -1)"}, {"flatten", "reshape(x, -1)"}, {"vstack", "concat(xs, axis=0), or stack(xs) of vectors"},
+        {"hstack", "concat(xs, axis=…)"}, {"select", "where(c, a, b)"}, {"If", "a if c else b"}, {"average", "mean(x)"},
     };
     for (int i = 0; i < COUNTOF(others); i++)
         if (strcmp(others[i].name, name) == 0) return others[i].here;
