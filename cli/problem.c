@@ -78,6 +78,10 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
             if (strcasecmp(missing[k], known[c]) == 0)
                 return failure_usage(f, "the expression needs a value for %s; did you mean %s?", missing[k], known[c]);
     }
+    char signature[400];
+    for (int k = 0; k < missing_count; k++)
+        if (cot__expr_signature(missing[k], signature, sizeof signature))
+            return failure_usage(f, "%s is a function, called with (): %s; as a value it needs %s=…", missing[k], signature, missing[k]);
     if (missing_count)
         return failure_usage(f, "the expression needs %s %s; give %s=…", missing_count == 1 ? "a value for" : "values for",
                              list_names(missing_count, missing, list, sizeof list), missing[0]);
@@ -208,6 +212,12 @@ bool problem_for_derivatives(problem *p, const options *o, failure *f) {
     if (!problem_open(p, o, f)) return false;
     p->derivatives = true;
     if (!problem_record(p, f)) return false;
+    const problem_input *integer = NULL; /* x=arange(5) */
+    for (int k = 0; k < p->n && !integer; k++)
+        if (!cot__dtype_is_float(p->inputs[k].value.dtype)) integer = &p->inputs[k];
+    if (integer && p->wanted_count == 0)
+        return failure_usage(f, "%s has nothing to differentiate by: %.100s is %s, and only floats have derivatives; cast(…, f64) makes them", p->op,
+                             integer->name, cot_dtype_name(integer->value.dtype));
     if (!cot__dtype_is_float(cot_dtype_of(p->y)))
         return failure_set(f, EXIT_RUN, "dtype", "[%s] the value is %s; only floats have derivatives", p->op,
                            cot_dtype_name(cot_dtype_of(p->y)));

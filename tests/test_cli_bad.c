@@ -51,6 +51,9 @@ static void what_is_said_before_a_command(void **state) {
 static void names_that_do_not_fit(void **state) {
     (void)state;
     fails("cotangent eval x x=1 x=2", 2, "x is given twice", "");
+    fails("cotangent eval 'sin[x]' x=1", 2, "sin is a function, called with (): sin(x); as a value it needs sin=…", "");
+    fails("cotangent grad 'sum(x**2)' 'x=arange(5)'", 2,
+          "grad has nothing to differentiate by: x is i64, and only floats have derivatives; cast(…, f64) makes them", "");
     fails("cotangent eval 'x*y' x=1", 2, "the expression needs a value for y; give y=…", "");
     fails("cotangent eval 'x*y + z' y=1", 2, "the expression needs values for x and z; give x=…", "");
     fails("cotangent eval 'Pi*x' x=1", 2, "the expression needs a value for Pi; did you mean pi?", "");

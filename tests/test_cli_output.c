@@ -126,8 +126,9 @@ static void rows_fit_the_terminal(void **state) {
 static void too_much_memory_is_an_error(void **state) {
     (void)state;
     if (COT_SANITIZED) skip();
-    fails("ulimit -v 1000000; cotangent eval x 'x=uniform(1,[100000,10000],1)'", 3, "x: memory is short", "");
+    fails("ulimit -v 1000000; cotangent eval x 'x=uniform(1,[100000,10000],1)'", 3, "x: memory is short: 8 GB are needed in one piece", "");
     assert_int_equal(sh("ulimit -v 1000000; cotangent eval 'ones([100000,10000])'"), 3);
+    assert_non_null(strstr(last.err, "[ones] memory is short: 8000000000 bytes for a tensor\n"));
     assert_int_equal(sh("ulimit -v 1000000; cotangent eval --json 'ones([100000,10000])'"), 3);
     assert_true(strncmp(last.out, "{\"error\":{\"code\":\"memory\"", 25) == 0);
 }
@@ -186,7 +187,7 @@ static void bash_completes(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(
-            sh("bash -c '. %s/cli/completion/cotangent.bash; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cotangent;"
+            sh("bash -c '. %s/cli/completion/cotangent.bash; COMP_LINE=\"%s\"; COMP_POINT=${#COMP_LINE}; _cotangent;"
                " echo ${COMPREPLY[*]}'",
                COT_SOURCE_FOLDER, cases[i].words),
             0);

@@ -285,6 +285,16 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("norm(A, ord=2, axis=[0, 1])", 1, 4, matrix);
     refused("norm(A, 'nuc')", 9, 5, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
     refused("norm(v, 'two')", 9, 5, "[norm] ord must be a number, inf, 'fro' or None, not a string");
+    refused("ln(x)", 1, 2, "unknown function 'ln'; write log(x)");
+    refused("sinn(x)", 1, 4, "unknown function 'sinn'; did you mean 'sin'?");
+    refused("cross(v, v)", 1, 5, "unknown function 'cross'");
+    refused("|x|", 1, 1, "'|' is not part of the language; write abs(x) for an absolute value, or for numbers, logical_or(x, y) for arrays");
+    refused("x > 0 ? 1 : 2", 7, 1, "'?' is not part of the language; a choice is written a if c else b, or where(c, a, b) for arrays");
+    refused("0x10 + 1", 1, 4, "numbers are decimal here: 16, not 0x10");
+    refused("max(2, 3)", 8, 1, "[max] this is the axis, and a single number has none; the larger of two is maximum(x, y)");
+    refused("amin(x, 3)", 9, 1, "[amin] this is the axis, and a single number has none; the smaller of two is minimum(x, y)");
+    refused("v[v]", 2, 3, "positions are integers, and this is an array of f64(3,); cast(…, i64) makes them");
+    refused("v[x]", 2, 3, "an index must be an integer, a slice, an array of integers or bools, None or ..., not a value of f64; cast(…, i64) makes an integer");
     refused("sin x", 5, 1, "expected '(' after the name of a function, found 'x'");
     refused("(x y)", 4, 1, "expected an operator, ',' or ')' to close the '(' at column 1, found 'y'");
     refused("[1, 2)", 6, 1, "expected an operator, ',' or ']' to close the '[' at column 1, found ')'");
@@ -320,7 +330,7 @@ static void unknown_names_suggest_the_nearest(void **state) {
     refused("sigmiod(x)", 1, 7, "unknown function 'sigmiod'; did you mean 'sigmoid'?");
     refused("frobnicate(x)", 1, 10, "unknown function 'frobnicate'");
     refused("pi(x)", 1, 2, "'pi' is a number, not a function; a product is written with *");
-    refused("min + 1", 1, 3, "'min' is a function: min(x, axis=None, keepdims=False); no value has that name");
+    refused("min + 1", 1, 3, "'min' is a function, called with (): min(x, axis=None, keepdims=False)");
     refused("sum(A, axs=0)", 8, 3, "sum has no keyword 'axs'; did you mean 'axis'? There are x, axis and keepdims");
     refused("sin(x, frequency=2)", 8, 9, "sin has no keyword 'frequency'; there is x");
 }
@@ -376,7 +386,7 @@ static void a_run_says_what_does_not_fit(void **state) {
     refused("[[1, 2], [3]]", 1, 13, "the rows of the list differ in length or depth; an array needs equal ones");
     refused("[1, 2] + [3, 4]", 8, 1, "in Python '+' joins lists; write array([…]) for arithmetic on the elements");
     refused("2 * [1, 2]", 3, 1, "in Python '*' repeats lists; write array([…]) for arithmetic on the elements");
-    refused("1, 2", 1, 4, "the result is a tuple of 2; choose one, as in (…)[0], or name them: a, b = …");
+    refused("1, 2", 1, 4, "the result is a tuple of 2; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …");
     refused("'text'", 1, 6, "the result is a string, not a number or an array");
     refused("a, b = [1, 2, 3]", 1, 5, "2 names for a list of 3");
     refused("v[0, 1]", 2, 6, "2 indices for an array of 1 axis");

@@ -38,7 +38,7 @@ static bool unknown(cot__run *r, const cot__name *name, int n, const cot__expr_i
     char        signature[400];
     int         count = 0;
     const cot__callee *f = cot__find_callee(name->text, name->length);
-    if (f) return cot__run_fail(r, "'%s' is a function: %s; no value has that name", name->text, cot__signature(f, signature, sizeof signature));
+    if (f) return cot__run_fail(r, "'%s' is a function, called with (): %s", name->text, cot__signature(f, signature, sizeof signature));
     for (int i = 0; i < n && count < MOST - 500; i++)
         if (inputs[i].name) among[count++] = inputs[i].name;
     for (size_t i = 0; i < r->e->name_count && count < MOST - 400; i++)
@@ -189,7 +189,7 @@ static bool loop(cot__run *r, machine *m, spans *sp, cot__item *result) {
 static bool finish(cot__run *r, spans *sp, cot_dtype real, const cot__item *x, cot_var *out) {
     char words[100];
     if (x->kind == ITEM_TUPLE)
-        return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s; choose one, as in (…)[0], or name them: a, b = …",
+        return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …",
                                 cot__item_words(x, words, sizeof words));
     if (!cot__is_plain(x) && x->kind != ITEM_VAR && x->kind != ITEM_LIST)
         return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s, not a number or an array",
