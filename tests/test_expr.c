@@ -363,8 +363,6 @@ static void a_call_is_checked_against_the_signature(void **state) {
 static void an_error_of_the_library_keeps_its_sentence(void **state) {
     (void)state;
     refused("1 + A @ A", 7, 1, "[matmul] inner dimensions differ: (2,3) @ (2,3); the last axis of a must equal the second last of b");
-    refused("norm(A, 1)", 1, 4,
-            "[norm] ord goes with one axis, not 2: norms of matrices are not here; norm(reshape(x, -1), ord) is over the elements");
     refused("2 * sum(A, axis=5)", 5, 3, "[sum] axis 5 is out of range for rank 2; axes run from -2 to 1");
     outcome o = run("A @ A");
     assert_int_equal(o.error.status, COT_SHAPE);
