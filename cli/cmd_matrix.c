@@ -9,6 +9,8 @@
 #include "results.h"
 #include "values.h"
 
+enum { MOST_INPUTS = 999 }; /* of a Hessian: it has a block for each pair */
+
 static bool joined_shape(cot_shape a, cot_shape b, cot_shape *out, failure *f) {
     *out = a;
     if (a.ndim + b.ndim > COT_MAX_NDIM)
@@ -140,8 +142,7 @@ static bool print_hessian(const problem *p, FILE *out, look how, const char *mod
                           problem_input *const *of, failure *f) {
     blocks  b;
     int64_t top = 0;
-    bool    fine = n < 1000 || failure_set(f, EXIT_RUN, "limit", "[hess] at most 999 inputs");
-    fine = blocks_make(&b, n * n + 1, f) && fine && blocks_value(&b, p, f);
+    bool    fine = blocks_make(&b, n * n + 1, f) && blocks_value(&b, p, f);
     for (int r = 0; fine && r < n; top += of[r++]->value.size) {
         int64_t left = 0;
         for (int c = 0; fine && c < n; left += of[c++]->value.size) {
@@ -197,8 +198,11 @@ int run_hess(const options *o, FILE *out, look how, failure *f) {
     cot_mode        mode = o->mode == COT_AUTO ? COT_FORWARD : o->mode;
     if (problem_for_derivatives(&p, o, f)) {
         if (cot_size(p.y) != 1)
-            failure_set(f, EXIT_RUN, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian",
+            failure_set(f, EXIT_USAGE, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian",
                         shape_text(cot_shape_of(p.y), shape));
+        else if (p.wanted_count > MOST_INPUTS)
+            failure_set(f, EXIT_RUN, "limit", "[hess] %d inputs; at most %d at a time. Use hvp, or --wrt for fewer", p.wanted_count,
+                        MOST_INPUTS);
         else
             matrix = matrix_for("hess", p.wanted_size, p.wanted_size, f);
         wanted = matrix ? result_wanted(&p, &n, f) : NULL;

@@ -111,7 +111,7 @@ int run_hvp(const options *o, FILE *out, look how, failure *f) {
     char      shape[400];
     if (problem_for_derivatives(&p, o, f)) {
         if (cot_size(p.y) != 1)
-            failure_set(f, EXIT_RUN, "shape", "[hvp] the value has shape %s; only a value of one element has a Hessian",
+            failure_set(f, EXIT_USAGE, "shape", "[hvp] the value has shape %s; only a value of one element has a Hessian",
                         shape_text(cot_shape_of(p.y), shape));
         else if (direction_make(&d, &p, true, f)) {
             product = malloc(((size_t)d.size + 1) * sizeof *product);

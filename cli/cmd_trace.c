@@ -34,8 +34,11 @@ static void put(const traced *x, const char *path, writer write, FILE *out, fail
     }
     if (!memory_file_open(&m, f)) return;
     write(x, m.file, f);
-    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f))
-        fprintf(stderr, "cotangent: wrote %s\n", path);
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f)) {
+        fputs("cotangent: wrote ", stderr);
+        system_put_safely(stderr, path);
+        fputs("\n", stderr);
+    }
     memory_file_free(&m);
 }
 
@@ -45,6 +48,10 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
     if (o->step) return run_step(o, how.colour, f);
     if (to_stdout > 1) {
         failure_usage(f, "only one of --json, --html - and --dot - can go to the standard output");
+        return EXIT_USAGE;
+    }
+    if (o->html && o->dot && strcmp(o->html, o->dot) == 0) {
+        failure_usage(f, "--html and --dot name the same file; one would replace the other");
         return EXIT_USAGE;
     }
     if (traced_open(&x, o, f)) {

@@ -16,7 +16,8 @@ enum {
     OPT_TANGENT    = 1 << 4,
     OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
     OPT_SIZES      = 1 << 6,  /* --inputs, --outputs */
-    OPT_NAMES      = 1 << 7
+    OPT_NAMES      = 1 << 7,
+    OPT_FIT        = 1 << 8   /* --y, --plot, --max-iterations, --tolerance; -f and --threads too */
 };
 
 typedef struct command {
@@ -47,6 +48,7 @@ int run_check(const options *o, FILE *out, look how, failure *f);
 int run_cost(const options *o, FILE *out, look how, failure *f);
 int run_explain(const options *o, FILE *out, look how, failure *f);
 int run_ops(const options *o, FILE *out, look how, failure *f);
+int run_fit(const options *o, FILE *out, look how, failure *f);
 int run_help(const options *o, FILE *out, look how, failure *f);
 
 /* help.c: of the whole, and of one command. */

@@ -76,6 +76,17 @@ const command command_table[] = {
      "cotangent explain 'log(x - x) * 0' x=2\n"
      "cotangent explain 'where(x > 0, log(x), 0)' x=0",
      OPT_EXPRESSION, run_explain},
+    {"fit", "EXPR DATA name=start… [options]", "parameters of an expression from data, by least squares",
+     "Finds the parameters, the names given with a start, that make the sum of squared differences between EXPR and the column y least "
+     "(Levenberg-Marquardt on exact Jacobians), with their standard errors. The other names of EXPR are columns of DATA: by their names in its "
+     "first line, or x or x1, x2, … in the order of those beside y. DATA is a CSV file (cells between commas, semicolons, tabs or blanks; "
+     "without names the first column is y), a .dat file of NIST's reference data sets, or - for the standard input. Exit status 1 when the data "
+     "are not finite or too few, parameters are not determined, or it does not converge.",
+     "cotangent fit 'a*exp(-k*x)' decay.csv a=1 k=0.1\n"
+     "cotangent fit 'top/(1 + exp(-(t - t0)/w))' growth.csv top=10 t0=3 w=1 --y height --plot growth.svg\n"
+     "cotangent fit 'b1*(1 - exp(-b2*x))' Misra1a.dat b1=500 b2=0.0001 --json\n"
+     "cotangent fit 'a*x1 + b*x2 + c' - a=0 b=0 c=0 < plane.txt",
+     OPT_FIT, run_fit},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
      "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken where "
      "there is no derivative. With a NAME, that one in full.",

@@ -34,18 +34,13 @@ static void error_json(FILE *out, const failure *f) {
     fflush(out);
 }
 
-/* Texts from files and arguments may hold control characters, which a terminal would obey. */
-static void put_safely(FILE *out, const char *s) {
-    for (; *s; s++) putc((unsigned char)*s < 0x20 && *s != '\n' ? '?' : *s == 0x7f ? '?' : *s, out);
-}
-
 static void error_text(FILE *out, const failure *f) {
     bool colour = system_colour(out);
     fprintf(out, "%scotangent:%s ", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "");
-    put_safely(out, f->message);
+    system_put_safely(out, f->message);
     putc('\n', out);
     if (!f->caret[0]) return;
-    put_safely(out, f->caret);
+    system_put_safely(out, f->caret);
     if (f->caret[strlen(f->caret) - 1] != '\n') putc('\n', out);
 }
 
@@ -72,6 +67,14 @@ static int run(int argc, char **argv, FILE *out, look how, failure *f) {
         fprintf(out, "cotangent %s\n", cot_version());
         return EXIT_FINE;
     }
+    if (name[0] == '-') {
+        const char *meant = "COMMAND";
+        for (int i = 2; i < argc; i++)
+            for (int k = 0; k < command_count && strcmp(meant, "COMMAND") == 0; k++)
+                if (strcmp(command_table[k].name, argv[i]) == 0) meant = argv[i];
+        failure_usage(f, "options stand behind the command: cotangent %s %.60s …", meant, name);
+        return f->status;
+    }
     const command *c = command_find(name, f);
     if (!c) return f->status;
     if (options_parse(&o, c, argc - 2, argv + 2, f)) {
@@ -86,7 +89,7 @@ static int run(int argc, char **argv, FILE *out, look how, failure *f) {
 int cotangent_command(int argc, char **argv) {
     failure     f = {0};
     memory_file out;
-    bool        json = argc > 2 && options_ask_json(argc - 2, argv + 2);
+    bool        json = argc > 1 && options_ask_json(argc - 1, argv + 1);
     system_start();
     if (!memory_file_open(&out, &f)) return tell(&f, json);
     int  status = run(argc, argv, out.file, look_at(stdout), &f);

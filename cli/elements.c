@@ -31,9 +31,9 @@ bool elements_allocate(cot_array *a, cot_dtype dtype, cot_shape shape, failure *
     *a = (cot_array){.dtype = dtype, .shape = shape};
     if (!elements_count(shape, (int)cot__dtype_size(dtype), &a->size, &bytes))
         return failure_set(f, EXIT_RUN, "limit", "an array of this shape has too many elements");
-    if (bytes > SIZE_MAX) return failure_memory(f); /* where addresses have 32 bits */
+    if (bytes > SIZE_MAX) return failure_memory_for(f, bytes); /* where addresses have 32 bits */
     a->data = calloc(bytes ? (size_t)bytes : 1, 1);
-    return a->data ? true : failure_memory(f);
+    return a->data ? true : bytes < 1000000 ? failure_memory(f) : failure_memory_for(f, bytes);
 }
 
 static uint64_t bits_at(const uint8_t *p, element_format format) {

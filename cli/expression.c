@@ -8,6 +8,9 @@
 /* The code of a status: its name in small letters. */
 static bool status_failure(cot_status status, const char *message, failure *f) {
     char code[16];
+    const char *size = strstr(message, "out of memory: "); /* "[zeros] out of memory: 8000 bytes for …" */
+    if (status == COT_MEMORY && size)
+        return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - message), message, size + strlen("out of memory: "));
     if (status == COT_MEMORY) return failure_memory(f);
     snprintf(code, sizeof code, "%s", cot_status_name(status));
     for (char *p = code; *p; p++) *p = (char)tolower((unsigned char)*p);

@@ -28,4 +28,8 @@ bool failure_usage(failure *f, const char *format, ...) {
     return false;
 }
 
+bool failure_memory_for(failure *f, uint64_t bytes) {
+    return failure_set(f, EXIT_RUN, "memory", "memory is short: %.3g GB are needed in one piece", (double)bytes / 1e9);
+}
+
 bool failure_memory(failure *f) { return failure_set(f, EXIT_RUN, "memory", "memory is short"); }

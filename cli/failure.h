@@ -6,6 +6,7 @@
 #define COT_CLI_FAILURE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* How the command ends. */
 enum { EXIT_FINE = 0, EXIT_DISAGREES = 1, EXIT_USAGE = 2, EXIT_RUN = 3 };
@@ -24,5 +25,7 @@ bool failure_set(failure *f, int status, const char *code, const char *format, .
 bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Memory is short; always false. */
 bool failure_memory(failure *f);
+/* The same, where it is known for how much. */
+bool failure_memory_for(failure *f, uint64_t bytes);
 
 #endif

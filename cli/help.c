@@ -53,7 +53,7 @@ void help_all(FILE *out, look how) {
     head(out, how, "example");
     fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n", out);
     paragraph(out, text_width(how),
-              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check failed, 2 bad "
+              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check or a fit failed, 2 bad "
               "usage or "
               "expression, 3 a run-time error.");
 }

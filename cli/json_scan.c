@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 bool json_scan_fails(json_scan *x, const char *what) {
     if (!x->what) x->what = what;
     return false;
@@ -95,18 +97,6 @@ static char *take_escape(json_scan *x, char *to) {
     return put_utf8(to, u);
 }
 
-/* The length of the UTF-8 character at p, 0 when it is none: overlong forms, surrogates and numbers beyond 10ffff are none. */
-static int utf8_length(const char *p, const char *end) {
-    const unsigned char *u = (const unsigned char *)p;
-    int n = u[0] < 0x80 ? 1 : u[0] >= 0xc2 && u[0] < 0xe0 ? 2 : (u[0] & 0xf0) == 0xe0 ? 3 : u[0] >= 0xf0 && u[0] < 0xf5 ? 4 : 0;
-    if (n > end - p) return 0;
-    for (int k = 1; k < n; k++)
-        if ((u[k] & 0xc0) != 0x80) return 0;
-    if (n == 3 && ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] >= 0xa0))) return 0;
-    if (n == 4 && ((u[0] == 0xf0 && u[1] < 0x90) || (u[0] == 0xf4 && u[1] >= 0x90))) return 0;
-    return n;
-}
-
 char *json_scan_string(json_scan *x) {
     if (x->what || !take(x, '"')) {
         json_scan_fails(x, "something else than a string");
@@ -129,7 +119,7 @@ char *json_scan_string(json_scan *x) {
             to = take_escape(x, to);
             continue;
         }
-        int n = (unsigned char)*x->at < 0x20 ? 0 : utf8_length(x->at, close);
+        size_t n = (unsigned char)*x->at < 0x20 ? 0 : cot__utf8(x->at, (size_t)(close - x->at));
         if (!n) to = NULL;
         for (; n > 0; n--) *to++ = *x->at++;
     }

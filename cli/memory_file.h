@@ -10,9 +10,10 @@
 typedef struct memory_file {
     FILE  *file;
     char  *text; /* after memory_file_close */
-    size_t size;
+    size_t size, room;
 } memory_file;
 
+/* The stream holds on to m, which must stay where it is. */
 bool memory_file_open(memory_file *m, failure *f);
 /* Ends the writing; false when memory was short meanwhile. Free text with memory_file_free. */
 bool memory_file_close(memory_file *m, failure *f);

@@ -11,7 +11,7 @@
 #include "command.h"
 #include "expr/expr.h"
 
-typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, JSON, HELP } which;
+typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, Y, PLOT, ITERATIONS, TOLERANCE, JSON, HELP } which;
 
 typedef struct option {
     which       id;
@@ -23,7 +23,7 @@ typedef struct option {
 } option;
 
 static const option table[] = {
-    {FILE_, "file", 'f', "FILE", OPT_EXPRESSION, "read the expression from FILE (-: standard input)"},
+    {FILE_, "file", 'f', "FILE", OPT_EXPRESSION | OPT_FIT, "read the expression from FILE (-: standard input)"},
     {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
     {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
     {TANGENT, "tangent", 0, "name=V", OPT_TANGENT, "how an input moves; once for each (default: zero)"},
@@ -34,12 +34,16 @@ static const option table[] = {
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
     {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
+    {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
+    {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
+    {ITERATIONS, "max-iterations", 0, "N", OPT_FIT, "give up after so many steps (default: 2000)"},
+    {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error of the parameters (default: 1e-10)"},
     {DTYPE, "dtype", 0, "TYPE", OPT_EXPRESSION, "f64 or f32, of all float inputs (default: f64)"},
-    {THREADS, "threads", 0, "N", OPT_EXPRESSION, "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
+    {THREADS, "threads", 0, "N", OPT_EXPRESSION | OPT_FIT, "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
     {JSON, "json", 0, NULL, 0, "print one JSON object"},
     {HELP, "help", 'h', NULL, 0, "print this help"},
 };
-enum { OPTIONS = sizeof table / sizeof *table };
+enum { MOST_THREADS = 256, OPTIONS = sizeof table / sizeof *table };
 
 static bool has(const command *c, const option *p) { return p->group == 0 || (c->options & p->group) != 0; }
 
@@ -61,14 +65,36 @@ static const option *find(const command *c, const char *name, size_t n, failure 
     return NULL;
 }
 
-static bool read_count(const option *p, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
+static bool read_number(const char *dashes, const char *name, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
     char *end;
     errno = 0;
     long long n = strtoll(text, &end, 10);
     if (errno || end == text || *end || *text == ' ' || n < least || n > most)
-        return failure_usage(f, "--%s is a whole number from %lld to %lld, not '%.60s'", p->name, (long long)least, (long long)most,
+        return failure_usage(f, "%s%s is a whole number from %lld to %lld, not '%.60s'", dashes, name, (long long)least, (long long)most,
                              text);
     *out = n;
+    return true;
+}
+
+static bool read_fraction(const option *p, const char *text, double *out, failure *f) {
+    char *end;
+    *out = strtod(text, &end);
+    if (end == text || *end || *text == ' ' || !(*out > 0 && *out < 1))
+        return failure_usage(f, "--%s is a number between 0 and 1, not '%.60s'", p->name, text);
+    return true;
+}
+
+static bool read_count(const option *p, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
+    return read_number("--", p->name, text, least, most, out, f);
+}
+
+/* The library passes over what it cannot read; here somebody is told. */
+static bool read_environment(options *o, failure *f) {
+    const char *text = getenv("COTANGENT_THREADS");
+    int64_t     n = 0;
+    if (o->threads || o->help || !(o->command->options & OPT_EXPRESSION) || !text || !*text) return true;
+    if (!read_number("", "COTANGENT_THREADS", text, 1, MOST_THREADS, &n, f)) return false;
+    o->threads = (int)n;
     return true;
 }
 
@@ -93,8 +119,15 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case HELP: o->help = true; return true;
     case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
     case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);
+    case Y: return set_once(p, &o->y, value, f);
+    case PLOT: return set_once(p, &o->plot, value, f);
+    case TOLERANCE: return read_fraction(p, value, &o->tolerance, f);
+    case ITERATIONS:
+        if (!read_count(p, value, 1, 1000000000, &n, f)) return false;
+        o->most_iterations = (int)n;
+        return true;
     case THREADS:
-        if (!read_count(p, value, 1, 256, &n, f)) return false;
+        if (!read_count(p, value, 1, MOST_THREADS, &n, f)) return false;
         o->threads = (int)n;
         return true;
     case DTYPE:
@@ -137,7 +170,7 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
 }
 
 bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
-    *o = (options){.command = c, .dtype = COT_F64, .mode = COT_AUTO};
+    *o = (options){.command = c, .dtype = COT_F64, .mode = COT_AUTO, .most_iterations = 2000, .tolerance = 1e-10};
     o->positionals = malloc(((size_t)n + 1) * sizeof *o->positionals);
     o->tangents = malloc(((size_t)n + 1) * sizeof *o->tangents);
     if (!o->positionals || !o->tangents) return failure_memory(f);
@@ -151,7 +184,7 @@ bool options_parse(options *o, const command *c, int n, char *const *arguments, 
         else if (!parse_one(o, n, arguments, &i, f))
             return false;
     }
-    return true;
+    return read_environment(o, f);
 }
 
 void options_free(options *o) {

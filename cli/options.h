@@ -15,6 +15,9 @@ typedef struct options {
     const char           *file;             /* -f */
     const char           *wrt, *seed;       /* as given; NULL: not */
     const char           *html, *dot;
+    const char           *y, *plot;
+    int                   most_iterations;
+    double                tolerance;
     cot_dtype             dtype;
     cot_mode              mode;
     int                   threads;          /* 0: not given */

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "command.h"
 #include "expression.h"
+#include "names.h"
 #include "values.h"
 
 static bool same_shape(cot_shape a, cot_shape b) {
@@ -20,29 +21,7 @@ static problem_input *find_input(problem *p, const char *name, size_t length) {
     return NULL;
 }
 
-/* Names as messages list them: "x, y and z". */
-static const char *list_names(int n, const char *const *names, char *buf, size_t size) {
-    size_t used = 0;
-    buf[0] = 0;
-    for (int k = 0; k < n && used < size; k++)
-        used += (size_t)snprintf(buf + used, size - used, "%s%.60s", k == 0 ? "" : k == n - 1 ? " and " : ", ", names[k]);
-    return buf;
-}
-
-/* The length of the name in front of the = of name=value; 0 when there is none. */
-static size_t name_length(const char *text) {
-    size_t      n = strcspn(text, "= \t");
-    const char *equals = text + n + strspn(text + n, " \t");
-    if (n == 0 || *equals != '=' || equals[1] == '=') return 0;
-    for (size_t k = 0; k < n; k++) {
-        unsigned char c = (unsigned char)text[k];
-        bool          letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c >= 0x80;
-        if (!letter && !(k > 0 && c >= '0' && c <= '9')) return 0;
-    }
-    return n;
-}
-
-static bool read_expression(problem *p, const char *const **arguments, int *count, failure *f) {
+bool problem_expression(problem *p, const char *const **arguments, int *count, failure *f) {
     const options *o = p->o;
     *arguments = o->positionals;
     *count = o->positional_count;
@@ -99,6 +78,10 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
             if (strcasecmp(missing[k], known[c]) == 0)
                 return failure_usage(f, "the expression needs a value for %s; did you mean %s?", missing[k], known[c]);
     }
+    char signature[400];
+    for (int k = 0; k < missing_count; k++)
+        if (cot__expr_signature(missing[k], signature, sizeof signature))
+            return failure_usage(f, "%s is a function, called with (): %s; as a value it needs %s=…", missing[k], signature, missing[k]);
     if (missing_count)
         return failure_usage(f, "the expression needs %s %s; give %s=…", missing_count == 1 ? "a value for" : "values for",
                              list_names(missing_count, missing, list, sizeof list), missing[0]);
@@ -179,7 +162,7 @@ bool problem_open(problem *p, const options *o, failure *f) {
     const char *const *arguments;
     int                count;
     *p = (problem){.o = o, .op = o->command->name};
-    return read_expression(p, &arguments, &count, f) && read_names(p, arguments, count, f) && read_values(p, arguments, f) &&
+    return problem_expression(p, &arguments, &count, f) && read_names(p, arguments, count, f) && read_values(p, arguments, f) &&
            read_wrt(p, f) && read_tangents(p, f);
 }
 
@@ -191,7 +174,8 @@ cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__exp
         return COT_NONE;
     }
     for (int k = 0; k < p->n; k++) given[k] = (cot__expr_input){p->inputs[k].name, vars[k]};
-    cot_var y = cot__expr_run(p->expr, t, p->n, given, error, spans, span_count);
+    cot_dtype real = p->derivatives ? p->o->dtype : COT_DTYPE_COUNT;
+    cot_var   y = cot__expr_run_as(p->expr, t, real, p->n, given, error, spans, span_count);
     free(given);
     return y;
 }
@@ -225,7 +209,15 @@ bool problem_record(problem *p, failure *f) {
 }
 
 bool problem_for_derivatives(problem *p, const options *o, failure *f) {
-    if (!problem_open(p, o, f) || !problem_record(p, f)) return false;
+    if (!problem_open(p, o, f)) return false;
+    p->derivatives = true;
+    if (!problem_record(p, f)) return false;
+    const problem_input *integer = NULL; /* x=arange(5) */
+    for (int k = 0; k < p->n && !integer; k++)
+        if (!cot__dtype_is_float(p->inputs[k].value.dtype)) integer = &p->inputs[k];
+    if (integer && p->wanted_count == 0)
+        return failure_usage(f, "%s has nothing to differentiate by: %.100s is %s, and only floats have derivatives; cast(…, f64) makes them", p->op,
+                             integer->name, cot_dtype_name(integer->value.dtype));
     if (!cot__dtype_is_float(cot_dtype_of(p->y)))
         return failure_set(f, EXIT_RUN, "dtype", "[%s] the value is %s; only floats have derivatives", p->op,
                            cot_dtype_name(cot_dtype_of(p->y)));
@@ -265,8 +257,8 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
     *seed = (cot_array){0};
     if (!p->o->seed) {
         if (size != 1)
-            return failure_usage(f, "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac", p->op,
-                                 shape_text(shape, needs));
+            return failure_set(f, EXIT_USAGE, "shape", "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac",
+                               p->op, shape_text(shape, needs));
         if (!elements_allocate(seed, COT_F64, shape, f)) return false;
         *(double *)seed->data = 1;
         return true;

@@ -31,11 +31,14 @@ typedef struct problem {
     cot_var        *wanted;      /* the vars to differentiate by */
     int64_t         wanted_size; /* elements of all of them */
     const char     *op;          /* the command, for messages */
+    bool            derivatives; /* are asked for: a number as the result is a float */
 } problem;
 
 /* Reads the command line: expression, values, --wrt, --tangent. Everything that can be wrong without running anything is said
  * here. Call problem_close in any case. */
 bool problem_open(problem *p, const options *o, failure *f);
+/* Only the expression, of a *p that has o; *arguments and *count are what stands behind it on the command line. */
+bool problem_expression(problem *p, const char *const **arguments, int *count, failure *f);
 /* Records the inputs (float ones as leaves, others as constants) and the expression on a new tape. */
 bool problem_record(problem *p, failure *f);
 /* Both, and then: is there something to differentiate, and something to differentiate by? */

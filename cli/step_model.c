@@ -175,6 +175,6 @@ step_wish step_key(step_model *m, int key) {
     m->wrong = false;
     if (m->mode == STEP_WALK) return walk_key(m, key);
     if (m->mode != STEP_HELP) return prompt_key(m, key);
-    m->mode = STEP_WALK;
-    return key == 'q' || key == 'Q' ? STEP_QUIT : STEP_DRAW;
+    m->mode = STEP_WALK; /* any key goes back from the help, q too */
+    return STEP_DRAW;
 }

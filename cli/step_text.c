@@ -3,25 +3,13 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "trace/trace.h"
-
-/* Bytes of the character at s, or 0 when there is none that may be shown. */
-static size_t character(const unsigned char *s, size_t n) {
-    if (s[0] < 0x80) return s[0] >= 0x20 && s[0] != 0x7f;
-    size_t length = s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : 0;
-    if (length == 0 || length > n) return 0;
-    for (size_t k = 1; k < length; k++)
-        if ((s[k] & 0xc0) != 0x80) return 0;
-    if (s[0] == 0xc2 && s[1] < 0xa0) return 0;                                      /* C1 controls */
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90)) return 0;   /* longer than need be */
-    if ((s[0] == 0xed && s[1] >= 0xa0) || (s[0] == 0xf4 && s[1] >= 0x90)) return 0; /* surrogates, beyond the last */
-    return length;
-}
 
 const char *step_clean(const char *text, size_t n, char *buf, size_t size) {
     size_t used = 0;
     for (size_t i = 0; i < n;) {
-        size_t length = character((const unsigned char *)text + i, n - i);
+        size_t length = cot__utf8_shown(text + i, n - i);
         if (used + (length ? length : 1) + 1 > size) break;
         if (length) memcpy(buf + used, text + i, length);
         else buf[used] = text[i] == '\n' || text[i] == '\t' || text[i] == '\r' ? ' ' : '?';

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 #ifndef __wasi__
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -132,6 +134,14 @@ bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) 
     free(name);
     free(place);
     return fine || cannot_write(path, error, f);
+}
+
+void system_put_safely(FILE *file, const char *text) {
+    for (size_t left = strlen(text), n; left > 0; text += n, left -= n) {
+        n = *text == '\n' ? 1 : cot__utf8_shown(text, left);
+        if (n) fwrite(text, 1, n, file);
+        else putc('?', file), n = 1;
+    }
 }
 
 bool system_write(FILE *file, const char *bytes, size_t n, failure *f) {

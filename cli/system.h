@@ -23,4 +23,7 @@ bool system_put_file(const char *path, const char *bytes, size_t n, failure *f);
 /* Writes all of it. False when the other end of a pipe is gone (no failure is set: there is nobody to tell) or the write failed. */
 bool system_write(FILE *file, const char *bytes, size_t n, failure *f);
 
+/* Texts from files and arguments may hold characters that a terminal would obey: '?' for each of their bytes. New lines stay. */
+void system_put_safely(FILE *file, const char *text);
+
 #endif

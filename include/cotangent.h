@@ -471,12 +471,13 @@ COT_API cot_var cot_call(const cot_custom *op, int n, const cot_var *xs, void *u
 
 /* Checks derivatives of a function of your own, in f64: jvp against central differences, vjp against jvp by inner product, then both
  * again on the gradient (second order). f records y, of any shape, from xs. Returns COT_OK when they agree; otherwise COT_GRAD, and the
- * report, if given, says what differs. Tolerances come from the arithmetic: several step sizes, and the cancellation met. At order 1 one direction may be
+ * report, if given, says what differs. Tolerances come from the arithmetic: several step sizes, and the cancellation met. A function that changes too fast
+ * for differences at its point, as sin at 1e16, is not judged by them, which the message says. At order 1 one direction may be
  * missing (custom operations in numbers): the other is then checked against the differences. An error in f is returned as it is.
  * Works on a private tape of its own. */
 typedef cot_var (*cot_function)(int n, const cot_var *xs, void *user);
 typedef struct cot_check_report {
-    char   message[512];  /* "" when fine */
+    char   message[512];  /* what differs; with COT_OK "", or what differences could not judge */
     double jvp_error;     /* worst difference, relative to its tolerance: <= 1 is fine */
     double vjp_error;
     double second_error;

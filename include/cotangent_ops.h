@@ -197,7 +197,7 @@ COT_API cot_var cot_min(cot_var x, cot_axes axes);
 COT_API cot_var cot_argmax(cot_var x, cot_axes axes);
 /* position (i64) of the first minimum */
 COT_API cot_var cot_argmin(cot_var x, cot_axes axes);
-/* Σ (x - mean)² / n   (NumPy's var; cot_var is the type) */
+/* Σ (x - mean)² / n   (NumPy's var, a name that C has for the type) */
 COT_API cot_var cot_variance(cot_var x, cot_axes axes);
 /* sqrt(variance) */
 COT_API cot_var cot_std(cot_var x, cot_axes axes);
@@ -348,9 +348,9 @@ COT_API cot_var cot_inv(cot_var a);
 COT_API cot_var cot_det(cot_var a);
 /* l, lower triangular, with l lᵀ = (a + aᵀ)/2; NaN, with a note, where that is not positive definite. Gradients are symmetric */
 COT_API cot_var cot_cholesky(cot_var a);
-/* the eigenvalues of (a + aᵀ)/2, ascending: cot_eigh without the vectors */
+/* the eigenvalues of (a + aᵀ)/2, ascending: eigh without the vectors */
 COT_API cot_var cot_eigvalsh(cot_var a);
-/* the singular values of a, descending: cot_svd without the vectors */
+/* the singular values of a, descending: svd without the vectors */
 COT_API cot_var cot_svdvals(cot_var a);
 /* x with the least |a x - b|, of those the shortest: a (…,m,n) of full rank, b (…,m,k) or a vector (m) */
 COT_API cot_var cot_lstsq(cot_var a, cot_var b);

@@ -151,11 +151,39 @@ static void cost_of_functions_and_of_sizes(void **state) {
           "");
 }
 
+static void letters_of_rules_are_no_names(void **state) {
+    (void)state;
+    prints("cotangent explain 'y*x' x=1 y=0",
+           "value = 0\nThe gradient of leaf (%0 \"x\") is zero. It is cut at mul (%2): its rule g·y gives 0 for the adjoint g = 1, y = 0.\n");
+    assert_int_equal(sh("cotangent check 'relu(b)' b=0"), 1);
+    assert_non_null(strstr(last.out, "\nb along direction 0, the result: jvp gives 0, central differences "));
+    assert_int_equal(sh("cotangent check 'relu(b*c)' b=[0,1] c=2 --wrt c,b"), 1);
+    assert_non_null(strstr(last.out, "\nb along direction 0, element 0 of the result: jvp gives 0, central differences "));
+}
+
+static void check_judges_where_it_can(void **state) {
+    (void)state;
+    const char *points[] = {"1e6", "1e10", "1e12", "1e14", "1e16", "1e100"};
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+        assert_int_equal(sh("cotangent check 'sin(x)' x=%s", points[i]), 0);
+        assert_int_equal(i > 2, strstr(last.out, "\nx along direction 0, the result: cannot be judged here: it changes too fast") != NULL);
+    }
+    assert_int_equal(sh("cotangent check 'sqrt(x)' x=1e-12"), 0);
+    assert_int_equal(sh("cotangent check 'sin(1/x)' x=1e-9"), 0);
+    assert_int_equal(sh("cotangent check 'abs(x)' x=1e-6"), 0);
+    assert_int_equal(sh("cotangent check 'sin(x) + detach(x)' x=1e10"), 1); /* wrong by one in a cosine */
+    assert_int_equal(sh("cotangent check 'x + 10000*detach(x)' x=1"), 1);
+    assert_int_equal(sh("cotangent check 'detach(x)/1e30 + 1e20*(x - detach(x))' x=1"), 1); /* far too large, of a function that hardly moves */
+    assert_int_equal(sh("cotangent check 'log(x)' x=-1"), 1);
+    assert_null(strstr(last.out, "inf"));
+    assert_non_null(strstr(last.out, "DISAGREE  nothing finite to compare"));
+}
+
 static void explain_names_the_operation(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent explain 'log(x - x) * 0' x=2"), 0);
     assert_non_null(strstr(last.out, "value = nan\n"));
-    assert_non_null(strstr(last.out, "The first value that is not finite is log (%2): log(x) = -inf for x = 0."));
+    assert_non_null(strstr(last.out, "The result, mul (%3), is nan. The first value that is not finite is log (%2): log(%1) = -inf for %1 = 0."));
     prints("cotangent explain 'x*x' x=2",
            "value = 4\nnothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");
@@ -187,7 +215,21 @@ static void ops_lists_the_rules(void **state) {
     assert_int_equal(sh("cotangent ops --names"), 0);
     assert_non_null(strstr(last.out, "\nsin\n"));
     assert_int_equal(sh("cotangent ops sum"), 0);
-    assert_non_null(strstr(last.out, "\n  written    sum(x, axis="));
+    assert_true(strncmp(last.out, "sum(x, axis=None, keepdims=False)   [Reductions]\n  in C       cot_sum(cot_var x, cot_axes axes)\n", 60) == 0);
+    const char *others[][2] = {{"clip", "clip is clamp\nclamp(x, min, max)   ["}, {"var", "var is variance\n"}, {"'*'", "* is mul\nmul(x, y)   ["},
+                               {"'**'", "** is pow\n"}, {"@", "@ is matmul\n"}, {"concatenate", "concatenate is concat\n"},
+                               {"stop_gradient", "stop_gradient is detach\n"}, {"arcsin", "arcsin is asin\n"}, {"//", "// is floor_divide\n"},
+                               {"array", "array(x, dtype=None)   [Expressions]\n"}, {"asarray", "asarray is array\n"}, {"'<='", "<= is less_equal\n"},
+                               {"slogdet", "slogdet(a)   [Expressions]\n"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(sh("cotangent ops %s", others[i][0]), 0);
+        if (strncmp(last.out, others[i][1], strlen(others[i][1]))) fail_msg("ops %s: %s", others[i][0], last.out);
+        char line[64];
+        snprintf(line, sizeof line, "cotangent ops --json %s", others[i][0]);
+        prints_json(line);
+    }
+    assert_int_equal(sh("cotangent ops | grep cot_"), 1); /* names of C are not those of the language */
+    fails("cotangent ops arcsn", 2, "there is no operation arcsn; did you mean arcsin?", "");
     prints_json("cotangent ops --json");
     prints_json("cotangent ops --json --names");
     prints_json("cotangent ops --json matmul");
@@ -270,8 +312,18 @@ static void large_arrays_show_their_corners(void **state) {
     assert_string_equal(last.out, "1200\n");
 }
 
+static void a_number_has_derivatives(void **state) {
+    (void)state;
+    prints("cotangent grad 'x if x > 0 else 0' x=-1", "value = 0\nd/dx  = 0\n");
+    prints("cotangent grad 'expm1(x)/x if x != 0 else 1' x=0 --dtype f32 --json", "{\"value\":1,\"grad\":{\"x\":0}}\n");
+    prints("cotangent eval 'x if x > 0 else 0' x=-1", "0\n");
+    assert_int_equal(sh("cotangent hess 'x if x > 0 else 0' x=-1 && cotangent check 'x if x > 0 else 0' x=-1 && cotangent jvp 'x if x > 0 else 0' x=-1 --tangent x=1"), 0);
+    assert_int_equal(sh("cotangent grad 'cast(x, i64)' x=-1"), 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_number_has_derivatives),
         cmocka_unit_test(eval_prints_the_value),
         cmocka_unit_test(values_come_from_literals_files_and_the_generator),
         cmocka_unit_test(values_come_from_files),
@@ -280,6 +332,8 @@ int main(void) {
         cmocka_unit_test(matrices_have_blocks_and_say_their_mode),
         cmocka_unit_test(check_compares_and_its_status_tells),
         cmocka_unit_test(cost_of_functions_and_of_sizes),
+        cmocka_unit_test(letters_of_rules_are_no_names),
+        cmocka_unit_test(check_judges_where_it_can),
         cmocka_unit_test(explain_names_the_operation),
         cmocka_unit_test(trace_shows_tape_and_sweep),
         cmocka_unit_test(ops_lists_the_rules),

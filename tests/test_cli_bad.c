@@ -36,9 +36,24 @@ static void ten_megabytes_of_brackets(void **state) {
     assert_non_null(json_value(last.out));
 }
 
+static void what_is_said_before_a_command(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent --json grad x x=1"), 2);
+    assert_string_equal(last.out, "{\"error\":{\"code\":\"usage\",\"message\":\"options stand behind the command: cotangent grad --json …\"}}\n");
+    fails("cotangent --dtype f32 grad x x=1", 2, "options stand behind the command: cotangent grad --dtype …", "");
+    fails("cotangent -x", 2, "options stand behind the command: cotangent COMMAND -x …", "");
+    fails("COTANGENT_THREADS=abc cotangent eval 1", 2, "COTANGENT_THREADS is a whole number from 1 to 256, not 'abc'", "");
+    fails("COTANGENT_THREADS=0 cotangent grad x x=1", 2, "COTANGENT_THREADS is a whole number from 1 to 256, not '0'", "");
+    assert_int_equal(sh("COTANGENT_THREADS=abc cotangent eval 1 --threads 1 && COTANGENT_THREADS= cotangent eval 1 && COTANGENT_THREADS=2 cotangent eval 1"), 0);
+    assert_int_equal(sh("COTANGENT_THREADS=abc cotangent ops sin && COTANGENT_THREADS=abc cotangent eval --help"), 0);
+}
+
 static void names_that_do_not_fit(void **state) {
     (void)state;
     fails("cotangent eval x x=1 x=2", 2, "x is given twice", "");
+    fails("cotangent eval 'sin[x]' x=1", 2, "sin is a function, called with (): sin(x); as a value it needs sin=…", "");
+    fails("cotangent grad 'sum(x**2)' 'x=arange(5)'", 2,
+          "grad has nothing to differentiate by: x is i64, and only floats have derivatives; cast(…, f64) makes them", "");
     fails("cotangent eval 'x*y' x=1", 2, "the expression needs a value for y; give y=…", "");
     fails("cotangent eval 'x*y + z' y=1", 2, "the expression needs values for x and z; give x=…", "");
     fails("cotangent eval 'Pi*x' x=1", 2, "the expression needs a value for Pi; did you mean pi?", "");
@@ -57,6 +72,8 @@ static void names_that_do_not_fit(void **state) {
 static void values_that_are_none(void **state) {
     (void)state;
     fails("cotangent eval x x=", 2, "x: there is no value", "");
+    assert_int_equal(sh("cotangent eval x 'x=1;2'"), 2);
+    assert_non_null(strstr(last.err, "x: this value is not used"));
     fails("cotangent eval x x=y", 2, "x: a value is made of numbers, and y is a name", "");
     fails("cotangent eval x 'x=[1,[2,3]]'", 2, "x: the rows of the list differ in length or depth; an array needs equal ones",
           "[1,[2,3]]\n^~~~~~~~~\n");
@@ -95,8 +112,8 @@ static void derivatives_that_do_not_exist(void **state) {
     fails("cotangent jvp x x=1 --tangent x=1 --tangent x=2", 2, "--tangent x is given twice", "");
     fails("cotangent jvp x x=1 --tangent y=1", 2, "--tangent: there is no input y", "");
     fails("cotangent jvp x x=1 --tangent 1", 2, "--tangent is name=V, not '1'", "");
-    fails("cotangent hess 'x**2' x=[1,2]", 3, "[hess] the value has shape (2,); only a value of one element has a Hessian", "");
-    fails("cotangent hvp 'x**2' x=[1,2] --tangent x=[1,1]", 3,
+    fails("cotangent hess 'x**2' x=[1,2]", 2, "[hess] the value has shape (2,); only a value of one element has a Hessian", "");
+    fails("cotangent hvp 'x**2' x=[1,2] --tangent x=[1,1]", 2,
           "[hvp] the value has shape (2,); only a value of one element has a Hessian", "");
     fails("cotangent jac 'x' 'x=zeros([100000])'", 3,
           "[jac] the matrix has 100000 × 100000 elements; at most 134217728 are made. Use products (vjp, jvp, hvp), or --wrt for "
@@ -126,10 +143,21 @@ static void options_that_are_none(void **state) {
           "");
 }
 
+static void a_hessian_of_too_many_inputs_is_refused_before_it_is_computed(void **state) {
+    (void)state;
+    assert_int_equal(sh("seq 1000 | sed 's/^/a/' | paste -s -d+ > many; cotangent hess -f many $(seq 1000 | sed 's/.*/a&=1/')"), 3);
+    assert_string_equal(last.err, "cotangent: [hess] 1000 inputs; at most 999 at a time. Use hvp, or --wrt for fewer\n");
+}
+
 static void control_characters_do_not_reach_the_terminal(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent eval \"$(printf 'x\\033[31m')\" x=1"), 2);
     assert_null(strchr(last.err, '\033'));
+    assert_int_equal(sh("cotangent eval \"$(printf 'x\\302\\23331m\\342\\200\\256')\" x=1"), 2); /* U+009B begins orders too, U+202E turns the line */
+    assert_null(strstr(last.err, "\302\233"));
+    assert_null(strstr(last.err, "\342\200\256"));
+    assert_int_equal(sh("cotangent trace x*x x=1 --dot \"$(printf 'a\\033[31m.dot')\""), 0);
+    assert_string_equal(last.err, "cotangent: wrote a?[31m.dot\n");
     assert_int_equal(sh("cotangent eval --json \"$(printf 'x + \\377\\033')\" x=1"), 2);
     assert_non_null(json_value(last.out));
     assert_null(strchr(last.out, '\033'));
@@ -139,10 +167,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expressions_that_are_none),
         cmocka_unit_test(ten_megabytes_of_brackets),
+        cmocka_unit_test(what_is_said_before_a_command),
         cmocka_unit_test(names_that_do_not_fit),
         cmocka_unit_test(values_that_are_none),
         cmocka_unit_test(derivatives_that_do_not_exist),
         cmocka_unit_test(options_that_are_none),
+        cmocka_unit_test(a_hessian_of_too_many_inputs_is_refused_before_it_is_computed),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

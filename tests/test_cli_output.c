@@ -11,6 +11,9 @@ static void trace_writes_files(void **state) {
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --html t.html --dot t.dot"), 0);
     assert_string_equal(last.out, "");
     assert_string_equal(last.err, "cotangent: wrote t.html\ncotangent: wrote t.dot\n");
+    assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --html same --dot same"), 2);
+    assert_string_equal(last.err, "cotangent: --html and --dot name the same file; one would replace the other\n");
+    assert_int_equal(sh("test -e same"), 1);
     assert_int_equal(sh("grep -c '\"grad\":{\"x\":3,\"y\":2}' t.html; grep -c 'TRACE' t.html; head -c 15 t.html; tail -n 1 t.html; "
                         "grep -c digraph t.dot; ls"),
                      0);
@@ -34,13 +37,15 @@ static void what_the_expression_says_cannot_end_the_script(void **state) {
 static void files_are_replaced_whole_or_stay(void **state) {
     (void)state;
     sh("rm -rf *; echo old > t.html; mkdir folder; ln -s t.html link; chmod 640 t.html");
-    fails("cotangent trace 'x*' x=2 --html t.html --dot t.html", 2, "expected a number, a name or '(', found the end of the text",
+    fails("cotangent trace 'x*' x=2 --html t.html --dot t.dot", 2, "expected a number, a name or '(', found the end of the text",
           "x*\n  ^\n");
     fails("cotangent trace 'x @ y' x=[1] y=[1,2] --html t.html", 3,
           "[matmul] inner dimensions differ: (1,) @ (2,); the last axis of a must equal the only one of b", "x @ y\n  ^\n");
     fails("cotangent trace x x=1 --html folder", 3, "cannot write folder: it is a directory", "");
     fails("cotangent trace x x=1 --html nowhere/t.html", 3, "cannot write nowhere/t.html: No such file or directory", "");
     fails("cotangent trace x x=1 --html /dev/full", 3, "cannot write /dev/full: No space left on device", "");
+    assert_int_equal(sh("trap '' XFSZ; ulimit -f 8; cotangent trace x x=1 --html t.html"), 3); /* full half way */
+    assert_string_equal(last.err, "cotangent: cannot write t.html: File too large\n");
     sh("cat t.html; ls");
     assert_string_equal(last.out, "old\nfolder\nlink\nt.html\n");
     assert_int_equal(sh("cotangent trace x x=1 --html link && test -L link && head -c 9 t.html && ls -l t.html | cut -c1-10; ls"),
@@ -121,8 +126,9 @@ static void rows_fit_the_terminal(void **state) {
 static void too_much_memory_is_an_error(void **state) {
     (void)state;
     if (COT_SANITIZED) skip();
-    fails("ulimit -v 1000000; cotangent eval x 'x=uniform(1,[100000,10000],1)'", 3, "x: memory is short", "");
+    fails("ulimit -v 1000000; cotangent eval x 'x=uniform(1,[100000,10000],1)'", 3, "x: memory is short: 8 GB are needed in one piece", "");
     assert_int_equal(sh("ulimit -v 1000000; cotangent eval 'ones([100000,10000])'"), 3);
+    assert_non_null(strstr(last.err, "[ones] memory is short: 8000000000 bytes for a tensor\n"));
     assert_int_equal(sh("ulimit -v 1000000; cotangent eval --json 'ones([100000,10000])'"), 3);
     assert_true(strncmp(last.out, "{\"error\":{\"code\":\"memory\"", 25) == 0);
 }
@@ -181,7 +187,7 @@ static void bash_completes(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(
-            sh("bash -c '. %s/cli/completion/cotangent.bash; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _cotangent;"
+            sh("bash -c '. %s/cli/completion/cotangent.bash; COMP_LINE=\"%s\"; COMP_POINT=${#COMP_LINE}; _cotangent;"
                " echo ${COMPREPLY[*]}'",
                COT_SOURCE_FOLDER, cases[i].words),
             0);

@@ -39,6 +39,14 @@ static void the_worked_example(void **state) {
     cot_tape_destroy(t);
 }
 
+static void an_operand_used_twice_goes_once(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.5), s = cot_sin(x), p = cot_mul(s, s), y = cot_add(cot_sin(p), cot_cos(p));
+    assert_near(cost_of(y, 1, &x).function_bytes, 4 * 8, 0); /* x, p and both terms */
+    cot_tape_destroy(t);
+}
+
 /* A chain of k sines: one operation each; either sweep costs a cosine and a product each. Evaluating holds two values at a time
  * (and the input), reverse mode all of them. */
 static void a_chain(void **state) {
@@ -210,6 +218,7 @@ static void memory_may_run_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_worked_example),   cmocka_unit_test(a_chain),
+        cmocka_unit_test(an_operand_used_twice_goes_once),
         cmocka_unit_test(products_of_matrices), cmocka_unit_test(a_gradient_is_cheap),
         cmocka_unit_test(many_outputs_favour_forward_mode), cmocka_unit_test(sizes_alone),
         cmocka_unit_test(what_is_no_function_is_refused),   cmocka_unit_test(memory_may_run_out),

@@ -91,6 +91,7 @@ static void numbers_are_those_of_python(void **state) {
     f64("1 // 0.1", 9);
     f64("7.5 % -2", -0.5);
     f64("-1 // inf", -1);
+    f64("arctan2(6.0 % -3, -1.0)", -3.141592653589793); /* a zero has the divisor's sign */
     f64("-7.5 // 2", -4);
     f64("7 / 2", 3.5);
     i64("2 ** 10", 1024);
@@ -101,6 +102,20 @@ static void numbers_are_those_of_python(void **state) {
     i64("True + True", 2);
     truth("1 < 2 <= 2 != 3", 1);
     truth("1 < 2 > 5", 0);
+}
+
+static void quotients_of_arrays_round_down_exactly(void **state) {
+    (void)state;
+    f64("array([-3., 3., -3., 3., 0.]) // [inf, inf, -inf, -inf, inf]", -1, 0, 0, -1, 0);
+    f64("array([-7.5, 7.5, 6.0]) // array([2.0, -2.0, -3.0])", -4, -4, -2);
+    i64("array([7, -7, 7, -7, 0]) // array([2, 2, -2, -2, 5])", 3, -4, -4, 3, 0);
+    i64("array([7, -7, 0]) // 0", 0, 0, 0);
+    i64("7 // array([2, -2, 0])", 3, -4, 0);
+    /* More than the 53 bits of a float, told by what is left of them. */
+    i64("array([9007199254740993, 9223372036854775807]) // array([1, 3]) - [9007199254740993, 3074457345618258602]", 0, 0);
+    i64("array(9223372036854775807) // 2 - 4611686018427387903", 0);
+    i64("(array(-9223372036854775807) - 1) // 7 + 1317624576693539402", 0);
+    truth("array([True, False]) // array([True, True])", 1, 0);
 }
 
 static void operators_bind_as_in_python(void **state) {
@@ -142,6 +157,23 @@ static void a_program_is_statements_and_its_value_the_last(void **state) {
     f64("e = 2; e * x", 1);
     i64(";;1;;", 1);
     f64("\xef\xbb\xbfx\r\n", 0.5); /* as some editors save a file */
+    f64("  a = x\n  a + y", 3.5);   /* all lines in from the margin */
+    f64("a = 1;  b = 2;\n\t\\\n\n(x\n    + y)", 3.5);
+    f64("a = 1; \\\n  x", 0.5);
+}
+
+static void no_line_is_dropped_in_silence(void **state) {
+    (void)state;
+    const char *indent = "unexpected indent: statements begin in one column; put brackets around an expression of several lines";
+    const char *unused = "this value is not used: the last statement is the result; assign it, as in a = …, or put brackets around an "
+                         "expression of several lines";
+    refused_at("sum(v**2)\n    + y*sum(v)", 2, 5, 1, indent, __LINE__);
+    refused_at("a = sum(v**2)\n\t+ y", 2, 2, 1, indent, __LINE__);
+    refused_at("  a = x\n   a", 2, 4, 1, indent, __LINE__);
+    refused("sum(v)\n+ y", 1, 6, unused);
+    refused("1; 2", 1, 1, unused);
+    refused("a = 1; a + x ; a", 8, 5, unused);
+    refused("x, y; 2", 1, 4, unused);
 }
 
 static void operations_are_called_by_name(void **state) {
@@ -173,6 +205,18 @@ static void operations_are_called_by_name(void **state) {
     f64("conv1d(reshape(v, [1, 1, 3]), ones([1, 1, 2]), padding=1)", 0.5, -0.5, 1, 2);
     f64("avg_pool1d(v[None], window=3)", 0.5);
     f64("norm(v, ord=inf)", 2);
+    f64("norm([3., 4])", 5);
+    f64("norm([3., 4], 'fro')", 5);
+    f64("norm([[3., 0], [0, 4]])", 5);
+    f64("norm([[3., 0], [0, 4]], ord='fro')", 5);
+    f64("norm([[3., 0], [0, 4]], 'fro', axis=[0, 1], keepdims=True)", 5);
+    f64("norm(A, 1, axis=0)", 5, 7, 9);
+    f64("norm(A, ord=None, axis=(0, 1), keepdims=True) / norm(reshape(A, -1))", 1);
+    i64("trace(reshape(arange(18), [3, 3, 2]), 1)", 12, 14); /* along the first two axes, as in NumPy */
+    f64("trace([[1., 2], [3, 4]], offset=-1)", 3);
+    f64("compress([True, False, True], v)", 0.5, 2);
+    f64("compress([False, True], A, axis=0)", 4, 5, 6);
+    f64("compress([False, True, False, False, False, True], A)", 2, 6);
     gives("cast(v, f32)", COT_F32, 0.5, -1, 2);
     gives("cast(v, 'int32')", COT_I32, 0, -1, 2);
     gives("sqrt(4)*h", COT_F32, 4); /* numbers are weak, also as results */
@@ -234,6 +278,23 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("sum(A,", 7, 1, "expected ')' to close the '(' at column 4, found the end of the text");
     refused("A[1:", 5, 1, "expected ']' to close the '[' at column 2, found the end of the text");
     refused("[1, ", 5, 1, "expected ']' to close the '[' at column 1, found the end of the text");
+    const char *matrix = "[norm] ord=2 over 2 axes is ambiguous: NumPy's is a norm of matrices, not of their elements; norm(x) or ord='fro' is "
+                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the spectral norm is max(svdvals(x))";
+    refused("x @ y", 3, 1, "[matmul] a scalar has no axis to multiply along: () @ (); mul takes scalars");
+    refused("norm(A, 2)", 1, 4, matrix);
+    refused("norm(A, ord=2, axis=[0, 1])", 1, 4, matrix);
+    refused("norm(A, 'nuc')", 9, 5, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
+    refused("norm(v, 'two')", 9, 5, "[norm] ord must be a number, inf, 'fro' or None, not a string");
+    refused("ln(x)", 1, 2, "unknown function 'ln'; write log(x)");
+    refused("sinn(x)", 1, 4, "unknown function 'sinn'; did you mean 'sin'?");
+    refused("cross(v, v)", 1, 5, "unknown function 'cross'");
+    refused("|x|", 1, 1, "'|' is not part of the language; write abs(x) for an absolute value, or for numbers, logical_or(x, y) for arrays");
+    refused("x > 0 ? 1 : 2", 7, 1, "'?' is not part of the language; a choice is written a if c else b, or where(c, a, b) for arrays");
+    refused("0x10 + 1", 1, 4, "numbers are decimal here: 16, not 0x10");
+    refused("max(2, 3)", 8, 1, "[max] this is the axis, and a single number has none; the larger of two is maximum(x, y)");
+    refused("amin(x, 3)", 9, 1, "[amin] this is the axis, and a single number has none; the smaller of two is minimum(x, y)");
+    refused("v[v]", 2, 3, "positions are integers, and this is an array of f64(3,); cast(…, i64) makes them");
+    refused("v[x]", 2, 3, "an index must be an integer, a slice, an array of integers or bools, None or ..., not a value of f64; cast(…, i64) makes an integer");
     refused("sin x", 5, 1, "expected '(' after the name of a function, found 'x'");
     refused("(x y)", 4, 1, "expected an operator, ',' or ')' to close the '(' at column 1, found 'y'");
     refused("[1, 2)", 6, 1, "expected an operator, ',' or ']' to close the '[' at column 1, found ')'");
@@ -269,7 +330,7 @@ static void unknown_names_suggest_the_nearest(void **state) {
     refused("sigmiod(x)", 1, 7, "unknown function 'sigmiod'; did you mean 'sigmoid'?");
     refused("frobnicate(x)", 1, 10, "unknown function 'frobnicate'");
     refused("pi(x)", 1, 2, "'pi' is a number, not a function; a product is written with *");
-    refused("min + 1", 1, 3, "'min' is a function: min(x, axis=None, keepdims=False); no value has that name");
+    refused("min + 1", 1, 3, "'min' is a function, called with (): min(x, axis=None, keepdims=False)");
     refused("sum(A, axs=0)", 8, 3, "sum has no keyword 'axs'; did you mean 'axis'? There are x, axis and keepdims");
     refused("sin(x, frequency=2)", 8, 9, "sin has no keyword 'frequency'; there is x");
 }
@@ -323,7 +384,7 @@ static void a_run_says_what_does_not_fit(void **state) {
     refused("[[1, 2], [3]]", 1, 13, "the rows of the list differ in length or depth; an array needs equal ones");
     refused("[1, 2] + [3, 4]", 8, 1, "in Python '+' joins lists; write array([…]) for arithmetic on the elements");
     refused("2 * [1, 2]", 3, 1, "in Python '*' repeats lists; write array([…]) for arithmetic on the elements");
-    refused("1, 2", 1, 4, "the result is a tuple of 2; choose one, as in (…)[0], or name them: a, b = …");
+    refused("1, 2", 1, 4, "the result is a tuple of 2; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …");
     refused("'text'", 1, 6, "the result is a string, not a number or an array");
     refused("a, b = [1, 2, 3]", 1, 5, "2 names for a list of 3");
     refused("v[0, 1]", 2, 6, "2 indices for an array of 1 axis");
@@ -396,8 +457,10 @@ static void names_are_listed_in_order_of_use(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_python),
+        cmocka_unit_test(quotients_of_arrays_round_down_exactly),
         cmocka_unit_test(operators_bind_as_in_python),
         cmocka_unit_test(a_program_is_statements_and_its_value_the_last),
+        cmocka_unit_test(no_line_is_dropped_in_silence),
         cmocka_unit_test(operations_are_called_by_name),
         cmocka_unit_test(indexing_is_numpys),
         cmocka_unit_test(lists_are_arrays),

@@ -11,7 +11,7 @@ static const char *shown(const char *name) {
     int i = cot__listing_find(name);
     assert_true(i >= 0);
     FILE *f = tmpfile();
-    cot__listing_show(f, i);
+    cot__listing_show(f, i, NULL);
     return text_of(f);
 }
 

@@ -29,6 +29,20 @@ static void stands(const step_model *m, step_phase phase, int64_t index) {
     if (phase == STEP_FORWARD || phase == STEP_REVERSE) assert_int_equal(at, index);
 }
 
+static void any_key_leaves_the_help(void **state) {
+    step_model m;
+    (void)state;
+    for (const char *key = "q?nQ"; *key; key++) {
+        step_begin(&m, 3, 2);
+        step_key(&m, '?');
+        assert_int_equal(m.mode, STEP_HELP);
+        assert_int_equal(step_key(&m, *key), STEP_DRAW);
+        assert_int_equal(m.mode, STEP_WALK);
+        stands(&m, STEP_FORWARD, 0);
+    }
+    assert_int_equal(step_key(&m, 'q'), STEP_QUIT);
+}
+
 /* ---- positions ------------------------------------------------------------------------------------------------------------------- */
 
 static void a_walk_visits_nodes_then_the_seed_then_the_sweep_then_the_end(void **state) {
@@ -146,7 +160,7 @@ static void a_line_that_is_too_long_is_not_half_a_line(void **state) {
 }
 
 static void leaving_works_from_everywhere(void **state) {
-    static const char *const ways[] = {"q", "\003", "\004", "i\003", "g\004", "?q", "?\003"};
+    static const char *const ways[] = {"q", "\003", "\004", "i\003", "g\004", "?qq", "?\003"};
     (void)state;
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         step_model m;
@@ -210,7 +224,7 @@ static void a_sequence_without_end_does_not_fill_the_room(void **state) {
 
 static void text_for_a_terminal_holds_no_orders_to_it(void **state) {
     static const struct { const char *text, *clean; } cases[] = {
-        {"x·y", "x·y"}, {"\033[2J", "?[2J"}, {"a\nb\tc", "a b c"}, {"\177\001", "??"}, {"\302\233m", "??m"}, {"\xff\xe4\xb8", "???"}, {"\xc0\x80", "??"},
+        {"x·y", "x·y"}, {"\033[2J", "?[2J"}, {"a\nb\tc", "a b c"}, {"\177\001", "??"}, {"\302\233m", "??m"}, {"\342\200\256m", "???m"}, {"\xff\xe4\xb8", "???"}, {"\xc0\x80", "??"},
         {"\xed\xa0\x80", "???"}, {"\xf4\x90\x80\x80", "????"}, {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
     };
     char buf[64];
@@ -264,6 +278,7 @@ static void registers_are_those_of_walking_the_sweep(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_key_leaves_the_help),
         cmocka_unit_test(a_walk_visits_nodes_then_the_seed_then_the_sweep_then_the_end),
         cmocka_unit_test(without_a_sweep_the_end_follows_the_tape),
         cmocka_unit_test(jumps_are_checked),

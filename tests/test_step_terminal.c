@@ -6,7 +6,7 @@
 /* ---- the terminal is given back ------------------------------------------------------------------------------------------------- */
 
 static void every_way_out_restores_the_terminal(void **state) {
-    static const char *const ways[] = {"q", "Q", "\003", "\004", "?q", "i\003", "g\004", "ix1 = 4\003"};
+    static const char *const ways[] = {"q", "Q", "\003", "\004", "?qq", "i\003", "g\004", "ix1 = 4\003"};
     (void)state;
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
         begin_example(24, 80);
@@ -225,8 +225,8 @@ static void other_keys_and_sequences_mean_nothing(void **state) {
 
 static void strange_bytes_of_the_expression_stay_harmless(void **state) {
     (void)state;
-    begin(24, 80, WORDS("x*x # \033[31m\302\233 \377 \344\270\255\xcc\x84 \t\n + x", "x=2"), NULL);
-    sees_line(1, "x*x # ?[31m?? ? 中\xcc\x84    + x");
+    begin(24, 80, WORDS("(x*x # \033[31m\302\233 \377 \344\270\255\xcc\x84 \t\n + x)", "x=2"), NULL);
+    sees_line(1, "(x*x # ?[31m?? ? 中\xcc\x84    + x)");
     send("q");
     ends_well();
 }

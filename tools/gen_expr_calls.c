@@ -185,7 +185,7 @@ static const struct { const char *whole, *part, *takes, *field; } parts[] = {
 static const struct { const char *type, *takes, *field; } types[] = {
     {"cot_var", "VAR", "var"}, {"cot_axes", "AXES", "axes"}, {"cot_shape", "SHAPE", "shape"}, {"cot_dtype", "DTYPE", "dtype"},
     {"bool", "FLAG", "flag"}, {"int", "INT", "integer"}, {"int64_t", "INTEGER", "integer"}, {"double", "REAL", "number"},
-    {"cot_key", "KEY", "key"}, {"cot__table", "TABLE", "table"}, {"const char *", "TEXT", "text"}, {"const cot_var *", "VARS", "list.xs"},
+    {"cot_key", "KEY", "key"}, {"cot__table", "TABLE", "table"}, {"cot__order", "ORDER", "order"}, {"const char *", "TEXT", "text"}, {"const cot_var *", "VARS", "list.xs"},
 };
 
 typedef struct function {
@@ -377,8 +377,8 @@ int main(void) {
     printf("\nconst cot__callee cot__callees[] = {\n");
     for (int i = 0; i < count; i++) {
         const function *f = entries[i].f;
-        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s, %d},\n", entries[i].name, f->n, f->name, f->by_hand ? "cot__by_hand_" : "call_",
-               f->name, f->elementwise ? "true" : "false", is_tuple(f) ? "true" : "false", f->mixes);
+        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s, %d, \"%s\"},\n", entries[i].name, f->n, f->name, f->by_hand ? "cot__by_hand_" : "call_",
+               f->name, f->elementwise ? "true" : "false", is_tuple(f) ? "true" : "false", f->mixes, f->name);
     }
     printf("};\nconst int cot__callee_count = %d;\n", count);
     return 0;

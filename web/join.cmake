@@ -3,7 +3,7 @@
 #   without it    the viewer around a recorded tape, where /*TRACE*/null stands for the trace; written as C, an array of bytes
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
-set(modules dom numbers names wasi engine tape layout heat kinks graph source stepper forward reverse guess chart cost presets link inputs page)
+set(modules dom numbers names wasi engine tape layout heat kinks graph source stepper forward reverse guess chart cost presets link inputs refuse page)
 
 file(READ ${web}/index.html page)
 file(READ ${web}/style.css style)

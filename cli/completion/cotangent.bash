@@ -1,21 +1,77 @@
 # Completion of the cotangent command for bash. Commands and options are those of `cotangent help`; names of operations come from the command.
+#
+# bash splits words at = @ and : (COMP_WORDBREAKS), so that x=@file or --mode=reverse come in pieces, and what is completed replaces only the
+# last piece. So the line is split here, at spaces, and what stands before the last break is cut off every answer.
+
+# Sets words, current (the word at the cursor, up to it) and previous from the line.
+_cotangent_words() {
+    local line=${COMP_LINE:0:COMP_POINT} i c quote= word= any=
+    words=()
+    for ((i = 0; i < ${#line}; i++)); do
+        c=${line:i:1}
+        if [[ -n $quote ]]; then
+            if [[ $c == "$quote" ]]; then quote=; else word+=$c; fi
+        elif [[ $c == [\'\"] ]]; then
+            quote=$c any=1
+        elif [[ $c == \\ ]]; then
+            ((i++))
+            word+=${line:i:1} any=1
+        elif [[ $c == [[:space:]] ]]; then
+            [[ -n $any ]] && words+=("$word")
+            word= any=
+        else
+            word+=$c any=1
+        fi
+    done
+    current=$word
+    previous=${words[${#words[@]}-1]-}
+}
+
+# What bash takes for the word: behind the last break character of the current one.
+_cotangent_reply() {
+    local break= i
+    for ((i = 0; i < ${#current}; i++)); do
+        [[ ${current:i:1} == [=@:] && $COMP_WORDBREAKS == *"${current:i:1}"* ]] && break=${current:0:i+1}
+    done
+    for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$break"}; done
+}
+
+# Files, written behind $1, of the part that is typed already.
+_cotangent_files() {
+    local IFS=$'\n'
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -P "$1" -f -- "${current#"$1"}"))
+    [[ ${#COMPREPLY[@]} == 1 && -d ${COMPREPLY[0]#"$1"} ]] && compopt -o nospace 2>/dev/null
+}
 
 _cotangent() {
-    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
-    local commands="eval grad vjp jvp hvp jac hess trace check cost explain ops help"
+    local words current previous option value
+    local commands="eval grad vjp jvp hvp jac hess trace check cost explain fit ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
+    _cotangent_words
+    local command=${words[1]-}
     COMPREPLY=()
 
-    if ((COMP_CWORD == 1)); then
+    if ((${#words[@]} == 1)); then
         COMPREPLY=($(compgen -W "$commands --help --version" -- "$current"))
         return
     fi
-    case $previous in
-    -f | --file | --html | --dot) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    --dtype) COMPREPLY=($(compgen -W "f64 f32" -- "$current")); return ;;
-    --mode) COMPREPLY=($(compgen -W "reverse forward" -- "$current")); return ;;
-    --wrt | --seed | --tangent | --threads | --inputs | --outputs) return ;;
+    option=$previous value=$current
+    if [[ $current == --*=* ]]; then option=${current%%=*} value=${current#*=}; fi
+    local before=${current%"$value"}
+    case $option in
+    -f | --file | --html | --dot | --plot) _cotangent_files "$before" ;;
+    --dtype) COMPREPLY=($(compgen -P "$before" -W "f64 f32" -- "$value")) ;;
+    --mode) COMPREPLY=($(compgen -P "$before" -W "reverse forward" -- "$value")) ;;
+    --tangent | --seed)
+        if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
+    --wrt | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance) ;;
+    *) option= ;;
     esac
+    if [[ -n $option ]]; then
+        _cotangent_reply
+        return
+    fi
     case $command in
     eval | explain) options+=" $expression" ;;
     grad) options+=" $expression --wrt --seed --mode" ;;
@@ -26,10 +82,17 @@ _cotangent() {
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;
+    fit)
+        options+=" -f --file --threads --y --plot --max-iterations --tolerance"
+        if [[ $current != -* ]]; then
+            COMPREPLY=($(compgen -f -- "$current"))
+            return
+        fi
+        ;;
     ops)
         options+=" --names"
         if [[ $current != -* ]]; then
-            COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" ops --names 2>/dev/null)" -- "$current"))
+            COMPREPLY=($(compgen -W "$("${words[0]}" ops --names 2>/dev/null)" -- "$current"))
             return
         fi
         ;;
@@ -40,8 +103,9 @@ _cotangent() {
     esac
     if [[ $current == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$current"))
-    elif [[ $current == @* ]]; then # a value from a file: name=@file (bash splits words at =)
-        COMPREPLY=($(compgen -P @ -f -- "${current#@}"))
+    elif [[ $current == *=@* ]]; then # a value from a file: name=@file
+        _cotangent_files "${current%%@*}@"
+        _cotangent_reply
     fi
 }
 complete -F _cotangent cotangent

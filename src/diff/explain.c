@@ -80,18 +80,21 @@ static void walk(trail *w, uint32_t y) {
 
 /* ---- the sentences ----------------------------------------------------------------------------------------------- */
 
-void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t mask, int64_t index) {
-    static const char *const names[] = {"x", "y", "w", "z"};
-    const cot__node         *n = &t->nodes[node];
-    const char              *comma = "";
+void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t mask, const char *before, int64_t index) {
+    const cot__node *n = &t->nodes[node];
+    char             called[COT__CALLED_TEXT];
+    uint32_t         shown[4];
+    int              count = 0;
     for (int k = 0; k < 4; k++) {
         if (!(k < 3 ? k < cot__nargs(n) && mask >> k & 1 : mask & COT__SAVES_Z)) continue;
         uint32_t a = k < 3 ? cot__arg(n, k) : node;
-        cot__putf(x, "%s%s = ", comma, names[k]);
-        comma = ", ";
-        if (a == COT__NONE) {
-            cot__put_number(x, n->extra.number);
-        } else if (index < 0 || cot__is_stale(&t->nodes[a])) {
+        bool again = a == COT__NONE; /* a number stands in the formula itself */
+        for (int j = 0; j < count; j++) again = again || shown[j] == a;
+        if (again) continue;
+        shown[count++] = a;
+        cot__putf(x, "%s%s = ", before, cot__called(t, a, called));
+        before = ", ";
+        if (index < 0 || cot__is_stale(&t->nodes[a])) {
             cot__show_value(x, t, a);
         } else {
             cot__view v = cot__view_of(t, a);
@@ -106,7 +109,7 @@ static void say_origin(cot__text *x, const trail *w) {
     const cot__node *n = &t->nodes[i];
     const cot__op   *op = cot__op_of(n->op);
     cot__view        z = cot__view_of(t, i);
-    char             text[COT__FORMULA_TEXT], place[COT__SHAPE_TEXT];
+    char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
     int64_t          count;
     cot__first_odd(&z, &count);
     cot__put(x, " The first value that is not finite is ");
@@ -114,16 +117,16 @@ static void say_origin(cot__text *x, const trail *w) {
     cot__put(x, cot__describe(t, i, text, sizeof text));
     cot__put(x, ": ");
     if (n->op < OP_elementwise_count) {
-        cot__put(x, cot__formula(cot__elementwise_table[n->op].value, text, sizeof text));
+        cot__formula(cot__elementwise_table[n->op].value, text, sizeof text);
+        cot__put(x, cot__filled(t, i, text, filled, sizeof filled));
         cot__put(x, " = ");
         cot__show_element(x, cot__element(&z, w->index), z.dtype);
-        cot__put(x, " for ");
-        cot__show_reads(x, t, i, 7, w->index);
+        cot__show_reads(x, t, i, 7, " for ", w->index);
     } else {
         cot__show_element(x, cot__element(&z, w->index), z.dtype);
         if (op->kind == KIND_SOURCE) cot__put(x, ", as it was given");
         for (int k = 0, nargs = cot__nargs(n); k < nargs && k < 3; k++) {
-            cot__putf(x, "%s%%%u = ", k ? ", " : " from ", cot__arg(n, k));
+            cot__putf(x, "%s%s = ", k ? ", " : " from ", cot__called(t, cot__arg(n, k), text));
             cot__show_value(x, t, cot__arg(n, k));
         }
         if (cot__nargs(n) > 3) cot__put(x, ", …");
@@ -138,7 +141,7 @@ static void say_chain(cot__text *x, const trail *w, uint32_t y) {
     uint32_t length = 1, at = 0;
     for (uint32_t i = w->origin; i != y; i = w->next[i]) length++;
     if (length == 1) return;
-    cot__put(x, " From there to y: ");
+    cot__put(x, " From there to the result: ");
     for (uint32_t i = w->origin;; i = w->next[i], at++) {
         bool named = length <= HEAD + TAIL + 1 || at < HEAD || at >= length - TAIL;
         if (named) cot__putf(x, "%s%%%u %s", at ? ", " : "", i, cot__op_of(w->t->nodes[i].op)->name);
@@ -158,7 +161,7 @@ int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y) {
     if (!w.next) return -1;
     memset(w.next, 0xff, bytes);
     walk(&w, y);
-    cot__put(x, "y, ");
+    cot__put(x, "The result, ");
     cot__put(x, cot__describe(t, y, text, sizeof text));
     cot__put(x, ", is ");
     cot__show_element(x, cot__element(&v, first), v.dtype);
@@ -176,13 +179,13 @@ int cot_explain(cot_var y, char *out, size_t size) {
     cot__text x = cot__text_buffer(out, size);
     cot_tape *t = cot__is_number(y) ? NULL : y.tape;
     if (!cot_is_valid(y)) {
-        cot__put(&x, "y is not a value on a tape");
+        cot__put(&x, "The result is not a value on a tape");
         if (t && t->status != COT_OK) cot__put(&x, ". The tape's error: "), cot__put(&x, t->message);
         else cot__put(&x, cot__is_number(y) ? ": it is a plain number." : ": it is invalid, or was forgotten by a rewind.");
         return 0;
     }
     if (cot__is_stale(&t->nodes[cot__index(y)])) {
-        cot__put(&x, "y was overwritten in place; explain the var that the write returned.");
+        cot__put(&x, "The result was overwritten in place; explain the var that the write returned.");
         return 0;
     }
     int found = cot__explain_value(&x, t, cot__index(y));
@@ -190,6 +193,6 @@ int cot_explain(cot_var y, char *out, size_t size) {
     if (found > 0 && t->note[0]) cot__put(&x, "\n\nThe tape has a note: "), cot__put(&x, t->note), cot__put(&x, ".");
     if (found >= 0) return found;
     x = cot__text_buffer(out, size);
-    cot__putf(&x, "There is not enough memory to explain y: a few bytes for each of %u operations.", cot__index(y) + 1);
+    cot__putf(&x, "There is not enough memory to explain the result: a few bytes for each of %u operations.", cot__index(y) + 1);
     return 0;
 }

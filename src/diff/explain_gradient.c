@@ -90,11 +90,11 @@ static bool visit(search *s, uint32_t i) {
 
 /* ---- the sentences ----------------------------------------------------------------------------------------------- */
 
-/* "its rule g/(2·z) gives inf for g = 1, z = 0": the operand of elementwise node i that shows it. */
+/* "its rule g/(2·%1) gives inf for g = 1, %1 = 0": the operand of elementwise node i that shows it. */
 static bool say_rule(search *s, uint32_t i, bool zero) {
     const cot__elementwise_info *e = &cot__elementwise_table[s->t->nodes[i].op];
     cot__text                   *x = s->x;
-    char                         text[COT__FORMULA_TEXT], place[COT__SHAPE_TEXT];
+    char                         text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
     cot__view                    g, c;
     int64_t                      stride[COT_MAX_NDIM];
     bool                         said = false;
@@ -107,16 +107,16 @@ static bool say_rule(search *s, uint32_t i, bool zero) {
         int64_t at = zero ? (cot__all_zero(&c) ? 0 : -1) : first_made_odd(&g, &c);
         if (at >= 0) {
             said = true;
-            cot__putf(x, ": its rule %s gives ", cot__formula(e->partial[k], text, sizeof text));
+            cot__formula(e->partial[k], text, sizeof text);
+            cot__putf(x, ": its rule %s gives ", cot__filled(s->t, i, text, filled, sizeof filled));
             cot__show_element(x, cot__element(&c, at), c.dtype);
             if (zero) cot__put(x, c.ndim ? " everywhere for " : " for ");
             else if (c.ndim) cot__putf(x, " at %s for ", cot__place(&c, at, place));
             else cot__put(x, " for ");
-            cot__put(x, "g = ");
+            cot__put(x, "the adjoint g = ");
             if (zero) cot__show_values(x, &g);
             else cot__show_element(x, cot__element(&g, at), g.dtype);
-            if (e->saves[k]) cot__put(x, ", ");
-            cot__show_reads(x, s->t, i, e->saves[k], zero ? -1 : at);
+            cot__show_reads(x, s->t, i, e->saves[k], ", ", zero ? -1 : at);
         }
         cot__contribution_free(s->t, data, &c);
     }
@@ -203,18 +203,18 @@ static int say_findings(search *s) {
     }
     if (leaves == 0) {
         char text[200];
-        cot__putf(s->x, "y, %s, depends on no leaf, so there is no gradient.", cot__describe(s->t, s->y, text, sizeof text));
+        cot__putf(s->x, "The result, %s, depends on no leaf, so there is no gradient.", cot__describe(s->t, s->y, text, sizeof text));
         return 1;
     }
-    if (found == 0 && leaves == 1) cot__put(s->x, "y is finite, and the gradient of its leaf is finite and not zero.");
-    if (found == 0 && leaves > 1) cot__putf(s->x, "y is finite, and the gradients of its %u leaves are finite and not zero.", leaves);
+    if (found == 0 && leaves == 1) cot__put(s->x, "The result is finite, and the gradient of its leaf is finite and not zero.");
+    if (found == 0 && leaves > 1) cot__putf(s->x, "The result is finite, and the gradients of its %u leaves are finite and not zero.", leaves);
     return found;
 }
 
 /* Marks, sweeps, walks, tells. */
 static int run(search *s) {
     if (!cot__watch_open(&s->w, s->t, s->y, NULL)) {
-        cot__put(s->x, "y is finite, but its reverse sweep cannot run: ");
+        cot__put(s->x, "The result is finite, but its reverse sweep cannot run: ");
         cot__put(s->x, s->w.why);
         cot__put(s->x, ".");
         return 0;

@@ -53,7 +53,7 @@ static void find_kink(report *r, uint32_t i, const cot__kink *kink) {
     cot__reader      in[3];
     int              arity = cot__elementwise_arity(n->op);
     int64_t          first = -1, count = 0;
-    char             text[COT__FORMULA_TEXT];
+    char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
     cot__operand_views(r->t, n, cot__dtype_compute(cot__dtype_at(n)), xs, &number);
     for (int k = 0; k < arity; k++) cot__reader_spread(&in[k], &xs[k], &z);
     while (in[0].at < in[0].size) {
@@ -63,9 +63,10 @@ static void find_kink(report *r, uint32_t i, const cot__kink *kink) {
     }
     if (!count) return;
     begin(r, i);
-    cot__putf(&r->x, " sits on its kink %s", cot__formula(kink->condition, text, sizeof text));
+    cot__formula(kink->condition, text, sizeof text);
+    cot__putf(&r->x, " sits on its kink %s", cot__filled(r->t, i, text, filled, sizeof filled));
     say_where(r, &z, first, count);
-    cot__putf(&r->x, "; its derivative there: %s.", kink->convention);
+    cot__putf(&r->x, "; its derivative there: %s.", cot__filled(r->t, i, kink->convention, filled, sizeof filled));
 }
 
 static void find_norm_of_zero(report *r, uint32_t i) {
@@ -77,7 +78,8 @@ static void find_norm_of_zero(report *r, uint32_t i) {
         if (cot__reader_next(&in) == 0 && count++ == 0) first = in.at - 1;
     if (!count) return;
     begin(r, i);
-    cot__putf(&r->x, " sits on its kink %s", cot__array_kinks[ARRAY_KINK_norm_0].condition);
+    char filled[COT__FILLED_TEXT];
+    cot__putf(&r->x, " sits on its kink %s", cot__filled(r->t, i, cot__array_kinks[ARRAY_KINK_norm_0].condition, filled, sizeof filled));
     say_where(r, &z, first, count);
     cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[ARRAY_KINK_norm_0].convention);
 }
@@ -219,7 +221,7 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
     cot__reader          adjoint, partial;
     int64_t              stride[COT_MAX_NDIM], first = -1, count = 0;
     double               value = 0, seed = 1;
-    char                 text[COT__FORMULA_TEXT];
+    char                 text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
     unit.data = &seed;
     void *data = cot__contribution(r->t, i, k, &unit, &c, stride);
     if (!data) {
@@ -237,8 +239,8 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
         cot__put(&r->x, " has the partial ");
         cot__put_number(&r->x, value);
         say_where(r, &c, first, count);
-        cot__putf(&r->x, ", by the rule %s, but the adjoint 0: the zero wins.",
-                  cot__formula(cot__elementwise_table[r->t->nodes[i].op].partial[k], text, sizeof text));
+        cot__formula(cot__elementwise_table[r->t->nodes[i].op].partial[k], text, sizeof text);
+        cot__putf(&r->x, ", by the rule %s, but the adjoint g is 0: the zero wins.", cot__filled(r->t, i, text, filled, sizeof filled));
     }
     cot__contribution_free(r->t, data, &c);
 }

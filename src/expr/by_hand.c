@@ -78,12 +78,23 @@ void cot__by_hand_zeros_like(cot__invocation *c) { one(c, cot_zeros(c->tape, lik
 void cot__by_hand_ones_like(cot__invocation *c) { one(c, cot_ones(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
 void cot__by_hand_full_like(cot__invocation *c) { one(c, cot_full(c->tape, like(c, 2), cot_shape_of(A[0].var), A[1].number)); }
 
-/* The quotient of what the remainder leaves is whole but for rounding, so rounding finds it where floor(x/y) would miss: 1 // 0.1 is 9. */
+static bool is_float(cot_var x) { return cot__is_number(x) ? x.tape == cot_number(0).tape : cot__dtype_is_float(cot_dtype_of(x)); }
+
+/* whole / y, where y divides whole: a float has 53 bits, what they miss of 64 is divided once more. They miss all of it only where y is 0: there,
+ * as in NumPy, the quotient is 0. */
+static cot_var divide_exactly(cot_var whole, cot_var y) {
+    cot_dtype type = cot_dtype_of(whole);
+    cot_var   q = (cot_cast)((cot_round)((cot_div)(whole, y)), type), missed = (cot_sub)(whole, (cot_mul)(q, y));
+    q = (cot_add)(q, (cot_cast)((cot_round)((cot_div)(missed, y)), type));
+    return (cot_mul)(q, (cot_not_equal)(missed, whole));
+}
+
+/* The quotient of what fmod leaves is whole but for rounding, so rounding finds it where floor(x/y) would miss: 1 // 0.1 is 9. It is one less where
+ * the remainder has the other sign, also for an infinite divisor: -3 // inf is -1. */
 cot_var cot__floor_divide(cot_var x, cot_var y) {
-    cot_var left = (cot_sub)(x, (cot_remainder)(x, y));
-    cot_var q = (cot_round)((cot_div)(left, y));
-    if (!cot_is_valid(left) || cot__dtype_is_float(cot_dtype_of(left))) return q;
-    return (cot_cast)(q, cot_dtype_of(left));
+    cot_var left = (cot_fmod)(x, y), whole = (cot_sub)(x, left);
+    cot_var q = is_float(x) || is_float(y) ? (cot_round)((cot_div)(whole, y)) : divide_exactly(whole, y);
+    return (cot_sub)(q, (cot_not_equal)((cot_remainder)(x, y), left));
 }
 void cot__by_hand_floor_divide(cot__invocation *c) { one(c, cot__floor_divide(A[0].var, A[1].var)); }
 
@@ -104,6 +115,35 @@ void cot__by_hand_roll(cot__invocation *c) {
         return;
     }
     one(c, cot_reshape(cot_roll(cot_reshape(x, COT_SHAPE(-1)), A[1].integer, 0), cot_shape_of(x)));
+}
+
+/* NumPy's ord means another thing for a matrix, a norm of the map and not of the elements: what cannot be meant the same is refused. */
+void cot__by_hand_norm(cot__invocation *c) {
+    cot_axes   axes = A[2].axes;
+    cot__order order = A[1].order;
+    int        ndim = axes.n < 0 ? cot_shape_of(A[0].var).ndim : axes.n;
+    if (order.kind == ORDER_GIVEN && ndim > 1) {
+        one(c, cot__fail(c->tape, COT_VALUE,
+                         "[norm] ord=%g over %d axes is ambiguous: NumPy's is a norm of matrices, not of their elements; norm(x) or ord='fro' is "
+                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the spectral norm is max(svdvals(x))",
+                         order.p, ndim));
+        return;
+    }
+    axes.keepdims = A[3].flag;
+    one(c, (cot_norm)(A[0].var, order.p, axes));
+}
+
+/* NumPy's matrices lie along the first two axes, the library's along the last two. */
+void cot__by_hand_trace(cot__invocation *c) {
+    cot_axes order = {.n = cot_shape_of(A[0].var).ndim};
+    for (int k = 0; k < order.n; k++) order.axis[k] = (k + 2) % order.n;
+    one(c, cot_trace(order.n > 2 ? (cot_permute)(A[0].var, order) : A[0].var, A[1].integer));
+}
+
+/* axis=None: of all elements in order. */
+void cot__by_hand_compress(cot__invocation *c) {
+    bool flat = A[2].integer == COT_END;
+    one(c, cot_compress(flat ? cot_reshape(A[1].var, COT_SHAPE(-1)) : A[1].var, A[0].var, flat ? 0 : (int)A[2].integer));
 }
 
 void cot__by_hand_dot_of(cot__invocation *c) {

@@ -16,6 +16,9 @@ void cot__by_hand_floor_divide(cot__invocation *c);
 void cot__by_hand_arange(cot__invocation *c);
 void cot__by_hand_eye(cot__invocation *c);
 void cot__by_hand_roll(cot__invocation *c);
+void cot__by_hand_norm(cot__invocation *c);
+void cot__by_hand_trace(cot__invocation *c);
+void cot__by_hand_compress(cot__invocation *c);
 void cot__by_hand_dot_of(cot__invocation *c);
 
 /* dtype=None: that of the numbers given. */

@@ -87,6 +87,15 @@ static bool to_text(const call *c, const cot__item *x, const char **out) {
     return copy ? true : cot__expr_short_of_memory(c->r->error);
 }
 
+static bool to_order(const call *c, const cot__item *x, cot__order *out) {
+    *out = (cot__order){.kind = x->kind == ITEM_NONE ? ORDER_NONE : x->kind == ITEM_TEXT ? ORDER_FROBENIUS : ORDER_GIVEN, .p = 2};
+    if (x->kind == ITEM_TEXT && strcmp(x->as.text, "nuc") == 0)
+        return cot__run_fail_at(c->r, c->start, c->stop, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
+    if (x->kind == ITEM_NONE || (x->kind == ITEM_TEXT && strcmp(x->as.text, "fro") == 0)) return true;
+    if (x->kind == ITEM_TEXT) return wrong(c, x, "a number, inf, 'fro' or None");
+    return to_real(c, x, &out->p);
+}
+
 /* ---- several --------------------------------------------------------------------------------------------------------------- */
 
 /* Integers: one, a list, or an array of them. *n at most `most`. */
@@ -109,13 +118,21 @@ static bool to_integers(const call *c, const cot__item *x, const char *wanted, i
     return true;
 }
 
+/* Python's own max takes several numbers. */
+static bool is_largest(const cot__callee *f) { return strcmp(f->function, "max") == 0 || strcmp(f->function, "min") == 0; }
+static bool two_numbers(const call *c, const cot__item *x) {
+    bool largest = c->f->function[1] == 'a';
+    if (x->kind == ITEM_INTEGER)
+        return cot__run_fail_at(c->r, c->start, c->stop, "[%s] this is the axis, and a single number has none; the %s of two is %s(x, y)", c->f->name,
+                                largest ? "larger" : "smaller", largest ? "maximum" : "minimum");
+    return wrong(c, x, largest ? "an integer (the larger of two is maximum(x, y))" : "an integer (the smaller of two is minimum(x, y))");
+}
+
 static bool to_axes(const call *c, const cot__item *x, cot_axes *out) {
     int64_t list[COT_MAX_NDIM];
     *out = (cot_axes){.n = -1};
     if (x->kind == ITEM_NONE) return true;
-    /* Python's own max takes several numbers. */
-    if ((x->kind == ITEM_VAR || x->kind == ITEM_NUMBER) && (strcmp(c->f->name, "max") == 0 || strcmp(c->f->name, "min") == 0))
-        return wrong(c, x, c->f->name[1] == 'a' ? "an integer (the larger of two is maximum(x, y))" : "an integer (the smaller of two is minimum(x, y))");
+    if (is_largest(c->f) && (x->kind == ITEM_VAR || x->kind == ITEM_NUMBER)) return two_numbers(c, x);
     if (!to_integers(c, x, "an integer, a list of integers or None", COT_MAX_NDIM, &out->n, list)) return false;
     for (int i = 0; i < out->n; i++) out->axis[i] = list[i] > INT_MAX ? INT_MAX : list[i] < -INT_MAX ? -INT_MAX : (int)list[i];
     return true;
@@ -194,7 +211,9 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
         return to_var(c, x, false, &out->var);
     case TAKES_REST:
     case TAKES_VARS: return to_vars(c, x, out);
-    case TAKES_AXES: return to_axes(c, x, &out->axes);
+    case TAKES_AXES:
+        if (is_largest(c->f) && x->kind == ITEM_INTEGER && cot_shape_of(v->arg[0].var).ndim == 0) return two_numbers(c, x);
+        return to_axes(c, x, &out->axes);
     case TAKES_SHAPE: return to_shape(c, x, &out->shape);
     case TAKES_DTYPE: return to_dtype(c, x, &out->dtype);
     case TAKES_FLAG: return to_flag(c, x, &out->flag);
@@ -213,6 +232,7 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
         out->key = cot_key_of((uint64_t)i);
         return true;
     case TAKES_TEXT: return to_text(c, x, &out->text);
+    case TAKES_ORDER: return to_order(c, x, &out->order);
     }
     return false;
 }

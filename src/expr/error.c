@@ -2,25 +2,15 @@
 #include "expr/program.h"
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-size_t cot__character(const char *s, size_t left) {
-    const unsigned char *c = (const unsigned char *)s;
-    size_t               n = left == 0 || (c[0] >= 0x80 && c[0] < 0xc2) || c[0] > 0xf4 ? 0 : c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-    if (n > left) return 0;
-    for (size_t k = 1; k < n; k++)
-        if ((c[k] & 0xc0) != 0x80) return 0;
-    /* Written longer than need be, halves of pairs, beyond the last character. */
-    if ((c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf0 && c[1] < 0x90) || (c[0] == 0xf4 && c[1] > 0x8f)) return 0;
-    return n;
-}
-
 /* What takes one column: a character, or a byte that belongs to none. */
 static size_t one_column(const char *s, size_t left) {
-    size_t n = cot__character(s, left);
+    size_t n = cot__utf8(s, left);
     return n ? n : 1;
 }
 
@@ -45,7 +35,7 @@ static void locate(cot__expr_error *error, const char *text, size_t length, size
 /* A message is UTF-8 whatever the text was, and wherever a piece of it was cut off. */
 static void finish(char *message) {
     for (size_t left = strlen(message), n; left > 0; message += n, left -= n) {
-        n = cot__character(message, left);
+        n = cot__utf8(message, left);
         if (n == 0) {
             *message = '?';
             n = 1;
@@ -92,10 +82,25 @@ bool cot__run_fail(cot__run *r, const char *format, ...) {
     return false;
 }
 
+/* The library speaks of its functions by their names in C: cot_mul is mul here. */
+static void speak_as_here(const char *message, char *out, size_t size) {
+    cot__text x = cot__text_buffer(out, size);
+    for (const char *p = message; *p;) {
+        size_t n = 0;
+        if (strncmp(p, "cot_", 4) == 0 && (p == message || p[-1] == ' ' || p[-1] == '('))
+            while ((p[4 + n] >= 'a' && p[4 + n] <= 'z') || (p[4 + n] >= '0' && p[4 + n] <= '9') || p[4 + n] == '_') n++;
+        if (n && cot__find_callee(p + 4, n)) p += 4;
+        char one[2] = {*p++, 0};
+        cot__put(&x, one);
+    }
+}
+
 bool cot__run_tape_failed(cot__run *r) {
     if (r->error) {
         cot_status status = cot_tape_status(r->t);
-        cot__run_fail(r, "%s", status == COT_OK ? "there is no value here, and the tape knows no reason" : cot_tape_message(r->t));
+        char       message[sizeof r->error->message];
+        speak_as_here(status == COT_OK ? "there is no value here, and the tape knows no reason" : cot_tape_message(r->t), message, sizeof message);
+        cot__run_fail(r, "%s", message);
         r->error->status = status == COT_OK ? COT_VAR : status;
     }
     return false;
@@ -113,14 +118,14 @@ void cot__expr_show(const cot__expr_error *error, const char *text, size_t lengt
     for (size_t i = start, n; i < length && text[i] != '\n'; i += n) {
         char one[5] = "?";
         n = one_column(text + i, length - i);
-        if (cot__character(text + i, length - i)) memcpy(one, text + i, n);
+        if (cot__utf8(text + i, length - i)) memcpy(one, text + i, n);
+        /* Controls, tabs too, would move the caret away from what it points at. */
+        if (one[0] != '?' && !cot__utf8_shown(one, n)) strcpy(one, " ");
         if (++column <= skip) continue;
         if (column > skip + WIDTH) {
             cot__put(&x, "…");
             break;
         }
-        /* Controls, tabs too, would move the caret away from what it points at. */
-        if ((unsigned char)one[0] < ' ' || one[0] == 0x7f) one[0] = ' ';
         cot__put(&x, one);
     }
     cot__put(&x, "\n");

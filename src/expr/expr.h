@@ -50,6 +50,11 @@ typedef struct cot__expr_span {
 cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_input *inputs, cot__expr_error *error,
                       cot__expr_span **spans, int64_t *span_count);
 
+/* The same, for derivatives: a result that is a plain number of the text, as the 0 of `x if x > 0 else 0`, is a constant of dtype `real`.
+ * COT_DTYPE_COUNT: of its own, an integer one i64. */
+cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n, const cot__expr_input *inputs, cot__expr_error *error,
+                         cot__expr_span **spans, int64_t *span_count);
+
 /* The caret lines that show an error in its text: the line of the text, and below it ^~~~ at the column. Always terminated. */
 void cot__expr_show(const cot__expr_error *error, const char *text, size_t length, char *out, size_t size);
 
@@ -58,6 +63,8 @@ void cot__expr_show(const cot__expr_error *error, const char *text, size_t lengt
 int         cot__expr_function_count(void);
 const char *cot__expr_function_name(int i);
 const char *cot__expr_signature(const char *function, char *buf, size_t size);
+/* The function that a name or an operator calls: "clamp" for "clip", "mul" for "*", "sin" for "sin"; NULL where there is none. */
+const char *cot__expr_behind(const char *name);
 
 /* The name most like `name` among n, or NULL when none is near. */
 const char *cot__nearest(const char *name, int n, const char *const *among);

@@ -32,8 +32,10 @@ static bool make_plan(cot__run *r, plan *p, int ndim) {
             continue;
         }
         if (!array && (x->kind == ITEM_BOOL || !cot__as_integer(x, &unused)))
-            return cot__run_fail(r, "an index must be an integer, a slice, an array of integers or bools, None or ..., not %s",
-                                 cot__item_words(x, words, sizeof words));
+            return cot__run_fail(r, "an index must be an integer, a slice, an array of integers or bools, None or ..., not %s%s",
+                                 cot__item_words(x, words, sizeof words), x->kind == ITEM_VAR ? "; cast(…, i64) makes an integer" : "");
+        if (array && x->kind == ITEM_VAR && cot__dtype_is_float(cot_dtype_of(x->as.var)))
+            return cot__run_fail(r, "positions are integers, and this is %s; cast(…, i64) makes them", cot__item_words(x, words, sizeof words));
         bool mask = array && x->kind == ITEM_VAR && cot_dtype_of(x->as.var) == COT_BOOL;
         p->consumed += mask ? cot_shape_of(x->as.var).ndim : 1;
         p->arrays += array;

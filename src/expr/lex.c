@@ -1,6 +1,7 @@
 /* lex.c: numbers, names, strings and operators as Python writes them; comments and spaces are passed over. */
 #include "expr/lex.h"
 
+#include "base/utf8.h"
 #include "expr/program.h"
 
 #include <errno.h>
@@ -80,6 +81,8 @@ static bool number(cot__lexer *x, cot__token *out) {
     size_t end = x->at;
     while (is_letter(peek(x, 0)) || is_digit(peek(x, 0))) x->at++;
     if (d.too_long) return fail(x, out->start, end, "a number has at most 400 digits");
+    if (x->at > end && d.n == 1 && d.text[0] == '0' && strchr("xXbBoO", x->text[end]))
+        return fail(x, out->start, x->at, "numbers are decimal here: 16, not 0x10");
     if (x->at > end) {
         int name = (int)(x->at - end < 40 ? x->at - end : 40);
         d.text[d.n > 40 ? 40 : d.n] = 0;
@@ -134,7 +137,8 @@ static const struct { const char *text, *advice; } lookalikes[] = {
     {"^", "'^' is no power here; write ** for a power"},
     {"!", "'!' is not part of the language; write not x, or != for unequal"},
     {"&", "'&' is not part of the language; write and for numbers, logical_and(x, y) for arrays"},
-    {"|", "'|' is not part of the language; write or for numbers, logical_or(x, y) for arrays"},
+    {"|", "'|' is not part of the language; write abs(x) for an absolute value, or for numbers, logical_or(x, y) for arrays"},
+    {"?", "'?' is not part of the language; a choice is written a if c else b, or where(c, a, b) for arrays"},
     {"~", "'~' is not part of the language; write not for numbers, logical_not(x) for arrays"},
     {"{", "'{' is not part of the language; lists are written [1, 2]"},
     {"\xc2\xa0", "a non-breaking space is not part of the language; write a plain one"},
@@ -159,7 +163,7 @@ static const struct { const char *text, *advice; } lookalikes[] = {
 
 static bool no_token(cot__lexer *x) {
     const char   *s = x->text + x->at;
-    size_t        left = x->length - x->at, n = cot__character(s, left);
+    size_t        left = x->length - x->at, n = cot__utf8(s, left);
     unsigned char c = (unsigned char)*s;
     for (int i = 0; i < COUNTOF(lookalikes); i++) {
         size_t k = strlen(lookalikes[i].text);

@@ -26,18 +26,29 @@ static int distance(const char *a, int n, const char *b, int m) {
     return rows[n % 3][m];
 }
 
+/* Is one the beginning of the other? */
+static bool begins(const char *a, size_t n, const char *b, size_t m) {
+    for (size_t i = 0; i < n && i < m; i++)
+        if (lower(a[i]) != lower(b[i])) return false;
+    return true;
+}
+
 const char *cot__nearest(const char *name, int n, const char *const *among) {
     const char *found = NULL;
+    bool        alike = false; /* the one found begins as name does: it wins over others as near */
     size_t      length = strlen(name);
     if (length == 0 || length > LONGEST) return NULL;
     /* A third of the letters may be wrong; of one letter none but its case. */
-    int best = (int)(length + 1) / 3 + 1;
+    int best = (int)(length < 5 ? (length + 1) / 3 : length / 3) + 1;
     for (int i = 0; i < n; i++) {
         size_t m = strlen(among[i]);
-        if (m > LONGEST || m + (size_t)best <= length || length + (size_t)best <= m) continue;
-        int d = distance(name, (int)length, among[i], (int)m);
-        if (d >= best || (size_t)d >= m || (size_t)d >= length) continue;
+        if (m > LONGEST || m + (size_t)best < length || length + (size_t)best < m) continue;
+        int  d = distance(name, (int)length, among[i], (int)m);
+        bool same = begins(name, length, among[i], m);
+        bool nearer = d < best || (found && d == best && same && (!alike || m < strlen(found)));
+        if (!nearer || (size_t)d >= m || (size_t)d >= length) continue;
         best = d;
+        alike = same;
         found = among[i];
     }
     return found;

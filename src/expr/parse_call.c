@@ -39,9 +39,36 @@ const char *cot__expr_signature(const char *function, char *buf, size_t size) {
     return f ? cot__signature(f, buf, size) : NULL;
 }
 
+const char *cot__expr_behind(const char *name) {
+    static const struct { const char *operator, *function; } operators[] = {
+        {"+", "add"}, {"-", "sub"}, {"*", "mul"}, {"/", "div"}, {"**", "pow"}, {"@", "matmul"}, {"%", "remainder"}, {"//", "floor_divide"},
+        {"<", "less"}, {"<=", "less_equal"}, {">", "greater"}, {">=", "greater_equal"}, {"==", "equal"}, {"!=", "not_equal"},
+        {".T", "transpose"}, {"and", "logical_and"}, {"or", "logical_or"}, {"not", "logical_not"}, {"[]", "slice"}, {"[:]", "slice"},
+    };
+    const cot__callee *f = cot__find_callee(name, strlen(name));
+    for (int i = 0; !f && i < COUNTOF(operators); i++)
+        if (strcmp(operators[i].operator, name) == 0) return operators[i].function;
+    return f ? f->function : NULL;
+}
+
 /* ---- errors ---------------------------------------------------------------------------------------------------------------- */
 
 #define FAIL(p, start, stop, ...) cot__expr_fail((p)->error, (p)->e->text, (p)->e->length, start, stop, __VA_ARGS__)
+
+/* Names that other languages and books have for what is here. */
+static const char *other_name(const char *name) {
+    static const struct { const char *name, *here; } others[] = {
+        {"ln", "log(x)"}, {"lg", "log10(x)"}, {"fabs", "abs(x)"}, {"sgn", "sign(x)"}, {"tg", "tan(x)"}, {"arctg", "atan(x)"},
+        {"cot", "1/tan(x)"}, {"ctg", "1/tan(x)"}, {"sec", "1/cos(x)"}, {"csc", "1/sin(x)"}, {"sh", "sinh(x)"}, {"ch", "cosh(x)"},
+        {"th", "tanh(x)"}, {"ceiling", "ceil(x)"}, {"fmax", "maximum(x, y)"}, {"fmin", "minimum(x, y)"},
+        {"logistic", "sigmoid(x)"}, {"len", "x.shape[0]"}, {"length", "x.size"}, {"range", "arange(n)"}, {"identity", "eye(n)"},
+        {"inverse", "inv(a)"}, {"rand", "uniform(key, shape)"}, {"randn", "normal(key, shape)"}, {"ravel", "reshape(x, -1)"}, {"flatten", "reshape(x, -1)"}, {"vstack", "concat(xs, axis=0), or stack(xs) of vectors"},
+        {"hstack", "concat(xs, axis=…)"}, {"select", "where(c, a, b)"}, {"If", "a if c else b"}, {"average", "mean(x)"},
+    };
+    for (int i = 0; i < COUNTOF(others); i++)
+        if (strcmp(others[i].name, name) == 0) return others[i].here;
+    return NULL;
+}
 
 static __attribute__((noinline)) bool unknown_function(cot__parser *p, const cot__token *name) {
     const char *among[1024], *near;
@@ -50,6 +77,7 @@ static __attribute__((noinline)) bool unknown_function(cot__parser *p, const cot
     size_t      length = name->stop - name->start;
     int         n = 0;
     snprintf(text, sizeof text, "%.*s", length > 60 ? 60 : (int)length, p->e->text + name->start);
+    if (other_name(text)) return FAIL(p, name->start, name->stop, "unknown function '%s'; write %s", text, other_name(text));
     if (cot__known_name(p->e->text + name->start, length, &known))
         return FAIL(p, name->start, name->stop, "'%s' is a %s, not a function%s", text, known.kind == ITEM_DTYPE ? "dtype" : "number",
                     known.kind == ITEM_DTYPE ? "; cast(x, dtype) converts" : "; a product is written with *");

@@ -37,7 +37,8 @@ typedef enum cot__takes {
     TAKES_THREE,    /* an integer for each spatial axis, or one for all */
     TAKES_TABLE,    /* integers: one, a list, or a list of lists */
     TAKES_KEY,      /* an integer: the seed */
-    TAKES_TEXT      /* a string */
+    TAKES_TEXT,     /* a string */
+    TAKES_ORDER     /* of a norm: None, 'fro' or a number */
 } cot__takes;
 
 typedef struct cot__parameter {
@@ -54,6 +55,11 @@ typedef struct cot__table {
     int64_t at[2 * COT_MAX_NDIM]; /* row-major */
 } cot__table;
 
+typedef struct cot__order {
+    enum { ORDER_NONE, ORDER_FROBENIUS, ORDER_GIVEN } kind;
+    double p;
+} cot__order;
+
 /* An argument, ready for C. */
 typedef union cot__argument {
     cot_var   var;
@@ -65,6 +71,7 @@ typedef union cot__argument {
     double    number;
     int64_t   three[3];
     cot__table table;
+    cot__order order;
     cot_key   key;
     const char *text;
     struct {
@@ -91,6 +98,7 @@ typedef struct cot__callee {
     void (*call)(cot__invocation *c);
     bool elementwise, tuple; /* tuple: its results are several */
     int  mixes;              /* so many leading operands may be plain numbers, if one is not */
+    const char *function;    /* of the library, or of by_hand.c; another name than `name` where that is an alias */
 } cot__callee;
 
 /* Generated, in order of names: tools/gen_expr_calls.c. */
@@ -192,8 +200,6 @@ struct cot__expr {
 bool cot__expr_fail(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, ...)
     __attribute__((format(printf, 6, 7)));
 bool cot__expr_short_of_memory(cot__expr_error *error);
-/* Bytes of the UTF-8 character that s starts with; 0 where there is none. */
-size_t cot__character(const char *s, size_t left);
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 

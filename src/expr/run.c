@@ -38,7 +38,7 @@ static bool unknown(cot__run *r, const cot__name *name, int n, const cot__expr_i
     char        signature[400];
     int         count = 0;
     const cot__callee *f = cot__find_callee(name->text, name->length);
-    if (f) return cot__run_fail(r, "'%s' is a function: %s; no value has that name", name->text, cot__signature(f, signature, sizeof signature));
+    if (f) return cot__run_fail(r, "'%s' is a function, called with (): %s", name->text, cot__signature(f, signature, sizeof signature));
     for (int i = 0; i < n && count < MOST - 500; i++)
         if (inputs[i].name) among[count++] = inputs[i].name;
     for (size_t i = 0; i < r->e->name_count && count < MOST - 400; i++)
@@ -186,19 +186,26 @@ static bool loop(cot__run *r, machine *m, spans *sp, cot__item *result) {
     return true;
 }
 
-static bool finish(cot__run *r, spans *sp, const cot__item *x, cot_var *out) {
+static bool finish(cot__run *r, spans *sp, cot_dtype real, const cot__item *x, cot_var *out) {
     char words[100];
     if (x->kind == ITEM_TUPLE)
-        return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s; choose one, as in (…)[0], or name them: a, b = …",
+        return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …",
                                 cot__item_words(x, words, sizeof words));
     if (!cot__is_plain(x) && x->kind != ITEM_VAR && x->kind != ITEM_LIST)
         return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s, not a number or an array",
                                 cot__item_words(x, words, sizeof words));
-    return cot__to_var(r, x, out) && note(sp, r);
+    if (real == COT_DTYPE_COUNT || (x->kind != ITEM_INTEGER && x->kind != ITEM_NUMBER)) return cot__to_var(r, x, out) && note(sp, r);
+    *out = (cot_full)(r->t, real, COT_SCALAR, cot__plain_value(x));
+    return (cot_is_valid(*out) || cot__run_tape_failed(r)) && note(sp, r);
 }
 
 cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_input *inputs, cot__expr_error *error, cot__expr_span **out,
                       int64_t *span_count) {
+    return cot__expr_run_as(e, t, COT_DTYPE_COUNT, n, inputs, error, out, span_count);
+}
+
+cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n, const cot__expr_input *inputs, cot__expr_error *error,
+                         cot__expr_span **out, int64_t *span_count) {
     cot__expr_error unused;
     cot_var         result = COT_NONE;
     if (!error) error = &unused;
@@ -217,7 +224,7 @@ cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_in
     m.slots = cot__store_take(&r.pool, (e->name_count + 1) * sizeof *m.slots);
     m.stack = cot__store_take(&r.pool, (e->height + 1) * sizeof *m.stack);
     if (m.slots) memset(m.slots, 0, (e->name_count + 1) * sizeof *m.slots);
-    bool ok = m.slots && m.stack ? loop(&r, &m, &sp, &value) && finish(&r, &sp, &value, &result) : cot__expr_short_of_memory(error);
+    bool ok = m.slots && m.stack ? loop(&r, &m, &sp, &value) && finish(&r, &sp, real, &value, &result) : cot__expr_short_of_memory(error);
     cot__store_free(&r.pool);
     if (ok && sp.wanted) {
         *out = sp.list;

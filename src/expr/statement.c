@@ -106,22 +106,58 @@ static __attribute__((noinline)) bool is_update(const cot__parser *p) {
 
 static bool ends_statement(int kind) { return kind == ';' || kind == TOKEN_NEWLINE; }
 
+/* The width of the spaces before byte `at`, tabs to the next 8th column; -1: no line begins there. */
+static int64_t indentation(const char *text, uint32_t at) {
+    uint32_t start = at;
+    int64_t  width = 0;
+    while (start > 0 && (text[start - 1] == ' ' || text[start - 1] == '\t')) start--;
+    bool begins = start == 0 || text[start - 1] == '\n' || (start == 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0); /* a byte order mark */
+    uint32_t before = start > 1 && text[start - 2] == '\r' ? start - 2 : start > 0 ? start - 1 : 0; /* … the end of the line before */
+    if (!begins || (before > 0 && text[before - 1] == '\\')) return -1; /* after a backslash the line goes on */
+    for (; start < at; start++) width = text[start] == '\t' ? (width / 8 + 1) * 8 : width + 1;
+    return width;
+}
+
+/* Would-be continuations of a line must not pass for statements of their own: that would drop what stands before them. */
+static __attribute__((noinline)) bool begins_rightly(cot__parser *p, int64_t *first) {
+    int64_t width = indentation(p->e->text, p->token.start);
+    if (*first < 0) *first = width < 0 ? 0 : width;
+    if (width <= *first) return true;
+    return cot__expr_fail(p->error, p->e->text, p->e->length, p->token.start, p->token.stop,
+                          "unexpected indent: statements begin in one column; put brackets around an expression of several lines");
+}
+
+static __attribute__((noinline)) bool unused_value(cot__parser *p, uint32_t start, uint32_t stop) {
+    return cot__expr_fail(p->error, p->e->text, p->e->length, start, stop,
+                          "this value is not used: the last statement is the result; assign it, as in a = …, or put brackets around an "
+                          "expression of several lines");
+}
+
 static bool program(cot__parser *p) {
-    bool any = false;
+    bool     any = false, value = false; /* value: the statement before was an expression, and gave nothing a name */
+    int64_t  first = -1;
+    uint32_t start = 0, stop = 0;
     if (!next(p)) return false;
     for (;;) {
         int n;
         while (ends_statement(p->token.kind))
             if (!next(p)) return false;
         if (p->token.kind == TOKEN_END) break;
+        if (!begins_rightly(p, &first)) return false;
+        if (value) return unused_value(p, start, stop);
         if (any && !cot__emit(p, STEP_DROP, -1, p->token.start, p->token.start)) return false;
         any = true;
         p->depth = 0;
+        start = p->token.start;
         if (is_update(p)) {
             if (!update(p)) return false;
-        } else if (is_assignment(p, &n) ? !assignment(p, n) : !tuple_of(p)) {
-            return false;
+        } else if (is_assignment(p, &n)) {
+            if (!assignment(p, n)) return false;
+        } else {
+            value = true;
+            if (!tuple_of(p)) return false;
         }
+        stop = p->last_stop;
         if (p->token.kind == ')' || p->token.kind == ']')
             return cot__expr_fail(p->error, p->e->text, p->e->length, p->token.start, p->token.stop, "'%c' closes nothing: no bracket is open",
                                   p->token.kind);

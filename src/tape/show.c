@@ -93,6 +93,40 @@ void cot__show_values(cot__text *x, const cot__view *v) {
         show_range(x, v);
 }
 
+static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {
+    const char *name = cot__name_of(t, node);
+    size_t      n = 0;
+    while (name && in_word(name[n])) n++;
+    if (name && n > 0 && n < COT__CALLED_TEXT && !name[n])
+        snprintf(buf, COT__CALLED_TEXT, "%s", name);
+    else
+        snprintf(buf, COT__CALLED_TEXT, "%%%u", node);
+    return buf;
+}
+
+const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, char *buf, size_t size) {
+    static const char letters[] = "xywz";
+    const cot__node  *n = &t->nodes[node];
+    cot__text         x = cot__text_buffer(buf, size);
+    char              called[COT__CALLED_TEXT], before = ' ';
+    for (; *formula; before = *formula++) {
+        const char *letter = in_word(before) || in_word(formula[1]) ? NULL : strchr(letters, *formula);
+        int         k = letter ? (int)(letter - letters) : 4;
+        if (k > 3 || (k < 3 && k >= cot__nargs(n))) {
+            cot__put(&x, (char[]){*formula, 0});
+            continue;
+        }
+        uint32_t a = k < 3 ? cot__arg(n, k) : node;
+        if (a == COT__NONE)
+            cot__put_number(&x, n->extra.number);
+        else
+            cot__put(&x, cot__called(t, a, called));
+    }
+    return buf;
+}
+
 void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
     cot__view v = cot__view_of(t, node);
     if (t->nodes[node].stamp == COT__BODY_STAMP)

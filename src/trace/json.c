@@ -1,6 +1,7 @@
 /* json.c: JSON, written as it comes. */
 #include "trace/json.h"
 
+#include "base/utf8.h"
 #include "diff/watch.h"
 
 #include <stdlib.h>
@@ -26,29 +27,11 @@ void cot__json_close(cot__json *j, char bracket) {
 
 /* ---- strings --------------------------------------------------------------------------------------------------------- */
 
-/* How many bytes the UTF-8 character at s takes, n bytes being left; 0: it is none (an overlong form, a surrogate, a stray
- * byte). */
-static size_t character(const unsigned char *s, size_t n) {
-    static const struct { unsigned char from, to, low, high; size_t length; } kinds[] = {
-        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (int k = 0; k < COUNTOF(kinds); k++) {
-        if (s[0] < kinds[k].from || s[0] > kinds[k].to) continue;
-        if (kinds[k].length > n) return 0;
-        for (size_t i = 1; i < kinds[k].length; i++)
-            if (s[i] < (i == 1 ? kinds[k].low : 0x80) || s[i] > (i == 1 ? kinds[k].high : 0xbf)) return 0;
-        return kinds[k].length;
-    }
-    return 0;
-}
-
 static void quoted(FILE *out, const char *s, size_t n) {
     static const char plain[] = "\"\\\b\f\n\r\t", short_form[] = "\"\\bfnrt";
     fputc('"', out);
     while (n > 0) {
-        size_t      length = character((const unsigned char *)s, n);
+        size_t      length = cot__utf8(s, n);
         const char *at = *s ? strchr(plain, *s) : NULL;
         if (length == 0)
             fputs("\xef\xbf\xbd", out), length = 1;

@@ -33,7 +33,8 @@ int cot__listing_find(const char *name);
 const char *cot__listing_name(int i);
 
 void cot__listing_table(FILE *out, int width); /* all, one line each; width 0: 80 */
-void cot__listing_show(FILE *out, int i);      /* one, in full */
+/* One, in full. call: how it is written in an expression, then the heading; NULL: the heading is that of C. */
+void cot__listing_show(FILE *out, int i, const char *call);
 void cot__listing_json(cot__json *j, int i);   /* one object; -1: a list of all */
 
 #endif

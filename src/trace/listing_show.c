@@ -25,10 +25,12 @@ static void line(FILE *out, const char *what, const char *text) {
     if (*text) fprintf(out, "  %-10s %s\n", what, text);
 }
 
-void cot__listing_show(FILE *out, int i) {
+void cot__listing_show(FILE *out, int i, const char *call) {
     cot__listing l;
     cot__listing_get(i, &l);
-    fprintf(out, "%s%s   [%s]\n", l.name, l.parameters, l.family);
+    if (call) fprintf(out, "%s   [%s]\n", call, l.family);
+    else fprintf(out, "%s%s   [%s]\n", l.name, l.parameters, l.family);
+    if (call && l.parameters[0]) fprintf(out, "  in C       cot_%s%s\n", l.name, l.parameters);
     line(out, "value", l.value);
     for (int k = 0; k < l.arity; k++) fprintf(out, "  to %-7s %s\n", operand_names[k], l.partial[k][0] ? l.partial[k] : "no derivative");
     if (l.recorded_value[0] && strcmp(l.recorded_value, l.value) != 0) {

@@ -12,7 +12,7 @@ for c in $commands; do
     grep -qE "[ \"]$c[ \"]" "$bash" || complain "the completion for bash has no command $c"
     grep -q "'$c:" "$zsh" || complain "the completion for zsh has no command $c"
     help=$("$command" "$c" --help)
-    options=$(echo "$help" | sed -nE 's/^  (    |-[a-z], )(--[a-z]+).*/\2/p')
+    options=$(echo "$help" | sed -nE 's/^  (    |-[a-z], )(--[a-z]+(-[a-z]+)*).*/\2/p')
     [ -n "$options" ] || complain "the help of $c lists no options"
     # what bash offers for the command is what its help lists
     offered=$(bash -c ". '$bash'; COMP_WORDS=(cotangent $c --); COMP_CWORD=2; _cotangent; echo \${COMPREPLY[*]}" 2>/dev/null)
@@ -25,7 +25,7 @@ for c in $commands; do
         grep -qE -e "$o([=[,}+])" "$zsh" || complain "the completion for zsh has no $o"
     done
 done
-for o in $(sed -nE 's/^\.BI? *(.*)/\1/p; s/^\.BR (.*)/\1/p' "$manual" | grep -oE '\\-\\-[a-z]+' | sed 's/\\//g' | sort -u); do
+for o in $(sed -nE 's/^\.BI? *(.*)/\1/p; s/^\.BR (.*)/\1/p' "$manual" | grep -oE '\\-\\-[a-z]+(\\-[a-z]+)*' | sed 's/\\//g' | sort -u); do
     [ "$o" = --version ] && continue
     [ "$o" = --opt ] && continue
     for c in $commands; do "$command" "$c" --help; done | grep -qe "$o" || complain "the manual has $o, and no help"

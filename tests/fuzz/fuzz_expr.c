@@ -1,5 +1,6 @@
 /* fuzz_expr: any bytes as an expression. Parsed, and run with a few small inputs on a tape that may take one megabyte; whatever happens, memory
  * is in order, the tape is well formed, and a failure has a sentence and a place within the text. For libFuzzer, and for replay.c. */
+#include "base/utf8.h"
 #include "expr/program.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static void broken(const char *what) {
 
 static void check_text(const char *s) {
     for (size_t left = strlen(s), n; left > 0; s += n, left -= n)
-        if ((n = cot__character(s, left)) == 0) broken("text for people that is not UTF-8");
+        if ((n = cot__utf8(s, left)) == 0) broken("text for people that is not UTF-8");
 }
 
 static void check_error(const cot__expr_error *error, const char *text, size_t size) {

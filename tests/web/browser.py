@@ -28,7 +28,7 @@ class Browser:
             self.port = s.getsockname()[1]
         driver = shutil.which("chromedriver")
         if not driver:
-            raise SystemExit("chromedriver is not installed: tools/setup.sh web")
+            raise SystemExit("chromedriver is not installed: tools/setup.sh test-web")
         self.process = subprocess.Popen([driver, f"--port={self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         start_new_session=True, env={**os.environ, "TMPDIR": self.folder})
         self.session = None
@@ -81,13 +81,26 @@ class Browser:
         self._do("POST", "/url", {"url": address})
 
     def js(self, script, *args):
+        """The value of a script, once the page has answered what was asked before."""
+        self.settle()
+        return self.now(script, *args)
+
+    def now(self, script, *args):
         return self._do("POST", "/execute/sync", {"script": script, "args": list(args)})
+
+    def settle(self, seconds=30):
+        """Until nothing is being computed: pages say so with data-busy."""
+        end = time.monotonic() + seconds
+        while self.now("return !!document.body?.dataset.busy"):
+            if time.monotonic() > end:
+                raise Failure(f"the page is still busy after {seconds} s")
+            time.sleep(0.01)
 
     def wait(self, script, what, seconds=15):
         """Until the script returns something true, which is returned."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            value = self.js(script)
+            value = self.now(script)
             if value:
                 return value
             time.sleep(0.02)
@@ -97,6 +110,7 @@ class Browser:
         return self._do("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
 
     def click(self, selector):
+        self.settle()
         self._do("POST", f"/element/{self.find(selector)}/click", {})
 
     def type(self, selector, text):
@@ -106,6 +120,7 @@ class Browser:
         self._do("POST", f"/element/{element}/value", {"text": text})
 
     def press(self, key):
+        self.settle()
         self._do("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": [
             {"type": "keyDown", "value": KEYS.get(key, key)}, {"type": "keyUp", "value": KEYS.get(key, key)}]}]})
 

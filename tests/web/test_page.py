@@ -64,6 +64,15 @@ class PageTest(unittest.TestCase):
         return browser.js("""return Object.fromEntries([...document.querySelectorAll("[data-grad]")].map(e =>
             [e.dataset.grad, JSON.parse(e.dataset.value)]))""")
 
+    def spoken(self, selector):
+        """The text as it is read aloud: a bar over a name is in words."""
+        return browser.js("""const copy = document.querySelector(arguments[0]).cloneNode(true);
+            copy.querySelectorAll("[role=math]").forEach(e => e.replaceWith(e.getAttribute("aria-label")));
+            return copy.textContent""", selector)
+
+    def error(self):
+        return browser.js("const e = document.getElementById('error'); return e.hidden ? null : e.innerText")
+
     def arguments(self):
         """The state of the page as arguments of the command, from the address."""
         fields = urllib.parse.parse_qs(browser.js("return location.hash").lstrip("#"), keep_blank_values=True)
@@ -104,7 +113,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.registers(), {"x1": None, "x2": None, "%2": "1", "%3": "1", "%4": "1"})
         self.step()
         self.assertTrue(nearly(float(self.registers()["x1"]), math.cos(math.pi / 4)))
-        self.assertIn("g·cos(x)", browser.text("#now"))
+        self.assertIn("adjoint of x1 gets adjoint of %3·cos(x1) = 1·cos(0.7854) = 0.70711", self.spoken("#now"))
         self.assertEqual(self.gradient(), {})
         self.step()
         self.assertIn("Paths meet", browser.text("#now"))
@@ -157,6 +166,13 @@ class PageTest(unittest.TestCase):
         browser.press("Right")
         self.assertNotEqual(browser.js("return document.getElementById('input-x1').value"), "pi")
 
+    def test_a_slider_reaches_as_far_as_its_number(self):
+        self.open("#e=x*x&i=x:3")
+        bounds = "const s = document.querySelector('.input input[type=range]'); return [Number(s.min), Number(s.max)]"
+        for text, want in (("0.003", [-0.01, 0.01]), ("700", [-2000, 2000]), ("2", [-5, 5]), ("1e-4", [-0.0002, 0.0002]), ("0", [-0.0002, 0.0002])):
+            browser.type("#input-x", text)
+            self.assertEqual(browser.js(bounds), want, text)
+
     def test_names_that_are_typed_become_inputs(self):
         self.open()
         browser.type("#expression", "u**2 * v + u")
@@ -168,6 +184,14 @@ class PageTest(unittest.TestCase):
         self.assertEqual(browser.js("return document.getElementById('preset').value"), "")
         browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
         self.assertEqual(list(self.gradient()), ["u"])
+
+    def test_what_is_written_in_any_way_has_the_inputs_that_the_engine_wants(self):
+        self.open()
+        for expression, inputs in [("sum(A.T @ v)", ["A", "v"]), ("q, r = qr(A); sum(r)", ["A"]), ("a = b = x; a*b", ["x"]), ("y += x; y*y", ["y", "x"]),
+                                   ("sum(cast(v, float16), axis=0)", ["v"]), ("h = (x +\n y)\nh*x", ["x", "y"]), ("x if x == y else 1e3*x", ["x", "y"])]:
+            browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", expression)
+            self.assertEqual(browser.texts(".input > label:first-child"), inputs, expression)
+            self.assertNotIn("has no name", browser.text("#error") or "")
 
     def test_bad_expressions_say_where(self):
         self.open()
@@ -182,6 +206,58 @@ class PageTest(unittest.TestCase):
             self.assertGreater(len(browser.text("#error")), 10, bad)
         browser.type("#expression", "x1 * 2")
         self.assertTrue(browser.js("return document.getElementById('error').hidden"))
+
+    def test_messages_speak_of_the_page(self):
+        self.open()
+        for expression, inputs, seed, wants, never in [
+                ("W @ v", {"W": "1", "v": "1"}, "1", ["Enter a matrix for W, for example [[1, 2], [3, 4]]", "a vector for v"], ["cot_"]),
+                ("x*x", {"x": "@file.npy"}, "1", ["files cannot be read here; paste the numbers"], ["No such file"]),
+                ("x*x", {"x": "2"}, "[1, 2]", ["The seed has shape (2,)"], ["--"]),
+                ("x*x", {"x": "2"}, "foo", ["The seed: "], ["--"]),
+                ("x*x", {"x": ""}, "1", ["Enter a value for x"], []),
+                ("sum(x)", {"x": "uniform(1,[3000,3000],1)"}, "1", ["9,000,000 numbers", "up to 4 million"], []),
+                ("sum(zeros([3000, 3000]) + x)", {"x": "1"}, "1", ["The expression asks", "up to 4 million"], []),
+                ("concat([x, y], 0)", {"x": "1", "y": "1"}, "1", [], ["cot_"]),
+                ("huber(x)", {"x": "1"}, "1", ["needs y"], ["1.0"])]:
+            fields = [("e", expression), *(("i", f"{name}:{text}") for name, text in inputs.items()), ("seed", seed), ("mode", "reverse")]
+            self.open(f"#{urllib.parse.urlencode(fields)}")
+            message = self.error()
+            self.assertTrue(message, expression)
+            for text in wants:
+                self.assertIn(text, message)
+            for text in never:
+                self.assertNotIn(text, message)
+
+    def test_nothing_plays_while_there_is_an_error(self):
+        self.open("#p=first&mode=reverse&step=1")
+        browser.type("#expression", "x1 * (")
+        self.assertIsNotNone(self.error())
+        for button in ("play", "step", "back", "reset"):
+            self.assertEqual(browser.js("return document.getElementById(arguments[0]).getAttribute('aria-disabled')", button), "true")
+        browser.js("document.getElementById('play').click(); document.getElementById('step').click()")
+        self.assertEqual((browser.text("#play-text"), browser.text("#scrub-label")), ("Play", "Step 1 of 3"))
+        browser.type("#expression", "x1 * x1")
+        self.assertIsNone(self.error())
+        self.assertEqual(browser.js("return document.getElementById('play').getAttribute('aria-disabled')"), "false")
+
+    def test_large_inputs_leave_the_page_alive(self):
+        self.open("#e=sum(x)&i=x:1")
+        edit = "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input'))"
+        browser.now(edit, "input-x", "uniform(1,[1500,1500],1)")
+        browser.wait("return !document.getElementById('computing').hidden", "the word computing")
+        self.assertIn("computing", browser.now("return document.getElementById('computing').textContent"))
+        browser.now("document.getElementById('stop').click()")  # the page answers while the engine works
+        self.assertIn("Stopped", self.error())
+        self.assertTrue(browser.js("return document.getElementById('computing').hidden"))
+        browser.now(edit, "input-x", "uniform(1,[1500,1500],1)")
+        browser.wait("return !document.getElementById('computing').hidden", "the word computing")
+        browser.now(edit, "input-x", "3")  # newer than the one that runs
+        browser.wait("return document.getElementById('value').textContent === '3'", "the newer answer", 5)
+        self.assertIsNone(self.error())
+        browser.now(edit, "input-x", "uniform(1,[300,300],1)")
+        browser.click("#tab-reverse")
+        browser.press("End")
+        self.assertEqual(browser.js("return document.querySelector('[data-grad]').textContent"), "90000 numbers, 1 to 1")
 
     # ---- presets, links ---------------------------------------------------------------------------------------------------
 
@@ -250,6 +326,13 @@ class PageTest(unittest.TestCase):
                     browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
                     self.assertGreater(len(browser.text("#now")), 10, expression)
 
+    def test_a_name_used_again_has_a_label_for_each_use(self):
+        statements = "; ".join(f"y = {'y' if i else 'x'} + {i}.5" for i in range(23))
+        self.open(f"#e={urllib.parse.quote(statements)}&i=x:1&mode=reverse&step=99")
+        labels = browser.texts("#registers tbody th")
+        self.assertEqual(len(set(labels)), 24, labels)
+        self.assertEqual(labels[:3] + labels[-2:], ["x", "y₁", "y₂", "y₂₂", "y₂₃"])
+
     def test_kinks_say_their_convention(self):
         self.open("#p=kink&mode=forward")
         self.step()
@@ -260,6 +343,35 @@ class PageTest(unittest.TestCase):
         browser.type("#input-x", "1")
         browser.press("Home")
         self.assertEqual(self.gradient()["x"], 1)
+
+    def test_rules_are_written_with_the_names_of_the_tape(self):
+        self.open("#e=y/x&i=x:4&i=y:2&mode=reverse&step=1")
+        text = self.spoken("#now")
+        self.assertIn("adjoint of y gets adjoint of %2/x = 1/4 = 0.25", text)
+        self.assertIn("adjoint of x gets −adjoint of %2·%2/x = −1·0.5/4 = −0.125", text)
+        self.assertIn("adjoint of y says how much the result changes when y changes", self.spoken("#intro"))
+        self.assertEqual(self.spoken("#brief"), "adjoint of y gets adjoint of %2/x = 1/4 = 0.25;  "
+                         "adjoint of x gets −adjoint of %2·%2/x = −1·0.5/4 = −0.125")
+        for preset in self.presets():  # no letter of a rule beside names: g is nobody's name here
+            self.open(f"#p={preset}&mode=reverse&step=0")
+            for _ in range(browser.js("return Number(document.getElementById('scrub').max)")):
+                browser.press("Right")
+                self.assertNotRegex(self.spoken("#now"), r"\bg\b|\bz\b|adj\(", preset)
+        self.open("#p=where&mode=reverse&step=1")
+        self.assertIn("A condition in brackets counts as 1 where it holds", browser.text("#now"))
+        self.open("#e=log(u)&i=u:0&mode=reverse&step=1")
+        self.assertIn("%1 = log(u) sits at the edge of its domain, u = 0", browser.text("#now"))
+        self.assertIn("by convention ∞", browser.text("#now"))
+        self.assertNotIn("kink", browser.text("#now"))
+
+    def test_a_range_does_not_hide_what_is_not_finite(self):
+        for inputs, words in (("[-1,0,1,2,3,4]", "[6], 0 to 1.39, and 2 ∞ or NaN"), ("uniform(1,[100,100],1)", "and some ∞ or NaN")):
+            self.open(f"#e=sum(log(x))&i=x:{inputs}&mode=forward&step=1")
+            self.assertIn(words, browser.text("#registers tr.current .value"))
+
+    def test_zeros_have_no_sign(self):
+        self.open("#e=-x&i=x:[0,1]&mode=forward&step=1")
+        self.assertEqual(browser.texts("#figures .cells td"), ["0", "−1"])
 
     def test_where_at_0_is_not_nan_and_ten_sigmoids_vanish(self):
         self.open("#p=where&mode=reverse&step=99")
@@ -272,7 +384,7 @@ class PageTest(unittest.TestCase):
     def test_guesses_right_close_and_wrong(self):
         self.open("#p=first&mode=reverse&step=1")
         browser.click("#predict")
-        self.assertIn("adj(x1)", browser.text("#guess-question"))
+        self.assertIn("What will adjoint of x1 be", self.spoken("#guess-question"))
         browser.type("#guess-value", "0.7071")
         browser.press("Enter")
         self.assertIn("Right", browser.text("#guess-answer"))
@@ -296,6 +408,13 @@ class PageTest(unittest.TestCase):
         self.assertIn("Close: off by 6.1 %", browser.text("#guess-answer"))
         self.step()  # a guess is never required
         self.assertEqual(browser.text("#scrub-label"), "Step 3 of 3")
+
+    def test_a_guess_after_the_last_step_is_ignored(self):
+        self.open("#p=first&mode=reverse&step=3")
+        browser.click("#predict")
+        self.assertIn("Nothing is left", browser.text("#guess-answer"))
+        browser.js("document.getElementById('guess-value').value = '1'; document.getElementById('guess-form').requestSubmit()")
+        self.assertIn("Nothing is left", browser.text("#guess-answer"))
 
     # ---- cost -------------------------------------------------------------------------------------------------------------
 
@@ -324,6 +443,28 @@ class PageTest(unittest.TestCase):
         browser.click("#tab-reverse")
         browser.press("End")
         self.assertEqual(set(self.gradient()), {"W1", "W2"})
+
+    def test_matrices_are_folded_until_someone_edits_them(self):
+        self.open("#p=gcn&mode=reverse&step=3")
+        self.assertIn("6×6", browser.text(".input.long"))
+        self.assertFalse(browser.js("return document.getElementById('input-W2').checkVisibility()"))
+        browser.js("document.querySelector('.input.long button[aria-controls=input-W2]').click()")
+        browser.type("#input-W2", "[[1, 0], [0, 1], [0, 0], [0, 0]]")
+        self.assertIsNone(self.error())
+        self.assertTrue(nearly(numbers(browser.js("return Number(document.getElementById('value').textContent)")), [round(
+            native("eval", "--json", *self.arguments()[self.arguments().index("--"):])["value"], 5)]))
+
+    def test_at_1280_by_800_buttons_text_and_graph_are_seen_together(self):
+        for preset in self.presets_of_a_new_page():
+            self.open(f"#p={preset}&mode=reverse&step=3")
+            low = browser.js("""return ["graph", "now", "step"].filter(id => {
+                const r = document.getElementById(id).getBoundingClientRect();
+                return r.top < 0 || (id === "step" ? r.bottom : r.top + 150) > innerHeight; })""")
+            self.assertEqual(low, [], preset)
+
+    def presets_of_a_new_page(self):
+        self.open()
+        return self.presets()
 
     # ---- reading it -------------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ function lines(points, x, y, nameAt) {
 }
 
 function mark(cx, cy, crossing) {
-  const late = crossing > 1e3; // in the right half: the words stand to the left
-  return [svg("circle", { class: "cross", cx, cy, r: 8 }),
-    svg("text", { x: cx + (late ? -13 : 13), y: cy - 9, "text-anchor": late ? "end" : "start" }, `cross at ${showCount(crossing)}`)];
+  const late = crossing > 1e3; // in the right half: the words stand to the left, above the lines; else to the right, below them
+  const place = late ? { x: cx - 13, y: cy - 9, "text-anchor": "end" } : { x: cx + 13, y: cy + 21, "text-anchor": "start" };
+  return [svg("circle", { class: "cross", cx, cy, r: 8 }), svg("text", place, `cross at ${showCount(crossing)}`)];
 }

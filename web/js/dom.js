@@ -16,5 +16,9 @@ export const el = (tag, attributes, ...children) => fill(document.createElement(
 export const svg = (tag, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
+// An adjoint is written as the name of its value under a bar, and read aloud in words.
+export const bar = label => el("span", { class: "over", role: "math", "aria-label": `adjoint of ${label}` }, label);
+export const svgBar = label => svg("tspan", { class: "over" }, label);
+
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 export const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;

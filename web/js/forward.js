@@ -5,7 +5,7 @@ import { isTensor, show, showShape } from "./numbers.js";
 import { conventions } from "./kinks.js";
 
 export const forwardIntro = "Each box is one operation, done in order. It lights up when its value is known, " +
-  "and keeps what the way back will need.";
+  "and keeps what the way back will need. A name like %2 is the number of a box.";
 
 export function forwardView(tape, step) {
   const current = step > 0 ? tape.ops[step - 1] : null;
@@ -19,9 +19,10 @@ export function forwardView(tape, step) {
 
 export function forwardText(tape, step) {
   if (step === 0) {
-    const names = tape.trace.inputs.map(i => `${i.name} = ${show(tape.node(i.node).value)}`);
-    const given = names.length ? `The inputs are given: ${names.join(", ")}.` : "There are no inputs; everything is constant.";
-    return [el("p", null, given), el("p", null, "Step to do the first operation.")];
+    const given = n => isTensor(n.value) ? `${n.name} (${showShape(n.shape)})` : `${n.name} = ${show(n.value)}`;
+    const names = tape.trace.inputs.map(i => given(tape.node(i.node)));
+    const text = names.length ? `The inputs are given: ${names.join(", ")}.` : "There are no inputs; everything is constant.";
+    return [el("p", null, text), el("p", null, "Step to do the first operation.")];
   }
   const node = tape.ops[step - 1], numbers = tape.calculated(node), keeps = tape.kept(node), last = step === tape.ops.length;
   return [

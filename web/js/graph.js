@@ -1,5 +1,5 @@
 // graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only changes classes and texts.
-import { calm, el, svg } from "./dom.js";
+import { calm, el, svg, svgBar } from "./dom.js";
 import { picture } from "./heat.js";
 import { onKink } from "./kinks.js";
 import { layoutOf } from "./layout.js";
@@ -14,7 +14,6 @@ export const mostDrawn = 300; // nodes
 // In place of a graph that would be too large to read, or to lay out.
 export class NoGraph {
   constructor(frame, tape) {
-    this.fits = true;
     frame.replaceChildren(el("p", { class: "about" },
       `This tape has ${tape.nodes.length} nodes, too many to draw; the steps and the table below show it all.`));
   }
@@ -55,12 +54,11 @@ export class Graph {
     }
     // As large as it is, or smaller to fit, but not so small that it cannot be read: then the frame scrolls.
     const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16, room = frame.clientWidth - 4;
-    const scale = letters * Math.min(1.25, Math.max(0.8, room / this.width / letters));
+    const scale = letters * Math.min(1.25, Math.max(down ? 1 : 1.1, room / this.width / letters));
     this.image = svg("svg", { viewBox: `${-margin} ${-margin} ${this.width} ${this.height}`, width: this.width * scale,
       height: this.height * scale, role: "img", class: tape.matrix ? "matrix" : "scalar" },
     svg("title", null, "The tape as a graph"), wires, boxes);
     this.scale = scale;
-    this.fits = this.width * scale <= room + 1;
     frame.replaceChildren(this.image);
   }
 
@@ -87,7 +85,8 @@ export class Graph {
     const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
     const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
       svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
-      onKink(this.tape, node) ? svg("path", { class: "kinky", d: corner }, svg("title", null, "on a kink")) : null,
+      onKink(this.tape, node)
+        ? svg("path", { class: "kinky", d: corner }, svg("title", null, "the derivative here is only a convention")) : null,
       isTensor(node.value)
         ? [image("value-map"), image("adjoint-map"),
           text("legend value-legend", width * 0.28, height - 7), text("legend adjoint-legend", width * 0.72, height - 7)]
@@ -101,9 +100,10 @@ export class Graph {
     return names.length ? cut(`keeps ${names.join(", ")}`, Math.floor((this.box.width - 8) / 6.4)) : "";
   }
 
-  thumbnail(group, name, v, shape, slot) {
+  thumbnail(group, id, name, v, shape, slot) {
     const image = group.querySelector(`.${name}-map`);
-    group.querySelector(`.${name}-legend`).textContent = v === null ? "" : name === "value" ? "value" : "adj";
+    const legend = name === "value" ? "value" : svgBar(cut(this.tape.label(id), 8));
+    group.querySelector(`.${name}-legend`).replaceChildren(...(v === null ? [] : [legend]));
     if (v === null) {
       image.removeAttribute("href");
       return;
@@ -129,12 +129,12 @@ export class Graph {
       set("current", node.id === view.current);
       set("receives", [...view.active].some(pair => view.mode === "reverse" && pair.startsWith(`${node.id}>`)));
       if (isTensor(node.value)) {
-        this.thumbnail(group, "value", lit ? node.value : null, node.shape, 0);
-        this.thumbnail(group, "adjoint", register ? register.sum : null, node.shape, 1);
+        this.thumbnail(group, node.id, "value", lit ? node.value : null, node.shape, 0);
+        this.thumbnail(group, node.id, "adjoint", register ? register.sum : null, node.shape, 1);
       } else {
         group.querySelector(".value").textContent = lit ? show(node.value) : "";
-        group.querySelector(".adjoint").textContent = view.mode === "forward" ? (lit ? this.keeps(node) : "")
-          : register ? `adj ${show(register.sum, 4)}` : "";
+        group.querySelector(".adjoint").replaceChildren(...(view.mode === "forward" ? [lit ? this.keeps(node) : ""]
+          : register ? [svgBar(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`] : []));
       }
       group.querySelector(":scope > title").textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
         (register ? `, adjoint ${show(register.sum)}` : "");

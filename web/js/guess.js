@@ -1,5 +1,5 @@
 // guess.js: predict first. Asks for the adjoint that the next step will leave in a register, and says how near the guess was.
-import { $ } from "./dom.js";
+import { $, bar } from "./dom.js";
 import { isTensor, show, toNumber } from "./numbers.js";
 
 // The question of the next step: {to, from, held, amount, answer, element}, or null when there is none.
@@ -14,10 +14,9 @@ export function questionOf(tape, step) {
 }
 
 export function questionText(tape, q) {
-  const label = tape.label(q.to), node = tape.node(q.from);
   const place = q.element ? ` in its first place, [${q.shape.map(() => 0).join(", ")}]` : "";
-  return `Next is ${tape.label(q.from)} = ${tape.written(node)}. What will adj(${label}) be after it${place}?` +
-    (q.held !== 0 ? ` It holds ${show(q.held)} now.` : "");
+  return [`Next is ${tape.label(q.from)} = ${tape.written(tape.node(q.from))}. What will `, bar(tape.label(q.to)), ` be after it${place}?`,
+    q.held !== 0 ? ` It holds ${show(q.held)} now.` : ""];
 }
 
 // A number as typed: 0.5, -1e3, 3/4, inf.
@@ -55,6 +54,7 @@ export class Guesses {
     this.asked = this.right = 0;
     $("guess-form").addEventListener("submit", e => {
       e.preventDefault();
+      if (!this.question) return;
       const guess = readGuess($("guess-value").value);
       if (guess === null) return this.say("wrong", "Write a number, like 0.5 or 3/4.");
       const { verdict, text } = judge(this.question, guess);
@@ -75,7 +75,7 @@ export class Guesses {
   show(tape, step, on) {
     this.question = on ? questionOf(tape, step) : null;
     $("guess-form").hidden = !this.question;
-    if (this.question) $("guess-question").textContent = questionText(tape, this.question);
+    if (this.question) $("guess-question").replaceChildren(...questionText(tape, this.question));
     const none = step < tape.sweep.length ? "The next step hands nothing on: just step." : "Nothing is left to guess.";
     this.say("", on && !this.question ? none : "");
   }

@@ -3,10 +3,22 @@
 import { el } from "./dom.js";
 import { isTensor, show } from "./numbers.js";
 
+const shapeText = shape => shape.length === 1 ? `list of ${shape[0]}` : shape.join("×");
+
+// Round numbers at least twice as far out as the value: 700 -> ±2000, 0.003 -> ±0.01.
 function rangeFor(value) {
-  const reach = Math.max(5, 2 * Math.ceil(Math.abs(value)));
+  const size = Math.abs(value);
+  if (size === 0 || (size >= 0.5 && size <= 5)) return [-5, 5];
+  const power = 10 ** Math.floor(Math.log10(2 * size)), round = [1, 2, 5, 10].map(m => Number((m * power).toPrecision(1)));
+  const reach = round.find(r => r >= 2 * size) ?? 20 * power;
   return [-reach, reach];
 }
+
+// Is the value outside of the slider's range, or so near 0 that the slider could not tell?
+const misfits = (input, value) => input.least === undefined || value < input.least || value > input.most ||
+  (input.typed && value !== 0 && Math.abs(value) < (input.most - input.least) / 200);
+
+const isLong = text => text.length > (text.trim().startsWith("[[") ? 14 : 24); // rather its shape than its text
 
 export class InputForm {
   constructor(frame, onChange) {
@@ -22,15 +34,18 @@ export class InputForm {
   }
 
   row(input, choice) {
-    const id = `input-${input.name}`, long = input.text.length > 24;
-    const field = el(long ? "textarea" : "input", { type: long ? null : "text", id, rows: long ? 1 : null, spellcheck: "false",
+    const id = `input-${input.name}`, long = isLong(input.text);
+    const field = el(long ? "textarea" : "input", { type: long ? null : "text", id, rows: long ? 4 : null, spellcheck: "false",
       autocomplete: "off", autocapitalize: "off", oninput: () => {
         input.text = field.value;
-        this.onChange();
+        input.typed = true;
+        this.onChange(true);
       } });
     field.value = input.text;
     const slider = el("input", { type: "range", "aria-label": `${input.name}, slider`, step: "any", hidden: true, oninput: () => {
-      input.text = String(Number(Number(slider.value).toFixed(2)));
+      const digits = Math.max(2, 2 - Math.floor(Math.log10((slider.max - slider.min) / 4)));
+      input.text = String(Number(Number(slider.value).toFixed(digits)));
+      input.typed = false;
       field.value = input.text;
       this.onChange();
     } });
@@ -46,9 +61,23 @@ export class InputForm {
       this.onChange();
     } });
     wrt.checked = input.wrt;
-    this.rows.set(input.name, { input, slider, field });
     const tick = el("label", { class: "wrt", title: "Differentiate by this input?" }, wrt, el("span", { "aria-hidden": "true" }, "∂"));
-    return el("div", { class: `input${long ? " long" : ""}` }, el("label", { for: id }, input.name), field, slider, choice ? tick : null);
+    const row = { input, slider, field };
+    this.rows.set(input.name, row);
+    if (!long) return el("div", { class: "input" }, el("label", { for: id }, input.name), field, slider, choice ? tick : null);
+    // Many numbers: only what they are, until someone wants to change them.
+    row.summary = el("span", { class: "summary" });
+    const edit = el("button", { type: "button", class: "plain small", "aria-expanded": "false", "aria-controls": id, onclick: () => {
+      field.hidden = !field.hidden;
+      edit.textContent = field.hidden ? "Edit" : "Done";
+      edit.setAttribute("aria-expanded", String(!field.hidden));
+      frame.classList.toggle("open", !field.hidden);
+      if (!field.hidden) field.focus();
+    } }, "Edit");
+    edit.setAttribute("aria-label", `Edit ${input.name}`);
+    field.hidden = true;
+    const frame = el("div", { class: "input long" }, el("label", { for: id }, input.name), row.summary, edit, choice ? tick : null, field);
+    return frame;
   }
 
   // What the engine made of the texts: sliders follow, for numbers.
@@ -56,11 +85,12 @@ export class InputForm {
     for (const { node, name } of tape.trace.inputs) {
       const row = this.rows.get(name), value = tape.node(node)?.value;
       if (!row) continue;
+      if (row.summary) row.summary.textContent = isTensor(value) ? shapeText(tape.node(node).shape) : show(value);
       const scalar = typeof value === "number";
       row.slider.hidden = !scalar;
       if (!scalar || document.activeElement === row.slider) continue;
       const { input, slider } = row;
-      if (input.least === undefined || value < input.least || value > input.most) [input.least, input.most] = rangeFor(value);
+      if (misfits(input, value)) [input.least, input.most] = rangeFor(value);
       slider.min = input.least;
       slider.max = input.most;
       slider.value = value;

@@ -1,12 +1,35 @@
-// kinks.js: a node that sits exactly where there is no derivative says what is taken as one. The engine's own sentences.
-import { el } from "./dom.js";
+// kinks.js: a node that sits exactly where there is no derivative says what is taken as one. The engine's own sentences, with the
+// names of this tape for its letters.
+import { bar, el } from "./dom.js";
+import { showFactor } from "./numbers.js";
 
 // "relu (%2) sits on its kink x = 0; …": the line belongs to %2.
+const linesOf = (tape, node) => (tape.trace.report ?? []).filter(line => line.match(/^\S+ \(%(\d+)\b/)?.[1] === String(node.id));
+
+export const onKink = (tape, node) => linesOf(tape, node).length > 0;
+
 export function conventions(tape, node) {
-  const lines = (tape.trace.report ?? []).filter(line => line.match(/^\S+ \(%(\d+)\b/)?.[1] === String(node.id));
+  const lines = linesOf(tape, node);
   if (lines.length === 0) return null;
-  return el("div", { class: "kink" }, el("p", null, el("b", null, "Only a convention. ")),
-    lines.map(line => el("p", null, line.replace(/^(\S+) \([^)]*\)/, `$1, here ${tape.label(node.id)},`))));
+  const limits = lines.every(isLimit);
+  return el("div", { class: "kink" }, el("p", null, el("b", null, limits ? "Only a limit. " : "Only a convention. ")),
+    lines.map(line => el("p", null, `${tape.label(node.id)} = ${tape.written(node)}`, inNames(tape, node, placed(line)))));
 }
 
-export const onKink = (tape, node) => conventions(tape, node) !== null;
+const isLimit = line => /derivative there: (-?inf\b|infinite)/.test(line);
+
+// Not every such place is a corner: there are edges of domains, and poles.
+function placed(line) {
+  const rest = line.replace(/^\S+ \([^)]*\)/, "");
+  if (!isLimit(line)) return rest;
+  const place = /there: -?inf, the limit from/.test(line) ? "at the edge of its domain,"
+    : /^(div|reciprocal|pow) /.test(line) ? "on its pole," : "where its slope is infinite,";
+  return rest.replace(/sits on its kink/, `sits ${place}`).replace(/\binf\b/g, "∞").replace("-∞", "−∞");
+}
+
+// x, y, w are the operands of a node, z is its value and g its adjoint.
+function inNames(tape, node, text) {
+  const operand = k => node.args[k] === null ? showFactor(node.numbers[k]) : node.args[k] === undefined ? null : tape.label(node.args[k]);
+  const own = tape.label(node.id), names = { x: operand(0), y: operand(1), w: operand(2), z: own, g: bar(own) };
+  return text.split(/(?<![\p{L}\d_%])([xywzg])(?![\p{L}\d_])/u).map((part, i) => i % 2 ? names[part] ?? part : part);
+}

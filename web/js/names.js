@@ -1,29 +1,37 @@
 // names.js: which names of an expression are its inputs. A rough reading for the form only; the engine reads properly, and its
 // word counts.
 
-const known = new Set(("pi e inf nan True False None true false and or not if else in is " +
-  "f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool float64 float32 int64 int32").split(" "));
+const known = new Set(("pi e inf nan True False None and or not if else in is newaxis " +
+  "f64 f32 f16 bf16 i64 i32 u8 float64 float32 float16 bfloat16 int64 int32 uint8 bool float int").split(" "));
 
-export function inputNames(expression) {
-  const tokens = expression.replace(/#[^\n]*/g, "").replace(/"[^"\n]*"|'[^'\n]*'/g, " ")
+const isName = token => /^[A-Za-z_]/.test(token);
+
+function statementsOf(expression) {
+  const tokens = expression.replace(/#[^\n]*/g, "").replace(/\\\n/g, " ").replace(/"[^"\n]*"|'[^'\n]*'/g, " ")
     .match(/\d[\w.]*(?:[eE][+-]?\d+)?|[A-Za-z_]\w*|[=!<>]=|./gsu) ?? [];
-  const solid = tokens.filter(t => t.trim() !== "" || t === "\n");
-  const names = [], assigned = new Set();
-  let pending = [], depth = 0;
-  solid.forEach((token, i) => {
-    const next = solid[i + 1];
+  const statements = [[]];
+  let depth = 0;
+  for (const token of tokens) {
     if ("([{".includes(token)) depth++;
     if (")]}".includes(token)) depth--;
-    if (depth <= 0 && (token === ";" || token === "\n")) { // what a statement assigns is known after it
-      pending.forEach(n => assigned.add(n));
-      pending = [];
-    }
-    if (!/^[A-Za-z_]/.test(token) || known.has(token) || next === "(") return;
-    if (next === "=") { // an assignment, or a keyword of a call
-      if (depth <= 0) pending.push(token);
-      return;
-    }
-    if (!assigned.has(token) && !names.includes(token)) names.push(token);
-  });
-  return names;
+    if (depth <= 0 && (token === ";" || token === "\n")) statements.push([]);
+    else if (token.trim() !== "") statements.at(-1).push({ token, depth });
+  }
+  return statements;
+}
+
+export function inputNames(expression) {
+  const names = new Set(), assigned = new Set();
+  for (const statement of statementsOf(expression)) {
+    const equals = statement.findLastIndex(({ token, depth }) => token === "=" && depth <= 0); // behind a, b = …
+    const updates = equals > 0 && /[-+*/%@]/.test(statement[equals - 1].token);                // a += … reads a
+    statement.forEach(({ token }, i) => {
+      const next = statement[i + 1]?.token, before = statement[i - 1]?.token;
+      if (i < equals && !updates) return;
+      if (!isName(token) || known.has(token) || before === "." || next === "(" || next === "=") return; // x.T, calls, their keywords
+      if (!assigned.has(token)) names.add(token);
+    });
+    statement.slice(0, Math.max(equals, 0)).forEach(({ token }) => isName(token) && assigned.add(token));
+  }
+  return [...names];
 }

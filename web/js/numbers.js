@@ -17,7 +17,7 @@ export function show(v, digits = 5) {
   const x = toNumber(v);
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
-  if (x === 0) return Object.is(x, -0) ? "−0" : "0";
+  if (x === 0) return "0"; // of either sign
   let [mantissa, exponent] = Number(x.toPrecision(digits)).toString().split("e");
   const size = Math.abs(x);
   if (!exponent && (size < 1e-4 || size >= 1e7)) [mantissa, exponent] = x.toExponential(Math.min(3, digits - 1)).split("e");
@@ -37,7 +37,8 @@ export function showFactor(v) {
   return text.startsWith("−") ? `(${text})` : text;
 }
 
-export const showShape = shape => shape.length === 0 ? "number" : shape.length === 1 ? `${shape[0]} numbers` : shape.join("×");
+export const showShape = shape => shape.length === 0 ? "number"
+  : shape.length === 1 ? `${shape[0]} number${shape[0] === 1 ? "" : "s"}` : shape.join("×");
 
 // Any value as rows of numbers: all axes but the last become rows.
 export function asMatrix(v, shape) {
@@ -46,6 +47,12 @@ export function asMatrix(v, shape) {
   const flat = [v].flat(Infinity), rows = [];
   for (let i = 0; i < flat.length; i += Math.max(columns, 1)) rows.push(flat.slice(i, i + Math.max(columns, 1)).map(toNumber));
   return rows;
+}
+
+// What a range of finite numbers leaves out: "", ", and 2 ∞ or NaN".
+export function leftOut(v, rows) {
+  const odd = rows.flat().filter(x => !Number.isFinite(x)).length;
+  return odd === 0 ? "" : `, and ${v.elided ? "some" : odd} ∞ or NaN`;
 }
 
 // 2.5, 12000 -> "12,000", 4.2e9 -> "4.2 billion"

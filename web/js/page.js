@@ -1,7 +1,7 @@
 // page.js: the page itself: a state (what to compute), a view (what to look at), and everything redrawn from the two.
 import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
-import { loadEngine, traceOf } from "./engine.js";
+import { loadEngine, Tracer } from "./engine.js";
 import { forwardBrief, forwardFigures, forwardIntro, forwardText, forwardView } from "./forward.js";
 import { Graph, mostDrawn, NoGraph } from "./graph.js";
 import { Guesses } from "./guess.js";
@@ -10,7 +10,8 @@ import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
 import { show } from "./numbers.js";
 import { presets, stateOf } from "./presets.js";
-import { gradientList, registersTable, reverseBrief, reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
+import { barHint, gradientList, registersTable, reverseBrief, reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
+import { inPageWords, refusal } from "./refuse.js";
 import { errorParts, marked } from "./source.js";
 import { Stepper } from "./stepper.js";
 import { Tape } from "./tape.js";
@@ -29,7 +30,7 @@ const page = {
     });
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
-    this.form = new InputForm($("inputs"), () => this.compute());
+    this.form = new InputForm($("inputs"), typed => this.change(typed));
     for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", e => {
       this.choose(tab.dataset.mode);
       if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true }); // by mouse: arrow keys step then
@@ -44,6 +45,7 @@ const page = {
     addEventListener("resize", () => { // phones resize in height while they scroll
       if (innerWidth === width) return;
       width = innerWidth;
+      this.fit();
       this.draw();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -65,15 +67,19 @@ const page = {
     $("expression").addEventListener("input", () => this.edited());
     $("seed").addEventListener("input", () => {
       this.state.seed = $("seed").value;
-      this.compute();
+      this.change(true);
     });
     $("share").addEventListener("click", () => this.share());
+    this.tracer = new Tracer((trace, state) => this.answer(trace, state), busy => this.waiting(busy));
+    $("stop").addEventListener("click", () => {
+      this.tracer.stop();
+      this.fail({ message: "Stopped. Change the function or an input to compute again." });
+    });
     addEventListener("hashchange", () => {
       if (location.hash !== this.written) this.open(readFragment(location.hash) ?? atFirst());
     });
     await loadEngine(WASM);
     this.open(readFragment(location.hash) ?? atFirst());
-    document.body.dataset.ready = "true";
   },
 
   open({ state, view }) {
@@ -99,7 +105,7 @@ const page = {
     $("preset").value = "";
     $("about").textContent = "";
     this.addInputs(true);
-    this.compute();
+    this.change(true);
   },
 
   // A row for each name in the expression; texts of those that were there stay.
@@ -112,27 +118,69 @@ const page = {
     if (redraw) this.form.set(this.state.inputs);
   },
 
+  // Something changed; what is typed may not be finished.
+  change(typed) {
+    clearTimeout(this.typing);
+    this.typing = undefined;
+    if (!typed) return this.compute();
+    document.body.dataset.busy = "true";
+    this.typing = setTimeout(() => this.compute(), 120);
+  },
+
   compute() {
-    const area = $("expression"), blank = this.state.expression.trim() === "";
-    const trace = blank ? { error: { message: "Write an expression, or pick an example." } } : traceOf(this.state);
+    clearTimeout(this.typing);
+    this.typing = undefined;
+    const refused = refusal(this.state);
+    this.fit();
+    if (refused) {
+      this.tracer.stop();
+      this.fail({ message: refused });
+    } else this.tracer.ask({ ...this.state, inputs: this.state.inputs.map(i => ({ ...i })) });
+  },
+
+  fit() {
+    const area = $("expression");
     area.style.height = "auto"; // as tall as its text
     area.style.height = `${area.scrollHeight + 2}px`;
-    $("error").hidden = !trace.error;
-    document.body.classList.toggle("stale", !!trace.error);
-    document.body.classList.toggle("empty", !!trace.error && !this.tape);
-    if (trace.error) {
-      $("error").replaceChildren(...errorParts(this.state.expression, trace.error));
-      this.remember();
-      return;
+  },
+
+  // Soon enough that nobody wonders, not so soon that it flickers.
+  waiting(busy) {
+    clearTimeout(this.patience);
+    if (busy) {
+      document.body.dataset.busy = "true";
+      this.patience = setTimeout(() => { $("computing").hidden = false; }, 250);
+    } else {
+      $("computing").hidden = true;
+      if (this.typing === undefined) delete document.body.dataset.busy;
     }
+  },
+
+  fail(error, state = this.state) {
+    $("error").hidden = false;
+    $("error").replaceChildren(...errorParts(state.expression, error));
+    document.body.classList.add("stale");
+    document.body.classList.toggle("empty", !this.tape);
+    document.body.dataset.ready = "true";
+    this.stepper.enable(false);
+    this.remember();
+  },
+
+  answer(trace, state) {
+    if (state.expression !== this.state.expression) return; // a newer one is on its way
+    if (trace.error) return this.fail(inPageWords(trace.error, state), state);
+    $("error").hidden = true;
+    document.body.classList.remove("stale", "empty");
     const before = this.tape;
     this.tape = new Tape(trace);
+    this.stepper.enable(true);
     this.form.follow(this.tape);
     this.result();
     if (before && this.graph && sameShape(before, this.tape)) { // only numbers changed: keep the picture
       this.graph.tape = this.tape;
       this.mode();
     } else this.draw();
+    document.body.dataset.ready = "true";
   },
 
   result() {
@@ -199,14 +247,13 @@ const page = {
   draw() {
     if (!this.tape) return;
     $("stage").hidden = false;
-    $("stage").classList.remove("wide");
     const Drawing = this.tape.nodes.length > mostDrawn ? NoGraph : Graph;
-    const drawn = () => new Drawing($("graph"), this.tape, id => this.pick(id));
-    this.graph = drawn();
-    if (!this.graph.fits && innerWidth >= 1000) { // a long tape has the whole width
-      $("stage").classList.add("wide");
-      this.graph = drawn();
-    }
+    // On a large screen all of it is seen at once, buttons, text and graph.
+    $("intro").hidden = true; // as it is after the first step
+    $("source").textContent ||= " ";
+    const top = $("graph").getBoundingClientRect().top + scrollY, room = innerHeight - top - 34;
+    $("graph").style.setProperty("--room", innerWidth < 640 ? "52vh" : `${Math.max(room, 0.46 * innerHeight)}px`);
+    this.graph = new Drawing($("graph"), this.tape, id => this.pick(id));
     this.mode();
   },
 
@@ -234,13 +281,13 @@ const page = {
     }
     const reverse = mode === "reverse";
     $("stage").setAttribute("aria-labelledby", `tab-${mode}`);
-    $("intro").textContent = reverse ? reverseIntro : forwardIntro;
+    $("intro").replaceChildren(...(reverse ? reverseIntro(this.tape) : [forwardIntro]));
     $("registers-title").textContent = reverse ? "Adjoint registers" : "The tape";
     $("step").className = `step ${mode}`;
     $("guess").hidden = !reverse;
     $("seed-card").hidden = !reverse || RECORDED !== null;
     const steps = reverse ? this.tape.sweep : this.tape.ops;
-    this.stepper.set(steps.length, this.view.step[mode], reverse ? "Step back" : "Step forward");
+    this.stepper.set(steps.length, this.view.step[mode], reverse ? "Sweep step" : "Next step");
     this.view.step[mode] = this.stepper.at;
     this.look();
   },
@@ -250,12 +297,14 @@ const page = {
     const view = reverse ? reverseView(tape, step) : forwardView(tape, step);
     this.graph.light(view);
     $("now").replaceChildren(...(reverse ? reverseText(tape, step) : forwardText(tape, step)).filter(x => x));
-    $("brief").textContent = reverse ? reverseBrief(tape, step) : forwardBrief(tape, step);
+    $("brief").replaceChildren(...(reverse ? reverseBrief(tape, step) : [forwardBrief(tape, step)]));
     $("figures").replaceChildren(...(reverse ? reverseFigures(tape, step) : forwardFigures(tape, step)));
     const span = view.current === null ? null : tape.node(view.current).span;
-    $("source").replaceChildren(...marked(tape.trace.expression, span, mode));
+    $("source").replaceChildren(...marked(tape.trace.expression, span, mode, RECORDED !== null));
     $("registers").replaceChildren(...registersTable(tape, view, step));
     $("gradient").replaceChildren(...(reverse ? gradientList(tape, step) : []));
+    $("intro").hidden = step > 0; // read once; then the graph has the room
+    $("bar-hint").replaceChildren(...(reverse && step > 0 ? barHint(tape) : []));
     this.guesses.show(tape, step, reverse && this.view.predict);
     this.remember();
   },

@@ -1,12 +1,11 @@
 // source.js: the text of the expression with the part marked that a node came from; and errors under their place in it.
 import { el } from "./dom.js";
 
-// span: [start, stop) in bytes of UTF-8
-export function marked(expression, span, mode) {
-  if (!span) return [expression];
-  const bytes = new TextEncoder().encode(expression), [start, stop] = span;
-  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
-  return [text(0, start), el("mark", { class: mode }, text(start, stop)), text(stop)];
+// span: [start, stop) in bytes of UTF-8. Of a text of many lines those are shown that the span touches, or all.
+export function marked(expression, span, mode, all) {
+  const bytes = new TextEncoder().encode(expression), [start, stop] = span ?? [bytes.length, bytes.length];
+  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to)), before = text(0, start), after = text(stop);
+  return [all ? before : before.split("\n").at(-1), el("mark", { class: mode }, text(start, stop)), all ? after : after.split("\n")[0]];
 }
 
 // The message, and below it the line of the text with a caret. column counts characters from 1 within its line.

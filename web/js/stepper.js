@@ -7,6 +7,7 @@ export class Stepper {
     this.at = 0;
     this.count = 0;
     this.timer = null;
+    this.off = false;
     this.onMove = onMove;
     $("step").addEventListener("click", () => this.to(this.at + 1));
     $("back").addEventListener("click", () => this.to(this.at - 1));
@@ -26,8 +27,17 @@ export class Stepper {
     this.show();
   }
 
+  // While there is an error, what is shown is old: nothing moves.
+  enable(on) {
+    this.off = !on;
+    if (this.off) this.pause();
+    $("scrub").disabled = this.off;
+    this.show();
+  }
+
   to(at) {
     this.pause();
+    if (this.off) return;
     this.move(at);
   }
 
@@ -44,8 +54,9 @@ export class Stepper {
     $("scrub").setAttribute("aria-valuetext", `step ${this.at} of ${this.count}`);
     $("scrub-label").textContent = `Step ${this.at} of ${this.count}`;
     // Not disabled: that would take the focus away from who steps by keyboard.
-    for (const [id, off] of [["step", this.at === this.count], ["back", this.at === 0], ["reset", this.at === 0]])
-      $(id).setAttribute("aria-disabled", String(off));
+    const atStart = this.at === 0, ends = { step: this.at === this.count, back: atStart, reset: atStart, play: this.count === 0 };
+    for (const [id, off] of Object.entries(ends))
+      $(id).setAttribute("aria-disabled", String(off || this.off));
   }
 
   pause() {
@@ -56,6 +67,7 @@ export class Stepper {
 
   play() {
     if (this.timer !== null) return this.pause();
+    if (this.off || this.count === 0) return;
     if (this.at === this.count) this.move(0);
     $("play-text").textContent = "Pause";
     this.timer = setInterval(() => {

@@ -60,7 +60,7 @@ export class Tape {
       if (own) own.done = true;
       for (const add of entry.adds) {
         const register = all.get(add.to) ?? { sum: 0, parts: [], done: false };
-        register.parts = [...register.parts, { from: entry.node, amount: add.amount }];
+        register.parts.push({ from: entry.node, amount: add.amount });
         register.sum = add.sum;
         all.set(add.to, register);
       }
@@ -75,21 +75,26 @@ export class Tape {
     return first ? first.adjoint : this.trace.seed;
   }
 
-  // A filled-in rule, "%5̄·cos(x1)", in labels and in numbers (null where there are tensors). A bar above means the adjoint.
-  ruleInLabels(add) {
-    return add.filled.replace(/%(\d+)(\u0304?)/g, (all, id, bar) => bar ? `adj(${this.label(+id)})` : this.label(+id));
+  // A filled-in rule, "%5̄·cos(x1)", as pieces: texts, and {node, adjoint} for what stands for a node.
+  pieces(entry, add) {
+    const node = this.node(entry.node), named = new Map([node.id, ...node.args].filter(a => a !== null).map(a => [this.node(a).name, a]));
+    const list = [];
+    let at = 0;
+    for (const found of add.filled.matchAll(/(?:%(\d+)|([\p{L}_][\p{Ll}\p{Lu}\d_]*))(\u0304?)(?![\p{Ll}\p{Lu}\d_(])/gu)) {
+      const id = found[1] !== undefined ? +found[1] : named.get(found[2].normalize("NFC"));
+      if (id === undefined || !this.byId.has(id)) continue;
+      list.push(add.filled.slice(at, found.index), { node: id, adjoint: found[3] !== "" });
+      at = found.index + found[0].length;
+    }
+    return [...list, add.filled.slice(at)].map(p => typeof p === "string" ? p.replaceAll("-", "−") : p).filter(p => p !== "");
   }
-  ruleInNumbers(entry, add, registers) {
-    const named = new Map(this.node(entry.node).args.filter(a => a !== null).map(a => [this.node(a).name, a]));
-    let tensors = false;
-    const text = add.filled.replace(/(?:%(\d+)|([\p{L}_][\p{L}\d_]*))(\u0304?)(?!\()/gu, (all, id, name, bar) => {
-      const node = id !== undefined ? +id : named.get(name);
-      if (node === undefined) return all;
-      const v = bar ? registers.get(node)?.sum : this.node(node).value;
-      tensors ||= isTensor(v);
-      return showFactor(v);
-    });
-    return tensors || text === show(add.amount) ? null : text;
+
+  // The same in numbers; null where there are tensors, or where the numbers are only the result once more.
+  inNumbers(entry, add, registers) {
+    const pieces = this.pieces(entry, add), value = p => p.adjoint ? registers.get(p.node)?.sum : this.node(p.node).value;
+    if (pieces.some(p => typeof p !== "string" && isTensor(value(p)))) return null;
+    const text = pieces.map(p => typeof p === "string" ? p : showFactor(value(p))).join("");
+    return /^\(?[−\d.e∞]+\)?$/.test(text) ? null : text;
   }
 }
 
@@ -97,16 +102,20 @@ export class Tape {
 // used again counts: y₁, y₂.
 function assignedNames(trace) {
   const encoder = new TextEncoder(), found = [], statements = /(^|[;\n])(\s*)([A-Za-z_]\w*)(\s*=(?!=)\s*)([^;\n]*)/g;
+  const bySpan = new Map(trace.nodes.filter(n => n.args.length > 0 && n.span).map(n => [n.span.join(), n]));
+  const uses = new Map(), times = new Map(), once = (counts, name) => counts.set(name, (counts.get(name) ?? 0) + 1).get(name);
+  let read = 0, bytes = 0; // of the text, up to the right side
   for (const match of trace.expression.matchAll(statements)) {
     const [, end, space, name, equals, right] = match, { index } = match;
     const at = index + end.length + space.length + name.length + equals.length;
-    const start = encoder.encode(trace.expression.slice(0, at)).length, stop = start + encoder.encode(right.trimEnd()).length;
-    const node = trace.nodes.findLast(n => n.args.length > 0 && n.span && n.span[0] === start && n.span[1] === stop);
-    if (node) found.push([node.id, name]);
+    bytes += encoder.encode(trace.expression.slice(read, at)).length;
+    read = at;
+    const node = bySpan.get(`${bytes},${bytes + encoder.encode(right.trimEnd()).length}`);
+    if (!node) continue;
+    found.push([node.id, name]);
+    once(uses, name);
   }
-  const times = new Map(), uses = name => found.filter(([, n]) => n === name).length;
-  return new Map(found.map(([id, name]) => {
-    times.set(name, (times.get(name) ?? 0) + 1);
-    return [id, uses(name) > 1 ? name + "₀₁₂₃₄₅₆₇₈₉"[times.get(name) % 10] : name];
-  }));
+  return new Map(found.map(([id, name]) => [id, uses.get(name) > 1 ? name + subscript(once(times, name)) : name]));
 }
+
+const subscript = n => String(n).replace(/\d/g, d => "₀₁₂₃₄₅₆₇₈₉"[d]);

@@ -1,14 +1,13 @@
 // wasi.js: the few system calls the module imports. A program that reads its arguments, writes two streams and exits; no files,
 // nothing to read.
 
-const ok = 0, badFile = 8, notFound = 44, notSupported = 52;
-
-class Exit {
-  constructor(status) { this.status = status; }
-}
-
-// Runs the module's _start with these arguments; {status, out, err}. Each call is a new process with memory of its own.
+// Runs the module's _start with these arguments; {status, out, err}. Each call is a new process with memory of its own. The function
+// uses nothing from outside itself, because its text also travels into a worker.
 export function runModule(module, args) {
+  const ok = 0, badFile = 8, notFound = 44, notSupported = 52;
+  class Exit {
+    constructor(status) { this.status = status; }
+  }
   const encoder = new TextEncoder(), streams = { 1: [], 2: [] };
   const argv = args.map(a => encoder.encode(a + "\0"));
   let memory;
@@ -84,16 +83,9 @@ export function runModule(module, args) {
     if (!(e instanceof Exit)) throw e;
     status = e.status;
   }
-  const text = stream => new TextDecoder().decode(joined(streams[stream]));
+  const text = stream => {
+    const decoder = new TextDecoder();
+    return streams[stream].map(piece => decoder.decode(piece, { stream: true })).join("") + decoder.decode();
+  };
   return { status, out: text(1), err: text(2) };
-}
-
-function joined(pieces) {
-  const all = new Uint8Array(pieces.reduce((n, p) => n + p.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
 }

@@ -1,0 +1,17 @@
+/* householder.h: small dense least squares by Householder reflections with column pivoting, in place and without allocations.
+ * Matrices are column by column. */
+#ifndef COT_CLI_HOUSEHOLDER_H
+#define COT_CLI_HOUSEHOLDER_H
+
+#include <stdint.h>
+
+/* A (m, n), m >= n, becomes R in its upper triangle, with the columns in the order perm[]; c (m) becomes Qᵀc. */
+void householder_qr(int64_t m, int n, double *a, double *c, int *perm);
+
+/* R z = c, for the first `rank` unknowns; the others are 0. R has stride m between columns. */
+void householder_solve(int64_t m, int n, int rank, const double *r, const double *c, double *z);
+
+/* The Euclidean norm, without overflow or underflow in between. */
+double householder_norm(int64_t n, const double *x);
+
+#endif

@@ -1,0 +1,12 @@
+/* squares.h: sums of squares to about the last digit. */
+#ifndef COT_CLI_SQUARES_H
+#define COT_CLI_SQUARES_H
+
+#include <stdint.h>
+
+/* |r|²; infinite when it, or an element, is not finite. */
+double squares_sum(int64_t n, const double *r);
+/* |a|² - |b|² where the two are nearly the same. */
+double squares_decrease(int64_t n, const double *a, const double *b);
+
+#endif
