@@ -57,10 +57,7 @@ static bool keep_coefficient(walk *w, uint32_t i, series *s, int m, uint32_t c) 
     else {
         cot__tensor *x = n->value.tensor;
         cot__acc    *a = cot__alloc(&t->al, sizeof *a);
-        if (!a) {
-            cot__fail(t, COT_MEMORY, "[taylor] out of memory: a coefficient");
-            return false;
-        }
+        if (!a) return cot__taylor_memory(t, sizeof *a);
         x->storage->refs++;
         a->storage = x->storage;
         a->offset = x->offset;
@@ -80,10 +77,7 @@ static bool keep(walk *w, uint32_t i, uint32_t e) {
     for (int m = 1; m <= w->work.order; m++) any |= c[m] != COT__NONE;
     if (!any) return true;
     series *s = cot__alloc(&t->al, series_bytes(w));
-    if (!s) {
-        cot__fail(t, COT_MEMORY, "[taylor] out of memory: %zu bytes for a series", series_bytes(w));
-        return false;
-    }
+    if (!s) return cot__taylor_memory(t, series_bytes(w));
     s->present = 0;
     w->kept[i - w->work.from] = s;
     for (int m = 1; m <= w->work.order && ok; m++)
@@ -206,8 +200,7 @@ static bool open_walk(walk *w) {
     if (w->kept) memset(w->kept, 0, span * sizeof *w->kept);
     if (w->uses) memset(w->uses, 0, span * sizeof *w->uses);
     if (w->needed && w->kept && w->uses) return true;
-    cot__fail(t, COT_MEMORY, "[taylor] out of memory: %zu bytes for what moves", span * (1 + sizeof *w->kept + sizeof *w->uses));
-    return false;
+    return cot__taylor_memory(t, span * (1 + sizeof *w->kept + sizeof *w->uses));
 }
 
 static void close_walk(walk *w) {
@@ -215,9 +208,9 @@ static void close_walk(walk *w) {
     cot_tape    *t = s->t;
     size_t       span = span_of(w);
     for (uint32_t i = s->from; w->kept && i <= w->top; i++) drop(w, i);
-    if (w->needed) cot__free(&t->al, w->needed, span);
-    if (w->kept) cot__free(&t->al, w->kept, span * sizeof *w->kept);
-    if (w->uses) cot__free(&t->al, w->uses, span * sizeof *w->uses);
+    cot__free(&t->al, w->needed, span);
+    cot__free(&t->al, w->kept, span * sizeof *w->kept);
+    cot__free(&t->al, w->uses, span * sizeof *w->uses);
     cot__free(&t->al, s->where, s->where_capacity * sizeof *s->where);
     cot__free(&t->al, s->entries, s->capacity * sizeof *s->entries);
     cot__free(&t->al, s->coefficients, s->coefficient_capacity * sizeof *s->coefficients);
@@ -261,16 +254,13 @@ static bool open_question(question *q, cot_var y, int n, const cot_var *xs, int 
     }
     q->bytes = n > 0 ? (size_t)n * (1 + (size_t)degree) * sizeof *q->xs : 0;
     q->xs = q->bytes ? cot__alloc(&t->al, q->bytes) : NULL;
-    if (q->bytes && !q->xs) {
-        cot__fail(t, COT_MEMORY, "[taylor] out of memory: %zu bytes for the inputs", q->bytes);
-        return false;
-    }
+    if (q->bytes && !q->xs) return cot__taylor_memory(t, q->bytes);
     q->curve = q->bytes ? q->xs + n : NULL;
     return cot__check_inputs(t, "taylor", n, xs, q->xs);
 }
 
 static void close_question(question *q) {
-    if (q->xs) cot__free(&q->t->al, q->xs, q->bytes);
+    if (q->t) cot__free(&q->t->al, q->xs, q->bytes);
 }
 
 /* curve[at], given as v: like input x. */
@@ -369,7 +359,7 @@ cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot
     ok = ok && answer(&q, true, give_var, out);
     if (ok) out[0] = y;
     for (int m = 1; out && !ok && m <= order && m <= COT__TAYLOR_ORDERS; m++) out[m] = cot__invalid(1, &y);
-    if (q.t) close_question(&q);
+    close_question(&q);
     return cot__status_of(1, &y);
 }
 
@@ -404,6 +394,6 @@ cot_status cot_taylor_values(cot_var y, int n, const cot_var *xs, int degree, co
         cot__rewind(t, m);
         for (int64_t k = 0; k < size * (order + 1) && !ok; k++) out[k] = NAN;
     }
-    if (q.t) close_question(&q);
+    close_question(&q);
     return cot__status_of(1, &y);
 }

@@ -35,6 +35,8 @@ typedef struct cot__taylor {
     uint32_t           coefficient_capacity;
 } cot__taylor;
 
+/* Sets the error; false. */
+bool cot__taylor_memory(cot_tape *t, size_t bytes);
 /* A new entry for a node, coefficient 0 known; COT__NONE after setting the error. */
 uint32_t cot__taylor_enter(cot__taylor *s, uint32_t node);
 static inline uint32_t *cot__taylor_coefficients(const cot__taylor *s, uint32_t e) { return s->coefficients + (size_t)e * (size_t)(s->order + 1); }

@@ -29,6 +29,11 @@ static uint32_t entry_of(const cot__taylor *s, uint32_t node) {
     return w && *w && *w < NEEDED ? *w - 1 : COT__NONE;
 }
 
+bool cot__taylor_memory(cot_tape *t, size_t bytes) {
+    cot__fail(t, COT_MEMORY, "[taylor] out of memory: %zu bytes", bytes);
+    return false;
+}
+
 static bool grow(cot_tape *t, void *list, uint32_t *capacity, uint32_t need, size_t element) {
     void    *p;
     uint32_t more = *capacity < 64 ? 64 : *capacity;
@@ -36,10 +41,7 @@ static bool grow(cot_tape *t, void *list, uint32_t *capacity, uint32_t need, siz
     while (more < need) more = more > UINT32_MAX / 2 ? UINT32_MAX : 2 * more;
     if (need > *capacity) {
         void *fresh = cot__resize(&t->al, p, *capacity * element, more * element);
-        if (!fresh) {
-            cot__fail(t, COT_MEMORY, "[taylor] out of memory: %zu bytes for coefficients", more * element);
-            return false;
-        }
+        if (!fresh) return cot__taylor_memory(t, more * element);
         memcpy(list, &fresh, sizeof fresh);
         *capacity = more;
     }
@@ -164,22 +166,20 @@ static bool counts(const cot__node *n, int k) {
     return op->kind != KIND_NONE && !(k < 32 && op->inactive >> k & 1);
 }
 
-/* Records the rule of entry e. */
-static cot_var run_rule(cot__taylor *s, uint32_t e, uint32_t *first) {
+/* Calls the forward rule of a structural or elementwise node with coefficients of its operands: of order m or, at 0, their derivatives. */
+static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
     cot_tape *t = s->t;
-    uint32_t  node = s->entries[e].node;
     int       n = cot__nargs(&t->nodes[node]);
-    cot_var   few[8], *tangents = n > 8 ? cot__alloc(&t->al, (size_t)n * sizeof *tangents) : few, z = INVALID(t);
-    if (!tangents) return cot__fail(t, COT_MEMORY, "[taylor] out of memory: the tangents of %d operands", n);
+    cot_var   few[8], *xs = n > 8 ? cot__alloc(&t->al, (size_t)n * sizeof *xs) : few, z = INVALID(t);
+    if (!xs) return cot__taylor_memory(t, (size_t)n * sizeof *xs), z;
     for (int k = 0; k < n; k++) {
-        uint32_t x = counts(&t->nodes[node], k) ? entry_of(s, cot__arg(&t->nodes[node], k)) : COT__NONE;
-        uint32_t d = x == COT__NONE || t->status != COT_OK ? COT__NONE : derivative(s, x);
-        tangents[k] = d == COT__NONE ? INVALID(t) : VAR(t, d);
+        uint32_t x = counts(&t->nodes[node], k) && t->status == COT_OK ? entry_of(s, cot__arg(&t->nodes[node], k)) : COT__NONE;
+        uint32_t d = x == COT__NONE || m ? COT__NONE : derivative(s, x);
+        xs[k] = x == COT__NONE ? INVALID(t) : m ? operand(s, node, k, m) : d == COT__NONE ? INVALID(t) : VAR(t, d);
     }
     *first = t->count;
-    if (t->status == COT_OK)
-        z = t->nodes[node].op < OP_elementwise_count ? cot__elementwise_tangent(t, node, tangents) : cot__structural_tangent(t, node, tangents);
-    if (n > 8) cot__free(&t->al, tangents, (size_t)n * sizeof *tangents);
+    if (t->status == COT_OK) z = (t->nodes[node].op < OP_elementwise_count ? cot__elementwise_tangent : cot__structural_tangent)(t, node, xs);
+    if (n > 8) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
     return z;
 }
 
@@ -245,7 +245,7 @@ static bool open_rule(cot__taylor *s, uint32_t e) {
     uint32_t  lo = t->count, hi, *w;
     s->entries[e].opened = true;
     s->entries[e].first = s->entries[e].last = s->count;
-    cot_var z = run_rule(s, e, &lo);
+    cot_var z = run_rule(s, s->entries[e].node, 0, &lo);
     if (t->status != COT_OK || !where_room(s)) return false;
     if (cot__failed(z)) return true;
     hi = t->count;
@@ -294,19 +294,8 @@ static cot_var shifted(cot__taylor *s, uint32_t x, int m) {
     return c == COT__NONE ? INVALID(s->t) : cot_mul(cot_number(m + 1), VAR(s->t, c));
 }
 
-static cot_var linear(cot__taylor *s, uint32_t node, int m) {
-    cot_tape *t = s->t;
-    int       n = cot__nargs(&t->nodes[node]);
-    cot_var   few[8], *xs = n > 8 ? cot__alloc(&t->al, (size_t)n * sizeof *xs) : few, z = INVALID(t);
-    if (!xs) return cot__fail(t, COT_MEMORY, "[taylor] out of memory: the coefficients of %d operands", n);
-    for (int k = 0; k < n; k++) xs[k] = counts(&t->nodes[node], k) ? operand(s, node, k, m) : INVALID(t);
-    if (t->status == COT_OK) z = cot__structural_tangent(t, node, xs);
-    if (n > 8) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
-    return z;
-}
-
 static cot_var coefficient(cot__taylor *s, uint32_t e, int m) {
-    uint32_t node = s->entries[e].node;
+    uint32_t node = s->entries[e].node, first;
     int      op = s->t->nodes[node].op;
     if (s->entries[e].shift != COT__NONE) return shifted(s, s->entries[e].shift, m);
     switch (op) {
@@ -321,7 +310,7 @@ static cot_var coefficient(cot__taylor *s, uint32_t e, int m) {
     default: break;
     }
     const cot__op *record = cot__op_of(op);
-    if (op >= OP_elementwise_count && record->kind == KIND_LINEAR) return linear(s, node, m);
+    if (op >= OP_elementwise_count && record->kind == KIND_LINEAR) return run_rule(s, node, m, &first);
     if (op >= OP_elementwise_count && record->kind == KIND_BILINEAR) return bilinear(s, node, record, m);
     return by_rule(s, e, m);
 }
