@@ -170,7 +170,30 @@ static void each_structural(void **state) {
     test_verdict();
 }
 
+/* Operations recorded for a sample, all orders together. */
+static double cost(const test_function *f, int order) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[TEST_MAX_INPUTS], vs[TEST_MAX_INPUTS], zs[16], y = record(t, f, COT_F64, xs, vs);
+    uint32_t  before = t->count;
+    cot_taylor(y, f->n, xs, 1, vs, order, zs);
+    test_tape_ok(t, f->name);
+    double n = t->count - before;
+    cot_tape_destroy(t);
+    return n;
+}
+
+/* No rule has derivatives that multiply: at most as many new operations for each order, so at most the cube. */
+static void no_cost_explodes(void **state) {
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(samples); i++) {
+        test_function f = function_of(&samples[i], i, 0);
+        double        few = cost(&f, 5), many = cost(&f, 10);
+        TEST_CHECK(many <= 8 * few + 100, "%s: %g operations to order 5, %g to order 10", f.name, few, many);
+    }
+    test_verdict();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_elementwise), cmocka_unit_test(each_structural)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_elementwise), cmocka_unit_test(each_structural), cmocka_unit_test(no_cost_explodes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
