@@ -2,7 +2,7 @@
 
 _cotangent() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]}
-    local commands="eval grad vjp jvp hvp jac hess trace check cost explain ops help"
+    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
     COMPREPLY=()
 
@@ -14,7 +14,7 @@ _cotangent() {
     -f | --file | --html | --dot) COMPREPLY=($(compgen -f -- "$current")); return ;;
     --dtype) COMPREPLY=($(compgen -W "f64 f32" -- "$current")); return ;;
     --mode) COMPREPLY=($(compgen -W "reverse forward" -- "$current")); return ;;
-    --wrt | --seed | --tangent | --threads | --inputs | --outputs) return ;;
+    --wrt | --seed | --tangent | --along | --order | --threads | --inputs | --outputs) return ;;
     esac
     case $command in
     eval | explain) options+=" $expression" ;;
@@ -22,6 +22,7 @@ _cotangent() {
     vjp) options+=" $expression --wrt --seed" ;;
     jvp) options+=" $expression --tangent" ;;
     hvp) options+=" $expression --wrt --tangent" ;;
+    taylor) options+=" $expression --along --order" ;;
     jac | hess) options+=" $expression --wrt --mode" ;;
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;

@@ -7,7 +7,9 @@
  * rule has a sin, ends there: coefficients of order m then cost O(m). Where operations do not come back to themselves (pow, digamma, solving), there are as many
  * of them as orders, and the cost of all coefficients is O(order³).
  *
- * The recursion is over the order, never over the tape: what a rule recorded is walked in its order. */
+ * Rules recorded for the coefficients of one order are all as deep in each other as that order, and none is deeper. So what an earlier one
+ * recorded, and is used in its place, is no deeper, and has the coefficient that is asked for: it needs at least as many, and comes first. The recursion is
+ * over the order, never over the tape: what a rule recorded is walked in its order. */
 #include "diff/taylor.h"
 
 #include "ops/structural.h"
