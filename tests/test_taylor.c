@@ -307,6 +307,58 @@ static void recorded(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- custom operations and halves ---------------------------------------------------------------------------------------------- */
+
+static int cube_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    double x = *(double *)xs[0].data;
+    *(double *)y->data = x * x * x;
+    return 0;
+}
+static int cube_vjp(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user) {
+    (void)n, (void)y, (void)user;
+    xbars[0] = cot_mul(ybar, cot_mul(3.0, cot_square(xs[0])));
+    return 0;
+}
+static int cube_jvp(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user) {
+    (void)n, (void)y, (void)user;
+    double x = *(double *)xs[0].data;
+    *(double *)dy->data = 3 * x * x * *(double *)dxs[0].data;
+    return 0;
+}
+
+/* A rule in recorded operations will do to every order, one in numbers to the first. */
+static void custom_operations(void **state) {
+    (void)state;
+    const cot_custom by_rule = {.name = "cube", .value = cube_value, .vjp = cube_vjp}, in_numbers = {.name = "dice", .value = cube_value, .jvp_numbers = cube_jvp};
+    cot_tape        *t = cot_tape_create(NULL);
+    cot_var          x = cot_scalar(t, 2), y = cot_call(&by_rule, 1, &x, NULL), z = cot_call(&in_numbers, 1, &x, NULL);
+    double           out[5], one = 1;
+    assert_int_equal(cot_taylor_values(y, 1, &x, 1, &one, 4, out), COT_OK);
+    assert_true(out[0] == 8 && out[1] == 12 && out[2] == 12 && out[3] == 6 && out[4] == 0);
+    assert_int_equal(cot_taylor_values(z, 1, &x, 1, &one, 1, out), COT_OK);
+    assert_true(out[0] == 8 && out[1] == 12);
+    assert_int_equal(cot_taylor_values(z, 1, &x, 1, &one, 2, out), COT_GRAD);
+    assert_non_null(strstr(cot_tape_message(t), "[dice]"));
+    cot_tape_destroy(t);
+}
+
+static void halves(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    double    at[2] = {0.5, 1}, d[2] = {1, 1}, out[8];
+    for (cot_dtype dtype = COT_BF16; dtype <= COT_F16; dtype++) {
+        cot_var x = cot_leaf(cot_cast(cot_data(t, COT_F64, COT_SHAPE(2), at), dtype)), s = cot_leaf(cot_index(x, 0, 0));
+        double  unit = dtype == COT_BF16 ? 1. / 128 : 1. / 1024;
+        assert_int_equal(cot_taylor_values(cot_exp(x), 1, &x, 1, d, 3, out), COT_OK);
+        for (int k = 0; k < 8; k++) assert_near(out[k], exp(at[k % 2]), 4 * unit);
+        assert_int_equal(cot_taylor_values(cot_exp(s), 1, &s, 1, d, 3, out), COT_OK);
+        for (int k = 0; k < 4; k++) assert_near(out[k], exp(0.5), 4 * unit);
+    }
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 /* ---- cost ------------------------------------------------------------------------------------------------------------------------ */
 
 /* Operations recorded for all derivatives up to `order` of f, where its argument moves at every order. */
@@ -447,7 +499,9 @@ static void errors(void **state) {
     cot_assign(w, 3.0);
     assert_int_equal(cot_taylor_values(q, 1, &w, 1, d, 2, out), COT_STALE);
     /* On a failed tape nothing happens; on none there is nothing. */
+    out[2] = 1;
     assert_int_equal(cot_taylor_values(q, 1, &w, 1, d, 2, out), COT_STALE);
+    assert_true(isnan(out[2]));
     assert_int_equal(cot_taylor(q, 1, &w, 1, &one, 2, zs), COT_STALE);
     assert_int_not_equal(cot_taylor((cot_var){NULL, 0}, 1, &w, 1, &one, 2, zs), COT_OK);
     cot_tape_destroy(t);
@@ -468,7 +522,7 @@ static void every_allocation_may_fail(void **state) {
         for (int k = 0; k < 12; k++) many[k] = cot_mul(s, cot_mul(s, k));
         total = cot_add(y, cot_sum_of(12, many));
         assert_ok(t);
-        double direction[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1}, out[4];
+        double direction[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1}, out[4] = {0};
         c.requests = 0;
         c.fail_at = n;
         cot_status a = cot_taylor_values(total, 2, (cot_var[]){m, s}, 1, direction, 3, out);
@@ -512,7 +566,7 @@ static void threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms), cmocka_unit_test(pairs), cmocka_unit_test(kinks_and_poles), cmocka_unit_test(matrices), cmocka_unit_test(elements),
-        cmocka_unit_test(inputs_and_orders), cmocka_unit_test(recorded), cmocka_unit_test(cost_is_quadratic), cmocka_unit_test(recursion),
+        cmocka_unit_test(inputs_and_orders), cmocka_unit_test(recorded), cmocka_unit_test(custom_operations), cmocka_unit_test(halves), cmocka_unit_test(cost_is_quadratic), cmocka_unit_test(recursion),
         cmocka_unit_test(long_tapes_and_deep_rules), cmocka_unit_test(errors), cmocka_unit_test(every_allocation_may_fail), cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,14 +386,13 @@ static bool curve_of_numbers(question *q, const double *curve) {
 cot_status cot_taylor_values(cot_var y, int n, const cot_var *xs, int degree, const double *curve, int order, double *out) {
     question q;
     bool     ok = open_question(&q, y, n, xs, degree, curve, order, out);
+    int64_t  size = cot_size(y);
     if (ok) {
-        cot_tape *t = q.t;
-        int64_t   size = cot__size_at(t, q.y);
-        cot_mark  m = cot__mark(t);
+        cot_mark m = cot__mark(q.t);
         ok = cot_read(y, out, size) == COT_OK && curve_of_numbers(&q, curve) && answer(&q, false, give_numbers, out);
-        cot__rewind(t, m);
-        for (int64_t k = 0; k < size * (order + 1) && !ok; k++) out[k] = NAN;
+        cot__rewind(q.t, m);
     }
+    for (int64_t k = 0; !ok && out && order <= COT__TAYLOR_ORDERS && k < size * (order + 1); k++) out[k] = NAN;
     close_question(&q);
     return cot__status_of(1, &y);
 }
