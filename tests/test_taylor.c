@@ -20,7 +20,7 @@ static void derivatives(cot_var y, cot_var x, double *out) {
     for (int m = 0; m <= K; m++) assert_near(cot_value(zs[m]), out[m], 0);
 }
 
-/* ---- closed forms ----------------------------------------------------------------------------------------------------------- */
+/* ---- closed forms -------------------------------------------------------------------------------------------------------- */
 
 typedef cot_var (*function)(cot_var x);
 #define F(name, expression) static cot_var name(cot_var x) { return expression; }
@@ -151,7 +151,7 @@ static void pairs(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- kinks and poles ---------------------------------------------------------------------------------------------------------- */
+/* ---- kinks and poles ----------------------------------------------------------------------------------------------------- */
 
 static void check_at(function f, double at, int n, const double *want_these) {
     cot_tape *t = cot_tape_create(NULL);
@@ -162,7 +162,8 @@ static void check_at(function f, double at, int n, const double *want_these) {
     cot_tape_destroy(t);
 }
 F(k_abs, cot_abs(x)) F(k_relu, cot_relu(x)) F(k_floor, cot_floor(x)) F(k_where, cot_where(cot_greater(x, 0.0), cot_log(x), 0.0))
-F(k_log_square, cot_square(cot_log(x))) F(k_pow0, cot_pow(x, 0.0)) F(k_max, cot_maximum(x, cot_mul(x, -3.0))) F(k_branch, cot_where(cot_less(x, 1.0), cot_exp(x), x))
+F(k_log_square, cot_square(cot_log(x))) F(k_pow0, cot_pow(x, 0.0)) F(k_max, cot_maximum(x, cot_mul(x, -3.0)))
+F(k_branch, cot_where(cot_less(x, 1.0), cot_exp(x), x))
 
 static void kinks_and_poles(void **state) {
     (void)state;
@@ -179,7 +180,7 @@ static void kinks_and_poles(void **state) {
     check_at(f_log, 0, 2, (double[]){-INFINITY, INFINITY});
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------------------------------------------------------- */
 
 static const double A[9] = {0.2, -0.5, 0.3, 0.7, 0.1, -0.4, -0.2, 0.6, 0.5};
 
@@ -241,7 +242,7 @@ static void elements(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- what is asked ------------------------------------------------------------------------------------------------------------ */
+/* ---- what is asked ------------------------------------------------------------------------------------------------------- */
 
 static void inputs_and_orders(void **state) {
     (void)state;
@@ -307,7 +308,7 @@ static void recorded(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- custom operations and halves ---------------------------------------------------------------------------------------------- */
+/* ---- custom operations and halves ---------------------------------------------------------------------------------------- */
 
 static int cube_value(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)n, (void)user;
@@ -330,7 +331,8 @@ static int cube_jvp(int n, const cot_array *xs, const cot_array *y, const cot_ar
 /* A rule in recorded operations will do to every order, one in numbers to the first. */
 static void custom_operations(void **state) {
     (void)state;
-    const cot_custom by_rule = {.name = "cube", .value = cube_value, .vjp = cube_vjp}, in_numbers = {.name = "dice", .value = cube_value, .jvp_numbers = cube_jvp};
+    const cot_custom by_rule = {.name = "cube", .value = cube_value, .vjp = cube_vjp};
+    const cot_custom in_numbers = {.name = "dice", .value = cube_value, .jvp_numbers = cube_jvp};
     cot_tape        *t = cot_tape_create(NULL);
     cot_var          x = cot_scalar(t, 2), y = cot_call(&by_rule, 1, &x, NULL), z = cot_call(&in_numbers, 1, &x, NULL);
     double           out[5], one = 1;
@@ -359,7 +361,7 @@ static void halves(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- cost ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- cost ---------------------------------------------------------------------------------------------------------------- */
 
 /* Operations recorded for all derivatives up to `order` of f, where its argument moves at every order. */
 static double cost(function f, int order) {
@@ -388,7 +390,7 @@ static void cost_is_quadratic(void **state) {
     for (size_t i = 0; i < sizeof cubic / sizeof *cubic; i++) assert_true(cost(cubic[i], 56) / cost(cubic[i], 28) <= 8);
 }
 
-/* ---- recursions -------------------------------------------------------------------------------------------------------------------- */
+/* ---- recursions ---------------------------------------------------------------------------------------------------------- */
 
 /* y <- y + h sin(y) f(x): a step of an equation; the polynomial must give the value at another start. */
 static cot_var solve_equation(cot_var y) {
@@ -457,7 +459,7 @@ static void long_tapes_and_deep_rules(void **state) {
     assert_true(on_small_stack(deepest, stack));
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------------------------------------- */
 
 #define expect(call, code, text)                                                                                             \
     do {                                                                                                                     \
@@ -508,7 +510,7 @@ static void errors(void **state) {
     cot_tape_destroy(other);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------------------------------------------------------- */
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
@@ -542,7 +544,7 @@ static void every_allocation_may_fail(void **state) {
     assert_true(seen >= 3);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------------------------------------------------------- */
 
 static void *in_thread(void *to) {
     cot_tape *t = cot_tape_create(NULL);
@@ -565,9 +567,11 @@ static void threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms), cmocka_unit_test(pairs), cmocka_unit_test(kinks_and_poles), cmocka_unit_test(matrices), cmocka_unit_test(elements),
-        cmocka_unit_test(inputs_and_orders), cmocka_unit_test(recorded), cmocka_unit_test(custom_operations), cmocka_unit_test(halves), cmocka_unit_test(cost_is_quadratic), cmocka_unit_test(recursion),
-        cmocka_unit_test(long_tapes_and_deep_rules), cmocka_unit_test(errors), cmocka_unit_test(every_allocation_may_fail), cmocka_unit_test(threads),
+        cmocka_unit_test(closed_forms), cmocka_unit_test(pairs), cmocka_unit_test(kinks_and_poles), cmocka_unit_test(matrices),
+        cmocka_unit_test(elements), cmocka_unit_test(inputs_and_orders), cmocka_unit_test(recorded),
+        cmocka_unit_test(custom_operations), cmocka_unit_test(halves), cmocka_unit_test(cost_is_quadratic),
+        cmocka_unit_test(recursion), cmocka_unit_test(long_tapes_and_deep_rules), cmocka_unit_test(errors),
+        cmocka_unit_test(every_allocation_may_fail), cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

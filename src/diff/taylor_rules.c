@@ -1,25 +1,26 @@
 /* taylor_rules.c: the coefficients of one operation. There is no rule here but the product and the quotient of series.
  *
- * Sums, products, quotients and choices go coefficient by coefficient, linear operations are applied to each, bilinear ones to pairs. Any other
- * operation is run backward from its derivative: its rule for forward mode is recorded once, with z' for the tangent it gives and x' for those it gets, and
- * then z_m = z'_(m-1) / m, where the coefficients of z' follow from the recorded operations by this same file. These may be of the
- * same kind, and need one order less each time. What is recorded a second time is recognised, so that sin, whose rule has a cos, whose
- * rule has a sin, ends there: coefficients of order m then cost O(m). Where operations do not come back to themselves (pow, digamma, solving), there are as many
- * of them as orders, and the cost of all coefficients is O(order³).
+ * Sums, products, quotients and choices go coefficient by coefficient, linear operations are applied to each, bilinear ones to
+ * pairs. Any other operation is run backward from its derivative: its rule for forward mode is recorded once, with z' for the
+ * tangent it gives and x' for those it gets, and then z_m = z'_(m-1) / m, where the coefficients of z' follow from the recorded
+ * operations by this same file. These may be of the same kind, and need one order less each time. What is recorded a second time is
+ * recognised, so that sin, whose rule has a cos, whose rule has a sin, ends there: coefficients of order m then cost O(m). Where
+ * operations do not come back to themselves (pow, digamma, solving), there are as many of them as orders, and the cost of all
+ * coefficients is O(order³).
  *
- * Rules recorded for the coefficients of one order are all as deep in each other as that order, and none is deeper. So what an earlier one
- * recorded, and is used in its place, is no deeper, and has the coefficient that is asked for: it needs at least as many, and comes first. The recursion is
- * over the order, never over the tape: what a rule recorded is walked in its order. */
+ * Rules recorded for the coefficients of one order are all as deep in each other as that order, and none is deeper. So what an
+ * earlier one recorded, and is used in its place, is no deeper, and has the coefficient that is asked for: it needs at least as
+ * many, and comes first. The recursion is over the order, never over the tape: what a rule recorded is walked in its order. */
 #include "diff/taylor.h"
 
 #include "ops/structural.h"
 
 #include <string.h>
 
-#define ZERO UINT32_MAX       /* in `where`: zero whatever happens */
+#define ZERO   UINT32_MAX       /* in `where`: zero whatever happens */
 #define NEEDED (UINT32_MAX - 1) /* … while a rule is looked through: its result depends on this */
 
-/* ---- entries -------------------------------------------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------------------------------------- */
 
 static uint32_t *where_of(const cot__taylor *s, uint32_t node) {
     return node < s->from || node - s->from >= s->where_capacity ? NULL : &s->where[node - s->from];
@@ -74,8 +75,10 @@ uint32_t cot__taylor_enter(cot__taylor *s, uint32_t node) {
 void cot__taylor_clear(cot__taylor *s) {
     for (uint32_t e = 0; e < s->count; e++) *where_of(s, s->entries[e].node) = 0;
     uint32_t used = s->base - s->from;
-    if (used < s->where_capacity) memset(s->where + used, 0, (s->where_capacity - used < s->t->count - s->base ?
-                                         s->where_capacity - used : s->t->count - s->base) * sizeof *s->where);
+    if (used < s->where_capacity)
+        memset(s->where + used, 0,
+               (s->where_capacity - used < s->t->count - s->base ? s->where_capacity - used : s->t->count - s->base) *
+                   sizeof *s->where);
     s->count = 0;
 }
 
@@ -90,7 +93,7 @@ static cot_var operand(cot__taylor *s, uint32_t node, int k, int m) {
     return c == COT__NONE ? INVALID(t) : VAR(t, c);
 }
 
-/* ---- products, quotients, choices ------------------------------------------------------------------------------------------------- */
+/* ---- products, quotients, choices ---------------------------------------------------------------------------------------- */
 
 static cot_var plus(cot_var a, cot_var b) { return cot__failed(a) ? b : cot__failed(b) ? a : cot_add(a, b); }
 static cot_var minus(cot_var a, cot_var b) { return cot__failed(b) ? a : cot__failed(a) ? cot_neg(b) : cot_sub(a, b); }
@@ -136,9 +139,10 @@ static cot_var bilinear(cot__taylor *s, uint32_t node, const cot__op *op, int m)
     return sum;
 }
 
-/* ---- an operation by its rule ------------------------------------------------------------------------------------------------------- */
+/* ---- an operation by its rule -------------------------------------------------------------------------------------------- */
 
-/* The node that stands for the derivative of entry e: a new one with a series of its own, or the first coefficient where there are no others. */
+/* The node that stands for the derivative of entry e: a new one with a series of its own, or the first coefficient where there are
+ * no others. */
 static uint32_t derivative(cot__taylor *s, uint32_t e) {
     cot_tape *t = s->t;
     if (s->entries[e].derivative != COT__NONE) return s->entries[e].derivative;
@@ -168,7 +172,8 @@ static bool counts(const cot__node *n, int k) {
     return op->kind != KIND_NONE && !(k < 32 && op->inactive >> k & 1);
 }
 
-/* Calls the forward rule of a structural or elementwise node with coefficients of its operands: of order m or, at 0, their derivatives. */
+/* Calls the forward rule of a structural or elementwise node with coefficients of its operands: of order m or, at 0, their
+ * derivatives. */
 static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
     cot_tape *t = s->t;
     int       n = cot__nargs(&t->nodes[node]);
@@ -180,7 +185,8 @@ static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
         xs[k] = x == COT__NONE ? INVALID(t) : m ? operand(s, node, k, m) : d == COT__NONE ? INVALID(t) : VAR(t, d);
     }
     *first = t->count;
-    if (t->status == COT_OK) z = (t->nodes[node].op < OP_elementwise_count ? cot__elementwise_tangent : cot__structural_tangent)(t, node, xs);
+    if (t->status == COT_OK)
+        z = (t->nodes[node].op < OP_elementwise_count ? cot__elementwise_tangent : cot__structural_tangent)(t, node, xs);
     if (n > 8) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
     return z;
 }
@@ -208,8 +214,8 @@ static bool same_operands(const cot__taylor *s, const cot__node *a, const cot__n
 
 static bool same_attributes(const cot__attr *a, const cot__attr *b) {
     if (!a || !b) return a == b;
-    return a->nints == b->nints && a->pointer == b->pointer && a->pointer2 == b->pointer2 && memcmp(&a->number, &b->number, sizeof a->number) == 0 &&
-           memcmp(a->ints, b->ints, a->nints * sizeof *a->ints) == 0;
+    return a->nints == b->nints && a->pointer == b->pointer && a->pointer2 == b->pointer2 &&
+           memcmp(&a->number, &b->number, sizeof a->number) == 0 && memcmp(a->ints, b->ints, a->nints * sizeof *a->ints) == 0;
 }
 
 static bool same_number(const cot__node *a, const cot__node *b) {
@@ -268,8 +274,10 @@ static bool open_rule(cot__taylor *s, uint32_t e) {
         *w = 0;
         if (!moves(s, i)) continue;
         uint32_t same = find_same(s, i);
-        if (same != COT__NONE) *where_of(s, i) = same + 1;
-        else if (cot__taylor_enter(s, i) == COT__NONE) return false;
+        if (same != COT__NONE)
+            *where_of(s, i) = same + 1;
+        else if (cot__taylor_enter(s, i) == COT__NONE)
+            return false;
     }
     s->entries[e].last = s->count;
     return true;
@@ -288,7 +296,7 @@ static cot_var by_rule(cot__taylor *s, uint32_t e, int m) {
     return m > 1 ? cot_div(VAR(t, z), cot_number(m)) : VAR(t, z);
 }
 
-/* ---- any operation --------------------------------------------------------------------------------------------------------------------- */
+/* ---- any operation ------------------------------------------------------------------------------------------------------- */
 
 static cot_var shifted(cot__taylor *s, uint32_t x, int m) {
     if (m + 1 > s->order || !cot__taylor_advance(s, x, m + 1)) return INVALID(s->t);
