@@ -4,47 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "along.h"
 #include "expression.h"
 #include "results.h"
 #include "values.h"
-
-/* The inputs that move, or are asked for too, and the direction: the elements of their tangents one after the other, 0 where
- * none was given. */
-typedef struct direction {
-    int             n;
-    problem_input **inputs;
-    cot_var        *vars;
-    int64_t         size;
-    double         *v;
-} direction;
-
-static bool direction_make(direction *d, const problem *p, bool wanted_too, failure *f) {
-    *d = (direction){0};
-    d->inputs = malloc(((size_t)p->n + 1) * sizeof *d->inputs);
-    d->vars = malloc(((size_t)p->n + 1) * sizeof *d->vars);
-    if (!d->inputs || !d->vars) return failure_memory(f);
-    for (int k = 0; k < p->n; k++) {
-        problem_input *x = &p->inputs[k];
-        if (!x->tangent.data && !(wanted_too && x->wanted)) continue;
-        d->inputs[d->n] = x;
-        d->vars[d->n++] = x->var;
-        d->size += x->value.size;
-    }
-    d->v = calloc((size_t)d->size + 1, sizeof *d->v);
-    if (!d->v) return failure_memory(f);
-    for (int64_t k = 0, at = 0; k < d->n; at += d->inputs[k++]->value.size) {
-        const cot_array *v = &d->inputs[k]->tangent;
-        for (int64_t i = 0; v->data && i < v->size; i++)
-            d->v[at + i] = v->dtype == COT_F32 ? (double)((float *)v->data)[i] : ((double *)v->data)[i];
-    }
-    return true;
-}
-
-static void direction_free(direction *d) {
-    free(d->inputs);
-    free(d->vars);
-    free(d->v);
-}
 
 static bool print_jvp(const problem *p, FILE *out, look how, const double *moved, failure *f) {
     cot_array value, tangent;

@@ -17,7 +17,8 @@ enum {
     OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
     OPT_SIZES      = 1 << 6,  /* --inputs, --outputs */
     OPT_NAMES      = 1 << 7,
-    OPT_FIT        = 1 << 8   /* --y, --plot, --max-iterations, --tolerance; -f and --threads too */
+    OPT_FIT        = 1 << 8,  /* --y, --plot, --max-iterations, --tolerance; -f and --threads too */
+    OPT_ALONG      = 1 << 9   /* --along, --order */
 };
 
 typedef struct command {
@@ -43,6 +44,7 @@ int run_jvp(const options *o, FILE *out, look how, failure *f);
 int run_hvp(const options *o, FILE *out, look how, failure *f);
 int run_jac(const options *o, FILE *out, look how, failure *f);
 int run_hess(const options *o, FILE *out, look how, failure *f);
+int run_taylor(const options *o, FILE *out, look how, failure *f);
 int run_trace(const options *o, FILE *out, look how, failure *f);
 int run_check(const options *o, FILE *out, look how, failure *f);
 int run_cost(const options *o, FILE *out, look how, failure *f);

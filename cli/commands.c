@@ -35,6 +35,12 @@ const command command_table[] = {
     {"hvp", EXPRESSION, "the Hessian times a tangent",
      "The derivative of the gradient along a direction, given by --tangent as for jvp. EXPR has a value of one element.",
      "cotangent hvp 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,0]", OPT_EXPRESSION | OPT_WRT | OPT_TANGENT, run_hvp},
+    {"taylor", EXPRESSION, "all derivatives along a direction, up to an order",
+     "The derivatives of the value by s, at s = 0, of the orders 1 to --order, where each input of --along moves by s times its V, and the others do "
+     "not. One forward sweep for all orders. Without --along an only input of one element moves by s.",
+     "cotangent taylor 'exp(sin(x))' x=0 --order 10\n"
+     "cotangent taylor 'x*y + sin(x)' x=pi/4 y=3 --order 4 --along x=1 --along y=-2 --json",
+     OPT_EXPRESSION | OPT_ALONG, run_taylor},
     {"jac", EXPRESSION, "the whole Jacobian",
      "Every derivative of every element of the value: for each input an array of the value's shape followed by the input's. "
      "Reverse mode takes one sweep for each output, forward mode one for each input; the fewer are taken, and said, unless "

@@ -11,7 +11,7 @@
 #include "command.h"
 #include "expr/expr.h"
 
-typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, Y, PLOT, ITERATIONS, TOLERANCE, JSON, HELP } which;
+typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, ALONG, ORDER, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, Y, PLOT, ITERATIONS, TOLERANCE, JSON, HELP } which;
 
 typedef struct option {
     which       id;
@@ -27,6 +27,8 @@ static const option table[] = {
     {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
     {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
     {TANGENT, "tangent", 0, "name=V", OPT_TANGENT, "how an input moves; once for each (default: zero)"},
+    {ALONG, "along", 0, "name=V", OPT_ALONG, "how an input moves; once for each (default: zero)"},
+    {ORDER, "order", 0, "K", OPT_ALONG, "derivatives up to this order, 0 to 60 (default: 3)"},
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
     {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
@@ -112,6 +114,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case SEED: return set_once(p, &o->seed, value, f);
     case HTML: return set_once(p, &o->html, value, f);
     case DOT: return set_once(p, &o->dot, value, f);
+    case ALONG:
     case TANGENT: o->tangents[o->tangent_count++] = value; return true;
     case STEP: o->step = true; return true;
     case NAMES: o->names = true; return true;
@@ -125,6 +128,10 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case ITERATIONS:
         if (!read_count(p, value, 1, 1000000000, &n, f)) return false;
         o->most_iterations = (int)n;
+        return true;
+    case ORDER:
+        if (!read_count(p, value, 0, 60, &n, f)) return false;
+        o->order = (int)n;
         return true;
     case THREADS:
         if (!read_count(p, value, 1, MOST_THREADS, &n, f)) return false;
@@ -170,7 +177,7 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
 }
 
 bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
-    *o = (options){.command = c, .dtype = COT_F64, .mode = COT_AUTO, .most_iterations = 2000, .tolerance = 1e-10};
+    *o = (options){.command = c, .dtype = COT_F64, .mode = COT_AUTO, .most_iterations = 2000, .tolerance = 1e-10, .order = 3};
     o->positionals = malloc(((size_t)n + 1) * sizeof *o->positionals);
     o->tangents = malloc(((size_t)n + 1) * sizeof *o->tangents);
     if (!o->positionals || !o->tangents) return failure_memory(f);

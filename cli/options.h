@@ -21,9 +21,10 @@ typedef struct options {
     cot_dtype             dtype;
     cot_mode              mode;
     int                   threads;          /* 0: not given */
+    int                   order;            /* of taylor */
     int64_t               inputs, outputs;  /* 0: not given */
     int                   tangent_count, positional_count;
-    const char          **tangents;         /* name=V */
+    const char          **tangents;         /* name=V, of --tangent or --along */
     const char          **positionals;
 } options;
 

@@ -137,15 +137,16 @@ static bool read_wrt(problem *p, failure *f) {
 }
 
 static bool read_tangents(problem *p, failure *f) {
-    char has[400], needs[400], who[128];
+    char        has[400], needs[400], who[128];
+    const char *option = p->o->command->options & OPT_ALONG ? "--along" : "--tangent";
     for (int i = 0; i < p->o->tangent_count; i++) {
         const char *text = p->o->tangents[i];
         size_t      length = name_length(text);
-        if (!length) return failure_usage(f, "--tangent is name=V, not '%.100s'", text);
-        problem_input *x = named_by(p, "--tangent", text, length, f);
+        if (!length) return failure_usage(f, "%s is name=V, not '%.100s'", option, text);
+        problem_input *x = named_by(p, option, text, length, f);
         if (!x) return false;
-        if (x->tangent.data) return failure_usage(f, "--tangent %s is given twice", x->name);
-        snprintf(who, sizeof who, "--tangent %.100s", x->name);
+        if (x->tangent.data) return failure_usage(f, "%s %s is given twice", option, x->name);
+        snprintf(who, sizeof who, "%s %.100s", option, x->name);
         if (!value_read(who, strchr(text, '=') + 1, x->value.dtype, &x->tangent, f)) return false;
         if (!same_shape(x->tangent.shape, x->value.shape) || !cot__dtype_is_float(x->tangent.dtype))
             return failure_usage(f, "%s is %s of shape %s; it must be a float of %s's shape %s", who,

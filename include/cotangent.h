@@ -597,6 +597,7 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #define cot_grad_of(y, ...) COT__SITED_FROM(cot_grad_of, y, __VA_ARGS__)
 #undef cot_vjp
 #define cot_vjp(y, seed, ...) COT__SITED_FROM(cot_vjp, y, COT__MIX(seed), __VA_ARGS__)
+#define cot_taylor(y, ...) COT__SITED_FROM(cot_taylor, y, __VA_ARGS__)
 #define cot_split(x, ...) COT__SITED_FROM(cot_split, x, __VA_ARGS__)
 #define cot_qr(a, ...) COT__SITED_FROM(cot_qr, a, __VA_ARGS__)
 #define cot_lu(a, ...) COT__SITED_FROM(cot_lu, a, __VA_ARGS__)

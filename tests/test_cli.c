@@ -83,6 +83,13 @@ static void products_follow_their_directions(void **state) {
     prints("cotangent jvp --json 'x*y' x=2 y=3 --tangent x=1", "{\"value\":6,\"tangent\":3}\n");
     prints("cotangent jvp 'x*y' x=2 y=3 --tangent x=1 --tangent=y=10", "value   = 6\ntangent = 23\n");
     prints("cotangent jvp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0]", "{\"value\":[17,39],\"tangent\":[1,3]}\n");
+    prints("cotangent taylor 'x**3' x=2 --order 4", "value   = 8\norder 1 = 12\norder 2 = 12\norder 3 = 6\norder 4 = 0\n");
+    prints("cotangent taylor --json 'x**3' x=2", "{\"value\":8,\"taylor\":[12,12,6]}\n");
+    prints("cotangent taylor --json 'x*y' x=2 y=3 --along x=1 --along=y=10 --order 2", "{\"value\":6,\"taylor\":[23,20]}\n");
+    prints("cotangent taylor --json 'W @ W' W=[[1,2],[3,4]] --along W=[[1,0],[0,0]] --order=2",
+           "{\"value\":[[7,10],[15,22]],\"taylor\":[[[2,2],[3,0]],[[2,0],[0,0]]]}\n");
+    prints("cotangent taylor --json 'x**2*y' x=3 y=1 --along y=1 --order 0", "{\"value\":9,\"taylor\":[]}\n");
+    prints("cotangent taylor --json --dtype f32 'exp(x)' x=0 --order 2", "{\"value\":1,\"taylor\":[1,1]}\n");
     prints("cotangent hvp --json 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,1]", "{\"value\":36,\"hvp\":{\"x\":[6,0,18]}}\n");
     prints("cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1", "value = 20\nhvp x = 4\nhvp y = 0\n");
     prints("cotangent hvp --json 'x**2*y' x=2 y=5 --tangent y=1 --wrt x", "{\"value\":20,\"hvp\":{\"x\":4}}\n");
@@ -244,7 +251,7 @@ static void help_is_everywhere(void **state) {
     char *all = strdup(last.out);
     prints("cotangent -h", all);
     prints("cotangent help", all);
-    static const char *const commands[] = {"eval",  "grad",  "vjp",  "jvp",     "hvp", "jac", "hess",
+    static const char *const commands[] = {"eval",  "grad",  "vjp",  "jvp",     "hvp", "taylor", "jac", "hess",
                                            "trace", "check", "cost", "explain", "ops", "help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char expected[64], *help;

@@ -113,6 +113,15 @@ static void derivatives_that_do_not_exist(void **state) {
     fails("cotangent jvp x x=1 --tangent y=1", 2, "--tangent: there is no input y", "");
     fails("cotangent jvp x x=1 --tangent 1", 2, "--tangent is name=V, not '1'", "");
     fails("cotangent hess 'x**2' x=[1,2]", 2, "[hess] the value has shape (2,); only a value of one element has a Hessian", "");
+    fails("cotangent taylor 'x*y' x=1 y=1", 2, "taylor needs a direction: at least one --along name=V; inputs without one do not move", "");
+    fails("cotangent taylor x x=1 --along x=[1,2]", 2, "--along x is f64 of shape (2,); it must be a float of x's shape ()", "");
+    fails("cotangent taylor x x=1 --along x=1 --along x=2", 2, "--along x is given twice", "");
+    fails("cotangent taylor x x=1 --along y=1", 2, "--along: there is no input y", "");
+    fails("cotangent taylor x x=1 --along 1", 2, "--along is name=V, not '1'", "");
+    fails("cotangent taylor x x=1 --order 61", 2, "--order is a whole number from 0 to 60, not '61'", "");
+    fails("cotangent taylor x x=1 --order=-1", 2, "--order is a whole number from 0 to 60, not '-1'", "");
+    fails("cotangent taylor x x=1 --tangent x=1", 2, "taylor has no option --tangent; `cotangent taylor --help` lists them", "");
+    fails("cotangent taylor 'x > 0' x=1", 3, "[taylor] the value is bool; only floats have derivatives", "");
     fails("cotangent hvp 'x**2' x=[1,2] --tangent x=[1,1]", 2,
           "[hvp] the value has shape (2,); only a value of one element has a Hessian", "");
     fails("cotangent jac 'x' 'x=zeros([100000])'", 3,

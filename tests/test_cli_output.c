@@ -142,6 +142,7 @@ static void any_allocation_may_fail(void **state) {
         "cotangent hess 'x**2*y' x=2 y=5 --threads 1",
         "cotangent trace --json 'x*y + sin(x)' x=1 y=2 --threads 1 --dot t.dot",
         "cotangent check 'x*y' x=1 y=2 --threads 1",
+        "cotangent taylor 'sum(x**2*y)' x=[1,2] y=5 --along x=[1,1] --threads 1",
         "cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1 --threads 1",
         "cotangent grad --json 'x*(' x=2",
     };

@@ -565,6 +565,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_read(x, d, 1), cot_read_as(x, COT_F32, d, 1), cot_dtype_name(cot_dtype_of(x)), cot_status_name(cot_tape_status(t));
     cot_backward(x), cot_backward_seeded(x, x), cot_grad_value(x), cot_read_grad(x, d, 1), cot_grad(x), cot_zero_grad(x);
     cot_tape_zero_grads(t), cot_retain_grad(x), cot_grad_of(x, 1, &x, g), cot_vjp(x, x, 1, &x, g), cot_jvp(x, 1, &x, &x);
+    cot_taylor(x, 1, &x, 1, &x, 1, g), cot_taylor(x, 1, NULL, 1, NULL, 1, NULL), cot_taylor_values(x, 1, &x, 1, d, 1, d);
     cot_vjps(1, 1, &x, d, 1, &x, d), cot_jvps(1, 1, &x, d, 1, &x, d), cot_jacobian(1, &x, 1, &x, COT_AUTO, d);
     cot_hessian(x, 1, &x, d), cot_hvp(x, 1, &x, d, d), cot_grad_of(x, 0, NULL, NULL), cot_jacobian(0, NULL, 0, NULL, COT_AUTO, NULL);
     cot_no_grad_open(t), cot_no_grad_close(t), cot_assign(x, x), cot_assign(x, 1.0), cot_assign_data(x, d), cot_assign_data(x, NULL);

@@ -46,7 +46,7 @@ _cotangent_files() {
 
 _cotangent() {
     local words current previous option value
-    local commands="eval grad vjp jvp hvp jac hess trace check cost explain fit ops help"
+    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
     _cotangent_words
     local command=${words[1]-}
@@ -63,9 +63,9 @@ _cotangent() {
     -f | --file | --html | --dot | --plot) _cotangent_files "$before" ;;
     --dtype) COMPREPLY=($(compgen -P "$before" -W "f64 f32" -- "$value")) ;;
     --mode) COMPREPLY=($(compgen -P "$before" -W "reverse forward" -- "$value")) ;;
-    --tangent | --seed)
+    --tangent | --seed | --along)
         if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
-    --wrt | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance) ;;
+    --wrt | --order | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance) ;;
     *) option= ;;
     esac
     if [[ -n $option ]]; then
@@ -78,6 +78,7 @@ _cotangent() {
     vjp) options+=" $expression --wrt --seed" ;;
     jvp) options+=" $expression --tangent" ;;
     hvp) options+=" $expression --wrt --tangent" ;;
+    taylor) options+=" $expression --along --order" ;;
     jac | hess) options+=" $expression --wrt --mode" ;;
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;

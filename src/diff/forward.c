@@ -32,43 +32,50 @@ static cot_var bilinear(cot__rule *r, cot_var *xs) {
     return sum;
 }
 
+cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents) {
+    int       n = cot__nargs(&t->nodes[i]);
+    cot_var   few[8], *xs = few;
+    bool      moves = false;
+    cot__rule r = {.t = t, .node = i, .op = cot__op_of(t->nodes[i].op), .tangents = tangents, .tangent = INVALID(t), .driver = NULL};
+    for (int k = 0; k < n; k++) moves |= !cot__failed(tangents[k]);
+    if (!moves || t->status != COT_OK) return r.tangent;
+    if (r.op->kind == KIND_LINEAR) {
+        if (n > 8 && !(xs = cot__alloc(&t->al, (size_t)n * sizeof *xs)))
+            return cot__fail(t, COT_MEMORY, "[jvp] out of memory: the tangents of %d operands", n);
+        r.tangent = linear(&r, n, xs);
+        if (n > 8) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
+    } else if (r.op->kind == KIND_BILINEAR)
+        r.tangent = bilinear(&r, xs);
+    else if (r.op->jvp)
+        r.op->jvp(&r);
+    else if (r.op->vjp)
+        r.tangent = cot__transpose_vjp(&r, r.op->vjp);
+    return r.tangent;
+}
+
 /* Does node a move in this sweep? What lies below its inputs does not, whatever is in the slot: sweeps nest (the rule of a node of one may run another
  * over what it recorded), and that slot is the outer one's. */
 static bool moves_here(const cot__sweep *s, uint32_t a) { return a >= s->lo && *cot__slot(s->t, a) != 0; }
 
-/* The tangent of a structural node, recorded; invalid when nothing moves it. */
 static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
-    cot_tape  *t = s->t;
-    int        n = cot__nargs(&t->nodes[i]);
-    cot_var    few[8], few_xs[8];
-    bool       many = n > 8, moves = false;
-    cot_var   *tangents = many ? cot__alloc(&t->al, 2 * (size_t)n * sizeof *tangents) : few, *xs = many ? tangents + n : few_xs;
-    cot__rule  r = {.t = t, .node = i, .op = cot__op_of(t->nodes[i].op), .tangents = tangents, .tangent = INVALID(t), .driver = NULL};
+    cot_tape      *t = s->t;
+    const cot__op *op = cot__op_of(t->nodes[i].op);
+    int            n = cot__nargs(&t->nodes[i]);
+    cot_var        few[8], *tangents = n > 8 ? cot__alloc(&t->al, (size_t)n * sizeof *tangents) : few;
     if (!tangents) return cot__fail(t, COT_MEMORY, "[jvp] out of memory: the tangents of %d operands", n);
     for (int k = 0; k < n; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
-        bool     passive = (k < 32 && r.op->inactive >> k & 1) || !moves_here(s, a);
+        bool     passive = (k < 32 && op->inactive >> k & 1) || !moves_here(s, a);
         tangents[k] = passive ? INVALID(t) : cot__slot_var(s, a);
-        moves |= !passive;
     }
-    if (moves && t->status == COT_OK) {
-        if (r.op->kind == KIND_LINEAR)
-            r.tangent = linear(&r, n, xs);
-        else if (r.op->kind == KIND_BILINEAR)
-            r.tangent = bilinear(&r, xs);
-        else if (r.op->jvp)
-            r.op->jvp(&r);
-        else if (r.op->vjp)
-            r.tangent = cot__transpose_vjp(&r, r.op->vjp);
-    }
-    if (many) cot__free(&t->al, tangents, 2 * (size_t)n * sizeof *tangents);
-    return r.tangent;
+    cot_var dz = cot__structural_tangent(t, i, tangents);
+    if (n > 8) cot__free(&t->al, tangents, (size_t)n * sizeof *tangents);
+    return dz;
 }
 
 /* ---- elementwise nodes -------------------------------------------------------------------------------------------------------------- */
 
-static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
-    cot_tape                    *t = s->t;
+cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangents) {
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     cot_var                      xs[3], z = VAR(t, i), sum = INVALID(t);
     for (int k = 0; k < e->arity; k++) {
@@ -76,13 +83,22 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
         xs[k] = a == COT__NONE ? cot_number(t->nodes[i].extra.number) : VAR(t, a);
     }
     for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
-        uint32_t a = cot__arg(&t->nodes[i], k);
-        if (!e->partial[k] || a == COT__NONE || !moves_here(s, a)) continue;
+        if (!e->partial[k] || cot__failed(tangents[k])) continue;
         if (!cot__saves_intact(t, i, e->saves[k])) return INVALID(t);
-        cot_var term = cot__tree_record(t, e->partial[k], xs, z, cot__slot_var(s, a));
+        cot_var term = cot__tree_record(t, e->partial[k], xs, z, tangents[k]);
         sum = cot__failed(sum) ? term : cot_add(sum, term);
     }
     return sum;
+}
+
+static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
+    cot_tape *t = s->t;
+    cot_var   tangents[3];
+    for (int k = 0, n = cot__nargs(&t->nodes[i]); k < n; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        tangents[k] = a == COT__NONE || !moves_here(s, a) ? INVALID(t) : cot__slot_var(s, a);
+    }
+    return cot__elementwise_tangent(t, i, tangents);
 }
 
 /* The same in numbers for a tensor node: block kernels straight into its tangent, all terms in one pass. A tangent that is only handed on is kept

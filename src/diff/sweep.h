@@ -110,6 +110,10 @@ bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
 bool cot__forward(cot__sweep *s, uint32_t from);
 
+/* The tangent of a node from those of its operands (invalid: does not move), recorded; invalid when nothing moves it. */
+cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents);
+cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangents);
+
 /* The var a rule sees for an adjoint or tangent that is a number so far. */
 cot_var cot__slot_var(cot__sweep *s, uint32_t node);
 /* Recorded sweeps: gradient of y (seeded) with respect to xs, all of them indices. */
