@@ -76,12 +76,19 @@ static const char *with_point(char *buf) {
     return buf;
 }
 
+/* At most 24 characters for 17 digits; gcc's sanitizer builds reckon with more, and would warn. */
+static void write_digits(char *buf, int digits, double v) {
+    char text[64];
+    int  n = snprintf(text, sizeof text, "%.*g", digits, v);
+    memcpy(buf, text, n < 31 ? (size_t)n + 1 : 32);
+}
+
 /* 15 digits (6 of a float) always survive; where they do not say it all, one or two more do. Subnormal numbers have fewer. */
 const char *cot__shortest(double v, char *buf) {
     if (!isfinite(v)) return strcpy(buf, odd_number(v));
     if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");
     for (int digits = fabs(v) < 2.2250738585072014e-308 ? 1 : 15; digits <= 17; digits++) {
-        snprintf(buf, 32, "%.*g", digits, v);
+        write_digits(buf, digits, v);
         if (strtod(buf, NULL) == v) break;
     }
     return with_point(buf);
@@ -91,7 +98,7 @@ const char *cot__shortest_float(float v, char *buf) {
     if (!isfinite(v)) return strcpy(buf, odd_number((double)v));
     if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");
     for (int digits = fabsf(v) < 1.17549435e-38f ? 1 : 6; digits <= 9; digits++) {
-        snprintf(buf, 32, "%.*g", digits, (double)v);
+        write_digits(buf, digits, (double)v);
         if (strtof(buf, NULL) == v) break;
     }
     return with_point(buf);
