@@ -1,4 +1,4 @@
-/* cmd_matrix.c: cotangent jac and hess: every derivative of every element, in blocks by input. */
+/* cmd_matrix.c: cotangent jac and hess: every derivative of every element, in blocks by input; or sparse (cmd_sparse.c). */
 #include "command.h"
 
 #include <stdlib.h>
@@ -124,7 +124,10 @@ int run_jac(const options *o, FILE *out, look how, failure *f) {
     double         *matrix = NULL;
     problem_input **wanted = NULL;
     int             n;
-    if (problem_for_derivatives(&p, o, f)) {
+    bool            ready = problem_for_derivatives(&p, o, f);
+    if (ready && o->sparse) {
+        sparse_jacobian_print(&p, out, how, f);
+    } else if (ready) {
         int64_t  rows = cot_size(p.y);
         cot_mode mode = o->mode != COT_AUTO ? o->mode : rows <= p.wanted_size ? COT_REVERSE : COT_FORWARD;
         matrix = matrix_for("jac", rows, p.wanted_size, f);
@@ -200,6 +203,8 @@ int run_hess(const options *o, FILE *out, look how, failure *f) {
         if (cot_size(p.y) != 1)
             failure_set(f, EXIT_USAGE, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian",
                         shape_text(cot_shape_of(p.y), shape));
+        else if (o->sparse)
+            sparse_hessian_print(&p, out, how, f);
         else if (p.wanted_count > MOST_INPUTS)
             failure_set(f, EXIT_RUN, "limit", "[hess] %d inputs; at most %d at a time. Use hvp, or --wrt for fewer", p.wanted_count,
                         MOST_INPUTS);

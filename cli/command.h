@@ -18,7 +18,8 @@ enum {
     OPT_SIZES      = 1 << 6,  /* --inputs, --outputs */
     OPT_NAMES      = 1 << 7,
     OPT_FIT        = 1 << 8,  /* --y, --plot, --max-iterations, --tolerance; -f and --threads too */
-    OPT_ALONG      = 1 << 9   /* --along, --order */
+    OPT_ALONG      = 1 << 9,  /* --along, --order */
+    OPT_SPARSE     = 1 << 10
 };
 
 typedef struct command {

@@ -44,16 +44,21 @@ const command command_table[] = {
     {"jac", EXPRESSION, "the whole Jacobian",
      "Every derivative of every element of the value: for each input an array of the value's shape followed by the input's. "
      "Reverse mode takes one sweep for each output, forward mode one for each input; the fewer are taken, and said, unless "
-     "--mode asks for one.",
+     "--mode asks for one. With --sparse only the entries that can be other than zero are computed and listed, as row (element of the value), "
+     "column (element of the input) and derivative; columns or rows that do not meet share a sweep, so it takes as many as there are colours.",
      "cotangent jac 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6]\n"
-     "cotangent jac 'x**2' x=[1,2,3] --mode forward --json",
-     OPT_EXPRESSION | OPT_WRT | OPT_MODE, run_jac},
+     "cotangent jac 'x**2' x=[1,2,3] --mode forward --json\n"
+     "cotangent jac --sparse 'x[1:]**2 - x[:-1]' x=[1,2,3,4]",
+     OPT_EXPRESSION | OPT_WRT | OPT_MODE | OPT_SPARSE, run_jac},
     {"hess", EXPRESSION, "the whole Hessian",
      "The second derivatives of a value of one element, for each pair of inputs: the gradient is recorded, then "
-     "differentiated by forward sweeps, one for each element of the inputs (with --mode reverse: by reverse sweeps).",
+     "differentiated by forward sweeps, one for each element of the inputs (with --mode reverse: by reverse sweeps). With --sparse "
+     "only the entries that can be other than zero are computed, by one sweep for each colour, and listed as row, column and derivative; rows and "
+     "columns count the elements of all inputs in turn.",
      "cotangent hess 'x**2*y + sin(y)' x=2 y=1\n"
-     "cotangent hess '100*(y - x**2)**2 + (1 - x)**2' x=1 y=1 --json",
-     OPT_EXPRESSION | OPT_WRT | OPT_MODE, run_hess},
+     "cotangent hess '100*(y - x**2)**2 + (1 - x)**2' x=1 y=1 --json\n"
+     "cotangent hess --sparse 'sum((x[1:] - x[:-1]**2)**2)' x=[1,2,3,4]",
+     OPT_EXPRESSION | OPT_WRT | OPT_MODE | OPT_SPARSE, run_hess},
     {"trace", EXPRESSION, "the tape forward and the sweep backward, step by step",
      "The forward tape as a table: node, operation, value; then the reverse sweep: for each node the rule that is applied, "
      "what it adds to whom, and the adjoints so far. --step walks through both in the terminal, forward, backward and by "

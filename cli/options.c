@@ -11,7 +11,7 @@
 #include "command.h"
 #include "expr/expr.h"
 
-typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, ALONG, ORDER, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, Y, PLOT, ITERATIONS, TOLERANCE, JSON, HELP } which;
+typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, ALONG, ORDER, SPARSE, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, Y, PLOT, ITERATIONS, TOLERANCE, JSON, HELP } which;
 
 typedef struct option {
     which       id;
@@ -30,6 +30,7 @@ static const option table[] = {
     {ALONG, "along", 0, "name=V", OPT_ALONG, "how an input moves; once for each (default: zero)"},
     {ORDER, "order", 0, "K", OPT_ALONG, "derivatives up to this order, 0 to 60 (default: 3)"},
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
+    {SPARSE, "sparse", 0, NULL, OPT_SPARSE, "only the entries that can be other than zero"},
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
     {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
     {DOT, "dot", 0, "FILE", OPT_TRACE, "write a graph for Graphviz, not the tables"},
@@ -117,6 +118,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case ALONG:
     case TANGENT: o->tangents[o->tangent_count++] = value; return true;
     case STEP: o->step = true; return true;
+    case SPARSE: o->sparse = true; return true;
     case NAMES: o->names = true; return true;
     case JSON: o->json = true; return true;
     case HELP: o->help = true; return true;

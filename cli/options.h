@@ -11,7 +11,7 @@ struct command;
 
 typedef struct options {
     const struct command *command;
-    bool                  json, help, names, step;
+    bool                  json, help, names, step, sparse;
     const char           *file;             /* -f */
     const char           *wrt, *seed;       /* as given; NULL: not */
     const char           *html, *dot;

@@ -15,6 +15,10 @@ bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *
 bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n, problem_input *const *of,
                   const double *flat, failure *f);
 
+/* jac --sparse and hess --sparse (of a value of one element). */
+bool sparse_jacobian_print(const problem *p, FILE *out, look how, failure *f);
+bool sparse_hessian_print(const problem *p, FILE *out, look how, failure *f);
+
 /* The wanted inputs; *n of them. Malloced. */
 problem_input **result_wanted(const problem *p, int *n, failure *f);
 

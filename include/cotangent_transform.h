@@ -36,6 +36,13 @@ COT_API cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs,
 COT_API cot_status cot_linear_jvp(cot_linear *linear, const cot_var *tangents, cot_var *dys);
 COT_API cot_status cot_linear_vjp(cot_linear *linear, const cot_var *seeds, cot_var *grads);
 
+/* ys = f(xs) and all its derivatives, as vars: jacobians[k * n + j] is that of ys[k] by xs[j]. It has the shape of ys[k] followed by that of xs[j], and the dtype
+ * of xs[j]; invalid where one of them is no float. One batch (cot_vmap) of reverse sweeps for each result, or of forward sweeps for each input: COT_AUTO
+ * takes the mode with fewer directions. ys may be NULL. Numbers alone come cheaper from cot_jacobian, sparse ones from cot_sparse_jacobian_of. */
+COT_API cot_status cot_fn_jacobian(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_mode mode, cot_var *jacobians);
+/* y = f(xs), one float, and its second derivatives: hessians[k * n + j] is that by xs[k] and xs[j], of the shapes of both. y may be NULL. */
+COT_API cot_status cot_fn_hessian(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *hessians);
+
 /* x, with no gradient through it: cot_detach under the name that people of JAX know. */
 COT_API cot_var cot_stop_gradient(cot_var x);
 

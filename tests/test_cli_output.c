@@ -140,6 +140,8 @@ static void any_allocation_may_fail(void **state) {
     static const char *const lines[] = {
         "cotangent grad --json 'sum(tanh(W @ x))' 'W=uniform(1,[2,2],1)' x=[5,6] --threads 1",
         "cotangent hess 'x**2*y' x=2 y=5 --threads 1",
+        "cotangent jac --sparse --json 'x[1:]**2*y' x=[1,2,3] y=5 --threads 1",
+        "cotangent hess --sparse 'sum(x**2)*y' x=[1,2] y=5 --threads 1",
         "cotangent trace --json 'x*y + sin(x)' x=1 y=2 --threads 1 --dot t.dot",
         "cotangent check 'x*y' x=1 y=2 --threads 1",
         "cotangent taylor 'sum(x**2*y)' x=[1,2] y=5 --along x=[1,1] --threads 1",

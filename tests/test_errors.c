@@ -581,6 +581,8 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_linear *linear;
     cot_value_and_grad(give_first, NULL, 1, &x, NULL, results), cot_value_and_grad(NULL, NULL, 1, &x, NULL, results);
     cot_fn_vjp(give_first, NULL, 1, &x, 1, results, &x, results + 1), cot_fn_jvp(give_first, NULL, 1, &x, &x, 1, results, results + 1);
+    cot_fn_jacobian(give_first, NULL, 1, &x, 1, results, COT_AUTO, results + 1), cot_fn_jacobian(NULL, NULL, 1, &x, 1, NULL, COT_AUTO, results);
+    cot_fn_hessian(give_first, NULL, 1, &x, results, results + 1), cot_fn_hessian(NULL, NULL, 1, &x, NULL, results);
     cot_linearize(give_first, NULL, 1, &x, 1, results, &linear);
     cot_linear_jvp(linear, &x, results), cot_linear_vjp(linear, &x, results), cot_linear_jvp(NULL, &x, results), cot_linear_vjp(NULL, &x, results);
     cot_stop_gradient(x);

@@ -79,7 +79,7 @@ _cotangent() {
     jvp) options+=" $expression --tangent" ;;
     hvp) options+=" $expression --wrt --tangent" ;;
     taylor) options+=" $expression --along --order" ;;
-    jac | hess) options+=" $expression --wrt --mode" ;;
+    jac | hess) options+=" $expression --wrt --mode --sparse" ;;
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;

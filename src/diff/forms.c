@@ -2,6 +2,7 @@
  *
  * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix.
  * What comes out is recorded: it can be differentiated again, batched, looped. */
+#include "diff/forms.h"
 #include "diff/sweep.h"
 #include "ops/structural.h"
 #include "tape/region.h"
@@ -10,28 +11,18 @@
 
 /* ---- running ----------------------------------------------------------------------------------------------------------------- */
 
-typedef struct call {
-    cot_tape   *t;
-    const char *op;
-    int         n, m;
-    cot_var    *in; /* what the function read */
-    uint32_t   *x, *y;
-} call;
-
-/* The lists that a form fills or reads besides: there, or an error; what it fills is invalid at first. */
-static bool lists(const char *op, int n, const cot_var *xs, int fills, cot_var *filled, int reads, const cot_var *read) {
+bool cot__form_lists(const char *op, int n, const cot_var *xs, int fills, cot_var *filled, int reads, const cot_var *read) {
     cot_tape *t = cot__tape_of(n, xs);
     for (int k = 0; filled && k < fills; k++) filled[k] = cot__invalid(n, xs);
     return t && cot__check_lists(t, op, fills, filled, reads, read);
 }
 
-/* Runs f; false after a failure. ys receives its m results as values of the tape. */
-static bool run(call *c, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+bool cot__form_run(cot__form *c, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = cot__tape_of(n, xs);
     char      which[48];
     if (!t || !cot__check_call(t, op, f, n, xs, m, ys) || !cot__may_sweep(t, op)) return false;
     for (int k = 0; k < m; k++) ys[k] = INVALID(t);
-    *c = (call){.t = t, .op = op, .n = n, .m = m};
+    *c = (cot__form){.t = t, .op = op, .n = n, .m = m};
     c->in = cot__arena(t, ((size_t)n + 1) * sizeof *c->in, op);
     c->x = c->in ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *c->x, op) : NULL;
     if (!c->x) return false;
@@ -53,13 +44,13 @@ static bool run(call *c, const char *op, cot_fn f, void *user, int n, const cot_
     return t->status == COT_OK;
 }
 
-static cot_status status_of(int n, const cot_var *xs) {
+cot_status cot__form_status(int n, const cot_var *xs) {
     cot_tape *t = cot__tape_of(n, xs);
     return t ? t->status : cot__status_of(n, xs);
 }
 
 /* Derivatives are taken with respect to floats: the others are left out of the lists, and get nothing. */
-static int only_floats(const call *c, uint32_t *x) {
+static int only_floats(const cot__form *c, uint32_t *x) {
     int count = 0;
     for (int k = 0; k < c->n; k++)
         if (cot__dtype_is_float(cot__dtype_at(&c->t->nodes[c->x[k]]))) x[count++] = c->x[k];
@@ -84,7 +75,7 @@ static bool fit(cot_tape *t, const char *op, const char *what, int k, uint32_t i
     return *out != COT__NONE;
 }
 
-static cot_status pull(call *c, const cot_var *seeds, cot_var *grads) {
+cot_status cot__form_pull(cot__form *c, const cot_var *seeds, cot_var *grads) {
     cot_tape *t = c->t;
     uint32_t *x = cot__arena(t, ((size_t)c->n + (size_t)c->m + 1) * sizeof *x, c->op), *y = x + c->n, seed;
     cot_var  *g = x ? cot__arena(t, ((size_t)c->n + (size_t)c->m + 1) * sizeof *g, c->op) : NULL, *s = g + c->n;
@@ -103,7 +94,7 @@ static cot_status pull(call *c, const cot_var *seeds, cot_var *grads) {
     return t->status;
 }
 
-static cot_status push(call *c, const cot_var *tangents, cot_var *dys) {
+static cot_status push(cot__form *c, const cot_var *tangents, cot_var *dys) {
     cot_tape *t = c->t;
     uint32_t *x = cot__arena(t, 2 * ((size_t)c->n + 1) * sizeof *x, c->op), *dx = x + c->n;
     int       n = 0;
@@ -121,42 +112,42 @@ static cot_status push(call *c, const cot_var *tangents, cot_var *dys) {
 /* ---- the forms ------------------------------------------------------------------------------------------------------------------------- */
 
 cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads) {
-    call    c;
+    cot__form    c;
     cot_var value, one = cot_number(1);
     char    text[COT__SHAPE_TEXT];
     if (y) *y = cot__invalid(n, xs);
-    if (!lists("value_and_grad", n, xs, n, grads, 0, NULL) || !run(&c, "value_and_grad", f, user, n, xs, 1, &value)) return status_of(n, xs);
+    if (!cot__form_lists("value_and_grad", n, xs, n, grads, 0, NULL) || !cot__form_run(&c, "value_and_grad", f, user, n, xs, 1, &value)) return cot__form_status(n, xs);
     if (cot__size_at(c.t, c.y[0]) != 1 || !cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.y[0]]))) {
         cot__fail(c.t, COT_SHAPE, "[value_and_grad] the function gives %s of shape %s; a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian",
                   cot__dtype_name(cot__dtype_at(&c.t->nodes[c.y[0]])), cot__shape_text_at(c.t, c.y[0], text));
         return c.t->status;
     }
     if (y) *y = value;
-    return pull(&c, &one, grads);
+    return cot__form_pull(&c, &one, grads);
 }
 
 cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds, cot_var *grads) {
-    call c;
-    bool given = lists("fn_vjp", n, xs, n, grads, m, seeds);
-    return given && run(&c, "fn_vjp", f, user, n, xs, m, ys) ? pull(&c, seeds, grads) : status_of(n, xs);
+    cot__form c;
+    bool given = cot__form_lists("fn_vjp", n, xs, n, grads, m, seeds);
+    return given && cot__form_run(&c, "fn_vjp", f, user, n, xs, m, ys) ? cot__form_pull(&c, seeds, grads) : cot__form_status(n, xs);
 }
 
 cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys, cot_var *dys) {
-    call c;
-    bool given = lists("fn_jvp", n, xs, m, dys, n, tangents);
-    return given && run(&c, "fn_jvp", f, user, n, xs, m, ys) ? push(&c, tangents, dys) : status_of(n, xs);
+    cot__form c;
+    bool given = cot__form_lists("fn_jvp", n, xs, m, dys, n, tangents);
+    return given && cot__form_run(&c, "fn_jvp", f, user, n, xs, m, ys) ? push(&c, tangents, dys) : cot__form_status(n, xs);
 }
 
 /* ---- one recording, many products ---------------------------------------------------------------------------------------------------------- */
 
 struct cot_linear {
-    call c;
+    cot__form c;
 };
 
 cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_linear **linear) {
-    call c;
+    cot__form c;
     *linear = NULL;
-    if (!run(&c, "linearize", f, user, n, xs, m, ys)) return status_of(n, xs);
+    if (!cot__form_run(&c, "linearize", f, user, n, xs, m, ys)) return cot__form_status(n, xs);
     cot_linear *l = cot__arena(c.t, sizeof *l, "linearize");
     if (l) *l = (cot_linear){.c = c}, *linear = l;
     return c.t->status;
@@ -173,7 +164,7 @@ cot_status cot_linear_vjp(cot_linear *l, const cot_var *seeds, cot_var *grads) {
     if (!l) return COT_VAR;
     l->c.op = "linear_vjp";
     bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.m, seeds, l->c.n, grads);
-    return given ? pull(&l->c, seeds, grads) : l->c.t->status;
+    return given ? cot__form_pull(&l->c, seeds, grads) : l->c.t->status;
 }
 
 cot_var cot_stop_gradient(cot_var x) { return cot_detach(x); }

@@ -32,6 +32,7 @@ for COMP_WORDBREAKS in $' \t\n"\'@><=;|&(:' $' \t\n"\'><;|&('; do # as it is by 
     tab "cotangent gr" grad
     tab "cotangent he" hess help
     tab "cotangent grad 'x*y' --mo" --mode
+    tab "cotangent jac x x=1 --sp" --sparse
     tab "cotangent grad x --mode " reverse forward
     tab "cotangent grad x --mode rev" reverse
     tab "cotangent grad x --mode=rev" "${whole:+--mode=}reverse"

@@ -1,0 +1,202 @@
+/* forms_matrix.c: Jacobians and Hessians of C functions, recorded: products with all unit seeds or tangents, as one batch.
+ *
+ * The function runs once. What is batched is the sweep over what it recorded, so an operation of the function becomes one of the
+ * Jacobian, whatever the number of rows or columns. */
+#include "diff/forms.h"
+#include "diff/sweep.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+static bool is_float(const cot_tape *t, uint32_t i) { return cot__dtype_is_float(cot__dtype_at(&t->nodes[i])); }
+
+static int64_t float_elements(const cot_tape *t, int n, const uint32_t *list) {
+    int64_t size = 0;
+    for (int k = 0; k < n; k++) size += is_float(t, list[k]) ? cot__size_at(t, list[k]) : 0;
+    return size;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------------------ */
+
+/* A batch puts one axis in the place of all those of a value, so scalars count as if they had one. */
+static bool blocks_fit(const cot__form *c) {
+    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    for (int k = 0; k < c->m; k++) {
+        for (int j = 0; j < c->n; j++) {
+            int rows = cot__ndim_at(c->t, c->y[k]), columns = cot__ndim_at(c->t, c->x[j]), axes = (rows ? rows : 1) + (columns ? columns : 1);
+            if (axes <= COT_MAX_NDIM || !is_float(c->t, c->y[k]) || !is_float(c->t, c->x[j])) continue;
+            cot__fail(c->t, COT_SHAPE, "[%s] the derivative of a value of shape %s by one of shape %s has %d axes, where a scalar counts as one; at most %d",
+                      c->op, cot__shape_text_at(c->t, c->y[k], a), cot__shape_text_at(c->t, c->x[j], b), axes, COT_MAX_NDIM);
+            return false;
+        }
+    }
+    return true;
+}
+
+static cot_shape block_shape(const cot__form *c, int k, int j) {
+    cot_shape rows = cot__shape_at(c->t, c->y[k]), columns = cot__shape_at(c->t, c->x[j]);
+    memcpy(rows.dim + rows.ndim, columns.dim, (size_t)columns.ndim * sizeof *columns.dim);
+    rows.ndim += columns.ndim;
+    return rows;
+}
+
+/* What a batch gave, as the block of ys[k] by xs[j]: a gradient has the dtype of its input, however it was found. */
+static cot_var block_of(const cot__form *c, int k, int j, cot_var batch) {
+    return cot_cast(cot_reshape(batch, block_shape(c, k, j)), cot__dtype_at(&c->t->nodes[c->x[j]]));
+}
+
+/* ---- sweeps ------------------------------------------------------------------------------------------------------------------- */
+
+/* One batch: unit directions of one value, and what they are pulled to or pushed to. */
+typedef struct directions {
+    const cot__form *c;
+    uint32_t         from;
+    uint32_t        *to; /* floats that are not empty */
+    int             *of; /* their numbers in the list of the form */
+    int              count;
+} directions;
+
+static bool directions_open(directions *d, const cot__form *c, int n, const uint32_t *list) {
+    *d = (directions){.c = c};
+    d->to = cot__arena(c->t, ((size_t)n + 1) * sizeof *d->to, c->op);
+    d->of = d->to ? cot__arena(c->t, ((size_t)n + 1) * sizeof *d->of, c->op) : NULL;
+    for (int k = 0; d->of && k < n; k++)
+        if (is_float(c->t, list[k]) && cot__size_at(c->t, list[k]) > 0) d->of[d->count] = k, d->to[d->count++] = list[k];
+    return d->of != NULL;
+}
+
+static int pull_unit(int n, const cot_var *seed, int m, cot_var *grads, void *user) {
+    const directions *d = user;
+    (void)n;
+    cot__vjp_recorded(d->c->t, d->c->op, 1, &d->from, seed, m, d->to, grads);
+    return 0;
+}
+
+static int push_unit(int n, const cot_var *tangent, int m, cot_var *dys, void *user) {
+    const directions *d = user;
+    uint32_t          dx = cot__index(tangent[0]);
+    cot__jvp_recorded(d->c->t, d->c->op, m, d->to, n, &d->from, &dx, dys);
+    return 0;
+}
+
+/* The unit directions of node i, along a new first axis; invalid after a failure. */
+static cot_var units(cot_tape *t, uint32_t i) {
+    int64_t   size = cot__size_at(t, i);
+    cot_shape shape = cot__shape_at(t, i), batch = {shape.ndim + 1, {size}};
+    memcpy(batch.dim + 1, shape.dim, (size_t)shape.ndim * sizeof *shape.dim);
+    return cot_reshape(cot_eye(t, cot__dtype_at(&t->nodes[i]), size, size), batch);
+}
+
+/* All blocks of one row (reverse) or one column (forward) of blocks. */
+static bool sweep_all(directions *d, bool reverse, int which, cot_var *jacobians) {
+    const cot__form *c = d->c;
+    cot_tape        *t = c->t;
+    d->from = reverse ? c->y[which] : c->x[which];
+    if (!is_float(t, d->from) || cot__size_at(t, d->from) == 0 || d->count == 0) return true;
+    cot_var *batch = cot__arena(t, (size_t)d->count * sizeof *batch, c->op), seeds = units(t, d->from);
+    int     *axes = batch ? cot__arena(t, (size_t)d->count * sizeof *axes, c->op) : NULL;
+    for (int k = 0; axes && k < d->count; k++) axes[k] = reverse ? 0 : -1;
+    if (!axes || cot_vmap(reverse ? pull_unit : push_unit, d, 1, &seeds, NULL, d->count, batch, axes) != COT_OK) return false;
+    for (int k = 0; k < d->count; k++) {
+        int row = reverse ? which : d->of[k], column = reverse ? d->of[k] : which;
+        jacobians[(size_t)row * (size_t)c->n + (size_t)column] = block_of(c, row, column, batch[k]);
+    }
+    return t->status == COT_OK;
+}
+
+/* Blocks without elements are made here; those of integers stay invalid. */
+static void empty_blocks(const cot__form *c, cot_var *jacobians) {
+    for (int k = 0; k < c->m; k++)
+        for (int j = 0; j < c->n; j++)
+            if (is_float(c->t, c->y[k]) && is_float(c->t, c->x[j]) && (cot__size_at(c->t, c->y[k]) == 0 || cot__size_at(c->t, c->x[j]) == 0))
+                jacobians[(size_t)k * (size_t)c->n + (size_t)j] = cot_zeros(c->t, cot__dtype_at(&c->t->nodes[c->x[j]]), block_shape(c, k, j));
+}
+
+static cot_status matrix(const cot__form *c, cot_mode mode, cot_var *jacobians) {
+    cot_tape  *t = c->t;
+    directions d;
+    bool       reverse = mode == COT_REVERSE;
+    if (mode == COT_AUTO) reverse = float_elements(t, c->m, c->y) <= float_elements(t, c->n, c->x);
+    bool ok = blocks_fit(c) && directions_open(&d, c, reverse ? c->n : c->m, reverse ? c->x : c->y);
+    for (int k = 0; ok && k < (reverse ? c->m : c->n); k++) ok = sweep_all(&d, reverse, k, jacobians);
+    if (ok) empty_blocks(c, jacobians);
+    for (int k = 0; k < c->m * c->n && t->status != COT_OK; k++) jacobians[k] = INVALID(t);
+    return t->status;
+}
+
+/* ---- the forms ------------------------------------------------------------------------------------------------------------------- */
+
+/* m × n is the length of a list: it must be a count. */
+static bool count_blocks(const char *op, int n, const cot_var *xs, int m, int *count) {
+    cot_tape *t = cot__tape_of(n, xs);
+    *count = m < 0 ? m : 0;
+    if (t && m > 0 && n > INT32_MAX / m) {
+        cot__fail(t, COT_VALUE, "[%s] %d results by %d inputs; at most %d blocks", op, m, n, INT32_MAX);
+        return false;
+    }
+    if (m > 0 && n > 0) *count = m * n;
+    return true;
+}
+
+cot_status cot_fn_jacobian(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_mode mode, cot_var *jacobians) {
+    cot__form c;
+    int       count;
+    if (!count_blocks("fn_jacobian", n, xs, m, &count) || !cot__form_lists("fn_jacobian", n, xs, count, jacobians, 0, NULL))
+        return cot__form_status(n, xs);
+    cot_tape *t = cot__tape_of(n, xs);
+    if ((unsigned)mode > COT_FORWARD) {
+        cot__fail(t, COT_VALUE, "[fn_jacobian] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", (int)mode);
+        return t->status;
+    }
+    if (!ys) ys = cot__arena(t, ((size_t)m + 1) * sizeof *ys, "fn_jacobian");
+    return ys && cot__form_run(&c, "fn_jacobian", f, user, n, xs, m, ys) ? matrix(&c, mode, jacobians) : cot__form_status(n, xs);
+}
+
+typedef struct gradient {
+    cot_fn  f;
+    void   *user;
+    cot_var y;
+} gradient;
+
+/* The gradient by the float inputs, as a function of all of them. */
+static int gradient_of(int n, const cot_var *xs, int m, cot_var *grads, void *user) {
+    gradient *g = user;
+    cot__form c;
+    cot_var   one = cot_number(1), *all = cot__arena(xs[0].tape, (size_t)n * sizeof *all, "fn_hessian");
+    char      text[COT__SHAPE_TEXT];
+    if (!all || !cot__form_run(&c, "fn_hessian", g->f, g->user, n, xs, 1, &g->y)) return 0;
+    if (cot__size_at(c.t, c.y[0]) != 1 || !is_float(c.t, c.y[0])) {
+        cot__fail(c.t, COT_SHAPE, "[fn_hessian] the function gives %s of shape %s; a Hessian is of one float, use cot_fn_jacobian twice",
+                  cot__dtype_name(cot__dtype_at(&c.t->nodes[c.y[0]])), cot__shape_text_at(c.t, c.y[0], text));
+        return 0;
+    }
+    if (cot__form_pull(&c, &one, all) != COT_OK) return 0;
+    for (int k = 0, at = 0; k < n && at < m; k++)
+        if (is_float(c.t, c.x[k])) grads[at++] = all[k];
+    return 0;
+}
+
+cot_status cot_fn_hessian(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *hessians) {
+    gradient g = {.f = f, .user = user};
+    int      count, floats = 0;
+    if (y) *y = cot__invalid(n, xs);
+    if (!count_blocks("fn_hessian", n, xs, n, &count) || !cot__form_lists("fn_hessian", n, xs, count, hessians, 0, NULL))
+        return cot__form_status(n, xs);
+    cot_tape *t = cot__tape_of(n, xs);
+    if (!f) {
+        cot__fail(t, COT_VALUE, "[fn_hessian] the function is NULL");
+        return t->status;
+    }
+    for (int k = 0; k < n; k++)
+        floats += (uintptr_t)xs[k].tape != 2 && cot__dtype_is_float(cot_dtype_of(xs[k])); /* 2: a whole number, an i64 */
+    cot__form c;
+    cot_var  *grads = cot__arena(t, ((size_t)floats + 1) * sizeof *grads, "fn_hessian");
+    cot_var  *blocks = grads ? cot__arena(t, ((size_t)floats * (size_t)n + 1) * sizeof *blocks, "fn_hessian") : NULL;
+    if (!blocks || !cot__form_run(&c, "fn_hessian", gradient_of, &g, n, xs, floats, grads)) return cot__form_status(n, xs);
+    for (int k = 0; k < floats * n; k++) blocks[k] = INVALID(t);
+    if (matrix(&c, COT_FORWARD, blocks) != COT_OK) return t->status; /* forward over reverse */
+    for (int k = 0, at = 0; k < n; k++)
+        if (is_float(t, c.x[k])) memcpy(hessians + (size_t)k * (size_t)n, blocks + (size_t)n * (size_t)at++, (size_t)n * sizeof *blocks);
+    if (y) *y = g.y;
+    return COT_OK;
+}
