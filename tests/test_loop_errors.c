@@ -137,8 +137,8 @@ static void loops_say_what_is_wrong(void **state) {
     cot_scan(times_billion, NULL, 2, 1, &big, 0, NULL, &y, 0, NULL, NULL);
     expect(t, COT_LIMIT, "[scan] an integer result is 1000000000000000000; results of loops hold integers up to 2^53");
     cot_scan(differentiates_while, NULL, 2, 1, &s, 0, NULL, &y, 0, NULL, NULL);
-    expect(t, COT_GRAD, "[while] its derivative was asked for while the body of [scan] is recorded; the number of steps is not known there, use cot_scan or "
-                        "cot_fori");
+    expect(t, COT_GRAD, "[while] its gradient was asked for while the body of [scan] is recorded; the number of steps is not known there, use forward mode, "
+                        "cot_backward, or cot_scan or cot_fori");
     cot_custom_fn(NULL, same, NULL, 1, &x, 1, ys);
     expect(t, COT_VALUE, "[custom_fn] no rules; give a vjp, a jvp or both");
     cot_custom_fn(&(cot_fn_rules){"bad", failing_vjp, failing_jvp}, same, NULL, 1, &s, 1, ys);
