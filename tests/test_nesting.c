@@ -644,6 +644,40 @@ static void a_gradient_in_a_batch_chooses(void **state) {
     test_verdict();
 }
 
+/* ---- a condition in an equation, one of whose bodies gives its input back ------------------------------------------------------------------ */
+
+BODY(as_it_is) { UNUSED; ys[0] = xs[0]; return 0; }
+BODY(half_and_more) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 0.5), cot_mean(*(cot_var *)user, COT_ALL)); return 0; }
+BODY(chosen_next) {
+    UNUSED;
+    cot_var z;
+    cot_cond(cot_greater(cot_sum(xs[0], COT_ALL), 0.25), as_it_is, half_and_more, user, 1, xs, 1, &z);
+    ys[0] = cot_add(cot_mul(0.1, cot_tanh(z)), xs[1]);
+    return 0;
+}
+
+/* Sweeps inside rules leave the adjoints alone that the sweep around them still needs. */
+static void an_input_given_back_keeps_adjoints(void **state) {
+    (void)state;
+    for (int low = 0; low < 2; low++) {
+        double    at[3] = {0.4, -0.7, low ? -0.9 : 0.9}, p[2] = {0.6, 1.1}, found[3], g[3], gp[2], more = 0;
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), at), outside = cot_tensor(t, COT_F64, COT_SHAPE(2), p);
+        cot_var   y = cot_fixed_point(chosen_next, &outside, NULL, cot_detach(x), 1, &x, NULL);
+        cot_backward(cot_sum(cot_sin(y), COT_ALL));
+        cot_read(y, found, 3), cot_read_grad(x, g, 3), cot_read_grad(outside, gp, 2);
+        test_tape_ok(t, "a condition in a fixed point");
+        for (int k = 0; k < 3; k++) {
+            double u = low ? 0.5 * found[k] + 0.85 : found[k], slope = 0.1 * (1 - tanh(u) * tanh(u)), want = cos(found[k]) / (1 - slope * (low ? 0.5 : 1));
+            more += low ? want * slope / 2 : 0;
+            TEST_CHECK(fabs(g[k] - want) <= 1e-9, "low %d, element %d: %.17g, not %.17g", low, k, g[k], want);
+        }
+        TEST_CHECK(fabs(gp[0] - more) <= 1e-9 && fabs(gp[1] - more) <= 1e-9, "low %d, outside: %.17g, not %.17g", low, gp[0], more);
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
 /* ---- scopes without gradients ----------------------------------------------------------------------------------------------------------------- */
 
 BODY(partly_without) {
@@ -751,6 +785,7 @@ int main(void) {
         cmocka_unit_test(rules_choose_at_each_step),
         cmocka_unit_test(a_while_goes_back_inside_a_scan),
         cmocka_unit_test(a_gradient_in_a_batch_chooses),
+        cmocka_unit_test(an_input_given_back_keeps_adjoints),
         cmocka_unit_test(a_body_may_stop_gradients),
         cmocka_unit_test(forms_work_in_scopes_without_gradients),
         cmocka_unit_test(a_loop_on_nothing_is_well_formed),
