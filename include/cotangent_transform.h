@@ -51,15 +51,17 @@ COT_API cot_var cot_stop_gradient(cot_var x);
 /* Control flow as one operation on the tape. A body is a cot_fn that is recorded once, on the first values, and then played for every step; it may use any
  * value from outside, which gets its gradient too. While it is recorded it has no values: reading one is an error, choose with
  * cot_where or cot_cond. Nothing of its inside can be used outside but its results. All are differentiable in forward and reverse mode, to every order, and nest.
- * Carried values keep their shape and dtype; results that are integers hold up to 2^53.
+ * Carried values keep their shape and dtype; results that are integers hold up to 2^53. A key is a constant of the body: every step draws the same
+ * random numbers from it. For other ones at each step, draw them all before the loop and give them as xs.
  *
  * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first) and runs steps again: for a loop of known
  * length as few as can be (binomial checkpointing); for cot_while no step more than r times in all, up to C(states + r, states) steps.
- * cot_grad_of, which records, keeps all states. A cot_while inside another body has no recorded derivative. */
+ * cot_grad_of, which records, keeps all states. A cot_while inside another body has a tangent, but no recorded gradient (cot_grad_of and what is made
+ * of it): cot_backward does it. */
 typedef struct cot_loop_options {
     int         states;  /* 0: 100 */
     const char *spill;   /* a folder: states are kept in a file there, not in memory (Linux). Must live as long as what was recorded */
-    bool        reverse; /* cot_scan: from the last step to the first */
+    bool        reverse; /* cot_scan, cot_fori: from the last step to the first */
     int64_t     limit;   /* cot_while: an error after so many steps; 0: none */
 } cot_loop_options;
 

@@ -310,7 +310,7 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_minimize(given_fails, NULL, NULL, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[value_and_grad] the function failed with code 9");
     cot_minimize(same, NULL, NULL, three, 0, NULL, NULL);
-    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian");
+    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp");
     cot_root(sweeps_inside, NULL, by_sweeping, x0, 1, &theta, NULL);
     expect(t, COT_GRAD, "[backward] called inside a function of [root]; such a function computes or records, and the library differentiates what it recorded "
                         "(use a tape of its own to differentiate there)");

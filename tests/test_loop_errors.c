@@ -137,8 +137,8 @@ static void loops_say_what_is_wrong(void **state) {
     cot_scan(times_billion, NULL, 2, 1, &big, 0, NULL, &y, 0, NULL, NULL);
     expect(t, COT_LIMIT, "[scan] an integer result is 1000000000000000000; results of loops hold integers up to 2^53");
     cot_scan(differentiates_while, NULL, 2, 1, &s, 0, NULL, &y, 0, NULL, NULL);
-    expect(t, COT_GRAD, "[while] its derivative was asked for while the body of [scan] is recorded; the number of steps is not known there, use cot_scan or "
-                        "cot_fori");
+    expect(t, COT_GRAD, "[while] its gradient was asked for while the body of [scan] is recorded; the number of steps is not known there, use forward mode, "
+                        "cot_backward, or cot_scan or cot_fori");
     cot_custom_fn(NULL, same, NULL, 1, &x, 1, ys);
     expect(t, COT_VALUE, "[custom_fn] no rules; give a vjp, a jvp or both");
     cot_custom_fn(&(cot_fn_rules){"bad", failing_vjp, failing_jvp}, same, NULL, 1, &s, 1, ys);
@@ -185,7 +185,7 @@ static void forms_say_what_is_wrong(void **state) {
     cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), y, g, short_seed = cot_zeros(t, COT_F64, COT_SHAPE(2)), foreign = cot_scalar(other, 1);
     cot_linear *linear;
     cot_value_and_grad(same, NULL, 1, &x, &y, &g);
-    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian");
+    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp");
     cot_value_and_grad(fails, NULL, 1, &x, &y, &g);
     expect(t, COT_CUSTOM, "[value_and_grad] the function failed with code 7");
     cot_value_and_grad(other_tape, &foreign, 1, &x, &y, &g);

@@ -544,7 +544,7 @@ static void rules_choose_at_each_step(void **state) {
     test_verdict();
 }
 
-/* In numbers a loop of unknown length goes back inside others too. */
+/* A loop of unknown length moves inside others, to every order of forward mode; in numbers it goes back, too. */
 BODY(until_large) {
     UNUSED;
     cot_var y;
@@ -555,10 +555,10 @@ BODY(until_large) {
 
 static void a_while_goes_back_inside_a_scan(void **state) {
     (void)state;
-    double out[2][4];
+    double out[2][6];
     for (int plain = 0; plain < 2; plain++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.7, 1.9}), a = cot_scalar(t, 0.3), y = x;
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.7, 1.9}), a = cot_scalar(t, 0.3), y = x, one = cot_constant(t, 1);
         if (!plain) cot_scan(until_large, &a, 3, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = 1});
         for (int k = 0; plain && k < 3; k++) {
             while (cot_value(cot_sum(cot_square(y), COT_ALL)) < 1e4) double_it(1, &y, 1, &y, &a);
@@ -569,10 +569,13 @@ static void a_while_goes_back_inside_a_scan(void **state) {
         test_tape_ok(t, "while in scan");
         out[plain][0] = cot_value(f), out[plain][1] = cot_grad_value(a);
         cot_read(cot_grad(x), out[plain] + 2, 2);
+        cot_var d = cot_jvp(f, 1, &a, &one);
+        out[plain][4] = cot_value(d), out[plain][5] = cot_value(cot_jvp(d, 1, &a, &one));
+        test_tape_ok(t, "the tangents of while in scan");
         cot_tape_destroy(t);
     }
     /* Three loops up to 100 multiply what rounding leaves by about as much each. */
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 6; k++)
         TEST_CHECK(fabs(out[0][k] - out[1][k]) <= 1e-9 * (1 + fabs(out[1][k])), "number %d is %.17g, not %.17g", k, out[0][k], out[1][k]);
     test_verdict();
 }
@@ -609,12 +612,184 @@ static void what_looks_at_tapes_passes_bodies_by(void **state) {
     test_verdict();
 }
 
+/* ---- gradients inside vmap, of a condition that every element chooses for itself ---------------------------------------------------------- */
+
+BODY(chosen_sine) { UNUSED; ys[0] = cot_mul(cot_sin(xs[0]), *(cot_var *)user); return 0; }
+BODY(chosen_square) { UNUSED; ys[0] = cot_square(xs[0]); return 0; }
+BODY(choosing) { return UNUSED, cot_cond(cot_greater(xs[0], 1.0), chosen_sine, chosen_square, user, n, xs, m, ys); }
+BODY(slope_of_choosing) { return UNUSED, cot_value_and_grad(choosing, user, n, xs, NULL, ys); }
+BODY(slope_of_slope) { return UNUSED, cot_value_and_grad(slope_of_choosing, user, n, xs, NULL, ys); }
+
+static void a_gradient_in_a_batch_chooses(void **state) {
+    (void)state;
+    double    at[3] = {0.5, 1.5, -2}, first[3], second[3], moved[3];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), at), a = cot_scalar(t, 3), y, z, g;
+    cot_vmap(slope_of_choosing, &a, 1, &x, NULL, 1, &y, NULL);
+    cot_vmap(slope_of_slope, &a, 1, &x, NULL, 1, &z, NULL);
+    cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
+    cot_backward(cot_sum(y, COT_ALL));
+    cot_read(y, first, 3);
+    cot_read(z, second, 3);
+    cot_read(g, moved, 3);
+    test_tape_ok(t, "vmap of the gradient of a condition");
+    for (int k = 0; k < 3; k++) {
+        double slope = at[k] > 1 ? 3 * cos(at[k]) : 2 * at[k], bend = at[k] > 1 ? -3 * sin(at[k]) : 2;
+        TEST_CHECK(fabs(first[k] - slope) < 1e-12, "element %d: %.17g, not %.17g", k, first[k], slope);
+        TEST_CHECK(fabs(second[k] - bend) < 1e-12, "second of element %d: %.17g, not %.17g", k, second[k], bend);
+        TEST_CHECK(fabs(moved[k] - bend) < 1e-12, "gradient by element %d: %.17g, not %.17g", k, moved[k], bend);
+    }
+    TEST_CHECK(fabs(cot_grad_value(a) - cos(1.5)) < 1e-12, "the value from outside: %.17g", cot_grad_value(a));
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* ---- a condition in an equation, one of whose bodies gives its input back ------------------------------------------------------------------ */
+
+BODY(as_it_is) { UNUSED; ys[0] = xs[0]; return 0; }
+BODY(half_and_more) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 0.5), cot_mean(*(cot_var *)user, COT_ALL)); return 0; }
+BODY(chosen_next) {
+    UNUSED;
+    cot_var z;
+    cot_cond(cot_greater(cot_sum(xs[0], COT_ALL), 0.25), as_it_is, half_and_more, user, 1, xs, 1, &z);
+    ys[0] = cot_add(cot_mul(0.1, cot_tanh(z)), xs[1]);
+    return 0;
+}
+
+/* Sweeps inside rules leave the adjoints alone that the sweep around them still needs. */
+static void an_input_given_back_keeps_adjoints(void **state) {
+    (void)state;
+    for (int low = 0; low < 2; low++) {
+        double    at[3] = {0.4, -0.7, low ? -0.9 : 0.9}, p[2] = {0.6, 1.1}, found[3], g[3], gp[2], more = 0;
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), at), outside = cot_tensor(t, COT_F64, COT_SHAPE(2), p);
+        cot_var   y = cot_fixed_point(chosen_next, &outside, NULL, cot_detach(x), 1, &x, NULL);
+        cot_backward(cot_sum(cot_sin(y), COT_ALL));
+        cot_read(y, found, 3), cot_read_grad(x, g, 3), cot_read_grad(outside, gp, 2);
+        test_tape_ok(t, "a condition in a fixed point");
+        for (int k = 0; k < 3; k++) {
+            double u = low ? 0.5 * found[k] + 0.85 : found[k], slope = 0.1 * (1 - tanh(u) * tanh(u)), want = cos(found[k]) / (1 - slope * (low ? 0.5 : 1));
+            more += low ? want * slope / 2 : 0;
+            TEST_CHECK(fabs(g[k] - want) <= 1e-9, "low %d, element %d: %.17g, not %.17g", low, k, g[k], want);
+        }
+        TEST_CHECK(fabs(gp[0] - more) <= 1e-9 && fabs(gp[1] - more) <= 1e-9, "low %d, outside: %.17g, not %.17g", low, gp[0], more);
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
+/* ---- scopes without gradients ----------------------------------------------------------------------------------------------------------------- */
+
+BODY(partly_without) {
+    UNUSED;
+    cot_no_grad_open(xs[0].tape);
+    cot_var still = cot_sin(cot_mul(xs[0], 1.5));
+    cot_no_grad_close(xs[0].tape);
+    ys[0] = cot_add(xs[0], still);
+    return 0;
+}
+BODY(one_square) { UNUSED; ys[0] = cot_sum(cot_square(xs[0]), COT_ALL); return 0; }
+
+/* A scope inside a body stops gradients at every step, as it does outside. */
+static void a_body_may_stop_gradients(void **state) {
+    (void)state;
+    double    at[2] = {0.5, 2}, g[2], d[2];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), at), y[3], one = cot_ones(t, COT_F64, COT_SHAPE(2)), r;
+    cot_scan(partly_without, NULL, 3, 1, &x, 0, NULL, &y[0], 0, NULL, NULL);
+    cot_checkpoint(partly_without, NULL, 1, &x, 1, &y[1]);
+    cot_vmap(partly_without, NULL, 1, &x, NULL, 1, &y[2], NULL);
+    for (int k = 0; k < 3; k++) {
+        cot_tape_zero_grads(t);
+        cot_backward(cot_sum(y[k], COT_ALL));
+        cot_read_grad(x, g, 2);
+        TEST_CHECK(g[0] == 1 && g[1] == 1, "kind %d, backward: %g %g", k, g[0], g[1]);
+        cot_grad_of(cot_sum(y[k], COT_ALL), 1, &x, &r);
+        cot_read(r, g, 2);
+        cot_read(cot_jvp(y[k], 1, &x, &one), d, 2);
+        TEST_CHECK(g[0] == 1 && g[1] == 1 && d[0] == 1 && d[1] == 1, "kind %d, recorded: %g %g, %g %g", k, g[0], g[1], d[0], d[1]);
+    }
+    test_tape_ok(t, "no-grad scopes in bodies");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* What a function's derivative is does not depend on a scope around it; what comes out of it is a constant there. */
+static void forms_work_in_scopes_without_gradients(void **state) {
+    (void)state;
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_var     x = cot_scalar(t, 3), one = cot_number(1), y[3], g[3];
+    cot_linear *linear;
+    cot_no_grad_open(t);
+    cot_value_and_grad(one_square, NULL, 1, &x, &y[0], &g[0]);
+    cot_fn_jvp(one_square, NULL, 1, &x, &one, 1, &y[1], &g[1]);
+    cot_linearize(one_square, NULL, 1, &x, 1, &y[2], &linear);
+    cot_linear_vjp(linear, &one, &g[2]);
+    cot_no_grad_close(t);
+    test_tape_ok(t, "forms in a no-grad scope");
+    for (int k = 0; k < 3; k++) {
+        TEST_CHECK(cot_value(y[k]) == 9 && cot_value(g[k]) == 6, "form %d: %g, %g", k, cot_value(y[k]), cot_value(g[k]));
+        TEST_CHECK(!cot_requires_grad(y[k]) && !cot_requires_grad(g[k]), "form %d: recorded with gradients", k);
+    }
+    TEST_CHECK(cot_requires_grad(cot_sin(x)), "the scope is still open");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* ---- rules of which no input moves ------------------------------------------------------------------------------------------------------------ */
+
+static int double_tangent(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+    UNUSED;
+    dys[0] = cot_mul(2.0, dxs[0]); /* the only input: it moves, or the rule would not be asked */
+    return 0;
+}
+BODY(uses_outside) { UNUSED; ys[0] = cot_mul(xs[0], *(cot_var *)user); return 0; }
+
+BODY(flat) { UNUSED; ys[0] = cot_floor(xs[0]); return 0; }
+
+/* The tangent of what is flat is a loop that reads nothing. */
+static void a_loop_on_nothing_is_well_formed(void **state) {
+    (void)state;
+    char      why[300];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 2.5), one = cot_constant(t, 1), y;
+    cot_checkpoint(flat, NULL, 1, &x, 1, &y);
+    TEST_CHECK(cot_value(cot_jvp(cot_mul(y, x), 1, &x, &one)) == 2, "its derivative");
+    TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s", why);
+    test_tape_ok(t, "a checkpoint of floor");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+static void rules_are_asked_where_an_input_moves(void **state) {
+    (void)state;
+    const cot_fn_rules rules = {.name = "doubled", .jvp = double_tangent};
+    char               why[300];
+    cot_tape          *t = cot_tape_create(NULL);
+    cot_var            x = cot_constant(t, 3), a = cot_scalar(t, 2), one = cot_constant(t, 1), y, z;
+    cot_custom_fn(&rules, uses_outside, &a, 1, &x, 1, &y);
+    z = cot_add(y, a);
+    cot_backward(z);
+    TEST_CHECK(cot_grad_value(a) == 1, "what the function uses from outside got %g", cot_grad_value(a));
+    TEST_CHECK(cot_value(cot_jvp(z, 1, &a, &one)) == 1, "forward");
+    test_tape_ok(t, "a rule with no input that moves");
+    TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s", why);
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal_what_is_written_out),
         cmocka_unit_test(all_have_their_derivatives),
         cmocka_unit_test(rules_choose_at_each_step),
         cmocka_unit_test(a_while_goes_back_inside_a_scan),
+        cmocka_unit_test(a_gradient_in_a_batch_chooses),
+        cmocka_unit_test(an_input_given_back_keeps_adjoints),
+        cmocka_unit_test(a_body_may_stop_gradients),
+        cmocka_unit_test(forms_work_in_scopes_without_gradients),
+        cmocka_unit_test(a_loop_on_nothing_is_well_formed),
+        cmocka_unit_test(rules_are_asked_where_an_input_moves),
         cmocka_unit_test(what_looks_at_tapes_passes_bodies_by),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

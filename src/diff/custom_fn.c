@@ -37,7 +37,9 @@ static void given_jvp(cot__rule *r) {
     const cot__loop *l = cot__rule_attr(r)->pointer;
     cot_tape        *t = r->t;
     seen             s;
-    if (!look(r, l, true, &s)) return;
+    bool             moves = false; /* what it uses from outside may; that does not count */
+    for (int k = 0; k < l->consts; k++) moves |= !cot__failed(r->tangents[cot__loop_first_const(l) + k]);
+    if (!moves || !look(r, l, true, &s)) return;
     for (int k = 0; k < l->nys; k++) s.ybars[k] = INVALID(t);
     if (!went_well(t, l, "jvp", l->rules->jvp(l->consts, s.xs, l->nys, s.ys, r->tangents + cot__loop_first_const(l), s.ybars, l->user))) return;
     for (int k = 0; k < l->nys; k++)

@@ -17,9 +17,37 @@ bool cot__form_lists(const char *op, int n, const cot_var *xs, int fills, cot_va
     return t && cot__check_lists(t, op, fills, filled, reads, read);
 }
 
+/* What the function gave, as values of the tape. */
+static bool take_results(cot__form *c, int m, cot_var *ys) {
+    char which[48];
+    for (int k = 0; k < m && c->t->status == COT_OK; k++) {
+        snprintf(which, sizeof which, "function's result ys[%d] as", k);
+        if (cot__enter(c->t, ys[k], c->op, which, &c->y[k])) ys[k] = VAR(c->t, c->y[k]);
+    }
+    return c->t->status == COT_OK;
+}
+
+/* Calls f on aliases of xs. */
+static bool call_on_aliases(cot__form *c, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+    cot_tape *t = c->t;
+    char      which[48];
+    for (int k = 0; k < n; k++) {
+        uint32_t i;
+        snprintf(which, sizeof which, "xs[%d]", k);
+        if (!cot__enter(t, xs[k], c->op, which, &i)) return false;
+        c->in[k] = cot__alias(VAR(t, i));
+        if (cot__failed(c->in[k])) return false;
+        c->x[k] = cot__index(c->in[k]);
+    }
+    int code = f(n, c->in, m, ys, user);
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] the function failed with code %d", c->op, code);
+    return take_results(c, m, ys);
+}
+
+/* Runs f; false after a failure. ys receives its m results. What is differentiated here must be active also in a no-grad scope, which is
+ * about what comes out. */
 bool cot__form_run(cot__form *c, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = cot__tape_of(n, xs);
-    char      which[48];
     if (!t || !cot__check_call(t, op, f, n, xs, m, ys) || !cot__may_sweep(t, op)) return false;
     for (int k = 0; k < m; k++) ys[k] = INVALID(t);
     *c = (cot__form){.t = t, .op = op, .n = n, .m = m};
@@ -27,21 +55,18 @@ bool cot__form_run(cot__form *c, const char *op, cot_fn f, void *user, int n, co
     c->x = c->in ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *c->x, op) : NULL;
     if (!c->x) return false;
     c->y = c->x + n;
-    for (int k = 0; k < n; k++) {
-        uint32_t i;
-        snprintf(which, sizeof which, "xs[%d]", k);
-        if (!cot__enter(t, xs[k], op, which, &i)) return false;
-        c->in[k] = cot__alias(VAR(t, i));
-        if (cot__failed(c->in[k])) return false;
-        c->x[k] = cot__index(c->in[k]);
+    uint8_t mask = t->active_mask;
+    int     no_grad = t->no_grad;
+    t->active_mask = COT__ACTIVE;
+    t->no_grad = 0;
+    bool ok = call_on_aliases(c, f, user, n, xs, m, ys);
+    t->active_mask = mask;
+    t->no_grad = no_grad;
+    for (int k = 0; k < m && ok && !mask; k++) {
+        ys[k] = cot_detach(ys[k]);
+        ok = !cot__failed(ys[k]);
     }
-    int code = f(n, c->in, m, ys, user);
-    if (code) cot__fail(t, COT_CUSTOM, "[%s] the function failed with code %d", op, code);
-    for (int k = 0; k < m && t->status == COT_OK; k++) {
-        snprintf(which, sizeof which, "function's result ys[%d] as", k);
-        if (cot__enter(t, ys[k], op, which, &c->y[k])) ys[k] = VAR(t, c->y[k]);
-    }
-    return t->status == COT_OK;
+    return ok;
 }
 
 cot_status cot__form_status(int n, const cot_var *xs) {
@@ -118,7 +143,7 @@ cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, co
     if (y) *y = cot__invalid(n, xs);
     if (!cot__form_lists("value_and_grad", n, xs, n, grads, 0, NULL) || !cot__form_run(&c, "value_and_grad", f, user, n, xs, 1, &value)) return cot__form_status(n, xs);
     if (cot__size_at(c.t, c.y[0]) != 1 || !cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.y[0]]))) {
-        cot__fail(c.t, COT_SHAPE, "[value_and_grad] the function gives %s of shape %s; a gradient is of one float, use cot_fn_vjp or cot_fn_jacobian",
+        cot__fail(c.t, COT_SHAPE, "[value_and_grad] the function gives %s of shape %s; a gradient is of one float, use cot_fn_vjp",
                   cot__dtype_name(cot__dtype_at(&c.t->nodes[c.y[0]])), cot__shape_text_at(c.t, c.y[0], text));
         return c.t->status;
     }

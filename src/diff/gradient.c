@@ -189,11 +189,23 @@ static void seed_recorded(cot__sweep *s, uint32_t y, cot_var seed) {
     if (y < s->lo) s->lo = y;
 }
 
+static bool any_reached(const cot__sweep *s, int m, const uint32_t *ys) {
+    for (int k = 0; k < m; k++)
+        if (ys[k] >= s->reach_from && s->reach[ys[k] - s->reach_from]) return true;
+    return false;
+}
+
 cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n, const uint32_t *xs,
                              cot_var *grads) {
     uint32_t   y = highest(m, ys);
     cot__sweep s = {.t = t, .recording = true, .lo = y, .top = y};
     if (!mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
+        s.lo = y + 1;
+        cot__sweep_close(&s, false);
+        return t->status;
+    }
+    if (!any_reached(&s, m, ys)) { /* then ys may be from before a sweep that is under way, and the slots there are its own */
+        for (int k = 0; k < n; k++) grads[k] = cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
         s.lo = y + 1;
         cot__sweep_close(&s, false);
         return t->status;

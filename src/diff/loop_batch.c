@@ -104,14 +104,28 @@ static bool record(cot_tape *t, batched *c, cot_var *results) {
     return cot__loop_record(t, wide, args, results) == COT_OK;
 }
 
+/* The inputs of the one step that a condition, or its derivative, takes: constants, carried values, the only slice of each xs. */
+static bool inputs_of(cot_tape *t, const batched *c, cot_var *in) {
+    const cot__loop *l = c->l;
+    for (int k = 0; k < l->consts; k++) *in++ = c->x[cot__loop_first_const(l) + k];
+    for (int k = cot__loop_first_carry(l); k < cot__loop_first_xs(l); k++) *in++ = cot__batch_full(c->b, k, c->x[k]);
+    for (int k = cot__loop_first_xs(l); k < cot__loop_first_capture(l) && t->status == COT_OK; k++) *in++ = cot_index(c->x[k], c->b->is[k] ? 1 : 0, 0);
+    return t->status == COT_OK;
+}
+
 /* Both bodies, and of each element the results that it chose. */
 static bool choose(cot_tape *t, batched *c, int m, cot_var *results, cot_var *others) {
-    const cot_var *consts = c->x + cot__loop_first_const(c->l);
-    if (play(c->l->consts, consts, m, results, c)) return false;
+    const cot__loop *l = c->l;
+    int              n = l->body[0]->n;
+    cot_var         *in = cot__arena(t, ((size_t)n + 1) * sizeof *in, l->name);
+    if (!in || !inputs_of(t, c, in)) return false;
+    if (play(n, in, m, results, c)) return false;
     c->which = 1;
-    if (play(c->l->consts, consts, m, others, c)) return false;
-    for (int k = 0; k < m && t->status == COT_OK; k++)
+    if (play(n, in, m, others, c)) return false;
+    for (int k = 0; k < m && t->status == COT_OK; k++) {
         results[k] = cot_where(cot__batch_align(cot_not_equal(c->x[0], 0), cot_shape_of(results[k]).ndim - 1), results[k], others[k]);
+        if (k >= l->carry && !l->once) results[k] = cot_expand_dims(results[k], 0); /* stacked, as of one step */
+    }
     return t->status == COT_OK;
 }
 

@@ -91,6 +91,7 @@ static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, 
     for (int k = 0; k < to->carry + to->nxs; k++) *a++ = cot__index(operands[k]);
     for (int b = 0; b < 2 && to->body[b]; b++)
         for (int k = 0; k < to->body[b]->captures; k++) *a++ = to->body[b]->captured[k];
+    for (int k = 0; to->test && k < to->test->captures; k++) *a++ = to->test->captured[k];
     return t->status == COT_OK ? cot__loop_record(t, to, args, results) : t->status;
 }
 
@@ -100,11 +101,11 @@ static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
     return to;
 }
 
-/* A loop whose length depends on values has no recorded derivative inside a body: the length would be that of the example. */
+/* A loop whose length depends on values cannot be recorded backward inside a body: the length would be that of the example. */
 static bool has_length(cot_tape *t, const cot__loop *l) {
     if (!l->test || !t->body) return true;
-    cot__fail(t, COT_GRAD, "[%s] its derivative was asked for while the body of [%s] is recorded; the number of steps is not known there, use cot_scan or "
-                           "cot_fori", l->name, t->body);
+    cot__fail(t, COT_GRAD, "[%s] its gradient was asked for while the body of [%s] is recorded; the number of steps is not known there, use forward mode, "
+                           "cot_backward, or cot_scan or cot_fori", l->name, t->body);
     return false;
 }
 
@@ -252,6 +253,22 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
     return 0;
 }
 
+/* The old test, on the values among what the new loop carries. */
+static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const derived     *d = user;
+    const cot__region *test = d->l->test;
+    cot_tape          *t = xs[0].tape;
+    const cot_var     *captured = d->x + cot__loop_operands(d->l) - test->captures;
+    cot__player        p;
+    (void)n, (void)m;
+    if (!cot__player_open(&p, t, d->l->name, test)) return 0;
+    for (int k = 0; k < test->n; k++) p.value[k] = xs[k];
+    for (int k = 0; k < test->captures; k++) p.value[test->n + k] = captured[k];
+    cot__play(&p, ys);
+    cot__player_close(&p);
+    return 0;
+}
+
 /* The tangent of the flat value from those of the results. */
 cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents) {
     cot_tape *t = r->t;
@@ -276,7 +293,7 @@ void cot__loop_forward(cot__rule *r) {
     cot__loop           *to = like(t, l, run->length);
     cot_var             *x = to ? vars(t, l, operands) : NULL, *in = x ? vars(t, l, 2 * operands) : NULL;
     cot_var             *results = in ? vars(t, l, 2 * (l->carry + l->nys)) : NULL;
-    if (!results || !has_length(t, l)) return;
+    if (!results) return;
     for (int k = 0; k < operands; k++) x[k] = cot__rule_x(r, k);
     derived d = {.l = l, .x = x, .dx = r->tangents};
     for (int k = 0; k < l->carry; k++) in[n++] = x[cot__loop_first_carry(l) + k];
@@ -293,6 +310,11 @@ void cot__loop_forward(cot__rule *r) {
     for (int j = l->carry; j < l->carry + l->nys; j++) to->nys += is_float(t, l->body[0]->out[j]);
     to->reverse = l->reverse;
     to->once = l->once;
+    if (l->test && t->body) { /* how long it runs is known in each step of that body only */
+        to->length = l->length;
+        to->test = t->status == COT_OK ? cot__region_record(t, l->name, forward_test, &d, to->carry, in, 1) : NULL;
+        if (!to->test) return;
+    }
     if (t->status != COT_OK || run_derived(t, to, forward_body, &d, in, results) != COT_OK) return;
     /* Behind the carried values: tangents of those that have one, then of what was given out. */
     r->tangent = cot__loop_flatten(r, l, run->length, results + l->carry);

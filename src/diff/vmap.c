@@ -74,7 +74,10 @@ static bool play_step(cot__player *p, bool *is, int64_t extent, uint32_t step, c
         batched[k] = !number && is[ref[k]];
         is[place] |= batched[k];
     }
+    uint8_t mask = p->t->active_mask;
+    p->t->active_mask = cot__replay_mask(p->t, node, mask);
     p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs);
+    p->t->active_mask = mask;
     return p->t->status == COT_OK;
 }
 

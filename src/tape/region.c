@@ -294,6 +294,7 @@ bool cot__play(cot__player *p, cot_var *out) {
     cot_tape          *t = p->t;
     const uint64_t    *ref = r->ref;
     cot_var           *value = p->value + (uint32_t)(r->n + r->captures) + r->fixed, few[8];
+    uint8_t            mask = t->active_mask;
     for (uint32_t s = 0; s < r->steps; s++) {
         uint32_t node = r->node[s];
         int      n = cot__nargs(&t->nodes[node]);
@@ -303,7 +304,9 @@ bool cot__play(cot__player *p, cot_var *out) {
             return false;
         }
         for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
+        t->active_mask = cot__replay_mask(t, node, mask);
         value[s] = cot__reapply(t, node, xs);
+        t->active_mask = mask;
         if (xs != few) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
         if (t->status != COT_OK) return false;
     }

@@ -52,7 +52,7 @@ static bool arity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     if (op->attrs && !attr) return broken(why, "%%%u, %s, lacks its attributes (%s).", i, op->name, op->attrs);
     if ((n->flags & COT__NARY) && (!attr || !attr->nargs || !attr->args))
         return broken(why, "%%%u, %s, claims a list of operands but has none.", i, op->name);
-    if (!(n->flags & COT__NARY) && n->a == COT__NONE) return broken(why, "%%%u, %s, has no operand.", i, op->name);
+    if (!(n->flags & COT__NARY) && n->a == COT__NONE && n->op != OP_loop) return broken(why, "%%%u, %s, has no operand.", i, op->name);
     uint32_t names = 0, fixed = 1;
     for (const char *p = op->attrs; p && (p = strchr(p, ':')); p++) names += p[1] != 'n' && !cot__attr_is_list(p[1]), fixed &= !cot__attr_is_list(p[1]);
     if (op->attrs && (attr->nints < names || (fixed && attr->nints != names)))
@@ -98,7 +98,7 @@ static bool tensor_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
 static bool operands_are_older(cot__text *why, const cot_tape *t, uint32_t i) {
     for (int k = 0, count = cot__nargs(&t->nodes[i]); k < count; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
-        if (a == COT__NONE && t->nodes[i].op < OP_elementwise_count) continue;
+        if (a == COT__NONE && (t->nodes[i].op < OP_elementwise_count || t->nodes[i].op == OP_loop)) continue; /* a number; a loop on nothing */
         if (a >= i) return broken(why, "operand %d of %%%u, %s, is %%%u, which is not older.", k, i, cot__op_of(t->nodes[i].op)->name, a);
     }
     return true;
