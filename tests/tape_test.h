@@ -84,4 +84,27 @@ static inline bool test_small(void) {
     return s && *s && strcmp(s, "0") != 0;
 }
 
+/* Fails the n-th allocation of `work` and all after it, for every n: each time an error of memory, nothing leaked, and, before it has enough, every one of
+ * these pieces of sentences was said once. */
+static inline void assert_survives_no_memory(void (*work)(cot_tape *t), int n, const char *const *sentences) {
+    bool seen[8] = {false};
+    for (long at = 1; at < 4000; at++) {
+        counting  c = {.fail_at = at, .fail_for_good = true};
+        cot_tape *t = cot_tape_create(&(cot_options){.allocator = {counting_alloc, &c}});
+        if (t) work(t);
+        bool failed = c.failed > 0;
+        if (failed && t) assert_int_equal(cot_tape_status(t), COT_MEMORY);
+        for (int k = 0; t && k < n; k++) seen[k] |= strstr(cot_tape_message(t), sentences[k]) != NULL;
+        if (!failed) assert_ok(t);
+        cot_tape_destroy(t);
+        assert_int_equal(c.live, 0);
+        assert_false(c.wrong_size);
+        if (failed) continue;
+        for (int k = 0; k < n; k++)
+            if (!seen[k]) fail_msg("never said: %s", sentences[k]);
+        return;
+    }
+    fail_msg("%s", "it never had enough");
+}
+
 #endif

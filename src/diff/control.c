@@ -82,12 +82,6 @@ static bool find_length(cot_tape *t, const char *name, int n, const uint32_t *xs
     return false;
 }
 
-static cot_var example_slice(cot_tape *t, uint32_t x) {
-    cot_shape shape = cot__shape_at(t, x), one = {shape.ndim - 1, {0}};
-    for (int k = 0; k < one.ndim; k++) one.dim[k] = shape.dim[k + 1];
-    return shape.dim[0] > 0 ? cot_index(VAR(t, x), 0, 0) : cot_zeros(t, cot__dtype_at(&t->nodes[x]), one);
-}
-
 typedef struct steps {
     const char             *name;
     cot_fn                  body;
@@ -116,7 +110,7 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
     l->carry = s->carry, l->nxs = s->nxs, l->nys = s->nys;
     l->counts = s->counts, l->first = s->first, l->length = length;
     if (l->counts) *x++ = cot_data(t, COT_I64, COT_SCALAR, &s->first);
-    for (int k = 0; k < given; k++) *x++ = k < s->carry ? VAR(t, index[k]) : example_slice(t, index[k]);
+    for (int k = 0; k < given; k++) *x++ = k < s->carry ? VAR(t, index[k]) : cot__loop_example(t, index[k]);
     if (t->status != COT_OK) return t->status;
     l->body[0] = cot__region_record(t, s->name, s->body, s->user, (int)(x - examples), examples, m);
     if (!l->body[0] || !carries_fit(t, l, index)) return t->status;

@@ -79,6 +79,10 @@ bool cot__state_next(cot__stepper *s, void *state);
 
 /* Records a loop on operands and gives its value apart: the carried values, then what was given out. examples: in the order of the body's inputs. */
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results);
+/* Where each result begins in the flat value; the number of its elements, or -1 after an error. */
+int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place);
+/* The first slice of what steps go through, or zeros like it where there is none: what a body is recorded on. */
+cot_var cot__loop_example(cot_tape *t, uint32_t x);
 /* Dtype and shape of result j of a node's loop, stacked where it is. */
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
 

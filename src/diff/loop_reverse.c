@@ -301,17 +301,6 @@ static void close_back(back *b) {
     if (b->s.loop) cot__stepper_close(&b->s);
 }
 
-/* Where the results begin in the flat value. */
-static void find_places(cot_tape *t, const cot__loop *l, int64_t length, int64_t *place) {
-    int64_t total = 0;
-    for (int j = 0; j < l->carry + l->nys; j++) {
-        cot_shape shape;
-        cot__loop_result(t, l, length, j, &shape);
-        place[j] = total;
-        total += cot__count(shape.ndim, shape.dim);
-    }
-}
-
 void cot__loop_reverse_numbers(cot__rule *r) {
     cot_tape        *t = r->t;
     const cot__loop *l = cot__rule_attr(r)->pointer;
@@ -324,7 +313,7 @@ void cot__loop_reverse_numbers(cot__rule *r) {
     bool ok = open_back(&b, r);
     if (ok) {
         cot__view flat = cot__view_of(t, cot__index(g));
-        find_places(t, l, b.run->length, place);
+        cot__loop_places(t, l, b.run->length, flat.dtype, place); /* as in the first run, which had room for them */
         start_carried(&b, &flat, place);
         for (int64_t k = b.run->length; ok && k-- > 0;) {
             flat = cot__view_of(t, cot__index(g));

@@ -74,11 +74,7 @@ static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, 
     if (!examples) return t->status;
     if (to->counts) *x++ = cot_data(t, COT_I64, COT_SCALAR, &to->first);
     for (int k = 0; k < to->carry; k++) *x++ = operands[k];
-    for (int k = 0; k < to->nxs; k++) {
-        cot_shape shape = cot_shape_of(operands[to->carry + k]), one = {shape.ndim - 1, {0}};
-        for (int i = 0; i < one.ndim; i++) one.dim[i] = shape.dim[i + 1];
-        *x++ = to->length > 0 ? cot_index(operands[to->carry + k], 0, 0) : cot_zeros(t, cot_dtype_of(operands[to->carry + k]), one);
-    }
+    for (int k = 0; k < to->nxs; k++) *x++ = cot__loop_example(t, cot__index(operands[to->carry + k]));
     derived other = *d;
     other.which = 1;
     d->which = 0;

@@ -145,6 +145,12 @@ void cot__stepper_close(cot__stepper *s) {
     cot__free(al, s->out, s->out ? ((size_t)s->body->m + 1) * sizeof *s->out : 0);
 }
 
+cot_var cot__loop_example(cot_tape *t, uint32_t x) {
+    cot_shape shape = cot__shape_at(t, x), one = {shape.ndim - 1, {0}};
+    for (int k = 0; k < one.ndim; k++) one.dim[k] = shape.dim[k + 1];
+    return shape.dim[0] > 0 ? cot_index(VAR(t, x), 0, 0) : cot_zeros(t, cot__dtype_at(&t->nodes[x]), one);
+}
+
 /* ---- results ------------------------------------------------------------------------------------------------------------------------- */
 
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {
@@ -278,7 +284,7 @@ static cot__loop_run *make_run(cot_tape *t, const cot__loop *l, const uint32_t *
 }
 
 /* The pieces of the flat value: where each result begins. Returns the number of elements, or -1. */
-static int64_t places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place) {
+int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place) {
     int64_t total = 0;
     for (int j = 0; j < l->carry + l->nys; j++) {
         cot_shape shape;
@@ -307,7 +313,7 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
     if (ok) cot__state_first(&s, state);
     t->active_mask = 0;
     if (ok && l->test) ok = run_while(&s, run, state);
-    int64_t total = ok ? places(t, l, run->length, dtype, place) : -1;
+    int64_t total = ok ? cot__loop_places(t, l, run->length, dtype, place) : -1;
     ok = total >= 0 && cot__result_open(t, &r, l->name, dtype, 1, &total);
     if (ok && !l->test) ok = run_known(&s, run, state, &r.view, place);
     t->active_mask = mask;
