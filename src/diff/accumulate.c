@@ -3,6 +3,7 @@
  * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy that belongs to the sweep, and
  * from then on contributions are added in place. "Belongs to the sweep" is simply: one reference, ours. */
 #include "diff/sweep.h"
+#include "ops/queue.h"
 
 #include <string.h>
 
@@ -68,7 +69,7 @@ static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
 
 cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
     cot__acc  *a = acc_of(s, node);
-    cot__view  v = cot__view_of(s->t, node);
+    cot__view  v = cot__view_later(s->t, node);
     memcpy(stride, a->stride, (size_t)v.ndim * sizeof *stride);
     return (cot__view){(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, stride};
 }
@@ -84,21 +85,23 @@ bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t
 }
 
 bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
-    cot__view  v = cot__view_of(s->t, node);
+    cot__view  v = cot__view_later(s->t, node);
     cot__acc  *a = acc_of(s, node);
     if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride)) return true;
     if (!a && !(a = acc_make(s, node))) return false;
     size_t        bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
-    cot__storage *fresh = cot__storage_create(s->t, bytes, "backward");
+    bool          zeros = !a->storage && zeros_if_empty;
+    cot__storage *fresh = zeros ? NULL : cot__queue_reuse(s->t, bytes);
+    if (!fresh) fresh = cot__storage_create(s->t, bytes, "backward");
     if (!fresh) return false;
     int64_t stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     if (a->storage) {
         cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
         cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, a->stride};
-        cot__copy(&to, &from);
+        cot__queue_copy(s->t, &to, &from);
         cot__storage_release(s->t, a->storage);
-    } else if (zeros_if_empty)
+    } else if (zeros)
         memset(fresh->data, 0, bytes);
     a->storage = fresh;
     a->offset = 0;
@@ -110,7 +113,7 @@ bool cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v) {
     int64_t stride[COT_MAX_NDIM];
     if (!cot__acc_own(s, node, true)) return false;
     cot__view to = cot__acc_view(s, node, stride), pair[2] = {to, *v};
-    cot__run_elementwise(OP_add, cot__dtype_compute(to.dtype), 2, pair, &to);
+    cot__queue_elementwise(s->t, OP_add, cot__dtype_compute(to.dtype), 2, pair, &to);
     return true;
 }
 

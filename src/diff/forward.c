@@ -4,6 +4,7 @@
  * Generic: its jvp where one is written, else the transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
 #include "diff/sweep.h"
 #include "ops/inplace.h"
+#include "ops/queue.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -68,7 +69,9 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
         bool     passive = (k < 32 && op->inactive >> k & 1) || !moves_here(s, a);
         tangents[k] = passive ? INVALID(t) : cot__slot_var(s, a);
     }
+    int     paused = op->kind == KIND_GENERIC ? cot__queue_pause(t) : 0; /* it may keep memory of its own */
     cot_var dz = cot__structural_tangent(t, i, tangents);
+    if (op->kind == KIND_GENERIC) cot__queue_resume(t, paused);
     if (n > 8) cot__free(&t->al, tangents, (size_t)n * sizeof *tangents);
     return dz;
 }
@@ -107,7 +110,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     cot_tape                    *t = s->t;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(&t->nodes[i]));
-    cot__view                    xs[3], z = cot__view_of(t, i);
+    cot__view                    xs[3], z = cot__view_later(t, i);
     cot__value                   number;
     cot__term                    terms[3];
     int64_t                      g_stride[3][COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
@@ -131,7 +134,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
         terms[k].g = cot__acc_view(s, cot__arg(&t->nodes[i], terms[k].k), g_stride[k]);
         terms[k].out = cot__acc_view(s, i, out_stride);
     }
-    cot__run_partials(t->nodes[i].op, compute, e->arity, xs, &z, count, terms);
+    cot__queue_partials(t, t->nodes[i].op, compute, e->arity, xs, &z, count, terms);
     return true;
 }
 
@@ -151,12 +154,14 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     if (!cot__acc_own(s, i, true)) return false;
     cot__view z = cot__acc_view(s, i, z_stride), part = cot__slice_view(&z, slice, shape, stride);
     if (*cot__slot(t, y) == 0) {
-        if (!adds) cot__fill(&part, 0);
+        if (adds) return true;
+        cot__queue_finish(t);
+        cot__fill(&part, 0);
         return true;
     }
     cot__view dy = cot__acc_view(s, y, y_stride), pair[2] = {part, dy};
-    if (adds) cot__run_elementwise(OP_add, cot__dtype_compute(z.dtype), 2, pair, &part);
-    else cot__copy(&part, &dy);
+    if (adds) cot__queue_elementwise(t, OP_add, cot__dtype_compute(z.dtype), 2, pair, &part);
+    else cot__queue_copy(t, &part, &dy);
     return true;
 }
 
@@ -261,7 +266,7 @@ static bool visit_input(cot__sweep *s, uint32_t from, uint32_t i) {
     return ok && add_given(s, i, given);
 }
 
-bool cot__forward(cot__sweep *s, uint32_t from) {
+static bool walk(cot__sweep *s, uint32_t from) {
     cot_tape *t = s->t;
     uint32_t  i = from;
     while (i <= s->top) {
@@ -279,6 +284,14 @@ bool cot__forward(cot__sweep *s, uint32_t from) {
         }
     }
     return true;
+}
+
+bool cot__forward(cot__sweep *s, uint32_t from) {
+    cot__queue_open(s->t);
+    bool ok = walk(s, from);
+    if (!s->recording) cot__queue_finish(s->t);
+    cot__queue_close(s->t);
+    return ok;
 }
 
 /* ---- cot_jvp ------------------------------------------------------------------------------------------------------------------------------ */

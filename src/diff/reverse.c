@@ -6,6 +6,7 @@
  * record stays. Both take the same rules in the same order. */
 #include "diff/sweep.h"
 #include "ops/inplace.h"
+#include "ops/queue.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -49,7 +50,7 @@ static void give_numbers(cot__rule *r, int k, cot_var v) {
         cot__tensor *x = n->value.tensor;
         cot__acc_share(s, to, x->storage, x->offset, x->dims + x->ndim);
     } else {
-        cot__view view = cot__view_of(t, cot__index(v));
+        cot__view view = cot__view_later(t, cot__index(v));
         cot__acc_add(s, to, &view);
     }
 }
@@ -61,9 +62,9 @@ static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t sli
     if (!cot__rule_wants(r, k)) return;
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
-    cot__view all = cot__acc_view(s, to, stride), from = cot__view_of(r->t, cot__index(v));
+    cot__view all = cot__acc_view(s, to, stride), from = cot__view_later(r->t, cot__index(v));
     cot__view part = cot__slice_view(&all, slice, shape, stride), pair[2] = {part, from};
-    cot__run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+    cot__queue_elementwise(r->t, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
 }
 
 static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
@@ -74,7 +75,7 @@ static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, 
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
     cot__view all = cot__acc_view(s, to, stride);
-    cot__view from = cot__view_of(r->t, cot__index(v)), at = cot__view_of(r->t, cot__index(index));
+    cot__view from = cot__view_of(r->t, cot__index(v)), at = cot__view_of(r->t, cot__index(index)); /* and all is done first */
     cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
 }
 
@@ -210,7 +211,7 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
             cot__store_f64(number, compute, n->extra.number);
             xs[k] = (cot__view){number, compute, 0, none, none};
         } else
-            xs[k] = cot__view_of(t, a);
+            xs[k] = cot__view_later(t, a);
     }
 }
 
@@ -219,7 +220,7 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
 static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_later(t, i);
     p->accumulate = *cot__slot(t, to) != 0;
     if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, g->stride)) {
         int64_t same[COT_MAX_NDIM];
@@ -240,7 +241,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     const cot__node             *n = &t->nodes[i];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view                    xs[3], z = cot__view_of(t, i);
+    cot__view                    xs[3], z = cot__view_later(t, i);
     cot__value                   number;
     cot__term                    out[3];
     int64_t                      g_stride[COT_MAX_NDIM], out_stride[3][COT_MAX_NDIM];
@@ -272,7 +273,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     }
     if (count == 0) return true;
     for (int k = 0; k < count; k++) out[k].g = cot__acc_view(s, i, g_stride);
-    cot__run_partials(n->op, compute, e->arity, xs, &z, count, out);
+    cot__queue_partials(t, n->op, compute, e->arity, xs, &z, count, out);
     return true;
 }
 
@@ -294,6 +295,14 @@ static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
     return t->status == COT_OK;
 }
 
+/* Generic operations may keep memory of their own. */
+static void run_rule(cot__rule *r) {
+    bool alone = r->op->kind == KIND_GENERIC;
+    int  paused = alone ? cot__queue_pause(r->t) : 0;
+    if (r->op->vjp) r->op->vjp(r);
+    if (alone) cot__queue_resume(r->t, paused);
+}
+
 /* A structural node, in numbers: its rule runs in recorded operations, which are forgotten. */
 static bool structural_numbers(cot__sweep *s, cot__rule *r) {
     cot_tape *t = s->t;
@@ -301,7 +310,7 @@ static bool structural_numbers(cot__sweep *s, cot__rule *r) {
     uint8_t mask = t->active_mask;
     t->active_mask = 0;
     r->g = cot__slot_var(s, r->node);
-    if (t->status == COT_OK && r->op->vjp) r->op->vjp(r);
+    if (t->status == COT_OK) run_rule(r);
     t->active_mask = mask;
     cot__rewind(t, m);
     return t->status == COT_OK;
@@ -322,8 +331,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
             r.g = slot_held(t, i);
             if (n->op < OP_elementwise_count)
                 ok = elementwise_recorded(s, i, &r);
-            else if (r.op->vjp)
-                r.op->vjp(&r);
+            else
+                run_rule(&r);
             ok = ok && t->status == COT_OK;
         } else if (n->op < OP_elementwise_count && tensor)
             ok = elementwise_numbers(s, i, &r);
@@ -376,7 +385,7 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
     return true;
 }
 
-bool cot__reverse(cot__sweep *s) {
+static bool walk(cot__sweep *s) {
     cot_tape        *t = s->t;
     const cot__runs *runs = cot__runs_for(1);
     int64_t          i = s->top;
@@ -397,4 +406,12 @@ bool cot__reverse(cot__sweep *s) {
         i--;
     }
     return true;
+}
+
+bool cot__reverse(cot__sweep *s) {
+    cot__queue_open(s->t);
+    bool ok = walk(s);
+    if (!s->recording) cot__queue_finish(s->t); /* accumulators are read as they lie; recorded values through cot__view_of */
+    cot__queue_close(s->t);
+    return ok;
 }

@@ -3,208 +3,12 @@
  * Promotion and broadcasting become explicit cast and broadcast_to nodes, so that their derivatives are written once. What remains
  * here is then simple: operands of one compute type, each of the result's shape or an inactive 0-d value that repeats.
  * The fast path for scalars is in scalar.c. */
-#include "backend/cpu/strip.h"
-#include "base/parallel.h"
-#include "ops/elementwise.h"
+#include "ops/queue.h"
 
 #include <string.h>
 
+static const int64_t     no_axes[1];
 static const char *const which_of[3][3] = {{""}, {"left", "right"}, {"first", "second", "third"}};
-
-/* ---- running ------------------------------------------------------------------------------------------------------------- */
-
-static const int64_t zero_strides[COT_MAX_NDIM];
-
-static bool is_plain(const cot__view *v, cot_dtype compute) {
-    return v->dtype == compute && cot__is_contiguous(v->ndim, v->shape, v->stride);
-}
-
-/* A 0-d operand next to a tensor is that tensor's shape with strides 0. */
-static cot__view spread(const cot__view *x, const cot__view *z) {
-    return x->ndim == z->ndim ? *x : (cot__view){x->data, x->dtype, z->ndim, z->shape, zero_strides};
-}
-
-/* Blocks of every operand and a buffer for each that is not already a plain array of the compute type. */
-typedef struct feed {
-    int         n;
-    cot__cursor cursor[7];
-    union { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } buffer[7];
-} feed;
-
-static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype compute) {
-    cot__view full = spread(v, z);
-    cot__cursor_open(&f->cursor[f->n++], &full, compute);
-}
-
-static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f->cursor[k], n, &f->buffer[k]); }
-
-/* A run of elementwise kernels over one set of operands: z = value(xs), or for each output out (+)= partial(g, xs, z). Shared out in parts
- * of whole blocks. */
-typedef struct output {
-    cot__partial_kernel partial;
-    cot__view           to;
-    bool                accumulate;
-    bool                direct; /* a plain array that is only written: the kernel may write there itself */
-    int                 g;      /* which of the views is g */
-} output;
-
-typedef struct run {
-    cot__value_kernel value; /* NULL: partials */
-    cot_dtype         compute;
-    int               n, arity, outputs; /* views: xs, or xs, z, and the gs */
-    cot__view         x[7];
-    output            out[3];
-    bool              plain, simple; /* all of it plain arrays, one direct output; see is_simple */
-    int64_t           size, parts;
-} run;
-
-typedef union block { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
-
-static void call(const run *r, int k, int n, const void *const *p, void *to) {
-    if (r->value) r->value(n, p[0], p[1], p[2], to);
-    else r->out[k].partial(n, p[r->out[k].g], p[0], r->arity > 1 ? p[1] : NULL, r->arity > 2 ? p[2] : NULL, p[r->arity], to);
-}
-
-/* All plain arrays: one call, unless the number of elements is too large for it. */
-static void run_plain(const run *r, int64_t start, int64_t stop) {
-    int64_t size = cot__dtype_size(r->compute), most = 1 << 30;
-    for (int64_t at = start; at < stop; at += most) {
-        const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = (const char *)r->x[k].data + at * size;
-        call(r, 0, (int)(stop - at < most ? stop - at : most), p, (char *)r->out[0].to.data + at * size);
-    }
-}
-
-/* All kernels on one block, the first one last, then what is written from buffers: the first output may be one of the operands, and others may
- * add to it. */
-static void run_blocks(const run *r, int64_t start, int64_t stop) {
-    feed        f;
-    cot__cursor to[3];
-    block       result[3];
-    int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof(block) / size;
-    f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
-    for (int k = 0; k < r->n; k++) feed_add(&f, &r->x[k], &r->out[0].to, r->compute);
-    for (int k = 0; k < r->outputs; k++) cot__cursor_open(&to[k], &r->out[k].to, r->compute);
-    if (start > 0) {
-        for (int k = 0; k < r->n; k++) cot__cursor_seek(&f.cursor[k], start);
-        for (int k = 0; k < r->outputs; k++) cot__cursor_seek(&to[k], start);
-    }
-    for (int64_t at = start; at < stop; at += most) {
-        int         m = (int)(stop - at < most ? stop - at : most);
-        const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = feed_next(&f, k, m);
-        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
-        for (int k = 0; k < r->outputs; k++) {
-            if (r->out[k].direct) continue;
-            if (r->out[k].accumulate) cot__cursor_add(&to[k], m, &result[k]);
-            else cot__cursor_store(&to[k], m, &result[k]);
-        }
-    }
-}
-
-/* The same where every view is a plain array or a number that repeats: longer blocks, and no cursors. */
-enum { LONG = 512, REPEATS = 2 };
-
-static void run_simple(const run *r, int64_t start, int64_t stop) {
-    union { double f64[LONG]; int64_t i64[LONG]; } result[3], repeated[REPEATS];
-    int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof *result / size;
-    const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-    int         buffers = 0, used = (int)(stop - start < most ? stop - start : most);
-    for (int k = 0; k < r->n; k++) {
-        if (r->x[k].ndim > 0) continue;
-        base[k] = &repeated[buffers++];
-        cot__strip(r->compute, r->x[k].dtype)(&repeated[buffers - 1], 1, r->x[k].data, 0, used);
-    }
-    for (int64_t at = start; at < stop; at += most) {
-        int         m = (int)(stop - at < most ? stop - at : most);
-        const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = base[k] ? base[k] : (const char *)r->x[k].data + at * size;
-        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
-        for (int k = 0; k < r->outputs; k++)
-            if (!r->out[k].direct) cot__strip_add((char *)r->out[k].to.data + at * size, r->compute, 1, &result[k], r->compute, 1, m);
-    }
-}
-
-/* Operands that are plain or repeat (a view with strides 0 counts), outputs that are plain and written directly or added to. */
-static bool is_simple(run *r) {
-    int repeats = 0;
-    for (int k = 0; k < r->outputs; k++)
-        if (!is_plain(&r->out[k].to, r->compute) || (!r->out[k].direct && !r->out[k].accumulate)) return false;
-    for (int k = 0; k < r->n; k++) {
-        cot__view *x = &r->x[k];
-        bool       same = true;
-        for (int i = 0; i < x->ndim; i++) same &= x->stride[i] == 0 || x->shape[i] == 1;
-        if (x->ndim == r->out[0].to.ndim && is_plain(x, r->compute) && !(same && r->size > 1)) continue;
-        if (!same || ++repeats > REPEATS) return false;
-        x->ndim = 0;
-    }
-    return true;
-}
-
-static void run_part(void *ctx, int64_t part) {
-    const run *r = ctx;
-    int64_t    blocks = (r->size + COT__BLOCK - 1) / COT__BLOCK;
-    int64_t    start = cot__part_start(blocks, r->parts, part) * COT__BLOCK, stop = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
-    if (stop > r->size) stop = r->size;
-    if (r->plain) run_plain(r, start, stop);
-    else if (r->simple) run_simple(r, start, stop);
-    else run_blocks(r, start, stop);
-}
-
-/* A transcendental function costs about eight additions. */
-static void run_all(run *r, int op) {
-    r->size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
-    r->parts = cot__parts(r->size, cot__elementwise_table[op].class == REAL ? 8 : 1, 64);
-    for (int k = 0; k < r->outputs; k++) {
-        output *o = &r->out[k];
-        o->direct = !o->accumulate && is_plain(&o->to, r->compute);
-        for (int i = 0; i < r->n && k > 0; i++) o->direct &= r->x[i].data != o->to.data; /* the first may replace an operand: it is done last */
-    }
-    r->plain = r->outputs == 1 && r->out[0].direct;
-    for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->out[0].to.ndim && is_plain(&r->x[k], r->compute); /* 0-d values repeat */
-    r->simple = !r->plain && r->size >= LONG && is_simple(r);
-    if (r->parts > 1) cot__parallel(r->parts, run_part, r);
-    else run_part(r, 0);
-}
-
-static const cot__block_kernels *kernels(int op, cot_dtype compute, int ndim) {
-    return ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute);
-}
-
-void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
-    run r;
-    r.value = kernels(op, compute, z->ndim)->value;
-    r.compute = compute;
-    r.n = r.arity = n;
-    r.outputs = 1;
-    r.out[0] = (output){.to = *z};
-    for (int k = 0; k < n; k++) r.x[k] = xs[k];
-    run_all(&r, op);
-}
-
-static bool same_view(const cot__view *a, const cot__view *b) {
-    return a->data == b->data && a->ndim == b->ndim && memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
-}
-
-void cot__run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
-    run r;
-    r.value = NULL;
-    r.compute = compute;
-    r.n = n + 1;
-    r.arity = n;
-    r.outputs = count;
-    for (int i = 0; i < n; i++) r.x[i] = xs[i];
-    r.x[n] = *z;
-    for (int i = 0; i < count; i++) {
-        bool again = i > 0 && same_view(&terms[i].g, &terms[i - 1].g);
-        r.out[i] = (output){.partial = kernels(op, compute, terms[i].out.ndim)->partial[terms[i].k], .to = terms[i].out,
-                            .accumulate = terms[i].accumulate, .g = again ? r.n - 1 : r.n};
-        if (!again) r.x[r.n++] = terms[i].g;
-    }
-    run_all(&r, op);
-}
-
-/* ---- recording ----------------------------------------------------------------------------------------------------------- */
 
 /* The dtype in which the operation is done: promotion over the vars; numbers are weak. */
 static cot_dtype common_dtype(const cot_tape *t, int op, int n, const cot_var *xs) {
@@ -254,7 +58,7 @@ static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var
 }
 
 static bool same_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_later(t, i);
     return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
 }
 
@@ -353,7 +157,7 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     int            ndim;
     double         immediate = 0;
     if (is_uniform(t, op, n, xs, args)) {
-        cot__view v = cot__view_of(t, args[0]);
+        cot__view v = cot__view_later(t, args[0]);
         dtype = v.dtype;
         ndim = v.ndim;
         dims = v.shape; /* of the operand's record, which does not move */
@@ -370,11 +174,11 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     for (int k = 0; k < n; k++) {
         if (args[k] == COT__NONE) {
             cot__store_f64(&number, compute, immediate);
-            views[k] = (cot__view){&number, compute, 0, zero_strides, zero_strides};
+            views[k] = (cot__view){&number, compute, 0, no_axes, no_axes};
         } else
-            views[k] = cot__view_of(t, args[k]);
+            views[k] = cot__view_later(t, args[k]);
     }
-    cot__run_elementwise(op, compute, n, views, &r.view);
+    cot__queue_elementwise(t, op, compute, n, views, &r.view);
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);
     if (n == 2 && z.id != UINT64_MAX) t->nodes[cot__index(z)].extra.number = immediate;
     return z;

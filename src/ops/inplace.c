@@ -4,7 +4,7 @@
  * then on. Whether a rule had saved the old value is known from the storage's saver: strict tapes refuse the write, others
  * report at backward. 0-d values live in their nodes and are simply replaced. */
 #include "ops/inplace.h"
-#include "ops/elementwise.h"
+#include "ops/queue.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static bool repeats_elements(const cot__view *v) {
 }
 
 static bool may_write(cot_tape *t, const char *op, uint32_t x) {
-    cot__view     v = cot__view_of(t, x);
+    cot__view     v = cot__view_later(t, x);
     cot__storage *s = t->nodes[x].value.tensor->storage;
     char          a[160], b[160];
     if (repeats_elements(&v)) {
@@ -173,10 +173,10 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
         yi = cot__index(copy);
     }
     if (!cot__room(t, name)) return t->status;
-    cot__view pair[2] = {cot__view_of(t, xi), cot__view_of(t, yi)}, z = pair[0];
+    cot__view pair[2] = {cot__view_later(t, xi), cot__view_later(t, yi)}, z = pair[0];
     uint32_t  args[2] = {old, yi};
     cot_status st = commit_write(t, op, x, xi, 2, args, NULL);
-    if (st == COT_OK) cot__run_elementwise(op, cot__dtype_compute(dtype), 2, pair, &z);
+    if (st == COT_OK) cot__queue_elementwise(t, op, cot__dtype_compute(dtype), 2, pair, &z);
     return st;
 }
 
@@ -210,16 +210,16 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     }
     if (!cot__room(t, name)) return t->status;
     int64_t   part_shape[COT_MAX_NDIM], part_stride[COT_MAX_NDIM];
-    cot__view to = cot__view_of(t, xi), from = cot__view_of(t, yi);
+    cot__view to = cot__view_later(t, xi), from = cot__view_later(t, yi);
     if (slice) to = cot__slice_view(&to, slice, part_shape, part_stride);
     uint32_t   args[2] = {xi, yi};
     cot_status st = commit_write(t, op, x, xi, 2, args, attr);
     if (st != COT_OK) return st;
     if (op == OP_add_slice) {
         cot__view pair[2] = {to, from};
-        cot__run_elementwise(OP_add, cot__dtype_compute(dtype), 2, pair, &to);
+        cot__queue_elementwise(t, OP_add, cot__dtype_compute(dtype), 2, pair, &to);
     } else
-        cot__copy(&to, &from);
+        cot__queue_copy(t, &to, &from);
     return COT_OK;
 }
 

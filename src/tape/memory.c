@@ -185,6 +185,7 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, const char *folder, co
 
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
+    if (UNLIKELY(t->put_off && t->put_off->runs) && cot__queue_buries(t, s)) return;
 #if defined(__linux__)
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif

@@ -189,6 +189,12 @@ typedef struct cot__named { uint32_t node; const char *name; } cot__named;
 typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run; /* nodes first … next run */
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
+/* Elementwise work of a sweep that waits until somebody needs it; the rest is known to ops/queue.c alone. */
+typedef struct cot__put_off { int runs; cot_tape *tape; } cot__put_off;
+void cot__queue_run(const cot_tape *t); /* there is some */
+/* A storage without references that waiting work touches is kept until that is done; false: it may go. */
+bool cot__queue_buries(cot_tape *t, cot__storage *s);
+
 struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
@@ -240,6 +246,9 @@ struct cot_tape {
     size_t     adjoint_zeroed;
     uint32_t  *arrived; /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
     uint32_t   arrived_count, arrived_capacity;
+
+    int           sweeps;  /* how many are under way, one inside the other: then elementwise work may be put off */
+    cot__put_off *put_off; /* NULL: none was yet */
 
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
@@ -300,8 +309,10 @@ cot_tape *cot__usable(cot_tape *t);
  * another operand to know the tape: pass it in `t`; NULL otherwise). Returns NULL after a failure. */
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
 
-/* Where the elements of node i lie. Valid until the next node is pushed. */
+/* Where the elements of node i lie. Valid until the next node is pushed. Work that was put off is done first. */
 cot__view cot__view_of(const cot_tape *t, uint32_t i);
+/* The same without that, for shapes and for who only puts off more: the elements may not be there yet. */
+cot__view cot__view_later(const cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);

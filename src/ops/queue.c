@@ -1,0 +1,254 @@
+/* queue.c: elementwise work of a sweep, put off until somebody needs it, then done block by block.
+ *
+ * One run after the other over arrays that no cache holds reads and writes memory for each of them. Here runs of the same number of elements
+ * are collected while the sweep goes on with its bookkeeping, and all of them are done on a block of elements while it is in cache, on each of
+ * the pool's threads. Every run works on element i of its views alone, so the results have the same bits in any order of the blocks.
+ *
+ * Invariants: two views in the queue that share memory, one of them written, have the same elements at the same numbers; otherwise the second
+ * one makes the queue run first. Whoever looks at a value gets it through cot__view_of, which runs the queue. Memory that the queue will touch is not
+ * given back before it has run: it is buried, and may serve for new accumulators. */
+#include "base/parallel.h"
+#include "ops/queue.h"
+#include "ops/run.h"
+
+#include <string.h>
+
+enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32 };
+
+int64_t cot__queue_from = 4096, cot__queue_bytes = 16384;
+
+/* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
+typedef struct place {
+    const char *lo, *hi; /* all its elements lie in [lo, hi) */
+    const void *data;
+    int64_t     element; /* bytes from each to the next; 0: repeats; -1: see view */
+    cot__view   view;
+    bool        written;
+} place;
+
+typedef struct queue {
+    cot__put_off  head; /* how many runs */
+    int           places, numbers, buried;
+    int64_t       size, cost, parts, step;
+    cot__run      run[RUNS];
+    place         place[PLACES];
+    int64_t       number[NUMBERS]; /* shapes, strides and single values that runs refer to */
+    cot__storage *bury[BURIED];
+} queue;
+
+static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->put_off; }
+
+/* ---- running ---------------------------------------------------------------------------------------------------------------- */
+
+static void run_part(void *ctx, int64_t part) {
+    const queue *q = ctx;
+    int64_t      blocks = (q->size + q->step - 1) / q->step, last = cot__part_start(blocks, q->parts, part + 1);
+    for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
+        int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
+        for (int k = 0; k < q->head.runs; k++) cot__run_range(&q->run[k], start, stop);
+    }
+}
+
+static void run_all(queue *q) {
+    int64_t blocks = cot__queue_bytes / cot__dtype_size(q->run[0].compute) / COT__BLOCK;
+    q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
+    q->parts = cot__parts(q->size, q->cost, 64);
+    if (q->parts > 1) cot__parallel(q->parts, run_part, q);
+    else run_part(q, 0);
+}
+
+void cot__queue_run(const cot_tape *t) {
+    queue *q = queue_of(t);
+    if (q->head.runs == 1) cot__run_now(&q->run[0]);
+    else run_all(q);
+    int buried = q->buried;
+    q->head.runs = q->places = q->numbers = q->buried = 0; /* nothing waits any more: what is released now is freed */
+    q->cost = 0;
+    for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
+}
+
+void cot__queue_open(cot_tape *t) { t->sweeps++; }
+
+void cot__queue_close(cot_tape *t) {
+    if (--t->sweeps > 0) return;
+    cot__queue_finish(t);
+    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
+    t->put_off = NULL;
+}
+
+int cot__queue_pause(cot_tape *t) {
+    int sweeps = t->sweeps;
+    cot__queue_finish(t);
+    t->sweeps = 0;
+    return sweeps;
+}
+
+void cot__queue_resume(cot_tape *t, int sweeps) { t->sweeps = sweeps; }
+
+/* ---- who touches what ------------------------------------------------------------------------------------------------------- */
+
+static place place_of(const cot__view *v, bool written) {
+    int64_t bytes = cot__dtype_size(v->dtype), least = 0, most = 0;
+    place   p = {.data = v->data, .view = *v, .written = written};
+    for (int i = 0; i < v->ndim; i++) {
+        int64_t reach = v->shape[i] > 0 ? (v->shape[i] - 1) * v->stride[i] : 0;
+        *(reach < 0 ? &least : &most) += reach;
+    }
+    p.lo = (const char *)v->data + least * bytes;
+    p.hi = (const char *)v->data + (most + 1) * bytes;
+    p.element = cot__is_plain(v, v->dtype) ? bytes : cot__repeats(v) ? 0 : -1;
+    return p;
+}
+
+static bool same_elements(const place *a, const place *b) {
+    const cot__view *x = &a->view, *y = &b->view;
+    if (a->data != b->data || a->element != b->element || x->dtype != y->dtype) return false;
+    if (a->element >= 0) return true;
+    size_t bytes = (size_t)x->ndim * sizeof *x->shape;
+    return x->ndim == y->ndim && memcmp(x->shape, y->shape, bytes) == 0 && memcmp(x->stride, y->stride, bytes) == 0;
+}
+
+static bool overlaps(const place *a, const char *lo, const char *hi) { return a->lo < hi && lo < a->hi; }
+
+static bool in_the_way(const queue *q, const place *p) {
+    for (int k = 0; k < q->places; k++) {
+        const place *other = &q->place[k];
+        if ((p->written || other->written) && overlaps(other, p->lo, p->hi) && !same_elements(p, other)) return true;
+    }
+    return false;
+}
+
+static void add_place(queue *q, const place *p) {
+    for (int k = 0; k < q->places; k++)
+        if (same_elements(p, &q->place[k])) {
+            q->place[k].written |= p->written;
+            return;
+        }
+    q->place[q->places++] = *p;
+}
+
+bool cot__queue_buries(cot_tape *t, cot__storage *s) {
+    queue      *q = queue_of(t);
+    const char *lo = s->data, *hi = lo + s->bytes;
+    bool        touched = false;
+    for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
+    if (!touched) return false;
+    if (s->borrowed || q->buried == BURIED) {
+        cot__queue_run(t);
+        return false;
+    }
+    s->refs = 1;
+    q->bury[q->buried++] = s;
+    return true;
+}
+
+cot__storage *cot__queue_reuse(cot_tape *t, size_t bytes) {
+    queue *q = queue_of(t);
+    for (int k = q ? q->buried - 1 : -1; k >= 0; k--)
+        if (q->bury[k]->bytes == bytes) {
+            cot__storage *s = q->bury[k];
+            q->bury[k] = q->bury[--q->buried];
+            *s = (cot__storage){.refs = 1, .bytes = s->bytes, .block_bytes = s->block_bytes, .data = s->data,
+                                .saver_version = UINT32_MAX, .writer = COT__NONE}; /* like a new one */
+            return s;
+        }
+    return NULL;
+}
+
+/* ---- putting off ------------------------------------------------------------------------------------------------------------ */
+
+static queue *ready(cot_tape *t) {
+    if (!t->put_off && (t->put_off = cot__alloc(&t->al, sizeof(queue)))) {
+        queue *q = queue_of(t);
+        q->head = (cot__put_off){0, t};
+        q->places = q->numbers = q->buried = 0;
+        q->cost = 0;
+    }
+    return queue_of(t);
+}
+
+static const int64_t *keep_numbers(queue *q, const int64_t *numbers, int n) {
+    memcpy(&q->number[q->numbers], numbers, (size_t)n * sizeof *numbers);
+    q->numbers += n;
+    return &q->number[q->numbers - n];
+}
+
+/* What the view refers to moves into the queue: a single value, or shape and strides. */
+static void keep_view(queue *q, cot__view *v) {
+    if (v->ndim == 0) {
+        memcpy(&q->number[q->numbers], v->data, (size_t)cot__dtype_size(v->dtype));
+        v->data = &q->number[q->numbers++];
+    } else {
+        v->shape = keep_numbers(q, v->shape, v->ndim);
+        v->stride = keep_numbers(q, v->stride, v->ndim);
+    }
+}
+
+enum { VIEWS = 10 }; /* of a run, at most */
+
+static bool may_wait(const cot_tape *t, const cot__view *z) {
+    return t->sweeps && z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__queue_from;
+}
+
+static bool fits(const queue *q, const place *p, int n) {
+    if (q->head.runs == RUNS || q->places + VIEWS > PLACES || q->numbers + VIEWS * 2 * COT_MAX_NDIM > NUMBERS) return false;
+    for (int k = 0; k < n; k++)
+        if (in_the_way(q, &p[k])) return false;
+    return true;
+}
+
+static void keep(cot_tape *t, queue *q, cot__run *r) {
+    int64_t size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
+    place   places[VIEWS];
+    int     n = 0;
+    for (int k = 0; k < r->n; k++)
+        if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], false);
+    for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, true);
+    if (q->head.runs && (size != q->size || !fits(q, places, n))) cot__queue_run(t);
+    q->size = size;
+    q->cost += r->cost;
+    for (int k = 0; k < r->n; k++) keep_view(q, &r->x[k]);
+    for (int k = 0; k < r->outputs; k++) keep_view(q, &r->out[k].to);
+    n = 0;
+    for (int k = 0; k < r->n; k++)
+        if (r->x[k].ndim > 0) places[n++].view = r->x[k];
+    for (int k = 0; k < r->outputs; k++) places[n++].view = r->out[k].to;
+    for (int k = 0; k < n; k++) add_place(q, &places[k]);
+    cot__run_prepare(r);
+    q->run[q->head.runs++] = *r;
+}
+
+static void now_or_later(cot_tape *t, cot__run *r) {
+    queue *q = may_wait(t, &r->out[0].to) ? ready(t) : NULL;
+    if (q) {
+        keep(t, q, r);
+        return;
+    }
+    cot__queue_finish(t);
+    cot__run_prepare(r);
+    cot__run_now(r);
+}
+
+void cot__queue_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
+    cot__run r;
+    cot__run_of_value(&r, op, compute, n, xs, z);
+    now_or_later(t, &r);
+}
+
+void cot__queue_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+    cot__run r;
+    cot__run_of_partials(&r, op, compute, n, xs, z, count, terms);
+    now_or_later(t, &r);
+}
+
+void cot__queue_copy(cot_tape *t, const cot__view *to, const cot__view *from) {
+    cot__run r;
+    queue   *q = may_wait(t, to) ? ready(t) : NULL;
+    if (q) {
+        cot__run_of_copy(&r, to, from);
+        keep(t, q, &r);
+        return;
+    }
+    cot__queue_finish(t);
+    cot__copy(to, from);
+}
