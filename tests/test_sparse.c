@@ -150,6 +150,38 @@ static void a_zero_wins_over_infinite_partials_in_lanes(void **state) {
     test_verdict();
 }
 
+/* Its tangents and adjoints lie where those of every sweep lie, and are gone afterwards: of leaves that were not asked for, of constants, of
+ * inputs that are themselves computed. */
+static void a_hessian_over_scalars_leaves_nothing_to_the_next_sweep(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   a = cot_scalar(t, 0.6), b = cot_scalar(t, -1.3), c = cot_scalar(t, 2.1);
+    cot_var   two = cot_constant(t, 2), u = cot_mul(a, b), xs[3] = {a, u, b};
+    cot_var   y = cot_add(cot_mul(cot_exp(u), cot_mul(two, c)), cot_div(cot_square(a), cot_add(b, cot_sin(c))));
+    double    values[9], first[9], seeds[4] = {1, 2, 3, 4}, before[12], after[12];
+    cot_vjps(4, 1, &y, seeds, 3, xs, before);
+    cot_sparse_plan *plan = cot_sparse_hessian_plan(y, 3, xs);
+    assert_int_equal(cot_sparse_plan_info(plan).colours, 3);
+    cot_sparse_hessian(plan, y, 3, xs, first);
+    cot_sparse_hessian(plan, y, 3, xs, values);
+    assert_memory_equal(values, first, (size_t)cot_sparse_plan_info(plan).nnz * sizeof *values);
+    cot_vjps(4, 1, &y, seeds, 3, xs, after);
+    assert_memory_equal(after, before, sizeof before);
+    cot_jvps(4, 3, xs, before, 1, &y, first);
+    cot_tape *other = cot_tape_create(NULL); /* the same without a Hessian before */
+    a = cot_scalar(other, 0.6), b = cot_scalar(other, -1.3), c = cot_scalar(other, 2.1);
+    two = cot_constant(other, 2), u = cot_mul(a, b), xs[0] = a, xs[1] = u, xs[2] = b;
+    y = cot_add(cot_mul(cot_exp(u), cot_mul(two, c)), cot_div(cot_square(a), cot_add(b, cot_sin(c))));
+    cot_jvps(4, 3, xs, before, 1, &y, values);
+    assert_memory_equal(values, first, 4 * sizeof *values);
+    test_tape_ok(t, "the Hessian first");
+    test_tape_ok(other, "no Hessian");
+    cot_sparse_plan_destroy(plan);
+    cot_tape_destroy(t);
+    cot_tape_destroy(other);
+    test_verdict();
+}
+
 /* ---- known structures ------------------------------------------------------------------------------------------------------ */
 
 static double uniform(uint64_t i) {
@@ -535,6 +567,7 @@ int main(void) {
         cmocka_unit_test(hessians_over_scalars_equal_dense_ones),
         cmocka_unit_test(a_zero_wins_over_infinite_partials_in_lanes),
         cmocka_unit_test(a_banded_jacobian_takes_as_many_sweeps_as_the_band_is_wide),
+        cmocka_unit_test(a_hessian_over_scalars_leaves_nothing_to_the_next_sweep),
         cmocka_unit_test(a_banded_function_of_scalars),
         cmocka_unit_test(a_tridiagonal_hessian_takes_three_sweeps),
         cmocka_unit_test(an_arrow_takes_two_sweeps),

@@ -4,31 +4,38 @@
  * compute at a node: its partials p[k], and with its adjoint g the curvatures s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are taken
  * once, by duals along one operand at a time, and applied to all lanes: x̄[k] += g p[k], and its tangent += ḡ p[k] + Σ s[k][u]
  * ẋ[u]. A zero wins over infinite factors, as in the rules. */
+#include "ops/saves.h" /* first: dual_words.h leaves its words' meaning behind */
 #include "diff/dual_words.h"
 #include "diff/sweep.h"
 
-#include <string.h>
-
 enum { LANES = 4 };
 
-typedef double  lanes_of_four __attribute__((vector_size(8 * LANES)));
-typedef int64_t masks_of_four __attribute__((vector_size(8 * LANES)));
-typedef lanes_of_four four __attribute__((may_alias, aligned(8))); /* memory is aligned for numbers, not for several lanes */
+/* Two vectors of the baseline's width: gcc takes one of four apart in memory. Memory is aligned for numbers, not for several. */
+typedef double  numbers __attribute__((vector_size(16)));
+typedef int64_t masks __attribute__((vector_size(16)));
+typedef numbers pair __attribute__((may_alias, aligned(8)));
+typedef struct four { pair a, b; } four;
 
 typedef struct bar { double v; four d; } bar; /* an adjoint and its tangents */
+enum { BAR = 1 + LANES };                     /* in numbers */
 
 typedef struct walk {
     const cot__node *nodes;
-    const four      *tangents; /* by node */
+    four            *tangents; /* by node */
     bar             *bars;     /* by node, from `lo` on */
     uint32_t         lo;
 } walk;
 
-/* r += a b, with strong zeros */
-static inline four times(four a, double b) {
-    if (b == 0) return (four){0};
-    lanes_of_four r = a * b;
-    return __builtin_expect(b - b != 0, 0) ? (lanes_of_four)((masks_of_four)r & (a != 0)) : r;
+static const four zero_tangents;
+
+static inline four plus(four x, four y) { return (four){x.a + y.a, x.b + y.b}; }
+
+/* x c, with strong zeros */
+static inline four times(four x, double c) {
+    if (c == 0) return zero_tangents;
+    four r = {x.a * c, x.b * c};
+    if (__builtin_expect(c - c != 0, 0)) r = (four){(numbers)((masks)r.a & (x.a != 0)), (numbers)((masks)r.b & (x.b != 0))};
+    return r;
 }
 
 /* ---- one elementwise node -------------------------------------------------------------------------------------------------- */
@@ -89,53 +96,91 @@ static inline double value(const walk *w, const cot__node *n, uint32_t a) {
     return LIKELY(x->kind == COT_F64) ? x->value.f64 : cot__load_f64(&x->value, cot__dtype_at(x)); /* a condition of where */
 }
 
-static inline four tangent(const walk *w, uint32_t a) { return a == COT__NONE ? (four){0} : w->tangents[a]; }
+static inline four tangent(const walk *w, uint32_t a) { return a == COT__NONE ? zero_tangents : w->tangents[a]; }
 
 /* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to without asking, and never read. */
 static inline void push(const walk *w, uint32_t a, double v, four d) {
     if (a == COT__NONE || a < w->lo) return;
-    w->bars[a - w->lo].v += v;
-    w->bars[a - w->lo].d += d;
+    bar *to = &w->bars[a - w->lo];
+    to->v += v;
+    to->d = plus(to->d, d);
 }
 
 static inline bool moves(const walk *w, uint32_t a) { return a != COT__NONE && a >= w->lo && w->nodes[a].flags & COT__ACTIVE; }
 
-static inline void elementwise(const walk *w, const cot__node *n, const bar *g) {
-    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
-    uint32_t                     a[3] = {n->a, n->b, COT__NONE};
-    curve                        c;
-    c.x[0] = value(w, n, a[0]);
-    c.x[1] = value(w, n, a[1]); /* of an operation with one operand: whatever */
-    if (e->arity == 3) {
-        a[2] = n->extra.c;
-        c.x[2] = value(w, n, a[2]);
+/* The operations that functions of many scalars mostly consist of, inlined: there the walk is bound by what it computes. Which curvatures there
+ * are is then known at compile time. */
+#define CURVATURE(D, name, u, x, y)                                                                                          \
+    (name##_##D##_saves & (1 << (u) | COT__SAVES_Z)                                                                          \
+         ? name##_##D((dual){g.v, 0}, (dual){x, (u) == 0}, (dual){y, (u) == 1}, (dual){0, 0}, (dual){z, p[u]}).d : 0.0)
+#define HOT_UNARY(name)                                                                                                      \
+    case OP_##name: {                                                                                                        \
+        const double x = value(&w, n, a), p[1] = {name##_dX_f64(1, x, 0, 0, z)};                                             \
+        const four   d = plus(times(g.d, p[0]), times(tangent(&w, a), CURVATURE(dX, name, 0, x, 0)));                        \
+        push(&w, a, name##_dX_f64(g.v, x, 0, 0, z), d);                                                                      \
+        return true;                                                                                                         \
     }
-    c.z = n->value.f64;
-    c.g = g->v;
-    c.units = 0;
-    if (e->saves[0] | e->saves[1] | e->saves[2]) /* some partial is not a constant */
-        for (int k = 0; k < 3; k++) c.units |= (uint32_t)moves(w, a[k]) << k;
-    curves[n->op](&c);
-    for (int k = 0; k < e->arity; k++) {
-        if (a[k] == COT__NONE || a[k] < w->lo) continue;
-        four d = times(g->d, c.p[k]);
-        for (int u = 0; u < e->arity; u++)
-            if (c.units >> u & 1) d += times(w->tangents[a[u]], c.s[k][u]);
-        w->bars[a[k] - w->lo].v += c.give[k];
-        w->bars[a[k] - w->lo].d += d;
+#define HOT_BINARY(name)                                                                                                     \
+    case OP_##name: {                                                                                                        \
+        const double x = value(&w, n, a), y = value(&w, n, b), p[2] = {name##_dX_f64(1, x, y, 0, z), name##_dY_f64(1, x, y, 0, z)}; \
+        const four   dx = tangent(&w, a), dy = tangent(&w, b);                                                               \
+        const double vx = name##_dX_f64(g.v, x, y, 0, z), vy = name##_dY_f64(g.v, x, y, 0, z);                               \
+        const four   sx = plus(times(dx, CURVATURE(dX, name, 0, x, y)), times(dy, CURVATURE(dX, name, 1, x, y)));            \
+        const four   sy = plus(times(dx, CURVATURE(dY, name, 0, x, y)), times(dy, CURVATURE(dY, name, 1, x, y)));            \
+        push(&w, a, vx, plus(times(g.d, p[0]), sx));                                                                         \
+        push(&w, b, vy, plus(times(g.d, p[1]), sy));                                                                         \
+        return true;                                                                                                         \
+    }
+static inline __attribute__((always_inline)) bool hot(const walk w, const cot__node *n, const bar g) {
+    const uint32_t a = n->a, b = n->b;
+    const double   z = n->value.f64;
+    switch (n->op) {
+    HOT_BINARY(add)
+    HOT_BINARY(sub)
+    HOT_BINARY(mul)
+    HOT_BINARY(div)
+    HOT_UNARY(square)
+    HOT_UNARY(neg)
+    HOT_UNARY(exp)
+    default: return false;
     }
 }
 
-static void sum_or_dot(const walk *w, const cot__node *n, const bar *g) {
+static __attribute__((noinline)) void elementwise(const walk w, const cot__node *n, const bar g) {
+    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
+    uint32_t                     a[3] = {n->a, n->b, COT__NONE};
+    curve                        c;
+    c.x[0] = value(&w, n, a[0]);
+    c.x[1] = value(&w, n, a[1]); /* of an operation with one operand: whatever */
+    if (e->arity == 3) {
+        a[2] = n->extra.c;
+        c.x[2] = value(&w, n, a[2]);
+    }
+    c.z = n->value.f64;
+    c.g = g.v;
+    c.units = 0;
+    if (e->saves[0] | e->saves[1] | e->saves[2]) /* some partial is not a constant */
+        for (int k = 0; k < 3; k++) c.units |= (uint32_t)moves(&w, a[k]) << k;
+    curves[n->op](&c);
+    for (int k = 0; k < e->arity; k++) {
+        if (a[k] == COT__NONE || a[k] < w.lo) continue;
+        four d = times(g.d, c.p[k]);
+        for (int u = 0; u < e->arity; u++)
+            if (c.units >> u & 1) d = plus(d, times(w.tangents[a[u]], c.s[k][u]));
+        push(&w, a[k], c.give[k], d);
+    }
+}
+
+static __attribute__((noinline)) void sum_or_dot(const walk w, const cot__node *n, const bar g) {
     const uint32_t *args = n->extra.attr->args, count = n->extra.attr->nargs;
     for (uint32_t k = 0; k < count; k++) {
         if (n->op == OP_sum_of) {
-            push(w, args[k], g->v, g->d);
+            push(&w, args[k], g.v, g.d);
             continue;
         }
         uint32_t other = args[k < count / 2 ? k + count / 2 : k - count / 2];
-        double   y = w->nodes[other].value.f64;
-        push(w, args[k], smul_value_f64(g->v, y, 0), times(g->d, y) + times(tangent(w, other), g->v));
+        double   y = w.nodes[other].value.f64;
+        push(&w, args[k], smul_value_f64(g.v, y, 0), plus(times(g.d, y), times(tangent(&w, other), g.v)));
     }
 }
 
@@ -150,37 +195,35 @@ bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y) {
     return true;
 }
 
-static bool is_zero(const bar *g) {
-    masks_of_four none = g->d == 0;
-    return g->v == 0 && (none[0] & none[1] & none[2] & none[3]);
+static inline bool is_zero(bar g) {
+    if (g.v != 0) return false;
+    masks some = (g.d.a != 0) | (g.d.b != 0);
+    return !(some[0] | some[1]);
 }
 
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out) {
-    size_t count = (size_t)y - lo + 1, bytes = count * sizeof(bar);
-    bar   *bars = cot__alloc(&t->al, bytes);
-    if (!bars || !cot__slots(t, y, LANES, "hvp")) {
-        if (bars) cot__free(&t->al, bars, bytes);
-        cot__fail(t, COT_MEMORY, "[hvp] out of memory: %zu bytes for the adjoints", bytes);
-        return false;
-    }
-    memset(bars, 0, bytes);
-    four *tangents = t->adjoints.data;
+    /* Tangents and adjoints lie in the slots, which are zero between sweeps: the walk zeroes them where it leaves them. */
+    if (!cot__slots(t, y, LANES + BAR, "hvp")) return false;
+    walk w = {t->nodes, t->adjoints.data, NULL, lo};
+    w.bars = (bar *)(w.tangents + y + 1);
     for (int k = 0; k < n; k++)
-        for (int l = 0; l < used; l++) tangents[xs[k]][l] += v[(int64_t)l * n + k];
+        for (int l = 0; l < used; l++) ((cot__slot_number *)&w.tangents[xs[k]])[l] += v[(int64_t)l * n + k];
     cot__mark_wanted(t, n, xs, true);
     cot__forward_lanes(t, lo, y, cot__runs_for(LANES), used);
-    cot__mark_wanted(t, n, xs, false);
-    walk w = {t->nodes, tangents, bars, lo};
-    bars[y - lo].v = 1;
+    w.bars[y - lo].v = 1;
     for (int64_t i = y; i >= (int64_t)lo; i--) {
-        const cot__node *node = &t->nodes[i];
-        if (node->op == OP_leaf || !(node->flags & COT__ACTIVE) || is_zero(&bars[i - lo])) continue;
-        if (node->op < OP_elementwise_count) elementwise(&w, node, &bars[i - lo]);
-        else sum_or_dot(&w, node, &bars[i - lo]);
+        const cot__node *node = &w.nodes[i];
+        bar             *here = &w.bars[i - lo];
+        const bar        g = {here->v, {here->d.a, here->d.b}};
+        w.tangents[i] = zero_tangents; /* nothing below reads it */
+        if (!(node->flags & COT__WANTED)) here->v = 0, here->d = zero_tangents; /* inactive nodes are pushed to without asking */
+        if (!(node->flags & COT__ACTIVE) || node->op == OP_leaf || is_zero(g)) continue;
+        if (hot(w, node, g)) continue;
+        (node->op < OP_elementwise_count ? elementwise : sum_or_dot)(w, node, g);
     }
+    cot__mark_wanted(t, n, xs, false);
     for (int k = 0; k < n; k++)
-        for (int l = 0; l < used; l++) out[(int64_t)l * n + k] = bars[xs[k] - lo].d[l];
-    memset(tangents + lo, 0, count * sizeof *tangents);
-    cot__free(&t->al, bars, bytes);
+        for (int l = 0; l < used; l++) out[(int64_t)l * n + k] = ((const cot__slot_number *)&w.bars[xs[k] - lo].d)[l];
+    for (int k = 0; k < n; k++) w.bars[xs[k] - lo] = (bar){0, {{0}, {0}}};
     return true;
 }

@@ -1,34 +1,7 @@
-/* table.c: the saves and tree meanings of rules.def, as one constant table. Trees live in static storage: address constants all
+/* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees live in static storage: address constants all
  * the way down, so nothing is built at run time. */
 #include "ops/elementwise.h"
-
-/* Saves: every word is the or of what its arguments read. */
-#define X 1
-#define Y 2
-#define W 4
-#define Z COT__SAVES_Z
-#define G 0
-#define K(c) 0
-#define NONE 0
-#define OP1(name, a) (a)
-#define OP2(name, a, b) ((a) | (b))
-#define OP3(name, a, b, c) ((a) | (b) | (c))
-#include "ops/words_ops.h"
-enum {
-#define UNARY(name, cls, value, dx, lo, hi) name##_dX_saves = (dx),
-#define BINARY(name, cls, value, dx, dy, lo, hi) name##_dX_saves = (dx), name##_dY_saves = (dy),
-#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
-    name##_dX_saves = (dx), name##_dY_saves = (dy), name##_dW_saves = (dw),
-#include "ops/rules.def"
-};
-#undef X
-#undef Y
-#undef W
-#undef Z
-#undef G
-#undef OP1
-#undef OP2
-#undef OP3
+#include "ops/saves.h"
 
 /* Trees: every word is a constant node. */
 #define TREE(...) (&(const cot__tree){__VA_ARGS__})
