@@ -46,6 +46,22 @@ SAMPLE(s_while) {
     cot_while(above, twice, &factor, 1, &start, &y, NULL);
     return y;
 }
+/* its gradient for each element of a batch: in the body of vmap nobody knows how long it will run */
+static int sum_of_while(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var y = s_while(n, xs, user);
+    (void)m;
+    ys[0] = cot_sum(cot_mul(y, y), COT_ALL);
+    return 0;
+}
+static int slope_of_while(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m;
+    return cot_value_and_grad(sum_of_while, user, n, xs, NULL, ys);
+}
+SAMPLE(s_slopes_of_while) {
+    cot_var g[2];
+    cot_vmap(slope_of_while, user, n, x, NULL, 2, g, NULL);
+    return cot_mul(g[0], cot_expand_dims(g[1], 1));
+}
 static int square_sum(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
     ys[0] = cot_mul(cot_sum(cot_mul(xs[0], cot_square(xs[0])), COT_AXES(1)), *(const cot_var *)user);
@@ -142,6 +158,7 @@ SAMPLE(s_root_in_scan) {
     {"loop", s_fori, 1, {{1, 3}}},
     {"loop", s_fori, 1, {{0}}},
     {"loop", s_while, 2, {{1, 3}, {0}}},
+    {"loop_adjoint", s_slopes_of_while, 2, {{2, 2, 3}, {1, 2}}},
     {"loop", s_cond, 2, {{2, 2, 3}, {0}}},
     {"loop", s_checkpoint, 2, {{2, 2, 3}, {0}}},
     {"parameter", s_checkpoint, 2, {{2, 2, 3}, {0}}},

@@ -27,6 +27,7 @@ typedef struct cot__loop {
     const char        *spill;        /* a folder for them; NULL: memory */
     const cot_fn_rules *rules;       /* derivatives of the user's instead of the body's own; NULL: none */
     void              *user;         /* for those */
+    bool               bounded;      /* its recorded gradient is one operation that keeps `states`, not a loop over all states */
 } cot__loop;
 
 /* Places of the operands. */
@@ -79,6 +80,8 @@ bool cot__state_next(cot__stepper *s, void *state);
 
 /* Records a loop on operands and gives its value apart: the carried values, then what was given out. examples: in the order of the body's inputs. */
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results);
+/* Its flat value alone. */
+cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args);
 /* Where each result begins in the flat value; the number of its elements, or -1 after an error. */
 int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place);
 /* The first slice of what steps go through, or zeros like it where there is none: what a body is recorded on. */
@@ -97,6 +100,8 @@ void cot__loop_given_jvp(cot__rule *r);
 /* The two ways back: in numbers, under the bound on states, and recorded. */
 void cot__loop_reverse_numbers(cot__rule *r);
 void cot__loop_reverse_recorded(cot__rule *r);
+/* … as one operation that finds out when it is played how long the loop is. */
+void cot__loop_reverse_as_operation(cot__rule *r);
 void cot__loop_forward(cot__rule *r);
 /* The loop for a batch: see cot__op.batch. */
 cot_var cot__loop_batch(cot__rule *r, const cot__batch *b, cot_var *xs);

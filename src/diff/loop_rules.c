@@ -93,16 +93,9 @@ static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, 
 
 static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
     cot__loop *to = cot__arena(t, sizeof *to, l->name);
-    if (to) *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states, .spill = l->spill};
+    if (!to) return NULL;
+    *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states, .spill = l->spill, .bounded = l->bounded};
     return to;
-}
-
-/* A loop whose length depends on values cannot be recorded backward inside a body: the length would be that of the example. */
-static bool has_length(cot_tape *t, const cot__loop *l) {
-    if (!l->test || !t->body) return true;
-    cot__fail(t, COT_GRAD, "[%s] its gradient was asked for while the body of [%s] is recorded; the number of steps is not known there, use forward mode, "
-                           "cot_backward, or cot_scan or cot_fori", l->name, t->body);
-    return false;
 }
 
 /* ---- reverse -------------------------------------------------------------------------------------------------------------------------- */
@@ -185,7 +178,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     cot_var             *x = to ? vars(t, l, operands) : NULL, *in = x ? vars(t, l, 3 * operands + l->carry + l->nys) : NULL;
     cot_var             *results = in ? vars(t, l, 2 * operands) : NULL, *pieces = results ? vars(t, l, l->carry + l->nys) : NULL;
     bool                *wanted = pieces ? cot__arena(t, (size_t)operands + 1, l->name) : NULL;
-    if (!wanted || !has_length(t, l)) return;
+    if (!wanted) return;
     for (int k = 0; k < operands; k++) {
         wanted[k] = cot__rule_wants(r, k);
         x[k] = cot__rule_x(r, k);

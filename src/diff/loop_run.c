@@ -352,10 +352,13 @@ void cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var fl
     }
 }
 
+cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args) {
+    int64_t *place = cot__arena(t, ((size_t)(l->carry + l->nys) + 1) * sizeof *place, l->name);
+    return place ? record_value(t, l, args, place) : INVALID(t);
+}
+
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results) {
-    int      m = l->carry + l->nys;
-    int64_t *place = cot__arena(t, ((size_t)m + 1) * sizeof *place, l->name);
-    cot_var  flat = place ? record_value(t, l, args, place) : INVALID(t);
+    cot_var flat = cot__loop_value(t, l, args);
     if (cot__failed(flat)) return t->status;
     const cot__loop_run *run = t->nodes[cot__index(flat)].extra.attr->pointer2;
     cot__loop_apart(t, l, run->length, flat, results);
@@ -368,11 +371,10 @@ static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
     const cot__loop *l = cot__rule_attr(r)->pointer;
     int              n = cot__loop_operands(l);
     cot_tape        *t = r->t;
-    int64_t         *place = cot__arena(t, ((size_t)(l->carry + l->nys) + 1) * sizeof *place, l->name);
-    uint32_t        *args = place ? cot__arena(t, ((size_t)n + 1) * sizeof *args, l->name) : NULL;
+    uint32_t        *args = cot__arena(t, ((size_t)n + 1) * sizeof *args, l->name);
     for (int k = 0; args && k < n; k++)
         if (!cot__enter(t, xs[k], l->name, "replayed", &args[k])) return INVALID(t);
-    return args ? record_value(t, l, args, place) : INVALID(t);
+    return args ? cot__loop_value(t, l, args) : INVALID(t);
 }
 
 static void loop_vjp(cot__rule *r) {
@@ -380,6 +382,7 @@ static void loop_vjp(cot__rule *r) {
     const cot__sweep *s = r->driver;
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);
+    else if (l->bounded || (l->test && r->t->body)) cot__loop_reverse_as_operation(r);
     else cot__loop_reverse_recorded(r);
 }
 

@@ -1,0 +1,234 @@
+/* loop_adjoint.c: the way back through a loop as one operation: x̄ = Jᵀ z̄, where z = loop(x) and J is its derivative.
+ *
+ * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot be written down as a loop over its states.
+ * This operation finds the length when it is played: it runs the loop, keeping states under the bound, sweeps back in numbers, and forgets
+ * both. Its derivatives need no way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, which is a loop again:
+ *
+ *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄ through x -> J(x) u
+ *     forward                               Jᵀ dz̄, and the way back of z̄ through x -> J(x) dx
+ *
+ * Both are recorded, and the way back through a tangent is this operation again: so there are derivatives of every order, all under the bound. */
+#include "diff/loop.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+typedef struct adjoint {
+    const char *name;     /* of the loop, for messages */
+    cot__loop   loop;
+    int         operands; /* of the loop; behind them stands z̄ */
+    cot_dtype   dtype;    /* one float dtype for the adjoints of all */
+    int64_t     size;     /* how many numbers they are */
+    bool        of[];     /* whose adjoints the value holds, one behind the other */
+} adjoint;
+
+static const char OP[] = "loop_adjoint";
+
+/* ---- the value -------------------------------------------------------------------------------------------------------------------- */
+
+/* A source with the value of node x; active: a sweep can reach it. */
+static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
+    t->active_mask = active ? COT__ACTIVE : 0;
+    return cot__index(cot__parameter(t, x));
+}
+
+static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *flat, int64_t at) {
+    int64_t   stride[COT_MAX_NDIM];
+    cot__view v = cot__view_of(t, x);
+    cot__strides(v.ndim, v.shape, stride);
+    cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v.ndim, v.shape, stride};
+    const cot__arrival *a = NULL;
+    for (uint32_t k = 0; k < w->arrival_count && !a; k++)
+        if (w->arrivals[k].node == x) a = &w->arrivals[k];
+    if (!a || v.ndim == 0) {
+        cot__fill(&to, a ? a->scalar : 0);
+        return;
+    }
+    v.stride = a->tensor.stride;
+    v.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype);
+    cot__copy(&to, &v);
+}
+
+/* Sweeps from the loop's value z, whose adjoint is node g, to the sources x. */
+static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, uint32_t g, const uint32_t *x, const cot__view *flat) {
+    const cot__tensor *seed = t->nodes[g].value.tensor;
+    cot__sweep         w = {.t = t, .lo = z, .top = z, .wanted_only = true};
+    int64_t            at = 0;
+    if (!cot__slots(t, z, 1, a->name)) return false;
+    for (int k = 0; k < a->operands; k++)
+        if (a->of[k]) cot__mark_wanted(t, 1, &x[k], true);
+    bool ok = cot__acc_share(&w, z, seed->storage, seed->offset, seed->dims + seed->ndim) && cot__reverse(&w);
+    for (int k = 0; k < a->operands; k++) {
+        if (!a->of[k]) continue;
+        cot__mark_wanted(t, 1, &x[k], false);
+        if (ok) put(t, &w, x[k], flat, at);
+        at += cot__size_at(t, x[k]);
+    }
+    cot__sweep_close(&w, false);
+    return ok;
+}
+
+/* The loop on sources of its own, so that nothing it leaves is seen by a sweep that may be under way. */
+static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, const cot__view *flat) {
+    cot_mark  m = cot__mark(t);
+    uint8_t   mask = t->active_mask;
+    uint32_t *x = cot__arena(t, ((size_t)a->operands + 1) * sizeof *x, a->name);
+    for (int k = 0; x && k < a->operands && t->status == COT_OK; k++) x[k] = source_of(t, args[k], a->of[k]);
+    t->active_mask = COT__ACTIVE;
+    cot_var z = t->status == COT_OK ? cot__loop_value(t, &a->loop, x) : INVALID(t);
+    bool    ok = !cot__failed(z) && sweep(t, a, cot__index(z), args[a->operands], x, flat);
+    t->active_mask = mask;
+    cot__rewind(t, m);
+    return ok;
+}
+
+static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args) {
+    cot__attr  *attr = cot__attr_make(t, OP, 0, NULL, a->operands + 1, args);
+    cot__result r;
+    if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
+    if (t->body) cot__fill(&r.view, 0); /* an example: how long the loop runs, and whether it ends, is known when the body is played */
+    else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
+    attr->pointer = a;
+    return cot__result_push(t, &r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);
+}
+
+/* ---- apart and together --------------------------------------------------------------------------------------------------------------- */
+
+/* The piece of a flat value at *at that belongs to x. */
+static cot_var piece(cot_var flat, int64_t *at, cot_var x) {
+    cot_shape shape = cot_shape_of(x);
+    int64_t   size = cot_size(x), from = *at;
+    *at += size;
+    cot_var part = shape.ndim ? cot_reshape(cot_slice(flat, 0, from, from + size, 1), shape) : cot_index(flat, 0, from);
+    return cot_dtype_of(part) == cot_dtype_of(x) ? part : cot_cast(part, cot_dtype_of(x));
+}
+
+static cot_var together(cot_tape *t, const adjoint *a, int n, cot_var *parts) {
+    for (int k = 0; k < n && t->status == COT_OK; k++)
+        parts[k] = cot_cast(cot_reshape(parts[k], COT_SHAPE(cot_size(parts[k]))), a->dtype);
+    return t->status == COT_OK ? cot_concat(n, parts, 0) : INVALID(t);
+}
+
+void cot__loop_reverse_as_operation(cot__rule *r) {
+    cot_tape        *t = r->t;
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    int              n = cot__loop_operands(l), tested = l->test ? l->test->captures : 0, count = 0;
+    adjoint         *a = cot__arena(t, sizeof *a + (size_t)n, OP);
+    uint32_t        *args = a ? cot__arena(t, ((size_t)n + 1) * sizeof *args, OP) : NULL;
+    if (!args) return;
+    *a = (adjoint){.name = l->name, .loop = *l, .operands = n};
+    a->loop.bounded = true;
+    for (int k = 0; k < n; k++) {
+        cot_var x = cot__rule_x(r, k);
+        if (cot__failed(x)) return;
+        args[k] = cot__index(x);
+        a->of[k] = k < n - tested && cot__rule_wants(r, k); /* what only the test reads has no derivative */
+        if (!a->of[k]) continue;
+        a->dtype = count++ ? cot__dtype_promote(a->dtype, cot_dtype_of(x)) : cot_dtype_of(x);
+        a->size += cot_size(x);
+    }
+    args[n] = cot__index(r->g);
+    cot_var flat = count ? record_value(t, a, args) : INVALID(t);
+    int64_t at = 0;
+    for (int k = 0; k < n && count && t->status == COT_OK; k++)
+        if (a->of[k]) cot__give(r, k, piece(flat, &at, VAR(t, args[k])));
+}
+
+/* ---- derivatives -------------------------------------------------------------------------------------------------------------------------- */
+
+/* The loop again on aliases of what it read, and how it moves with some of them. */
+typedef struct again {
+    cot_tape      *t;
+    const adjoint *a;
+    cot_var       *x;    /* the aliases, of floats; other operands as they are */
+    cot_var        gbar; /* z̄ */
+    cot_var        z, dz;
+    uint32_t      *from, *by; /* room for lists of operands */
+    cot_var       *grads;
+} again;
+
+static bool open_again(again *g, cot__rule *r) {
+    cot_tape *t = r->t;
+    int       n = (g->a = cot__rule_attr(r)->pointer)->operands;
+    g->t = t;
+    g->dz = INVALID(t);
+    g->x = cot__arena(t, 2 * ((size_t)n + 1) * sizeof *g->x, OP);
+    g->from = g->x ? cot__arena(t, 2 * ((size_t)n + 1) * sizeof *g->from, OP) : NULL;
+    if (!g->from) return false;
+    g->grads = g->x + n + 1;
+    g->by = g->from + n + 1;
+    for (int k = 0; k <= n; k++) {
+        g->x[k] = cot__rule_x(r, k);
+        if (!cot__failed(g->x[k]) && k < n && cot__dtype_is_float(cot_dtype_of(g->x[k]))) g->x[k] = cot__alias(g->x[k]);
+        if (cot__failed(g->x[k])) return false;
+        g->from[k] = cot__index(g->x[k]);
+    }
+    g->gbar = g->x[n];
+    g->z = cot__loop_value(t, &g->a->loop, g->from);
+    return !cot__failed(g->z);
+}
+
+/* ż where operand k moves by tangents[k], invalid: not at all. */
+static bool move(again *g, const cot_var *tangents) {
+    int      count = 0;
+    uint32_t z = cot__index(g->z);
+    for (int k = 0; k < g->a->operands; k++)
+        if (!cot__failed(tangents[k])) g->from[count] = cot__index(g->x[k]), g->by[count++] = cot__index(tangents[k]);
+    return count == 0 || cot__jvp_recorded(g->t, OP, 1, &z, count, g->from, g->by, &g->dz) == COT_OK;
+}
+
+/* The way back from n values (z, ż) to the operands of a list of which there are `count`; their adjoints are in g->grads. */
+static bool pull(again *g, int n, const cot_var *ys, const cot_var *seeds, int count) {
+    uint32_t y[2];
+    for (int k = 0; k < n; k++) y[k] = cot__index(ys[k]);
+    return cot__vjp_recorded(g->t, OP, n, y, seeds, count, g->from, g->grads) == COT_OK;
+}
+
+static void loop_adjoint_vjp(cot__rule *r) {
+    cot_tape *t = r->t;
+    uint8_t   mask = t->active_mask;
+    again     g;
+    int64_t   at = 0;
+    int       count = 0, n = 0;
+    t->active_mask = COT__ACTIVE; /* what is swept here must be, whatever the caller records */
+    cot_var *u = open_again(&g, r) ? cot__arena(t, ((size_t)g.a->operands + 1) * sizeof *u, OP) : NULL;
+    for (int k = 0; u && k < g.a->operands; k++) u[k] = g.a->of[k] ? piece(r->g, &at, g.x[k]) : INVALID(t);
+    bool ok = u && t->status == COT_OK && move(&g, u);
+    for (int k = 0; ok && k < g.a->operands; k++)
+        if (cot__rule_wants(r, k)) g.from[count++] = cot__index(g.x[k]);
+    if (ok && count) ok = pull(&g, 1, &g.dz, &g.gbar, count);
+    t->active_mask = mask;
+    for (int k = 0; ok && k < g.a->operands; k++)
+        if (cot__rule_wants(r, k)) cot__give(r, k, g.grads[n++]);
+    if (ok && cot__rule_wants(r, g.a->operands)) cot__give(r, g.a->operands, g.dz);
+}
+
+static void loop_adjoint_jvp(cot__rule *r) {
+    cot_tape *t = r->t;
+    uint8_t   mask = t->active_mask;
+    again     g;
+    cot_var   y[2], seed[2];
+    int       n = 0, count = 0;
+    t->active_mask = COT__ACTIVE;
+    bool ok = open_again(&g, r) && move(&g, r->tangents);
+    if (ok && !cot__failed(g.dz)) y[n] = g.dz, seed[n++] = g.gbar;
+    if (ok && !cot__failed(r->tangents[g.a->operands])) y[n] = g.z, seed[n++] = r->tangents[g.a->operands];
+    for (int k = 0; ok && k < g.a->operands; k++)
+        if (g.a->of[k]) g.from[count++] = cot__index(g.x[k]);
+    ok = ok && n && pull(&g, n, y, seed, count);
+    t->active_mask = mask;
+    if (ok) r->tangent = together(t, g.a, count, g.grads);
+}
+
+static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
+    const adjoint *a = cot__rule_attr(r)->pointer;
+    uint32_t      *args = cot__arena(r->t, ((size_t)a->operands + 1) * sizeof *args, OP);
+    for (int k = 0; args && k <= a->operands; k++)
+        if (!cot__enter(r->t, xs[k], OP, "replayed", &args[k])) return INVALID(r->t);
+    return args ? record_value(r->t, a, args) : INVALID(r->t);
+}
+
+const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENERIC, .saves = 0x7f,
+                                      .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; z̄ gets J u, x the way back of z̄ through J u, where u is the "
+                                                 "adjoint of x̄",
+                                      .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply};
