@@ -282,6 +282,29 @@ static void categories_come_with_their_probabilities(void **state) {
     cot_tape_destroy(t);
 }
 
+static void a_choice_without_probabilities_leaves_a_note(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    double    logits[6] = {0, -INFINITY, 1, NAN, 2, -INFINITY};
+    cot_var   x = cot_data(t, COT_F64, COT_SHAPE(3, 2), logits), below = cot_data(t, COT_F32, COT_SHAPE(2), (float[]){-INFINITY, -INFINITY});
+    cot_var   fine = cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){0, -INFINITY, -INFINITY, INFINITY});
+    assert_int_equal(cot_size(cot_categorical(cot_key_of(3), x, 1)), 3); /* the other rows have theirs */
+    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 1 of 3 are NaN, or one of them is; they give no probabilities, and the choice "
+                                          "means nothing");
+    cot_tape_clear_note(t);
+    cot_categorical(cot_key_of(3), x, 0);
+    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 1 of 2 are NaN, or one of them is; they give no probabilities, and the choice "
+                                          "means nothing");
+    cot_tape_clear_note(t);
+    cot_categorical(cot_key_of(3), below, 0);
+    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 0 of 1 are all -inf; they give no probabilities, and the choice means nothing");
+    cot_tape_clear_note(t);
+    assert_int_equal(cot_value_i64(cot_index(cot_categorical(cot_key_of(3), fine, 1), 0, 1)), 1);
+    assert_string_equal(cot_tape_note(t), "");
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void permutations_hold_each_number_once_and_are_equally_likely(void **state) {
     (void)state;
     enum { TRIES = 12000 };
@@ -393,11 +416,11 @@ static void errors_say_what_is_wrong(void **state) {
     SAYS(cot_gumbel(t, k, (cot_dtype)42, s), COT_DTYPE, "[gumbel] 42 is not a dtype; dtypes are COT_F64 … COT_BOOL");
     SAYS(cot_normal(t, k, COT_F32, absurd), COT_LIMIT, "[normal] shape (1099511627776,1099511627776) has too many elements to address");
     SAYS(cot_uniform(t, k, COT_F32, COT_SHAPE(-1), 0, 1), COT_SHAPE, "[uniform] axis 0 of shape (-1,) has extent -1; extents are not negative");
-    SAYS(cot_bernoulli(t, k, cot_number(1.5), s), COT_VALUE, "[bernoulli] element 0 of the probabilities is 1.5; they run from 0 to 1");
+    SAYS(cot_bernoulli(t, k, 1.5, s), COT_VALUE, "[bernoulli] element 0 of the probabilities is 1.5; they run from 0 to 1");
     SAYS(cot_bernoulli(t, k, cot_data(t, COT_F64, s, (double[]){0, NAN}), s), COT_VALUE,
          "[bernoulli] element 1 of the probabilities is nan; they run from 0 to 1");
     SAYS(cot_bernoulli(t, k, cot_zeros(t, COT_F64, COT_SHAPE(3)), s), COT_SHAPE,
-         "[broadcast_to] (3,) does not broadcast to (2,); aligned at the last axis, extents are equal or 1");
+         "[bernoulli] (3,) does not broadcast to (2,); aligned at the last axis, extents are equal or 1");
     SAYS(cot_categorical(k, x, 2), COT_SHAPE, "[categorical] axis 2 is out of range for rank 2; axes run from -2 to 1");
     SAYS(cot_categorical(k, cot_zeros(t, COT_F64, COT_SHAPE(2, 0)), 1), COT_SHAPE,
          "[categorical] axis 1 of shape (2,0) is empty; there is nothing to choose from");
@@ -449,6 +472,7 @@ int main(void) {
         cmocka_unit_test(any_number_of_threads_draws_the_same_bits),
         cmocka_unit_test(coins_fall_as_often_as_asked),
         cmocka_unit_test(categories_come_with_their_probabilities),
+        cmocka_unit_test(a_choice_without_probabilities_leaves_a_note),
         cmocka_unit_test(permutations_hold_each_number_once_and_are_equally_likely),
         cmocka_unit_test(shuffles_move_whole_slices),
         cmocka_unit_test(dropout_keeps_its_mask_in_every_derivative),

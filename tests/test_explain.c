@@ -181,7 +181,14 @@ static void several_findings_are_paragraphs(void **state) {
 static void whatever_is_not_a_value_is_said_to_be_none(void **state) {
     (void)state;
     EXPLAINS(cot_number(2), 0, "The result is not a value on a tape: it is a plain number.");
-    EXPLAINS((cot_var){0}, 0, "The result is not a value on a tape: it is invalid, or was forgotten by a rewind.");
+    const char *on_no_tape = "The result is not a value on a tape: it was never set, or no operand of its operation was on a tape, where the error would stand.";
+    EXPLAINS((cot_var){0}, 0, on_no_tape);
+    EXPLAINS((cot_einsum)("ij", 0, NULL), 0, on_no_tape);
+    EXPLAINS((cot_stack)(0, NULL, 0), 0, on_no_tape);
+    cot_mark m = cot_tape_mark(t);
+    cot_var  gone = cot_scalar(t, 1);
+    cot_tape_rewind(t, m);
+    EXPLAINS(gone, 0, "The result is not a value on a tape: it is invalid, or was forgotten by a rewind.");
     cot_var y = (cot_log)(cot_scalar(t, -1));
     char    small[10];
     assert_int_equal(cot_explain(y, small, sizeof small), 1);

@@ -417,12 +417,12 @@ static void errors_say_what_is_wrong(void **state) {
     cot_fft(none, 0, 1);
     expect(t, COT_SHAPE, "[fft] the axis has no points; a transform has at least one, give n");
     cot_irfft(cot_zeros(t, COT_F64, COT_SHAPE(1, 2)), 0, 0); /* one bin: 2 (1 - 1) points */
-    expect(t, COT_SHAPE, "[irfft] the axis has no points; a transform has at least one, give n");
+    expect(t, COT_SHAPE, "[irfft] the axis has one bin, and without n that is a transform of 2 · (1 - 1) points; give n, 1 for the constant");
     cot_shape deep = {16, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
     cot_rfft(cot_zeros(t, COT_F64, deep), 0, 0);
     expect(t, COT_LIMIT, "[rfft] a shape of 17 axes; shapes have 0 to 16 axes");
     cot_fft(pairs, INT64_MAX, 0);
-    expect(t, COT_LIMIT, "[pad] shape (9223372036854775807,3,2) has too many elements to address");
+    expect(t, COT_LIMIT, "[fft] shape (9223372036854775807,3,2) has too many elements to address");
     cot_fft_convolve(real, cot_zeros(t, COT_F64, COT_SHAPE(3, 2)), 0, "full");
     expect(t, COT_SHAPE, "[fft_convolve] x has shape (4,3) and h (3,2); h has one axis, or the rank of x and extents that are equal or 1 beside the axis");
     cot_fft_convolve(cot_index(real, 0, 0), real, 0, "full");

@@ -339,7 +339,7 @@ static void the_gradient_of_a_determinant_that_is_zero(void **state) {
     cot_grad_of(cot_sum(cot_det(x), COT_ALL), 1, &x, &d[0]);
     cot_grad_of(cot_sum(d[0], COT_ALL), 1, &x, &d[1]); /* second order: NaN, but not in silence */
     assert_true(isnan(cot_value(cot_sum(d[1], COT_ALL))));
-    assert_string_equal(cot_tape_note(t), "[solve] matrix [0] and 1 more of 3: each is singular; its solution is NaN");
+    assert_string_equal(cot_tape_note(t), "[inv] matrix [0] and 1 more of 3: each is singular; its inverse is NaN");
     assert_ok(t);
     cot_tape_destroy(t);
 }
@@ -488,11 +488,11 @@ static void one_bad_matrix_is_nan_with_a_note_and_the_rest_is_right(void **state
     double    a[12] = {2, 0, 0, 4, 1, 2, 2, 4, 5, 0, 0, 1}, x[12];
     cot_var   m = cot_tensor(t, COT_F64, COT_SHAPE(3, 2, 2), a);
     cot_read(cot_inv(m), x, 12);
-    assert_string_equal(cot_tape_note(t), "[solve] matrix [1] of 3 is singular; its solution is NaN");
+    assert_string_equal(cot_tape_note(t), "[inv] matrix [1] of 3 is singular; its inverse is NaN");
     assert_true(x[0] == 0.5 && x[3] == 0.25 && x[8] == 0.2 && x[11] == 1);
     char out[2048];
     assert_true(cot_explain(cot_inv(m), out, sizeof out) > 0);
-    assert_non_null(strstr(out, "The tape has a note: [solve] matrix [1] of 3 is singular; its solution is NaN."));
+    assert_non_null(strstr(out, "The tape has a note: [inv] matrix [1] of 3 is singular; its inverse is NaN."));
     for (int i = 4; i < 8; i++) assert_true(isnan(x[i]));
     cot_tape_clear_note(t);
     assert_string_equal(cot_tape_note(t), "");
@@ -514,6 +514,9 @@ static void one_bad_matrix_is_nan_with_a_note_and_the_rest_is_right(void **state
     cot_solve(cot_zeros(t, COT_F64, COT_SHAPE(4, 2, 2)), cot_zeros(t, COT_F64, COT_SHAPE(2)));
     assert_string_equal(cot_tape_note(t), "[solve] matrix [0] and 3 more of 4: each is singular; its solution is NaN");
     cot_tape_clear_note(t);
+    cot_lstsq(cot_zeros(t, COT_F64, COT_SHAPE(3, 2)), cot_zeros(t, COT_F64, COT_SHAPE(3)));
+    assert_string_equal(cot_tape_note(t), "[lstsq] the matrix is not of full rank; its solution is NaN");
+    cot_tape_clear_note(t);
     cot_var z = cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 0, 1, 0}),
                                      cot_ones(t, COT_F64, COT_SHAPE(2, 1)), 0);
     assert_string_equal(cot_tape_note(t), "[triangular_solve] the matrix has a 0 on its diagonal; its solution is infinite or NaN");
@@ -530,7 +533,7 @@ static void a_note_goes_with_a_rewind_and_only_then(void **state) {
     cot_mark  m = cot_tape_mark(t);
     cot_inv(a);
     cot_mark later = cot_tape_mark(t);
-    const char *text = "[solve] the matrix is singular; its solution is NaN";
+    const char *text = "[inv] the matrix is singular; its inverse is NaN";
     assert_string_equal(cot_tape_note(t), text);
     cot_cholesky(a); /* the first stays */
     assert_string_equal(cot_tape_note(t), text);

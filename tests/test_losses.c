@@ -89,7 +89,7 @@ static void huber_is_square_inside_and_straight_outside(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = LEAF(S(5), 0.5, -3, 1, 0, 8), grad, second;
-    cot_var   y = cot_huber(x, cot_number(0), 1);
+    cot_var   y = cot_huber(x, 0, 1);
     assert_near(cot_value(y), (0.125 + 2.5 + 0.5 + 0 + 7.5) / 5, 1e-15);
     cot_grad_of(y, 1, &x, &grad);
     cot_grad_of(cot_sum(grad, COT_ALL), 1, &x, &second);
@@ -179,8 +179,8 @@ static void errors_say_what_is_wrong(void **state) {
     SAYS(cot_embedding(two, INTS(S(1), 0), COT_NO_PADDING), COT_SHAPE, "[embedding] the table has shape (2,); it must be a matrix, a row for each index");
     SAYS(cot_embedding(x, INTS(S(1), 0), 2), COT_VALUE, "[embedding] the padding row is 2, but the table has 2 rows");
     SAYS(cot_embedding(x, INTS(S(1), 0), -3), COT_VALUE, "[embedding] the padding row is -3, but the table has 2 rows");
-    SAYS(cot_embedding(x, INTS(S(1), 2), COT_NO_PADDING), COT_VALUE, "[take] indices[0] is 2, out of range for extent 2; values run from -2 to 1");
-    SAYS(cot_embedding(x, two, COT_NO_PADDING), COT_DTYPE, "[take] indices have dtype f64; they must be integers");
+    SAYS(cot_embedding(x, INTS(S(1), 2), COT_NO_PADDING), COT_VALUE, "[embedding] indices[0] is 2, out of range for extent 2; values run from -2 to 1");
+    SAYS(cot_embedding(x, two, COT_NO_PADDING), COT_DTYPE, "[embedding] indices have dtype f64; they must be integers");
     assert_false(cot_is_valid(cot_bce_with_logits(1.0, 0.0)));
     cot_tape_destroy(t);
 }

@@ -439,6 +439,28 @@ static void every_failing_allocation_is_survived(void **state) {
 
 /* ---- values ------------------------------------------------------------------------------------------------------------ */
 
+/* Squares and powers of these are 0 or infinite in a double; the results are not. */
+static void norms_and_deviations_of_far_away_numbers_have_gradients(void **state) {
+    (void)state;
+    static const double scales[] = {1e-300, 1e-200, 1, 1e200, 1e300};
+    for (int i = 0; i < 5; i++) {
+        double    s = scales[i], g[3];
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, S(3), (double[]){1 * s, 3 * s, 5 * s}), std = cot_std(x, COT_ALL), norm = cot_norm(x, 3, COT_ALL);
+        assert_true(near(cot_value(std) / s, sqrt(8.0 / 3), 4e-16 * 8));
+        cot_backward(std);
+        cot_read_grad(x, g, 3); /* (x - 3) / (3 std) */
+        for (int k = 0; k < 3; k++) assert_true(near(g[k], (2 * k - 2) / (3 * sqrt(8.0 / 3)), 1e-15));
+        cot_tape_zero_grads(t);
+        assert_true(near(cot_value(norm) / s, cbrt(153), 4e-16 * 16));
+        cot_backward(norm);
+        cot_read_grad(x, g, 3); /* (x / norm)² */
+        for (int k = 0; k < 3; k++) assert_true(near(g[k], (2 * k + 1) * (2 * k + 1) / pow(153, 2.0 / 3), 2e-15));
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+}
+
 static void reductions_equal_plain_loops(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -464,6 +486,12 @@ static void reductions_equal_plain_loops(void **state) {
     VALUES(cot_norm(x, -INFINITY, COT_AXES(1)), S(2), 0, 3);
     VALUES(cot_norm(x, 3, COT_ALL), O, cbrt(225));
     VALUES(cot_norm(REALS(S(2), 3e200, 4e200), 2, COT_ALL), O, 5e200);
+    VALUES(cot_norm(REALS(S(2), -3e200, 6e200), 3, COT_KEEP(0)), S(1), 3e200 * cbrt(9));
+    VALUES(cot_norm(REALS(S(2, 2), 3e200, 6e200, 0, 0), 3, COT_AXES(1)), S(2), 3e200 * cbrt(9), 0);
+    VALUES(cot_mul(cot_norm(REALS(S(2), 3e200, 6e-200), -3, COT_ALL), 1e200), O, 6);
+    VALUES(cot_norm(REALS(S(2), INFINITY, 1), 3, COT_ALL), O, INFINITY);
+    VALUES(cot_norm(cot_zeros(t, COT_F64, S(0)), 3, COT_ALL), O, 0);
+    VALUES(cot_kron(2, REALS(S(2), 3, 4)), S(2), 6, 8);
     VALUES(cot_any(x, COT_AXES(1)), S(2), 1, 1);
     VALUES(cot_all(x, COT_AXES(1)), S(2), 0, 1);
     VALUES(cot_all(x, COT_ALL), O, 0);
@@ -1033,6 +1061,7 @@ static void errors_name_the_operation_the_facts_and_the_rule(void **state) {
     SAYS(cot_sum(x, COT_AXES(0, -2)), COT_SHAPE, "[sum] axis 0 is listed twice; each axis may appear once");
     SAYS(cot_mean(s, COT_AXES(0)), COT_SHAPE, "[mean] axis 0 is out of range for rank 0; a scalar has no axes");
     SAYS(cot_max(e, COT_ALL), COT_SHAPE, "[max] shape (0,3) has no elements along the reduced axes; an empty max does not exist");
+    SAYS(cot_norm(e, INFINITY, COT_ALL), COT_SHAPE, "[norm] shape (0,3) has no elements along the reduced axes; an empty norm does not exist");
     SAYS(cot_argmin(e, COT_AXES(0)), COT_SHAPE,
          "[argmin] shape (0,3) has no elements along the reduced axes; an empty argmin does not exist");
     SAYS(cot_argmax(x, COT_AXES(0, 1)), COT_SHAPE,
@@ -1154,6 +1183,7 @@ static void repeated_positions_of_halves_do_not_stagnate(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reductions_equal_plain_loops),
+        cmocka_unit_test(norms_and_deviations_of_far_away_numbers_have_gradients),
         cmocka_unit_test(logsumexp_over_scalars_is_that_over_a_tensor),
         cmocka_unit_test(scalars_reduce_to_themselves),
         cmocka_unit_test(integers_reduce_as_in_numpy),

@@ -15,7 +15,7 @@
 
 typedef struct row {
     const char *name, *text;
-    int         mixes; /* how many leading operands may be plain numbers; of elementwise operations all */
+    int         mixes; /* how many operands, the first ones, may be plain numbers; of elementwise operations all */
 } row;
 
 #define NOTHING(...)

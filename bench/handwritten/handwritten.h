@@ -4,16 +4,30 @@
 
 #include "workloads/measure.h"
 
-extern const workload mlp_by_hand[3], numbers_by_hand[3];
+extern const workload mlp_by_hand[3], cnn_by_hand, gpt_by_hand, numbers_by_hand[3];
 
 /* run(ctx, 0) … run(ctx, threads - 1) at once, on threads that wait for work; returns when all are done. */
 void share_start(int threads);
 int  share_threads(void);
 void share(void (*run)(void *ctx, int part), void *ctx);
 
-/* C(m,n) = A B, row-major; ta, tb: the operand is stored transposed. OpenBLAS if there is one, loops otherwise. */
+/* C(m,n) = A B, or C += A B, row-major; ta, tb: the operand is stored transposed. OpenBLAS if there is one, loops otherwise; on as many threads as
+ * product_start was told, and if that is one, from several threads at once. */
 void product(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, float *c);
+void product_add(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, float *c);
 bool product_is_blas(void);
 void product_start(int threads);
+
+/* A loop over a tile that shall stay in registers. */
+#ifdef __clang__
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED _Pragma("GCC unroll 32")
+#endif
+
+static inline void *aligned_zeros(size_t bytes) {
+    bytes = (bytes + 63) / 64 * 64;
+    return memset(must(aligned_alloc(64, bytes)), 0, bytes);
+}
 
 #endif

@@ -181,6 +181,7 @@ int cot_explain(cot_var y, char *out, size_t size) {
     if (!cot_is_valid(y)) {
         cot__put(&x, "The result is not a value on a tape");
         if (t && t->status != COT_OK) cot__put(&x, ". The tape's error: "), cot__put(&x, t->message);
+        else if (!y.tape) cot__put(&x, ": it was never set, or no operand of its operation was on a tape, where the error would stand.");
         else cot__put(&x, cot__is_number(y) ? ": it is a plain number." : ": it is invalid, or was forgotten by a rewind.");
         return 0;
     }

@@ -148,7 +148,7 @@ cot_var cot_triu(cot_var x, int64_t k) { return triangle("triu", x, k, false); }
 /* ---- kron ---------------------------------------------------------------------------------------------------------------- */
 
 /* z[i·m + j, …] = a[i, …] b[j, …]: a as (a0, 1, a1, 1, …) times b as (1, b0, 1, b1, …), neighbours joined. */
-cot_var cot_kron(cot_var a, cot_var b) {
+cot_var(cot_kron)(cot_var a, cot_var b) {
     static const char *const names[2] = {"left", "right"};
     uint32_t                 index[2];
     cot_tape                *t = cot__enter_all("kron", names, 2, (cot_var[]){a, b}, false, index);

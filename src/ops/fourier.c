@@ -133,10 +133,12 @@ static bool check_points(cot_tape *t, const char *op, int64_t *n, int64_t extent
 }
 
 /* The axis cut to its first n elements, or continued by zeros. */
-static cot_var fitted(cot_tape *t, uint32_t x, int axis, int64_t n) {
+static cot_var fitted(cot_tape *t, const char *op, uint32_t x, int axis, int64_t n) {
     cot_shape s = cot__shape_at(t, x), before = {s.ndim, {0}}, after = {s.ndim, {0}};
     if (n <= s.dim[axis]) return cot_slice(VAR(t, x), axis, 0, n, 1);
     after.dim[axis] = n - s.dim[axis];
+    s.dim[axis] = n;
+    if (!cot__check_shape(t, op, &s)) return INVALID(t);
     return cot_pad(VAR(t, x), before, after, 0);
 }
 
@@ -145,7 +147,7 @@ static cot_var transform(const char *op, cot_var x, int64_t n, int axis, bool in
     cot_tape *t = enter(op, x, true, &axis, &i);
     if (!t) return cot__invalid(1, &x);
     if (!check_points(t, op, &n, cot__shape_at(t, i).dim[axis])) return INVALID(t);
-    cot_var z = fitted(t, i, axis, n);
+    cot_var z = fitted(t, op, i, axis, n);
     return cot__failed(z) ? z : push_fft(t, cot__index(z), axis, inverse, inverse);
 }
 
@@ -157,7 +159,7 @@ cot_var cot_rfft(cot_var x, int64_t n, int axis) {
     cot_tape *t = enter("rfft", x, false, &axis, &i);
     if (!t) return cot__invalid(1, &x);
     if (!check_points(t, "rfft", &n, cot__shape_at(t, i).dim[axis])) return INVALID(t);
-    cot_var z = fitted(t, i, axis, n);
+    cot_var z = fitted(t, "rfft", i, axis, n);
     return cot__failed(z) ? z : push_rfft(t, cot__index(z), axis, false);
 }
 
@@ -166,8 +168,10 @@ cot_var cot_irfft(cot_var x, int64_t n, int axis) {
     cot_tape *t = enter("irfft", x, true, &axis, &i);
     if (!t) return cot__invalid(1, &x);
     int64_t bins = cot__shape_at(t, i).dim[axis];
+    if (n == 0 && bins == 1)
+        return cot__fail(t, COT_SHAPE, "[irfft] the axis has one bin, and without n that is a transform of 2 · (1 - 1) points; give n, 1 for the constant");
     if (!check_points(t, "irfft", &n, bins > 1 ? 2 * (bins - 1) : 0)) return INVALID(t);
-    cot_var z = fitted(t, i, axis, n / 2 + 1);
+    cot_var z = fitted(t, "irfft", i, axis, n / 2 + 1);
     return cot__failed(z) ? z : push_irfft(t, cot__index(z), axis, n, true);
 }
 

@@ -19,20 +19,22 @@ static int axis_of(const cot__rule *r) { return (int)cot__rule_attr(r)->ints[0];
 
 /* ---- take: x.shape[:axis] + indices.shape + x.shape[axis+1:] -------------------------------------------------------- */
 
-cot_var cot_take(cot_var x, cot_var indices, int axis) {
+cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis) {
     uint32_t    index[2];
-    cot_tape   *t = enter("take", x, indices, &axis, index);
+    cot_tape   *t = enter(op, x, indices, &axis, index);
     cot_shape   shape;
     cot__result r;
     if (!t) return cot__invalid(1, &x);
-    if (!cot__taken_shape(t, "take", index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
+    if (!cot__taken_shape(t, op, index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
     cot__view v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
-    if (!cot__check_positions(t, "take", "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
-    cot__attr *attr = axis_attr(t, "take", axis);
-    if (!attr || !cot__result_open(t, &r, "take", v.dtype, shape.ndim, shape.dim)) return INVALID(t);
+    if (!cot__check_positions(t, op, "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
+    cot__attr *attr = axis_attr(t, op, axis);
+    if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     cot__take(&v, axis, &p, &r.view);
     return cot__result_push(t, &r, OP_take, 2, index, attr);
 }
+
+cot_var cot_take(cot_var x, cot_var indices, int axis) { return cot__take_as("take", x, indices, axis); }
 
 static void    take_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), false); }
 static cot_var take_apply(cot__rule *r, const cot_var *xs) { return cot_take(xs[VALUES], xs[POSITIONS], axis_of(r)); }

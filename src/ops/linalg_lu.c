@@ -107,8 +107,8 @@ const cot__op cot__op_lu = {.name = "lu", .batch = cot__batch_shift, .kind = KIN
 
 /* ---- solve ----------------------------------------------------------------------------------------------------- */
 
-/* a⁻¹ b, or a⁻ᵀ b; all with the same leading axes. */
-static cot_var lu_solve(cot_tape *t, const cot_var xs[4], bool transposed) {
+/* a⁻¹ b, or a⁻ᵀ b; all with the same leading axes. `op` is what the caller called, for a note. */
+static cot_var lu_solve(cot_tape *t, const char *op, const cot_var xs[4], bool transposed) {
     uint32_t    i[4];
     int64_t     count;
     cot__result r;
@@ -122,7 +122,7 @@ static cot_var lu_solve(cot_tape *t, const cot_var xs[4], bool transposed) {
                           : NULL;
     if (!bad) return INVALID(t);
     bool done = cot__lin_lu_solve(&t->al, &f, &p, &b, transposed, &r.view, bad);
-    cot__lin_close(t, "solve", &s, bad, "is singular", "its solution is NaN");
+    cot__lin_close(t, op, &s, bad, "is singular", strcmp(op, "inv") == 0 ? "its inverse is NaN" : "its solution is NaN");
     return done ? cot__result_push(t, &r, OP_lu_solve, 4, i, attr) : cot__lin_no_memory(t, "lu_solve");
 }
 
@@ -130,13 +130,13 @@ static cot_var lu_solve(cot_tape *t, const cot_var xs[4], bool transposed) {
 static void lu_solve_vjp(cot__rule *r) {
     bool    transposed = cot__rule_attr(r)->ints[0] != 0;
     cot_var xs[4] = {cot__rule_x(r, MATRIX), r->g, cot__rule_x(r, FACTORS), cot__rule_x(r, PERMUTATION)};
-    cot_var gb = lu_solve(r->t, xs, !transposed), z = cot__rule_z(r);
+    cot_var gb = lu_solve(r->t, "solve", xs, !transposed), z = cot__rule_z(r);
     if (cot__rule_wants(r, SIDE)) cot__give(r, SIDE, gb);
     if (cot__rule_wants(r, MATRIX))
         cot__give(r, MATRIX, cot_neg(transposed ? cot_matmul(z, cot__swap_last(gb)) : cot_matmul(gb, cot__swap_last(z))));
 }
 
-static cot_var lu_solve_apply(cot__rule *r, const cot_var *xs) { return lu_solve(r->t, xs, cot__rule_attr(r)->ints[0] != 0); }
+static cot_var lu_solve_apply(cot__rule *r, const cot_var *xs) { return lu_solve(r->t, "solve", xs, cot__rule_attr(r)->ints[0] != 0); }
 
 const cot__op cot__op_lu_solve = {.name = "lu_solve", .batch = cot__batch_shift, .attrs = "transposed:f", .kind = KIND_GENERIC,
                                   .inactive = 4u | 8u,
@@ -150,7 +150,7 @@ static cot_var solve_with(cot_tape *t, cot_var a, cot_var b, cot_var factors, co
         factors = cot__with_leading(factors, 2, s.ndim - 2, s.dim);
         permutation = cot__with_leading(permutation, 1, s.ndim - 2, s.dim);
     }
-    return lu_solve(t, (cot_var[]){a, b, factors, permutation}, transposed);
+    return lu_solve(t, "solve", (cot_var[]){a, b, factors, permutation}, transposed);
 }
 
 cot_var cot_solve(cot_var x, cot_var y) {
@@ -177,7 +177,7 @@ cot_var cot_inv(cot_var x) {
     cot_tape *t = cot__enter_matrix("inv", x, true, &a, &dtype);
     if (!t) return cot__invalid(1, &x);
     if (!push_factors(t, "inv", a, &factors, &permutation)) return INVALID(t);
-    return cot_cast(lu_solve(t, (cot_var[]){VAR(t, a), identity_like(t, VAR(t, a)), factors, permutation}, false), dtype);
+    return cot_cast(lu_solve(t, "inv", (cot_var[]){VAR(t, a), identity_like(t, VAR(t, a)), factors, permutation}, false), dtype);
 }
 
 /* ---- determinants ---------------------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ cot_status cot_slogdet(cot_var x, cot_var *sign, cot_var *logabsdet) {
 /* factor a⁻ᵀ */
 static cot_var times_inverse(cot__rule *r, cot_var factor) {
     cot_var a = cot__rule_x(r, 0), xs[4] = {a, identity_like(r->t, a), cot__rule_x(r, 1), cot__rule_x(r, 2)};
-    cot_var inverse = lu_solve(r->t, xs, true);
+    cot_var inverse = lu_solve(r->t, "inv", xs, true);
     return cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse);
 }
 

@@ -198,7 +198,6 @@ const cot__op cot__op_qr = {.name = "qr", .batch = cot__batch_shift, .kind = KIN
 
 /* ---- least squares --------------------------------------------------------------------------------------------- */
 
-/* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. */
 /* short_ranks as operations, for bodies: a bool (…,1,1). */
 static cot_var short_ranks_recorded(cot_var r, int64_t m) {
     cot_shape s = cot_shape_of(r);
@@ -208,18 +207,21 @@ static cot_var short_ranks_recorded(cot_var r, int64_t m) {
     return cot_expand_dims(cot_less_equal(cot_min(d, COT_KEEP(-1)), limit), -1);
 }
 
-/* NaN where the rank is short. */
-static cot_var where_full_rank(cot_tape *t, cot_var r, int64_t m, cot_var z) {
+/* A bool (…,1,1), true where the rank is short; COT_NONE: nowhere. Leaves the note. */
+static cot_var where_rank_is_short(cot_tape *t, cot_var r, int64_t m) {
     cot_shape s = cot_shape_of(r), one = s;
+    cot_var   z = COT_NONE;
     int64_t   found;
-    if (t->body) return s.dim[s.ndim - 1] > 0 ? cot_where(short_ranks_recorded(r, m), (double)NAN, z) : z;
-    uint8_t  *bad = short_ranks(t, "lstsq", r, m, &found);
+    if (t->body) return s.dim[s.ndim - 1] > 0 ? short_ranks_recorded(r, m) : z;
+    uint8_t *bad = short_ranks(t, "lstsq", r, m, &found);
     one.dim[s.ndim - 2] = one.dim[s.ndim - 1] = 1;
-    if (found) z = cot_where(cot_data(t, COT_BOOL, one, bad), (double)NAN, z);
+    if (found) z = cot_data(t, COT_BOOL, one, bad);
     if (bad) cot__lin_close(t, "lstsq", &s, bad, "is not of full rank", "its solution is NaN");
     return z;
 }
 
+/* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. The rank comes first: of two notes the first stays, and
+ * nobody called triangular_solve. */
 cot_var cot_lstsq(cot_var x, cot_var y) {
     cot_var   a = x, b = y, q, r, z;
     bool      vector;
@@ -230,9 +232,10 @@ cot_var cot_lstsq(cot_var x, cot_var y) {
     bool      wide = cot__rows_of(&s) < cot__columns_of(&s);
     if (wide) a = cot__swap_last(a);
     if (cot__failed(a) || !push_qr(t, cot__index(a), &q, &r)) return INVALID(t);
+    cot_var bad = where_rank_is_short(t, r, wide ? cot__columns_of(&s) : cot__rows_of(&s));
     if (wide) z = cot_matmul(q, cot_triangular_solve(r, b, COT_UPPER | COT_TRANSPOSED));
     else z = cot_triangular_solve(r, cot_matmul(cot__swap_last(q), b), COT_UPPER);
     if (cot__failed(z)) return z;
-    z = where_full_rank(t, r, wide ? cot__columns_of(&s) : cot__rows_of(&s), z);
+    if (bad.tape) z = cot_where(bad, (double)NAN, z);
     return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
 }

@@ -16,7 +16,7 @@ cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding) {
     if (padding != COT_NO_PADDING && (padding < -s.dim[0] || padding >= s.dim[0]))
         return cot__fail(t, COT_VALUE, "[embedding] the padding row is %lld, but the table has %lld rows", (long long)padding,
                          (long long)s.dim[0]);
-    cot_var z = cot_take(VAR(t, i), indices, 0);
+    cot_var z = cot__take_as("embedding", VAR(t, i), indices, 0);
     if (padding == COT_NO_PADDING || cot__failed(z)) return z;
     int64_t row = padding < 0 ? padding + s.dim[0] : padding; /* an index may name it from either end */
     cot_var here = cot_logical_or(cot_equal(indices, cot_integer(row)), cot_equal(indices, cot_integer(row - s.dim[0])));
@@ -47,7 +47,7 @@ cot_var(cot_bce_with_logits)(cot_var logits, cot_var targets) {
 }
 
 /* With c = d clamped to ±delta: c (d - c/2). */
-cot_var cot_huber(cot_var x, cot_var y, double delta) {
+cot_var(cot_huber)(cot_var x, cot_var y, double delta) {
     cot_var   a = x, b = y;
     cot_dtype d;
     cot_tape *t = enter_pair("huber", &a, &b, &d);

@@ -66,11 +66,26 @@ static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
 }
 
 /* u < p with the 53 bits of f64, so that 0 is never and 1 always true. */
-cot_var cot_bernoulli(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
+cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
     uint32_t i;
     if (!cot__usable(t) || !cot__enter(t, p, "bernoulli", "p", &i) || !check_probabilities(t, "bernoulli", i)) return INVALID(t);
-    cot_var wide = cot_broadcast_to(cot_detach(VAR(t, i)), shape);
+    cot_var wide = cot__broadcast_as("bernoulli", cot_detach(VAR(t, i)), shape);
     return cot_less(drawn(t, "bernoulli", COT__UNIFORM, key, COT_F64, &shape, 0, 1), wide);
+}
+
+/* The sum of logits and noise at the chosen places: NaN if one was NaN, as NaN counts as the largest, and -inf if all were. */
+static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
+    cot__view      v = cot__view_of(t, sum), z = cot__view_of(t, chosen);
+    int64_t        inner = cot__count(v.ndim - axis - 1, v.shape + axis + 1), n = cot__count(z.ndim, z.shape);
+    const int64_t *place = z.data;
+    for (int64_t i = 0; i < n; i++) { /* both are results of their own: row-major */
+        int64_t at = (i / inner * v.shape[axis] + place[i]) * inner + i % inner;
+        double  x = cot__load_f64((const char *)v.data + (size_t)at * cot__dtype_size(v.dtype), v.dtype);
+        if (x > -INFINITY) continue;
+        cot__note(t, "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the choice means nothing", (long long)i,
+                  (long long)n, isnan(x) ? "NaN, or one of them is" : "all -inf");
+        return;
+    }
 }
 
 /* The largest of logit + Gumbel noise is position i with probability softmax(logits)[i]. */
@@ -86,8 +101,10 @@ cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
                          cot__shape_text(shape.ndim, shape.dim, text));
     cot_dtype d = cot__dtype_at(&t->nodes[i]);
     d = cot__dtype_is_float(d) ? cot__dtype_compute(d) : COT_F64; /* halves: f32, or many would tie */
-    cot_var noise = drawn(t, "categorical", COT__GUMBEL, key, d, &shape, 0, 0);
-    return cot_argmax(cot_add(cot_detach(VAR(t, i)), noise), COT_AXES(axis));
+    cot_var noise = drawn(t, "categorical", COT__GUMBEL, key, d, &shape, 0, 0), sum = cot_add(cot_detach(VAR(t, i)), noise);
+    cot_var z = cot_argmax(sum, COT_AXES(axis));
+    if (!cot__failed(z) && !t->body) note_impossible_choices(t, cot__index(sum), axis, cot__index(z)); /* a body has no values */
+    return z;
 }
 
 /* The upper half of the product. */

@@ -81,6 +81,12 @@ static cot_axes axes_of(const cot__rule *r) {
     return axes;
 }
 
+static cot_var norm2(cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
+    return c.mask ? push_reduction(OP_norm, COT__NORM2, &c, c.dtype) : cot_abs(VAR(c.t, c.x));
+}
+
 /* ---- sum, mean, variance ------------------------------------------------------------------------------------------- */
 
 cot_var cot_sum(cot_var x, cot_axes axes) {
@@ -117,11 +123,15 @@ cot_var cot_variance(cot_var x, cot_axes axes) {
     return cot_cast(cot_mean(cot_square(deviation), axes), c.dtype);
 }
 
+/* The norm of the deviations over √n: their squares may be too small or too large for a double. */
 cot_var cot_std(cot_var x, cot_axes axes) {
     reduction c;
+    cot_axes  keep = axes;
     if (!enter_real("std", x, axes, &c)) return cot__invalid(1, &x);
+    keep.keepdims = true;
     cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
-    return cot_cast(cot_sqrt(cot_variance(wide, axes)), c.dtype);
+    cot_var deviation = cot_sub(wide, cot_mean(wide, keep));
+    return cot_cast(cot_div(norm2(deviation, axes), sqrt((double)c.count)), c.dtype);
 }
 
 /* ---- prod ---------------------------------------------------------------------------------------------------------- */
@@ -284,10 +294,13 @@ const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shif
 
 /* ---- norm ----------------------------------------------------------------------------------------------------------- */
 
-static cot_var norm2(cot_var x, cot_axes axes) {
-    reduction c;
-    if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
-    return c.mask ? push_reduction(OP_norm, COT__NORM2, &c, c.dtype) : cot_abs(VAR(c.t, c.x));
+/* The largest of |x| (of a negative order the smallest), which counts most, where that is a number to divide by, and 1 elsewhere; a constant, as it
+ * cancels. Powers of |x| over it neither overflow nor vanish all. */
+static cot_var leading(cot_var size, double order, cot_axes axes) {
+    axes.keepdims = true;
+    cot_var m = cot_detach(size);
+    m = order > 0 ? cot_max(m, axes) : cot_min(m, axes);
+    return cot_where(cot_logical_and(cot_greater(m, 0), cot_isfinite(m)), m, 1);
 }
 
 cot_var cot_norm(cot_var x, double order, cot_axes axes) {
@@ -299,9 +312,12 @@ cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     if (order == 0) return cot_cast(cot_sum(cot_not_equal(v, 0), axes), c.dtype);
     cot_var size = cot_abs(v);
     if (order == 1) return cot_sum(size, axes);
+    if (isinf(order) && !not_empty(&c, "norm")) return INVALID(c.t);
     if (isinf(order)) return order > 0 ? cot_max(size, axes) : cot_min(size, axes);
     size = cot_cast(size, cot__dtype_compute(c.dtype));
-    return cot_cast(cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order), c.dtype);
+    if (c.count == 0) return cot_cast(cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order), c.dtype);
+    cot_var unit = leading(size, order, axes), z = cot_pow(cot_sum(cot_pow(cot_div(size, unit), order), axes), 1 / order);
+    return cot_cast(cot_mul(z, cot_reshape(unit, cot_shape_of(z))), c.dtype);
 }
 
 /* x / z, and 0 where all of x is 0 */

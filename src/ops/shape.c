@@ -184,13 +184,13 @@ const cot__op cot__op_permute = {.name = "permute", .batch = cot__batch_shift, .
 
 /* ---- broadcast_to ------------------------------------------------------------------------------------------------ */
 
-cot_var cot_broadcast_to(cot_var x, cot_shape shape) {
+cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "broadcast_to", "", &i);
+    cot_tape *t = cot__enter(NULL, x, op, "", &i);
     int64_t   stride[COT_MAX_NDIM] = {0};
     char      from[COT__SHAPE_TEXT], to[COT__SHAPE_TEXT];
     if (!t) return cot__invalid(1, &x);
-    if (!cot__check_shape(t, "broadcast_to", &shape)) return INVALID(t);
+    if (!cot__check_shape(t, op, &shape)) return INVALID(t);
     cot__view v = cot__view_later(t, i);
     int       extra = shape.ndim - v.ndim;
     bool      repeats = extra != 0, fits = extra >= 0;
@@ -201,10 +201,12 @@ cot_var cot_broadcast_to(cot_var x, cot_shape shape) {
         stride[extra + k] = same ? v.stride[k] : 0;
     }
     if (!fits)
-        return cot__fail(t, COT_SHAPE, "[broadcast_to] %s does not broadcast to %s; aligned at the last axis, extents are equal or 1",
+        return cot__fail(t, COT_SHAPE, "[%s] %s does not broadcast to %s; aligned at the last axis, extents are equal or 1", op,
                          cot__shape_text(v.ndim, v.shape, from), cot__shape_text(shape.ndim, shape.dim, to));
     return repeats ? cot__push_view(t, OP_broadcast_to, i, shape.ndim, shape.dim, stride, 0, NULL) : x;
 }
+
+cot_var cot_broadcast_to(cot_var x, cot_shape shape) { return cot__broadcast_as("broadcast_to", x, shape); }
 
 /* x̄ += Σ z̄ over the repeated axes */
 static void broadcast_to_vjp(cot__rule *r) {

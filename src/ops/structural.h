@@ -47,6 +47,9 @@ uint32_t cot__dense(cot_tape *t, uint32_t i);
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
+/* cot_take and cot_broadcast_to on behalf of `op`, whose name errors have. */
+cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis);
+cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape);
 /* The shape of take: x.shape[:axis] + indices.shape + x.shape[axis+1:], checked. */
 bool cot__taken_shape(cot_tape *t, const char *op, uint32_t x, uint32_t indices, int axis, cot_shape *z);
 /* Room for a constant of dtype and shape, with all checks; a NULL or failed tape gives false. Write through r->view, then push. */
