@@ -16,9 +16,8 @@ static bool same_shape(cot_shape a, cot_shape b) {
 }
 
 static problem_input *find_input(problem *p, const char *name, size_t length) {
-    for (int k = 0; k < p->n; k++)
-        if (strlen(p->inputs[k].name) == length && memcmp(p->inputs[k].name, name, length) == 0) return &p->inputs[k];
-    return NULL;
+    int k = cot__expr_name(p->expr, name, length);
+    return k >= 0 && p->input_of[k] > 0 ? &p->inputs[p->input_of[k] - 1] : NULL;
 }
 
 bool problem_expression(problem *p, const char *const **arguments, int *count, failure *f) {
@@ -48,7 +47,8 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
     int                n = cot__expr_names(p->expr, &names);
     char               list[400];
     p->inputs = calloc((size_t)count + 1, sizeof *p->inputs);
-    if (!p->inputs) return failure_memory(f);
+    p->input_of = calloc((size_t)cot__expr_name_count(p->expr) + 1, sizeof *p->input_of);
+    if (!p->inputs || !p->input_of) return failure_memory(f);
     for (int i = 0; i < count; i++) {
         size_t length = name_length(arguments[i]);
         if (!length)
@@ -62,7 +62,11 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
         memcpy(name, arguments[i], length);
         name[length] = 0;
         p->inputs[p->n++].name = name;
-        if (cot__expr_uses(p->expr, name)) continue;
+        int k = cot__expr_name(p->expr, name, length);
+        if (k >= 0) {
+            p->input_of[k] = p->n;
+            continue;
+        }
         const char *near = cot__nearest(name, n, names);
         if (near) return failure_usage(f, "the expression has no name %.100s; did you mean %s?", name, near);
         if (n == 0) return failure_usage(f, "the expression has no name %.100s: it needs no values", name);
@@ -247,6 +251,7 @@ void problem_close(problem *p) {
         free(p->inputs[k].tangent.data);
     }
     free(p->inputs);
+    free(p->input_of);
     free(p->own);
     cot__expr_free(p->expr);
 }

@@ -21,6 +21,7 @@ typedef struct problem {
     cot__expr     *expr;
     int            n;
     problem_input *inputs; /* in the order of the command line */
+    int           *input_of; /* for each name of the expression (cot__expr_name): its place in inputs + 1 */
 
     cot_tape       *t;
     int64_t         first; /* length of the tape before the expression ran: spans belong to nodes from there on */

@@ -1,6 +1,8 @@
 /* The command's jac --sparse and hess --sparse: what they print, that they equal the dense ones, and that they are quick where those cannot be. */
 #include "cli_test.h"
 
+#include <math.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { MOST = 4096 };
@@ -177,6 +179,23 @@ static void there_may_be_many_inputs(void **state) {
     assert_non_null(strstr(last.out, ", a1000 from 999\n    0   0  2\n"));
 }
 
+/* Names are found by a table: eight times as many take some eight times as long, not 64. User time of the children, the least of three. */
+static void the_time_grows_with_the_inputs_not_with_their_square(void **state) {
+    (void)state;
+    double least[2] = {INFINITY, INFINITY};
+    for (int i = 0; i < 6; i++) {
+        struct rusage before, after;
+        assert_int_equal(sh(i % 2 ? "seq 40000 | sed 's/^/a/' | paste -s -d+ > many" : "seq 5000 | sed 's/^/a/' | paste -s -d+ > many"), 0);
+        getrusage(RUSAGE_CHILDREN, &before);
+        assert_int_equal(sh(i % 2 ? "cotangent eval -f many $(seq 40000 | sed 's/.*/a&=1/')" : "cotangent eval -f many $(seq 5000 | sed 's/.*/a&=1/')"), 0);
+        getrusage(RUSAGE_CHILDREN, &after);
+        assert_string_equal(last.out, i % 2 ? "40000\n" : "5000\n");
+        double took = (double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) + 1e-6 * (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec);
+        least[i % 2] = fmin(least[i % 2], took);
+    }
+    if (least[1] > 24 * least[0] + 0.05) fail_msg("%g s for 5000 inputs, %g s for 40000", least[0], least[1]);
+}
+
 static void errors_say_what_is_wrong(void **state) {
     (void)state;
     fails("cotangent hess --sparse 'x**2' x=[1,2]", 2, "[hess] the value has shape (2,); only a value of one element has a Hessian", "");
@@ -194,6 +213,7 @@ int main(void) {
         cmocka_unit_test(they_print_entries),
         cmocka_unit_test(bands_are_quick),
         cmocka_unit_test(there_may_be_many_inputs),
+        cmocka_unit_test(the_time_grows_with_the_inputs_not_with_their_square),
         cmocka_unit_test(errors_say_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -349,6 +349,10 @@ static void a_call_is_checked_against_the_signature(void **state) {
     refused("stack(x)", 7, 1, "[stack] xs must be a list of arrays, as in [a, b], not a value of f64");
     refused("huber(x, y, delta=x)", 19, 1,
             "[huber] delta is a fixed number here: no derivative flows through it; write detach(…) if that is meant");
+    refused("full([2], 9007199254740993)", 11, 16,
+            "[full] fill_value is 9007199254740993, which becomes 9007199254740992 as a floating-point number; add the rest to the result");
+    refused("arange(array(9223372036854775807))", 8, 26,
+            "[arange] start is 9223372036854775807, which becomes 9223372036854775808 as a floating-point number; add the rest to the result");
     refused("max(x, y)", 8, 1, "[max] axis must be an integer (the larger of two is maximum(x, y)), not a value of f64");
     refused("stack([])", 7, 2, "[stack] xs is empty; at least one is needed");
     refused("pad(A, [1, 2, 3])", 1, 3, "[pad] widths do not fit 2 axes; give one number, (before, after), or such a pair for each axis");

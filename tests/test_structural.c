@@ -860,6 +860,8 @@ static void creation_fills_real_memory(void **state) {
     VALUES(cot_arange(t, COT_F64, 0, 1, 0.25), S(4), 0, 0.25, 0.5, 0.75);
     VALUES(cot_arange(t, COT_I64, 5, 0, -2), S(3), 5, 3, 1);
     VALUES(cot_arange(t, COT_I64, 5, 0, 1), S(0), 0);
+    cot_var far = cot_sub(cot_arange(t, COT_I64, 0x1p53, 0x1p53 + 4, 1), (cot_integer)(INT64_C(1) << 53)); /* 2^53 + 1 is no double */
+    VALUES(far, S(4), 0, 1, 2, 3);
     VALUES(cot_linspace(t, COT_F64, 0, 1, 5), S(5), 0, 0.25, 0.5, 0.75, 1);
     VALUES(cot_linspace(t, COT_F32, 3, 9, 1), S(1), 3);
     assert_false(cot_requires_grad(cot_ones(t, COT_F64, S(2))));

@@ -44,7 +44,16 @@ static bool to_int(const call *c, const cot__item *x, const char *wanted, int64_
     return true;
 }
 
+/* A parameter that is a double: integers beyond 2^53 may not be one, and are not changed in silence. */
+static bool to_exact(const call *c, int64_t x, double *out) {
+    *out = (double)x;
+    if (*out < 0x1p63 && (int64_t)*out == x) return true;
+    return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld, which becomes %.0f as a floating-point number; add the rest to the result", c->f->name,
+                            c->parameter->name, (long long)x, *out);
+}
+
 static bool to_real(const call *c, const cot__item *x, double *out) {
+    if (x->kind == ITEM_INTEGER) return to_exact(c, x->as.integer, out);
     if (cot__is_plain(x)) {
         *out = cot__plain_value(x);
         return true;
@@ -53,6 +62,7 @@ static bool to_real(const call *c, const cot__item *x, double *out) {
     if (cot_requires_grad(x->as.var))
         return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is a fixed number here: no derivative flows through it; write detach(…) if that is meant",
                                 c->f->name, c->parameter->name);
+    if (cot_dtype_of(x->as.var) == COT_I64) return to_exact(c, cot_value_i64(x->as.var), out);
     *out = cot_value(x->as.var);
     return true;
 }

@@ -40,33 +40,47 @@ void cot__exchange(cot__expr *e, size_t a, size_t b, size_t c) {
 /* ---- names ----------------------------------------------------------------------------------------------------------------- */
 
 static bool grow_table(cot__parser *p) {
-    cot_allocator *al = &p->e->pool.al;
-    size_t         room = p->table_room ? 2 * p->table_room : 64;
+    cot__expr     *e = p->e;
+    cot_allocator *al = &e->pool.al;
+    size_t         room = e->table_room ? 2 * e->table_room : 64;
     uint32_t      *table = cot__alloc(al, room * sizeof *table);
     if (!table) return cot__expr_short_of_memory(p->error);
     memset(table, 0, room * sizeof *table);
-    for (size_t i = 0; i < p->e->name_count; i++) {
-        size_t at = p->e->names[i].hash & (room - 1);
+    for (size_t i = 0; i < e->name_count; i++) {
+        size_t at = e->names[i].hash & (room - 1);
         while (table[at]) at = (at + 1) & (room - 1);
         table[at] = (uint32_t)i + 1;
     }
-    cot__free(al, p->table, p->table_room * sizeof *table);
-    p->table = table;
-    p->table_room = room;
+    cot__free(al, e->table, e->table_room * sizeof *table);
+    e->table = table;
+    e->table_room = room;
     return true;
+}
+
+/* The place in the table where a name is, or would be. */
+static size_t place_of(const cot__expr *e, const char *text, size_t length, uint32_t *hash) {
+    *hash = 2166136261u;
+    for (size_t i = 0; i < length; i++) *hash = (*hash ^ (unsigned char)text[i]) * 16777619u;
+    size_t at = *hash & (e->table_room - 1);
+    for (; e->table[at]; at = (at + 1) & (e->table_room - 1)) {
+        const cot__name *n = &e->names[e->table[at] - 1];
+        if (n->hash == *hash && n->length == length && memcmp(n->text, text, length) == 0) break;
+    }
+    return at;
+}
+
+int cot__expr_name(const cot__expr *e, const char *text, size_t length) {
+    uint32_t hash;
+    return e && e->table_room ? (int)e->table[place_of(e, text, length, &hash)] - 1 : -1;
 }
 
 int cot__intern(cot__parser *p, uint32_t start, uint32_t stop) {
     cot__expr  *e = p->e;
     const char *text = e->text + start;
-    uint32_t    length = stop - start, hash = 2166136261u;
-    for (uint32_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-    if (2 * (e->name_count + 1) > p->table_room && !grow_table(p)) return -1;
-    size_t at = hash & (p->table_room - 1);
-    for (; p->table[at]; at = (at + 1) & (p->table_room - 1)) {
-        const cot__name *n = &e->names[p->table[at] - 1];
-        if (n->hash == hash && n->length == length && memcmp(n->text, text, length) == 0) return (int)(p->table[at] - 1);
-    }
+    uint32_t    length = stop - start, hash;
+    if (2 * (e->name_count + 1) > e->table_room && !grow_table(p)) return -1;
+    size_t at = place_of(e, text, length, &hash);
+    if (e->table[at]) return (int)(e->table[at] - 1);
     if (e->name_count == e->name_room) {
         size_t     room = e->name_room ? 2 * e->name_room : 16;
         cot__name *grown = cot__resize(&e->pool.al, e->names, e->name_room * sizeof *grown, room * sizeof *grown);
@@ -83,6 +97,6 @@ int cot__intern(cot__parser *p, uint32_t start, uint32_t stop) {
         return -1;
     }
     e->names[e->name_count] = (cot__name){.text = copy, .length = length, .hash = hash};
-    p->table[at] = (uint32_t)e->name_count + 1;
+    e->table[at] = (uint32_t)e->name_count + 1;
     return (int)e->name_count++;
 }

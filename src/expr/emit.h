@@ -12,8 +12,6 @@ typedef struct cot__parser {
     uint32_t         last_stop; /* where the one before it ended */
     int              depth;
     int64_t          height; /* of the stack now */
-    uint32_t        *table;  /* hash table of names: index + 1 */
-    size_t           table_room;
     const char     **functions; /* names, for suggestions; made when first needed */
     cot__expr_error *error;
 } cot__parser;

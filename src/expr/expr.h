@@ -33,6 +33,9 @@ int cot__expr_names(const cot__expr *e, const char *const **names);
 
 /* Does the text name it at all? A name such as e or pi need not be given, but may be. */
 bool cot__expr_uses(const cot__expr *e, const char *name);
+/* The same as a number, from 0 to cot__expr_name_count - 1, by which a caller may keep what it knows of each name; -1: it does not. */
+int cot__expr_name(const cot__expr *e, const char *name, size_t length);
+int cot__expr_name_count(const cot__expr *e);
 
 typedef struct cot__expr_input {
     const char *name;

@@ -187,6 +187,8 @@ struct cot__expr {
     size_t       count, room;
     cot__name   *names;
     size_t       name_count, name_room;
+    uint32_t    *table; /* hash table of names: index + 1 */
+    size_t       table_room;
     const char **required;
     int          required_count;
     size_t       height; /* of the stack, at most */

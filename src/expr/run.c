@@ -50,11 +50,18 @@ static bool unknown(cot__run *r, const cot__name *name, int n, const cot__expr_i
     return cot__run_fail(r, "unknown name '%.60s'; give it a value, as in %.60s=2", name->text, name->text);
 }
 
+/* The values that are given, in the slots of their names; of two for one name the first. */
+static void fill(const cot__expr *e, cot__item *slots, int n, const cot__expr_input *inputs) {
+    memset(slots, 0, (e->name_count + 1) * sizeof *slots);
+    for (int i = 0; i < n; i++) {
+        int k = inputs[i].name ? cot__expr_name(e, inputs[i].name, strlen(inputs[i].name)) : -1;
+        if (k >= 0 && slots[k].kind == ITEM_UNSET) slots[k] = cot__item_var(inputs[i].value);
+    }
+}
+
 static bool load(cot__run *r, cot__item *slots, int n, const cot__expr_input *inputs, cot__item *out) {
     const cot__name *name = &r->e->names[r->step->n];
     cot__item       *slot = &slots[r->step->n];
-    for (int i = 0; slot->kind == ITEM_UNSET && i < n; i++)
-        if (inputs[i].name && strcmp(inputs[i].name, name->text) == 0) *slot = cot__item_var(inputs[i].value);
     if (slot->kind == ITEM_UNSET && !cot__known_name(name->text, name->length, slot)) return unknown(r, name, n, inputs);
     if (slot->kind == ITEM_VAR && slot->as.var.tape != r->t) {
         if ((uintptr_t)slot->as.var.tape == 1 || (uintptr_t)slot->as.var.tape == 2)
@@ -223,7 +230,7 @@ cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n,
     cot__item value;
     m.slots = cot__store_take(&r.pool, (e->name_count + 1) * sizeof *m.slots);
     m.stack = cot__store_take(&r.pool, (e->height + 1) * sizeof *m.stack);
-    if (m.slots) memset(m.slots, 0, (e->name_count + 1) * sizeof *m.slots);
+    if (m.slots) fill(e, m.slots, n, inputs);
     bool ok = m.slots && m.stack ? loop(&r, &m, &sp, &value) && finish(&r, &sp, real, &value, &result) : cot__expr_short_of_memory(error);
     cot__store_free(&r.pool);
     if (ok && sp.wanted) {

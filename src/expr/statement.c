@@ -201,7 +201,6 @@ cot__expr *cot__expr_parse_with(const cot_allocator *al, const char *text, size_
     cot__parser p = {.e = e, .error = error};
     p.lexer = (cot__lexer){.text = e->text, .length = e->length, .error = error};
     bool ok = e->text ? program(&p) && list_required(&p) : cot__expr_short_of_memory(error);
-    cot__free(&e->pool.al, p.table, p.table_room * sizeof *p.table);
     if (ok) return e;
     cot__expr_free(e);
     return NULL;
@@ -214,6 +213,7 @@ void cot__expr_free(cot__expr *e) {
     cot_allocator al = e->pool.al;
     cot__free(&al, e->steps, e->room * sizeof *e->steps);
     cot__free(&al, e->names, e->name_room * sizeof *e->names);
+    cot__free(&al, e->table, e->table_room * sizeof *e->table);
     cot__store_free(&e->pool);
     cot__free(&al, e, sizeof *e);
 }
@@ -223,8 +223,5 @@ int cot__expr_names(const cot__expr *e, const char *const **names) {
     return e ? e->required_count : 0;
 }
 
-bool cot__expr_uses(const cot__expr *e, const char *name) {
-    for (size_t i = 0; e && name && i < e->name_count; i++)
-        if (strcmp(e->names[i].text, name) == 0) return true;
-    return false;
-}
+int  cot__expr_name_count(const cot__expr *e) { return e ? (int)e->name_count : 0; }
+bool cot__expr_uses(const cot__expr *e, const char *name) { return name && cot__expr_name(e, name, strlen(name)) >= 0; }

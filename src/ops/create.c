@@ -30,7 +30,11 @@ cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, doub
     if (!(n < 0x1p59)) return cot__fail(t, COT_LIMIT, "[arange] %g elements are too many to address", n);
     cot_shape shape = {1, {n > 0 ? (int64_t)n : 0}};
     if (!cot__constant_open(t, &r, "arange", dtype, &shape)) return INVALID(t);
-    for (int64_t i = 0; i < shape.dim[0]; i++) cot__store_f64(element(&r.view, i), dtype, start + (double)i * step);
+    bool whole = dtype == COT_I64 && start == floor(start) && step == floor(step) && fabs(start) < 0x1p63 && fabs(step) < 0x1p63;
+    for (int64_t i = 0; i < shape.dim[0]; i++) { /* whole numbers beyond 2^53 are not all doubles, so they are not counted in doubles */
+        if (whole) *(int64_t *)element(&r.view, i) = (int64_t)((uint64_t)(int64_t)start + (uint64_t)i * (uint64_t)(int64_t)step);
+        else cot__store_f64(element(&r.view, i), dtype, start + (double)i * step);
+    }
     return cot__constant_push(t, &r);
 }
 

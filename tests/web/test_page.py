@@ -184,6 +184,13 @@ class PageTest(unittest.TestCase):
         self.assertEqual(browser.js("return document.getElementById('preset').value"), "")
         browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
         self.assertEqual(list(self.gradient()), ["u"])
+        browser.js("document.querySelector('.input:nth-child(1) .wrt input').click()")  # none is left: not all of them again
+        self.assertEqual(self.error(), "There is nothing to differentiate by: tick ∂ beside at least one input.")
+        browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
+        self.assertEqual(list(self.gradient()), ["v"])
+        browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
+        browser.type("#expression", "u**2")  # one alone has no box
+        self.assertEqual(list(self.gradient()), ["u"])
 
     def test_what_is_written_in_any_way_has_the_inputs_that_the_engine_wants(self):
         self.open()

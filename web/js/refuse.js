@@ -23,6 +23,8 @@ export function refusal(state) {
   for (const [name, text] of texts)
     if (text.trim().startsWith("@")) return `${name}: files cannot be read here; paste the numbers, for example [[1, 2], [3, 4]].`;
   const empty = state.inputs.find(i => i.text.trim() === "");
+  if (state.inputs.length > 1 && state.inputs.every(i => !i.wrt)) // a single one has no box
+    return "There is nothing to differentiate by: tick ∂ beside at least one input.";
   if (empty) return `Enter a value for ${empty.name}, for example 1 or [1, 2, 3].`;
   for (const [name, text] of [...texts, ["The expression", state.expression]]) {
     const n = elementsIn(text);
