@@ -13,7 +13,13 @@
 extern "C" {
 #endif
 
-/* Reads n inputs, writes m outputs. Returns 0; anything else is failure (COT_CUSTOM). */
+/* Reads n inputs, writes m outputs, all of them. Returns 0; anything else is failure (COT_CUSTOM). It is called during the call that it is given to and never
+ * after, whatever is derived from what was recorded later: so `user`, and what it points to, may be gone by then. Two things are asked later, and must
+ * live as long as what was recorded: the rules of cot_custom_fn and a cot_solver, with their user data.
+ *
+ * Where a function of this header fails, its results are invalid and the tape has a sentence. It finds its tape in the vars that it is given; with plain numbers
+ * alone, or with nothing, there is no tape to say it on, and all there is is the status that it returns, COT_VAR: put a number on a tape with
+ * cot_constant. */
 typedef int (*cot_fn)(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
 /* ==== Derivatives of functions =================================================================================== */
@@ -180,15 +186,18 @@ COT_API cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file);
 /* Their derivatives solve the transposed linear system at the solution, and do not go through the way it was found; to every order. Functions are recorded once as
  * bodies (see cot_scan); what they use from outside gets its gradient too. A solver that does not converge is an error with its residual. */
 typedef struct cot_solve_options {
-    double tolerance;  /* of the residual, relative to b (linear) or to 1 + where it began; 0: 1e-12 (linear) or 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2
-                        * below; and a solver of yours is not checked */
+    double tolerance;  /* of the residual |F|, relative to |b| (linear) or to 1 + |F| at the start; 0: 1e-12 (linear) or 1e-10 for f64, 1e-5 or 1e-4 for
+                        * f32, 5e-2 below. What a solver of yours found is held to it, too; 0 asks of it a third of the digits: at most 2^-17 (f64), 2^-8
+                        * (f32), 2^-3 (f16), 2^-2 (bf16) of |F| at the start + |∂F/∂x x|, which is how large the terms are that cancel at x.
+                        * INFINITY: whatever it found, as long as F has a value there */
     int    iterations; /* at most; 0: 1000 (linear) or 100 */
 } cot_solve_options;
 
 /* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. */
 COT_API cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
-/* Finds x, which arrives as the start, for these parameters, in numbers and however it likes. Returns 0, or a code for failure. */
+/* Finds x, which arrives as the start, for these parameters, in numbers and however it likes. Returns 0, or a code for failure. Called whenever the equation
+ * is solved again: at each step of a loop around it, and on its way back. The residual is looked at afterwards (cot_solve_options.tolerance). */
 typedef int (*cot_solver)(int n, const cot_array *theta, cot_array *x, void *user);
 
 /* f reads x and then theta, and gives: root: as many values as x has, to be zero; fixed_point: the next x; minimize: one number, to be least (its second

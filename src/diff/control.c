@@ -56,6 +56,16 @@ static cot_status record(cot_tape *t, cot__loop *l, uint32_t *args, int given, c
     return cot__loop_record(t, l, args, results);
 }
 
+/* The first tape among the vars, failed or not, and how it is: COT_VAR where there is none. */
+static cot_tape *tape_in(int n, const cot_var *xs, int m, const cot_var *ys) {
+    cot_tape *t = cot__invalid(n, xs).tape;
+    return t ? t : cot__invalid(m, ys).tape;
+}
+
+static cot_status status_of(int n, const cot_var *xs, int m, const cot_var *ys) {
+    return cot__invalid(n, xs).tape ? cot__status_of(n, xs) : cot__status_of(m, ys);
+}
+
 static void fail_all(cot_tape *t, int n, cot_var *out) {
     for (int k = 0; out && k < n; k++) out[k] = INVALID(t);
 }
@@ -98,7 +108,7 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
     if (!t) t = cot__tape_of(s->nxs, s->xs);
     if (t && (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) || !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys)))
         return t->status;
-    if (!t) return s->carry > 0 ? cot__status_of(s->carry, s->init) : cot__status_of(s->nxs, s->xs);
+    if (!t) return status_of(s->carry, s->init, s->nxs, s->xs);
     int        given = s->carry + s->nxs, m = s->carry + s->nys;
     cot__loop *l = make_loop(t, s->name, s->options);
     uint32_t  *index = l ? cot__arena(t, ((size_t)given + 1) * sizeof *index, s->name) : NULL;
@@ -126,9 +136,9 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
 
 /* The results may go where the initial values are; after a failure they are invalid. */
 static cot_status run_steps(const steps *s, cot_var *final, cot_var *ys) {
+    cot_tape  *t = tape_in(s->carry, s->init, s->nxs, s->xs); /* `final` may lie where `init` does */
     cot_status status = record_steps(s, final, ys);
     if (status == COT_OK) return status;
-    cot_tape *t = s->carry > 0 && s->init && !cot__is_number(s->init[0]) ? s->init[0].tape : NULL;
     fail_all(t, s->carry, final);
     fail_all(t, s->nys, ys);
     return status;
@@ -158,7 +168,7 @@ static cot_status record_while(cot_fn test, cot_fn body, void *user, int carry, 
     for (int k = 0; k < carry; k++) examples[k] = VAR(t, index[k]);
     l->carry = carry;
     l->length = options ? options->limit : 0;
-    l->test = cot__region_record(t, "while", test, user, carry, examples, 1);
+    l->test = cot__region_record_part(t, "while", "test", test, user, carry, examples, 1);
     l->body[0] = l->test ? cot__region_record(t, "while", body, user, carry, examples, carry) : NULL;
     if (!l->body[0] || !carries_fit(t, l, index)) return t->status;
     if (cot__ndim_at(t, l->test->out[0]) != 0) {
@@ -173,7 +183,7 @@ static cot_status record_while(cot_fn test, cot_fn body, void *user, int carry, 
 }
 
 cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, const cot_var *init, cot_var *final, const cot_loop_options *options) {
-    cot_tape  *t = carry > 0 && init && !cot__is_number(init[0]) ? init[0].tape : NULL;
+    cot_tape  *t = tape_in(carry, init, 0, NULL);
     cot_status status = record_while(test, body, user, carry, init, final, options);
     if (status != COT_OK) fail_all(t, carry, final);
     return status;
@@ -197,8 +207,9 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
 
 static cot_status record_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
                            const cot_var *xs, int m, cot_var *ys) {
-    cot_tape *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
-    if (!t) return choice ? cot__status_of(1, choice) : cot__status_of(n, xs);
+    cot_tape *t = cot__tape_of(n, xs);
+    if (!t && choice) t = cot__tape_of(1, choice);
+    if (!t) return status_of(choice != NULL, choice, n, xs);
     if (!cot__check_call(t, name, body, n, xs, m, ys) || (choice && !cot__check_call(t, name, other, n, xs, m, ys))) return t->status;
     cot__loop *l = make_loop(t, name, NULL);
     int        given = n + (choice != NULL);
@@ -213,8 +224,9 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
     for (int k = 0; k < n; k++) examples[k] = VAR(t, x[k]);
     l->consts = n, l->nys = m, l->once = true, l->length = 1;
     l->rules = rules, l->user = user;
-    l->body[0] = cot__region_record(t, name, body, user, n, examples, m);
-    if (choice && l->body[0]) l->body[1] = cot__region_record(t, name, other, user, n, examples, m);
+    l->body[0] = choice ? cot__region_record_part(t, name, cot__branch(0), body, user, n, examples, m)
+                        : cot__region_record(t, name, body, user, n, examples, m);
+    if (choice && l->body[0]) l->body[1] = cot__region_record_part(t, name, cot__branch(1), other, user, n, examples, m);
     if (!l->body[0] || (choice && (!l->body[1] || !branches_agree(t, l)))) return t->status;
     uint32_t *args = cot__arena(t, ((size_t)cot__loop_operands(l) + 1) * sizeof *args, name);
     if (!args) return t->status;
@@ -224,7 +236,7 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
 
 static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
                            const cot_var *xs, int m, cot_var *ys) {
-    cot_tape  *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
+    cot_tape  *t = tape_in(n, xs, choice != NULL, choice);
     cot_status status = record_once(name, choice, body, other, rules, user, n, xs, m, ys);
     if (status != COT_OK) fail_all(t, m, ys);
     return status;

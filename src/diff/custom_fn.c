@@ -44,7 +44,7 @@ static void given_jvp(cot__rule *r) {
     if (!went_well(t, l, "jvp", l->rules->jvp(l->consts, s.xs, l->nys, s.ys, r->tangents + cot__loop_first_const(l), s.ybars, l->user))) return;
     for (int k = 0; k < l->nys; k++)
         if (cot__failed(s.ybars[k])) s.ybars[k] = cot_zeros(t, cot_dtype_of(s.ys[k]), cot_shape_of(s.ys[k]));
-    r->tangent = cot__loop_flatten(r, l, 1, s.ybars);
+    r->tangent = cot__loop_flatten(t, l, 1, cot__dtype_at(cot__rule_node(r)), s.ybars);
 }
 
 void cot__loop_given_vjp(cot__rule *r) {

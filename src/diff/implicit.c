@@ -78,29 +78,44 @@ static double norm_of(const cot_tape *t, cot_var y) {
     return sqrt(s);
 }
 
-/* |F| with x in the memory `raw`, of the dtype and shape of operand 0; with `step`, x becomes x - step · (∂F/∂x)⁻¹ F first. NaN after an error. */
+/* The operands of F with x in the memory `raw`, of the dtype and shape of operand 0; NULL after an error. */
+static cot_var *values_at(cot_tape *t, const root *q, const uint32_t *args, const void *raw) {
+    cot_var *values = cot__arena(t, (size_t)operand_count(q) * sizeof *values + 8, q->name);
+    if (!values) return NULL;
+    for (int k = 0; k < operand_count(q); k++) values[k] = VAR(t, args[k]);
+    values[0] = cot_data(t, cot__dtype_at(&t->nodes[args[0]]), cot__shape_at(t, args[0]), raw);
+    return t->status == COT_OK ? values : NULL;
+}
+
+/* |F| at x. NaN after an error. */
 static double residual_at(cot_tape *t, const root *q, const uint32_t *args, const void *raw) {
     cot_mark m = cot__mark(t);
-    cot_var *values = cot__arena(t, (size_t)operand_count(q) * sizeof *values + 8, q->name);
-    double   norm = (double)NAN;
-    if (values) {
-        for (int k = 0; k < operand_count(q); k++) values[k] = VAR(t, args[k]);
-        values[0] = cot_data(t, cot__dtype_at(&t->nodes[args[0]]), cot__shape_at(t, args[0]), raw);
-        cot_var y = play_f(t, q, values);
-        if (t->status == COT_OK) norm = norm_of(t, y);
-    }
+    cot_var *values = values_at(t, q, args, raw), y = values ? play_f(t, q, values) : INVALID(t);
+    double   norm = t->status == COT_OK ? norm_of(t, y) : (double)NAN;
     cot__rewind(t, m);
     return norm;
+}
+
+/* How large the terms of F are that cancel each other at x: |∂F/∂x x|, how F would move if x moved by itself. 0 where there is no derivative. */
+static double terms_at(cot_tape *t, const root *q, const uint32_t *args, const void *raw) {
+    cot_mark m = cot__mark(t);
+    uint8_t  mask = t->active_mask;
+    cot_var *values = values_at(t, q, args, raw), dy = INVALID(t);
+    t->active_mask = COT__ACTIVE;
+    if (values) forth(1, &values[0], 1, &dy, &(near_point){t, q, values[0], values});
+    t->active_mask = mask;
+    double norm = t->status == COT_OK && !cot__failed(dy) ? norm_of(t, dy) : 0;
+    if (t->status != COT_OK && t->status != COT_MEMORY) cot_tape_clear_error(t);
+    cot__rewind(t, m);
+    return isfinite(norm) ? norm : 0;
 }
 
 /* dx = (∂F/∂x)⁻¹ F at x, into `step`. */
 static bool newton_step(cot_tape *t, const root *q, const uint32_t *args, const void *raw, double *step, int64_t n) {
     cot_mark m = cot__mark(t);
-    cot_var *values = cot__arena(t, (size_t)operand_count(q) * sizeof *values + 8, q->name);
+    cot_var *values = values_at(t, q, args, raw);
     bool     ok = false;
     if (values) {
-        for (int k = 0; k < operand_count(q); k++) values[k] = VAR(t, args[k]);
-        values[0] = cot_data(t, cot__dtype_at(&t->nodes[args[0]]), cot__shape_at(t, args[0]), raw);
         near_point at = {t, q, values[0], values};
         cot_var    y = play_f(t, q, values), dx = t->status == COT_OK ? cot__linear_solve(q->name, forth, &at, y, NULL) : y;
         if (t->status == COT_OK) {
@@ -152,6 +167,22 @@ static bool newton(cot_tape *t, const root *q, const uint32_t *args, cot_array *
     return t->status == COT_OK;
 }
 
+/* The most that the residual of a solver of the user's may be. Without a tolerance a third of the digits of the terms: so much the minimum of a function has
+ * that was found by its values alone. */
+static double residual_allowed(cot_tape *t, const root *q, const uint32_t *args, const cot_array *x, double first, double now) {
+    double third = x->dtype == COT_F64 ? 0x1p-17 : x->dtype == COT_F32 ? 0x1p-8 : x->dtype == COT_F16 ? 0x1p-3 : 0x1p-2; /* about ∛eps */
+    if (!isfinite(first)) first = 0; /* the start may lie where F has no value */
+    if (q->options.tolerance > 0) return q->options.tolerance * (1 + first);
+    return now <= third * first ? now : third * (first + terms_at(t, q, args, x->data));
+}
+
+static void judge(cot_tape *t, const root *q, const uint32_t *args, const cot_array *x, double first, double now) {
+    double allowed = t->status == COT_OK ? residual_allowed(t, q, args, x, first, now) : 0;
+    if (t->status != COT_OK || (isfinite(now) && now <= allowed)) return;
+    cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; at most %g is %s", q->name, now, first, allowed,
+              q->options.tolerance > 0 ? "within the tolerance that was asked" : "taken without a tolerance (INFINITY is one that takes all)");
+}
+
 static bool call_solver(cot_tape *t, const root *q, const uint32_t *args, cot_array *x) {
     int        n = q->f->n - 1;
     cot_array *theta = cot__arena(t, ((size_t)n + 1) * sizeof *theta, q->name);
@@ -171,11 +202,8 @@ static bool call_solver(cot_tape *t, const root *q, const uint32_t *args, cot_ar
     int code = q->solver(n, theta, x, q->user);
     t->inside = inside, t->inside_from = from;
     double now = residual_at(t, q, args, x->data);
-    if (code)
-        cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, now);
-    else if (q->options.tolerance > 0 && !(now <= q->options.tolerance * (1 + first)))
-        cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; a tolerance of %g was asked", q->name, now, first,
-                  q->options.tolerance);
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, now);
+    judge(t, q, args, x, first, now);
     return t->status == COT_OK;
 }
 
@@ -274,9 +302,8 @@ typedef struct wrapped { cot_fn f; void *user; } wrapped;
 
 static int minus_itself(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     wrapped *w = user;
-    cot_var  g;
-    int      code = w->f(n, xs, m, &g, w->user);
-    if (!code) ys[0] = cot_sub(xs[0], g);
+    int      code = w->f(n, xs, m, ys, w->user);
+    if (!code && !cot__failed(ys[0])) ys[0] = cot_sub(xs[0], ys[0]);
     return code;
 }
 
@@ -306,7 +333,7 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
     if (!t) t = cot__tape_of(n, theta);
     if (!t) return cot__invalid(1, &x0);
     char p[COT__SHAPE_TEXT], s[COT__SHAPE_TEXT], which[32];
-    if (!cot__check_call(t, name, f, n, theta, 0, NULL)) return INVALID(t);
+    if (!cot__check_call(t, name, f, n, theta, 0, NULL) || !cot__solve_options_fit(t, name, options)) return INVALID(t);
     root     *q = cot__arena(t, sizeof *q, name);
     cot_var  *examples = q ? cot__arena(t, ((size_t)n + 1) * sizeof *examples, name) : NULL;
     uint32_t *index = examples ? cot__arena(t, ((size_t)n + 1) * sizeof *index, name) : NULL;

@@ -139,6 +139,15 @@ static bool residual_of(operator_at_work *a, const double *b, const double *x, d
     return true;
 }
 
+bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options) {
+    if (!options || (options->tolerance >= 0 && options->iterations >= 0)) return true;
+    if (options->iterations < 0)
+        cot__fail(t, COT_VALUE, "[%s] at most %d iterations; 0 is the default, 1 and more a bound", name, options->iterations);
+    else
+        cot__fail(t, COT_VALUE, "[%s] the tolerance is %g; 0 is the default, INFINITY takes what comes", name, options->tolerance);
+    return false;
+}
+
 double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32) {
     if (options->tolerance > 0) return options->tolerance;
     return dtype == COT_F64 ? for_f64 : dtype == COT_F32 ? for_f32 : 5e-2;
@@ -209,7 +218,7 @@ cot_var cot__linear_solve(const char *name, cot_fn f, void *user, cot_var b, con
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, b, name, "", &i);
     char      p[COT__SHAPE_TEXT], q[COT__SHAPE_TEXT];
-    if (!t || !cot__check_call(t, name, f, 0, NULL, 0, NULL)) return cot__invalid(1, &b);
+    if (!t || !cot__check_call(t, name, f, 0, NULL, 0, NULL) || !cot__solve_options_fit(t, name, options)) return cot__invalid(1, &b);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])))
         return cot__fail(t, COT_DTYPE, "[%s] b has dtype %s; it must be a float", name, cot__dtype_name(cot__dtype_at(&t->nodes[i])));
     cot__linsolve *l = cot__arena(t, sizeof *l, name);

@@ -78,6 +78,9 @@ bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, in
 /* The carried results of the last step; false: out of memory. */
 bool cot__state_next(cot__stepper *s, void *state);
 
+/* What messages call the bodies of a condition. */
+static inline const char *cot__branch(int which) { return which ? "otherwise branch" : "then branch"; }
+
 /* Records a loop on operands and gives its value apart: the carried values, then what was given out. examples: in the order of the body's inputs. */
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results);
 /* Its flat value alone. */
@@ -91,7 +94,7 @@ cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int 
 
 /* The results of a flat value or of its adjoint, in their own shapes and dtypes; and the tangent of the flat value from those of its float results. */
 void    cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results);
-cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents);
+cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents);
 
 /* The rules that the user gave. */
 void cot__loop_given_vjp(cot__rule *r);
@@ -103,6 +106,9 @@ void cot__loop_reverse_recorded(cot__rule *r);
 /* … as one operation that finds out when it is played how long the loop is. */
 void cot__loop_reverse_as_operation(cot__rule *r);
 void cot__loop_forward(cot__rule *r);
+/* The loop on operands x that move by dx (invalid: not at all), with its tangents: results are the carried values, tangents of those that are floats,
+ * and tangents of what is given out. */
+cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const cot_var *dx, cot_var *results);
 /* The loop for a batch: see cot__op.batch. */
 cot_var cot__loop_batch(cot__rule *r, const cot__batch *b, cot_var *xs);
 

@@ -258,12 +258,9 @@ static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user
     return 0;
 }
 
-/* The tangent of the flat value from those of the results. */
-cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents) {
-    cot_tape *t = r->t;
-    int       m = l->carry + l->nys;
-    cot_dtype dtype = cot__dtype_at(cot__rule_node(r));
-    cot_var  *flat = vars(t, l, m);
+cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents) {
+    int      m = l->carry + l->nys;
+    cot_var *flat = vars(t, l, m);
     if (!flat) return INVALID(t);
     for (int j = 0; j < m; j++) {
         cot_shape shape;
@@ -274,37 +271,42 @@ cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, cons
     return cot_concat(m, flat, 0);
 }
 
-void cot__loop_forward(cot__rule *r) {
-    cot_tape            *t = r->t;
-    const cot__loop     *l = cot__rule_attr(r)->pointer;
-    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
-    int                  operands = cot__loop_operands(l), n = 0;
-    cot__loop           *to = like(t, l, run->length);
-    cot_var             *x = to ? vars(t, l, operands) : NULL, *in = x ? vars(t, l, 2 * operands) : NULL;
-    cot_var             *results = in ? vars(t, l, 2 * (l->carry + l->nys)) : NULL;
-    if (!results) return;
-    for (int k = 0; k < operands; k++) x[k] = cot__rule_x(r, k);
-    derived d = {.l = l, .x = x, .dx = r->tangents};
+cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const cot_var *dx, cot_var *results) {
+    int        n = 0;
+    cot__loop *to = like(t, l, length);
+    cot_var   *in = to ? vars(t, l, 2 * cot__loop_operands(l)) : NULL;
+    derived    d = {.l = l, .x = x, .dx = dx};
+    if (!in) return t->status;
     for (int k = 0; k < l->carry; k++) in[n++] = x[cot__loop_first_carry(l) + k];
     for (int k = 0; k < l->carry; k++) {
         int o = cot__loop_first_carry(l) + k;
         if (!var_is_float(x[o])) continue;
-        in[n++] = cot__failed(r->tangents[o]) ? cot_zeros(t, cot_dtype_of(x[o]), cot_shape_of(x[o])) : r->tangents[o];
+        in[n++] = cot__failed(dx[o]) ? cot_zeros(t, cot_dtype_of(x[o]), cot_shape_of(x[o])) : dx[o];
     }
     to->carry = n;
     for (int k = 0; k < l->nxs; k++) in[n++] = x[cot__loop_first_xs(l) + k];
     for (int k = 0; k < l->nxs; k++)
-        if (!cot__failed(r->tangents[cot__loop_first_xs(l) + k])) in[n++] = r->tangents[cot__loop_first_xs(l) + k];
+        if (!cot__failed(dx[cot__loop_first_xs(l) + k])) in[n++] = dx[cot__loop_first_xs(l) + k];
     to->nxs = n - to->carry;
     for (int j = l->carry; j < l->carry + l->nys; j++) to->nys += is_float(t, l->body[0]->out[j]);
     to->reverse = l->reverse;
     to->once = l->once;
-    if (l->test && t->body) { /* how long it runs is known in each step of that body only */
+    if (l->test && (t->body || l->bounded)) { /* how long it runs is known in each step of that body only */
         to->length = l->length;
         to->test = t->status == COT_OK ? cot__region_record(t, l->name, forward_test, &d, to->carry, in, 1) : NULL;
-        if (!to->test) return;
+        if (!to->test) return t->status;
     }
-    if (t->status != COT_OK || run_derived(t, to, forward_body, &d, in, results) != COT_OK) return;
-    /* Behind the carried values: tangents of those that have one, then of what was given out. */
-    r->tangent = cot__loop_flatten(r, l, run->length, results + l->carry);
+    return t->status == COT_OK ? run_derived(t, to, forward_body, &d, in, results) : t->status;
+}
+
+void cot__loop_forward(cot__rule *r) {
+    cot_tape            *t = r->t;
+    const cot__loop     *l = cot__rule_attr(r)->pointer;
+    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
+    int                  operands = cot__loop_operands(l);
+    cot_var             *x = vars(t, l, operands), *results = x ? vars(t, l, 2 * (l->carry + l->nys)) : NULL;
+    if (!results) return;
+    for (int k = 0; k < operands; k++) x[k] = cot__rule_x(r, k);
+    if (cot__loop_with_tangents(t, l, run->length, x, r->tangents, results) != COT_OK) return;
+    r->tangent = cot__loop_flatten(t, l, run->length, cot__dtype_at(cot__rule_node(r)), results + l->carry);
 }

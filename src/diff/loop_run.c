@@ -215,6 +215,7 @@ static bool goes_on(cot__stepper *s, const void *state, bool *go) {
     bool      ok = push_carried(s, state, OP_constant, s->test.value) && cot__play(&s->test, &answer);
     if (ok) *go = read_choice(t, cot__index(answer));
     cot__rewind(t, m);
+    if (!ok) cot__error_in(t, "the test of [%s]", s->loop->name);
     return ok;
 }
 
@@ -230,6 +231,8 @@ static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, co
     }
     ok = ok && cot__state_next(s, state);
     cot__rewind(s->t, m);
+    if (!ok && cot__loop_chosen(l)) cot__error_in(s->t, "the %s of [%s]", cot__branch(s->choice), l->name);
+    if (!ok && length != 1) cot__error_in(s->t, "step %lld of [%s]", (long long)(l->first + at), l->name);
     return ok;
 }
 

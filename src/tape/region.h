@@ -24,12 +24,18 @@ typedef struct cot__region {
 /* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this. */
 #define COT__REF_NUMBER UINT64_MAX /* the immediate number of an elementwise node, which cot__reapply knows */
 
-/* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the arena. */
+/* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the arena; f and user are not asked again. */
 cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m);
+/* The same for one of several functions that an operation takes: errors name it, "test". */
+cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n, const cot_var *examples, int m);
+/* Adds to the error on the tape, if there is one and it is not of memory, where it happened: " (in the test of [while])". */
+void cot__error_in(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Is there a function, and are there as many values as said? Otherwise sets the error. */
 bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys);
 bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys);
+/* Has the function set all ys, which were INVALID(t) before it ran? Otherwise sets the error. */
+bool cot__check_set(cot_tape *t, const char *op, const char *function, int m, const cot_var *ys);
 
 /* A program at work. Set value[0 … n) and value[n … n + captures), then play: the results go to out (m of them). The fixed values behind them are
  * set already. */
