@@ -16,7 +16,7 @@ typedef struct root {
     cot_solve_options  options;
 } root;
 
-/* ---- F, played ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- F, played ------------------------------------------------------------------------------------------------------- */
 
 static int operand_count(const root *q) { return q->f->n + q->f->captures; } /* x0, θ, captures: the places of the player */
 
@@ -62,7 +62,7 @@ static int back(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
-/* ---- finding it ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- finding it ------------------------------------------------------------------------------------------------------ */
 
 static double norm_of(const cot_tape *t, cot_var y) {
     cot__view   v = cot__view_of(t, cot__index(y));
@@ -96,7 +96,8 @@ static double residual_at(cot_tape *t, const root *q, const uint32_t *args, cons
     return norm;
 }
 
-/* How large the terms of F are that cancel each other at x: |∂F/∂x x|, how F would move if x moved by itself. 0 where there is no derivative. */
+/* How large the terms of F are that cancel each other at x: |∂F/∂x x|, how F would move if x moved by itself. 0 where there
+ * is no derivative. */
 static double terms_at(cot_tape *t, const root *q, const uint32_t *args, const void *raw) {
     cot_mark m = cot__mark(t);
     uint8_t  mask = t->active_mask;
@@ -134,7 +135,8 @@ static void move(void *to, const void *from, cot_dtype dtype, int64_t n, const d
     }
 }
 
-/* Newton's method with halved steps where a whole one does not bring the residual down, until it cannot be brought down any more. */
+/* Newton's method with halved steps where a whole one does not bring the residual down, until it cannot be brought down any
+ * more. */
 static bool newton(cot_tape *t, const root *q, const uint32_t *args, cot_array *x) {
     size_t  bytes = (size_t)x->size * (sizeof(double) + 8) + 8;
     double *step = cot__alloc(&t->al, bytes), first = residual_at(t, q, args, x->data), now = first;
@@ -162,15 +164,15 @@ static bool newton(cot_tape *t, const root *q, const uint32_t *args, cot_array *
     }
     cot__free(&t->al, step, bytes);
     if (t->status == COT_OK && !(now <= goal * (1 + first)))
-        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; give a better start, or a solver of "
-                                "your own", q->name, now, k, first);
+        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; give "
+                                "a better start, or a solver of your own", q->name, now, k, first);
     return t->status == COT_OK;
 }
 
-/* The most that the residual of a solver of the user's may be. Without a tolerance a third of the digits of the terms: so much the minimum of a function has
- * that was found by its values alone. */
+/* The most that the residual of a solver of the user's may be. Without a tolerance a third of the digits of the terms (about
+ * ∛eps): so much the minimum of a function has that was found by its values alone. */
 static double residual_allowed(cot_tape *t, const root *q, const uint32_t *args, const cot_array *x, double first, double now) {
-    double third = x->dtype == COT_F64 ? 0x1p-17 : x->dtype == COT_F32 ? 0x1p-8 : x->dtype == COT_F16 ? 0x1p-3 : 0x1p-2; /* about ∛eps */
+    double third = x->dtype == COT_F64 ? 0x1p-17 : x->dtype == COT_F32 ? 0x1p-8 : x->dtype == COT_F16 ? 0x1p-3 : 0x1p-2;
     if (!isfinite(first)) first = 0; /* the start may lie where F has no value */
     if (q->options.tolerance > 0) return q->options.tolerance * (1 + first);
     return now <= third * first ? now : third * (first + terms_at(t, q, args, x->data));
@@ -179,8 +181,9 @@ static double residual_allowed(cot_tape *t, const root *q, const uint32_t *args,
 static void judge(cot_tape *t, const root *q, const uint32_t *args, const cot_array *x, double first, double now) {
     double allowed = t->status == COT_OK ? residual_allowed(t, q, args, x, first, now) : 0;
     if (t->status != COT_OK || (isfinite(now) && now <= allowed)) return;
-    cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; at most %g is %s", q->name, now, first, allowed,
-              q->options.tolerance > 0 ? "within the tolerance that was asked" : "taken without a tolerance (INFINITY is one that takes all)");
+    cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; at most %g is %s", q->name,
+              now, first, allowed, q->options.tolerance > 0 ? "within the tolerance that was asked"
+                                                            : "taken without a tolerance (INFINITY is one that takes all)");
 }
 
 static bool call_solver(cot_tape *t, const root *q, const uint32_t *args, cot_array *x) {
@@ -207,7 +210,7 @@ static bool call_solver(cot_tape *t, const root *q, const uint32_t *args, cot_ar
     return t->status == COT_OK;
 }
 
-/* ---- the operation -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------------------------------- */
 
 static cot_var record_root(cot_tape *t, const root *q, const uint32_t *args) {
     cot__attr  *attr = cot__attr_make(t, q->name, 0, NULL, operand_count(q), args);
@@ -222,7 +225,8 @@ static cot_var record_root(cot_tape *t, const root *q, const uint32_t *args) {
     cot_mark  m = cot__mark(t);
     t->active_mask = 0;
     bool ok = true;
-    if (!t->body && x.size > 0) ok = q->solver ? call_solver(t, q, attr->args, &x) : newton(t, q, attr->args, &x); /* in a body the start is an example */
+    /* in a body the start is an example */
+    if (!t->body && x.size > 0) ok = q->solver ? call_solver(t, q, attr->args, &x) : newton(t, q, attr->args, &x);
     t->active_mask = mask;
     cot__rewind(t, m);
     if (!ok) return INVALID(t);
@@ -294,9 +298,10 @@ static cot_var root_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_root = {.name = "root", .kind = KIND_GENERIC, .inactive = 1, .saves = 0x7e | COT__SAVES_Z,
-                              .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄", .vjp = root_vjp, .jvp = root_jvp, .apply = root_apply};
+                              .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
+                              .vjp = root_vjp, .jvp = root_jvp, .apply = root_apply};
 
-/* ---- the public functions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the public functions -------------------------------------------------------------------------------------------- */
 
 typedef struct wrapped { cot_fn f; void *user; } wrapped;
 
@@ -327,8 +332,8 @@ static int gradient_of(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     return 0;
 }
 
-static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver, void *user, cot_var x0, int n, const cot_var *theta,
-                    const cot_solve_options *options) {
+static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver, void *user, cot_var x0, int n,
+                    const cot_var *theta, const cot_solve_options *options) {
     cot_tape *t = cot__tape_of(1, &x0);
     if (!t) t = cot__tape_of(n, theta);
     if (!t) return cot__invalid(1, &x0);
@@ -343,7 +348,8 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
         if (!cot__enter(t, theta[k], name, which, &index[1 + k])) return INVALID(t);
     }
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[index[0]])))
-        return cot__fail(t, COT_DTYPE, "[%s] x0 has dtype %s; it must be a float", name, cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])));
+        return cot__fail(t, COT_DTYPE, "[%s] x0 has dtype %s; it must be a float", name,
+                         cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])));
     for (int k = 0; k <= n; k++) examples[k] = VAR(t, index[k]);
     *q = (root){.name = name, .solver = solver, .user = user};
     if (options) q->options = *options;
@@ -351,7 +357,8 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
     if (!q->f) return INVALID(t);
     cot_shape have = cot__shape_at(t, q->f->out[0]), want = cot__shape_at(t, index[0]);
     if (!cot__same_shape(&have, &want) || cot__dtype_at(&t->nodes[q->f->out[0]]) != cot__dtype_at(&t->nodes[index[0]]))
-        return cot__fail(t, COT_SHAPE, "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same dtype", name,
+        return cot__fail(t, COT_SHAPE, "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same "
+                                       "dtype", name,
                          cot__dtype_name(cot__dtype_at(&t->nodes[q->f->out[0]])), cot__shape_text(have.ndim, have.dim, p),
                          cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])), cot__shape_text(want.ndim, want.dim, s));
     uint32_t *args = cot__arena(t, ((size_t)operand_count(q) + 1) * sizeof *args, name);
@@ -361,16 +368,19 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
     return record_root(t, q, args);
 }
 
-cot_var cot_root(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options) {
+cot_var cot_root(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,
+                 const cot_solve_options *options) {
     return find("root", f, user, solver, user, x0, n, theta, options);
 }
 
-cot_var cot_fixed_point(cot_fn g, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options) {
+cot_var cot_fixed_point(cot_fn g, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,
+                        const cot_solve_options *options) {
     wrapped w = {g, user};
     return find("fixed_point", g ? minus_itself : NULL, &w, solver, user, x0, n, theta, options);
 }
 
-cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options) {
+cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,
+                     const cot_solve_options *options) {
     wrapped w = {f, user};
     return find("minimize", f ? gradient_of : NULL, &w, solver, user, x0, n, theta, options);
 }

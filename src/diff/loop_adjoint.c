@@ -1,13 +1,15 @@
 /* loop_adjoint.c: the way back through a loop as one operation: x̄ = Jᵀ z̄, where z = loop(x) and J is its derivative.
  *
- * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot be written down as a loop over its states.
- * This operation finds the length when it is played: it runs the loop, keeping states under the bound, sweeps back in numbers, and forgets
- * both. Its derivatives need no way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, which is a loop again:
+ * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot be written down as a loop
+ * over its states. This operation finds the length when it is played: it runs the loop, keeping states under the bound, sweeps
+ * back in numbers, and forgets both. Its derivatives need no way back through a way back. They follow from the tangent of the
+ * loop, ż = J(x) ẋ, which is a loop again:
  *
  *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄ through x -> J(x) u
  *     forward                               the way back of (dz̄, z̄) through x -> (z, J(x) dx)
  *
- * Both are recorded, and the way back through a tangent is this operation again: so there are derivatives of every order, all under the bound. */
+ * Both are recorded, and the way back through a tangent is this operation again: so there are derivatives of every order, all
+ * under the bound. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -24,7 +26,7 @@ typedef struct adjoint {
 
 static const char OP[] = "loop_adjoint";
 
-/* ---- the value -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the value ------------------------------------------------------------------------------------------------------- */
 
 /* A source with the value of node x; active: a sweep can reach it. */
 static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
@@ -86,13 +88,13 @@ static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args)
     cot__attr  *attr = cot__attr_make(t, OP, 0, NULL, a->operands + 1, args);
     cot__result r;
     if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
-    if (t->body) cot__fill(&r.view, 0); /* an example: how long the loop runs, and whether it ends, is known when the body is played */
+    if (t->body) cot__fill(&r.view, 0); /* an example: how long the loop runs, if it ends, is known when the body is played */
     else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
     attr->pointer = a;
     return cot__result_push(t, &r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);
 }
 
-/* ---- apart and together --------------------------------------------------------------------------------------------------------------- */
+/* ---- apart and together ---------------------------------------------------------------------------------------------- */
 
 /* The piece of a flat value at *at that belongs to x. */
 static cot_var piece(cot_var flat, int64_t *at, cot_var x) {
@@ -134,7 +136,7 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
         if (a->of[k]) cot__give(r, k, piece(flat, &at, VAR(t, args[k])));
 }
 
-/* ---- derivatives -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------------------------------- */
 
 /* The loop with its tangents, on aliases of what it read. */
 typedef struct moving {
@@ -161,7 +163,8 @@ static bool open_moving(moving *g, cot__rule *r) {
     g->y = g->to + n;
     for (int k = 0; k <= g->a->operands; k++) {
         g->x[k] = cot__rule_x(r, k);
-        if (!cot__failed(g->x[k]) && k < g->a->operands && cot__dtype_is_float(cot_dtype_of(g->x[k]))) g->x[k] = cot__alias(g->x[k]);
+        if (!cot__failed(g->x[k]) && k < g->a->operands && cot__dtype_is_float(cot_dtype_of(g->x[k])))
+            g->x[k] = cot__alias(g->x[k]);
         if (cot__failed(g->x[k])) return false;
     }
     return true;
@@ -244,6 +247,6 @@ static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENERIC, .saves = 0x7f,
-                                      .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; z̄ gets J u, x the way back of z̄ through J u, where u is the "
-                                                 "adjoint of x̄",
+                                      .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; with u the adjoint of x̄, z̄ "
+                                                 "gets J u, x the way back of z̄ through J u",
                                       .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply};

@@ -24,7 +24,8 @@ bool cot__check_set(cot_tape *t, const char *op, const char *function, int m, co
     if (t->status != COT_OK) return false;
     for (int i = 0; i < m; i++) {
         if (ys[i].tape != t || ys[i].id != UINT64_MAX) continue;
-        cot__fail(t, COT_VAR, "[%s] %s did not set ys[%d]; it gives %d result%s and must set each", op, function, i, m, m == 1 ? "" : "s");
+        cot__fail(t, COT_VAR, "[%s] %s did not set ys[%d]; it gives %d result%s and must set each", op, function, i, m,
+                  m == 1 ? "" : "s");
         return false;
     }
     return true;
@@ -62,8 +63,8 @@ cot_var cot__parameter(cot_tape *t, uint32_t x) {
 
 bool cot__outside_bodies(cot_tape *t, const char *op) {
     if (!t->body) return true;
-    cot__fail(t, COT_GRAD, "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives (cot_grad_of), and stands "
-                           "for every step", op, t->body);
+    cot__fail(t, COT_GRAD, "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives "
+                           "(cot_grad_of), and stands for every step", op, t->body);
     return false;
 }
 
@@ -86,7 +87,7 @@ static void scope_close(cot_tape *t, scope before) {
     if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------------------------------- */
 
 /* Work space while a program is made: a byte and a place for each node of the body. */
 typedef struct maker {
@@ -151,8 +152,8 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
         const cot__node *n = &t->nodes[k->first + i];
         if (!(k->mark[i] & NEEDED)) continue;
         if (n->op == OP_leaf) {
-            cot__fail(t, COT_VALUE, "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use them", op,
-                      k->part, k->first + i);
+            cot__fail(t, COT_VALUE, "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
+                                    "them", op, k->part, k->first + i);
             return false;
         }
         if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
@@ -207,9 +208,10 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     return r;
 }
 
-/* ---- closing a body ------------------------------------------------------------------------------------------------------------ */
+/* ---- closing a body -------------------------------------------------------------------------------------------------- */
 
-/* Constants of the body stay, and those of bodies inside it; every other value has served as an example: shapes stay, memory goes. */
+/* Constants of the body stay, and those of bodies inside it; every other value has served as an example: shapes stay, memory
+ * goes. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
@@ -265,8 +267,8 @@ static bool take_results(cot_tape *t, const char *op, const char *part, int m, c
     return true;
 }
 
-static bool record_body(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n, const cot_var *examples, int m, cot_var *xs,
-                        cot_var *ys, uint32_t *in, uint32_t *out) {
+static bool record_body(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n, const cot_var *examples,
+                        int m, cot_var *xs, cot_var *ys, uint32_t *in, uint32_t *out) {
     for (int i = 0; i < n; i++) {
         uint32_t x;
         if (!cot__operand(t, examples[i], op, "given", &x)) return false;
@@ -285,7 +287,8 @@ cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *use
     return cot__region_record_part(t, op, BODY, f, user, n, examples, m);
 }
 
-cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n, const cot_var *examples, int m) {
+cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
+                                     const cot_var *examples, int m) {
     size_t       bytes = (size_t)(n + m) * (sizeof(cot_var) + sizeof(uint32_t)) + 8;
     cot_var     *xs = cot__alloc(&t->al, bytes), *ys = xs + n;
     uint32_t    *in = (uint32_t *)(void *)(ys + m), *out = in + n, first = t->count, storages = t->storage_count;
@@ -298,7 +301,8 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     scope before = scope_open(t, op);
     bool  ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
     scope_close(t, before);
-    if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) && (r = make_program(&k, op, n, in, m, out)) != NULL) {
+    if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
+        (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
         for (uint32_t i = first; i < first + k.count; i++) t->nodes[i].stamp = COT__BODY_STAMP;
     }
@@ -307,14 +311,15 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     return r;
 }
 
-/* ---- playing -------------------------------------------------------------------------------------------------------------------- */
+/* ---- playing --------------------------------------------------------------------------------------------------------- */
 
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region) {
     size_t count = (size_t)(region->n + region->captures) + region->fixed + region->steps;
     *p = (cot__player){t, region, NULL, count * sizeof(cot_var) + 8};
     p->value = cot__alloc(&t->al, p->bytes);
     if (p->value) {
-        for (uint32_t k = 0; k < region->fixed; k++) p->value[(uint32_t)(region->n + region->captures) + k] = VAR(t, region->constant[k]);
+        for (uint32_t k = 0; k < region->fixed; k++)
+            p->value[(uint32_t)(region->n + region->captures) + k] = VAR(t, region->constant[k]);
         return true;
     }
     p->bytes = 0;
