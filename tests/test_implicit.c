@@ -241,6 +241,42 @@ static void a_solver_runs_at_every_step(void **state) {
     cot_tape_destroy(t);
 }
 
+/* What a solver of the user's finds is looked at: a third of the digits of the terms is enough, whatever their size, and less is not. */
+typedef struct off { double by; } off;
+static int roughly(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n;
+    double root = sqrt(x->dtype == COT_F32 ? (double)((float *)theta[0].data)[0] : ((double *)theta[0].data)[0]) * (1 + ((off *)user)->by);
+    if (x->dtype == COT_F32) ((float *)x->data)[0] = (float)root;
+    else ((double *)x->data)[0] = root;
+    return 0;
+}
+
+static void a_solver_is_not_believed(void **state) {
+    (void)state;
+    /* |F| = θ |(1 + by)² - 1| = 2 by θ against |∂F/∂x x| = 2θ and |F| at the start, θ |4 - 1| = 3θ: allowed is by < 2.5 · 2^-17 = 1.9e-5 in f64, 2.5 · 2^-8
+     * = 9.8e-3 in f32, at any scale of the equation */
+    for (int f32 = 0; f32 < 2; f32++)
+        for (double theta = 1e-18; theta < 1e19; theta *= 1e6)
+            for (int far = 0; far < 2; far++) {
+                cot_tape *t = cot_tape_create(NULL);
+                cot_dtype dtype = f32 ? COT_F32 : COT_F64;
+                cot_var   c = cot_scalar_of(t, dtype, theta), x0 = cot_cast(cot_constant(t, 2 * sqrt(theta)), dtype);
+                off       o = {f32 ? (far ? 1.1e-2 : 8.5e-3) : (far ? 2.1e-5 : 1.7e-5)};
+                bool      taken = cot_is_valid(cot_root(square_minus, &o, roughly, x0, 1, &c, NULL));
+                if (taken == far) fail_msg("%s, theta %g, off by %g: %s", f32 ? "f32" : "f64", theta, o.by, taken ? "taken" : cot_tape_message(t));
+                cot_tape_destroy(t);
+            }
+    /* A start where F has no value, and one that is the solution. */
+    cot_tape *t = cot_tape_create(NULL);
+    off       o = {1e-7};
+    cot_var   c = cot_scalar(t, 2);
+    assert_true(cot_is_valid(cot_root(square_minus, &o, roughly, cot_constant(t, NAN), 1, &c, NULL)));
+    o.by = 0;
+    assert_true(cot_is_valid(cot_root(square_minus, &o, roughly, cot_constant(t, sqrt(2)), 1, &c, NULL)));
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 /* ---- errors ------------------------------------------------------------------------------------------------------------------------------- */
 
 BODY(no_root) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
@@ -257,6 +293,12 @@ static int far_off(int n, const cot_array *theta, cot_array *x, void *user) {
     ((double *)x->data)[0] = 3;
     return 0;
 }
+static int not_a_number(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta, (void)user;
+    ((double *)x->data)[0] = (double)NAN;
+    return 0;
+}
+BODY(sets_nothing) { UNUSED; return 0; }
 static cot_var outside;
 static int     by_sweeping(int n, const cot_array *theta, cot_array *x, void *user) {
     (void)n, (void)theta, (void)user, (void)x;
@@ -280,8 +322,24 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_root(square_minus, NULL, gives_up, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[root] the solver failed with code 5; the residual is 7");
     cot_root(square_minus, NULL, far_off, x0, 1, &theta, &(cot_solve_options){.tolerance = 1e-3});
-    expect(t, COT_VALUE, "[root] the residual of what the solver found is 7, from 1 at the start; a tolerance of 0.001 was asked");
-    assert_true(cot_is_valid(cot_root(square_minus, NULL, far_off, x0, 1, &theta, NULL))); /* not asked, not looked at */
+    expect(t, COT_VALUE, "[root] the residual of what the solver found is 7, from 1 at the start; at most 0.002 is within the tolerance that was asked");
+    /* x² - 2 at 3, from 1: the terms are 2x·x = 18, and 1 */
+    cot_root(square_minus, NULL, far_off, x0, 1, &theta, NULL);
+    expect(t, COT_VALUE, "[root] the residual of what the solver found is 7, from 1 at the start; at most 0.000144958 is taken without a tolerance (INFINITY is one "
+                         "that takes all)");
+    assert_true(cot_is_valid(cot_root(square_minus, NULL, far_off, x0, 1, &theta, &(cot_solve_options){.tolerance = INFINITY})));
+    cot_root(square_minus, NULL, not_a_number, x0, 1, &theta, &(cot_solve_options){.tolerance = INFINITY});
+    assert_non_null(strstr(cot_tape_message(t), "[root] the residual of what the solver found is "));
+    assert_non_null(strstr(cot_tape_message(t), "nan, from 1 at the start"));
+    cot_tape_clear_error(t);
+    cot_root(square_minus, NULL, NULL, x0, 1, &theta, &(cot_solve_options){.tolerance = -1});
+    expect(t, COT_VALUE, "[root] the tolerance is -1; 0 is the default, INFINITY takes what comes");
+    cot_linear_solve(singular, NULL, x0, &(cot_solve_options){.iterations = -1});
+    expect(t, COT_VALUE, "[linear_solve] at most -1 iterations; 0 is the default, 1 and more a bound");
+    cot_fixed_point(sets_nothing, NULL, NULL, x0, 0, NULL, NULL);
+    expect(t, COT_VAR, "[fixed_point] its body did not set ys[0]; it gives 1 result and must set each");
+    cot_minimize(sets_nothing, NULL, NULL, x0, 0, NULL, NULL);
+    expect(t, COT_VAR, "[value_and_grad] the function did not set ys[0]; it gives 1 result and must set each");
     for (int n = 2; n <= 100; n += 98) { /* by elimination, by GMRES */
         cot_linear_solve(singular, NULL, cot_ones(t, COT_F64, COT_SHAPE(n)), NULL);
         assert_int_equal(cot_tape_status(t), COT_VALUE);
@@ -353,6 +411,7 @@ int main(void) {
         cmocka_unit_test(many_unknowns_of_any_shape),
         cmocka_unit_test(fewer_bits_solve_too),
         cmocka_unit_test(a_solver_runs_at_every_step),
+        cmocka_unit_test(a_solver_is_not_believed),
         cmocka_unit_test(solvers_that_fail_say_how_far_they_came),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -24,6 +24,7 @@ BODY(compresses) { UNUSED; ys[0] = cot_compress(xs[0], cot_greater(xs[0], 0.0), 
 BODY(makes_leaf) { UNUSED; ys[0] = cot_mul(xs[0], cot_scalar(xs[0].tape, 2)); return 0; }
 BODY(fails) { UNUSED; return 7; }
 BODY(forgets_result) { UNUSED; return 0; }
+BODY(sets_first_alone) { UNUSED; ys[0] = xs[0]; return 0; }
 BODY(other_tape) { UNUSED; ys[0] = *(cot_var *)user; return 0; }
 BODY(keeps_var) { UNUSED; *(cot_var *)user = cot_mul(xs[0], 2.0); ys[0] = *(cot_var *)user; return 0; }
 BODY(shrinks) { UNUSED; ys[0] = cot_sum(xs[0], COT_ALL); return 0; }
@@ -34,6 +35,7 @@ static void bodies_stand_for_every_step(void **state) {
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
     cot_mark  start = cot_tape_mark(t);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), s = cot_scalar(t, 1), y, inner, foreign = cot_scalar(other, 1);
+    cot_var   both[2] = {s, s};
 #define SCAN(body, user, init) cot_scan(body, user, 2, 1, init, 0, NULL, &y, 0, NULL, NULL)
     SCAN(reads_value, NULL, &s);
     expect(t, COT_VALUE, "[value] asked for while the body of [scan] is recorded, which stands for every step and has no values yet; choose by values with "
@@ -62,7 +64,11 @@ static void bodies_stand_for_every_step(void **state) {
     SCAN(fails, NULL, &s);
     expect(t, COT_CUSTOM, "[scan] its body failed with code 7");
     SCAN(forgets_result, NULL, &s);
-    expect(t, COT_VAR, "[scan] the body's result ys[0] as operand is invalid: the operation that should have made it failed");
+    expect(t, COT_VAR, "[scan] its body did not set ys[0]; it gives 1 result and must set each");
+    cot_checkpoint(sets_first_alone, NULL, 1, &s, 2, both);
+    expect(t, COT_VAR, "[checkpoint] its body did not set ys[1]; it gives 2 results and must set each");
+    cot_fn_vjp(sets_first_alone, NULL, 1, &s, 2, both, both, &y);
+    expect(t, COT_VAR, "[fn_vjp] the function did not set ys[1]; it gives 2 results and must set each");
     SCAN(other_tape, &foreign, &s);
     expect(t, COT_VAR, "[scan] the body's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
     SCAN(keeps_var, &inner, &s);
@@ -80,6 +86,11 @@ static void bodies_stand_for_every_step(void **state) {
 BODY(never_ends) { UNUSED; ys[0] = cot_integer(1); return 0; }
 BODY(add_one) { UNUSED; ys[0] = cot_add(xs[0], 1.0); return 0; }
 BODY(times_billion) { UNUSED; ys[0] = cot_mul(xs[0], INT64_C(1000000000)); return 0; }
+BODY(adds_two) { UNUSED; ys[0] = cot_add(xs[0], cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(2))); return 0; }
+BODY(no_solution) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
+BODY(solves_nothing) { UNUSED; ys[0] = cot_root(no_solution, NULL, NULL, xs[0], 0, NULL, NULL); return 0; }
+BODY(solves_nothing_after_5) { return UNUSED, cot_cond(cot_less(xs[0], 6), same, solves_nothing, NULL, 1, xs + 1, 1, ys); }
+
 static int failing_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
     (void)ybars, (void)xbars;
     UNUSED;
@@ -136,6 +147,40 @@ static void loops_say_what_is_wrong(void **state) {
     expect(t, COT_CUSTOM, "[bad] its jvp failed with code 4");
     cot_cond(x, same, same, NULL, 1, &x, 1, ys);
     expect(t, COT_SHAPE, "[cond] the choice has shape (3,); it must be one number, or use cot_where");
+    /* which function, which step */
+    cot_cond(s, fails, same, NULL, 1, &x, 1, ys);
+    expect(t, COT_CUSTOM, "[cond] its then branch failed with code 7");
+    cot_cond(s, same, fails, NULL, 1, &x, 1, ys);
+    expect(t, COT_CUSTOM, "[cond] its otherwise branch failed with code 7");
+    cot_cond(s, same, forgets_result, NULL, 1, &x, 1, ys);
+    expect(t, COT_VAR, "[cond] its otherwise branch did not set ys[0]; it gives 1 result and must set each");
+    cot_cond(s, adds_two, same, NULL, 1, &x, 1, ys);
+    expect(t, COT_SHAPE, "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the then branch of [cond])");
+    cot_cond(cot_number(1), same, adds_two, NULL, 1, &x, 1, ys); /* the tape is that of xs */
+    expect(t, COT_SHAPE, "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the otherwise branch of "
+                         "[cond])");
+    cot_cond(cot_constant(t, 0), same, solves_nothing, NULL, 1, &s, 1, ys);
+    assert_non_null(strstr(cot_tape_message(t), "a solver of your own (in the otherwise branch of [cond])"));
+    cot_tape_clear_error(t);
+    cot_while(adds_two, same, NULL, 1, &x, ys, NULL);
+    expect(t, COT_SHAPE, "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the test of [while])");
+    cot_while(fails, same, NULL, 1, &x, ys, NULL);
+    expect(t, COT_CUSTOM, "[while] its test failed with code 7");
+    cot_fori(solves_nothing_after_5, NULL, 3, 9, 1, &s, ys, NULL);
+    assert_non_null(strstr(cot_tape_message(t), "a solver of your own (in the otherwise branch of [cond]) (in step 6 of [fori])"));
+    cot_tape_clear_error(t);
+    /* no tape to say it on: the status alone, and invalid results */
+    cot_var number = cot_number(1);
+    ys[0] = s;
+    assert_int_equal(cot_while(never_ends, add_one, NULL, 1, &number, ys, NULL), COT_VAR);
+    assert_false(cot_is_valid(ys[0]));
+    ys[0] = s;
+    assert_int_equal(cot_scan(same, NULL, 3, 1, &number, 0, NULL, ys, 0, NULL, NULL), COT_VAR);
+    assert_false(cot_is_valid(ys[0]));
+    ys[0] = s;
+    assert_int_equal(cot_cond(number, same, same, NULL, 1, &number, 1, ys), COT_VAR);
+    assert_false(cot_is_valid(ys[0]));
+    assert_ok(t);
     cot_cond(s, same, shrinks, NULL, 1, &x, 1, ys);
     expect(t, COT_SHAPE, "[cond] result 0 is f64 (3,) where the choice is true and f64 () where it is false; they must agree");
     cot_tape_destroy(t);
@@ -198,6 +243,62 @@ static void forms_say_what_is_wrong(void **state) {
     expect(t, COT_SHAPE, "[linear_jvp] tangents[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
     cot_tape_destroy(t);
     cot_tape_destroy(other);
+}
+
+/* ---- user data ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* Bodies are recorded once and not called again: what they were given may be gone when derivatives are taken. */
+typedef struct weight { cot_var w; bool alive; } weight;
+BODY(weighs) {
+    const weight *g = user;
+    UNUSED;
+    assert_true(g->alive);
+    ys[0] = cot_mul(cot_sin(xs[n - 1]), g->w);
+    return 0;
+}
+BODY(is_below) { UNUSED; assert_true(((weight *)user)->alive); ys[0] = cot_less(xs[0], cot_mul(((weight *)user)->w, 0.4)); return 0; }
+BODY(near_itself) { UNUSED; weighs(n, xs, m, ys, user); ys[0] = cot_add(cot_mul(xs[0], 4.0), cot_sub(ys[0], ((weight *)user)->w)); return 0; }
+BODY(lines) { UNUSED; ys[0] = cot_mul(xs[0], ((weight *)user)->w); return 0; }
+BODY(all_of_them) {
+    weight *g = malloc(sizeof *g); /* and freed: a sanitizer sees any later look */
+    UNUSED;
+    if (!g) return 1;
+    *g = (weight){*(cot_var *)user, true};
+    cot_var x = xs[0], y[9];
+    cot_scan(weighs, g, 2, 1, &x, 0, NULL, &y[0], 0, NULL, NULL);
+    cot_fori(weighs, g, 0, 2, 1, &x, &y[1], NULL);
+    cot_while(is_below, weighs, g, 1, &x, &y[2], &(cot_loop_options){.limit = 50});
+    cot_cond(cot_greater(x, 0.0), weighs, near_itself, g, 1, &x, 1, &y[3]);
+    cot_checkpoint(weighs, g, 1, &x, 1, &y[4]);
+    y[5] = cot_root(near_itself, g, NULL, x, 0, NULL, NULL);
+    y[6] = cot_linear_solve(lines, g, x, NULL);
+    cot_value_and_grad(weighs, g, 1, &x, &y[7], &y[8]);
+    memset(g, 0, sizeof *g);
+    free(g);
+    ys[0] = cot_sum(cot_stack(9, y, 0), COT_ALL);
+    return 0;
+}
+
+static void user_data_may_be_gone_after_the_call(void **state) {
+    (void)state;
+    for (int inside = 0; inside < 3; inside++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_scalar(t, 0.3), w = cot_scalar(t, 1.2), both[2] = {x, w}, y, g[2], h;
+        if (inside == 0) all_of_them(1, &x, 1, &y, &w);
+        if (inside == 1) cot_checkpoint(all_of_them, &w, 1, &x, 1, &y);
+        if (inside == 2) {
+            cot_var row = cot_reshape(x, COT_SHAPE(1));
+            cot_vmap(all_of_them, &w, 1, &row, NULL, 1, &y, NULL);
+            y = cot_sum(y, COT_ALL);
+        }
+        cot_backward(y);
+        cot_grad_of(y, 2, both, g);
+        cot_grad_of(cot_mul(g[0], g[1]), 1, &x, &h);
+        cot_jvp(h, 1, &w, &w);
+        assert_ok(t);
+        assert_near(cot_value(g[0]), cot_grad_value(x), 1e-14);
+        cot_tape_destroy(t);
+    }
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------------------ */
@@ -267,6 +368,7 @@ int main(void) {
         cmocka_unit_test(loops_say_what_is_wrong),
         cmocka_unit_test(overwritten_operands_are_an_error),
         cmocka_unit_test(forms_say_what_is_wrong),
+        cmocka_unit_test(user_data_may_be_gone_after_the_call),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* custom_fn.c: a recorded function with a derivative of the user's in place of its own: a body that is played once, whose rule is given. */
+/* custom_fn.c: a recorded function with a derivative of the user's in place of its own: a body that is played once, whose rule
+ * is given. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -28,9 +29,11 @@ static void given_vjp(cot__rule *r) {
     if (!look(r, l, true, &s)) return;
     cot__loop_apart(t, l, 1, r->g, s.ybars);
     for (int k = 0; k < l->consts; k++) s.out[k] = INVALID(t);
-    if (t->status != COT_OK || !went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user))) return;
+    if (t->status != COT_OK || !went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user)))
+        return;
     for (int k = 0; k < l->consts; k++)
-        if (cot__is_number(s.out[k]) || (s.out[k].tape && !cot__failed(s.out[k]))) cot__give(r, cot__loop_first_const(l) + k, s.out[k]);
+        if (cot__is_number(s.out[k]) || (s.out[k].tape && !cot__failed(s.out[k])))
+            cot__give(r, cot__loop_first_const(l) + k, s.out[k]);
 }
 
 static void given_jvp(cot__rule *r) {
@@ -41,10 +44,11 @@ static void given_jvp(cot__rule *r) {
     for (int k = 0; k < l->consts; k++) moves |= !cot__failed(r->tangents[cot__loop_first_const(l) + k]);
     if (!moves || !look(r, l, true, &s)) return;
     for (int k = 0; k < l->nys; k++) s.ybars[k] = INVALID(t);
-    if (!went_well(t, l, "jvp", l->rules->jvp(l->consts, s.xs, l->nys, s.ys, r->tangents + cot__loop_first_const(l), s.ybars, l->user))) return;
+    int code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, r->tangents + cot__loop_first_const(l), s.ybars, l->user);
+    if (!went_well(t, l, "jvp", code)) return;
     for (int k = 0; k < l->nys; k++)
         if (cot__failed(s.ybars[k])) s.ybars[k] = cot_zeros(t, cot_dtype_of(s.ys[k]), cot_shape_of(s.ys[k]));
-    r->tangent = cot__loop_flatten(r, l, 1, s.ybars);
+    r->tangent = cot__loop_flatten(t, l, 1, cot__dtype_at(cot__rule_node(r)), s.ybars);
 }
 
 void cot__loop_given_vjp(cot__rule *r) {

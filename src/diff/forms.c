@@ -20,6 +20,7 @@ bool cot__form_lists(const char *op, int n, const cot_var *xs, int fills, cot_va
 /* What the function gave, as values of the tape. */
 static bool take_results(cot__form *c, int m, cot_var *ys) {
     char which[48];
+    if (!cot__check_set(c->t, c->op, "the function", m, ys)) return false;
     for (int k = 0; k < m && c->t->status == COT_OK; k++) {
         snprintf(which, sizeof which, "function's result ys[%d] as", k);
         if (cot__enter(c->t, ys[k], c->op, which, &c->y[k])) ys[k] = VAR(c->t, c->y[k]);

@@ -16,7 +16,7 @@ typedef struct root {
     cot_solve_options  options;
 } root;
 
-/* ---- F, played ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- F, played ------------------------------------------------------------------------------------------------------- */
 
 static int operand_count(const root *q) { return q->f->n + q->f->captures; } /* x0, θ, captures: the places of the player */
 
@@ -62,7 +62,7 @@ static int back(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
-/* ---- finding it ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- finding it ------------------------------------------------------------------------------------------------------ */
 
 static double norm_of(const cot_tape *t, cot_var y) {
     cot__view   v = cot__view_of(t, cot__index(y));
@@ -78,29 +78,45 @@ static double norm_of(const cot_tape *t, cot_var y) {
     return sqrt(s);
 }
 
-/* |F| with x in the memory `raw`, of the dtype and shape of operand 0; with `step`, x becomes x - step · (∂F/∂x)⁻¹ F first. NaN after an error. */
+/* The operands of F with x in the memory `raw`, of the dtype and shape of operand 0; NULL after an error. */
+static cot_var *values_at(cot_tape *t, const root *q, const uint32_t *args, const void *raw) {
+    cot_var *values = cot__arena(t, (size_t)operand_count(q) * sizeof *values + 8, q->name);
+    if (!values) return NULL;
+    for (int k = 0; k < operand_count(q); k++) values[k] = VAR(t, args[k]);
+    values[0] = cot_data(t, cot__dtype_at(&t->nodes[args[0]]), cot__shape_at(t, args[0]), raw);
+    return t->status == COT_OK ? values : NULL;
+}
+
+/* |F| at x. NaN after an error. */
 static double residual_at(cot_tape *t, const root *q, const uint32_t *args, const void *raw) {
     cot_mark m = cot__mark(t);
-    cot_var *values = cot__arena(t, (size_t)operand_count(q) * sizeof *values + 8, q->name);
-    double   norm = (double)NAN;
-    if (values) {
-        for (int k = 0; k < operand_count(q); k++) values[k] = VAR(t, args[k]);
-        values[0] = cot_data(t, cot__dtype_at(&t->nodes[args[0]]), cot__shape_at(t, args[0]), raw);
-        cot_var y = play_f(t, q, values);
-        if (t->status == COT_OK) norm = norm_of(t, y);
-    }
+    cot_var *values = values_at(t, q, args, raw), y = values ? play_f(t, q, values) : INVALID(t);
+    double   norm = t->status == COT_OK ? norm_of(t, y) : (double)NAN;
     cot__rewind(t, m);
     return norm;
+}
+
+/* How large the terms of F are that cancel each other at x: |∂F/∂x x|, how F would move if x moved by itself. 0 where there
+ * is no derivative. */
+static double terms_at(cot_tape *t, const root *q, const uint32_t *args, const void *raw) {
+    cot_mark m = cot__mark(t);
+    uint8_t  mask = t->active_mask;
+    cot_var *values = values_at(t, q, args, raw), dy = INVALID(t);
+    t->active_mask = COT__ACTIVE;
+    if (values) forth(1, &values[0], 1, &dy, &(near_point){t, q, values[0], values});
+    t->active_mask = mask;
+    double norm = t->status == COT_OK && !cot__failed(dy) ? norm_of(t, dy) : 0;
+    if (t->status != COT_OK && t->status != COT_MEMORY) cot_tape_clear_error(t);
+    cot__rewind(t, m);
+    return isfinite(norm) ? norm : 0;
 }
 
 /* dx = (∂F/∂x)⁻¹ F at x, into `step`. */
 static bool newton_step(cot_tape *t, const root *q, const uint32_t *args, const void *raw, double *step, int64_t n) {
     cot_mark m = cot__mark(t);
-    cot_var *values = cot__arena(t, (size_t)operand_count(q) * sizeof *values + 8, q->name);
+    cot_var *values = values_at(t, q, args, raw);
     bool     ok = false;
     if (values) {
-        for (int k = 0; k < operand_count(q); k++) values[k] = VAR(t, args[k]);
-        values[0] = cot_data(t, cot__dtype_at(&t->nodes[args[0]]), cot__shape_at(t, args[0]), raw);
         near_point at = {t, q, values[0], values};
         cot_var    y = play_f(t, q, values), dx = t->status == COT_OK ? cot__linear_solve(q->name, forth, &at, y, NULL) : y;
         if (t->status == COT_OK) {
@@ -119,7 +135,8 @@ static void move(void *to, const void *from, cot_dtype dtype, int64_t n, const d
     }
 }
 
-/* Newton's method with halved steps where a whole one does not bring the residual down, until it cannot be brought down any more. */
+/* Newton's method with halved steps where a whole one does not bring the residual down, until it cannot be brought down any
+ * more. */
 static bool newton(cot_tape *t, const root *q, const uint32_t *args, cot_array *x) {
     size_t  bytes = (size_t)x->size * (sizeof(double) + 8) + 8;
     double *step = cot__alloc(&t->al, bytes), first = residual_at(t, q, args, x->data), now = first;
@@ -147,9 +164,26 @@ static bool newton(cot_tape *t, const root *q, const uint32_t *args, cot_array *
     }
     cot__free(&t->al, step, bytes);
     if (t->status == COT_OK && !(now <= goal * (1 + first)))
-        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; give a better start, or a solver of "
-                                "your own", q->name, now, k, first);
+        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; give "
+                                "a better start, or a solver of your own", q->name, now, k, first);
     return t->status == COT_OK;
+}
+
+/* The most that the residual of a solver of the user's may be. Without a tolerance a third of the digits of the terms (about
+ * ∛eps): so much the minimum of a function has that was found by its values alone. */
+static double residual_allowed(cot_tape *t, const root *q, const uint32_t *args, const cot_array *x, double first, double now) {
+    double third = x->dtype == COT_F64 ? 0x1p-17 : x->dtype == COT_F32 ? 0x1p-8 : x->dtype == COT_F16 ? 0x1p-3 : 0x1p-2;
+    if (!isfinite(first)) first = 0; /* the start may lie where F has no value */
+    if (q->options.tolerance > 0) return q->options.tolerance * (1 + first);
+    return now <= third * first ? now : third * (first + terms_at(t, q, args, x->data));
+}
+
+static void judge(cot_tape *t, const root *q, const uint32_t *args, const cot_array *x, double first, double now) {
+    double allowed = t->status == COT_OK ? residual_allowed(t, q, args, x, first, now) : 0;
+    if (t->status != COT_OK || (isfinite(now) && now <= allowed)) return;
+    cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; at most %g is %s", q->name,
+              now, first, allowed, q->options.tolerance > 0 ? "within the tolerance that was asked"
+                                                            : "taken without a tolerance (INFINITY is one that takes all)");
 }
 
 static bool call_solver(cot_tape *t, const root *q, const uint32_t *args, cot_array *x) {
@@ -171,15 +205,12 @@ static bool call_solver(cot_tape *t, const root *q, const uint32_t *args, cot_ar
     int code = q->solver(n, theta, x, q->user);
     t->inside = inside, t->inside_from = from;
     double now = residual_at(t, q, args, x->data);
-    if (code)
-        cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, now);
-    else if (q->options.tolerance > 0 && !(now <= q->options.tolerance * (1 + first)))
-        cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; a tolerance of %g was asked", q->name, now, first,
-                  q->options.tolerance);
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, now);
+    judge(t, q, args, x, first, now);
     return t->status == COT_OK;
 }
 
-/* ---- the operation -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------------------------------- */
 
 static cot_var record_root(cot_tape *t, const root *q, const uint32_t *args) {
     cot__attr  *attr = cot__attr_make(t, q->name, 0, NULL, operand_count(q), args);
@@ -194,7 +225,8 @@ static cot_var record_root(cot_tape *t, const root *q, const uint32_t *args) {
     cot_mark  m = cot__mark(t);
     t->active_mask = 0;
     bool ok = true;
-    if (!t->body && x.size > 0) ok = q->solver ? call_solver(t, q, attr->args, &x) : newton(t, q, attr->args, &x); /* in a body the start is an example */
+    /* in a body the start is an example */
+    if (!t->body && x.size > 0) ok = q->solver ? call_solver(t, q, attr->args, &x) : newton(t, q, attr->args, &x);
     t->active_mask = mask;
     cot__rewind(t, m);
     if (!ok) return INVALID(t);
@@ -266,17 +298,17 @@ static cot_var root_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_root = {.name = "root", .kind = KIND_GENERIC, .inactive = 1, .saves = 0x7e | COT__SAVES_Z,
-                              .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄", .vjp = root_vjp, .jvp = root_jvp, .apply = root_apply};
+                              .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
+                              .vjp = root_vjp, .jvp = root_jvp, .apply = root_apply};
 
-/* ---- the public functions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the public functions -------------------------------------------------------------------------------------------- */
 
 typedef struct wrapped { cot_fn f; void *user; } wrapped;
 
 static int minus_itself(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     wrapped *w = user;
-    cot_var  g;
-    int      code = w->f(n, xs, m, &g, w->user);
-    if (!code) ys[0] = cot_sub(xs[0], g);
+    int      code = w->f(n, xs, m, ys, w->user);
+    if (!code && !cot__failed(ys[0])) ys[0] = cot_sub(xs[0], ys[0]);
     return code;
 }
 
@@ -300,13 +332,13 @@ static int gradient_of(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     return 0;
 }
 
-static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver, void *user, cot_var x0, int n, const cot_var *theta,
-                    const cot_solve_options *options) {
+static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver, void *user, cot_var x0, int n,
+                    const cot_var *theta, const cot_solve_options *options) {
     cot_tape *t = cot__tape_of(1, &x0);
     if (!t) t = cot__tape_of(n, theta);
     if (!t) return cot__invalid(1, &x0);
     char p[COT__SHAPE_TEXT], s[COT__SHAPE_TEXT], which[32];
-    if (!cot__check_call(t, name, f, n, theta, 0, NULL)) return INVALID(t);
+    if (!cot__check_call(t, name, f, n, theta, 0, NULL) || !cot__solve_options_fit(t, name, options)) return INVALID(t);
     root     *q = cot__arena(t, sizeof *q, name);
     cot_var  *examples = q ? cot__arena(t, ((size_t)n + 1) * sizeof *examples, name) : NULL;
     uint32_t *index = examples ? cot__arena(t, ((size_t)n + 1) * sizeof *index, name) : NULL;
@@ -316,7 +348,8 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
         if (!cot__enter(t, theta[k], name, which, &index[1 + k])) return INVALID(t);
     }
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[index[0]])))
-        return cot__fail(t, COT_DTYPE, "[%s] x0 has dtype %s; it must be a float", name, cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])));
+        return cot__fail(t, COT_DTYPE, "[%s] x0 has dtype %s; it must be a float", name,
+                         cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])));
     for (int k = 0; k <= n; k++) examples[k] = VAR(t, index[k]);
     *q = (root){.name = name, .solver = solver, .user = user};
     if (options) q->options = *options;
@@ -324,7 +357,8 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
     if (!q->f) return INVALID(t);
     cot_shape have = cot__shape_at(t, q->f->out[0]), want = cot__shape_at(t, index[0]);
     if (!cot__same_shape(&have, &want) || cot__dtype_at(&t->nodes[q->f->out[0]]) != cot__dtype_at(&t->nodes[index[0]]))
-        return cot__fail(t, COT_SHAPE, "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same dtype", name,
+        return cot__fail(t, COT_SHAPE, "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same "
+                                       "dtype", name,
                          cot__dtype_name(cot__dtype_at(&t->nodes[q->f->out[0]])), cot__shape_text(have.ndim, have.dim, p),
                          cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])), cot__shape_text(want.ndim, want.dim, s));
     uint32_t *args = cot__arena(t, ((size_t)operand_count(q) + 1) * sizeof *args, name);
@@ -334,16 +368,19 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
     return record_root(t, q, args);
 }
 
-cot_var cot_root(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options) {
+cot_var cot_root(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,
+                 const cot_solve_options *options) {
     return find("root", f, user, solver, user, x0, n, theta, options);
 }
 
-cot_var cot_fixed_point(cot_fn g, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options) {
+cot_var cot_fixed_point(cot_fn g, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,
+                        const cot_solve_options *options) {
     wrapped w = {g, user};
     return find("fixed_point", g ? minus_itself : NULL, &w, solver, user, x0, n, theta, options);
 }
 
-cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta, const cot_solve_options *options) {
+cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,
+                     const cot_solve_options *options) {
     wrapped w = {f, user};
     return find("minimize", f ? gradient_of : NULL, &w, solver, user, x0, n, theta, options);
 }

@@ -14,6 +14,8 @@ typedef struct cot__linsolve {
 /* cot_linear_solve under the name of what needs it. */
 cot_var cot__linear_solve(const char *name, cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
+/* Are they options? Otherwise sets the error. */
+bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options);
 /* The tolerance asked for, or what is usual for a dtype: 16 bits are good for little. */
 double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32);
 

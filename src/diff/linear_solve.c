@@ -1,6 +1,7 @@
 /* linear_solve.c: x with A x = b, where A is a linear function and no matrix: a body that is played on vectors.
  *
- * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and what A uses gets the gradient of -<λ, A x>. */
+ * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and what A uses gets the
+ * gradient of -<λ, A x>. */
 #include "diff/implicit.h"
 #include "ops/structural.h"
 
@@ -14,7 +15,7 @@ static double dot(int64_t n, const double *a, const double *b) {
     return s;
 }
 
-/* ---- A, played --------------------------------------------------------------------------------------------------------------------- */
+/* ---- A, played ------------------------------------------------------------------------------------------------------- */
 
 typedef struct operator_at_work {
     cot_tape    *t;
@@ -57,7 +58,7 @@ static bool apply_operator(operator_at_work *a, const double *v, double *out) {
     return ok;
 }
 
-/* ---- few unknowns: a matrix ------------------------------------------------------------------------------------------------------------ */
+/* ---- few unknowns: a matrix ------------------------------------------------------------------------------------------ */
 
 /* Gives the norm of the matrix in *size. What is singular gives NaN: that is said with the residual, not in a note. */
 static bool solve_dense(operator_at_work *a, const double *b, double *x, double *work, double *size) {
@@ -72,7 +73,8 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
     *size = sqrt(dot(n * n, matrix, matrix));
     bool     noted = t->note[0] != 0;
     cot_mark m = cot__mark(t);
-    cot_var  am = cot_transpose(cot_data(t, COT_F64, COT_SHAPE(n, n), matrix)), z = cot_solve(am, cot_data(t, COT_F64, COT_SHAPE(n), b));
+    cot_var  am = cot_transpose(cot_data(t, COT_F64, COT_SHAPE(n, n), matrix));
+    cot_var  z = cot_solve(am, cot_data(t, COT_F64, COT_SHAPE(n), b));
     bool     ok = t->status == COT_OK;
     if (ok) {
         cot__view v = cot__view_of(t, cot__index(z));
@@ -83,13 +85,15 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
     return ok;
 }
 
-/* ---- many: GMRES -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- many: GMRES ----------------------------------------------------------------------------------------------------- */
 
-/* One cycle from x: an orthonormal basis v of the space A spans from the residual, the least residual in it by rotations. work: RESTART + 2 vectors.
- * Returns the norm of the residual it began with, or -1 after an error; steps counts applications, to at most `most`. */
+/* One cycle from x: an orthonormal basis v of the space A spans from the residual, the least residual in it by rotations. work:
+ * RESTART + 2 vectors. Returns the norm of the residual it began with, or -1 after an error; steps counts applications, to at
+ * most `most`. */
 static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int most, int *steps) {
     int64_t n = a->size;
-    double  h[RESTART + 1][RESTART], c[RESTART], s[RESTART], g[RESTART + 1] = {0}, y[RESTART], *v = work, *w = work + (RESTART + 1) * n;
+    double  h[RESTART + 1][RESTART], c[RESTART], s[RESTART], g[RESTART + 1] = {0}, y[RESTART];
+    double *v = work, *w = work + (RESTART + 1) * n;
     int     k = 0;
     if (!apply_operator(a, x, v)) return -1;
     for (int64_t i = 0; i < n; i++) v[i] = b[i] - v[i];
@@ -139,6 +143,15 @@ static bool residual_of(operator_at_work *a, const double *b, const double *x, d
     return true;
 }
 
+bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options) {
+    if (!options || (options->tolerance >= 0 && options->iterations >= 0)) return true;
+    if (options->iterations < 0)
+        cot__fail(t, COT_VALUE, "[%s] at most %d iterations; 0 is the default, 1 and more a bound", name, options->iterations);
+    else
+        cot__fail(t, COT_VALUE, "[%s] the tolerance is %g; 0 is the default, INFINITY takes what comes", name, options->tolerance);
+    return false;
+}
+
 double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32) {
     if (options->tolerance > 0) return options->tolerance;
     return dtype == COT_F64 ? for_f64 : dtype == COT_F32 ? for_f32 : 5e-2;
@@ -168,12 +181,13 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     cot__free(&t->al, work, bytes);
     /* Elimination leaves a residual of rounding in A x, however large x is against b. */
     if (!ok || residual <= relative * (norm + size * sqrt(dot(n, x, x)))) return ok;
-    cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, %g was asked; the system may be "
-                            "singular, or the function not linear", a->l->name, dense ? (int)n : steps, residual / norm, relative);
+    cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, %g was "
+                            "asked; the system may be singular, or the function not linear",
+              a->l->name, dense ? (int)n : steps, residual / norm, relative);
     return false;
 }
 
-/* ---- the operation ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the operation --------------------------------------------------------------------------------------------------- */
 
 static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args) {
     int              n = 1 + l->a->captures;
@@ -209,9 +223,11 @@ cot_var cot__linear_solve(const char *name, cot_fn f, void *user, cot_var b, con
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, b, name, "", &i);
     char      p[COT__SHAPE_TEXT], q[COT__SHAPE_TEXT];
-    if (!t || !cot__check_call(t, name, f, 0, NULL, 0, NULL)) return cot__invalid(1, &b);
+    if (!t || !cot__check_call(t, name, f, 0, NULL, 0, NULL) || !cot__solve_options_fit(t, name, options))
+        return cot__invalid(1, &b);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])))
-        return cot__fail(t, COT_DTYPE, "[%s] b has dtype %s; it must be a float", name, cot__dtype_name(cot__dtype_at(&t->nodes[i])));
+        return cot__fail(t, COT_DTYPE, "[%s] b has dtype %s; it must be a float", name,
+                         cot__dtype_name(cot__dtype_at(&t->nodes[i])));
     cot__linsolve *l = cot__arena(t, sizeof *l, name);
     if (!l) return INVALID(t);
     *l = (cot__linsolve){.name = name};
@@ -235,7 +251,7 @@ cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_option
     return cot__linear_solve("linear_solve", a, user, b, options);
 }
 
-/* ---- derivatives ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------------------------------- */
 
 /* A on a vector, with what it uses from outside given; NULL: as the rule has it. */
 static cot_var play_a(cot__rule *r, const cot__linsolve *l, cot_var v, const cot_var *outer) {
@@ -332,5 +348,5 @@ static cot_var linear_solve_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_linear_solve = {.name = "linear_solve", .kind = KIND_GENERIC, .saves = 0x7e | COT__SAVES_Z,
-                                      .formula = "x with A(x) = b; b̄ += λ with Aᵀ(λ) = x̄, what A uses: -λ·∂A(x)", .vjp = linear_solve_vjp,
-                                      .jvp = linear_solve_jvp, .apply = linear_solve_apply};
+                                      .formula = "x with A(x) = b; b̄ += λ with Aᵀ(λ) = x̄, what A uses: -λ·∂A(x)",
+                                      .vjp = linear_solve_vjp, .jvp = linear_solve_jvp, .apply = linear_solve_apply};

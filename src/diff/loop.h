@@ -5,8 +5,8 @@
  *     operands of a node   [choice], constants, carried values, xs, captures of the bodies (and of the test)
  *     its value            one flat array: the last carried values, then what the steps gave out, stacked
  *
- * A condition is a loop of one step with two bodies and a choice; a checkpoint is one with one body. Captures are constants that the body did
- * not list: both get adjoints that add up over the steps. */
+ * A condition is a loop of one step with two bodies and a choice; a checkpoint is one with one body. Captures are constants
+ * that the body did not list: both get adjoints that add up over the steps. */
 #ifndef COT_LOOP_H
 #define COT_LOOP_H
 
@@ -37,11 +37,12 @@ static inline int cot__loop_first_carry(const cot__loop *l) { return cot__loop_f
 static inline int cot__loop_first_xs(const cot__loop *l) { return cot__loop_first_carry(l) + l->carry; }
 static inline int cot__loop_first_capture(const cot__loop *l) { return cot__loop_first_xs(l) + l->nxs; }
 static inline int cot__loop_operands(const cot__loop *l) {
-    return cot__loop_first_capture(l) + l->body[0]->captures + (l->body[1] ? l->body[1]->captures : 0) + (l->test ? l->test->captures : 0);
+    return cot__loop_first_capture(l) + l->body[0]->captures + (l->body[1] ? l->body[1]->captures : 0) +
+        (l->test ? l->test->captures : 0);
 }
 
-/* What one run of a loop leaves for the way back: how long it was, and kept states, lowest step first; the initial values are the node's
- * operands. Lives in the arena; the states are storages of the tape. */
+/* What one run of a loop leaves for the way back: how long it was, and kept states, lowest step first; the initial values are
+ * the node's operands. Lives in the arena; the states are storages of the tape. */
 typedef struct cot__kept {
     int64_t       step;
     int           level; /* online: how often it has moved on in place of a state before it */
@@ -49,7 +50,8 @@ typedef struct cot__kept {
 } cot__kept;
 typedef struct cot__loop_run {
     int64_t    length;
-    int        kept, spare, room; /* states in use, memory of former ones behind them in `at`, and how many there may be (besides the last) */
+    int        kept, spare, room; /* states in use, memory of former ones behind them in `at`, and how many there may be (besides
+                                   * the last) */
     cot__kept *at;                /* NULL: none are to be kept */
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;
@@ -72,13 +74,18 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
 void cot__stepper_close(cot__stepper *s);
 /* The first state: the operands' values. */
 void cot__state_first(cot__stepper *s, void *state);
-/* Plays step k (counted in the order of running) from a state; results are in s->out. `as` is OP_constant, or OP_parameter for nodes that a sweep
- * can reach. What it recorded is the caller's to forget. inputs, if given, receives the nodes of the carried values and slices. */
+/* Plays step k (counted in the order of running) from a state; results are in s->out. `as` is OP_constant, or OP_parameter for
+ * nodes that a sweep can reach. What it recorded is the caller's to forget. inputs, if given, receives the nodes of the carried
+ * values and slices. */
 bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
 /* The carried results of the last step; false: out of memory. */
 bool cot__state_next(cot__stepper *s, void *state);
 
-/* Records a loop on operands and gives its value apart: the carried values, then what was given out. examples: in the order of the body's inputs. */
+/* What messages call the bodies of a condition. */
+static inline const char *cot__branch(int which) { return which ? "otherwise branch" : "then branch"; }
+
+/* Records a loop on operands and gives its value apart: the carried values, then what was given out. examples: in the order of
+ * the body's inputs. */
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results);
 /* Its flat value alone. */
 cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args);
@@ -89,9 +96,10 @@ cot_var cot__loop_example(cot_tape *t, uint32_t x);
 /* Dtype and shape of result j of a node's loop, stacked where it is. */
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
 
-/* The results of a flat value or of its adjoint, in their own shapes and dtypes; and the tangent of the flat value from those of its float results. */
+/* The results of a flat value or of its adjoint, in their own shapes and dtypes; and the tangent of the flat value from those
+ * of its float results. */
 void    cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results);
-cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents);
+cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents);
 
 /* The rules that the user gave. */
 void cot__loop_given_vjp(cot__rule *r);
@@ -103,13 +111,17 @@ void cot__loop_reverse_recorded(cot__rule *r);
 /* … as one operation that finds out when it is played how long the loop is. */
 void cot__loop_reverse_as_operation(cot__rule *r);
 void cot__loop_forward(cot__rule *r);
+/* The loop on operands x that move by dx (invalid: not at all), with its tangents: results are the carried values, tangents of
+ * those that are floats, and tangents of what is given out. */
+cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const cot_var *dx,
+                                   cot_var *results);
 /* The loop for a batch: see cot__op.batch. */
 cot_var cot__loop_batch(cot__rule *r, const cot__batch *b, cot_var *xs);
 
 /* Keeps the state before step k at the end of the list, which has room. False after an error. */
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes);
-/* The same while it is not known how long the loop will run: states move on as it does, so that with s of them no step will have been run more
- * than r times, the first included, for up to C(s + r, s) steps (Wang, Moin and Iaccarino's rule). */
+/* The same while it is not known how long the loop will run: states move on as it does, so that with s of them no step will
+ * have been run more than r times, the first included, for up to C(s + r, s) steps (Wang, Moin and Iaccarino's rule). */
 bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes);
 /* Running from step k, whose state is at hand, to step `last`: the next step whose state should be kept, or -1. */
 int64_t cot__next_kept(const cot__loop_run *run, int64_t k, int64_t last);

@@ -1,13 +1,15 @@
 /* loop_adjoint.c: the way back through a loop as one operation: x̄ = Jᵀ z̄, where z = loop(x) and J is its derivative.
  *
- * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot be written down as a loop over its states.
- * This operation finds the length when it is played: it runs the loop, keeping states under the bound, sweeps back in numbers, and forgets
- * both. Its derivatives need no way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, which is a loop again:
+ * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot be written down as a loop
+ * over its states. This operation finds the length when it is played: it runs the loop, keeping states under the bound, sweeps
+ * back in numbers, and forgets both. Its derivatives need no way back through a way back. They follow from the tangent of the
+ * loop, ż = J(x) ẋ, which is a loop again:
  *
  *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄ through x -> J(x) u
- *     forward                               Jᵀ dz̄, and the way back of z̄ through x -> J(x) dx
+ *     forward                               the way back of (dz̄, z̄) through x -> (z, J(x) dx)
  *
- * Both are recorded, and the way back through a tangent is this operation again: so there are derivatives of every order, all under the bound. */
+ * Both are recorded, and the way back through a tangent is this operation again: so there are derivatives of every order, all
+ * under the bound. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -24,7 +26,7 @@ typedef struct adjoint {
 
 static const char OP[] = "loop_adjoint";
 
-/* ---- the value -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the value ------------------------------------------------------------------------------------------------------- */
 
 /* A source with the value of node x; active: a sweep can reach it. */
 static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
@@ -86,13 +88,13 @@ static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args)
     cot__attr  *attr = cot__attr_make(t, OP, 0, NULL, a->operands + 1, args);
     cot__result r;
     if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
-    if (t->body) cot__fill(&r.view, 0); /* an example: how long the loop runs, and whether it ends, is known when the body is played */
+    if (t->body) cot__fill(&r.view, 0); /* an example: how long the loop runs, if it ends, is known when the body is played */
     else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
     attr->pointer = a;
     return cot__result_push(t, &r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);
 }
 
-/* ---- apart and together --------------------------------------------------------------------------------------------------------------- */
+/* ---- apart and together ---------------------------------------------------------------------------------------------- */
 
 /* The piece of a flat value at *at that belongs to x. */
 static cot_var piece(cot_var flat, int64_t *at, cot_var x) {
@@ -134,90 +136,106 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
         if (a->of[k]) cot__give(r, k, piece(flat, &at, VAR(t, args[k])));
 }
 
-/* ---- derivatives -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------------------------------- */
 
-/* The loop again on aliases of what it read, and how it moves with some of them. */
-typedef struct again {
+/* The loop with its tangents, on aliases of what it read. */
+typedef struct moving {
     cot_tape      *t;
     const adjoint *a;
-    cot_var       *x;    /* the aliases, of floats; other operands as they are */
-    cot_var        gbar; /* z̄ */
-    cot_var        z, dz;
-    uint32_t      *from, *by; /* room for lists of operands */
-    cot_var       *grads;
-} again;
+    cot_var       *x;       /* the aliases, of floats; other operands as they are; z̄ */
+    cot_var       *results; /* its carried values, and the tangents of those that are floats */
+    uint32_t      *y;       /* what seeds are for, … */
+    cot_var       *seeds;   /* … and they */
+    int            seeded;
+    uint32_t      *to;      /* whose adjoints are wanted, … */
+    cot_var       *grads;   /* … and they */
+    int            wanted;
+} moving;
 
-static bool open_again(again *g, cot__rule *r) {
+static bool open_moving(moving *g, cot__rule *r) {
     cot_tape *t = r->t;
-    int       n = (g->a = cot__rule_attr(r)->pointer)->operands;
-    g->t = t;
-    g->dz = INVALID(t);
-    g->x = cot__arena(t, 2 * ((size_t)n + 1) * sizeof *g->x, OP);
-    g->from = g->x ? cot__arena(t, 2 * ((size_t)n + 1) * sizeof *g->from, OP) : NULL;
-    if (!g->from) return false;
-    g->grads = g->x + n + 1;
-    g->by = g->from + n + 1;
-    for (int k = 0; k <= n; k++) {
+    *g = (moving){.t = t, .a = cot__rule_attr(r)->pointer};
+    size_t n = (size_t)g->a->operands + 1, carry = 2 * (size_t)g->a->loop.carry + 1;
+    g->x = cot__arena(t, (2 * n + 2 * carry) * sizeof *g->x, OP);
+    g->to = g->x ? cot__arena(t, (n + carry) * sizeof *g->to, OP) : NULL;
+    if (!g->to) return false;
+    g->grads = g->x + n, g->results = g->grads + n, g->seeds = g->results + carry;
+    g->y = g->to + n;
+    for (int k = 0; k <= g->a->operands; k++) {
         g->x[k] = cot__rule_x(r, k);
-        if (!cot__failed(g->x[k]) && k < n && cot__dtype_is_float(cot_dtype_of(g->x[k]))) g->x[k] = cot__alias(g->x[k]);
+        if (!cot__failed(g->x[k]) && k < g->a->operands && cot__dtype_is_float(cot_dtype_of(g->x[k])))
+            g->x[k] = cot__alias(g->x[k]);
         if (cot__failed(g->x[k])) return false;
-        g->from[k] = cot__index(g->x[k]);
     }
-    g->gbar = g->x[n];
-    g->z = cot__loop_value(t, &g->a->loop, g->from);
-    return !cot__failed(g->z);
+    return true;
 }
 
-/* ż where operand k moves by tangents[k], invalid: not at all. */
-static bool move(again *g, const cot_var *tangents) {
-    int      count = 0;
-    uint32_t z = cot__index(g->z);
-    for (int k = 0; k < g->a->operands; k++)
-        if (!cot__failed(tangents[k])) g->from[count] = cot__index(g->x[k]), g->by[count++] = cot__index(tangents[k]);
-    return count == 0 || cot__jvp_recorded(g->t, OP, 1, &z, count, g->from, g->by, &g->dz) == COT_OK;
+/* Seeds for all carried values that are floats (tangents: for their tangents): the pieces of an adjoint of the loop's value. */
+static bool seed(moving *g, bool tangents, cot_var flat) {
+    const cot__loop *l = &g->a->loop;
+    cot_var         *pieces = cot__arena(g->t, ((size_t)l->carry + 1) * sizeof *pieces, OP);
+    if (!pieces) return false;
+    cot__loop_apart(g->t, l, 0, flat, pieces);
+    for (int k = 0, moves = 0; k < l->carry; k++) {
+        if (!cot__dtype_is_float(cot_dtype_of(g->results[k]))) continue;
+        g->y[g->seeded] = cot__index(g->results[tangents ? l->carry + moves++ : k]);
+        g->seeds[g->seeded++] = pieces[k];
+    }
+    return g->t->status == COT_OK;
 }
 
-/* The way back from n values (z, ż) to the operands of a list of which there are `count`; their adjoints are in g->grads. */
-static bool pull(again *g, int n, const cot_var *ys, const cot_var *seeds, int count) {
-    uint32_t y[2];
-    for (int k = 0; k < n; k++) y[k] = cot__index(ys[k]);
-    return cot__vjp_recorded(g->t, OP, n, y, seeds, count, g->from, g->grads) == COT_OK;
+static bool sweep_recorded(moving *g) {
+    return g->wanted == 0 || cot__vjp_recorded(g->t, OP, g->seeded, g->y, g->seeds, g->wanted, g->to, g->grads) == COT_OK;
 }
 
 static void loop_adjoint_vjp(cot__rule *r) {
     cot_tape *t = r->t;
     uint8_t   mask = t->active_mask;
-    again     g;
+    moving    g;
     int64_t   at = 0;
-    int       count = 0, n = 0;
+    int       n = 0;
     t->active_mask = COT__ACTIVE; /* what is swept here must be, whatever the caller records */
-    cot_var *u = open_again(&g, r) ? cot__arena(t, ((size_t)g.a->operands + 1) * sizeof *u, OP) : NULL;
+    cot_var *u = open_moving(&g, r) ? cot__arena(t, ((size_t)g.a->operands + 1) * sizeof *u, OP) : NULL;
     for (int k = 0; u && k < g.a->operands; k++) u[k] = g.a->of[k] ? piece(r->g, &at, g.x[k]) : INVALID(t);
-    bool ok = u && t->status == COT_OK && move(&g, u);
+    bool ok = u && t->status == COT_OK && cot__loop_with_tangents(t, &g.a->loop, 0, g.x, u, g.results) == COT_OK;
     for (int k = 0; ok && k < g.a->operands; k++)
-        if (cot__rule_wants(r, k)) g.from[count++] = cot__index(g.x[k]);
-    if (ok && count) ok = pull(&g, 1, &g.dz, &g.gbar, count);
+        if (cot__rule_wants(r, k)) g.to[g.wanted++] = cot__index(g.x[k]);
+    ok = ok && seed(&g, true, g.x[g.a->operands]) && sweep_recorded(&g);
     t->active_mask = mask;
     for (int k = 0; ok && k < g.a->operands; k++)
         if (cot__rule_wants(r, k)) cot__give(r, k, g.grads[n++]);
-    if (ok && cot__rule_wants(r, g.a->operands)) cot__give(r, g.a->operands, g.dz);
+    if (!ok || !cot__rule_wants(r, g.a->operands)) return;
+    cot__give(r, g.a->operands, cot__loop_flatten(t, &g.a->loop, 0, cot_dtype_of(g.x[g.a->operands]), g.results + g.a->loop.carry));
+}
+
+/* Linear in z̄: where nothing else moves it is the same of dz̄. */
+static cot_var of_other(cot__rule *r, const adjoint *a, cot_var g) {
+    uint32_t *args = cot__arena(r->t, ((size_t)a->operands + 1) * sizeof *args, OP);
+    for (int k = 0; args && k < a->operands; k++) args[k] = cot__index(cot__rule_x(r, k));
+    if (!args || r->t->status != COT_OK) return INVALID(r->t);
+    args[a->operands] = cot__index(g);
+    return record_value(r->t, a, args);
 }
 
 static void loop_adjoint_jvp(cot__rule *r) {
-    cot_tape *t = r->t;
-    uint8_t   mask = t->active_mask;
-    again     g;
-    cot_var   y[2], seed[2];
-    int       n = 0, count = 0;
+    cot_tape      *t = r->t;
+    const adjoint *a = cot__rule_attr(r)->pointer;
+    cot_var        dg = r->tangents[a->operands];
+    uint8_t        mask = t->active_mask;
+    moving         g;
+    bool           moves = false;
+    for (int k = 0; k < a->operands; k++) moves |= !cot__failed(r->tangents[k]);
+    if (!moves) {
+        r->tangent = of_other(r, a, dg);
+        return;
+    }
     t->active_mask = COT__ACTIVE;
-    bool ok = open_again(&g, r) && move(&g, r->tangents);
-    if (ok && !cot__failed(g.dz)) y[n] = g.dz, seed[n++] = g.gbar;
-    if (ok && !cot__failed(r->tangents[g.a->operands])) y[n] = g.z, seed[n++] = r->tangents[g.a->operands];
-    for (int k = 0; ok && k < g.a->operands; k++)
-        if (g.a->of[k]) g.from[count++] = cot__index(g.x[k]);
-    ok = ok && n && pull(&g, n, y, seed, count);
+    bool ok = open_moving(&g, r) && cot__loop_with_tangents(t, &a->loop, 0, g.x, r->tangents, g.results) == COT_OK;
+    for (int k = 0; ok && k < a->operands; k++)
+        if (a->of[k]) g.to[g.wanted++] = cot__index(g.x[k]);
+    ok = ok && (cot__failed(dg) || seed(&g, false, dg)) && seed(&g, true, g.x[a->operands]) && sweep_recorded(&g);
     t->active_mask = mask;
-    if (ok) r->tangent = together(t, g.a, count, g.grads);
+    if (ok) r->tangent = together(t, a, g.wanted, g.grads);
 }
 
 static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
@@ -229,6 +247,6 @@ static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENERIC, .saves = 0x7f,
-                                      .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; z̄ gets J u, x the way back of z̄ through J u, where u is the "
-                                                 "adjoint of x̄",
+                                      .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; with u the adjoint of x̄, z̄ "
+                                                 "gets J u, x the way back of z̄ through J u",
                                       .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply};

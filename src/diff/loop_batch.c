@@ -43,7 +43,8 @@ static int play(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     }
     bool ok = cot__player_open(&p, t, c->l->name, r);
     for (int k = 0; ok && k < n; k++) p.value[k] = xs[k], given[k] = input_is(c, k);
-    for (int k = 0; ok && k < r->captures; k++) p.value[n + k] = c->x[first_capture(c) + k], given[n + k] = c->b->is[first_capture(c) + k];
+    for (int k = 0; ok && k < r->captures; k++)
+        p.value[n + k] = c->x[first_capture(c) + k], given[n + k] = c->b->is[first_capture(c) + k];
     ok = ok && cot__play_batched(&p, given, c->b->extent, ys, is);
     for (int k = 0; ok && k < m; k++) {
         ys[k] = cot__batch_full(&(cot__batch){c->b->extent, m, is}, k, ys[k]);
@@ -60,7 +61,8 @@ static cot_var flattened(cot__rule *r, const cot__loop *l, int64_t extent, int m
         if (k >= l->carry && !l->once) results[k] = cot__moved_axis(results[k], 1, 0);
         if (r->t->status != COT_OK) return INVALID(r->t);
         cot_shape s = cot_shape_of(results[k]);
-        results[k] = cot_cast(cot_reshape(results[k], COT_SHAPE(extent, cot__count(s.ndim - 1, s.dim + 1))), cot__dtype_at(cot__rule_node(r)));
+        results[k] = cot_cast(cot_reshape(results[k], COT_SHAPE(extent, cot__count(s.ndim - 1, s.dim + 1))),
+                              cot__dtype_at(cot__rule_node(r)));
     }
     return cot_concat(m, results, 1);
 }
@@ -109,7 +111,8 @@ static bool inputs_of(cot_tape *t, const batched *c, cot_var *in) {
     const cot__loop *l = c->l;
     for (int k = 0; k < l->consts; k++) *in++ = c->x[cot__loop_first_const(l) + k];
     for (int k = cot__loop_first_carry(l); k < cot__loop_first_xs(l); k++) *in++ = cot__batch_full(c->b, k, c->x[k]);
-    for (int k = cot__loop_first_xs(l); k < cot__loop_first_capture(l) && t->status == COT_OK; k++) *in++ = cot_index(c->x[k], c->b->is[k] ? 1 : 0, 0);
+    for (int k = cot__loop_first_xs(l); k < cot__loop_first_capture(l) && t->status == COT_OK; k++)
+        *in++ = cot_index(c->x[k], c->b->is[k] ? 1 : 0, 0);
     return t->status == COT_OK;
 }
 
@@ -123,7 +126,8 @@ static bool choose(cot_tape *t, batched *c, int m, cot_var *results, cot_var *ot
     c->which = 1;
     if (play(n, in, m, others, c)) return false;
     for (int k = 0; k < m && t->status == COT_OK; k++) {
-        results[k] = cot_where(cot__batch_align(cot_not_equal(c->x[0], 0), cot_shape_of(results[k]).ndim - 1), results[k], others[k]);
+        results[k] = cot_where(cot__batch_align(cot_not_equal(c->x[0], 0), cot_shape_of(results[k]).ndim - 1), results[k],
+                               others[k]);
         if (k >= l->carry && !l->once) results[k] = cot_expand_dims(results[k], 0); /* stacked, as of one step */
     }
     return t->status == COT_OK;

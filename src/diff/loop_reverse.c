@@ -1,11 +1,12 @@
-/* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each played again from its state, swept and
- * forgotten. States that were not kept are made again from the last one before. */
+/* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each played again from its state,
+ * swept and forgotten. States that were not kept are made again from the last one before. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* Adjoints of everything the loop reads, as memory of the sweep: added up (constants, captures), handed on (carried) or set row by row (xs). */
+/* Adjoints of everything the loop reads, as memory of the sweep: added up (constants, captures), handed on (carried) or set row
+ * by row (xs). */
 typedef struct back {
     cot__rule     *rule;
     cot__stepper   s;
@@ -18,7 +19,9 @@ typedef struct back {
     int            operands;
 } back;
 
-static size_t bytes_at(const cot_tape *t, uint32_t i) { return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i]))); }
+static size_t bytes_at(const cot_tape *t, uint32_t i) {
+    return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
+}
 
 /* A row-major view of an operand's adjoint. */
 static cot__view bar_view(back *b, int k, int64_t *stride) {
@@ -27,7 +30,7 @@ static cot__view bar_view(back *b, int k, int64_t *stride) {
     return (cot__view){b->bar[k]->data, v.dtype, v.ndim, v.shape, stride};
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------------------------------- */
 
 static bool is_sliced(const cot__loop *l, int k) { return k >= cot__loop_first_xs(l) && k < cot__loop_first_capture(l); }
 static bool is_carried(const cot__loop *l, int k) { return k >= cot__loop_first_carry(l) && k < cot__loop_first_xs(l); }
@@ -56,8 +59,8 @@ static cot_var local(cot_tape *t, uint32_t x) {
     return p;
 }
 
-/* Whatever the steps read appears in them under numbers above those of the sweep that runs, so that theirs does not touch its slots: as parameters what gets
- * an adjoint, as constants the rest. */
+/* Whatever the steps read appears in them under numbers above those of the sweep that runs, so that theirs does not touch its
+ * slots: as parameters what gets an adjoint, as constants the rest. */
 static bool open_sources(back *b) {
     cot_tape          *t = b->s.t;
     const cot__loop   *l = b->s.loop;
@@ -78,7 +81,7 @@ static bool open_sources(back *b) {
     return true;
 }
 
-/* ---- seeds ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- seeds ----------------------------------------------------------------------------------------------------------- */
 
 static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
     cot_tape *t = w->t;
@@ -98,12 +101,13 @@ static bool seed_given_out(back *b, cot__sweep *w, const cot__view *flat, int64_
     cot__view v = cot__view_of(t, y);
     int64_t   stride[COT_MAX_NDIM], size = cot__count(v.ndim, v.shape);
     cot__strides(v.ndim, v.shape, stride);
-    cot__view piece = {(char *)flat->data + (place + at * size) * flat->stride[0] * cot__dtype_size(flat->dtype), flat->dtype, v.ndim, v.shape, stride};
+    cot__view piece = {(char *)flat->data + (place + at * size) * flat->stride[0] * cot__dtype_size(flat->dtype), flat->dtype,
+                       v.ndim, v.shape, stride};
     if (!cot__dtype_is_float(v.dtype)) return true;
     return seed(w, y, &piece);
 }
 
-/* ---- one step back -------------------------------------------------------------------------------------------------------------------- */
+/* ---- one step back --------------------------------------------------------------------------------------------------- */
 
 static void set_bar(cot__view *to, const cot__arrival *a) {
     if (!a) {
@@ -146,7 +150,8 @@ static void collect(back *b, const cot__sweep *w, int64_t at) {
         if (is_carried(l, k)) {
             set_bar(&v, arrival_of(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (is_sliced(l, k)) {
-            cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1};
+            cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1, v.shape + 1,
+                             v.stride + 1};
             set_bar(&row, arrival_of(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (b->source[k] != COT__NONE) {
             const cot__arrival *a = arrival_of(w, b->source[k]);
@@ -196,7 +201,7 @@ static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *
     return ok;
 }
 
-/* ---- to the state before a step ------------------------------------------------------------------------------------------------------------ */
+/* ---- to the state before a step -------------------------------------------------------------------------------------- */
 
 static bool go_on(back *b, int64_t k) {
     cot_tape *t = b->s.t;
@@ -213,7 +218,8 @@ static bool go_on(back *b, int64_t k) {
 
 static bool reach(back *b, int64_t k) {
     cot__loop_run *run = b->run;
-    while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room; /* the one more was for the last step only */
+    /* the one more was for the last step only */
+    while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
     int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
     if (b->s.loop->carry == 0) return true;
     if (run->kept) memcpy(b->state, run->at[run->kept - 1].state->data, b->s.bytes);
@@ -233,7 +239,7 @@ static bool reach(back *b, int64_t k) {
     return ok;
 }
 
-/* ---- the rule ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rule -------------------------------------------------------------------------------------------------------- */
 
 static bool open_back(back *b, cot__rule *r) {
     cot_tape        *t = r->t;

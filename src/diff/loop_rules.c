@@ -1,8 +1,8 @@
 /* loop_rules.c: derivatives of a loop as loops, recorded: so they have derivatives again, of every order.
  *
- * Reverse: the loop once more, giving out the states before each step; then a loop over those from the last to the first, whose body is the
- * recorded gradient of the body, and whose carried values are the adjoints of the carried values, of constants and of captures. Forward: one
- * loop that carries values and tangents. */
+ * Reverse: the loop once more, giving out the states before each step; then a loop over those from the last to the first, whose
+ * body is the recorded gradient of the body, and whose carried values are the adjoints of the carried values, of constants and
+ * of captures. Forward: one loop that carries values and tangents. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -31,7 +31,8 @@ static int outer_count(const derived *d) { return d->l->consts + d->l->body[d->w
 static int outer_place(const derived *d, int k) { return k < d->l->consts ? k : d->l->body[d->which]->n + k - d->l->consts; }
 
 /* Plays the body on inner inputs; outer values are given. */
-static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_var *carry, const cot_var *slices, const cot_var *outer, cot_var *out) {
+static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_var *carry, const cot_var *slices,
+                 const cot_var *outer, cot_var *out) {
     const cot__loop   *l = d->l;
     const cot__region *body = l->body[d->which];
     cot__player        p;
@@ -49,7 +50,7 @@ static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_
 /* Room in the arena for n vars. */
 static cot_var *vars(cot_tape *t, const cot__loop *l, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name); }
 
-/* ---- the states before each step ------------------------------------------------------------------------------------------------ */
+/* ---- the states before each step ------------------------------------------------------------------------------------- */
 
 static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
@@ -65,8 +66,8 @@ static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     return 0;
 }
 
-/* Examples and operands of a derived loop, and its node. `first` are the operands in the order of its body's inputs, without the count; sliced ones
- * are named by nxs. */
+/* Examples and operands of a derived loop, and its node. `first` are the operands in the order of its body's inputs, without
+ * the count; sliced ones are named by nxs. */
 static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, const cot_var *operands, cot_var *results) {
     const cot__loop *l = d->l;
     int              n = to->counts + to->carry + to->nxs, m = to->carry + to->nys;
@@ -94,13 +95,15 @@ static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, 
 static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
     cot__loop *to = cot__arena(t, sizeof *to, l->name);
     if (!to) return NULL;
-    *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states, .spill = l->spill, .bounded = l->bounded};
+    *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states,
+                      .spill = l->spill, .bounded = l->bounded};
     return to;
 }
 
-/* ---- reverse -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- reverse --------------------------------------------------------------------------------------------------------- */
 
-/* Which operands of the loop the carried adjoints after those of the carried values belong to: constants and captures that are wanted. */
+/* Which operands of the loop the carried adjoints after those of the carried values belong to: constants and captures that are
+ * wanted. */
 static bool is_outer(const cot__loop *l, int k) {
     return (k >= cot__loop_first_const(l) && k < cot__loop_first_carry(l)) || k >= cot__loop_first_capture(l);
 }
@@ -185,7 +188,8 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     }
     derived d = {.l = l, .x = x, .wanted = wanted};
     cot__loop_apart(t, l, run->length, r->g, pieces);
-    for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0); /* the derived loop goes through them */
+    /* the derived loop goes through them */
+    for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0);
     for (int j = 0; j < l->carry; j++)
         if (var_is_float(x[cot__loop_first_carry(l) + j])) in[n++] = pieces[j];
     for (int k = 0; k < operands; k++)
@@ -209,7 +213,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
         if (wanted[cot__loop_first_xs(l) + k]) cot__give(r, cot__loop_first_xs(l) + k, *g++);
 }
 
-/* ---- forward ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------------------------------- */
 
 static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
@@ -219,8 +223,10 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
     const cot_var   *carry = xs + l->counts, *dcarry = carry + l->carry, *at = dcarry;
     for (int k = 0; k < l->carry; k++) at += var_is_float(carry[k]);
     const cot_var *slices = at, *dslices = slices + l->nxs;
-    cot_var       *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, results) : NULL, *dy = out ? vars(t, l, results) : NULL;
-    uint32_t      *x = dy ? cot__arena(t, (2 * (size_t)operands + (size_t)results + 1) * sizeof *x, l->name) : NULL, *dx = x + operands, *y = dx + operands;
+    cot_var       *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, results) : NULL;
+    cot_var       *dy = out ? vars(t, l, results) : NULL;
+    uint32_t      *x = dy ? cot__arena(t, (2 * (size_t)operands + (size_t)results + 1) * sizeof *x, l->name) : NULL;
+    uint32_t      *dx = x + operands, *y = dx + operands;
     (void)n, (void)m;
     if (!x) return 0;
     for (int k = 0; k < outer_count(d); k++) {
@@ -232,7 +238,8 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
     for (int k = 0; k < l->carry; k++)
         if (var_is_float(carry[k])) x[moving] = cot__index(carry[k]), dx[moving++] = cot__index(*dcarry++);
     for (int k = 0; k < l->nxs; k++)
-        if (!cot__failed(d->dx[cot__loop_first_xs(l) + k])) x[moving] = cot__index(slices[k]), dx[moving++] = cot__index(*dslices++);
+        if (!cot__failed(d->dx[cot__loop_first_xs(l) + k]))
+            x[moving] = cot__index(slices[k]), dx[moving++] = cot__index(*dslices++);
     if (t->status != COT_OK || !play(t, d, xs, carry, slices, outer, out)) return 0;
     for (int j = 0; j < results; j++)
         if (is_float(t, l->body[0]->out[j])) y[floats++] = cot__index(out[j]);
@@ -258,12 +265,9 @@ static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user
     return 0;
 }
 
-/* The tangent of the flat value from those of the results. */
-cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, const cot_var *tangents) {
-    cot_tape *t = r->t;
-    int       m = l->carry + l->nys;
-    cot_dtype dtype = cot__dtype_at(cot__rule_node(r));
-    cot_var  *flat = vars(t, l, m);
+cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents) {
+    int      m = l->carry + l->nys;
+    cot_var *flat = vars(t, l, m);
     if (!flat) return INVALID(t);
     for (int j = 0; j < m; j++) {
         cot_shape shape;
@@ -274,37 +278,43 @@ cot_var cot__loop_flatten(cot__rule *r, const cot__loop *l, int64_t length, cons
     return cot_concat(m, flat, 0);
 }
 
-void cot__loop_forward(cot__rule *r) {
-    cot_tape            *t = r->t;
-    const cot__loop     *l = cot__rule_attr(r)->pointer;
-    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
-    int                  operands = cot__loop_operands(l), n = 0;
-    cot__loop           *to = like(t, l, run->length);
-    cot_var             *x = to ? vars(t, l, operands) : NULL, *in = x ? vars(t, l, 2 * operands) : NULL;
-    cot_var             *results = in ? vars(t, l, 2 * (l->carry + l->nys)) : NULL;
-    if (!results) return;
-    for (int k = 0; k < operands; k++) x[k] = cot__rule_x(r, k);
-    derived d = {.l = l, .x = x, .dx = r->tangents};
+cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const cot_var *dx,
+                                   cot_var *results) {
+    int        n = 0;
+    cot__loop *to = like(t, l, length);
+    cot_var   *in = to ? vars(t, l, 2 * cot__loop_operands(l)) : NULL;
+    derived    d = {.l = l, .x = x, .dx = dx};
+    if (!in) return t->status;
     for (int k = 0; k < l->carry; k++) in[n++] = x[cot__loop_first_carry(l) + k];
     for (int k = 0; k < l->carry; k++) {
         int o = cot__loop_first_carry(l) + k;
         if (!var_is_float(x[o])) continue;
-        in[n++] = cot__failed(r->tangents[o]) ? cot_zeros(t, cot_dtype_of(x[o]), cot_shape_of(x[o])) : r->tangents[o];
+        in[n++] = cot__failed(dx[o]) ? cot_zeros(t, cot_dtype_of(x[o]), cot_shape_of(x[o])) : dx[o];
     }
     to->carry = n;
     for (int k = 0; k < l->nxs; k++) in[n++] = x[cot__loop_first_xs(l) + k];
     for (int k = 0; k < l->nxs; k++)
-        if (!cot__failed(r->tangents[cot__loop_first_xs(l) + k])) in[n++] = r->tangents[cot__loop_first_xs(l) + k];
+        if (!cot__failed(dx[cot__loop_first_xs(l) + k])) in[n++] = dx[cot__loop_first_xs(l) + k];
     to->nxs = n - to->carry;
     for (int j = l->carry; j < l->carry + l->nys; j++) to->nys += is_float(t, l->body[0]->out[j]);
     to->reverse = l->reverse;
     to->once = l->once;
-    if (l->test && t->body) { /* how long it runs is known in each step of that body only */
+    if (l->test && (t->body || l->bounded)) { /* how long it runs is known in each step of that body only */
         to->length = l->length;
         to->test = t->status == COT_OK ? cot__region_record(t, l->name, forward_test, &d, to->carry, in, 1) : NULL;
-        if (!to->test) return;
+        if (!to->test) return t->status;
     }
-    if (t->status != COT_OK || run_derived(t, to, forward_body, &d, in, results) != COT_OK) return;
-    /* Behind the carried values: tangents of those that have one, then of what was given out. */
-    r->tangent = cot__loop_flatten(r, l, run->length, results + l->carry);
+    return t->status == COT_OK ? run_derived(t, to, forward_body, &d, in, results) : t->status;
+}
+
+void cot__loop_forward(cot__rule *r) {
+    cot_tape            *t = r->t;
+    const cot__loop     *l = cot__rule_attr(r)->pointer;
+    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
+    int                  operands = cot__loop_operands(l);
+    cot_var             *x = vars(t, l, operands), *results = x ? vars(t, l, 2 * (l->carry + l->nys)) : NULL;
+    if (!results) return;
+    for (int k = 0; k < operands; k++) x[k] = cot__rule_x(r, k);
+    if (cot__loop_with_tangents(t, l, run->length, x, r->tangents, results) != COT_OK) return;
+    r->tangent = cot__loop_flatten(t, l, run->length, cot__dtype_at(cot__rule_node(r)), results + l->carry);
 }

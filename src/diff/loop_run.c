@@ -1,5 +1,5 @@
-/* loop_run.c: the steps of a loop, one after the other. A step's operations are recorded, looked at, and forgotten: the tape of a loop has the length
- * of its body. */
+/* loop_run.c: the steps of a loop, one after the other. A step's operations are recorded, looked at, and forgotten: the tape of
+ * a loop has the length of its body. */
 #include "diff/loop.h"
 
 #include "diff/revolve.h"
@@ -9,11 +9,13 @@
 
 enum { ALIGN = 64 };
 
-/* ---- states ------------------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------------------------------- */
 
 static uint32_t carried(const cot__stepper *s, int k) { return s->args[cot__loop_first_carry(s->loop) + k]; }
 
-static size_t bytes_at(const cot_tape *t, uint32_t i) { return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i]))); }
+static size_t bytes_at(const cot_tape *t, uint32_t i) {
+    return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
+}
 
 /* Copies the value of node i into a state, row-major. */
 static void store(const cot_tape *t, uint32_t i, void *to) {
@@ -53,7 +55,8 @@ bool cot__state_next(cot__stepper *s, void *state) {
 }
 
 /* A node with numbers from memory that outlives it. */
-static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const int64_t *shape, const int64_t *stride, const void *p) {
+static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const int64_t *shape, const int64_t *stride,
+                           const void *p) {
     if (ndim == 0) {
         cot__result r;
         if (!cot__result_open(t, &r, "loop", dtype, 0, NULL)) return INVALID(t);
@@ -65,7 +68,7 @@ static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const
     return cot__push_storage(t, op, s, dtype, ndim, shape, stride, 0, 0, NULL);
 }
 
-/* ---- a step --------------------------------------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------------------------------- */
 
 /* The slice k of an operand that the steps go through. */
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
@@ -85,7 +88,8 @@ static bool push_carried(cot__stepper *s, const void *state, int op, cot_var *to
     cot_tape *t = s->t;
     for (int k = 0; k < s->loop->carry; k++) {
         cot_shape shape = cot__shape_at(t, carried(s, k));
-        to[k] = push_memory(t, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim, NULL, (const char *)state + s->offset[k]);
+        to[k] = push_memory(t, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim, NULL,
+                            (const char *)state + s->offset[k]);
         if (cot__failed(to[k])) return false;
     }
     return true;
@@ -103,9 +107,11 @@ bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, in
     return cot__play(&s->player, s->out);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------------------------------- */
 
-static bool read_choice(const cot_tape *t, uint32_t i) { return cot__load_f64(cot__view_of(t, i).data, cot__dtype_at(&t->nodes[i])) != 0; }
+static bool read_choice(const cot_tape *t, uint32_t i) {
+    return cot__load_f64(cot__view_of(t, i).data, cot__dtype_at(&t->nodes[i])) != 0;
+}
 
 static void set_constants(cot__stepper *s) {
     const cot__loop *l = s->loop;
@@ -131,7 +137,8 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
         s->offset[k] = s->bytes;
         s->bytes += (bytes_at(t, carried(s, k)) + ALIGN - 1) / ALIGN * ALIGN;
     }
-    if (!cot__player_open(&s->player, t, l->name, s->body) || (l->test && !cot__player_open(&s->test, t, l->name, l->test))) return false;
+    if (!cot__player_open(&s->player, t, l->name, s->body) || (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
+        return false;
     set_constants(s);
     return true;
 }
@@ -151,7 +158,7 @@ cot_var cot__loop_example(cot_tape *t, uint32_t x) {
     return shape.dim[0] > 0 ? cot_index(VAR(t, x), 0, 0) : cot_zeros(t, cot__dtype_at(&t->nodes[x]), one);
 }
 
-/* ---- results ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------------- */
 
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {
     uint32_t  node = l->body[0]->out[j];
@@ -189,7 +196,8 @@ static bool fits_packed(cot_tape *t, const cot__loop *l, const cot__view *v) {
         const int64_t *p = cot__cursor_load(&c, len, buf);
         for (int k = 0; k < len; k++)
             if (p[k] > limit || p[k] < -limit) {
-                cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53", l->name, (long long)p[k]);
+                cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53", l->name,
+                          (long long)p[k]);
                 return false;
             }
     }
@@ -206,7 +214,7 @@ static bool put(cot_tape *t, const cot__loop *l, cot__view *flat, int64_t at, co
     return true;
 }
 
-/* ---- the whole run ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole run --------------------------------------------------------------------------------------------------- */
 
 static bool goes_on(cot__stepper *s, const void *state, bool *go) {
     cot_tape *t = s->t;
@@ -215,6 +223,7 @@ static bool goes_on(cot__stepper *s, const void *state, bool *go) {
     bool      ok = push_carried(s, state, OP_constant, s->test.value) && cot__play(&s->test, &answer);
     if (ok) *go = read_choice(t, cot__index(answer));
     cot__rewind(t, m);
+    if (!ok) cot__error_in(t, "the test of [%s]", s->loop->name);
     return ok;
 }
 
@@ -230,6 +239,8 @@ static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, co
     }
     ok = ok && cot__state_next(s, state);
     cot__rewind(s->t, m);
+    if (!ok && cot__loop_chosen(l)) cot__error_in(s->t, "the %s of [%s]", cot__branch(s->choice), l->name);
+    if (!ok && length != 1) cot__error_in(s->t, "step %lld of [%s]", (long long)(l->first + at), l->name);
     return ok;
 }
 
@@ -259,7 +270,8 @@ static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
         if (!goes_on(s, state, &go)) return false;
         if (!go) return true;
         if (l->length > 0 && run->length == l->length) {
-            cot__fail(s->t, COT_LIMIT, "[%s] still going on after %lld steps, the most it was allowed", l->name, (long long)l->length);
+            cot__fail(s->t, COT_LIMIT, "[%s] still going on after %lld steps, the most it was allowed", l->name,
+                      (long long)l->length);
             return false;
         }
         if (run->at && run->length > 0 && !cot__keep_online(s->t, l, run, run->length, state, s->bytes)) return false;
@@ -306,7 +318,8 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
     if (!run) return INVALID(t);
     bool    ok = cot__stepper_open(&s, t, l, attr->args);
     size_t  bytes = ok ? s.bytes + ALIGN : 0;
-    void   *block = ok ? cot__alloc(&t->al, bytes) : NULL, *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+    void   *block = ok ? cot__alloc(&t->al, bytes) : NULL;
+    void   *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
     uint8_t mask = t->active_mask;
     if (ok && !block) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", l->name, bytes);
     ok = ok && block;
@@ -332,7 +345,7 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
     return cot__result_push(t, &r, OP_loop, (int)attr->nargs, attr->args, attr);
 }
 
-/* ---- apart ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- apart ----------------------------------------------------------------------------------------------------------- */
 
 static cot_var take_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, int64_t at, int j) {
     cot_shape shape;
@@ -365,7 +378,7 @@ cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot
     return t->status;
 }
 
-/* ---- the record ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the record ------------------------------------------------------------------------------------------------------ */
 
 static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
     const cot__loop *l = cot__rule_attr(r)->pointer;
@@ -392,5 +405,6 @@ static void loop_jvp(cot__rule *r) {
     else cot__loop_forward(r);
 }
 
-const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC, .formula = "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
+const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC,
+                              .formula = "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
                               .saves = 0x7f, .vjp = loop_vjp, .jvp = loop_jvp, .apply = loop_apply, .batch = cot__loop_batch};

@@ -1,6 +1,7 @@
 /* region.c: recording a body, turning it into a program, and playing that on other values. */
 #include "tape/region.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body"};
@@ -17,6 +18,29 @@ bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int
 bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var *xs, int m, const cot_var *ys) {
     if (!f) cot__fail(t, COT_VALUE, "[%s] the function is NULL", op);
     return f && cot__check_lists(t, op, n, xs, m, ys);
+}
+
+bool cot__check_set(cot_tape *t, const char *op, const char *function, int m, const cot_var *ys) {
+    if (t->status != COT_OK) return false;
+    for (int i = 0; i < m; i++) {
+        if (ys[i].tape != t || ys[i].id != UINT64_MAX) continue;
+        cot__fail(t, COT_VAR, "[%s] %s did not set ys[%d]; it gives %d result%s and must set each", op, function, i, m,
+                  m == 1 ? "" : "s");
+        return false;
+    }
+    return true;
+}
+
+void cot__error_in(cot_tape *t, const char *format, ...) {
+    size_t  used = strlen(t->message), room = sizeof t->message - used;
+    va_list args;
+    if (t->status == COT_OK || t->status == COT_MEMORY || room < 8) return;
+    memcpy(t->message + used, " (in ", 6);
+    va_start(args, format);
+    int length = vsnprintf(t->message + used + 5, room - 6, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= room - 6) t->message[used] = 0; /* no room: the fact alone */
+    else memcpy(t->message + used + 5 + length, ")", 2);
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------------ */
@@ -39,8 +63,8 @@ cot_var cot__parameter(cot_tape *t, uint32_t x) {
 
 bool cot__outside_bodies(cot_tape *t, const char *op) {
     if (!t->body) return true;
-    cot__fail(t, COT_GRAD, "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives (cot_grad_of), and stands "
-                           "for every step", op, t->body);
+    cot__fail(t, COT_GRAD, "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives "
+                           "(cot_grad_of), and stands for every step", op, t->body);
     return false;
 }
 
@@ -63,16 +87,17 @@ static void scope_close(cot_tape *t, scope before) {
     if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------------------------------- */
 
 /* Work space while a program is made: a byte and a place for each node of the body. */
 typedef struct maker {
-    cot_tape *t;
-    uint32_t  first, count;
-    uint8_t  *mark;
-    uint32_t *place;
-    uint32_t *captured;
-    uint32_t  captures, capture_room;
+    cot_tape   *t;
+    const char *part; /* what the messages call it: "body" */
+    uint32_t    first, count;
+    uint8_t    *mark;
+    uint32_t   *place;
+    uint32_t   *captured;
+    uint32_t    captures, capture_room;
 } maker;
 
 enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an input or a capture */
@@ -127,8 +152,8 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
         const cot__node *n = &t->nodes[k->first + i];
         if (!(k->mark[i] & NEEDED)) continue;
         if (n->op == OP_leaf) {
-            cot__fail(t, COT_VALUE, "[%s] its body makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use them", op,
-                      k->first + i);
+            cot__fail(t, COT_VALUE, "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
+                                    "them", op, k->part, k->first + i);
             return false;
         }
         if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
@@ -183,9 +208,10 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     return r;
 }
 
-/* ---- closing a body ------------------------------------------------------------------------------------------------------------ */
+/* ---- closing a body -------------------------------------------------------------------------------------------------- */
 
-/* Constants of the body stay, and those of bodies inside it; every other value has served as an example: shapes stay, memory goes. */
+/* Constants of the body stay, and those of bodies inside it; every other value has served as an example: shapes stay, memory
+ * goes. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
@@ -209,8 +235,8 @@ static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     return cot__storage_keep(t, none, op);
 }
 
-static bool maker_open(maker *k, cot_tape *t, const char *op, uint32_t first) {
-    *k = (maker){.t = t, .first = first, .count = t->count - first};
+static bool maker_open(maker *k, cot_tape *t, const char *op, const char *part, uint32_t first) {
+    *k = (maker){.t = t, .part = part, .first = first, .count = t->count - first};
     k->mark = cot__alloc(&t->al, k->count + 1);
     k->place = cot__alloc(&t->al, ((size_t)k->count + 1) * sizeof *k->place);
     if (k->mark && k->place) {
@@ -227,18 +253,22 @@ static void maker_close(maker *k) {
     cot__free(&k->t->al, k->captured, k->capture_room * sizeof *k->captured);
 }
 
+static const char BODY[] = "body"; /* the part that an operation with one function has */
+
 /* The results as nodes of this tape; numbers become constants of the body. */
-static bool take_results(cot_tape *t, const char *op, int m, const cot_var *ys, uint32_t *out) {
-    char which[48];
+static bool take_results(cot_tape *t, const char *op, const char *part, int m, const cot_var *ys, uint32_t *out) {
+    char which[64];
+    snprintf(which, sizeof which, "its %s", part);
+    if (!cot__check_set(t, op, which, m, ys)) return false;
     for (int i = 0; i < m; i++) {
-        snprintf(which, sizeof which, "body's result ys[%d] as", i);
+        snprintf(which, sizeof which, "%s's result ys[%d] as", part, i);
         if (!cot__enter(t, ys[i], op, which, &out[i])) return false;
     }
     return true;
 }
 
-static bool record_body(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m, cot_var *xs, cot_var *ys,
-                        uint32_t *in, uint32_t *out) {
+static bool record_body(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n, const cot_var *examples,
+                        int m, cot_var *xs, cot_var *ys, uint32_t *in, uint32_t *out) {
     for (int i = 0; i < n; i++) {
         uint32_t x;
         if (!cot__operand(t, examples[i], op, "given", &x)) return false;
@@ -248,11 +278,17 @@ static bool record_body(cot_tape *t, const char *op, cot_fn f, void *user, int n
     }
     for (int i = 0; i < m; i++) ys[i] = INVALID(t);
     int code = f(n, xs, m, ys, user);
-    if (code) cot__fail(t, COT_CUSTOM, "[%s] its body failed with code %d", op, code);
-    return t->status == COT_OK && take_results(t, op, m, ys, out);
+    if (part != BODY) cot__error_in(t, "the %s of [%s]", part, op);
+    if (code) cot__fail(t, COT_CUSTOM, "[%s] its %s failed with code %d", op, part, code);
+    return t->status == COT_OK && take_results(t, op, part, m, ys, out);
 }
 
 cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m) {
+    return cot__region_record_part(t, op, BODY, f, user, n, examples, m);
+}
+
+cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
+                                     const cot_var *examples, int m) {
     size_t       bytes = (size_t)(n + m) * (sizeof(cot_var) + sizeof(uint32_t)) + 8;
     cot_var     *xs = cot__alloc(&t->al, bytes), *ys = xs + n;
     uint32_t    *in = (uint32_t *)(void *)(ys + m), *out = in + n, first = t->count, storages = t->storage_count;
@@ -263,9 +299,10 @@ cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *use
         return NULL;
     }
     scope before = scope_open(t, op);
-    bool  ok = record_body(t, op, f, user, n, examples, m, xs, ys, in, out);
+    bool  ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
     scope_close(t, before);
-    if (ok && maker_open(&k, t, op, first) && mark_nodes(&k, op, m, out) && (r = make_program(&k, op, n, in, m, out)) != NULL) {
+    if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
+        (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
         for (uint32_t i = first; i < first + k.count; i++) t->nodes[i].stamp = COT__BODY_STAMP;
     }
@@ -274,14 +311,15 @@ cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *use
     return r;
 }
 
-/* ---- playing -------------------------------------------------------------------------------------------------------------------- */
+/* ---- playing --------------------------------------------------------------------------------------------------------- */
 
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region) {
     size_t count = (size_t)(region->n + region->captures) + region->fixed + region->steps;
     *p = (cot__player){t, region, NULL, count * sizeof(cot_var) + 8};
     p->value = cot__alloc(&t->al, p->bytes);
     if (p->value) {
-        for (uint32_t k = 0; k < region->fixed; k++) p->value[(uint32_t)(region->n + region->captures) + k] = VAR(t, region->constant[k]);
+        for (uint32_t k = 0; k < region->fixed; k++)
+            p->value[(uint32_t)(region->n + region->captures) + k] = VAR(t, region->constant[k]);
         return true;
     }
     p->bytes = 0;
