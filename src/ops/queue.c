@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 24, OPERANDS = 7 };
+enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 24, OPERANDS = 7, SHORT = 1024 };
 
-int64_t cot__queue_from = 4096, cot__queue_bytes = 16384;
+int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
 
 /* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
 typedef struct place {
@@ -151,14 +151,22 @@ static void run_part(void *ctx, int64_t part) {
     }
 }
 
-static void run_all(queue *q) {
-    int64_t blocks = cot__queue_bytes / cot__dtype_size(q->run[0].compute) / COT__BLOCK;
+/* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each thread would get none else. A part should have several:
+ * it copies runs and fills blocks with numbers first. */
+static void cut(queue *q) {
+    int64_t most = cot__queue_bytes / cot__dtype_size(q->run[0].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
+    int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
     q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
-    q->parts = cot__parts(q->size, q->cost, 64);
-    if (q->parts > (q->size / q->step + 3) / 4 && cot__grain > 1) q->parts = (q->size / q->step + 3) / 4; /* several blocks each: a part has its beginning */
+    blocks = (q->size + q->step - 1) / q->step;
+    q->parts = cot__parts(q->size, q->cost, blocks > 16 ? blocks / 2 : blocks);
+    if (q->parts > 64) q->parts = 64;
+}
+
+static void run_all(queue *q) {
+    cut(q);
     find_scratch(q);
     if (q->parts > 1) cot__parallel(q->parts, run_part, q);
-    else q->parts = 1, run_part(q, 0);
+    else run_part(q, 0);
 }
 
 void cot__queue_run(const cot_tape *t) {
