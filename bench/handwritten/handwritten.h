@@ -4,7 +4,7 @@
 
 #include "workloads/measure.h"
 
-extern const workload mlp_by_hand[3], cnn_by_hand, gpt_by_hand, numbers_by_hand[3];
+extern const workload mlp_by_hand[3], cnn_by_hand, gpt_by_hand, numbers_by_hand[3], passes_by_hand;
 
 /* run(ctx, 0) … run(ctx, threads - 1) at once, on threads that wait for work; returns when all are done. */
 void share_start(int threads);

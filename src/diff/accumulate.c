@@ -165,7 +165,9 @@ uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, cons
         if (!needed[i - from] || !(node->flags & COT__ACTIVE)) continue;
         for (int k = 0, count = cot__nargs(node); k < count; k++) {
             uint32_t a = cot__arg(node, k);
-            if (a != COT__NONE && a >= from) needed[a - from] = 1;
+            if (a == COT__NONE || a < from || needed[a - from]) continue;
+            needed[a - from] = 1;
+            if (k < COT__LAST_USES) needed[i - from] |= (uint8_t)(2u << k); /* the walk is downward: nobody above needs it */
         }
     }
     return needed;

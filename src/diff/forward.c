@@ -214,10 +214,22 @@ static bool mark_needed(cot__sweep *s, uint32_t from) {
     return false;
 }
 
+/* Tangents that no later node needs; those of scalars lie in their slots. */
+static void drop_last_used(cot__sweep *s, uint32_t i) {
+    for (int k = 0, n = cot__nargs(&s->t->nodes[i]); k < n && k < COT__LAST_USES; k++) {
+        if (!(s->reach[i - s->reach_from] >> (k + 1) & 1)) continue;
+        uint32_t a = cot__arg(&s->t->nodes[i], k);
+        if (cot__is_tensor(&s->t->nodes[a]) && moves_here(s, a)) cot__acc_drop(s, a);
+    }
+}
+
 /* A node that is not part of a run of scalars. */
 static bool visit_if_needed(cot__sweep *s, uint32_t from, uint32_t i) {
     if (!s->reach && !mark_needed(s, from)) return false;
-    return !s->reach[i - s->reach_from] || visit(s, i);
+    if (!s->reach[i - s->reach_from]) return true;
+    if (!visit(s, i)) return false;
+    if (!s->recording) drop_last_used(s, i);
+    return true;
 }
 
 static bool in_run(const cot__sweep *s, const cot__node *n) {

@@ -2,6 +2,7 @@
  *
  * A sweep over f64 scalars carries up to four lanes; where another node lies on the way, the directions are swept one by one. */
 #include "diff/sweep.h"
+#include "ops/queue.h"
 
 #include <string.h>
 
@@ -161,16 +162,23 @@ static bool seed_node(cot__sweep *s, uint32_t i, const double *numbers) {
         return true;
     }
     int64_t   stride[COT_MAX_NDIM];
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_later(t, i);
     cot__strides(v.ndim, v.shape, stride);
     double *data;
     memcpy(&data, &numbers, sizeof data); /* read only */
     cot__view from = {data, COT_F64, v.ndim, v.shape, stride};
-    if (*cot__slot(t, i) != 0) return cot__acc_add(s, i, &from); /* listed twice */
-    if (!cot__acc_own(s, i, false)) return false;
-    cot__view to = cot__acc_view(s, i, stride);
+    if (*cot__slot(t, i) != 0) { /* listed twice */
+        bool ok = cot__acc_add(s, i, &from);
+        cot__queue_finish(t); /* the numbers are not ours */
+        return ok;
+    }
+    cot__storage *fresh = cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "backward");
+    if (!fresh) return false;
+    cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
     cot__copy(&to, &from);
-    return true;
+    bool ok = cot__acc_share(s, i, fresh, 0, stride);
+    cot__storage_release(t, fresh);
+    return ok;
 }
 
 static void collect(cot_tape *t, uint32_t i, double scalar, const cot__acc *a, double *out) {
@@ -346,12 +354,14 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
         return t->status;
     }
+    cot__queue_open(t); /* the gradient may wait for the product */
     if (cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK) {
         if (v)
             cot_jvps(1, n, xs, v, n, grads, out);
         else
             cot_jacobian(n, grads, n, xs, COT_FORWARD, out);
     }
+    cot__queue_close(t);
     cot__free(&t->al, grads, (size_t)(n > 0 ? n : 0) * sizeof *grads);
     cot__rewind(t, m);
     return t->status;

@@ -3,6 +3,7 @@
  * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the sweeps will run: a second
  * analysis of which operands meet nonlinearly would be a second table to keep true. It may lack symmetry where generic operations
  * are taken as dense; both halves are joined. */
+#include "base/parallel.h"
 #include "diff/sparse.h"
 
 #include <math.h>
@@ -157,21 +158,45 @@ static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hes
 
 enum { LANES = 4 }; /* products at a time: as many as a sweep over scalars carries */
 
-/* One row for each of the colours first … first + lanes - 1. */
+/* The directions and entries of the colours first … first + lanes - 1, cut into parts. */
+typedef struct group {
+    const cot_sparse_plan *p;
+    int32_t                first;
+    int                    lane, lanes;
+    int64_t                n, parts; /* of a row of `in` or `out` */
+    double                *in, *values;
+    const double          *out;
+} group;
+
+static void seed_part(void *ctx, int64_t part) {
+    const group *g = ctx;
+    for (int lane = 0; lane < g->lanes; lane++)
+        for (int64_t j = cot__part_start(g->n, g->parts, part), end = cot__part_start(g->n, g->parts, part + 1); j < end; j++)
+            g->in[lane * g->n + j] = g->p->colour[j] == g->first + lane;
+}
+
+/* One row for each of the colours. */
 static void seed(const cot_sparse_plan *p, int32_t first, int lanes, double *in) {
-    int64_t n = cot__plan_coloured(p);
-    memset(in, 0, (size_t)(lanes * n) * sizeof *in);
-    for (int64_t j = 0; j < n; j++) {
-        int32_t lane = p->colour[j] - first;
-        if (lane >= 0 && lane < lanes) in[lane * n + j] = 1;
-    }
+    group g = {.p = p, .first = first, .lanes = lanes, .n = cot__plan_coloured(p), .in = in};
+    g.parts = cot__parts(g.n, lanes, 64);
+    cot__parallel(g.parts, seed_part, &g);
+}
+
+/* No two entries have one place: the plan was checked for that. */
+static void collect_part(void *ctx, int64_t part) {
+    const group *g = ctx;
+    int64_t      from = g->p->entry_start[g->first + g->lane], n = g->p->entry_start[g->first + g->lane + 1] - from;
+    for (int64_t k = from + cot__part_start(n, g->parts, part), end = from + cot__part_start(n, g->parts, part + 1); k < end; k++)
+        g->values[g->p->entry[k]] = g->out[g->lane * g->n + g->p->source[k]];
 }
 
 /* Their entries out of the products, rows of n. */
 static void collect(const cot_sparse_plan *p, int32_t first, int lanes, int64_t n, const double *out, double *values) {
-    for (int lane = 0; lane < lanes; lane++)
-        for (int64_t k = p->entry_start[first + lane]; k < p->entry_start[first + lane + 1]; k++)
-            values[p->entry[k]] = out[lane * n + p->source[k]];
+    group g = {.p = p, .first = first, .n = n, .out = out, .values = values};
+    for (g.lane = 0; g.lane < lanes; g.lane++) {
+        g.parts = cot__parts(p->entry_start[first + g.lane + 1] - p->entry_start[first + g.lane], 4, 64);
+        cot__parallel(g.parts, collect_part, &g);
+    }
 }
 
 static void evaluate(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs,

@@ -102,7 +102,9 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
-/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator; NULL when memory is short. */
+/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator; NULL when memory is short. Bit 0: it is needed;
+ * bit 1 + k: operand k, one of the first COT__LAST_USES, is needed by no later node and is none of the ys. */
+enum { COT__LAST_USES = 7 };
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys);
 
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */

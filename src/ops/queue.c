@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32 };
+enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 24, OPERANDS = 7, SHORT = 1024 };
 
-int64_t cot__queue_from = 4096, cot__queue_bytes = 16384;
+int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
 
 /* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
 typedef struct place {
@@ -34,56 +34,10 @@ typedef struct queue {
     place         place[PLACES];
     int64_t       number[NUMBERS]; /* shapes, strides and single values that runs refer to */
     cot__storage *bury[BURIED];
+    uint16_t      moves[RUNS]; /* see find_scratch */
 } queue;
 
 static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->put_off; }
-
-/* ---- running ---------------------------------------------------------------------------------------------------------------- */
-
-static void run_part(void *ctx, int64_t part) {
-    const queue *q = ctx;
-    int64_t      blocks = (q->size + q->step - 1) / q->step, last = cot__part_start(blocks, q->parts, part + 1);
-    for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
-        int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
-        for (int k = 0; k < q->head.runs; k++) cot__run_range(&q->run[k], start, stop);
-    }
-}
-
-static void run_all(queue *q) {
-    int64_t blocks = cot__queue_bytes / cot__dtype_size(q->run[0].compute) / COT__BLOCK;
-    q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
-    q->parts = cot__parts(q->size, q->cost, 64);
-    if (q->parts > 1) cot__parallel(q->parts, run_part, q);
-    else run_part(q, 0);
-}
-
-void cot__queue_run(const cot_tape *t) {
-    queue *q = queue_of(t);
-    if (q->head.runs == 1) cot__run_now(&q->run[0]);
-    else run_all(q);
-    int buried = q->buried;
-    q->head.runs = q->places = q->numbers = q->buried = 0; /* nothing waits any more: what is released now is freed */
-    q->cost = 0;
-    for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
-}
-
-void cot__queue_open(cot_tape *t) { t->sweeps++; }
-
-void cot__queue_close(cot_tape *t) {
-    if (--t->sweeps > 0) return;
-    cot__queue_finish(t);
-    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
-    t->put_off = NULL;
-}
-
-int cot__queue_pause(cot_tape *t) {
-    int sweeps = t->sweeps;
-    cot__queue_finish(t);
-    t->sweeps = 0;
-    return sweeps;
-}
-
-void cot__queue_resume(cot_tape *t, int sweeps) { t->sweeps = sweeps; }
 
 /* ---- who touches what ------------------------------------------------------------------------------------------------------- */
 
@@ -126,6 +80,124 @@ static void add_place(queue *q, const place *p) {
         }
     q->place[q->places++] = *p;
 }
+
+/* ---- memory that only the runs see --------------------------------------------------------------------------------------------- */
+
+/* A buried storage that the runs write before they read it holds nothing of interest, before or after. Then every block of a part can have the same
+ * piece of it, which stays in cache and need not go to memory. That takes views of the whole storage, row by row. */
+static bool is_scratch(const queue *q, const cot__storage *s) {
+    const char *lo = s->data, *hi = lo + s->bytes;
+    for (int k = 0; k < q->places; k++) {
+        const place *p = &q->place[k];
+        if (overlaps(p, lo, hi) && (p->lo != lo || p->hi != hi || p->element <= 0)) return false;
+    }
+    for (int k = 0; k < q->head.runs; k++) {
+        const cot__run *r = &q->run[k];
+        for (int i = 0; i < r->n; i++)
+            if (r->x[i].data == s->data) return false;
+        for (int i = 0; i < r->outputs; i++)
+            if (r->out[i].to.data == s->data) return !r->out[i].accumulate;
+    }
+    return false;
+}
+
+/* Bit i of q->moves[k]: view i of run k lies there; outputs come after the operands. */
+static void find_scratch(queue *q) {
+    int runs = 0;
+    for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
+    for (int b = 0; b < q->buried; b++) {
+        if (runs > MOVED || !is_scratch(q, q->bury[b])) continue;
+        for (int k = 0; k < q->head.runs; k++) {
+            const cot__run *r = &q->run[k];
+            uint16_t        before = q->moves[k];
+            for (int i = 0; i < r->n; i++) q->moves[k] |= (uint16_t)((r->x[i].data == q->bury[b]->data) << i);
+            for (int i = 0; i < r->outputs; i++) q->moves[k] |= (uint16_t)((r->out[i].to.data == q->bury[b]->data) << (OPERANDS + i));
+            runs += !before && q->moves[k];
+        }
+    }
+    if (runs > MOVED) /* rare: then all of it is memory like other */
+        for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
+}
+
+static void move_back(cot__view *v, int64_t elements) { v->data = (char *)v->data - elements * cot__dtype_size(v->dtype); }
+
+/* ---- running ------------------------------------------------------------------------------------------------------------------- */
+
+static void run_part(void *ctx, int64_t part) {
+    const queue    *q = ctx;
+    const cot__run *run[RUNS];
+    cot__run        moved[MOVED]; /* the part's own: their views move from block to block */
+    uint16_t        moves[MOVED];
+    cot__repeated   repeated;
+    int             n = 0;
+    int64_t         blocks = (q->size + q->step - 1) / q->step, last = cot__part_start(blocks, q->parts, part + 1);
+    repeated.count = repeated.next = 0;
+    for (int k = 0; k < q->head.runs; k++) {
+        run[k] = &q->run[k];
+        if (!q->moves[k]) continue;
+        moves[n] = q->moves[k];
+        moved[n] = q->run[k];
+        run[k] = &moved[n++];
+    }
+    for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
+        int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
+        for (int k = 0; k < q->head.runs; k++) cot__run_range(run[k], start, stop, &repeated);
+        for (int k = 0; k < n; k++) {
+            for (int i = 0; i < moved[k].n; i++)
+                if (moves[k] >> i & 1) move_back(&moved[k].x[i], q->step);
+            for (int i = 0; i < moved[k].outputs; i++)
+                if (moves[k] >> (OPERANDS + i) & 1) move_back(&moved[k].out[i].to, q->step);
+        }
+    }
+}
+
+/* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each thread would get none else. A part should have several:
+ * it copies runs and fills blocks with numbers first. */
+static void cut(queue *q) {
+    int64_t most = cot__queue_bytes / cot__dtype_size(q->run[0].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
+    int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
+    q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
+    blocks = (q->size + q->step - 1) / q->step;
+    q->parts = cot__parts(q->size, q->cost, blocks > 16 ? blocks / 2 : blocks);
+    if (q->parts > 64) q->parts = 64;
+}
+
+static void run_all(queue *q) {
+    cut(q);
+    find_scratch(q);
+    if (q->parts > 1) cot__parallel(q->parts, run_part, q);
+    else run_part(q, 0);
+}
+
+void cot__queue_run(const cot_tape *t) {
+    queue *q = queue_of(t);
+    if (q->head.runs == 1) cot__run_now(&q->run[0]);
+    else run_all(q);
+    int buried = q->buried;
+    q->head.runs = q->places = q->numbers = q->buried = 0; /* nothing waits any more: what is released now is freed */
+    q->cost = 0;
+    for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
+}
+
+void cot__queue_open(cot_tape *t) { t->sweeps++; }
+
+void cot__queue_close(cot_tape *t) {
+    if (--t->sweeps > 0) return;
+    cot__queue_finish(t);
+    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
+    t->put_off = NULL;
+}
+
+int cot__queue_pause(cot_tape *t) {
+    int sweeps = t->sweeps;
+    cot__queue_finish(t);
+    t->sweeps = 0;
+    return sweeps;
+}
+
+void cot__queue_resume(cot_tape *t, int sweeps) { t->sweeps = sweeps; }
+
+/* ---- what is buried ------------------------------------------------------------------------------------------------------------- */
 
 bool cot__queue_buries(cot_tape *t, cot__storage *s) {
     queue      *q = queue_of(t);

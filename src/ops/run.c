@@ -70,26 +70,53 @@ static void run_blocks(const cot__run *r, int64_t start, int64_t stop) {
     }
 }
 
-/* The same where every view is a plain array or a number that repeats: longer blocks, and no cursors. */
-enum { LONG = 512, REPEATS = 2 };
+/* ---- plain arrays and numbers that repeat: longer blocks, and no cursors ------------------------------------------------------ */
 
-static void run_simple(const cot__run *r, int64_t start, int64_t stop) {
-    union { double f64[LONG]; int64_t i64[LONG]; } result[3], repeated[REPEATS];
+enum { LONG = COT__LONG, REPEATS = 2 };
+
+/* A block that is full of one number, of those that are there if possible; `taken` are in use. */
+static const void *repeat(cot__repeated *c, const cot__run *r, const cot__view *x, int n, uint32_t *taken) {
+    uint64_t bits = 0;
+    int      size = cot__dtype_size(r->compute), k = 0;
+    cot__strip(r->compute, x->dtype)(&bits, 1, x->data, 0, 1);
+    while (k < c->count && (c->block[k].bits != bits || c->block[k].size != size)) k++;
+    if (k == c->count && c->count < COT__REPEATED) {
+        c->block[c->count++].filled = 0;
+    } else if (k == c->count) {
+        do k = c->next++ % COT__REPEATED;
+        while (*taken >> k & 1);
+        c->block[k].filled = 0;
+    }
+    *taken |= 1u << k;
+    int from = c->block[k].filled;
+    c->block[k].bits = bits;
+    c->block[k].size = size;
+    if (from < n) {
+        if (size == 8)
+            for (int i = from; i < n; i++) c->block[k].u64[i] = bits;
+        else
+            for (int i = from; i < n; i++) c->block[k].u32[i] = (uint32_t)bits;
+        c->block[k].filled = n;
+    }
+    return c->block[k].u64;
+}
+
+static void run_simple(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
+    union { double f64[LONG]; int64_t i64[LONG]; } result[3];
     int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof *result / size;
     const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-    int         buffers = 0, used = (int)(stop - start < most ? stop - start : most);
-    for (int k = 0; k < r->n; k++) {
-        if (r->x[k].ndim > 0) continue;
-        base[k] = &repeated[buffers++];
-        cot__strip(r->compute, r->x[k].dtype)(&repeated[buffers - 1], 1, r->x[k].data, 0, used);
-    }
+    uint32_t    taken = 0;
+    for (int k = 0; k < r->n; k++)
+        if (r->x[k].ndim == 0) base[k] = repeat(repeated, r, &r->x[k], (int)(stop - start < most ? stop - start : most), &taken);
     for (int64_t at = start; at < stop; at += most) {
         int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = base[k] ? base[k] : (const char *)r->x[k].data + at * size;
         for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
-        for (int k = 0; k < r->outputs; k++)
-            if (!r->out[k].direct) cot__strip_add((char *)r->out[k].to.data + at * size, r->compute, 1, &result[k], r->compute, 1, m);
+        for (int k = 0; k < r->outputs; k++) {
+            void *to = (char *)r->out[k].to.data + at * size;
+            if (!r->out[k].direct) r->add(m, to, &result[k], NULL, to);
+        }
     }
 }
 
@@ -108,9 +135,9 @@ static bool is_simple(cot__run *r) {
     return true;
 }
 
-void cot__run_range(const cot__run *r, int64_t start, int64_t stop) {
+void cot__run_range(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
     if (r->plain) run_plain(r, start, stop);
-    else if (r->simple) run_simple(r, start, stop);
+    else if (r->simple) run_simple(r, start, stop, repeated);
     else run_blocks(r, start, stop);
 }
 
@@ -123,14 +150,17 @@ void cot__run_prepare(cot__run *r) {
     }
     r->plain = r->outputs == 1 && r->out[0].direct;
     for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->out[0].to.ndim && cot__is_plain(&r->x[k], r->compute); /* 0-d values repeat */
-    r->simple = !r->plain && r->size >= LONG && is_simple(r);
+    r->simple = !r->plain && r->size >= LONG && cot__dtype_size(r->compute) >= 4 && is_simple(r);
+    r->add = r->simple ? cot__blocks(OP_add, r->compute)->value : NULL;
 }
 
 static void run_part(void *ctx, int64_t part) {
     const cot__run *r = ctx;
     int64_t         blocks = (r->size + COT__BLOCK - 1) / COT__BLOCK;
     int64_t         start = cot__part_start(blocks, r->parts, part) * COT__BLOCK, stop = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
-    cot__run_range(r, start, stop < r->size ? stop : r->size);
+    cot__repeated   repeated;
+    repeated.count = repeated.next = 0;
+    cot__run_range(r, start, stop < r->size ? stop : r->size, &repeated);
 }
 
 void cot__run_now(cot__run *r) {

@@ -16,6 +16,7 @@ typedef struct cot__output {
 
 typedef struct cot__run {
     cot__value_kernel value; /* NULL: partials */
+    cot__value_kernel add;   /* of two blocks; see is_simple */
     int               cost;  /* of an element, in additions */
     cot_dtype         compute;
     int               n, arity, outputs; /* views: xs, or xs, z, and the gs */
@@ -32,8 +33,14 @@ void cot__run_of_partials(cot__run *r, int op, cot_dtype compute, int n, const c
 void cot__run_of_copy(cot__run *r, const cot__view *to, const cot__view *from);
 /* Chooses the way; the views stay as they are then. */
 void cot__run_prepare(cot__run *r);
+/* Blocks full of numbers that repeat (the 2 of 2·x), kept from one range or run to the next; count and next are 0 at first. */
+enum { COT__LONG = 1024, COT__REPEATED = 4 };
+typedef struct cot__repeated {
+    int count, next;
+    struct { uint64_t bits; int size, filled; union { uint64_t u64[COT__LONG]; uint32_t u32[2 * COT__LONG]; }; } block[COT__REPEATED];
+} cot__repeated;
 /* Elements start … stop - 1; start is a multiple of COT__BLOCK. */
-void cot__run_range(const cot__run *r, int64_t start, int64_t stop);
+void cot__run_range(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated);
 /* All elements, on the pool's threads where that pays. */
 void cot__run_now(cot__run *r);
 
