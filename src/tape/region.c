@@ -227,11 +227,8 @@ static void maker_close(maker *k) {
 
 /* The results as nodes of this tape; numbers become constants of the body. */
 static bool take_results(cot_tape *t, const char *op, int m, const cot_var *ys, uint32_t *out) {
-    char which[48];
-    for (int i = 0; i < m; i++) {
-        snprintf(which, sizeof which, "body's result ys[%d] as", i);
-        if (!cot__enter(t, ys[i], op, which, &out[i])) return false;
-    }
+    for (int i = 0; i < m; i++)
+        if (!cot__enter_listed(t, ys[i], op, "body's result ys", i, " as", &out[i])) return false;
     return true;
 }
 

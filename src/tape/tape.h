@@ -299,6 +299,8 @@ cot_tape *cot__usable(cot_tape *t);
 /* One operand of a structural operation: its tape and index, with all checks done. A plain number is recorded as a constant of t's (needs
  * another operand to know the tape: pass it in `t`; NULL otherwise). Returns NULL after a failure. */
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
+/* The same for element k of a list: "list[k]as" names it, a text that is made for a message alone. */
+cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as, uint32_t *index);
 
 /* Where the elements of node i lie. Valid until the next node is pushed. */
 cot__view cot__view_of(const cot_tape *t, uint32_t i);
