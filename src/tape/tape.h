@@ -210,6 +210,7 @@ struct cot_tape {
     bool          strict;
     bool          smooth; /* sweeps refuse points where a convention would have to be applied */
     int           no_grad;
+    int64_t       sparse_limit; /* entries of a plan; 0: the default */
 
     cot_status status;
     bool       error_placed; /* the source line of the error is known, or never will be */
