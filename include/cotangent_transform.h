@@ -163,6 +163,9 @@ typedef struct cot_sparse_info {
  * outlive it; the tape need not. */
 COT_API cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode);
 COT_API cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs);
+/* A plan takes some 40 bytes an entry while it is made. One with more entries than this is an error (COT_LIMIT), before memory is taken for it, as
+ * where the function mixes everything with everything. Below 1, and before it is called: 2^26. */
+COT_API void             cot_sparse_plan_limit(cot_tape *t, int64_t entries);
 COT_API void             cot_sparse_plan_destroy(cot_sparse_plan *plan); /* NULL is fine */
 COT_API cot_sparse_info  cot_sparse_plan_info(const cot_sparse_plan *plan); /* all zero for NULL */
 

@@ -674,6 +674,33 @@ static void test_gemm_bits(void **state) {
     }
 }
 
+/* Products of a column and a row have those bits too, wherever the rows are cut, also where a product is -0, infinite or NaN. */
+static void test_outer_bits(void **state) {
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        cot_dtype   d = (cot_dtype)below(2);
+        int64_t     m = 1 + below(40), n = round % 8 ? 1 + below(60) : 2 * COT__BLOCK + below(60), cut = below((int)m + 1);
+        array       xa, xb, xc;
+        cot__matrix a, b, c;
+        make_matrix(&xa, &a, d, m, 1);
+        make_matrix(&xb, &b, d, 1, n);
+        make_matrix(&xc, &c, d, m, n);
+        cot__store_f64(element(&a, d, 0, 0), d, round % 3 ? -0.0 : -INFINITY);
+        cot__store_f64(element(&b, d, 0, n - 1), d, round % 2 ? 0.0 : 1e30);
+        char       *rows = malloc((size_t)(m * n) * 8);
+        cot__matrix z = {rows, m, n, n, 1};
+        assert_true(cot__gemm(NULL, d, a, b, c, false));
+        cot__outer_rows(d, a, b, z, 0, cut);
+        cot__outer_rows(d, a, b, z, cut, m);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) assert_memory_equal(element(&z, d, i, j), element(&c, d, i, j), (size_t)cot__dtype_size(d));
+        free(rows);
+        drop(&xa);
+        drop(&xb);
+        drop(&xc);
+    }
+}
+
 static void *refuse(void *user, void *ptr, size_t old_size, size_t new_size) {
     (void)user, (void)ptr, (void)old_size, (void)new_size;
     return NULL;
@@ -832,7 +859,8 @@ int main(void) {
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_copy_large),     cmocka_unit_test(test_cursor),
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_reduce_long),    cmocka_unit_test(test_sum_accuracy),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_softmax),     cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_gemm_memory),    cmocka_unit_test(test_index),
+        cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),     cmocka_unit_test(test_gemm_memory),
+        cmocka_unit_test(test_index),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

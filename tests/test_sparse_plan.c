@@ -132,6 +132,52 @@ static void large_requests_are_named(void **state) {
     assert_int_equal(c.live, 0);
 }
 
+#define TOO_MANY(op, shape, limit)                                                                                            \
+    "[" op "] the pattern of " shape " has more than " limit " entries, here or on the way; where most entries can be other than zero, take the " \
+    "dense matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)"
+
+/* A dense pattern is refused before memory is taken for it, also one that is dense on the way only, or found to be large row by row. */
+static void a_plan_has_a_limit(void **state) {
+    (void)state;
+    enum { LARGE = 9000 };
+    counting  c = {.fail_from_size = 4 << 20}; /* a matrix would take 324 MB at least */
+    cot_tape *t = counted_tape(&c, false);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(LARGE), NULL), y = cot_softmax(x, 0), f = cot_square(cot_sum(x, COT_ALL));
+    assert_null(cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO));
+    assert_error(t, COT_LIMIT, TOO_MANY("sparse_jacobian_plan", "(9000,9000)", "67108864"));
+    cot_tape_clear_error(t);
+    assert_null(cot_sparse_hessian_plan(f, 1, &x));
+    assert_error(t, COT_LIMIT, TOO_MANY("sparse_hessian_plan", "(9000,9000)", "67108864"));
+    cot_tape_clear_error(t);
+    cot_var part = cot_slice(x, 0, 0, 30, 1), few = cot_softmax(part, 0);
+    cot_sparse_plan_limit(t, 900);
+    cot_sparse_plan *p = cot_sparse_jacobian_plan(1, &few, 1, &part, COT_AUTO);
+    assert_int_equal(cot_sparse_plan_info(p).nnz, 900);
+    cot_sparse_plan_destroy(p);
+    cot_sparse_plan_limit(t, 899);
+    assert_null(cot_sparse_jacobian_plan(1, &few, 1, &part, COT_AUTO));
+    assert_error(t, COT_LIMIT, TOO_MANY("sparse_jacobian_plan", "(30,30)", "899"));
+    cot_tape_clear_error(t);
+    cot_var xs[30], running[30]; /* 1 + 2 + … + 30 entries */
+    for (int k = 0; k < 30; k++) xs[k] = cot_scalar(t, k);
+    for (int k = 0; k < 30; k++) running[k] = k ? cot_add(running[k - 1], xs[k]) : xs[k];
+    cot_sparse_plan_limit(t, 464);
+    assert_null(cot_sparse_jacobian_plan(30, running, 30, xs, COT_AUTO));
+    assert_error(t, COT_LIMIT, TOO_MANY("sparse_jacobian_plan", "(30,30)", "464"));
+    cot_tape_clear_error(t);
+    cot_sparse_plan_limit(t, 100);
+    assert_null(cot_sparse_jacobian_plan(1, &running[29], 30, xs, COT_AUTO)); /* on the way to 30 entries */
+    assert_error(t, COT_LIMIT, TOO_MANY("sparse_jacobian_plan", "(1,30)", "100"));
+    cot_tape_clear_error(t);
+    cot_sparse_plan_limit(t, 0);
+    p = cot_sparse_jacobian_plan(30, running, 30, xs, COT_AUTO);
+    assert_int_equal(cot_sparse_plan_info(p).nnz, 465);
+    cot_sparse_plan_destroy(p);
+    cot_sparse_plan_limit(NULL, 1); /* harmless */
+    cot_tape_destroy(t);
+    assert_int_equal(c.live, 0);
+}
+
 static int many(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)user;
     for (int k = 0; k < m; k++) ys[k] = xs[0];
@@ -380,6 +426,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(large_requests_are_named),
+        cmocka_unit_test(a_plan_has_a_limit),
         cmocka_unit_test(a_list_of_outputs_may_fail),
         cmocka_unit_test(a_loaded_plan_is_the_saved_one),
         cmocka_unit_test(files_cut_anywhere_are_refused),

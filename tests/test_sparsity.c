@@ -371,7 +371,7 @@ static void unions_are_unions(void **state) {
     static bool bits[COUNT][WIDTH];
     static cot__set set[COUNT];
     cot__sets s;
-    assert_true(cot__sets_open(&s, NULL, WIDTH));
+    assert_true(cot__sets_open(&s, NULL, WIDTH, INT64_MAX));
     test_random r = test_random_of("sets", 0);
     for (int i = 0; i < COUNT; i++) {
         if (i < 100 || test_uniform(&r, 0, 1) < 0.05) {

@@ -26,11 +26,8 @@ static cot__loop *make_loop(cot_tape *t, const char *name, const cot_loop_option
 
 /* The tape and indices of n inputs; NULL after a failure. */
 static cot_tape *enter_inputs(const char *name, const char *what, cot_tape *t, int n, const cot_var *xs, uint32_t *index) {
-    char which[40];
-    for (int k = 0; k < n; k++) {
-        snprintf(which, sizeof which, "%s[%d]", what, k);
-        if (!cot__enter(t, xs[k], name, which, &index[k])) return NULL;
-    }
+    for (int k = 0; k < n; k++)
+        if (!cot__enter_listed(t, xs[k], name, what, k, "", &index[k])) return NULL;
     return t;
 }
 

@@ -18,6 +18,7 @@ typedef struct four { pair a, b; } four;
 
 typedef struct bar { double v; four d; } bar; /* an adjoint and its tangents */
 enum { BAR = 1 + LANES };                     /* in numbers */
+_Static_assert(sizeof(four) == 8 * LANES && sizeof(bar) == 8 * BAR, "they lie in slots without gaps");
 
 typedef struct walk {
     const cot__node *nodes;

@@ -19,23 +19,18 @@ bool cot__form_lists(const char *op, int n, const cot_var *xs, int fills, cot_va
 
 /* What the function gave, as values of the tape. */
 static bool take_results(cot__form *c, int m, cot_var *ys) {
-    char which[48];
     if (!cot__check_set(c->t, c->op, "the function", m, ys)) return false;
-    for (int k = 0; k < m && c->t->status == COT_OK; k++) {
-        snprintf(which, sizeof which, "function's result ys[%d] as", k);
-        if (cot__enter(c->t, ys[k], c->op, which, &c->y[k])) ys[k] = VAR(c->t, c->y[k]);
-    }
+    for (int k = 0; k < m && c->t->status == COT_OK; k++)
+        if (cot__enter_listed(c->t, ys[k], c->op, "function's result ys", k, " as", &c->y[k])) ys[k] = VAR(c->t, c->y[k]);
     return c->t->status == COT_OK;
 }
 
 /* Calls f on aliases of xs. */
 static bool call_on_aliases(cot__form *c, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = c->t;
-    char      which[48];
     for (int k = 0; k < n; k++) {
         uint32_t i;
-        snprintf(which, sizeof which, "xs[%d]", k);
-        if (!cot__enter(t, xs[k], c->op, which, &i)) return false;
+        if (!cot__enter_listed(t, xs[k], c->op, "xs", k, "", &i)) return false;
         c->in[k] = cot__alias(VAR(t, i));
         if (cot__failed(c->in[k])) return false;
         c->x[k] = cot__index(c->in[k]);

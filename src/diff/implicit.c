@@ -337,16 +337,14 @@ static cot_var find(const char *name, cot_fn f, void *f_user, cot_solver solver,
     cot_tape *t = cot__tape_of(1, &x0);
     if (!t) t = cot__tape_of(n, theta);
     if (!t) return cot__invalid(1, &x0);
-    char p[COT__SHAPE_TEXT], s[COT__SHAPE_TEXT], which[32];
+    char p[COT__SHAPE_TEXT], s[COT__SHAPE_TEXT];
     if (!cot__check_call(t, name, f, n, theta, 0, NULL) || !cot__solve_options_fit(t, name, options)) return INVALID(t);
     root     *q = cot__arena(t, sizeof *q, name);
     cot_var  *examples = q ? cot__arena(t, ((size_t)n + 1) * sizeof *examples, name) : NULL;
     uint32_t *index = examples ? cot__arena(t, ((size_t)n + 1) * sizeof *index, name) : NULL;
     if (!index || !cot__enter(t, x0, name, "x0 as", &index[0])) return INVALID(t);
-    for (int k = 0; k < n; k++) {
-        snprintf(which, sizeof which, "theta[%d] as", k);
-        if (!cot__enter(t, theta[k], name, which, &index[1 + k])) return INVALID(t);
-    }
+    for (int k = 0; k < n; k++)
+        if (!cot__enter_listed(t, theta[k], name, "theta", k, " as", &index[1 + k])) return INVALID(t);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[index[0]])))
         return cot__fail(t, COT_DTYPE, "[%s] x0 has dtype %s; it must be a float", name,
                          cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])));

@@ -18,8 +18,8 @@ bool cot__ensure(const cot_allocator *al, void **data, int64_t *capacity, int64_
 
 #define ENSURE(s, array, capacity, count) cot__ensure((s)->al, (void **)&(s)->array, &(s)->capacity, count, sizeof *(s)->array)
 
-bool cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns) {
-    *s = (cot__sets){.al = al, .count = 1, .width = columns, .bucket_count = 1024};
+bool cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns, int64_t most) {
+    *s = (cot__sets){.al = al, .count = 1, .width = columns, .most = most, .bucket_count = 1024};
     s->buckets = cot__alloc(al, (size_t)s->bucket_count * sizeof *s->buckets);
     s->seen = cot__alloc(al, (size_t)columns * sizeof *s->seen);
     if (!s->buckets || !s->seen || !ENSURE(s, entries, capacity, 1) || !ENSURE(s, scratch, scratch_capacity, 2 * LISTED))
@@ -89,7 +89,8 @@ static cot__set list(cot__sets *s, const uint32_t *columns, int64_t n) {
             !memcmp(s->columns + e->start, columns, (size_t)n * sizeof *columns))
             return c;
     }
-    if (!ENSURE(s, columns, column_capacity, s->column_count + n)) return fail(s);
+    s->full = s->full || n > s->most - s->column_count;
+    if (s->full || !ENSURE(s, columns, column_capacity, s->column_count + n)) return fail(s);
     memcpy(s->columns + s->column_count, columns, (size_t)n * sizeof *columns);
     cot__set set =
         add_entry(s, (cot__set_entry){.start = (uint64_t)s->column_count, .cost = (uint64_t)n, .least = (uint32_t)n, .hash = hash});

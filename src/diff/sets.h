@@ -22,7 +22,8 @@ typedef struct cot__set_entry {
 
 typedef struct cot__sets {
     const cot_allocator *al;
-    bool                 failed;
+    bool                 failed, full; /* full: the lists would have more than `most` columns; failed too, then */
+    int64_t              most;
     cot__set_entry      *entries; /* entries[0] is the empty set */
     int64_t              count, capacity;
     uint32_t            *columns; /* of all lists */
@@ -38,7 +39,7 @@ typedef struct cot__sets {
     int64_t              stack_capacity;
 } cot__sets;
 
-bool     cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns);
+bool     cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns, int64_t most);
 void     cot__sets_close(cot__sets *s);
 cot__set cot__set_of(cot__sets *s, uint32_t column);
 cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b);

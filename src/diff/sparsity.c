@@ -16,6 +16,24 @@ static bool short_of_memory(cot__patterns *p) {
     return false;
 }
 
+/* ---- the limit ------------------------------------------------------------------------------------------------------------- */
+
+enum { DEFAULT_LIMIT = 1 << 26 };
+
+void cot_sparse_plan_limit(cot_tape *t, int64_t entries) {
+    if (t) t->sparse_limit = entries > 0 ? entries : 0;
+}
+
+static int64_t limit_of(const cot_tape *t) { return t->sparse_limit ? t->sparse_limit : DEFAULT_LIMIT; }
+
+static bool too_many(cot__patterns *p, const cot__csr *m) {
+    cot__fail(p->t, COT_LIMIT,
+              "[%s] the pattern of (%lld,%lld) has more than %lld entries, here or on the way; where most entries can be other than zero, take the dense "
+              "matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)",
+              p->op, (long long)m->rows, (long long)m->cols, (long long)limit_of(p->t));
+    return false;
+}
+
 cot__set *cot__sets_at(cot__patterns *p, uint32_t node) {
     uint32_t *of = &p->of[node - p->lo];
     if (!cot__is_tensor(&p->t->nodes[node])) return of;
@@ -216,19 +234,39 @@ static bool seed_inputs(cot__patterns *p, int n, const cot_var *xs) {
     return true;
 }
 
-static bool walk(cot__patterns *p) {
+static bool walk(cot__patterns *p, const cot__csr *out) {
     cot_tape *t = p->t;
     for (uint32_t i = p->lo; i - p->lo < p->count; i++) {
         const cot__node *n = &t->nodes[i];
         if (!p->needed[i - p->lo] || !(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
         if (!(n->op < OP_elementwise_count ? elementwise(p, i) : structural(p, i))) return false;
-        if (p->sets.failed) return short_of_memory(p);
+        if (p->sets.failed) return p->sets.full ? too_many(p, out) : short_of_memory(p);
     }
     return true;
 }
 
+/* Will the rows have more entries than that? Counted before memory is taken for them: by what the sets name, repeated columns too, and only where
+ * that is too much by what they have. Rows of a dense pattern mostly share a set. */
+static bool exceeds(cot__patterns *p, int m, const cot_var *ys, int64_t limit, bool exactly) {
+    int64_t  sum = 0, n = 0;
+    cot__set last = 0; /* the empty one: n is 0 */
+    for (int k = 0; k < m; k++) {
+        uint32_t i = cot__index(ys[k]);
+        for (int64_t e = 0, size = i - p->lo < p->count ? cot__size_at(p->t, i) : 0; e < size; e++) {
+            cot__set a = cot__set_at(p, i, e);
+            if (!exactly) n = (int64_t)p->sets.entries[a].cost;
+            else if (a != last) cot__set_columns(&p->sets, a, &n);
+            last = a;
+            if (n > limit - sum) return exactly || exceeds(p, m, ys, limit, true);
+            sum += n;
+        }
+    }
+    return false;
+}
+
 static bool write_rows(cot__patterns *p, const cot_allocator *al, int m, const cot_var *ys, cot__csr *out) {
-    int64_t capacity = 0, row = 0;
+    int64_t capacity = 0, row = 0, limit = limit_of(p->t);
+    if (exceeds(p, m, ys, limit, false)) return too_many(p, out);
     for (int k = 0; k < m; k++) {
         uint32_t i = cot__index(ys[k]);
         for (int64_t e = 0, size = cot__size_at(p->t, i); e < size; e++, row++) {
@@ -298,11 +336,11 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     p.count = hi - p.lo + 1;
     p.of = cot__alloc(&t->al, (size_t)p.count * sizeof *p.of);
     p.needed = index ? cot__needed(t, p.lo, hi, m, index) : NULL;
-    bool     ok = p.of && p.needed && cot__sets_open(&p.sets, &t->al, out->cols);
+    bool     ok = p.of && p.needed && cot__sets_open(&p.sets, &t->al, out->cols, limit_of(t) > out->cols ? limit_of(t) : out->cols);
     if (!ok) short_of_memory(&p);
     if (p.of) memset(p.of, 0, (size_t)p.count * sizeof *p.of);
     cot_mark mark = cot__mark(t);
-    ok = ok && seed_inputs(&p, n, xs) && walk(&p) && write_rows(&p, al, m, ys, out);
+    ok = ok && seed_inputs(&p, n, xs) && walk(&p, out) && write_rows(&p, al, m, ys, out);
     cot__rewind(t, mark);
     cot__free(&t->al, p.needed, p.count);
     cot__free(&t->al, index, (size_t)m * sizeof *index);

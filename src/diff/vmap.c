@@ -39,13 +39,11 @@ static cot_var example_of(cot_tape *t, cot_var x) {
 }
 
 static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *axes) {
-    char which[24];
-    int  first = -1;
+    int first = -1;
     for (int k = 0; k < in->n; k++) {
         int      axis = axes ? axes[k] : 0;
         uint32_t i;
-        snprintf(which, sizeof which, "xs[%d]", k);
-        if (!cot__enter(t, xs[k], "vmap", which, &i)) return false;
+        if (!cot__enter_listed(t, xs[k], "vmap", "xs", k, "", &i)) return false;
         in->x[k] = in->example[k] = VAR(t, i);
         in->is[k] = axis != COT_NOT_BATCHED;
         if (!in->is[k]) continue;

@@ -89,13 +89,12 @@ cot_var cot__batch_searchsorted(cot__rule *r, const cot__batch *b, cot_var *xs) 
 /* ---- products and sums ------------------------------------------------------------------------------------------------------ */
 
 /* Vectors as matrices, a row on the left and a column on the right. A single matrix beside a batch is multiplied once, by all rows
- * of it; outer products, which gradients of weights are, need no matrix product. */
+ * of it. */
 cot_var cot__batch_matmul(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_var z, x = xs[0], y = xs[1];
     if (shape_at(r, 0).ndim == 1) x = cot_expand_dims(x, -2);
     if (shape_at(r, 1).ndim == 1) y = cot_expand_dims(y, -1);
     if (!b->is[0] && cot_shape_of(x).ndim == 2) z = cot__swap_last(cot_matmul(cot__swap_last(y), cot__swap_last(x)));
-    else if (b->is[0] && b->is[1] && cot_shape_of(y).ndim == 3 && cot_shape_of(y).dim[1] == 1) z = cot_mul(x, y);
     else z = cot_matmul(x, y);
     cot_shape shape = result_shape(r, b->extent);
     return r->t->status == COT_OK ? cot_reshape(z, shape) : INVALID(r->t);

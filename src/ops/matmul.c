@@ -49,13 +49,32 @@ static void some_products(void *ctx, int64_t part) {
     }
 }
 
+/* Depth 1: rows of all the products, as many for each part. */
+static void some_rows(void *ctx, int64_t part) {
+    const products *x = ctx;
+    int64_t         at = cot__part_start(x->batches * x->m, x->parts, part), end = cot__part_start(x->batches * x->m, x->parts, part + 1);
+    cot__matrix     a, b, c;
+    while (at < end) {
+        int64_t batch = at / x->m, first = at % x->m, last = end - batch * x->m < x->m ? end - batch * x->m : x->m;
+        product_at(x, batch, &a, &b, &c);
+        cot__outer_rows(x->a->dtype, a, b, c, first, last);
+        at = batch * x->m + last;
+    }
+}
+
 /* Several threads share a large product, or take one small product each. */
 static bool multiply(cot_tape *t, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n) {
     enum { SHARED = 1 << 24, MOST_PARTS = 32 };
     int64_t  k = a->shape[a->ndim - 1];
     products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, NULL, 0};
     double   work = (double)m * (double)n * (double)k;
-    if (x.batches > 1 && work < SHARED && (a->dtype == COT_F64 || a->dtype == COT_F32)) {
+    bool     kernel = a->dtype == COT_F64 || a->dtype == COT_F32;
+    if (k == 1 && kernel) { /* gradients of weights for one example each: nothing to pack, everything to write */
+        x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
+        cot__parallel(x.parts, some_rows, &x);
+        return true;
+    }
+    if (x.batches > 1 && work < SHARED && kernel) {
         x.parts = cot__parts(x.batches, (int64_t)(work / 8), MOST_PARTS);
         x.room = (cot__gemm_scratch(a->dtype, m, n, k) + 63) / 64 * 64;
         x.scratch = cot__alloc(&t->al, x.room * (size_t)x.parts);
@@ -133,13 +152,13 @@ static cot_var matmul_batched(cot_tape *t, cot_var a, cot_var b) {
 
 static bool check_inner(cot_tape *t, const cot_shape *a, const cot_shape *b) {
     char ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    if (a->ndim > 0 && b->ndim > 0 && a->dim[a->ndim - 1] == b->dim[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
     cot__shape_text(a->ndim, a->dim, ta);
     cot__shape_text(b->ndim, b->dim, tb);
     if (a->ndim == 0 || b->ndim == 0) {
         cot__fail(t, COT_SHAPE, "[matmul] a scalar has no axis to multiply along: %s @ %s; cot_mul takes scalars", ta, tb);
         return false;
     }
-    if (a->dim[a->ndim - 1] == b->dim[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
     cot__fail(t, COT_SHAPE, "[matmul] inner dimensions differ: %s @ %s; the last axis of a must equal the %s of b", ta, tb,
               b->ndim > 1 ? "second last" : "only one");
     return false;

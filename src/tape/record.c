@@ -94,6 +94,17 @@ cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, 
     return cot__operand(t, x, op, which, index) ? t : NULL;
 }
 
+cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as, uint32_t *index) {
+    char     which[80];
+    uint32_t i = (uint32_t)x.id;
+    if (LIKELY(x.tape == t && cot__usable(t) && i < t->count && t->nodes[i].stamp == (uint32_t)(x.id >> 32) && !is_stale(&t->nodes[i]))) {
+        *index = i;
+        return t;
+    }
+    snprintf(which, sizeof which, "%s[%d]%s", list, k, as);
+    return cot__enter(t, x, op, which, index);
+}
+
 /* ---- looking at a value -------------------------------------------------------------------------------------------------- */
 
 cot__view cot__view_later(const cot_tape *t, uint32_t i) {
@@ -115,9 +126,12 @@ int     cot__ndim_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->
 int64_t cot__size_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->size : 1; }
 
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i) {
-    cot__view v = cot__view_later(t, i);
-    cot_shape s = {v.ndim, {0}};
-    for (int k = 0; k < v.ndim; k++) s.dim[k] = v.shape[k];
+    static const cot_shape scalar;
+    const cot__node       *n = &t->nodes[i];
+    cot_shape              s = scalar; /* copied: gcc would zero it by the slow rep stos */
+    if (!cot__is_tensor(n)) return s;
+    s.ndim = n->value.tensor->ndim;
+    for (int k = 0; k < s.ndim; k++) s.dim[k] = n->value.tensor->dims[k];
     return s;
 }
 

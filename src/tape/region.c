@@ -260,10 +260,9 @@ static bool take_results(cot_tape *t, const char *op, const char *part, int m, c
     char which[64];
     snprintf(which, sizeof which, "its %s", part);
     if (!cot__check_set(t, op, which, m, ys)) return false;
-    for (int i = 0; i < m; i++) {
-        snprintf(which, sizeof which, "%s's result ys[%d] as", part, i);
-        if (!cot__enter(t, ys[i], op, which, &out[i])) return false;
-    }
+    snprintf(which, sizeof which, "%s's result ys", part);
+    for (int i = 0; i < m; i++)
+        if (!cot__enter_listed(t, ys[i], op, which, i, " as", &out[i])) return false;
     return true;
 }
 

@@ -216,6 +216,7 @@ struct cot_tape {
     bool          strict;
     bool          smooth; /* sweeps refuse points where a convention would have to be applied */
     int           no_grad;
+    int64_t       sparse_limit; /* entries of a plan; 0: the default */
 
     cot_status status;
     bool       error_placed; /* the source line of the error is known, or never will be */
@@ -308,6 +309,8 @@ cot_tape *cot__usable(cot_tape *t);
 /* One operand of a structural operation: its tape and index, with all checks done. A plain number is recorded as a constant of t's (needs
  * another operand to know the tape: pass it in `t`; NULL otherwise). Returns NULL after a failure. */
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
+/* The same for element k of a list: "list[k]as" names it, a text that is made for a message alone. */
+cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as, uint32_t *index);
 
 /* Where the elements of node i lie. Valid until the next node is pushed. Work that was put off is done first. */
 cot__view cot__view_of(const cot_tape *t, uint32_t i);

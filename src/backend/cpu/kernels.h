@@ -61,6 +61,8 @@ bool cot__gemm(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix 
 /* The same for f64 and f32 inside a part of cot__parallel: on this thread, in scratch memory of the caller's. */
 void   cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, void *scratch);
 size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
+/* Rows first … end - 1 of c = a b with depth 1, f64 or f32, on this thread; the rows of c are contiguous. The same bits. */
+void cot__outer_rows(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, int64_t first, int64_t end);
 
 /* z = x with axis replaced by the positions in `index` (any integer dtype, contiguous order, n of them); negative positions count
  * from the end. The caller has checked the range with cot__index_check, which returns -1 or the first bad place. */
