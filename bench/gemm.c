@@ -1,6 +1,7 @@
 /* gemm: matrix products against OpenBLAS with its own threads, one line a shape: GFLOP/s of both and the ratio of times.
  *
- * Both sides take turns; times are the least of several. Without OpenBLAS only ours are printed. */
+ * Both sides take turns of several products each, with a pause between, in which the other side's threads fall asleep; times are the least.
+ * Without OpenBLAS only ours are printed. Vectors with matrices are held against gemv; what bounds them is memory, and no target is set. */
 #include "openblas.h"
 #include "workloads/measure.h"
 
@@ -12,7 +13,23 @@ static const shape shapes[] = {
     {"mlp", 128, 512, 784},        {"mlp", 128, 512, 512},        {"mlp dW", 784, 512, 128},
     {"mlp_wide", 512, 4096, 1024}, {"mlp_wide", 512, 4096, 4096}, {"mlp_wide", 512, 1000, 4096}, {"mlp_wide dW", 4096, 4096, 512},
     {"gpt_nano", 1024, 512, 128},  {"square", 64, 64, 64},        {"square", 256, 256, 256},     {"square", 512, 512, 512}, {"square", 1024, 1024, 1024},
+    {"vector", 512, 1, 512},       {"vector", 1, 512, 512},       {"vector", 4096, 1, 4096},     {"vector", 1, 4096, 4096},
 };
+
+enum { TURNS = 4 };
+
+static void pause_for_threads(void) { nanosleep(&(struct timespec){0, 5000000}, NULL); }
+
+static void theirs_once(const shape *s, cot_dtype d, const openblas *blas, const void *a, const void *b, void *c) {
+    if (s->n == 1) {
+        if (d == COT_F32) blas->sgemv(BLAS_ROWS, BLAS_PLAIN, s->m, s->k, 1, a, s->k, b, 1, 0, c, 1);
+        else blas->dgemv(BLAS_ROWS, BLAS_PLAIN, s->m, s->k, 1, a, s->k, b, 1, 0, c, 1);
+    } else if (s->m == 1) {
+        if (d == COT_F32) blas->sgemv(BLAS_ROWS, BLAS_TRANSPOSED, s->k, s->n, 1, b, s->n, a, 1, 0, c, 1);
+        else blas->dgemv(BLAS_ROWS, BLAS_TRANSPOSED, s->k, s->n, 1, b, s->n, a, 1, 0, c, 1);
+    } else if (d == COT_F32) blas->sgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
+    else blas->dgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
+}
 
 static void bench(const shape *s, cot_dtype d, const openblas *blas, double seconds) {
     cot_tape *t = must(cot_tape_create(NULL));
@@ -22,21 +39,29 @@ static void bench(const shape *s, cot_dtype d, const openblas *blas, double seco
     void     *c = must(calloc((size_t)s->m * (size_t)s->n, size));
     cot_var   x = cot_wrap(t, d, COT_SHAPE(s->m, s->k), a), y = cot_wrap(t, d, COT_SHAPE(s->k, s->n), b);
     cot_mark  start = cot_tape_mark(t);
-    double    ours = INFINITY, theirs = INFINITY, flops = 2.0 * s->m * s->n * s->k, end = now() + seconds;
-    for (int i = 0; i < 4 || now() < end; i++) {
-        double t0 = now();
-        cot_matmul(x, y);
-        double t1 = now();
-        cot_tape_rewind(t, start);
-        ours = fmin(ours, t1 - t0);
+    double    ours = INFINITY, theirs = INFINITY, flops = 2.0 * s->m * s->n * s->k;
+    for (int turn = 0; turn < TURNS; turn++) {
+        pause_for_threads();
+        double until = now() + seconds / (2 * TURNS);
+        for (int i = 0; i < 3 || now() < until; i++) {
+            double t0 = now();
+            cot_matmul(x, y);
+            double t1 = now();
+            cot_tape_rewind(t, start);
+            ours = fmin(ours, t1 - t0);
+        }
         if (!blas) continue;
-        double t2 = now();
-        if (d == COT_F32) blas->sgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
-        else blas->dgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
-        theirs = fmin(theirs, now() - t2);
+        pause_for_threads();
+        until = now() + seconds / (2 * TURNS);
+        for (int i = 0; i < 3 || now() < until; i++) {
+            double t0 = now();
+            theirs_once(s, d, blas, a, b, c);
+            theirs = fmin(theirs, now() - t0);
+        }
     }
     printf("%-12s %5d x %5d x %5d  %s  %8.1f GFLOP/s", s->of, s->m, s->n, s->k, cot_dtype_name(d), flops / ours * 1e-9);
-    if (blas) printf("  OpenBLAS %8.1f  time / OpenBLAS's %5.2f  target <= 1.05 %s", flops / theirs * 1e-9, ours / theirs, ours <= 1.05 * theirs ? "met" : "MISSED");
+    if (blas) printf("  OpenBLAS %8.1f  time / OpenBLAS's %5.2f", flops / theirs * 1e-9, ours / theirs);
+    if (blas && s->m > 1 && s->n > 1) printf("  target <= 1.05 %s", ours <= 1.05 * theirs ? "met" : "MISSED");
     printf("\n");
     fflush(stdout);
     cot_tape_destroy(t);

@@ -640,6 +640,10 @@ static void test_gemm(void **state) {
         product((cot_dtype)d, 3, 1100, 20, false);
         product((cot_dtype)d, 1, 300, 600, true);
         product((cot_dtype)d, 300, 1, 600, false);
+        product((cot_dtype)d, 1, 1, 5000, true);
+        product((cot_dtype)d, 9, 1, 2000, true);
+        product((cot_dtype)d, 13, 35, 4000, true);
+        product((cot_dtype)d, 2, 3, 70000, true);
     }
 }
 
@@ -695,6 +699,34 @@ static void test_outer_bits(void **state) {
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) assert_memory_equal(element(&z, d, i, j), element(&c, d, i, j), (size_t)cot__dtype_size(d));
         free(rows);
+        drop(&xa);
+        drop(&xb);
+        drop(&xc);
+    }
+}
+
+/* Equal terms are the worst case: every rounding may err in the same direction. A sum of n terms in a chain is wrong by at most n half units in the last
+ * place; a long contraction is chains of 384 terms, of some 171 blocks (or as many as sections) and of the sections. */
+static void test_gemm_long(void **state) {
+    (void)state;
+    enum { K = 1 << 22 };
+    static const int64_t shapes[][2] = {{1, 1}, {3, 2}};
+    for (int s = 0; s < 2; s++) {
+        array       xa, xb, xc;
+        cot__matrix a, b, c;
+        make_matrix(&xa, &a, COT_F32, shapes[s][0], K);
+        make_matrix(&xb, &b, COT_F32, K, shapes[s][1]);
+        make_matrix(&xc, &c, COT_F32, shapes[s][0], shapes[s][1]);
+        for (int64_t p = 0; p < K; p++) {
+            for (int64_t i = 0; i < a.rows; i++) *(float *)element(&a, COT_F32, i, p) = 0.1f;
+            for (int64_t j = 0; j < b.cols; j++) *(float *)element(&b, COT_F32, p, j) = 1;
+        }
+        assert_true(cot__gemm(NULL, COT_F32, a, b, c, false));
+        for (int64_t i = 0; i < c.rows; i++)
+            for (int64_t j = 0; j < c.cols; j++) {
+                double exact = (double)0.1f * K, got = *(float *)element(&c, COT_F32, i, j);
+                assert_true(fabs(got / exact - 1) <= (384 + 171 + K / 65664) * 0x1p-24);
+            }
         drop(&xa);
         drop(&xb);
         drop(&xc);
@@ -859,8 +891,8 @@ int main(void) {
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_copy_large),     cmocka_unit_test(test_cursor),
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_reduce_long),    cmocka_unit_test(test_sum_accuracy),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_softmax),     cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),     cmocka_unit_test(test_gemm_memory),
-        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),     cmocka_unit_test(test_gemm_long),
+        cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_index),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

@@ -320,6 +320,36 @@ static void products_do_not_show_threads(void **state) {
     test_verdict();
 }
 
+/* Vectors with matrices, vectors with vectors and deep products with a small result are cut along their columns or along the depth. */
+static void thin_and_deep_products_do_not_show_threads(void **state) {
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 700, 900}, {700, 1, 900}, {1, 9, 5000}, {9, 1, 5000}, {1, 1, 7000}, {10, 12, 5000}, {2, 3, 70000}, {1, 1, 70001}};
+    enum { MOST = 700 * 900, RESULTS = 700 };
+    static double data[MOST], alone[RESULTS], shared[RESULTS];
+    test_random   r = test_random_of("thin", 0);
+    int64_t       usual = cot__grain;
+    for (int i = 0; i < MOST; i++) data[i] = test_uniform(&r, -1, 1);
+    for (int form = 0; form < 8 * TEST_COUNT(shapes); form++)
+        for (int c = 0; c < TEST_COUNT(counts); c++) {
+            const int64_t *s = shapes[form / 8], m = s[0], n = s[1], k = s[2];
+            cot_tape      *t = cot_tape_create(NULL);
+            cot_dtype      d = form & 4 ? COT_F32 : COT_F64;
+            cot_var        a = cot_cast(cot_data(t, COT_F64, form & 1 ? COT_SHAPE(k, m) : COT_SHAPE(m, k), data), d);
+            cot_var        b = cot_cast(cot_data(t, COT_F64, form & 2 ? COT_SHAPE(n, k) : COT_SHAPE(k, n), data), d);
+            if (form & 1) a = cot_transpose(a);
+            if (form & 2) b = cot_transpose(b);
+            cot_set_threads(counts[c]);
+            cot__grain = c % 2 ? 1 : usual;
+            cot_read(cot_matmul(a, b), c ? shared : alone, m * n);
+            if (c) test_same_array("product", "matmul", m * n, shared, alone);
+            test_tape_ok(t, "thin products");
+            cot_tape_destroy(t);
+        }
+    cot__grain = usual;
+    cot_set_threads(0);
+    test_verdict();
+}
+
 /* Batches of products with nothing in them. */
 static void empty_products_are_empty_or_zero(void **state) {
     (void)state;
@@ -348,6 +378,7 @@ int main(void) {
         cmocka_unit_test(elementwise_operations_do_not_show_threads),
         cmocka_unit_test(long_reductions_have_one_tree),
         cmocka_unit_test(products_do_not_show_threads),
+        cmocka_unit_test(thin_and_deep_products_do_not_show_threads),
         cmocka_unit_test(empty_products_are_empty_or_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,9 +25,10 @@ static bool short_product(const cot__gemm_kernels *g, const cot_allocator *al, v
     return cot__gemm_blocks(g, al, scratch, a, b, c, add);
 }
 
-/* As many depth blocks in a section as there are sections. */
+/* Of as many depth blocks as there are sections, but not shorter than a product that is done in one. */
 static int64_t section_of(int64_t k) {
-    return k <= LONG ? k : COT__DEEP * (int64_t)ceil(sqrt((double)k / COT__DEEP));
+    int64_t least = (LONG + COT__DEEP - 1) / COT__DEEP, root = (int64_t)sqrt((double)k / COT__DEEP);
+    return k <= LONG ? k : COT__DEEP * (root > least ? root : least);
 }
 
 static bool long_product(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {

@@ -24,10 +24,9 @@ typedef struct cot__gemm_kernels {
     void (*pack_a)(void *to, const void *from, int64_t rs, int64_t ps, int64_t m, int64_t k);
     void (*pack_b)(void *to, const void *from, int64_t cs, int64_t ps, int64_t n, int64_t k);
 
-    /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or depths side by side, n a multiple of the tile's columns; or
-     * at any strides, column j with the x that is j * step further on. */
+    /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or at any strides, column j with the x that is
+     * j * step further on. */
     void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t);
-    void (*across_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t cs, int64_t n, void *t);
     void (*dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs, int64_t n, void *t);
 
     /* c[j] = t[j], or c[j] + t[j] */

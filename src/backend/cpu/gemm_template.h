@@ -151,28 +151,7 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
     for (; p < k; p++) N(add_rows)(1, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
 }
 
-static TARGET void N(across_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t cs, int64_t n, void *t) {
-    enum { STEP = 64 };
-    T        panel[STEP * N(NR)];
-    const T *s = x;
-    for (int64_t j = 0; j < n; j += N(NR)) {
-        V sum[NV] = {0};
-        for (int64_t p0 = 0; p0 < k; p0 += STEP) {
-            int64_t left = k - p0 < STEP ? k - p0 : STEP;
-            N(turn_columns)(panel, (const T *)b + j * cs + p0, cs, left);
-            for (int64_t p = 0; p < left; p++) {
-                V av = s[(p0 + p) * xs] - (V){0}, r;
-                UNROLL for (int l = 0; l < NV; l++) {
-                    memcpy(&r, panel + p * N(NR) + l * N(VL), sizeof(V));
-                    sum[l] = FMADD(av, r, sum[l]);
-                }
-            }
-        }
-        memcpy((T *)t + j, sum, sizeof sum);
-    }
-}
-
-/* DOTS chains side by side: as many as hide the latency of one. */
+/* DOTS chains side by side: as many as hide the latency of one. What the next ones read is on its way meanwhile. */
 static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs, int64_t n, void *t) {
     for (int64_t j = 0; j < n; j += DOTS) {
         int64_t  many = n - j < DOTS ? n - j : DOTS;
@@ -182,19 +161,25 @@ static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, int64_t step, c
             column[l] = (const T *)b + (j + (l < many ? l : 0)) * cs;
             with[l] = (const T *)x + (j + (l < many ? l : 0)) * step;
         }
-        if (step == 0)
-            for (int64_t p = 0; p < k; p++) {
-                T s = with[0][p * xs];
-                UNROLL for (int l = 0; l < DOTS; l++) sum[l] = FMADD1(s, column[l][p * rs], sum[l]);
+        for (int64_t p0 = 0; p0 < k; p0 += N(LINE)) {
+            int64_t end = k - p0 < N(LINE) ? k : p0 + N(LINE);
+            UNROLL for (int l = 0; l < DOTS; l++) __builtin_prefetch(column[l] + p0 * rs + DOTS * cs, 0, 2);
+            if (step == 0)
+                for (int64_t p = p0; p < end; p++) {
+                    T s = with[0][p * xs];
+                    UNROLL for (int l = 0; l < DOTS; l++) sum[l] = FMADD1(s, column[l][p * rs], sum[l]);
+                }
+            else {
+                UNROLL for (int l = 0; l < DOTS; l++) __builtin_prefetch(with[l] + p0 * xs + DOTS * step, 0, 2);
+                for (int64_t p = p0; p < end; p++)
+                    UNROLL for (int l = 0; l < DOTS; l++) sum[l] = FMADD1(with[l][p * xs], column[l][p * rs], sum[l]);
             }
-        else
-            for (int64_t p = 0; p < k; p++)
-                UNROLL for (int l = 0; l < DOTS; l++) sum[l] = FMADD1(with[l][p * xs], column[l][p * rs], sum[l]);
+        }
         memcpy((T *)t + j, sum, (size_t)many * sizeof(T));
     }
 }
 
-static const cot__gemm_kernels N(kernels) = {sizeof(T), MR, N(NR), N(place), N(pack_a), N(pack_b), N(along_rows), N(across_rows), N(dots), N(put)};
+static const cot__gemm_kernels N(kernels) = {sizeof(T), MR, N(NR), N(place), N(pack_a), N(pack_b), N(along_rows), N(dots), N(put)};
 
 #undef T
 #undef V

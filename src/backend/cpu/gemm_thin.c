@@ -4,6 +4,8 @@
  * cut along the columns, or, where there are few, along the depth: sums of depth blocks are kept and added up in order. */
 #include "backend/cpu/gemm.h"
 
+enum { UNIT = 8 }; /* parts have multiples of as many columns: the kernels' chains side by side */
+
 typedef struct thin {
     const cot__gemm_kernels *g;
     const char              *x, *b;
@@ -16,13 +18,10 @@ typedef struct thin {
 /* t = the sums over one depth block, n columns from j on. */
 static void sums_of(const thin *w, int64_t p, int64_t j, int64_t n, char *t) {
     const cot__gemm_kernels *g = w->g;
-    int64_t     k = cot__least(COT__DEEP, w->k - p), whole = w->rs == 1 ? n / g->cols * g->cols : 0;
+    int64_t     k = cot__least(COT__DEEP, w->k - p);
     const char *x = w->x + p * w->xs * g->size, *b = w->b + (p * w->rs + j * w->cs) * g->size;
     if (w->cs == 1 && n > 1) g->along_rows(k, x, w->xs, b, w->rs, n, t);
-    else {
-        if (whole > 0) g->across_rows(k, x, w->xs, b, w->cs, whole, t);
-        if (whole < n) g->dots(k, x, w->xs, 0, b + whole * w->cs * g->size, w->rs, w->cs, n - whole, t + whole * g->size);
-    }
+    else g->dots(k, x, w->xs, 0, b, w->rs, w->cs, n, t);
 }
 
 static void some_columns(const thin *w, int64_t start, int64_t stop) {
@@ -49,7 +48,8 @@ static void some_sums(const thin *w, int64_t start, int64_t stop, char *t) {
 
 static void column_part(void *ctx, int64_t part) {
     const thin *w = ctx;
-    some_columns(w, cot__part_start(w->n, w->parts, part), cot__part_start(w->n, w->parts, part + 1));
+    int64_t     units = (w->n + UNIT - 1) / UNIT;
+    some_columns(w, UNIT * cot__part_start(units, w->parts, part), cot__least(w->n, UNIT * cot__part_start(units, w->parts, part + 1)));
 }
 
 static void depth_part(void *ctx, int64_t part) {
@@ -78,11 +78,11 @@ static void alone_dot(const thin *w) {
 }
 
 bool cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
-    enum { MOST_PARTS = 32 };
+    enum { MOST_PARTS = 32, CACHED = 4 << 20, LONG_RUN = 4096, SHORT_RUN = 512 }; /* bytes: memory wants to be read in long runs, a cache does not mind */
     thin    w = thin_of(g, a, b, c, add);
     int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS), blocks = cot__parts(w.blocks, COT__DEEP * w.n / 2, MOST_PARTS);
-    int64_t panels = (w.n + g->cols - 1) / g->cols;
-    if (columns > panels) columns = panels;
+    int64_t run = (double)w.n * (double)w.k * g->size > CACHED ? LONG_RUN : SHORT_RUN;
+    columns = cot__least(columns, w.cs == 1 ? w.n * g->size / run : w.n / UNIT);
     if (!alone && blocks > 1 && columns < 4) {
         size_t bytes = (size_t)(w.blocks * w.n * g->size);
         w.sums = cot__alloc(al, bytes);
