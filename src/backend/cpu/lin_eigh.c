@@ -2,6 +2,7 @@
  * shifts. */
 #include "backend/cpu/lin.h"
 
+#include "base/cpu.h"
 #include "base/parallel.h"
 
 #define LIN_TEMPLATE "backend/cpu/lin_eigh.inc"
