@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { COT__LIN_BASE = 32 };
+enum { COT__LIN_BASE = 32, COT__LIN_SWEEPS = 16 }; /* columns of a block; sweeps of rotations that are collected before they are applied */
 
 /* How a triangular system is to be read. The public flags of cot_triangular_solve have these values. */
 enum { COT__LIN_UPPER = 1, COT__LIN_TRANSPOSED = 2, COT__LIN_UNIT = 4, COT__LIN_RIGHT = 8 };
@@ -81,7 +81,9 @@ bool cot__lin_run(const cot__lin_job *j, int64_t count, double cost, double work
 static inline double cot__lin_block_work(double rows, double columns) {
     return COT__LIN_BASE * (rows + 2 * columns + 2 * COT__LIN_BASE);
 }
-static inline double cot__lin_eigen_work(double n) { return n * n + 7 * n + (n > COT__LIN_BASE ? cot__lin_block_work(n, n) : 0); }
+static inline double cot__lin_eigen_work(double n) { /* blocks of the tridiagonal form, of reflections, or rotations: four rows a column of a block are enough */
+    return n * n + 4 * n + (n > COT__LIN_BASE ? 4 * COT__LIN_BASE * n + cot__lin_block_work(n, n) : 2 * COT__LIN_SWEEPS * n);
+}
 
 /* ---- lapack.c -------------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,15 @@
  * shifts. */
 #include "backend/cpu/lin.h"
 
+#include "base/cpu.h"
 #include "base/parallel.h"
+
+/* Rows that a loop reads and writes are different ones: without a test, and a second loop, for those that are not. */
+#ifdef __clang__
+#define APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define APART _Pragma("GCC ivdep")
+#endif
 
 #define LIN_TEMPLATE "backend/cpu/lin_eigh.inc"
 #include "backend/cpu/lin_types.h"
