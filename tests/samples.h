@@ -189,6 +189,7 @@ static const struct sample { const char *op; cot_function f; int n; int64_t shap
     {"add_slice", s_add_slice_back, 1, {{2, 2, 3}}},
 #define ROWS
 #include "samples.def"
+    {"draw_at", s_draw_at, 2, {{2, 2, 3}, {0}}},
 #undef ROWS
     {"logsumexp_of", s_logsumexp_of, 3, {{0}, {0}, {0}}},
 };

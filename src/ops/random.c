@@ -5,6 +5,8 @@
 #include "ops/structural.h"
 #include "base/random.h"
 
+#include <string.h>
+
 static bool check_float(cot_tape *t, const char *op, cot_dtype dtype) {
     if (!cot__check_dtype(t, op, dtype)) return false;
     if (cot__dtype_is_float(dtype)) return true;
@@ -26,13 +28,16 @@ static double rounded(double v, cot_dtype dtype) {
     return cot__load_f64(&element, dtype);
 }
 
+static bool check_ends(cot_tape *t, const char *op, double lo, double hi, double low, double high, cot_dtype dtype) {
+    if (low < high && !isinf(low) && !isinf(high)) return true;
+    cot__fail(t, COT_VALUE, "[%s] from %g to %g in %s; the ends must be finite and the first below the second", op, lo, hi, cot__dtype_name(dtype));
+    return false;
+}
+
 cot_var cot_uniform(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape, double lo, double hi) {
     if (!cot__usable(t) || !check_float(t, "uniform", dtype)) return INVALID(t);
     double low = rounded(lo, dtype), high = rounded(hi, dtype);
-    if (!(low < high) || isinf(low) || isinf(high))
-        return cot__fail(t, COT_VALUE, "[uniform] from %g to %g in %s; the ends must be finite and the first below the second", lo, hi,
-                         cot__dtype_name(dtype));
-    return drawn(t, "uniform", COT__UNIFORM, key, dtype, &shape, low, high);
+    return check_ends(t, "uniform", lo, hi, low, high, dtype) ? drawn(t, "uniform", COT__UNIFORM, key, dtype, &shape, low, high) : INVALID(t);
 }
 
 cot_var cot_normal(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
@@ -41,6 +46,92 @@ cot_var cot_normal(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
 
 cot_var cot_gumbel(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
     return drawn(t, "gumbel", COT__GUMBEL, key, dtype, &shape, 0, 0);
+}
+
+/* ---- by step ---------------------------------------------------------------------------------------------------------------------- */
+
+/* One draw for each element of an integer array of steps, along new axes behind its own: of the key folded with the step. An operation on the steps and
+ * not a constant, so that a body that is played again, for another step or the same one in a reverse sweep, draws what that step draws. */
+enum { AT_KIND, AT_KEY, AT_LOW = AT_KEY + 2, AT_HIGH, AT_SHAPE };
+
+static int64_t bits_of(double v) {
+    int64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static double number_of(int64_t bits) {
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static cot_var drawn_at(cot_tape *t, const char *op, uint32_t steps, cot_dtype dtype, int nints, const int64_t *ints) {
+    cot_shape z = cot__shape_at(t, steps);
+    int       ndim = nints - AT_SHAPE;
+    if (z.ndim + ndim > COT_MAX_NDIM)
+        return cot__fail(t, COT_LIMIT, "[%s] a draw of %d axes for steps of %d; there are at most %d", op, ndim, z.ndim, COT_MAX_NDIM);
+    for (int k = 0; k < ndim; k++) z.dim[z.ndim++] = ints[AT_SHAPE + k];
+    cot__result r;
+    if (!cot__check_shape(t, op, &z) || !cot__result_open(t, &r, op, dtype, z.ndim, z.dim)) return INVALID(t);
+    cot__view v = cot__view_of(t, steps), part = r.view;
+    int64_t   count = cot__count(v.ndim, v.shape), stride[COT_MAX_NDIM], step;
+    part.ndim = ndim;
+    part.shape = ints + AT_SHAPE;
+    part.stride = stride;
+    cot__strides(ndim, part.shape, stride);
+    cot__cursor c;
+    cot__cursor_open(&c, &v, COT_I64);
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t *at = cot__cursor_load(&c, 1, &step);
+        const cot_key  key = {{(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
+        part.data = (char *)r.view.data + k * cot__count(ndim, part.shape) * cot__dtype_size(dtype);
+        cot__draw((cot__draw_kind)ints[AT_KIND], cot_key_fold(key, (uint64_t)*at), &part, number_of(ints[AT_LOW]), number_of(ints[AT_HIGH]));
+    }
+    cot__attr *attr = cot__attr_make(t, op, nints, ints, 0, NULL);
+    return attr ? cot__result_push(t, &r, OP_draw_at, 1, &steps, attr) : INVALID(t);
+}
+
+static cot_var draw_at_apply(cot__rule *r, const cot_var *xs) {
+    const cot__attr *a = cot__rule_attr(r);
+    uint32_t         i;
+    if (!cot__enter(r->t, xs[0], "draw_at", "", &i)) return INVALID(r->t);
+    return drawn_at(r->t, "draw_at", i, cot__dtype_at(cot__rule_node(r)), (int)a->nints, a->ints);
+}
+
+static cot_var draw_at_batch(cot__rule *r, const cot__batch *b, cot_var *xs) { return (void)b, draw_at_apply(r, xs); }
+
+const cot__op cot__op_draw_at = {.name = "draw_at", .batch = draw_at_batch, .kind = KIND_NONE, .attrs = "kind:d key:l",
+                                 .formula = "random numbers of the key folded with the step", .apply = draw_at_apply};
+
+/* The step: one integer, of a body's index or any other. */
+static cot_var at_step(cot_tape *t, const char *op, cot__draw_kind kind, cot_key key, uint32_t step, cot_dtype dtype, const cot_shape *shape, double low,
+                       double high) {
+    int64_t   ints[AT_SHAPE + COT_MAX_NDIM] = {kind, key.word[0], key.word[1], bits_of(low), bits_of(high)};
+    char      text[COT__SHAPE_TEXT];
+    cot_dtype d = cot__dtype_at(&t->nodes[step]);
+    if (cot__dtype_is_float(d) || d == COT_BOOL)
+        return cot__fail(t, COT_DTYPE, "[%s] the step has dtype %s; it must be an integer", op, cot__dtype_name(d));
+    if (cot__ndim_at(t, step) != 0)
+        return cot__fail(t, COT_SHAPE, "[%s] the step has shape %s; it is one integer", op, cot__shape_text_at(t, step, text));
+    if (!check_float(t, op, dtype) || !cot__check_shape(t, op, shape)) return INVALID(t);
+    for (int k = 0; k < shape->ndim; k++) ints[AT_SHAPE + k] = shape->dim[k];
+    return drawn_at(t, op, step, dtype, AT_SHAPE + shape->ndim, ints);
+}
+
+cot_var cot_uniform_at(cot_key key, cot_var step, cot_dtype dtype, cot_shape shape, double lo, double hi) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, step, "uniform_at", "step", &i);
+    if (!t) return cot__invalid(1, &step);
+    if (!check_float(t, "uniform_at", dtype)) return INVALID(t);
+    double low = rounded(lo, dtype), high = rounded(hi, dtype);
+    return check_ends(t, "uniform_at", lo, hi, low, high, dtype) ? at_step(t, "uniform_at", COT__UNIFORM, key, i, dtype, &shape, low, high) : INVALID(t);
+}
+
+cot_var cot_normal_at(cot_key key, cot_var step, cot_dtype dtype, cot_shape shape) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, step, "normal_at", "step", &i);
+    return t ? at_step(t, "normal_at", COT__NORMAL, key, i, dtype, &shape, 0, 0) : cot__invalid(1, &step);
 }
 
 /* ---- choices --------------------------------------------------------------------------------------------------------------------- */
@@ -142,16 +233,22 @@ cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
 
 /* ---- dropout ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The mask is a constant on the tape, 0 or 1/(1 - rate), so every derivative sees the same one; a dropped inf or NaN is 0. */
-cot_var cot_dropout(cot_var x, double rate, cot_key key) {
-    uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "dropout", "", &i);
+/* The mask is a constant on the tape, or a function of the step alone: 0 or 1/(1 - rate), so every derivative sees the same one; a dropped inf or NaN
+ * is 0. */
+static cot_var dropped(const char *op, cot_var x, double rate, cot_key key, const cot_var *step) {
+    uint32_t  i, at = 0;
+    cot_tape *t = cot__enter(NULL, x, op, "", &i);
     if (!t) return cot__invalid(1, &x);
-    if (!(rate >= 0 && rate <= 1)) return cot__fail(t, COT_VALUE, "[dropout] the rate is %g; it runs from 0 to 1", rate);
+    if (step && !cot__enter(t, *step, op, "step", &at)) return INVALID(t);
+    if (!(rate >= 0 && rate <= 1)) return cot__fail(t, COT_VALUE, "[%s] the rate is %g; it runs from 0 to 1", op, rate);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
     if (rate == 0) return VAR(t, i);
     cot_dtype d = cot__dtype_at(&t->nodes[i]), wide = cot__dtype_compute(d);
     cot_shape shape = cot__shape_at(t, i);
-    cot_var   mask = drawn(t, "dropout", COT__KEEP, key, wide, &shape, rate, rate < 1 ? 1 / (1 - rate) : 0);
+    double    kept = rate < 1 ? 1 / (1 - rate) : 0;
+    cot_var   mask = step ? at_step(t, op, COT__KEEP, key, at, wide, &shape, rate, kept) : drawn(t, op, COT__KEEP, key, wide, &shape, rate, kept);
     return cot_cast(cot_smul(cot_cast(VAR(t, i), wide), mask), d);
 }
+
+cot_var cot_dropout(cot_var x, double rate, cot_key key) { return dropped("dropout", x, rate, key, NULL); }
+cot_var cot_dropout_at(cot_var x, double rate, cot_key key, cot_var step) { return dropped("dropout_at", x, rate, key, &step); }
