@@ -49,7 +49,7 @@ VM double times_sigmoid_vf64(double x, double v, double dv) {
     double n = v < 0 ? x * e : x, dn = v < 0 ? FMA(x, e, -n) : 0;
     double d = 1 + e, inverse = 1 / d, q = n * inverse;
     double r = FMA(FMA(-q, d, n) + (dn - q * ((1 - d) + e)), inverse, q);
-    return v < -600 ? (v < -800 ? -0.0 : NAN) : (v > 40) | (x == 0) ? x : r;
+    return v < -600 ? (v < -800 ? -0.0 : NAN) : ((v > 40) | (x == 0)) ? x : r;
 }
 
 VM double silu_vf64(double x) { return times_sigmoid_vf64(x, x, 0); }
@@ -73,5 +73,5 @@ VM double mish_vf64(double x) {
     double first = left ? 2 : n, second = left ? n : 2 * p, d = first + second, dd = ((first - d) + second) + (left ? dn : FMA(2, dp, dn));
     double inverse = 1 / d, q = n * inverse, dq = (FMA(-q, d, n) + (dn - q * dd)) * inverse;
     double r = FMA(x, q, x * dq);
-    return x < -600 ? (x < -800 ? -0.0 : NAN) : (x > 40) | (x == 0) ? x : r;
+    return x < -600 ? (x < -800 ? -0.0 : NAN) : ((x > 40) | (x == 0)) ? x : r;
 }

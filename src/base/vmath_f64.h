@@ -168,14 +168,14 @@ VM cube cbrt_parts_vf64(double a) {
 VM double cbrt_rough_vf64(double x) {
     double a = FABS(x);
     cube   v = cbrt_parts_vf64(a);
-    return (a > 0) & (a < INFINITY) ? COPYSIGN(v.root * v.scale, x) : x;
+    return ((a > 0) & (a < INFINITY)) ? COPYSIGN(v.root * v.scale, x) : x;
 }
 VM double cbrt_vf64(double x) {
     double a = FABS(x);
     cube   v = cbrt_parts_vf64(a);
     double s = v.root * v.root, ds = FMA(v.root, v.root, -s), c = s * v.root, dc = FMA(s, v.root, -c) + ds * v.root;
     double r = v.root - ((c - v.m) + dc) / (3 * s); /* Newton's step, the cube in twice the precision */
-    return (a > 0) & (a < INFINITY) ? COPYSIGN(r * v.scale, x) : x;
+    return ((a > 0) & (a < INFINITY)) ? COPYSIGN(r * v.scale, x) : x;
 }
 
 #include "base/vmath_erf_f64.h"

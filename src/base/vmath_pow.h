@@ -24,8 +24,8 @@ VM double pow_vf64(double x, double y) {
     bool      whole = __builtin_rint(y) == y, odd = whole & (__builtin_rint(half) != half);
     p = a == 0 ? (y > 0 ? 0 : INFINITY) : a == INFINITY ? (y > 0 ? INFINITY : 0) : p;
     p = odd ? COPYSIGN(p, x) : p;
-    p = (x < 0) & !whole & (a < INFINITY) ? NAN : p;
+    p = ((x < 0) & !whole & (a < INFINITY)) ? NAN : p;
     p = y == 0 ? 1 : p;
     p = y == 2 ? x * x : p;
-    return (x == x) & (FABS(y) < INFINITY) ? p : NAN;
+    return ((x == x) & (FABS(y) < INFINITY)) ? p : NAN;
 }
