@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -44,7 +45,7 @@ static void every_kink_holds_at_its_point_only(void **state) {
     (void)state;
     for (int i = 0; i < KINK_count; i++) {
         const cot__kink *k = &cot__kinks[i];
-        assert_false(k->holds(k->point[0] + 0.3, k->point[1] + 0.171, k->point[2] + 0.02));
+        assert_false(k->holds((isinf(k->point[0]) ? 0 : k->point[0]) + 0.3, k->point[1] + 0.171, k->point[2] + 0.02));
     }
 }
 

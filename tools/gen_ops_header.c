@@ -21,6 +21,7 @@ static const struct { int op; const char *text; } in_words[] = {
     {OP_gelu, "x·Φ(x), Φ the normal distribution"},
     {OP_gelu_tanh, "x/2·(1 + tanh(sqrt(2/π)·(x + 0.044715·x³)))"},
     {OP_mish, "x·tanh(softplus(x))"},
+    {OP_silu, "x·sigmoid(x)"},
     {OP_logaddexp, "log(exp(x) + exp(y))"},
     {OP_atan2, "the angle of the point (y, x), from -π to π"},
     {OP_hypot, "sqrt(x² + y²)"},
@@ -91,7 +92,8 @@ int main(void) {
            " *\n"
            " * Elementwise operations take scalars, tensors and plain numbers in any mix: shapes broadcast, dtypes promote. x y w are\n"
            " * the operands, z the result, g the incoming tangent or adjoint; [c]·g is g where c holds and 0 elsewhere; in a derivative\n"
-           " * a zero times anything is zero. Operations without d/d… have no derivative: nothing flows through them. */\n"
+           " * a zero times anything is zero. Operations without d/d… have no derivative: nothing flows through them.\n"
+           " * Values are good to 2 ulp, in f64 with a few exceptions: docs/accuracy.md. */\n"
            "#ifndef COTANGENT_OPS_H\n#define COTANGENT_OPS_H\n\n#ifndef COTANGENT_H\n#include <cotangent.h>\n#endif\n\n"
            "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* ==== Elementwise ==== */\n\n");
     for (int op = 0; op < OP_elementwise_count; op++) print_elementwise(op);

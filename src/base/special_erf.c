@@ -1,4 +1,4 @@
-/* The error function's family: erfinv, the normal distribution, gelu.  See special.h.
+/* The error function's family: erfinv, erfc, gelu.  See special.h.
  *
  * The coefficients come from tests/data/fit_special.py.  Pairs _HI, _LO are one
  * constant as an unevaluated sum of two doubles: an argument u of exp or erfc
@@ -6,19 +6,12 @@
  * becomes u/2 (erfc: u^2) ulps of the result. */
 #include "special.h"
 #include "special_poly.h"
+#include "vmath_polynomials.h"
 
 #include <math.h>
 
 #define INV_SQRT2_HI 0x1.6a09e667f3bcdp-1
 #define INV_SQRT2_LO (-0x1.bdd3413b26456p-55)
-#define TWO_INV_SQRTPI 0x1.20dd750429b6dp+0
-#define INV_SQRT2PI 0x1.9884533d43651p-2
-/* 2 sqrt(2/pi), and the same times 0.044715 */
-#define GELU_C_HI 0x1.9884533d43651p+0
-#define GELU_C_LO (-0x1.cbc0d30ebfd15p-54)
-#define GELU_D_HI 0x1.2444f2a4d8b4bp-4
-#define GELU_D_LO (-0x1.6c843a29d1c70p-61)
-
 double cot__erfinv_by(double (*logarithm)(double), double x) {
     /* |x| <= 1/2: erfinv(x) / x as a function of x^2.  Here and below a constant near the
      * middle of the ratio is taken out, so that the rounding of the fit hardly counts. */
@@ -45,59 +38,85 @@ double cot__erfinv_by(double (*logarithm)(double), double x) {
         0.013273860056791289, 0.0006902956616401316, 1.153012868950362e-05};
     double a = fabs(x);
     if (a <= 0.5) {
-        double u = x * x;
-        return x * (0.921875 + COT__POLY(mid_p, u) / COT__POLY(mid_q, u));
+        double u = x * x, p = COT__POLY(mid_p, u) / COT__POLY(mid_q, u), r = 0.921875 + p, y = x * r;
+        /* As below; tiny x, whose halves would vanish, need it not. */
+        return a < 0x1p-200 ? y : y + (cot__product_error(x, r, y) + x * ((0.921875 - r) + p));
     }
     if (a == 1)
         return copysign(INFINITY, x);
     if (!(a < 1))
         return NAN;
-    double w = sqrt(-logarithm(1 - a)); /* 1 - a is exact */
-    double r;
-    if (w < 2.125)
-        r = 0.75 + COT__POLY(near_p, w - 0.83) / COT__POLY(near_q, w - 0.83);
-    else
-        r = 0.90625 + COT__POLY(far_p, w - 2.125) / COT__POLY(far_q, w - 2.125);
-    return copysign(w * r, x);
+    double l = -logarithm(1 - a), w = sqrt(l); /* 1 - a is exact */
+    double s = w * w, dw = ((l - s) - cot__product_error(w, w, s)) / (2 * w);
+    double base = w < 2.125 ? 0.75 : 0.90625;
+    double p = w < 2.125 ? COT__POLY(near_p, w - 0.83) / COT__POLY(near_q, w - 0.83) : COT__POLY(far_p, w - 2.125) / COT__POLY(far_q, w - 2.125);
+    /* (w + dw) (base + p), each with what its rounding lost. */
+    double r = base + p, y = w * r;
+    return copysign(y + (cot__product_error(w, r, y) + (w * ((base - r) + p) + dw * r)), x);
 }
 
 double cot__erfinv(double x) { return cot__erfinv_by(log, x); }
 
-double cot__normcdf(double x) {
-    if (x > 40)
-        return 1;
-    if (x < -40)
-        return 0;
-    double u = -x * INV_SQRT2_HI;
-    double du = -(fma(x, INV_SQRT2_HI, u) + x * INV_SQRT2_LO);
-    /* erfc(u + du), one Taylor term being plenty as du < ulp(u). */
-    return 0.5 * (erfc(u) - du * (TWO_INV_SQRTPI * exp(-u * u)));
+/* e^(a^2) erfc(a) for a = c + dc between 0.7 and 28, as hi + lo: erfcx of vmath_erf_f64.h without fused operations. */
+typedef struct pair { double hi, lo; } pair;
+static pair step(pair p, double t, double hi, double lo) { /* hi + lo + t p, |hi| being the larger */
+    double m = t * p.hi, sum = hi + m;
+    return (pair){sum, ((hi - sum) + m) + (cot__product_error(t, p.hi, m) + (t * p.lo + lo))};
+}
+static pair erfcx(double c, double dc) {
+    static const double rest[] = {POLY_ERFCX_f64}; /* the highest power first */
+    double d = c + 4, dd = (c - (d - 4)) + dc, u = 1 / d, m = u * d;
+    double du = u * (((1 - m) - cot__product_error(u, d, m)) - u * dd);
+    double w = -8 * u, t = 1 + w, b = t - 1, dt = ((1 - (t - b)) + (w - b)) - 8 * du;
+    double r = rest[0];
+    for (int i = 1; i < (int)(sizeof rest / sizeof rest[0]); i++)
+        r = r * t + rest[i];
+    pair p2 = step((pair){r, 0}, t, ERFCX_2_HI, ERFCX_2_LO), p1 = step(p2, t, ERFCX_1_HI, ERFCX_1_LO);
+    pair p = step(p1, t, ERFCX_0_HI, ERFCX_0_LO);
+    p.lo += dt * (p1.hi + t * p2.hi);
+    double q = p.hi * u;
+    return (pair){q, cot__product_error(p.hi, u, q) + (p.lo * u + p.hi * du)};
 }
 
-double cot__normpdf(double x) {
-    if (fabs(x) > 40)
-        return 0;
-    double h = x * x, l = fma(x, x, -h);
-    /* The constant goes first: once the result is subnormal there are no bits to lose. */
-    double e = INV_SQRT2PI * exp(-0.5 * h);
-    return e - e * (0.5 * l);
+/* erf(x) / x - 1 for |x| <= 1. */
+static double erf_rest(double x) {
+    static const double c[] = {POLY_ERF_f64};
+    double u = x * x, r = c[0];
+    for (int i = 1; i < (int)(sizeof c / sizeof c[0]); i++)
+        r = r * u + c[i];
+    return r;
 }
 
-double cot__gelu_tanh(double x) {
-    /* (1 + tanh u) / 2 = 1 / (1 + e^(-2u)), so this is x times a logistic. */
-    if (x > 40)
+double cot__erfc(double x) {
+    double a = fabs(x);
+    if (a < 0.75) {
+        double one = 1 - x;
+        return one + (((1 - one) - x) - x * erf_rest(x));
+    }
+    if (a > 28)
+        return x < 0 ? 2 : 0;
+    double s = a * a, ds = cot__product_error(a, a, s), e = exp(-s);
+    pair   p = erfcx(a, 0);
+    double r = e * p.hi;
+    r += e > 0x1p-900 ? cot__product_error(e, p.hi, r) + e * (p.lo - ds * p.hi) : e * (p.lo - ds * p.hi);
+    return x < 0 ? 2 - r : r;
+}
+
+double cot__gelu(double x) {
+    double a = fabs(x), m = 0.5 * x;
+    if (a > 39)
+        return x < 0 ? -0.0 : x;
+    if (x == 0)
         return x;
-    if (x < -40)
-        return -0.0;
-    /* 2u = v + dv = x * (C + D x^2) in twice the working precision. */
-    double s = x * x, ds = fma(x, x, -s);
-    double t = GELU_D_HI * s, dt = fma(GELU_D_HI, s, -t) + (GELU_D_HI * ds + GELU_D_LO * s);
-    double c = GELU_C_HI + t, b = c - GELU_C_HI;
-    double dc = (GELU_C_HI - (c - b)) + (t - b) + (dt + GELU_C_LO);
-    double v = x * c, dv = fma(x, c, -v) + x * dc;
-    if (v >= 0)
-        return x / (1 + exp(-v));
-    /* exp(v/2) twice, so that e^v does not go subnormal before x multiplies it. */
-    double h = exp(0.5 * v);
-    return x * h * (1 + dv) * h / (1 + h * h);
+    double u = a * INV_SQRT2_HI, du = cot__product_error(a, INV_SQRT2_HI, u) + a * INV_SQRT2_LO;
+    if (a < 1.0625) {
+        double v = copysign(u, x), one = 1 + v, rest = ((1 - one) + v) + (v * erf_rest(u) + copysign(1, x) * du), r = m * one;
+        return r + (cot__product_error(m, one, r) + m * rest);
+    }
+    /* x e^(-x^2/2) erfcx(a / sqrt 2) / 2: x first, so that no part goes subnormal before the whole does. */
+    double s = a * a, ds = cot__product_error(a, a, s), e = exp(-0.5 * s);
+    pair   p = erfcx(u, du);
+    double g = m * p.hi, dg = cot__product_error(m, p.hi, g) + m * p.lo, r = e * g;
+    r += (e > 0x1p-900 ? cot__product_error(e, g, r) : 0) + e * (dg - 0.5 * ds * g);
+    return x < 0 ? copysign(r, x) : x - r;
 }

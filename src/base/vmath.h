@@ -4,7 +4,7 @@
  * instructions, and its last elements, done one by one or in a padded vector, get the same bits as the others, since every step rounds
  * the same way. FMA must be an instruction; without it use libm.
  *
- * Promise: 2 ulp (gelu, gelu_tanh, mish, normcdf in double: 4, as in special.h), with the values of C's Annex F at zeros and infinities.
+ * Promise: 2 ulp, with the values of C's Annex F at zeros and infinities.
  * But NaN has a second meaning: "not in the fast range, ask libm". So the caller must redo every element whose result is NaN with
  * the functions of libm and special.h, which tell a true NaN from a large argument of a sine.
  *
@@ -31,7 +31,7 @@ VM M(reduced) M(exp_reduce)(T x) {
 
 /* e^(r + lo) - 1 - r for a reduced r. */
 VM T M(exp_rest)(T r, T lo) {
-    T q = HORNER(r, POLY(POLY_EXP), (T)0.5);
+    T q = HORNER(r, POLY(POLY_EXPM1), (T)0.5);
     return FMA(r * r, q, lo);
 }
 VM T M(expm1_core)(T r, T lo) { return r + M(exp_rest)(r, lo); }
@@ -98,12 +98,8 @@ VM T M(tanh)(T x) {
 VM T M(sigmoid)(T x) {
     T e = M(exp_sum)(-FABS(x), 0);
     T n = x < 0 ? e : (T)1, d = 1 + e;
-#ifdef SINGLE
-    return n / d;
-#else
-    T lost = (1 - d) + e, inverse = 1 / d, q = n * inverse; /* without the correction 2.2 ulp */
+    T lost = (1 - d) + e, inverse = 1 / d, q = n * inverse; /* without the correction 2.4 ulp */
     return FMA(FMA(-q, d, n) - q * lost, inverse, q);
-#endif
 }
 
 VM T M(cosh)(T x) {

@@ -57,7 +57,9 @@ WIDE(asin, asin)
 WIDE(acos, acos)
 WIDE(asinh, asinh)
 WIDE(atanh, atanh)
-WIDE2(atan2, atan2)
+WIDE(acosh, acosh)
+WIDE(cbrt, cbrt_rough)
+WIDE2(atan2, atan2_rough)
 #undef WIDE
 #undef WIDE2
 
@@ -80,7 +82,6 @@ VM double erfc_mid(double x) {
 }
 
 VM float erfc_vf32(float x) { return (float)erfc_mid((double)x); }
-VM float normcdf_vf32(float x) { return (float)(0.5 * erfc_mid((double)x * -0.70710678118654752440)); }
 VM float gelu_vf32(float x) {
     double v = (double)x, r = v * (0.5 * erfc_mid(v * -0.70710678118654752440));
     return (float)(x < -30 ? -0.0 : r);
@@ -88,6 +89,10 @@ VM float gelu_vf32(float x) {
 VM float mish_vf32(float x) {
     double v = (double)x, e = exp_mid(v > 40 ? 40 : v), m = e * (e + 2), r = v * (m / (m + 2));
     return (float)(v > 40 ? v : v < -200 ? -0.0 : r);
+}
+VM float silu_vf32(float x) {
+    double v = (double)x, r = v / (1 + exp_mid(-v));
+    return (float)(x < -200 ? -0.0 : r);
 }
 VM float gelu_tanh_vf32(float x) {
     double v = (double)x, y = v > 40 ? 40 : v < -40 ? -40 : v;

@@ -46,25 +46,39 @@
 
 /* ---- inverse functions ----------------------------------------------------------------------------------------------------- */
 
-/* atan(num/den) for num >= 0, den >= 0: of t = num/den, (num - den)/(num + den) or -den/num, whichever is within tan(pi/8). */
-VM double atan_ratio_vf64(double num, double den) {
-    bool   far = num > 2.4142135623730950 * den, mid = num > 0.41421356237309505 * den;
-    double up = far ? -den : mid ? num - den : num, down = far ? num : mid ? num + den : den;
-    double base = far ? PIO2_1 : mid ? 0.5 * PIO2_1 : 0, rest = far ? PIO2_2 : mid ? 0.5 * PIO2_2 : 0;
-    double t = up / down, z = t * t;
-    return base + (t + FMA(t * z, HORNER(z, POLY(POLY_ATAN)), rest));
+/* atan(num/den) for num >= 0, den >= 0, or pi less that. With t = least/most, or (least - most)/(least + most) where that is more than tan(pi/8),
+ * it is ±atan(t) and a multiple of pi/4. `fine` takes back what t has lost to rounding. */
+VM double atan_ratio_vf64(double num, double den, bool back, bool fine) {
+    bool   swap = num > den;
+    double most = swap ? num : den, least = swap ? den : num;
+    bool   mid = least > 0.41421356237309505 * most;
+    double up = mid ? least - most : least, down = mid ? least + most : most, t = up / down, dt = 0;
+    if (fine) {
+        double d_up = mid ? least - (most + up) : 0, d_down = mid ? (most - down) + least : 0;
+        dt = (FMA(-t, down, up) + (d_up - t * d_down)) / down;
+        dt = FMA(-t * t, dt, dt);
+    }
+    double z = t * t, r = FMA(t * z, HORNER(z, POLY(POLY_ATAN)), dt);
+    double base = mid ? 0.5 * PIO2_1 : 0, rest = mid ? 0.5 * PIO2_2 : 0;
+    base = swap ? PIO2_1 - base : base, rest = swap ? PIO2_2 - rest : rest;
+    t = swap ? -t : t, r = swap ? -r : r;
+    double whole = 2 * PIO2_1 - base, whole_rest = ((2 * PIO2_1 - whole) - base) + (2 * PIO2_2 - rest);
+    base = back ? whole : base, rest = back ? whole_rest : rest;
+    t = back ? -t : t, r = back ? -r : r;
+    return base + (t + (r + rest));
 }
 
 VM double atan_vf64(double x) {
-    double a = FABS(x), r = atan_ratio_vf64(a, 1);
+    double a = FABS(x), r = atan_ratio_vf64(a, 1, false, false);
     return COPYSIGN(a < TINY ? a : r, x);
 }
 
-/* In double good to about 3 ulp: used for float. */
+/* For float. 0/0, inf/inf: NaN, and libm decides. */
+VM double atan2_rough_vf64(double y, double x) { return COPYSIGN(atan_ratio_vf64(FABS(y), FABS(x), x < 0, false), y); }
 VM double atan2_vf64(double y, double x) {
-    double a = FABS(y), b = FABS(x), r = atan_ratio_vf64(a, b);
-    r = x < 0 ? (2 * PIO2_1 - r) + 2 * PIO2_2 : r;
-    return COPYSIGN(r, y); /* 0/0, inf/inf: NaN, and libm decides */
+    double a = FABS(y), b = FABS(x), r = COPYSIGN(atan_ratio_vf64(a, b, x < 0, true), y);
+    bool   usual = (a < 0x1p1000) & (b < 0x1p1000) & ((a > 0x1p-900) | (a == 0)) & (b > 0x1p-900);
+    return usual ? r : NAN; /* sums overflow, or remainders vanish */
 }
 
 /* asin(s) = s + s z P(z) for z = s^2 <= 1/4; beyond, asin(a) = pi/2 - 2 asin(sqrt((1 - a)/2)). */
@@ -91,13 +105,20 @@ VM double acos_vf64(double x) {
     return !v.far ? near : x < 0 ? left : right;
 }
 
-/* log(a + sqrt(a^2 + 1)) = log1p(a + a^2/(1 + sqrt(a^2 + 1))) */
+/* log(a + sqrt(a^2 + 1)) = log1p(a + a^2/(1 + sqrt(a^2 + 1))); far out log(a) + log(2), by the same logarithm. */
 VM double asinh_vf64(double x) {
-    double a = FABS(x), c = a > 0x1p500 ? 0x1p500 : a, z = c * c;
-    double d = 1 + SQRT(z + 1), q = z / d;
-    double t = c + q, far = log_vf64(a) + LN2_HI;
-    double r = a > 0x1p28 ? far : log1p_sum_vf64(t, (c - t) + q);
+    double a = FABS(x), c = a > 0x1p60 ? 0x1p60 : a, z = c * c;
+    double d = 1 + SQRT(z + 1), q = z / d, t = c + q;
+    double r = log1p_sum_vf64(a > 0x1p60 ? a : t, a > 0x1p60 ? 0 : (c - t) + q) + (a > 0x1p60 ? LN2_HI : 0);
     return COPYSIGN(a < 0x1p-28 ? a : r, x);
+}
+
+/* log(x + sqrt(x^2 - 1)) = log1p(t + sqrt(t^2 + 2t)), t = x - 1 */
+VM double acosh_vf64(double x) {
+    double t = (x > 0x1p60 ? 0x1p60 : x) - 1, p = FMA(t, t, 2 * t), q = SQRT(p), u = t + q;
+    double dq = (FMA(-q, q, p) + FMA(t, t, 2 * t - p)) / (q > 0 ? 2 * q : 1);
+    double r = log1p_sum_vf64(x > 0x1p60 ? x : u, x > 0x1p60 ? 0 : ((q - u) + t) + dq) + (x > 0x1p60 ? LN2_HI : 0);
+    return x < 1 ? NAN : r;
 }
 
 VM double atanh_vf64(double x) {
@@ -106,47 +127,6 @@ VM double atanh_vf64(double x) {
     double r = 0.5 * log1p_sum_vf64(u, (t > q ? (t - u) + q : (q - u) + t));
     r = a < 1 ? r : a == 1 ? INFINITY : NAN;
     return COPYSIGN(a < 0x1p-28 ? a : r, x);
-}
-
-/* ---- error functions ------------------------------------------------------------------------------------------------------- */
-
-/* erfc(a) for a >= 1: e^(-a^2) P(t)/(a + 4), t = (a - 4)/(a + 4). To 3 ulp, so it serves erf alone: libm's erfc is as fast. */
-VM double erfc_far_vf64(double a) {
-    double c = a > 28 ? 28 : a;
-    double s = c * c, ds = FMA(c, c, -s);
-    double d = c + 4, u = 1 / d, du = u * (FMA(-u, d, 1) - u * (c - (d - 4))); /* u + du = 1/(a + 4) */
-    double t = FMA(-8, u, 1) - 8 * du, p = HORNER_CHAIN(t, POLY(POLY_ERFCX)); /* terms cancel: one chain loses less */
-    double q = p * u, dq = FMA(p, u, -q) + p * du;
-    double e = exp_sum_vf64(-s, -ds);
-    return FMA(e, q, e * dq);
-}
-
-VM double erf_vf64(double x) {
-    double a = FABS(x), near = FMA(a, HORNER(a * a, POLY(POLY_ERF)), a), far = 1 - erfc_far_vf64(a);
-    return COPYSIGN(a < 1 ? near : far, x);
-}
-
-/* ---- activations ----------------------------------------------------------------------------------------------------------- */
-
-VM double mish_vf64(double x) {
-    double c = x > 40 ? 40 : x, e = exp_vf64(c), m = e * (e + 2);
-    double r = x * (m / (m + 2));
-    r = x > 40 ? x : r;
-    return x < -700 ? (x < -800 ? -0.0 : NAN) : r; /* in between e^x goes subnormal before x multiplies it */
-}
-
-/* x times a logistic, its argument in twice the precision: see special_erf.c. */
-VM double gelu_tanh_vf64(double x) {
-    const double c_hi = 0x1.9884533d43651p+0, c_lo = -0x1.cbc0d30ebfd15p-54, d_hi = 0x1.2444f2a4d8b4bp-4, d_lo = -0x1.6c843a29d1c70p-61;
-    double       y = x > 40 ? 40 : x < -40 ? -40 : x;
-    double       s = y * y, ds = FMA(y, y, -s);
-    double       t = d_hi * s, dt = FMA(d_hi, s, -t) + FMA(d_hi, ds, d_lo * s);
-    double       c = c_hi + t, b = c - c_hi, dc = ((c_hi - (c - b)) + (t - b)) + (dt + c_lo);
-    double       v = y * c, dv = FMA(y, c, -v) + y * dc;
-    double       e = exp_sum_vf64(v < 0 ? v : -v, v < 0 ? dv : -dv);
-    double       r = (v < 0 ? y * e : y) / (1 + e);
-    r = x > 40 ? x : r;
-    return v < -700 ? (x < -40 ? -0.0 : NAN) : r;
 }
 
 /* ---- others ---------------------------------------------------------------------------------------------------------------- */
@@ -159,7 +139,47 @@ VM double hypot_vf64(double x, double y) {
     return most == INFINITY || a != a || b != b ? NAN : r;
 }
 
-VM double tan_rough_vf64(double x) { return sin_vf64(x) / cos_vf64(x); }
+/* sin/cos as in sin_turned; `fine` with what the last addition of each lost. */
+VM double tan_parts_vf64(double x, bool fine) {
+    reduced_vf64 v = trig_reduce_vf64(x);
+    double       r = v.r, z = r * r, h = 0.5 * z, one = 1 - h;
+    double       s_rest = FMA(z * r, HORNER(z, POLY(POLY_SIN)), FMA(-h, v.lo, v.lo)), s = r + s_rest, ds = (r - s) + s_rest;
+    double       c_rest = ((1 - one) - h) + FMA(z * z, HORNER(z, POLY(POLY_COS)), -r * v.lo), c = one + c_rest, dc = (one - c) + c_rest;
+    bool         odd = (to_bits_vf64(v.shifted) & 1) != 0;
+    double       num = odd ? -c : s, dnum = odd ? -dc : ds, den = odd ? s : c, dden = odd ? ds : dc;
+    double       inverse = 1 / den, q = num * inverse;
+    if (fine) q = FMA(FMA(-q, den, num) + (dnum - q * dden), inverse, q);
+    q = FABS(x) < TINY ? x : q;
+    return FABS(x) <= TRIG_MOST ? q : NAN;
+}
+VM double tan_rough_vf64(double x) { return tan_parts_vf64(x, false); }
+VM double tan_vf64(double x) { return tan_parts_vf64(x, true); }
+
+/* The cube root of x = 2^(3k+j) (1 + f), |j| <= 1: a polynomial and a step of Halley's, to 1e-15. */
+typedef struct cube { double m, root, scale; } cube;
+VM cube cbrt_parts_vf64(double a) {
+    parts_vf64 v = log_parts_vf64(a);
+    double     shifted = FMA(v.k, 0x1.5555555555555p-2, ROUNDER), j = FMA(-3, shifted - ROUNDER, v.k);
+    double     m = (1 + v.f) * (j > 0 ? 2 : j < 0 ? 0.5 : 1);
+    double     y = HORNER(v.f, POLY_CBRT_mid) * (j > 0 ? 0x1.428a2f98d728bp+0 : j < 0 ? 0x1.965fea53d6e3dp-1 : 1), c = y * y * y;
+    double     scale = from_bits_vf64((to_bits_vf64(shifted) - to_bits_vf64(ROUNDER) + BIAS) << MANTISSA);
+    return (cube){m, y * FMA(2, m, c) / FMA(2, c, m), scale};
+}
+VM double cbrt_rough_vf64(double x) {
+    double a = FABS(x);
+    cube   v = cbrt_parts_vf64(a);
+    return ((a > 0) & (a < INFINITY)) ? COPYSIGN(v.root * v.scale, x) : x;
+}
+VM double cbrt_vf64(double x) {
+    double a = FABS(x);
+    cube   v = cbrt_parts_vf64(a);
+    double s = v.root * v.root, ds = FMA(v.root, v.root, -s), c = s * v.root, dc = FMA(s, v.root, -c) + ds * v.root;
+    double r = v.root - ((c - v.m) + dc) / (3 * s); /* Newton's step, the cube in twice the precision */
+    return ((a > 0) & (a < INFINITY)) ? COPYSIGN(r * v.scale, x) : x;
+}
+
+#include "base/vmath_erf_f64.h"
+#include "base/vmath_pow.h"
 
 #include "base/vmath_undef.h"
 #endif

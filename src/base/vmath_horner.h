@@ -30,27 +30,4 @@
     (x, (x) * (x), __VA_ARGS__)
 #define HORNER(x, ...) HORNER_(x, __VA_ARGS__) /* after the list of coefficients has been expanded */
 
-/* The same in one chain, for 21 coefficients. */
-#define C2(x, a, b) FMA(a, x, b)
-#define C3(x, a, b, ...) C2(x, FMA(a, x, b), __VA_ARGS__)
-#define C4(x, a, b, ...) C3(x, FMA(a, x, b), __VA_ARGS__)
-#define C5(x, a, b, ...) C4(x, FMA(a, x, b), __VA_ARGS__)
-#define C6(x, a, b, ...) C5(x, FMA(a, x, b), __VA_ARGS__)
-#define C7(x, a, b, ...) C6(x, FMA(a, x, b), __VA_ARGS__)
-#define C8(x, a, b, ...) C7(x, FMA(a, x, b), __VA_ARGS__)
-#define C9(x, a, b, ...) C8(x, FMA(a, x, b), __VA_ARGS__)
-#define C10(x, a, b, ...) C9(x, FMA(a, x, b), __VA_ARGS__)
-#define C11(x, a, b, ...) C10(x, FMA(a, x, b), __VA_ARGS__)
-#define C12(x, a, b, ...) C11(x, FMA(a, x, b), __VA_ARGS__)
-#define C13(x, a, b, ...) C12(x, FMA(a, x, b), __VA_ARGS__)
-#define C14(x, a, b, ...) C13(x, FMA(a, x, b), __VA_ARGS__)
-#define C15(x, a, b, ...) C14(x, FMA(a, x, b), __VA_ARGS__)
-#define C16(x, a, b, ...) C15(x, FMA(a, x, b), __VA_ARGS__)
-#define C17(x, a, b, ...) C16(x, FMA(a, x, b), __VA_ARGS__)
-#define C18(x, a, b, ...) C17(x, FMA(a, x, b), __VA_ARGS__)
-#define C19(x, a, b, ...) C18(x, FMA(a, x, b), __VA_ARGS__)
-#define C20(x, a, b, ...) C19(x, FMA(a, x, b), __VA_ARGS__)
-#define C21(x, a, b, ...) C20(x, FMA(a, x, b), __VA_ARGS__)
-#define HORNER_CHAIN(x, ...) C21(x, __VA_ARGS__)
-
 #endif

@@ -11,10 +11,6 @@
 #define MASK int64_t
 #define PLAIN cot__blocks_f64
 #define CHUNK 8
-#define SKIP_tan_value ,
-#define SKIP_erfc_value ,
-#define SKIP_gelu_value ,
-#define SKIP_atan2_value ,
 #include "ops/blocks_vector.inc"
 #else
 typedef int cot__not_avx512_f64;

@@ -24,7 +24,6 @@ static inline T N(w_sdiv)(T a, T b) {
 }
 static inline T N(w_maximum)(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
 static inline T N(w_minimum)(T a, T b) { return ((a < b) | (a != a)) ? a : b; }
-static inline T N(w_gelu)(T x) { return F(gelu)(x); }
 #else
 static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
@@ -39,7 +38,6 @@ static inline T N(w_sdiv)(T a, T b) {
 }
 static inline T N(w_maximum)(T a, T b) { return a > b || a != a ? a : b; }
 static inline T N(w_minimum)(T a, T b) { return a < b || a != a ? a : b; }
-static inline T N(w_gelu)(T x) { return x == -(T)INFINITY ? (T)-0.0 : x * S(cot__normcdf)(x); }
 #endif
 static inline T N(w_relu)(T x) { return x < 0 ? (T)0 : x; }
 static inline T N(w_polygamma)(T n, T x) {

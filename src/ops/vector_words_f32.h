@@ -18,10 +18,14 @@
 #define cot__log1pexp_vf32 log1pexp_vf32
 #define cot__logaddexp_vf32 logaddexp_vf32
 #define cot__mish_vf32 mish_vf32
+#define cot__silu_vf32 silu_vf32
+#define cot__log10_vf32 log10_vf32
+#define cot__acosh_vf32 acosh_vf32
+#define cot__gelu_vf32 gelu_vf32
+#define cot__erfc_vf32 erfc_vf32
+#define cot__cbrt_vf32 cbrt_vf32
 #define cot__gelu_tanh_vf32 gelu_tanh_vf32
 /* ---- */
-#define acosh_vf32 acoshf
-#define cbrt_vf32 cbrtf
 #define pow_vf32 powf
 #define fmod_vf32 fmodf
 #define cot__erfinv_vf32 cot__erfinvf

@@ -19,16 +19,15 @@
 #define cot__log1pexp_vf64 log1pexp_vf64
 #define cot__logaddexp_vf64 logaddexp_vf64
 #define cot__mish_vf64 mish_vf64
+#define cot__silu_vf64 silu_vf64
+#define cot__log10_vf64 log10_vf64
+#define cot__acosh_vf64 acosh_vf64
+#define cot__gelu_vf64 gelu_vf64
+#define cot__erfc_vf64 erfc_vf64
+#define cot__cbrt_vf64 cbrt_vf64
 #define cot__gelu_tanh_vf64 gelu_tanh_vf64
 /* ---- */
-#define tan_vf64 tan
-#define acosh_vf64 acosh
-#define cbrt_vf64 cbrt
-#define erfc_vf64 erfc
-#define pow_vf64 pow
-#define atan2_vf64 atan2
 #define fmod_vf64 fmod
-#define gelu_vf64 cot__normcdf /* never called */
 #define cot__erfinv_vf64 cot__erfinv
 #define cot__lgamma_vf64 cot__lgamma
 #define cot__digamma_vf64 cot__digamma

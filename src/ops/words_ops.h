@@ -33,6 +33,7 @@
 #define SOFTPLUS(a) OP1(softplus, a)
 #define GELU(a) OP1(gelu, a)
 #define GELU_TANH(a) OP1(gelu_tanh, a)
+#define SILU(a) OP1(silu, a)
 #define MISH(a) OP1(mish, a)
 #define ERF(a) OP1(erf, a)
 #define ERFC(a) OP1(erfc, a)

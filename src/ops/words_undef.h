@@ -7,6 +7,8 @@
 #undef NORMPDF
 #undef GELU_2U
 #undef GELU_2DU
+#undef MISH_W
+#undef MISH_D
 #undef K
 #undef NONE
 #undef GATE
@@ -42,6 +44,7 @@
 #undef SOFTPLUS
 #undef GELU
 #undef GELU_TANH
+#undef SILU
 #undef MISH
 #undef ERF
 #undef ERFC

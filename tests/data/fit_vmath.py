@@ -18,6 +18,16 @@ def fit(f, lo, hi, degree):
     return list(mp.lu_solve(a, mp.matrix([f(x) for x in xs])))
 
 
+def define(name, coefficients, digits, ending):
+    line = f"#define {name} "
+    for word in ", ".join(mp.nstr(v, digits) + ending for v in coefficients).split(" "):
+        if len(line) + len(word) > 126:
+            print(line + "\\")
+            line = "    "
+        line += word + " "
+    print(line.rstrip())
+
+
 def show(name, comment, suffix, f, lo, hi, degree, whole, rebuild):
     """whole(x): the function completed by the fit; rebuild(x, p): the same from the fit's value p."""
     c = fit(f, lo, hi, degree)
@@ -28,16 +38,8 @@ def show(name, comment, suffix, f, lo, hi, degree, whole, rebuild):
             continue
         p = sum(v * x**i for i, v in enumerate(c))
         worst = max(worst, abs(rebuild(x, p) / whole(x) - 1))
-    digits = 9 if suffix == "f32" else 17
-    text = ", ".join(mp.nstr(v, digits) + ("f" if suffix == "f32" else "") for v in reversed(c))
     print(f"/* {comment}; relative error {mp.nstr(worst, 2)} */")
-    line = f"#define {name}_{suffix} "
-    for word in text.split(" "):
-        if len(line) + len(word) > 126:
-            print(line + "\\")
-            line = "    "
-        line += word + " "
-    print(line.rstrip())
+    define(f"{name}_{suffix}", list(reversed(c)), 9 if suffix == "f32" else 17, "f" if suffix == "f32" else "")
 
 
 def even(f, lead):
@@ -61,9 +63,16 @@ for suffix, degree in {"f64": 9, "mid": 4, "f32": 3}.items():
     show("POLY_EXP", "(e^r - 1 - r - r^2/2)/r^3 on |r| <= log(2)/2", suffix,
          lambda r: (mp.exp(r) - 1 - r - r * r / 2) / r**3 if r * r > 1e-30 else mp.mpf(1) / 6, -half_ln2 * 1.01, half_ln2 * 1.01, degree,
          mp.exp, lambda r, p: 1 + r + r * r * (0.5 + r * p))
+show("POLY_EXPM1", "the same, for functions that can afford it", "f32",
+     lambda r: (mp.exp(r) - 1 - r - r * r / 2) / r**3 if r * r > 1e-30 else mp.mpf(1) / 6, -half_ln2 * 1.01, half_ln2 * 1.01, 4,
+     mp.exp, lambda r, p: 1 + r + r * r * (0.5 + r * p))
+print("#define POLY_EXPM1_f64 POLY_EXP_f64")
 s_max = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)
 odd_pair("POLY_LOG", "(2 atanh(s)/s - 2)/z, z = s^2, |s| <= 0.1716", lambda s: 2 * mp.atanh(s), (s_max * 1.001) ** 2,
          {"f64": 6, "f32": 2}, 2)
+show("POLY_POW", "(2 atanh(s)/s - 2 - 2 z/3)/z^2, z = s^2, |s| <= 0.1716", "f64",
+     lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - 2 * z / 3) / z**2, mp.mpf("1e-12"), (s_max * 1.001) ** 2, 7,
+     lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z), lambda z, p: 2 + 2 * z / 3 + z * z * p)
 q = (mp.pi / 4 * 1.01) ** 2
 odd_pair("POLY_SIN", "(sin(r)/r - 1)/z, z = r^2, |r| <= pi/4", mp.sin, q, {"f64": 5, "f32": 2})
 for suffix, degree in {"f64": 5, "f32": 2}.items():
@@ -86,10 +95,19 @@ def erfcx(a):
 K = mp.mpf(4)
 a_of = lambda t: K * (1 + t) / (1 - t)
 t_of = lambda a: (a - K) / (a + K)
-for suffix, degree in {"f64": 20, "mid": 10}.items():
-    show("POLY_ERFCX", "e^(a^2) erfc(a) (a + 4), t = (a - 4)/(a + 4), 1 <= a <= 28", suffix,
-         lambda t: erfcx(a_of(t)) * (a_of(t) + K), t_of(mp.mpf("0.999")), t_of(mp.mpf(28)), degree, lambda t: erfcx(a_of(t)),
-         lambda t, p: p / (a_of(t) + K))
+# In double the last three coefficients are pairs of doubles: their steps are done in twice the precision.
+c = fit(lambda t: erfcx(a_of(t)) * (a_of(t) + K), t_of(mp.mpf("0.7")), t_of(mp.mpf(28)), 20)
+worst = max(abs(sum(v * t**i for i, v in enumerate(c)) / (erfcx(a_of(t)) * (a_of(t) + K)) - 1)
+            for t in (t_of(mp.mpf("0.7")) + (t_of(28) - t_of(mp.mpf("0.7"))) * k / 300 for k in range(301)))
+print(f"/* e^(a^2) erfc(a) (a + 4) = C0 + t (C1 + t (C2 + t POLY)), t = (a - 4)/(a + 4), 0.7 <= a <= 28; relative error {mp.nstr(worst, 2)} */")
+for i in range(3):
+    print(f"#define ERFCX_{i}_HI {float(c[i]).hex()}\n#define ERFCX_{i}_LO {float(c[i] - mp.mpf(float(c[i]))).hex()}")
+define("POLY_ERFCX_f64", list(reversed(c[3:])), 17, "")
+show("POLY_ERFCX", "e^(a^2) erfc(a) (a + 4), t = (a - 4)/(a + 4), 1 <= a <= 28", "mid",
+     lambda t: erfcx(a_of(t)) * (a_of(t) + K), t_of(mp.mpf("0.999")), t_of(mp.mpf(28)), 10, lambda t: erfcx(a_of(t)),
+     lambda t, p: p / (a_of(t) + K))
 show("POLY_LOG_ERFC", "log(erfc(a))/a, 0.9 <= a <= 4; the error is that of 1 - e^(a p) against erf(a)", "f32",
      lambda a: mp.log(mp.erfc(a)) / a, mp.mpf("0.89"), 4, 6, mp.erf, lambda a, p: 1 - mp.exp(a * p))
+show("POLY_CBRT", "cbrt(1 + f), sqrt(1/2) <= 1 + f <= sqrt(2)", "mid", lambda f: mp.cbrt(1 + f), mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, 4,
+     lambda f: mp.cbrt(1 + f), lambda f, p: p)
 print("\n#endif")

@@ -75,12 +75,8 @@ def polygamma(n, x):
     return (-1) ** s * mp.factorial(n) * total
 
 
-def normcdf(x):
-    return mp.erfc(-x / mp.sqrt(2)) / 2
-
-
-def normpdf(x):
-    return mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
+def gelu(x):
+    return x * mp.erfc(-x / mp.sqrt(2)) / 2
 
 
 def softplus(x):
@@ -119,10 +115,12 @@ sets = {
     "log1pexp": (softplus, tails + both(uniform(40, 740, 15))),
     "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), tails + both(uniform(40, 740, 15))),
     "log_sigmoid": (lambda x: -softplus(-x), tails + both(uniform(40, 740, 15))),
-    "normcdf": (normcdf, tails + uniform(-38.4, -30, 20)),
-    "normpdf": (normpdf, tails + uniform(-38.5, -30, 20)),
+    "erfc": (mp.erfc, tails + uniform(0.7, 1, 20) + uniform(20, 27.3, 20)),
+    "gelu": (gelu, tails + both(uniform(1, 1.1, 10)) + uniform(-38.6, -30, 20)),
+    "silu": (lambda x: x / (1 + mp.exp(-x)), tails + uniform(-750, -40, 30)),
     "mish": (mish, tails + uniform(-750, -40, 30)),
     "gelu_tanh": (gelu_tanh, tails + uniform(-22, 0, 30)),
+    "cbrt": (lambda x: mp.sign(x) * mp.cbrt(abs(x)), both(log_uniform(-1074, 1023, 30))),
 }
 for name, (f, xs) in sets.items():
     for x in xs:

@@ -43,7 +43,7 @@ Where the library deliberately differs from JAX (and what stands here instead):
   leaky_relu'(0)       JAX: 1. Ours and PyTorch's: the slope. From torch.
   hard_sigmoid'(±3)    JAX: half. Ours and PyTorch's: 0. From torch.
   norm'(0)             JAX: NaN. Ours and PyTorch's: 0. From torch.
-  gelu, mish (-inf)    JAX: NaN (-inf · 0). Ours: the limit, -0. Left out.
+  gelu, silu, mish (-inf)  JAX: NaN (-inf · 0). Ours: the limit, -0. Left out.
   digamma(±0)          JAX: NaN. Ours, as SciPy's: ∓inf. Left out; at -0.5 JAX loses seven bits. test_special has the exact values.
   atanh, sinh, cosh    JAX loses six bits near 0.4 (atanh) and eight at 700 (sinh, cosh), where it takes exp(x - log 2): written with
                        log1p, and from torch.
@@ -410,7 +410,7 @@ def special():
         p = x
         if name in ("sin", "cos", "tan"):
             p = x[(np.abs(x) < 1e11) | ~np.isfinite(x)]
-        if name in ("gelu", "gelu_tanh", "mish"):
+        if name in ("gelu", "gelu_tanh", "silu", "mish"):
             p = x[x != -np.inf]
         if name == "digamma":
             p = x[(x != 0) & (x != -0.5)]
