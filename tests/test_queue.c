@@ -24,7 +24,8 @@ static uint64_t next(uint64_t *s) {
     return *s >> 11;
 }
 
-enum { LENGTH = 1500, VALUES = 40, NUMBERS = 8 * LENGTH };
+/* Long enough for parts of several of the shortest blocks: of 256 elements, from 17 of them on two a part. */
+enum { LENGTH = 5000, VALUES = 40, NUMBERS = 8 * LENGTH };
 
 /* Vectors of a few lengths, cut out of each other, joined again and combined element by element: adjoints of slices meet in one accumulator at
  * different places, and are shared, replaced and added to. */
@@ -97,7 +98,7 @@ static void waiting_does_not_show(void **state) {
             int64_t n = derivatives((cot_dtype)d, seed, at_once);
             for (int k = 0; k < TEST_COUNT(counts); k++) {
                 cot_set_threads(counts[k]);
-                set((settings){1, 1, k % 2 ? 1 : 4096});
+                set((settings){k == 0 ? before.grain : 1, 1, k == 3 ? 4096 : 1});
                 derivatives((cot_dtype)d, seed, later);
                 snprintf(name, sizeof name, "program %d, dtype %d, %d threads", (int)seed, d, counts[k]);
                 test_same_array("put off", name, n, later, at_once);

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 24, OPERANDS = 7, SHORT = 1024 };
+enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024 };
 
 int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
 
@@ -102,21 +102,24 @@ static bool is_scratch(const queue *q, const cot__storage *s) {
 }
 
 /* Bit i of q->moves[k]: view i of run k lies there; outputs come after the operands. */
+static uint16_t views_on(const cot__run *r, const void *data) {
+    uint32_t views = 0;
+    for (int i = 0; i < r->n; i++) views |= (uint32_t)(r->x[i].data == data) << i;
+    for (int i = 0; i < r->outputs; i++) views |= (uint32_t)(r->out[i].to.data == data) << (OPERANDS + i);
+    return (uint16_t)views;
+}
+
 static void find_scratch(queue *q) {
-    int runs = 0;
+    int moved = 0;
     for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
     for (int b = 0; b < q->buried; b++) {
-        if (runs > MOVED || !is_scratch(q, q->bury[b])) continue;
-        for (int k = 0; k < q->head.runs; k++) {
-            const cot__run *r = &q->run[k];
-            uint16_t        before = q->moves[k];
-            for (int i = 0; i < r->n; i++) q->moves[k] |= (uint16_t)((r->x[i].data == q->bury[b]->data) << i);
-            for (int i = 0; i < r->outputs; i++) q->moves[k] |= (uint16_t)((r->out[i].to.data == q->bury[b]->data) << (OPERANDS + i));
-            runs += !before && q->moves[k];
-        }
+        int more = 0;
+        if (!is_scratch(q, q->bury[b])) continue;
+        for (int k = 0; k < q->head.runs; k++) more += !q->moves[k] && views_on(&q->run[k], q->bury[b]->data);
+        if (moved + more > MOVED) continue; /* then it is memory like other */
+        for (int k = 0; k < q->head.runs; k++) q->moves[k] |= views_on(&q->run[k], q->bury[b]->data);
+        moved += more;
     }
-    if (runs > MOVED) /* rare: then all of it is memory like other */
-        for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
 }
 
 static void move_back(cot__view *v, int64_t elements) { v->data = (char *)v->data - elements * cot__dtype_size(v->dtype); }

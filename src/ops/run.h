@@ -34,7 +34,7 @@ void cot__run_of_copy(cot__run *r, const cot__view *to, const cot__view *from);
 /* Chooses the way; the views stay as they are then. */
 void cot__run_prepare(cot__run *r);
 /* Blocks full of numbers that repeat (the 2 of 2·x), kept from one range or run to the next; count and next are 0 at first. */
-enum { COT__LONG = 1024, COT__REPEATED = 4 };
+enum { COT__LONG = 512, COT__REPEATED = 3 }; /* on the stack: programs may have small ones */
 typedef struct cot__repeated {
     int count, next;
     struct { uint64_t bits; int size, filled; union { uint64_t u64[COT__LONG]; uint32_t u32[2 * COT__LONG]; }; } block[COT__REPEATED];
