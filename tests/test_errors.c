@@ -533,6 +533,7 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_key_split(key, 1, &key), cot_key_split(key, 1, NULL), cot_key_split(key, -1, &key);
     cot_uniform(t, key, COT_F64, shape, 0, 1), cot_normal(t, key, COT_F64, shape), cot_gumbel(t, key, COT_F64, shape);
     cot_bernoulli(t, key, x, shape), cot_categorical(key, x, 0), cot_permutation(t, key, 3), cot_shuffle(key, x, 0), cot_dropout(x, 0.5, key);
+    cot_uniform_at(key, x, COT_F64, shape, 0, 1), cot_normal_at(key, x, COT_F64, shape), cot_dropout_at(x, 0.5, key, x);
 }
 
 static int give_first(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -591,6 +592,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_sparse_plan *plan = cot_sparse_jacobian_plan(1, &x, 1, &x, COT_AUTO), *other = cot_sparse_hessian_plan(x, 1, &x);
     cot_sparse_plan *third = cot_sparse_jacobian_plan_of(give_first, NULL, 1, &x, 1, COT_AUTO), *fourth = cot_sparse_hessian_plan_of(give_first, NULL, 1, &x);
     cot_sparse_jacobian_plan(-1, &x, 1, NULL, COT_AUTO), cot_sparse_jacobian_plan_of(NULL, NULL, 1, &x, 1, COT_AUTO);
+    cot_sparse_plan_limit(t, 0), cot_sparse_plan_limit(NULL, -1);
     cot_sparse_plan_info(plan), cot_sparse_plan_info(NULL);
     if (cot_sparse_plan_info(plan).nnz < 64) cot_sparse_jacobian(plan, 1, &x, 1, &x, values), cot_sparse_jacobian_of(third, give_first, NULL, 1, &x, 1, values);
     cot_sparse_hessian(other, x, 1, &x, values), cot_sparse_hessian_of(fourth, give_first, NULL, 1, &x, values), cot_sparse_hessian(NULL, x, 1, &x, values);

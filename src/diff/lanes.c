@@ -1,38 +1,10 @@
-/* lanes.c: the scalar sweeps for f64, with 1, 2 and 4 lanes, and for f32 with one. bf16 and f16 scalars are swept in f32. */
+/* lanes.c: the scalar sweeps for f64, with one lane and two, and for f32 with one. bf16 and f16 scalars are swept in f32. */
 #include "base/special.h"
 #include "diff/sweep.h"
 #include "ops/has_partial.h"
+#include "ops/hot.h"
 
 #define STOPS (COT__WANTED | COT__RETAIN)
-
-/* 1 for the operations whose partials are inlined in the sweeps: what programs on scalars are made of, and what their recorded derivatives are
- * made of (smul, sdiv). The others are a call away (lanes_rare.inc), which is little beside what most of them compute. */
-#define SECOND_OF(a, b, ...) b
-#define SECOND(...) SECOND_OF(__VA_ARGS__)
-#define HOT(name) SECOND(HOT_##name 1, 0, 0)
-#define HOT_neg ,
-#define HOT_abs ,
-#define HOT_sqrt ,
-#define HOT_rsqrt ,
-#define HOT_square ,
-#define HOT_reciprocal ,
-#define HOT_exp ,
-#define HOT_log ,
-#define HOT_sin ,
-#define HOT_cos ,
-#define HOT_tanh ,
-#define HOT_sigmoid ,
-#define HOT_relu ,
-#define HOT_add ,
-#define HOT_sub ,
-#define HOT_mul ,
-#define HOT_div ,
-#define HOT_smul ,
-#define HOT_sdiv ,
-#define HOT_maximum ,
-#define HOT_minimum ,
-#define HOT_where ,
-#define HOT_fma ,
 
 /* Which operands of an operation have a derivative: bits 1, 2, 4. */
 static const uint8_t partials[] = {
@@ -87,20 +59,6 @@ typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 #undef LANES
 #undef NL
 
-typedef double lanes_f64_4 __attribute__((vector_size(32), aligned(32)));
-typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
-#define L lanes_f64_4
-#define LI mask_f64_4
-#define LI_LANE int64_t
-#define LANES 4
-#define NL(name) name##_f64_4
-#include "ops/kernel_partials.h"
-#include "diff/lanes.inc"
-#undef L
-#undef LI
-#undef LI_LANE
-#undef LANES
-#undef NL
 #undef T
 #undef F
 #undef S
@@ -148,11 +106,11 @@ typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
 #undef LOAD
 #undef LOAD_ANY
 
-/* Several lanes are for f64 alone: in f32 the code would be as much again for what is rarely asked. */
+/* Two lanes are for f64 alone: in f32 the code would be as much again for what is rarely asked. Four were a sixtieth of the library and, where the
+ * baseline has registers of two, hardly faster. */
 static const cot__runs runs[] = {
     {1, reverse_f64_1, reverse_f32_1, forward_f64_1, forward_f32_1},
     {2, reverse_f64_2, NULL, forward_f64_2, NULL},
-    {4, reverse_f64_4, NULL, forward_f64_4, NULL},
 };
 
-const cot__runs *cot__runs_for(int lanes) { return lanes >= 4 ? &runs[2] : lanes >= 2 ? &runs[1] : &runs[0]; }
+const cot__runs *cot__runs_for(int lanes) { return &runs[lanes >= 2]; }

@@ -1,6 +1,6 @@
 /* matrix.c: many directions at once, in numbers: products with several seeds or tangents, Jacobians, Hessians.
  *
- * A sweep over f64 scalars carries up to four lanes; where another node lies on the way, the directions are swept one by one. */
+ * A sweep over f64 scalars carries up to two lanes; where another node lies on the way, the directions are swept one by one. */
 #include "diff/sweep.h"
 #include "ops/queue.h"
 
@@ -253,7 +253,7 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     if (t->status != COT_OK) return t->status;
     cot__mark_wanted(t, xs->n, xs->index, true);
     for (int done = 0; done < lanes && t->status == COT_OK;) {
-        const cot__runs *runs = cot__runs_for(scalar ? (lanes - done > 2 ? 4 : lanes - done) : 1);
+        const cot__runs *runs = cot__runs_for(scalar ? lanes - done : 1);
         int              used = runs->lanes < lanes - done ? runs->lanes : lanes - done;
         const double    *a = in + (int64_t)done * from->size;
         double          *b = out + (int64_t)done * to->size;

@@ -77,7 +77,7 @@ static inline bool cot__in_switch(const cot__node *n) {
 typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);
 typedef uint32_t (*cot__forward_run)(const cot__node *nodes, uint32_t i, uint32_t end, void *slots);
 typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32; cot__forward_run forward_f64, forward_f32; } cot__runs;
-/* The widest instance not wider than `lanes`: 1, 2 or 4; only the first knows f32. */
+/* The widest instance not wider than `lanes`: 1 or 2; only the first knows f32. */
 const cot__runs *cot__runs_for(int lanes);
 
 /* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold `used` tangents each. */

@@ -5,6 +5,7 @@
 #include "base/special.h"
 #include "ops/elementwise.h"
 #include "ops/has_partial.h"
+#include "ops/hot.h"
 
 #include <string.h>
 
@@ -149,8 +150,14 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
 }
 #endif
 
+/* Operations that are rarely recorded on scalars are built for size. */
+#define BUILT(hot) BUILT_FOR(hot)
+#define BUILT_FOR(hot) BUILT_##hot
+#define BUILT_1
+#define BUILT_0 __attribute__((cold))
+
 #define UNARY(name, ...)                                                                                                     \
-    static __attribute__((noinline)) cot_var name##_other(cot_var x) {                                                       \
+    static BUILT(HOT(name)) __attribute__((noinline)) cot_var name##_other(cot_var x) {                                                       \
         cot_tape *t = x.tape;                                                                                                \
         if (name##_fast && is_real(t) && t->count < t->fast_limit) {                                                         \
             const cot__node *a = alive(t, x);                                                                                \
@@ -162,7 +169,7 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
         }                                                                                                                    \
         return slow_unary(x, OP_##name);                                                                                     \
     }                                                                                                                        \
-    cot_var FUNCTION_NAME(name)(cot_var x) {                                                                                 \
+    BUILT(HOT(name)) cot_var FUNCTION_NAME(name)(cot_var x) {                                                                                 \
         cot_tape *t = x.tape;                                                                                                \
         uint64_t  heads;                                                                                                     \
         double    xv = 0, yv = 0, wv = 0;                                                                                    \
@@ -174,7 +181,7 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
 
 /* f64 with f64, or with a number on one side, is told apart by the tapes; f32 and the rest are the business of name_other. */
 #define BINARY(name, ...)                                                                                                    \
-    static __attribute__((noinline)) cot_var name##_other(cot_var x, cot_var y) {                                            \
+    static BUILT(HOT(name)) __attribute__((noinline)) cot_var name##_other(cot_var x, cot_var y) {                                            \
         cot_tape *t = x.tape;                                                                                                \
         if (name##_fast && is_real(t) && t == y.tape && t->count < t->fast_limit) {                                          \
             const cot__node *a = alive(t, x), *b = alive(t, y);                                                              \
@@ -187,7 +194,7 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
         }                                                                                                                    \
         return slow_binary(x, y, OP_##name);                                                                                 \
     }                                                                                                                        \
-    static __attribute__((noinline)) cot_var name##_mixed(cot_var x, cot_var y) {                                            \
+    static BUILT(HOT(name)) __attribute__((noinline)) cot_var name##_mixed(cot_var x, cot_var y) {                                            \
         cot_tape *t;                                                                                                         \
         uint64_t  heads;                                                                                                     \
         double    xv, yv;                                                                                                    \
@@ -209,7 +216,7 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
         }                                                                                                                    \
         return name##_other(x, y);                                                                                           \
     }                                                                                                                        \
-    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
+    BUILT(HOT(name)) cot_var FUNCTION_NAME(name)(cot_var x, cot_var y) {                                                                      \
         cot_tape *t = x.tape;                                                                                                \
         uint64_t  heads;                                                                                                     \
         double    xv = 0, yv = 0;                                                                                            \
@@ -233,7 +240,7 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
 }
 
 #define TERNARY(name, ...)                                                                                                   \
-    static __attribute__((noinline)) cot_var name##_other(cot_var x, cot_var y, cot_var w) {                                 \
+    static BUILT(HOT(name)) __attribute__((noinline)) cot_var name##_other(cot_var x, cot_var y, cot_var w) {                                 \
         cot_tape *t = is_real(x.tape) ? x.tape : is_real(y.tape) ? y.tape : w.tape;                                          \
         if (OP_##name != OP_where && is_real(t) && (uint64_t)t->count + 3 < t->fast_limit && f64_operand(t, x) &&            \
             f64_operand(t, y) && f64_operand(t, w)) {                                                                        \
@@ -248,7 +255,7 @@ static inline uint32_t f64_index(cot_tape *t, cot_var x) {
         }                                                                                                                    \
         return slow_ternary(x, y, w, OP_##name);                                                                             \
     }                                                                                                                        \
-    cot_var FUNCTION_NAME(name)(cot_var x, cot_var y, cot_var w) {                                                           \
+    BUILT(HOT(name)) cot_var FUNCTION_NAME(name)(cot_var x, cot_var y, cot_var w) {                                                           \
         cot_tape *t = x.tape;                                                                                                \
         uint64_t  heads;                                                                                                     \
         double    xv = 0, yv = 0, wv = 0;                                                                                    \
