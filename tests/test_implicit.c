@@ -92,6 +92,72 @@ static void a_minimum_moves_as_its_equation_says(void **state) {
     cot_tape_destroy(t);
 }
 
+/* (1.3 - a)² + 100 (b - a²)²: a curved valley */
+BODY(valley) {
+    UNUSED;
+    cot_var a = cot_slice(xs[0], 0, 0, 1, 1), b = cot_slice(xs[0], 0, 1, 2, 1);
+    cot_var up = cot_mul(100.0, cot_square(cot_sub(b, cot_square(a))));
+    ys[0] = cot_sum(cot_add(cot_square(cot_sub(1.3, a)), up), COT_ALL);
+    return 0;
+}
+
+/* Σ x⁴ - θ x²: a maximum at 0, minima at ±√(θ/2) */
+BODY(two_wells) {
+    UNUSED;
+    cot_var x2 = cot_square(xs[0]);
+    ys[0] = cot_sum(cot_sub(cot_square(x2), cot_mul(xs[1], x2)), COT_ALL);
+    return 0;
+}
+
+/* Σ x² with signs: a saddle at 0, and no minimum */
+BODY(saddle) { UNUSED; ys[0] = cot_sum(cot_mul(xs[1], cot_square(xs[0])), COT_ALL); return 0; }
+
+static int stays(int n, const cot_array *theta, cot_array *x, void *user) { (void)n, (void)theta, (void)x, (void)user; return 0; }
+
+static void minima_are_found_not_maxima_or_saddles(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    double    at[200], g;
+    for (int k = 0; k < 2; k++) {
+        cot_var far = cot_data(t, COT_F64, COT_SHAPE(2), k ? (double[]){-1.2, 1} : (double[]){30, -40});
+        cot_read(cot_minimize(valley, NULL, NULL, far, 0, NULL, NULL), at, 2);
+        assert_ok(t);
+        assert_near(at[0], 1.3, 1e-13);
+        assert_near(at[1], 1.69, 1e-13);
+    }
+    static const double starts[] = {0, 0.1, -5, 1e-9}; /* on the maximum, beside it, beyond a minimum */
+    cot_var             theta = cot_scalar(t, 2);
+    for (int k = 0; k < 4; k++) {
+        cot_var x = cot_minimize(two_wells, NULL, NULL, cot_constant(t, starts[k]), 1, &theta, NULL), dx;
+        assert_near(fabs(cot_value(x)), 1, 1e-14);
+        cot_grad_of(x, 1, &theta, &dx); /* of √(θ/2) */
+        assert_near(cot_value(dx), cot_value(x) / 4, 1e-14);
+    }
+    for (int n = 3; n <= 200; n += 197) { /* the negative curvature of many at once, f64 and f32 */
+        cot_dtype d = n == 3 ? COT_F64 : COT_F32;
+        cot_var   x = cot_minimize(two_wells, NULL, NULL, cot_zeros(t, d, COT_SHAPE(n)), 1, &theta, NULL);
+        assert_ok(t);
+        cot_read(x, at, n);
+        for (int k = 0; k < n; k++) assert_near(fabs(at[k]), 1, d == COT_F64 ? 1e-14 : 1e-5);
+    }
+    cot_var signs = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, -1}), ones = cot_ones(t, COT_F64, COT_SHAPE(2));
+    for (int k = 0; k < 2; k++) {
+        cot_minimize(saddle, NULL, NULL, k ? ones : cot_zeros(t, COT_F64, COT_SHAPE(2)), 1, &signs, NULL);
+        assert_int_equal(cot_tape_status(t), COT_VALUE);
+        assert_non_null(strstr(cot_tape_message(t), "[minimize] the solver did not converge: the function is -"));
+        assert_non_null(strstr(cot_tape_message(t), " after 100 steps, "));
+        cot_tape_clear_error(t);
+    }
+    cot_var peak = cot_constant(t, 0);
+    cot_minimize(two_wells, NULL, stays, peak, 1, &theta, NULL);
+    expect(t, COT_VALUE, "[minimize] what the solver found is no minimum: the function bends down there; INFINITY is a tolerance that takes all");
+    assert_true(cot_is_valid(cot_minimize(two_wells, NULL, stays, peak, 1, &theta, &(cot_solve_options){.tolerance = INFINITY})));
+    assert_true(cot_is_valid(cot_minimize(two_wells, NULL, stays, cot_constant(t, 1), 1, &theta, NULL)));
+    g = cot_value(cot_minimize(two_wells, NULL, NULL, cot_constant(t, 0.1), 1, &theta, &(cot_solve_options){.iterations = 1}));
+    assert_true(isnan(g));
+    cot_tape_destroy(t);
+}
+
 /* ---- linear systems without a matrix ---------------------------------------------------------------------------------------------------- */
 
 /* (c + 2) x[i] - x[i-1] - 0.5 x[i+1]: not symmetric */
@@ -391,6 +457,8 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
 }
 
 static void work(cot_tape *t) {
+    cot_var depth = cot_scalar(t, 2), at = cot_minimize(two_wells, NULL, NULL, cot_constant(t, 0.2), 1, &depth, NULL);
+    (void)at;
     cot_var theta = cot_scalar(t, 2), x = cot_root(square_minus, NULL, NULL, cot_constant(t, 1), 1, &theta, NULL), g;
     cot_var y = cot_linear_solve(stencil, &theta, cot_tensor(t, COT_F64, COT_SHAPE(70), NULL), NULL);
     cot_grad_of(cot_add(x, cot_sum(y, COT_ALL)), 1, &theta, &g);
@@ -406,7 +474,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_root_has_the_derivatives_of_its_closed_form),
         cmocka_unit_test(a_fixed_point_has_the_gradient_of_its_iterations),
-        cmocka_unit_test(a_minimum_moves_as_its_equation_says),
+        cmocka_unit_test(a_minimum_moves_as_its_equation_says), cmocka_unit_test(minima_are_found_not_maxima_or_saddles),
         cmocka_unit_test(a_linear_solve_equals_the_matrix),
         cmocka_unit_test(many_unknowns_of_any_shape),
         cmocka_unit_test(fewer_bits_solve_too),

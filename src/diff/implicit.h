@@ -19,4 +19,27 @@ bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_optio
 /* The tolerance asked for, or what is usual for a dtype: 16 bits are good for little. */
 double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32);
 
+/* ---- x with F(x, θ) = 0 ---- */
+
+typedef struct cot__root {
+    const char        *name;
+    const cot__region *f;     /* inputs x, θ; a result like x, and for a minimum the value whose gradient that is */
+    bool               least; /* a minimum is asked for */
+    cot_solver         solver;
+    void              *user;
+    cot_solve_options  options;
+} cot__root;
+
+/* x0, θ, captures: the places of the player. */
+static inline int cot__root_operands(const cot__root *q) { return q->f->n + q->f->captures; }
+/* F at operands, and, unless NULL, the value whose gradient it is. */
+cot_var cot__root_play(cot_tape *t, const cot__root *q, const cot_var *values, cot_var *value);
+
+/* F near a point, as a linear function (a cot_fn): v -> ∂F/∂x v. */
+typedef struct cot__near { cot_tape *t; const cot__root *q; cot_var x; const cot_var *values; } cot__near;
+int cot__root_forth(int n, const cot_var *xs, int m, cot_var *ys, void *near);
+
+/* x, which is where to start, becomes what solves F for the operands args. Sets the error otherwise. */
+bool cot__root_find(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x);
+
 #endif
