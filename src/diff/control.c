@@ -17,7 +17,12 @@ static cot__loop *make_loop(cot_tape *t, const char *name, const cot_loop_option
         cot__fail(t, COT_VALUE, "[%s] %d states to keep; 0 is the default, 1 and more a bound", name, options->states);
         return NULL;
     }
+    if (options->limit < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a limit of %lld steps; 0 is none, 1 and more a bound", name, (long long)options->limit);
+        return NULL;
+    }
     if (options->states > 0) l->states = options->states;
+    l->asked = options->states > 0 || options->spill;
     l->spill = options->spill;
     l->reverse = options->reverse;
     return l;
@@ -60,6 +65,15 @@ static void fail_all(cot_tape *t, int n, cot_var *out) {
     for (int k = 0; out && k < n; k++) out[k] = INVALID(t);
 }
 
+/* The first of two lists of values that is on a tape: there an error stands. NULL: none is, and the status is all there is. */
+static const cot_var *on_a_tape(int n, const cot_var *xs, int m, const cot_var *others) {
+    for (int k = 0; xs && k < n; k++)
+        if (xs[k].tape && !cot__is_number(xs[k])) return &xs[k];
+    for (int k = 0; others && k < m; k++)
+        if (others[k].tape && !cot__is_number(others[k])) return &others[k];
+    return NULL;
+}
+
 /* ---- scan and fori ----------------------------------------------------------------------------------------------------------------------- */
 
 /* The steps go through xs; all have the same extent, which is the length unless one is given. */
@@ -89,16 +103,20 @@ typedef struct steps {
     int                     carry, nxs, nys;
     const cot_var          *init, *xs;
     bool                    counts;
-    int64_t                 first, length;
+    int64_t                 first, length, upper;
     const cot_loop_options *options;
 } steps;
 
 static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
-    cot_tape *t = cot__tape_of(s->carry, s->init);
-    if (!t) t = cot__tape_of(s->nxs, s->xs);
-    if (t && (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) || !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys)))
+    const cot_var *on = on_a_tape(s->carry, s->init, s->nxs, s->xs);
+    cot_tape      *t = on ? cot__tape_of(1, on) : NULL;
+    if (!t) return on ? cot__status_of(1, on) : COT_VAR;
+    if (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) || !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys))
         return t->status;
-    if (!t) return s->carry > 0 ? cot__status_of(s->carry, s->init) : cot__status_of(s->nxs, s->xs);
+    if (s->counts && s->length < 0) {
+        cot__fail(t, COT_LIMIT, "[%s] from %lld to %lld there are more steps than can be counted, 2^63 - 1", s->name, (long long)s->first, (long long)s->upper);
+        return t->status;
+    }
     int        given = s->carry + s->nxs, m = s->carry + s->nys;
     cot__loop *l = make_loop(t, s->name, s->options);
     uint32_t  *index = l ? cot__arena(t, ((size_t)given + 1) * sizeof *index, s->name) : NULL;
@@ -128,7 +146,8 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
 static cot_status run_steps(const steps *s, cot_var *final, cot_var *ys) {
     cot_status status = record_steps(s, final, ys);
     if (status == COT_OK) return status;
-    cot_tape *t = s->carry > 0 && s->init && !cot__is_number(s->init[0]) ? s->init[0].tape : NULL;
+    const cot_var *on = on_a_tape(s->carry, s->init, s->nxs, s->xs);
+    cot_tape      *t = on ? on->tape : NULL;
     fail_all(t, s->carry, final);
     fail_all(t, s->nys, ys);
     return status;
@@ -141,8 +160,10 @@ cot_status cot_scan(cot_fn body, void *user, int64_t length, int carry, const co
 }
 
 cot_status cot_fori(cot_fn body, void *user, int64_t lower, int64_t upper, int carry, const cot_var *init, cot_var *final, const cot_loop_options *options) {
-    return run_steps(&(steps){.name = "fori", .body = body, .user = user, .carry = carry, .init = init, .counts = true, .first = lower,
-                              .length = upper > lower ? upper - lower : 0, .options = options}, final, NULL);
+    int64_t length = 0;
+    if (upper > lower && __builtin_sub_overflow(upper, lower, &length)) length = -1;
+    return run_steps(&(steps){.name = "fori", .body = body, .user = user, .carry = carry, .init = init, .counts = true, .first = lower, .upper = upper,
+                              .length = length, .options = options}, final, NULL);
 }
 
 /* ---- while ----------------------------------------------------------------------------------------------------------------------------------- */
@@ -173,8 +194,9 @@ static cot_status record_while(cot_fn test, cot_fn body, void *user, int carry, 
 }
 
 cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, const cot_var *init, cot_var *final, const cot_loop_options *options) {
-    cot_tape  *t = carry > 0 && init && !cot__is_number(init[0]) ? init[0].tape : NULL;
-    cot_status status = record_while(test, body, user, carry, init, final, options);
+    const cot_var *on = on_a_tape(carry, init, 0, NULL);
+    cot_tape      *t = on ? on->tape : NULL;
+    cot_status     status = record_while(test, body, user, carry, init, final, options);
     if (status != COT_OK) fail_all(t, carry, final);
     return status;
 }
@@ -197,8 +219,9 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
 
 static cot_status record_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
                            const cot_var *xs, int m, cot_var *ys) {
-    cot_tape *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
-    if (!t) return choice ? cot__status_of(1, choice) : cot__status_of(n, xs);
+    const cot_var *on = on_a_tape(n, xs, choice != NULL, choice);
+    cot_tape      *t = on ? cot__tape_of(1, on) : NULL;
+    if (!t) return on ? cot__status_of(1, on) : COT_VAR;
     if (!cot__check_call(t, name, body, n, xs, m, ys) || (choice && !cot__check_call(t, name, other, n, xs, m, ys))) return t->status;
     cot__loop *l = make_loop(t, name, NULL);
     int        given = n + (choice != NULL);
@@ -224,8 +247,9 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
 
 static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules, void *user, int n,
                            const cot_var *xs, int m, cot_var *ys) {
-    cot_tape  *t = choice ? cot__tape_of(1, choice) : cot__tape_of(n, xs);
-    cot_status status = record_once(name, choice, body, other, rules, user, n, xs, m, ys);
+    const cot_var *on = on_a_tape(n, xs, choice != NULL, choice);
+    cot_tape      *t = on ? on->tape : NULL; /* before ys, which may be where xs is, are written */
+    cot_status     status = record_once(name, choice, body, other, rules, user, n, xs, m, ys);
     if (status != COT_OK) fail_all(t, m, ys);
     return status;
 }
