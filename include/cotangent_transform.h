@@ -1,8 +1,8 @@
 /* cotangent_transform.h: functions of functions: derivatives of C functions, batches, loops, conditions, checkpoints.
  *
  * Each takes a C function on vars, runs or records it on the tape of its inputs, and gives vars on that tape: so they compose, and
- * are differentiated like anything else. An error stands on the tape of the first input that is on one; where all are plain numbers there is none, and the
- * status that is returned is all there is. */
+ * are differentiated like anything else. An error stands on the tape of the first input that is on one; where all are plain
+ * numbers there is none, and the status that is returned is all there is. */
 #ifndef COTANGENT_TRANSFORM_H
 #define COTANGENT_TRANSFORM_H
 
@@ -50,17 +50,18 @@ COT_API cot_var cot_stop_gradient(cot_var x);
 /* ==== Loops and conditions ======================================================================================= */
 
 /* Control flow as one operation on the tape. A body is a cot_fn that is recorded once, on the first values, and then played for every step; it may use any
- * value from outside, which gets its gradient too. While it is recorded it has no values: reading one is an error, and so are derivatives as numbers
- * (cot_jacobian and the like: record them, with cot_fn_jacobian); choose with cot_where or cot_cond. Nothing of its inside can be used outside but its
- * results. All are differentiable in forward and reverse mode, to every order, and nest.
+ * value from outside, which gets its gradient too. While it is recorded it has no values: reading one is an
+ * error, and so are derivatives as numbers (cot_jacobian and the like: record them, with cot_fn_jacobian); choose with cot_where
+ * or cot_cond. Nothing of its inside can be used outside but its results. All are differentiable in forward and reverse mode, to
+ * every order, and nest.
  * Carried values keep their shape and dtype; results that are integers hold up to 2^53. A key is a constant of the body: every step draws the same
  * random numbers from it. For other ones at each step, draw them all before the loop and give them as xs.
  *
  * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first) and runs steps again: for a loop of known
  * length as few as can be (binomial checkpointing); for cot_while no step more than r times in all, up to C(states + r, states) steps.
- * What records a gradient (cot_grad_of, cot_value_and_grad, …) keeps that bound where `states` or `spill` are set, and all states where they are not. Inside
- * another body it keeps all, and there the cure is a cot_checkpoint around an inner loop; but those of a cot_while in a body, which is as long as it turns
- * out to be each time that body is played, stay under the bound. */
+ * What records a gradient (cot_grad_of, cot_value_and_grad, …) keeps that bound where `states` or `spill` are set, and all states
+ * where they are not. Inside another body it keeps all, and there the cure is a cot_checkpoint around an inner loop; but those of
+ * a cot_while in a body, which is as long as it turns out to be each time that body is played, stay under the bound. */
 typedef struct cot_loop_options {
     int         states;  /* 0: 100. More than there are steps cost nothing */
     const char *spill;   /* a folder: states are kept in a file there, not in memory (Linux). Must live as long as what was recorded */
@@ -104,10 +105,10 @@ COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, cons
 /* ==== Derivatives of one's own =================================================================================== */
 
 /* Derivatives for a function that is written in recorded operations: more stable, cheaper, or another one on purpose. One of the two is enough; the other
- * direction is its transpose, and an error where what was given is not linear: a vjp that clips ybars, say, serves reverse mode as it is, and
- * forward mode needs a jvp. (Elementwise operations, products, norms, maxima and softmax that bend are seen; other operations in a rule are believed.)
- * They are recorded, so they have derivatives themselves. What f uses from outside gets no gradient: give it as an input. For a
- * function in plain C numbers there is cot_call. */
+ * direction is its transpose, and an error where what was given is not linear: a vjp that clips ybars, say, serves reverse mode
+ * as it is, and forward mode needs a jvp. (Elementwise operations, products, norms, maxima and softmax that bend are seen; other
+ * operations in a rule are believed.) They are recorded, so they have derivatives themselves. What f uses from outside gets no
+ * gradient: give it as an input. For a function in plain C numbers there is cot_call. */
 typedef struct cot_fn_rules {
     const char *name;
     /* xbars[k] starts invalid, which means zero. Linear in ybars. */
@@ -191,8 +192,8 @@ typedef struct cot_solve_options {
     int    iterations; /* at most; 0: 1000 (linear) or 100 */
 } cot_solve_options;
 
-/* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. That a is linear is looked at once, at
- * the first solution and a vector of its size: a(u + v) = a(u) + a(v) to half the digits. */
+/* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. That a
+ * is linear is looked at once, at the first solution and a vector of its size: a(u + v) = a(u) + a(v) to half the digits. */
 COT_API cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
 /* Finds x, which arrives as the start, for these parameters, in numbers and however it likes. Returns 0, or a code for failure. */

@@ -1,5 +1,5 @@
-/* test_transform_edges.c: what the transformations do at the edges of what they take: operands that are numbers or on another tape, lists that are not there,
- * bounds beyond need, functions that are not linear. */
+/* test_transform_edges.c: what the transformations do at the edges of what they take: operands that are numbers or on another tape,
+ * lists that are not there, bounds beyond need, functions that are not linear. */
 #include "tape_test.h"
 
 #define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
@@ -17,12 +17,13 @@ BODY(twice_at) { UNUSED; ys[0] = cot_mul(xs[1], 2.0); return 0; }
 BODY(squares) { UNUSED; ys[0] = cot_square(xs[0]); return 0; }
 BODY(sum_of_squares) { UNUSED; ys[0] = cot_sum(cot_square(xs[0]), COT_ALL); return 0; }
 
-/* ---- errors stand on a tape where there is one ---------------------------------------------------------------------------------- */
+/* ---- errors stand on a tape where there is one ---------------------------------------------------------------------- */
 
 static void errors_stick_to_a_tape(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), foreign = cot_scalar(other, 1), number = cot_number(3), y, g;
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), foreign = cot_scalar(other, 1), y, g;
+    cot_var   number = cot_number(3);
     double    v[2];
     /* A choice may be a plain number. */
     assert_int_equal(cot_cond(cot_number(1), twice, minus, NULL, 1, &x, 1, &y), COT_OK);
@@ -50,7 +51,7 @@ static void errors_stick_to_a_tape(void **state) {
     cot_tape_destroy(other);
 }
 
-/* ---- lists that are NULL ----------------------------------------------------------------------------------------------------------- */
+/* ---- lists that are NULL -------------------------------------------------------------------------------------------- */
 
 static void lists_may_be_missing(void **state) {
     (void)state;
@@ -99,7 +100,7 @@ static void lists_may_be_missing(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- bounds of loops ------------------------------------------------------------------------------------------------------------------ */
+/* ---- bounds of loops ------------------------------------------------------------------------------------------------ */
 
 BODY(below) { UNUSED; ys[0] = cot_less(xs[0], *(double *)user); return 0; }
 BODY(adds_one) { UNUSED; ys[0] = cot_add(xs[0], 1.0); return 0; }
@@ -128,7 +129,8 @@ static void a_bound_costs_no_more_than_the_loop(void **state) {
     cot_while(below, adds_one, &(double){1}, 1, &s, &y, &(cot_loop_options){.limit = -1});
     expect(t, COT_VALUE, "[while] a limit of -1 steps; 0 is none, 1 and more a bound");
     cot_fori(twice_at, NULL, INT64_MIN, INT64_MAX, 1, &s, &y, NULL);
-    expect(t, COT_LIMIT, "[fori] from -9223372036854775808 to 9223372036854775807 there are more steps than can be counted, 2^63 - 1");
+    expect(t, COT_LIMIT, "[fori] from -9223372036854775808 to 9223372036854775807 there are more steps than can be counted, "
+                         "2^63 - 1");
     cot_fori(twice_at, NULL, INT64_MIN, INT64_MIN + 3, 1, &s, &y, NULL);
     assert_near(cot_value(y), 8, 0);
     cot_tape_destroy(t);
@@ -174,14 +176,15 @@ static void recorded_gradients_keep_the_bound(void **state) {
     assert_near(got[1], got[0], 1e-12); /* sums over the steps in another order */
 }
 
-/* ---- seeds, tangents, curves ------------------------------------------------------------------------------------------------------------ */
+/* ---- seeds, tangents, curves ---------------------------------------------------------------------------------------- */
 
 BODY(picks) { UNUSED; ys[0] = cot_mul(xs[0], cot_cast(xs[1], COT_F64)); return 0; }
 
 static void numbers_stand_for_every_element(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), y = cot_sum(cot_square(x), COT_ALL), out[3], one = cot_number(1);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), y = cot_sum(cot_square(x), COT_ALL), out[3];
+    cot_var   one = cot_number(1);
     cot_taylor(y, 1, &x, 1, &one, 2, out);
     assert_ok(t);
     assert_near(cot_value(out[1]), 12, 0);
@@ -210,13 +213,13 @@ static void assignments_are_named(void **state) {
     cot_linearize(squares, NULL, 1, &x, 1, &y, &l);
     cot_assign_data(x, (double[]){3, 4});
     cot_linear_vjp(l, &one, &g);
-    snprintf(want, sizeof want, "[backward] square (%%2) needs the value of alias (%%1), which was overwritten by cot_assign to leaf (%%0 \"x\"); compute before the "
-                                "write, or write to a copy (cot_copy)");
+    snprintf(want, sizeof want, "[backward] square (%%2) needs the value of alias (%%1), which was overwritten by cot_assign to leaf "
+                                "(%%0 \"x\"); compute before the write, or write to a copy (cot_copy)");
     expect(t, COT_STALE, want);
     cot_tape_destroy(t);
 }
 
-/* ---- functions that must be linear -------------------------------------------------------------------------------------------------------- */
+/* ---- functions that must be linear ---------------------------------------------------------------------------------- */
 
 BODY(bends) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 3.0), cot_mul(0.01, cot_sin(xs[0]))); return 0; }
 BODY(spreads) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 3.0), cot_cumsum(xs[0], 0, false)); return 0; }
@@ -292,7 +295,8 @@ static void one_direction_has_a_transpose_if_it_is_linear(void **state) {
         assert_non_null(strstr(cot_tape_message(t), " makes of them: it has no transpose; give a jvp too"));
         cot_tape_clear_error(t);
     }
-    static const cot_fn_rules forward = {"bent", NULL, bent_jvp}, both = {"both", clips, bent_jvp}, good = {"good", straight_vjp, NULL};
+    static const cot_fn_rules forward = {"bent", NULL, bent_jvp}, both = {"both", clips, bent_jvp};
+    static const cot_fn_rules good = {"good", straight_vjp, NULL};
     cot_custom_fn(&forward, twice, NULL, 1, &x, 1, &y);
     d = cot_jvp(cot_sum(y, COT_ALL), 1, &x, &one);
     assert_ok(t);
@@ -312,9 +316,14 @@ static void one_direction_has_a_transpose_if_it_is_linear(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_stick_to_a_tape), cmocka_unit_test(lists_may_be_missing), cmocka_unit_test(a_bound_costs_no_more_than_the_loop),
-        cmocka_unit_test(recorded_gradients_keep_the_bound), cmocka_unit_test(numbers_stand_for_every_element), cmocka_unit_test(assignments_are_named),
-        cmocka_unit_test(only_linear_systems_are_solved), cmocka_unit_test(one_direction_has_a_transpose_if_it_is_linear),
+        cmocka_unit_test(errors_stick_to_a_tape),
+        cmocka_unit_test(lists_may_be_missing),
+        cmocka_unit_test(a_bound_costs_no_more_than_the_loop),
+        cmocka_unit_test(recorded_gradients_keep_the_bound),
+        cmocka_unit_test(numbers_stand_for_every_element),
+        cmocka_unit_test(assignments_are_named),
+        cmocka_unit_test(only_linear_systems_are_solved),
+        cmocka_unit_test(one_direction_has_a_transpose_if_it_is_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,10 +111,12 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
     const cot_var *on = on_a_tape(s->carry, s->init, s->nxs, s->xs);
     cot_tape      *t = on ? cot__tape_of(1, on) : NULL;
     if (!t) return on ? cot__status_of(1, on) : COT_VAR;
-    if (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) || !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys))
+    if (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) ||
+        !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys))
         return t->status;
     if (s->counts && s->length < 0) {
-        cot__fail(t, COT_LIMIT, "[%s] from %lld to %lld there are more steps than can be counted, 2^63 - 1", s->name, (long long)s->first, (long long)s->upper);
+        cot__fail(t, COT_LIMIT, "[%s] from %lld to %lld there are more steps than can be counted, 2^63 - 1", s->name,
+                  (long long)s->first, (long long)s->upper);
         return t->status;
     }
     int        given = s->carry + s->nxs, m = s->carry + s->nys;
@@ -162,8 +164,8 @@ cot_status cot_scan(cot_fn body, void *user, int64_t length, int carry, const co
 cot_status cot_fori(cot_fn body, void *user, int64_t lower, int64_t upper, int carry, const cot_var *init, cot_var *final, const cot_loop_options *options) {
     int64_t length = 0;
     if (upper > lower && __builtin_sub_overflow(upper, lower, &length)) length = -1;
-    return run_steps(&(steps){.name = "fori", .body = body, .user = user, .carry = carry, .init = init, .counts = true, .first = lower, .upper = upper,
-                              .length = length, .options = options}, final, NULL);
+    return run_steps(&(steps){.name = "fori", .body = body, .user = user, .carry = carry, .init = init, .counts = true,
+                              .first = lower, .upper = upper, .length = length, .options = options}, final, NULL);
 }
 
 /* ---- while ----------------------------------------------------------------------------------------------------------------------------------- */

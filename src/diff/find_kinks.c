@@ -1,4 +1,5 @@
-/* find_kinks.c: does an operation sit exactly on a kink of kinks.def, or choose between equals? One finder for each kind of operation. */
+/* find_kinks.c: does an operation sit exactly on a kink of kinks.def, or choose between equals? One finder for each kind of
+ * operation. */
 #include "diff/find_kinks.h"
 #include "ops/kinks.h"
 #include "ops/linalg.h"
@@ -16,7 +17,8 @@ void cot__finding_where(cot__findings *r, const cot__view *v, int64_t first, int
     char place[COT__SHAPE_TEXT];
     if (v->ndim == 0) return;
     cot__putf(&r->x, " at %s", cot__place(v, first, place));
-    if (count > 1) cot__putf(&r->x, " and %lld more of %lld elements", (long long)count - 1, (long long)cot__count(v->ndim, v->shape));
+    if (count > 1) cot__putf(&r->x, " and %lld more of %lld elements", (long long)count - 1,
+                             (long long)cot__count(v->ndim, v->shape));
 }
 
 /* Does anything that wants a derivative flow into the node? (Operations without derivative are themselves inactive.) */
@@ -71,9 +73,10 @@ static void find_norm_of_zero(cot__findings *r, uint32_t i) {
     if (!count) return;
     cot__finding_begin(r, i);
     char filled[COT__FILLED_TEXT];
-    cot__putf(&r->x, " sits on its kink %s", cot__filled(r->t, i, cot__array_kinks[ARRAY_KINK_norm_0].condition, filled, sizeof filled));
+    const cot__array_kink *kink = &cot__array_kinks[ARRAY_KINK_norm_0];
+    cot__putf(&r->x, " sits on its kink %s", cot__filled(r->t, i, kink->condition, filled, sizeof filled));
     cot__finding_where(r, &z, first, count);
-    cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[ARRAY_KINK_norm_0].convention);
+    cot__putf(&r->x, "; its derivative there: %s.", kink->convention);
 }
 
 /* More elements equal to their extreme than there are extremes: some are shared. */
@@ -103,7 +106,8 @@ static void find_ties(cot__findings *r, uint32_t i) {
         cot__putf(&r->x, " is reached by %lld elements", (long long)equal);
     else
         cot__putf(&r->x, " has %lld results, reached by %lld elements", (long long)extremes, (long long)equal);
-    cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[n->op == OP_max ? ARRAY_KINK_max_tie : ARRAY_KINK_min_tie].convention);
+    cot__putf(&r->x, "; its derivative there: %s.",
+              cot__array_kinks[n->op == OP_max ? ARRAY_KINK_max_tie : ARRAY_KINK_min_tie].convention);
 }
 
 static double element(const cot__view *x, int64_t offset) {
@@ -141,7 +145,8 @@ static void find_tied_choices(cot__findings *r, uint32_t i) {
     cot__finding_begin(r, i);
     cot__putf(&r->x, " chooses between equal elements");
     cot__finding_where(r, &z, first, count);
-    cot__putf(&r->x, "; its derivative there: %s.", cot__array_kinks[order ? ARRAY_KINK_sort_tie : ARRAY_KINK_cummax_tie].convention);
+    cot__putf(&r->x, "; its derivative there: %s.",
+              cot__array_kinks[order ? ARRAY_KINK_sort_tie : ARRAY_KINK_cummax_tie].convention);
 }
 
 /* Eigenvalues or singular values that are equal. */
@@ -151,7 +156,8 @@ static void find_equal_values(cot__findings *r, uint32_t i) {
     if (!count) return;
     const cot__array_kink *kink = &cot__array_kinks[svd ? ARRAY_KINK_svd_tie : ARRAY_KINK_eigh_tie];
     cot__finding_begin(r, i);
-    cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count, kink->convention);
+    cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count,
+              kink->convention);
 }
 
 /* How many elements of the window at place q of a plane of x equal `value`; attributes as in ops/pool.c. */
@@ -193,7 +199,8 @@ static void find_pool_ties(cot__findings *r, uint32_t i) {
 }
 
 bool cot__can_kink(int op) {
-    if (op == OP_norm || op == OP_max || op == OP_min || op == OP_argsort || op == OP_cumargmax || op == OP_eigh || op == OP_svd || op == OP_max_pool) return true;
+    if (op == OP_norm || op == OP_max || op == OP_min || op == OP_max_pool) return true;
+    if (op == OP_argsort || op == OP_cumargmax || op == OP_eigh || op == OP_svd) return true;
     for (int k = 0; k < KINK_count; k++)
         if (cot__kinks[k].op == op) return true;
     return false;

@@ -129,8 +129,8 @@ static cot_status push(cot__form *c, const cot_var *tangents, cot_var *dys) {
         if (!cot__is_number(tangents[k]) && !tangents[k].tape) continue; /* COT_NONE: does not move */
         if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]]))) {
             if (cot__is_number(tangents[k]) && cot__number_value(tangents[k]) == 0) continue;
-            cot__fail(t, COT_DTYPE, "[%s] tangents[%d] belongs to an input of dtype %s, which does not move; give COT_NONE", c->op, k,
-                      cot__dtype_name(cot__dtype_at(&t->nodes[c->x[k]])));
+            cot__fail(t, COT_DTYPE, "[%s] tangents[%d] belongs to an input of dtype %s, which does not move; give COT_NONE", c->op,
+                      k, cot__dtype_name(cot__dtype_at(&t->nodes[c->x[k]])));
             return t->status;
         }
         if (!fit(t, c->op, "tangents", k, c->x[k], tangents[k], &dx[n])) return t->status;

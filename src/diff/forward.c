@@ -299,7 +299,8 @@ bool cot__forward(cot__sweep *s, uint32_t from) {
 /* The tangent of x as a value of x's shape and dtype. */
 static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *out) {
     char which[40], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    if (cot__is_number(v)) v = cot_full(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x), cot__number_value(v)); /* the same for every element */
+    if (cot__is_number(v)) /* the same for every element */
+        v = cot_full(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x), cot__number_value(v));
     snprintf(which, sizeof which, "tangents[%d]", k);
     if (t->status != COT_OK || !cot__operand(t, v, "jvp", which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, x);

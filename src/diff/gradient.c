@@ -140,7 +140,8 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     }
     cot_mark   m = cot__mark(t);
     cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) && cot__slots(t, i, 1, op)) {
+    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) &&
+        cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;

@@ -231,7 +231,8 @@ static void root_vjp(cot__rule *r) {
     cot_var  y = play_f(t, q, outer), seed = cot_neg(lambda);
     uint32_t out = cot__index(y);
     x[count] = r->node; /* the equation is differentiated there, too */
-    if (t->status == COT_OK && cot__smooth_between(t, q->name, 1, &out, count + 1, x)) cot__vjp_recorded(t, q->name, 1, &out, &seed, count, x, grads);
+    if (t->status == COT_OK && cot__smooth_between(t, q->name, 1, &out, count + 1, x))
+        cot__vjp_recorded(t, q->name, 1, &out, &seed, count, x, grads);
     t->active_mask = mask;
     for (int k = 1, j = 0; k < n && t->status == COT_OK; k++)
         if (cot__rule_wants(r, k)) cot__give(r, k, grads[j++]);

@@ -173,7 +173,7 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     return false;
 }
 
-/* ---- is it linear? ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- is it linear? --------------------------------------------------------------------------------------------------- */
 
 /* Of either sign, between 1 and 2 in size. */
 static double direction(uint64_t i) {
@@ -183,10 +183,12 @@ static double direction(uint64_t i) {
     return z >> 63 ? -v : v;
 }
 
-/* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large? A function that is not linear may have been solved all the same, and its derivative would be
- * another one. Half the digits count as rounding; what is not finite is left to others. */
+/* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large? A function that is not linear
+ * may have been solved all the same, and its derivative would be another one. Half the digits count as rounding; what is not
+ * finite is left to others. */
 static bool is_linear(operator_at_work *a, const double *x) {
-    static const double unit[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_BF16] = 0x1p-7, [COT_F16] = 0x1p-10};
+    static const double unit[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_F16] = 0x1p-10,
+                                                 [COT_BF16] = 0x1p-7};
     cot_tape *t = a->t;
     int64_t   n = a->size;
     size_t    bytes = 6 * (size_t)n * sizeof(double);
@@ -206,8 +208,8 @@ static bool is_linear(operator_at_work *a, const double *x) {
     for (int64_t k = 0; ok && k < n; k++) of_sum[k] -= of_u[k] + of_v[k];
     double off = ok ? sqrt(dot(n, of_sum, of_sum)) : 0;
     if (ok && off > sqrt(unit[cot__dtype_at(&t->nodes[a->b])]) * size) {
-        cot__fail(t, COT_VALUE, "[%s] the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other equations there is cot_root",
-                  a->l->name, off / size);
+        cot__fail(t, COT_VALUE, "[%s] the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other "
+                                "equations there is cot_root", a->l->name, off / size);
         ok = false;
     }
     cot__free(&t->al, v, bytes);

@@ -240,7 +240,8 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     side     *xs = reverse ? to : from, *ys = reverse ? from : to;
     uint32_t  hi = ys->hi > xs->hi ? ys->hi : xs->hi, lo = xs->lo < ys->lo ? xs->lo : ys->lo;
     if (from->n == 0 || to->n == 0 || lanes <= 0) return t->status;
-    if (!cot__leaves_unassigned(t, op, ys->n, ys->index) || !cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return t->status;
+    if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return t->status;
+    if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return t->status;
     bool scalar = lanes > 1 && from->size == from->n && to->size == to->n && all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return t->status;
     cot__mark_wanted(t, xs->n, xs->index, true);
@@ -261,7 +262,8 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
 }
 
 /* Rows of numbers to read and to write. */
-static bool lists_given(cot_tape *t, const char *op, bool any, const side *ys, const side *xs, bool reverse, const double *in, const double *out) {
+static bool lists_given(cot_tape *t, const char *op, bool any, const side *ys, const side *xs, bool reverse, const double *in,
+                        const double *out) {
     int64_t from = reverse ? ys->size : xs->size, to = reverse ? xs->size : ys->size;
     if (!any || ((in || from == 0) && (out || to == 0))) return true;
     cot__fail(t, COT_VALUE, "[%s] a list of %lld values is NULL", op, (long long)(in || from == 0 ? to : from));
@@ -386,12 +388,14 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
     side      inputs;
     if (!t || !cot__may_sweep_numbers(t, "hvp", i)) return cot__status_of(1, &y);
     if ((!v || !out) && total_size(n, xs) > 0) {
-        cot__fail(t, COT_VALUE, "[hvp] %s is NULL; both have an element for each of the xs", v ? "the place for the product" : "the direction v");
+        cot__fail(t, COT_VALUE, "[hvp] %s is NULL; both have an element for each of the xs",
+                  v ? "the place for the product" : "the direction v");
         return t->status;
     }
     bool ok = side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
     scalars = scalars && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
-    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i) && cot__smooth_between(t, "hvp", 1, &i, n, inputs.index)) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
+    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i) && cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))
+        cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
     side_close(&inputs);
     return scalars || !ok ? t->status : over_gradient("hvp", y, n, xs, v, out);
 }

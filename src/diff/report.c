@@ -38,7 +38,8 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
         cot__put_number(&r->f.x, value);
         cot__finding_where(&r->f, &c, first, count);
         cot__formula(cot__elementwise_table[r->t->nodes[i].op].partial[k], text, sizeof text);
-        cot__putf(&r->f.x, ", by the rule %s, but the adjoint g is 0: the zero wins.", cot__filled(r->t, i, text, filled, sizeof filled));
+        cot__putf(&r->f.x, ", by the rule %s, but the adjoint g is 0: the zero wins.",
+                  cot__filled(r->t, i, text, filled, sizeof filled));
     }
     cot__contribution_free(r->t, data, &c);
 }
@@ -79,7 +80,8 @@ int cot_report(cot_var y, char *out, size_t size) {
     for (uint32_t i = top + 1; ancestor && r.swept && i-- > 0;)
         if (ancestor[i]) find_strong_zeros(&r, i);
     cot__free(&r.t->al, ancestor, (size_t)top + 1);
-    if (!r.swept) cot__put(&r.f.x, r.f.found ? "\n" : ""), cot__put(&r.f.x, "The reverse sweep cannot run: "), cot__put(&r.f.x, r.w.why);
+    if (!r.swept && r.f.found) cot__put(&r.f.x, "\n");
+    if (!r.swept) cot__put(&r.f.x, "The reverse sweep cannot run: "), cot__put(&r.f.x, r.w.why);
     cot__watch_close(&r.w);
     if (ancestor && !r.short_of_memory) return r.f.found;
     r.f.x = cot__text_buffer(out, size);

@@ -150,12 +150,14 @@ bool cot__rule_wants(const cot__rule *r, int k) {
     return !s || !s->reach || (a >= s->reach_from && s->reach[a - s->reach_from]);
 }
 
-/* A value on the memory of a leaf or constant that was assigned, an alias of it or a view: "cot_assign to leaf (%0)". NULL: there is none. */
+/* A value on the memory of a leaf or constant that was assigned, an alias of it or a view: "cot_assign to leaf (%0)". NULL: there
+ * is none. */
 static const char *assignment_of(const cot_tape *t, const cot__storage *s, char *buf, size_t size) {
     char it[160];
     for (uint32_t i = 0; i < t->count; i++) {
         const cot__node *n = &t->nodes[i];
-        if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE || !cot__is_tensor(n) || n->value.tensor->storage != s) continue;
+        if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) continue;
+        if (!cot__is_tensor(n) || n->value.tensor->storage != s) continue;
         snprintf(buf, size, "cot_assign to %s", cot__describe(t, i, it, sizeof it));
         return buf;
     }

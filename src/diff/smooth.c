@@ -1,7 +1,8 @@
 /* smooth.c: tapes that refuse to differentiate at a point without a derivative.
  *
- * Every sweep asks here before it begins. Inside a body nothing has a value while it is recorded, so what is differentiated there is noted on the tape
- * (t->watched); the body's program keeps those operations, whether or not a result needs them, and the player asks here each time it has played them. */
+ * Every sweep asks here before it begins. Inside a body nothing has a value while it is recorded, so what is differentiated there
+ * is noted on the tape (t->watched); the body's program keeps those operations, whether or not a result needs them, and the player
+ * asks here each time it has played them. */
 #include "diff/find_kinks.h"
 #include "tape/region.h"
 #include "tape/show.h"

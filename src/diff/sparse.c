@@ -141,7 +141,8 @@ static int64_t total_size(int n, const cot_var *vars) {
 }
 
 /* Does the plan belong here, and is there a list of its values? Otherwise sets the error. */
-static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols, const double *values) {
+static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
+                 const double *values) {
     if (!p)
         cot__fail(t, COT_VALUE, "[%s] the plan is NULL; make one first", op);
     else if (p->hessian != hessian)
@@ -214,8 +215,8 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
 /* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
 static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values,
                          bool *done) {
-    uint32_t yi, lo = UINT32_MAX, hi = 0,
-                 *index = n > 0 && !t->smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y)) ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
+    bool     may = n > 0 && !t->smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y));
+    uint32_t yi, lo = UINT32_MAX, hi = 0, *index = may ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
     size_t   bytes = LANES * (size_t)n * sizeof(double);
     *done = false;
     if (!index) return; /* the recorded way says what is wrong */
@@ -306,7 +307,8 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     if (!t) return cot__status_of(m > 0 ? m : 0, ys);
     bool    hessian = p && p->hessian;
     int64_t cols = total_size(n, xs), rows = hessian ? cols : total_size(m, ys);
-    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK || !fits(op, t, p, hessian, rows, cols, values)) return t->status;
+    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK) return t->status;
+    if (!fits(op, t, p, hessian, rows, cols, values)) return t->status;
     cot_mark mark = cot__mark(t);
     cot_var *grads = hessian ? gradient(op, t, ys[0], n, xs) : NULL;
     size_t   bytes = (size_t)(rows + cols) * sizeof(double);

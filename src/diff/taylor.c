@@ -41,7 +41,8 @@ static bool open_question(bool recorded, question *q, cot_var y, int n, const co
     *q = (question){.t = t, .n = n, .degree = degree, .order = order};
     if (!t) return false;
     q->y = yi;
-    if (!(recorded ? cot__may_sweep(t, "taylor") : cot__may_sweep_numbers(t, "taylor_values", yi)) || !in_range(t, degree, order, curve, out)) return false;
+    if (!(recorded ? cot__may_sweep(t, "taylor") : cot__may_sweep_numbers(t, "taylor_values", yi))) return false;
+    if (!in_range(t, degree, order, curve, out)) return false;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[yi]))) {
         cot__fail(t, COT_DTYPE, "[taylor] %s has dtype %s; only floats have derivatives", cot__describe(t, yi, text, sizeof text),
                   cot__dtype_name(cot__dtype_at(&t->nodes[yi])));
@@ -63,7 +64,8 @@ static bool take_curve(cot_tape *t, int at, int k, uint32_t x, cot_var v, uint32
     char which[40], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     *out = COT__NONE;
     if (!v.tape && v.id == 0) return true; /* COT_NONE */
-    if (cot__is_number(v)) v = cot_full(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x), cot__number_value(v)); /* the same everywhere */
+    if (cot__is_number(v)) /* the same for every element */
+        v = cot_full(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x), cot__number_value(v));
     snprintf(which, sizeof which, "curve[%d]", at);
     if (t->status != COT_OK || !cot__operand(t, v, "taylor", which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, x);
@@ -123,7 +125,8 @@ static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_w
     for (int k = 0; k < q->n; k++) w.work.from = q->xs[k] < w.work.from ? q->xs[k] : w.work.from;
     t->active_mask = COT__ACTIVE; /* rules leave out what is not active */
     cot__mark_wanted(t, q->n, q->xs, true);
-    bool ok = cot__smooth_between(t, "taylor", 1, &q->y, q->n, q->xs) && cot__taylor_open(&w) && give_inputs(&w, q) && (q->order == 0 || cot__taylor_run(&w));
+    bool ok = cot__smooth_between(t, "taylor", 1, &q->y, q->n, q->xs) && cot__taylor_open(&w);
+    ok = ok && give_inputs(&w, q) && (q->order == 0 || cot__taylor_run(&w));
     cot__mark_wanted(t, q->n, q->xs, false);
     for (int m = 1; m <= q->order && ok; m++) {
         cot_var v = derivative(&w, m);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- rules of the user's ----------------------------------------------------------------------------------------------------------- */
+/* ---- rules of the user's --------------------------------------------------------------------------------------------- */
 
 static bool is_users(const cot__rule *r) {
     const cot__node *n = cot__rule_node(r);
@@ -32,9 +32,10 @@ static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
 
 static uint8_t structural_depends(const cot__node *n, int k, uint8_t operand, int others) {
     const cot__op *op = cot__op_of(n->op);
-    bool           positions = k < 32 && op->inactive >> k & 1, curved = n->op == OP_norm || n->op == OP_max || n->op == OP_min || n->op == OP_softmax;
+    bool           positions = k < 32 && op->inactive >> k & 1, twice = op->kind == KIND_BILINEAR && others;
+    bool           curved = n->op == OP_norm || n->op == OP_max || n->op == OP_min || n->op == OP_softmax;
     if (!operand) return NOT;
-    return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || (op->kind == KIND_BILINEAR && others) ? OTHERWISE : LINEARLY;
+    return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || twice ? OTHERWISE : LINEARLY;
 }
 
 /* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has no transpose: sets the error. */
@@ -47,7 +48,8 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     size_t   bytes = (size_t)y - first + 1;
     uint8_t *how = cot__alloc(&t->al, bytes);
     if (!how) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", cot__op_name(t, r->node), bytes);
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", cot__op_name(t, r->node),
+                  bytes);
         return false;
     }
     memset(how, NOT, bytes);
@@ -71,8 +73,8 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     bool linear = how[y - first] != OTHERWISE;
     cot__free(&t->al, how, bytes);
     if (!linear)
-        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too", cot__op_name(t, r->node), which, of,
-                  cot__describe(t, bad, text, sizeof text), other);
+        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
+                  cot__op_name(t, r->node), which, of, cot__describe(t, bad, text, sizeof text), other);
     return linear;
 }
 
@@ -132,7 +134,8 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     if (t->status == COT_OK && !cot__failed(tr.inner)) {
         uint32_t g = cot__index(back.g);
         cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
-        if (t->status == COT_OK && is_linear(r, "vjp", "ybars", "jvp", 1, &g, cot__index(tr.inner))) cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
+        if (t->status == COT_OK && is_linear(r, "vjp", "ybars", "jvp", 1, &g, cot__index(tr.inner)))
+            cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
     }
     return as_recorded(t, mask, dz);
 }
@@ -168,7 +171,8 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     forth.tangents = tangents;
     forth.tangent = INVALID(t);
     if (count && t->status == COT_OK) jvp(&forth);
-    bool ok = t->status == COT_OK && !cot__failed(forth.tangent) && is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(forth.tangent));
+    bool ok = t->status == COT_OK && !cot__failed(forth.tangent) &&
+              is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(forth.tangent));
     if (ok) {
         cot_var inner = cot_sum(cot_smul(forth.tangent, r->g), COT_ALL);
         cot_var one = cot_ones(t, cot_dtype_of(inner), COT_SCALAR);

@@ -188,7 +188,8 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     uint32_t    *list = ref ? cot__arena(t, ((size_t)steps + fixed + k->captures + (size_t)m) * sizeof *list + 8, op) : NULL;
     if (!list) return NULL;
     uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
-    *r = (cot__region){op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref, 0, NULL};
+    *r = (cot__region){op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node,
+                       ref, 0, NULL};
     if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {

@@ -347,7 +347,8 @@ cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype,
 /* Number of elements of a shape, or -1 after setting the error (negative extents, too large). */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
 /* Copies a view out, row-major; n must match. */
-/* Does node i have a value that may be read? Not while the body it belongs to is recorded: sets the error, which ends with what to do instead. */
+/* Does node i have a value that may be read? Not while the body it belongs to is recorded: sets the error, which ends with what to
+ * do instead. */
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead);
 cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_dtype dtype, void *out, int64_t n);
 

@@ -9,7 +9,8 @@ bool cot_is_valid(cot_var x) {
 
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead) {
     if (!t->body || i < t->body_from) return true;
-    cot__fail(t, COT_VALUE, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; %s", op, t->body, instead);
+    cot__fail(t, COT_VALUE, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; "
+                            "%s", op, t->body, instead);
     return false;
 }
 
