@@ -211,7 +211,11 @@ typedef struct cot_options {
     cot_allocator allocator; /* alloc NULL: malloc, realloc, free */
     bool          strict;    /* report an in-place write that spoils a saved value at the write, not at backward */
     bool          smooth;    /* refuse to differentiate at a non-smooth point: the error says what cot_report says, and no convention is
-                              * applied (docs/nonsmooth.md). Costs a second sweep at each cot_backward, cot_grad_of and cot_vjp. */
+                              * applied (docs/nonsmooth.md). Every derivative is refused, recorded or in numbers, of operations on
+                              * the tape and in the bodies of loops, batches and the like; inside a loop every carried float
+                              * counts as differentiated. Zeros that won over an infinite partial are seen by cot_backward,
+                              * cot_grad_of and cot_vjp, outside of bodies. Costs a second sweep at each of these three, and
+                              * elsewhere a look at every operation on the way. */
 } cot_options;
 
 /* A new, empty tape; NULL options for the defaults; NULL when memory is short. */
@@ -338,9 +342,10 @@ COT_API cot_var cot_retain_grad(cot_var x);
 COT_API cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads);
 COT_API cot_status cot_vjp(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *grads);
 
-/* Forward mode: the derivative of y along the direction in which each xs[i] moves by tangents[i] (same shape); a var on the
- * tape, to be differentiated again at will. xs may be leaves or intermediate values: one that is computed from others moves by its own
- * tangent on top of what they cause, so that tangents and gradients belong to the same Jacobian; one listed twice moves by both. */
+/* Forward mode: the derivative of y along the direction in which each xs[i] moves by tangents[i] (same shape, or a plain number
+ * for every element); a var on the tape, to be differentiated again at will. xs may be leaves or intermediate values: one that
+ * is computed from others moves by its own tangent on top of what they cause, so that tangents and gradients belong to the same
+ * Jacobian; one listed twice moves by both. */
 COT_API cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents);
 
 /* Many directions in one sweep, numbers only; after a failure `out` holds NaN. Let ys hold M elements in all and xs N, each var row-major, vars in order.
@@ -351,7 +356,7 @@ COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *s
 COT_API cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out);
 
 /* Full matrices, numbers only, row-major: the Jacobian (M, N), the Hessian of a scalar y (N, N), a Hessian-vector product.
- * COT_AUTO takes reverse mode when M <= N. hvp: v and out have N elements. */
+ * COT_AUTO takes reverse mode when M <= N. hvp: v and out have N elements, and there is no v that NULL would stand for. */
 typedef enum cot_mode { COT_AUTO, COT_REVERSE, COT_FORWARD } cot_mode;
 COT_API cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out);
 COT_API cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out);
@@ -499,12 +504,15 @@ COT_API cot_status cot_tape_check(const cot_tape *t, char *why, size_t size);
 
 /* Why is y NaN or infinite, or why is a gradient zero or not finite? Writes sentences into `out` (always terminated): the first
  * operation responsible, the element, its operands, the chain from there to y, the source line if known; a paragraph for each
- * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings. */
+ * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings. (A
+ * body that is being recorded, see cot_scan, has no values: there cot_explain, cot_report and cot_tape_print_sweep are errors,
+ * like reading one.) */
 COT_API int cot_explain(cot_var y, char *out, size_t size);
 
 /* Lists the points, among the values y was computed from, where a non-smooth operation sat exactly on its kink, and where in the
  * reverse sweep a zero met an infinite or NaN partial (the strong zero won). A line for each operation and reason; returns how many.
- * What is taken there: docs/nonsmooth.md. */
+ * Of a loop the last step that has such a kink is told of; strong zeros in its body are not. What is taken there:
+ * docs/nonsmooth.md. */
 COT_API int cot_report(cot_var y, char *out, size_t size);
 
 /* ==== Source lines and mixing in numbers ========================================================================= */

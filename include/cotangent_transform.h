@@ -1,7 +1,8 @@
 /* cotangent_transform.h: functions of functions: derivatives of C functions, batches, loops, conditions, checkpoints.
  *
  * Each takes a C function on vars, runs or records it on the tape of its inputs, and gives vars on that tape: so they compose, and
- * are differentiated like anything else. */
+ * are differentiated like anything else. An error stands on the tape of the first input that is on one; where all are plain
+ * numbers there is none, and the status that is returned is all there is. */
 #ifndef COTANGENT_TRANSFORM_H
 #define COTANGENT_TRANSFORM_H
 
@@ -27,7 +28,8 @@ typedef int (*cot_fn)(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
 /* Each runs f once, on the tape of its inputs, and records derivatives with respect to exactly these inputs, constants too
  * (integers have none: invalid). What comes out can be differentiated again, batched and looped over: nest them as you like.
- * Seeds and tangents have the shape of what they belong to, or are numbers that stand for every element. */
+ * Seeds and tangents have the shape of what they belong to, or are numbers that stand for every element; a tangent of an integer
+ * is COT_NONE. */
 
 /* y = f(xs), one float, and its gradient. y may be NULL. */
 COT_API cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads);
@@ -62,21 +64,24 @@ COT_API cot_var cot_stop_gradient(cot_var x);
 
 /* Control flow as one operation on the tape. A body is a cot_fn that is recorded once, on the first values, and then played for
  * every step; it may use any value from outside, which gets its gradient too. While it is recorded it has no values: reading
- * one is an error, choose with cot_where or cot_cond. Nothing of its inside can be used outside but its results. All are
- * differentiable in forward and reverse mode, to every order, and nest. Carried values keep their shape and dtype; results that
- * are integers hold up to 2^53. A key is a constant of the body: every step draws the same random numbers from it. For other
- * ones at each step, cot_normal_at and its like draw from the key folded with the step's index.
+ * one is an error, and so are derivatives as numbers (cot_jacobian and the like: record them, with cot_fn_jacobian); choose with
+ * cot_where or cot_cond. Nothing of its inside can be used outside but its results. All are differentiable in forward and
+ * reverse mode, to every order, and nest. Carried values keep their shape and dtype; results that are integers hold up to 2^53.
+ * A key is a constant of the body: every step draws the same random numbers from it. For other ones at each step, cot_normal_at
+ * and its like draw from the key folded with the step's index.
  *
  * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first) and runs steps
  * again: for a loop of known length as few as can be (binomial checkpointing); for cot_while no step more than r times in all,
- * up to C(states + r, states) steps. cot_grad_of, which records, keeps all states; but those of a cot_while inside another
- * body, which is as long as it turns out to be each time that body is played, stay under the bound. */
+ * up to C(states + r, states) steps. What records a gradient (cot_grad_of, cot_value_and_grad, …) keeps that bound where
+ * `states` or `spill` are set, and all states where they are not. Inside another body it keeps all, and there the cure is a
+ * cot_checkpoint around an inner loop; but those of a cot_while in a body, which is as long as it turns out to be each time that
+ * body is played, stay under the bound. */
 typedef struct cot_loop_options {
-    int         states;  /* 0: 100 */
+    int         states;  /* 0: 100. More than there are steps cost nothing */
     const char *spill;   /* a folder: states are kept in a file there, not in memory (Linux). Must live as long as what was
                           * recorded */
     bool        reverse; /* cot_scan, cot_fori: from the last step to the first */
-    int64_t     limit;   /* cot_while: an error after so many steps; 0: none */
+    int64_t     limit;   /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */
 } cot_loop_options;
 
 /* Steps along the first axis of the xs. The body reads `carry` carried values and a slice of each xs; it gives the next carried
@@ -89,7 +94,8 @@ COT_API cot_status cot_fori(cot_fn body, void *user, int64_t lower, int64_t uppe
 /* while (test): test reads the carried values and gives one number, true to go on; the body gives the next ones. */
 COT_API cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, const cot_var *init, cot_var *final,
                              const cot_loop_options *options);
-/* choice ? then(xs) : otherwise(xs). Both are recorded and must give the same shapes and dtypes; one runs. */
+/* choice ? then(xs) : otherwise(xs). The choice may be a plain number where xs are on a tape. Both are recorded and must give the
+ * same shapes and dtypes; one runs. */
 COT_API cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m,
                             cot_var *ys);
 /* f(xs), of which nothing is kept but the results: reverse mode runs it again. */
@@ -125,8 +131,10 @@ COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, cons
 /* ==== Derivatives of one's own =================================================================================== */
 
 /* Derivatives for a function that is written in recorded operations: more stable, cheaper, or another one on purpose. One of
- * the two is enough; the other direction is its transpose. They are recorded, so they have derivatives themselves. What f uses
- * from outside gets no gradient: give it as an input. For a function in plain C numbers there is cot_call. */
+ * the two is enough; the other direction is its transpose, and an error where what was given is not linear: a vjp that clips
+ * ybars, say, serves reverse mode as it is, and forward mode needs a jvp. (Elementwise operations, products, norms, maxima and
+ * softmax that bend are seen; other operations in a rule are believed.) They are recorded, so they have derivatives themselves.
+ * What f uses from outside gets no gradient: give it as an input. For a function in plain C numbers there is cot_call. */
 typedef struct cot_fn_rules {
     const char *name;
     /* xbars[k] starts invalid, which means zero. Linear in ybars. */
@@ -218,7 +226,8 @@ typedef struct cot_solve_options {
     int    iterations; /* at most; 0: 1000 (linear) or 100 */
 } cot_solve_options;
 
-/* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. */
+/* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. That a
+ * is linear is looked at once, at the first solution and a vector of its size: a(u + v) = a(u) + a(v) to half the digits. */
 COT_API cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
 /* Finds x, which arrives as the start, for these parameters, in numbers and however it likes. Returns 0, or a code for failure.
@@ -245,8 +254,8 @@ COT_API cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0
  * derivative of y along it, m = 0 … order (up to 60). One sweep for all orders: an operation costs O(order²), against
  * 2^order for nested cot_jvp (O(order³) where the derivative of an operation has ever new ones: pow, digamma, solving and
  * factorising; the derivative of a loop carries twice as much as the loop, at each order). Vars on the tape, to be
- * differentiated again. A curve has the shapes of the xs; plain numbers do for scalars, COT_NONE is zero. xs may be leaves or
- * intermediate values, as for cot_jvp.
+ * differentiated again. A curve has the shapes of the xs; plain numbers stand for every element, COT_NONE is zero. xs may be
+ * leaves or intermediate values, as for cot_jvp.
  *
  * Tests and choices (where, comparisons, floor, relu, maximum, sort, …) look at the values alone: what is differentiated is
  * the branch that was taken, and at kinks what docs/nonsmooth.md says. Infinities and NaN are those that nested cot_jvp

@@ -18,7 +18,12 @@ static cot__loop *make_loop(cot_tape *t, const char *name, const cot_loop_option
         cot__fail(t, COT_VALUE, "[%s] %d states to keep; 0 is the default, 1 and more a bound", name, options->states);
         return NULL;
     }
+    if (options->limit < 0) {
+        cot__fail(t, COT_VALUE, "[%s] a limit of %lld steps; 0 is none, 1 and more a bound", name, (long long)options->limit);
+        return NULL;
+    }
     if (options->states > 0) l->states = options->states;
+    l->asked = options->states > 0 || options->spill;
     l->spill = options->spill;
     l->reverse = options->reverse;
     return l;
@@ -55,18 +60,22 @@ static cot_status record(cot_tape *t, cot__loop *l, uint32_t *args, int given, c
     return cot__loop_record(t, l, args, results);
 }
 
-/* The first tape among the vars, failed or not, and how it is: COT_VAR where there is none. */
-static cot_tape *tape_in(int n, const cot_var *xs, int m, const cot_var *ys) {
-    cot_tape *t = cot__invalid(n, xs).tape;
-    return t ? t : cot__invalid(m, ys).tape;
-}
-
-static cot_status status_of(int n, const cot_var *xs, int m, const cot_var *ys) {
-    return cot__invalid(n, xs).tape ? cot__status_of(n, xs) : cot__status_of(m, ys);
-}
-
 static void fail_all(cot_tape *t, int n, cot_var *out) {
     for (int k = 0; out && k < n; k++) out[k] = INVALID(t);
+}
+
+/* The first of two lists of values that is on a tape: there an error stands. NULL: none is, and the status is all there is. */
+static const cot_var *on_a_tape(int n, const cot_var *xs, int m, const cot_var *others) {
+    for (int k = 0; xs && k < n; k++)
+        if (xs[k].tape && !cot__is_number(xs[k])) return &xs[k];
+    for (int k = 0; others && k < m; k++)
+        if (others[k].tape && !cot__is_number(others[k])) return &others[k];
+    return NULL;
+}
+
+static cot_tape *tape_in(int n, const cot_var *xs, int m, const cot_var *others) {
+    const cot_var *on = on_a_tape(n, xs, m, others);
+    return on ? on->tape : NULL;
 }
 
 /* ---- scan and fori --------------------------------------------------------------------------------------------------- */
@@ -98,17 +107,22 @@ typedef struct steps {
     int                     carry, nxs, nys;
     const cot_var          *init, *xs;
     bool                    counts;
-    int64_t                 first, length;
+    int64_t                 first, length, upper;
     const cot_loop_options *options;
 } steps;
 
 static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
-    cot_tape *t = cot__tape_of(s->carry, s->init);
-    if (!t) t = cot__tape_of(s->nxs, s->xs);
-    if (t && (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) ||
-              !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys)))
+    const cot_var *on = on_a_tape(s->carry, s->init, s->nxs, s->xs);
+    cot_tape      *t = on ? cot__tape_of(1, on) : NULL;
+    if (!t) return on ? cot__status_of(1, on) : COT_VAR;
+    if (!cot__check_call(t, s->name, s->body, s->carry, s->init, s->carry, final) ||
+        !cot__check_call(t, s->name, s->body, s->nxs, s->xs, s->nys, ys))
         return t->status;
-    if (!t) return status_of(s->carry, s->init, s->nxs, s->xs);
+    if (s->counts && s->length < 0) {
+        cot__fail(t, COT_LIMIT, "[%s] from %lld to %lld there are more steps than can be counted, 2^63 - 1", s->name,
+                  (long long)s->first, (long long)s->upper);
+        return t->status;
+    }
     int        given = s->carry + s->nxs, m = s->carry + s->nys;
     cot__loop *l = make_loop(t, s->name, s->options);
     uint32_t  *index = l ? cot__arena(t, ((size_t)given + 1) * sizeof *index, s->name) : NULL;
@@ -153,8 +167,10 @@ cot_status cot_scan(cot_fn body, void *user, int64_t length, int carry, const co
 
 cot_status cot_fori(cot_fn body, void *user, int64_t lower, int64_t upper, int carry, const cot_var *init, cot_var *final,
                     const cot_loop_options *options) {
+    int64_t length = 0;
+    if (upper > lower && __builtin_sub_overflow(upper, lower, &length)) length = -1;
     return run_steps(&(steps){.name = "fori", .body = body, .user = user, .carry = carry, .init = init, .counts = true,
-                              .first = lower, .length = upper > lower ? upper - lower : 0, .options = options}, final, NULL);
+                              .first = lower, .upper = upper, .length = length, .options = options}, final, NULL);
 }
 
 /* ---- while ----------------------------------------------------------------------------------------------------------- */
@@ -214,9 +230,9 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
 
 static cot_status record_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules,
                               void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    cot_tape *t = cot__tape_of(n, xs);
-    if (!t && choice) t = cot__tape_of(1, choice);
-    if (!t) return status_of(choice != NULL, choice, n, xs);
+    const cot_var *on = on_a_tape(n, xs, choice != NULL, choice);
+    cot_tape      *t = on ? cot__tape_of(1, on) : NULL;
+    if (!t) return on ? cot__status_of(1, on) : COT_VAR;
     if (!cot__check_call(t, name, body, n, xs, m, ys) || (choice && !cot__check_call(t, name, other, n, xs, m, ys)))
         return t->status;
     cot__loop *l = make_loop(t, name, NULL);
@@ -246,7 +262,7 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
 
 static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules,
                            void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    cot_tape  *t = tape_in(n, xs, choice != NULL, choice);
+    cot_tape  *t = tape_in(n, xs, choice != NULL, choice); /* before ys, which may be where xs is, are written */
     cot_status status = record_once(name, choice, body, other, rules, user, n, xs, m, ys);
     if (status != COT_OK) fail_all(t, m, ys);
     return status;

@@ -185,6 +185,10 @@ int cot_explain(cot_var y, char *out, size_t size) {
         else cot__put(&x, cot__is_number(y) ? ": it is a plain number." : ": it is invalid, or was forgotten by a rewind.");
         return 0;
     }
+    if (!cot__has_values(t, "explain", cot__index(y), "explain a result outside")) {
+        cot__put(&x, t->message);
+        return 0;
+    }
     if (cot__is_stale(&t->nodes[cot__index(y)])) {
         cot__put(&x, "The result was overwritten in place; explain the var that the write returned.");
         return 0;

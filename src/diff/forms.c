@@ -3,7 +3,7 @@
  * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix.
  * What comes out is recorded: it can be differentiated again, batched, looped. */
 #include "diff/forms.h"
-#include "diff/sweep.h"
+#include "diff/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -109,7 +109,7 @@ cot_status cot__form_pull(cot__form *c, const cot_var *seeds, cot_var *grads) {
         y[m] = c->y[k];
         s[m++] = VAR(t, seed);
     }
-    if (cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK) return t->status;
+    if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK) return t->status;
     for (int k = 0; k < c->n; k++)
         if (cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]]))) grads[k] = *g++;
     return t->status;
@@ -122,12 +122,17 @@ static cot_status push(cot__form *c, const cot_var *tangents, cot_var *dys) {
     for (int k = 0; k < c->m; k++) dys[k] = INVALID(t);
     if (!x) return t->status;
     for (int k = 0; k < c->n; k++) {
-        if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]]))) continue;
         if (!cot__is_number(tangents[k]) && !tangents[k].tape) continue; /* COT_NONE: does not move */
+        if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]]))) {
+            if (cot__is_number(tangents[k]) && cot__number_value(tangents[k]) == 0) continue;
+            cot__fail(t, COT_DTYPE, "[%s] tangents[%d] belongs to an input of dtype %s, which does not move; give COT_NONE", c->op,
+                      k, cot__dtype_name(cot__dtype_at(&t->nodes[c->x[k]])));
+            return t->status;
+        }
         if (!fit(t, c->op, "tangents", k, c->x[k], tangents[k], &dx[n])) return t->status;
         x[n++] = c->x[k];
     }
-    return cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys);
+    return cot__smooth_between(t, c->op, c->m, c->y, n, x) ? cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys) : t->status;
 }
 
 /* ---- the forms ------------------------------------------------------------------------------------------------------------------------- */
@@ -167,8 +172,11 @@ struct cot_linear {
 
 cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_linear **linear) {
     cot__form c;
-    *linear = NULL;
-    if (!cot__form_run(&c, "linearize", f, user, n, xs, m, ys)) return cot__form_status(n, xs);
+    cot_tape *t = cot__tape_of(n, xs);
+    if (linear) *linear = NULL;
+    else if (t) cot__fail(t, COT_VALUE, "[linearize] the place for the derivative is NULL");
+    for (int k = 0; !linear && ys && k < m; k++) ys[k] = cot__invalid(n, xs);
+    if (!linear || !cot__form_run(&c, "linearize", f, user, n, xs, m, ys)) return cot__form_status(n, xs);
     cot_linear *l = cot__arena(c.t, sizeof *l, "linearize");
     if (l) *l = (cot_linear){.c = c}, *linear = l;
     return c.t->status;

@@ -3,7 +3,7 @@
  * The function runs once. What is batched is the sweep over what it recorded, so an operation of the function becomes one of the
  * Jacobian, whatever the number of rows or columns. */
 #include "diff/forms.h"
-#include "diff/sweep.h"
+#include "diff/find_kinks.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -117,7 +117,8 @@ static cot_status matrix(const cot__form *c, cot_mode mode, cot_var *jacobians) 
     directions d;
     bool       reverse = mode == COT_REVERSE;
     if (mode == COT_AUTO) reverse = float_elements(t, c->m, c->y) <= float_elements(t, c->n, c->x);
-    bool ok = blocks_fit(c) && directions_open(&d, c, reverse ? c->n : c->m, reverse ? c->x : c->y);
+    bool ok = blocks_fit(c) && cot__smooth_between(t, c->op, c->m, c->y, c->n, c->x) &&
+              directions_open(&d, c, reverse ? c->n : c->m, reverse ? c->x : c->y);
     for (int k = 0; ok && k < (reverse ? c->m : c->n); k++) ok = sweep_all(&d, reverse, k, jacobians);
     if (ok) empty_blocks(c, jacobians);
     for (int k = 0; k < c->m * c->n && t->status != COT_OK; k++) jacobians[k] = INVALID(t);

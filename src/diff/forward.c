@@ -2,7 +2,7 @@
  *
  * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the tangents. Bilinear: f(dx, y) + f(x, dy).
  * Generic: its jvp where one is written, else the transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
-#include "diff/sweep.h"
+#include "diff/find_kinks.h"
 #include "ops/inplace.h"
 #include "ops/queue.h"
 #include "ops/structural.h"
@@ -311,9 +311,10 @@ bool cot__forward(cot__sweep *s, uint32_t from) {
 /* The tangent of x as a value of x's shape and dtype. */
 static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *out) {
     char which[40], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    if (cot__is_number(v) && cot__ndim_at(t, x) == 0) v = cot_constant(t, cot__number_value(v));
+    if (cot__is_number(v)) /* the same for every element */
+        v = cot_full(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x), cot__number_value(v));
     snprintf(which, sizeof which, "tangents[%d]", k);
-    if (!cot__operand(t, v, "jvp", which, out)) return false;
+    if (t->status != COT_OK || !cot__operand(t, v, "jvp", which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, x);
     if (!cot__same_shape(&have, &want)) {
         cot__fail(t, COT_SHAPE, "[jvp] tangents[%d] has shape %s, xs[%d] has %s; they must be equal", k, cot__shape_text_at(t, *out, a), k,
@@ -363,6 +364,7 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     cot_var dy = INVALID(t);
     bool    ok = cot__check_inputs(t, "jvp", n, xs, index);
     for (int k = 0; k < n && ok; k++) ok = take_tangent(t, k, index[k], tangents[k], &dx[k]);
+    ok = ok && cot__smooth_between(t, "jvp", 1, &yi, n, index);
     if (ok && cot__jvp_recorded(t, "jvp", 1, &yi, n, index, dx, &dy) == COT_OK && cot__failed(dy)) dy = zeros_like(t, yi);
     if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);
     return t->status == COT_OK ? dy : INVALID(t);

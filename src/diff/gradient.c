@@ -1,5 +1,5 @@
 /* gradient.c: the public face of reverse mode: cot_backward, cot_grad_of and cot_vjp. */
-#include "diff/sweep.h"
+#include "diff/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -12,6 +12,19 @@ bool cot__may_sweep(cot_tape *t, const char *op) {
     cot__fail(t, COT_GRAD, "[%s] called inside a function of [%s]; such a function computes or records, and the library differentiates what it "
                            "recorded (use a tape of its own to differentiate there)", op, t->inside);
     return false;
+}
+
+/* What a body may do instead: record. */
+static const char *recorded_form(const char *op) {
+    if (!strcmp(op, "vjps")) return "record the product with cot_vjp or cot_fn_vjp";
+    if (!strcmp(op, "jvps")) return "record the product with cot_jvp or cot_fn_jvp";
+    if (!strcmp(op, "hvp")) return "record the product with cot_fn_jvp of a gradient";
+    if (!strcmp(op, "taylor_values")) return "record the derivatives with cot_taylor";
+    return strstr(op, "hessian") ? "record the derivatives with cot_fn_hessian" : "record the derivatives with cot_fn_jacobian";
+}
+
+bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y) {
+    return cot__may_sweep(t, op) && cot__has_values(t, op, y, recorded_form(op));
 }
 
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index) {
@@ -101,9 +114,10 @@ static void put_seed(cot__sweep *s, uint32_t y, uint32_t seed) {
 /* ---- backward ------------------------------------------------------------------------------------------------------------------ */
 
 /* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report, not a convention. */
-static bool is_smooth(cot_tape *t, const char *op, uint32_t y) {
+static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint32_t *xs) {
     char text[320];
     if (!t->smooth) return true;
+    if (t->body) return cot__smooth_between(t, op, 1, &y, n, xs);
     if (cot_report(VAR(t, y), text, sizeof text) == 0) {
         bool looked = strncmp(text, "There is not enough memory", 26) != 0; /* what else it says, the sweep will say too */
         if (!looked) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
@@ -126,7 +140,8 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     }
     cot_mark   m = cot__mark(t);
     cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (is_smooth(t, op, i) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) && cot__slots(t, i, 1, op)) {
+    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) &&
+        cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;
@@ -237,7 +252,7 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
         cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
         return t->status;
     }
-    if (cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i) && make_seed(t, op, i, given, &seed))
+    if (cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
     if (index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t->status != COT_OK)

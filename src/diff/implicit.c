@@ -3,6 +3,7 @@
  *     dx = -(∂F/∂x)⁻¹ ∂F/∂θ dθ        θ̄ += -(∂F/∂θ)ᵀ λ,  (∂F/∂x)ᵀ λ = x̄
  *
  * Fixed points are roots of x - g(x, θ), minima roots of a gradient. */
+#include "diff/find_kinks.h"
 #include "diff/implicit.h"
 #include "ops/structural.h"
 
@@ -101,7 +102,9 @@ static void root_vjp(cot__rule *r) {
     }
     cot_var  y = cot__root_play(t, q, outer, NULL), seed = cot_neg(lambda);
     uint32_t out = cot__index(y);
-    if (t->status == COT_OK) cot__vjp_recorded(t, q->name, 1, &out, &seed, count, x, grads);
+    x[count] = r->node; /* the equation is differentiated there, too */
+    if (t->status == COT_OK && cot__smooth_between(t, q->name, 1, &out, count + 1, x))
+        cot__vjp_recorded(t, q->name, 1, &out, &seed, count, x, grads);
     t->active_mask = mask;
     for (int k = 1, j = 0; k < n && t->status == COT_OK; k++)
         if (cot__rule_wants(r, k)) cot__give(r, k, grads[j++]);
@@ -123,7 +126,9 @@ static void root_jvp(cot__rule *r) {
     }
     cot_var  y = cot__root_play(t, q, outer, NULL);
     uint32_t out = cot__index(y);
-    bool     ok = t->status == COT_OK && count && cot__jvp_recorded(t, q->name, 1, &out, count, x, dx, &dy) == COT_OK;
+    x[count] = r->node;
+    bool     ok = t->status == COT_OK && count && cot__smooth_between(t, q->name, 1, &out, count + 1, x) &&
+                  cot__jvp_recorded(t, q->name, 1, &out, count, x, dx, &dy) == COT_OK;
     t->active_mask = mask;
     cot__near at = {t, q, values[0], values};
     if (ok) r->tangent = cot_neg(cot__linear_solve(q->name, cot__root_forth, &at, dy, NULL));

@@ -9,6 +9,7 @@ typedef struct cot__linsolve {
     const char        *name;
     const cot__region *a; /* one input, one result, shaped alike */
     cot_solve_options  options;
+    bool               proven; /* that a is linear: by how it was made, or by a look at the first solution */
 } cot__linsolve;
 
 /* cot_linear_solve under the name of what needs it. */

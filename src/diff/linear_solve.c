@@ -187,6 +187,49 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     return false;
 }
 
+/* ---- is it linear? --------------------------------------------------------------------------------------------------- */
+
+/* Of either sign, between 1 and 2 in size. */
+static double direction(uint64_t i) {
+    uint64_t z = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    double v = 1 + (double)((z ^ z >> 27) >> 12 & UINT64_C(0x3ffffffffffff)) * 0x1p-50;
+    return z >> 63 ? -v : v;
+}
+
+/* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large? A function that is not linear
+ * may have been solved all the same, and its derivative would be another one. Half the digits count as rounding; what is not
+ * finite is left to others. */
+static bool is_linear(operator_at_work *a, const double *x) {
+    static const double unit[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_F16] = 0x1p-10,
+                                                 [COT_BF16] = 0x1p-7};
+    cot_tape *t = a->t;
+    int64_t   n = a->size;
+    size_t    bytes = 6 * (size_t)n * sizeof(double);
+    double   *v = cot__alloc(&t->al, bytes), *u = v + n, *sum = u + n, *of_u = sum + n, *of_v = of_u + n, *of_sum = of_v + n;
+    double    scale = sqrt(dot(n, x, x) / (double)n);
+    if (!v) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);
+        return false;
+    }
+    for (int64_t k = 0; k < n; k++) {
+        v[k] = (scale > 0 ? scale : 1) * direction((uint64_t)k);
+        u[k] = scale > 0 ? x[k] : direction((uint64_t)(n + k));
+        sum[k] = u[k] + v[k];
+    }
+    bool   ok = apply_operator(a, u, of_u) && apply_operator(a, v, of_v) && apply_operator(a, sum, of_sum);
+    double size = ok ? sqrt(dot(n, of_u, of_u)) + sqrt(dot(n, of_v, of_v)) + sqrt(dot(n, of_sum, of_sum)) : 0;
+    for (int64_t k = 0; ok && k < n; k++) of_sum[k] -= of_u[k] + of_v[k];
+    double off = ok ? sqrt(dot(n, of_sum, of_sum)) : 0;
+    if (ok && off > sqrt(unit[cot__dtype_at(&t->nodes[a->b])]) * size) {
+        cot__fail(t, COT_VALUE, "[%s] the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other "
+                                "equations there is cot_root", a->l->name, off / size);
+        ok = false;
+    }
+    cot__free(&t->al, v, bytes);
+    return ok;
+}
+
 /* ---- the operation --------------------------------------------------------------------------------------------------- */
 
 static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args) {
@@ -208,6 +251,7 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
         memcpy(x, b, (size_t)size * sizeof *x);
     } else if (ok && size > 0) {
         ok = open_operator(&a, t, l, attr->args) && solve(&a, b, x);
+        if (ok && !l->proven) ok = l->proven = is_linear(&a, x);
         close_operator(&a);
     }
     t->active_mask = mask;
@@ -218,6 +262,9 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     attr->pointer = l;
     return cot__result_push(t, &r, OP_linear_solve, n, attr->args, attr);
 }
+
+static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user);
+static int same(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
 cot_var cot__linear_solve(const char *name, cot_fn f, void *user, cot_var b, const cot_solve_options *options) {
     uint32_t  i;
@@ -230,7 +277,7 @@ cot_var cot__linear_solve(const char *name, cot_fn f, void *user, cot_var b, con
                          cot__dtype_name(cot__dtype_at(&t->nodes[i])));
     cot__linsolve *l = cot__arena(t, sizeof *l, name);
     if (!l) return INVALID(t);
-    *l = (cot__linsolve){.name = name};
+    *l = (cot__linsolve){.name = name, .proven = f == transposed || f == same || strcmp(name, "linear_solve") != 0};
     if (options) l->options = *options;
     cot_var example = VAR(t, i);
     l->a = cot__region_record(t, name, f, user, 1, &example, 1);

@@ -25,6 +25,7 @@ typedef struct cot__loop {
     int64_t            length;       /* while: the most steps allowed, 0: any number */
     int                states;       /* how many may be kept for the way back, besides the initial values */
     const char        *spill;        /* a folder for them; NULL: memory */
+    bool               asked;        /* the user has set one of the two: a recorded gradient outside of bodies keeps the bound */
     const cot_fn_rules *rules;       /* derivatives of the user's instead of the body's own; NULL: none */
     void              *user;         /* for those */
     bool               bounded;      /* its recorded gradient is one operation that keeps `states`, not a loop over all states */
@@ -52,6 +53,7 @@ typedef struct cot__loop_run {
     int64_t    length;
     int        kept, spare, room; /* states in use, memory of former ones behind them in `at`, and how many there may be (besides
                                    * the last) */
+    int        capacity;          /* of `at`, which grows */
     cot__kept *at;                /* NULL: none are to be kept */
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;

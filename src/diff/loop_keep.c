@@ -14,7 +14,18 @@ static cot__storage *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run 
     return s && cot__storage_keep(t, s, l->name) ? s : NULL;
 }
 
+/* Places for twice as many. Behind the kept ones there is no spare one when this is needed. */
+static bool grow(cot_tape *t, const cot__loop *l, cot__loop_run *run) {
+    cot__kept *more = cot__arena(t, 2 * (size_t)run->capacity * sizeof *more, l->name);
+    if (!more) return false;
+    memcpy(more, run->at, (size_t)run->kept * sizeof *more);
+    run->at = more;
+    run->capacity *= 2;
+    return true;
+}
+
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
+    if (run->kept == run->capacity && !grow(t, l, run)) return false;
     cot__storage *s = find_memory(t, l, run, bytes);
     if (!s) return false;
     memcpy(s->data, state, bytes);

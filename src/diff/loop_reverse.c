@@ -1,5 +1,6 @@
 /* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each played again from its state,
  * swept and forgotten. States that were not kept are made again from the last one before. */
+#include "diff/find_kinks.h"
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -180,9 +181,11 @@ static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *
     cot_tape        *t = b->s.t;
     const cot__loop *l = b->s.loop;
     cot_mark         m = cot__mark(t);
+    uint32_t         from = t->count;
     int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
     bool             ok = cot__step(&b->s, b->state, k, b->run->length, OP_parameter, b->inputs);
     uint32_t         top = ok ? highest_result(b) : 0;
+    ok = ok && cot__smooth_step(t, l->name, from, top, at);
     cot__sweep       w = {.t = t, .lo = top, .top = top, .wanted_only = true};
     if (ok && (ok = cot__slots(t, top, 1, l->name)) != false) {
         mark_inputs(b, true);
@@ -321,10 +324,14 @@ void cot__loop_reverse_numbers(cot__rule *r) {
         cot__view flat = cot__view_of(t, cot__index(g));
         cot__loop_places(t, l, b.run->length, flat.dtype, place); /* as in the first run, which had room for them */
         start_carried(&b, &flat, place);
+        struct cot__findings *look = t->look;
+        int                   found = look ? look->found : 0;
         for (int64_t k = b.run->length; ok && k-- > 0;) {
             flat = cot__view_of(t, cot__index(g));
             ok = reach(&b, k) && step_back(&b, k, &flat, place);
+            if (look && look->found != found) t->look = NULL; /* one step is told of */
         }
+        t->look = look;
         t->active_mask = 0;
         if (ok) give_all(&b);
     }

@@ -3,6 +3,7 @@
  * Reverse: the loop once more, giving out the states before each step; then a loop over those from the last to the first, whose
  * body is the recorded gradient of the body, and whose carried values are the adjoints of the carried values, of constants and
  * of captures. Forward: one loop that carries values and tangents. */
+#include "diff/find_kinks.h"
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -96,7 +97,7 @@ static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
     cot__loop *to = cot__arena(t, sizeof *to, l->name);
     if (!to) return NULL;
     *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states,
-                      .spill = l->spill, .bounded = l->bounded};
+                      .spill = l->spill, .asked = l->asked, .bounded = l->bounded};
     return to;
 }
 
@@ -139,7 +140,8 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
         if (d->wanted[cot__loop_first_xs(l) + k]) x[count++] = cot__index(slices[k]);
     for (int k = 0; k < outer_count(d); k++)
         if (d->wanted[outer_operand(d, k)]) x[count++] = cot__index(outer[k]);
-    if (t->status != COT_OK || cot__vjp_recorded(t, l->name, seeds, y, seed, count, x, grad) != COT_OK) return 0;
+    if (t->status != COT_OK || !cot__smooth_between(t, l->name, seeds, y, count, x)) return 0;
+    if (cot__vjp_recorded(t, l->name, seeds, y, seed, count, x, grad) != COT_OK) return 0;
     cot_var *g = grad;
     for (int k = 0; k < l->carry; k++)
         if (var_is_float(state[k])) *ys++ = *g++;
@@ -243,6 +245,7 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
     if (t->status != COT_OK || !play(t, d, xs, carry, slices, outer, out)) return 0;
     for (int j = 0; j < results; j++)
         if (is_float(t, l->body[0]->out[j])) y[floats++] = cot__index(out[j]);
+    if (!cot__smooth_between(t, l->name, floats, y, moving, x)) return 0;
     if (cot__jvp_recorded(t, l->name, floats, y, moving, x, dx, dy) != COT_OK) return 0;
     for (int k = 0; k < l->carry; k++) *ys++ = out[k];
     for (int k = 0; k < floats; k++) *ys++ = dy[k];

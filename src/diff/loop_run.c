@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, FEW = 16 }; /* FEW: kept states that have a place from the beginning */
 
 /* ---- states ---------------------------------------------------------------------------------------------------------- */
 
@@ -290,8 +290,9 @@ static cot__loop_run *make_run(cot_tape *t, const cot__loop *l, const uint32_t *
     if (!run) return NULL;
     *run = (cot__loop_run){.length = l->length};
     if (l->carry == 0 || l->states < 1 || !any_active(t, cot__loop_operands(l), args)) return run;
-    run->room = l->states;
-    run->at = cot__arena(t, ((size_t)run->room + 1) * sizeof *run->at, l->name);
+    run->room = !l->test && l->length < l->states ? (int)l->length : l->states;
+    run->capacity = run->room < FEW ? run->room + 1 : FEW;
+    run->at = cot__arena(t, (size_t)run->capacity * sizeof *run->at, l->name);
     return run->at ? run : NULL;
 }
 
@@ -395,7 +396,7 @@ static void loop_vjp(cot__rule *r) {
     const cot__sweep *s = r->driver;
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);
-    else if (l->bounded || (l->test && r->t->body)) cot__loop_reverse_as_operation(r);
+    else if (l->bounded || (r->t->body ? l->test != NULL : l->asked)) cot__loop_reverse_as_operation(r);
     else cot__loop_reverse_recorded(r);
 }
 

@@ -1,6 +1,7 @@
 /* matrix.c: many directions at once, in numbers: products with several seeds or tangents, Jacobians, Hessians.
  *
  * A sweep over f64 scalars carries up to two lanes; where another node lies on the way, the directions are swept one by one. */
+#include "diff/find_kinks.h"
 #include "diff/sweep.h"
 #include "ops/queue.h"
 
@@ -249,6 +250,7 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     uint32_t  hi = ys->hi > xs->hi ? ys->hi : xs->hi, lo = xs->lo < ys->lo ? xs->lo : ys->lo;
     if (from->n == 0 || to->n == 0 || lanes <= 0) return t->status;
     if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return t->status;
+    if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return t->status;
     bool scalar = lanes > 1 && from->size == from->n && to->size == to->n && all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return t->status;
     cot__mark_wanted(t, xs->n, xs->index, true);
@@ -268,6 +270,15 @@ static cot_status products(const char *op, bool reverse, int lanes, side *from, 
     return t->status;
 }
 
+/* Rows of numbers to read and to write. */
+static bool lists_given(cot_tape *t, const char *op, bool any, const side *ys, const side *xs, bool reverse, const double *in,
+                        const double *out) {
+    int64_t from = reverse ? ys->size : xs->size, to = reverse ? xs->size : ys->size;
+    if (!any || ((in || from == 0) && (out || to == 0))) return true;
+    cot__fail(t, COT_VALUE, "[%s] a list of %lld values is NULL", op, (long long)(in || from == 0 ? to : from));
+    return false;
+}
+
 cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
                          double *out) {
     cot_tape *t = cot__tape_of(m, ys);
@@ -278,7 +289,8 @@ cot_status cot__products(const char *op, bool reverse, int lanes, int m, const c
         return t->status;
     }
     side a, b = {.t = t};
-    if (side_open(&a, t, op, false, m, ys) && side_open(&b, t, op, true, n, xs))
+    if (side_open(&a, t, op, false, m, ys) && cot__may_sweep_numbers(t, op, a.hi) && side_open(&b, t, op, true, n, xs) &&
+        lists_given(t, op, lanes > 0, &a, &b, reverse, in, out))
         products(op, reverse, lanes, reverse ? &a : &b, reverse ? &b : &a, in, out);
     side_close(&a);
     side_close(&b);
@@ -321,6 +333,10 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
     int64_t group = directions < GROUP ? directions : GROUP;
     if (directions == 0 || results == 0) return cot__products("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
+    if (!out) {
+        cot__fail(t, COT_VALUE, "[jacobian] the place for the result is NULL");
+        return t->status;
+    }
     size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
     double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
@@ -348,6 +364,11 @@ cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_
 static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var *xs, const double *v, double *out) {
     cot_tape *t = cot__tape_of(1, &y);
     if (!t) return cot__status_of(1, &y);
+    if (cot_is_valid(y) && !cot__may_sweep_numbers(t, op, cot__index(y))) return t->status;
+    if (!out && total_size(n, xs) > 0) {
+        cot__fail(t, COT_VALUE, "[%s] the place for the result is NULL", op);
+        return t->status;
+    }
     cot_mark m = cot__mark(t);
     cot_var *grads = cot__alloc(&t->al, (size_t)(n > 0 ? n : 0) * sizeof *grads);
     if (!grads) {
@@ -376,10 +397,16 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, y, "hvp", "", &i);
     side      inputs;
-    if (!t || !cot__may_sweep(t, "hvp")) return cot__status_of(1, &y);
+    if (!t || !cot__may_sweep_numbers(t, "hvp", i)) return cot__status_of(1, &y);
+    if ((!v || !out) && total_size(n, xs) > 0) {
+        cot__fail(t, COT_VALUE, "[hvp] %s is NULL; both have an element for each of the xs",
+                  v ? "the place for the product" : "the direction v");
+        return t->status;
+    }
     bool ok = side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
     scalars = scalars && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
-    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i)) cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
+    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i) && cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))
+        cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
     side_close(&inputs);
     return scalars || !ok ? t->status : over_gradient("hvp", y, n, xs, v, out);
 }

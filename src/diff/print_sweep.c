@@ -55,6 +55,10 @@ static void show_sweep(cot__text *x, cot_tape *t, uint32_t y) {
     cot__watch w;
     cot__view  g;
     cot__putf(x, "\nreverse sweep from %%%u\n", y);
+    if (!cot__has_values(t, "print_sweep", y, "sweep from a result outside")) {
+        cot__putf(x, "error: %s\n", t->message);
+        return;
+    }
     if (!(t->nodes[y].flags & COT__ACTIVE))
         cot__putf(x, "%%%u depends on no leaf: there is nothing to sweep\n", y);
     else if (!cot__watch_open(&w, t, y, NULL)) {

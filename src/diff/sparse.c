@@ -115,7 +115,8 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     size_t   count = (size_t)(n > 0 ? n : 0);
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
     if (!grads) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
-    if (!grads || cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK) return grads;
+    bool may = !cot_is_valid(y) || cot__may_sweep_numbers(t, op, cot__index(y));
+    if (!grads || (may && cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK)) return grads;
     cot__free(&t->al, grads, count * sizeof *grads);
     return NULL;
 }
@@ -140,8 +141,9 @@ static int64_t total_size(int n, const cot_var *vars) {
     return size;
 }
 
-/* Does the plan belong here? Otherwise sets the error. */
-static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols) {
+/* Does the plan belong here, and is there a list of its values? Otherwise sets the error. */
+static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
+                 const double *values) {
     if (!p)
         cot__fail(t, COT_VALUE, "[%s] the plan is NULL; make one first", op);
     else if (p->hessian != hessian)
@@ -151,6 +153,8 @@ static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hes
         cot__fail(t, COT_SHAPE,
                   "[%s] the plan is for (%lld,%lld), the matrix is (%lld,%lld); make a plan for these outputs and inputs", op,
                   (long long)p->pattern.rows, (long long)p->pattern.cols, (long long)rows, (long long)cols);
+    else if (!values && p->pattern.nnz > 0)
+        cot__fail(t, COT_VALUE, "[%s] a list of %lld values is NULL", op, (long long)p->pattern.nnz);
     else
         return true;
     return false;
@@ -228,7 +232,7 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
     cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
     if (!t) return finish(cot__status_of(m > 0 ? m : 0, ys), p, values);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
-        fits(op, t, p, false, total_size(m, ys), total_size(n, xs)))
+        fits(op, t, p, false, total_size(m, ys), total_size(n, xs), values))
         evaluate(op, t, p, m, ys, n, xs, values);
     return finish(t->status, p, values);
 }
@@ -236,8 +240,8 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
 /* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
 static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values,
                          bool *done) {
-    uint32_t yi, lo = UINT32_MAX, hi = 0,
-                 *index = n > 0 && !t->smooth && cot__may_sweep(t, op) ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
+    bool     may = n > 0 && !t->smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y));
+    uint32_t yi, lo = UINT32_MAX, hi = 0, *index = may ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
     size_t   bytes = LANES * (size_t)n * sizeof(double);
     *done = false;
     if (!index) return; /* the recorded way says what is wrong */
@@ -249,7 +253,7 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
     }
     int most = ok && hi <= yi && cot__hvp_lanes_apply(t, lo, yi) ? LANES : 1;
     *done = ok && hi <= yi && (most > 1 || cot__hvp_applies(t, lo, yi));
-    if (*done && fits(op, t, p, true, n, n) && cot__leaves_unassigned(t, op, 1, &yi)) {
+    if (*done && fits(op, t, p, true, n, n, values) && cot__leaves_unassigned(t, op, 1, &yi)) {
         double *v = cot__alloc(&t->al, 2 * bytes), *out = v + LANES * n;
         if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, LANES, 2 * bytes);
         for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += most) {
@@ -273,7 +277,7 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     cot_mark mark = cot__mark(t);
     cot_var *grads = gradient(op, t, y, n, xs);
     if (grads) {
-        if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs))) evaluate(op, t, p, n, grads, n, xs, values);
+        if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs), values)) evaluate(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     }
     cot__rewind(t, mark);
@@ -328,7 +332,8 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     if (!t) return cot__status_of(m > 0 ? m : 0, ys);
     bool    hessian = p && p->hessian;
     int64_t cols = total_size(n, xs), rows = hessian ? cols : total_size(m, ys);
-    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK || !fits(op, t, p, hessian, rows, cols)) return t->status;
+    if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK) return t->status;
+    if (!fits(op, t, p, hessian, rows, cols, values)) return t->status;
     cot_mark mark = cot__mark(t);
     cot_var *grads = hessian ? gradient(op, t, ys[0], n, xs) : NULL;
     size_t   bytes = (size_t)(rows + cols) * sizeof(double);

@@ -140,6 +140,8 @@ cot_status cot__products(const char *op, bool reverse, int lanes, int m, const c
 
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);
+/* … one that gives numbers, of a value y? Not of values in a body that is being recorded either. */
+bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y);
 /* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was asked. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
 

@@ -1,6 +1,8 @@
 /* taylor.c: cot_taylor: what is asked for, and the answer. */
 #include "diff/taylor.h"
 
+#include "diff/find_kinks.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +33,7 @@ static bool in_range(cot_tape *t, int degree, int order, const void *curve, cons
     return t->status == COT_OK;
 }
 
-static bool open_question(question *q, cot_var y, int n, const cot_var *xs, int degree, const void *curve, int order,
+static bool open_question(bool recorded, question *q, cot_var y, int n, const cot_var *xs, int degree, const void *curve, int order,
                           const void *out) {
     char      text[160];
     uint32_t  yi;
@@ -39,7 +41,8 @@ static bool open_question(question *q, cot_var y, int n, const cot_var *xs, int 
     *q = (question){.t = t, .n = n, .degree = degree, .order = order};
     if (!t) return false;
     q->y = yi;
-    if (!cot__may_sweep(t, "taylor") || !in_range(t, degree, order, curve, out)) return false;
+    if (!(recorded ? cot__may_sweep(t, "taylor") : cot__may_sweep_numbers(t, "taylor_values", yi))) return false;
+    if (!in_range(t, degree, order, curve, out)) return false;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[yi]))) {
         cot__fail(t, COT_DTYPE, "[taylor] %s has dtype %s; only floats have derivatives", cot__describe(t, yi, text, sizeof text),
                   cot__dtype_name(cot__dtype_at(&t->nodes[yi])));
@@ -61,9 +64,10 @@ static bool take_curve(cot_tape *t, int at, int k, uint32_t x, cot_var v, uint32
     char which[40], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     *out = COT__NONE;
     if (!v.tape && v.id == 0) return true; /* COT_NONE */
-    if (cot__is_number(v) && cot__ndim_at(t, x) == 0) v = cot_constant(t, cot__number_value(v));
+    if (cot__is_number(v)) /* the same for every element */
+        v = cot_full(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x), cot__number_value(v));
     snprintf(which, sizeof which, "curve[%d]", at);
-    if (!cot__operand(t, v, "taylor", which, out)) return false;
+    if (t->status != COT_OK || !cot__operand(t, v, "taylor", which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, x);
     if (!cot__same_shape(&have, &want)) {
         cot__fail(t, COT_SHAPE, "[taylor] curve[%d] has shape %s, xs[%d] has %s; they must be equal", at,
@@ -121,7 +125,8 @@ static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_w
     for (int k = 0; k < q->n; k++) w.work.from = q->xs[k] < w.work.from ? q->xs[k] : w.work.from;
     t->active_mask = COT__ACTIVE; /* rules leave out what is not active */
     cot__mark_wanted(t, q->n, q->xs, true);
-    bool ok = cot__taylor_open(&w) && give_inputs(&w, q) && (q->order == 0 || cot__taylor_run(&w));
+    bool ok = cot__smooth_between(t, "taylor", 1, &q->y, q->n, q->xs) && cot__taylor_open(&w);
+    ok = ok && give_inputs(&w, q) && (q->order == 0 || cot__taylor_run(&w));
     cot__mark_wanted(t, q->n, q->xs, false);
     for (int m = 1; m <= q->order && ok; m++) {
         cot_var v = derivative(&w, m);
@@ -148,7 +153,7 @@ static bool give_var(cot__taylor_walk *w, int m, cot_var v, void *out) {
 cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot_var *curve, int order, cot_var *out) {
     question q;
     for (int m = 0; out && m <= order && m <= COT__TAYLOR_ORDERS; m++) out[m] = cot__invalid(1, &y);
-    bool ok = open_question(&q, y, n, xs, degree, curve, order, out);
+    bool ok = open_question(true, &q, y, n, xs, degree, curve, order, out);
     for (int64_t at = 0; ok && at < (int64_t)n * degree; at++)
         ok = take_curve(q.t, (int)at, (int)(at % n), q.xs[at % n], curve[at], &q.curve[at]);
     ok = ok && answer(&q, true, give_var, out);
@@ -180,7 +185,7 @@ static bool curve_of_numbers(question *q, const double *curve) {
 
 cot_status cot_taylor_values(cot_var y, int n, const cot_var *xs, int degree, const double *curve, int order, double *out) {
     question q;
-    bool     ok = open_question(&q, y, n, xs, degree, curve, order, out);
+    bool     ok = open_question(false, &q, y, n, xs, degree, curve, order, out);
     int64_t  size = cot_size(y);
     if (ok) {
         cot_mark m = cot__mark(q.t);

@@ -2,8 +2,81 @@
  *
  * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g, and Jᵀ·g that of <jvp(v), g> with
  * respect to v. Both are recorded sweeps over what the rule just recorded: they touch no slot of the sweep that called them. */
-#include "diff/sweep.h"
+#include "diff/loop.h"
 #include "ops/structural.h"
+
+#include <string.h>
+
+/* ---- rules of the user's --------------------------------------------------------------------------------------------- */
+
+static bool is_users(const cot__rule *r) {
+    const cot__node *n = cot__rule_node(r);
+    return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
+}
+
+/* How a node depends on what the rule was given. An operation whose rule is not known to be one or the other counts as linear. */
+enum { NOT, LINEARLY, OTHERWISE };
+
+static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
+    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
+    uint8_t                      how = NOT;
+    for (int k = 0; k < e->arity; k++) {
+        if (!operand[k]) continue;
+        if (how == NOT) how = LINEARLY;
+        if (operand[k] == OTHERWISE || !e->partial[k] || (e->saves[k] & COT__SAVES_Z)) how = OTHERWISE;
+        for (int j = 0; j < e->arity; j++)
+            if (operand[j] && e->saves[k] >> j & 1) how = OTHERWISE;
+    }
+    return how;
+}
+
+static uint8_t structural_depends(const cot__node *n, int k, uint8_t operand, int others) {
+    const cot__op *op = cot__op_of(n->op);
+    bool           positions = k < 32 && op->inactive >> k & 1, twice = op->kind == KIND_BILINEAR && others;
+    bool           curved = n->op == OP_norm || n->op == OP_max || n->op == OP_min || n->op == OP_softmax;
+    if (!operand) return NOT;
+    return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || twice ? OTHERWISE : LINEARLY;
+}
+
+/* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has no transpose: sets the error. */
+static bool is_linear(cot__rule *r, const char *which, const char *of, const char *other, int n, const uint32_t *from, uint32_t y) {
+    cot_tape *t = r->t;
+    uint32_t  first = n ? from[0] : y, bad = COT__NONE;
+    char      text[160];
+    for (int k = 0; k < n; k++) first = from[k] < first ? from[k] : first;
+    if (!is_users(r) || n == 0 || first > y) return true;
+    size_t   bytes = (size_t)y - first + 1;
+    uint8_t *how = cot__alloc(&t->al, bytes);
+    if (!how) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", cot__op_name(t, r->node),
+                  bytes);
+        return false;
+    }
+    memset(how, NOT, bytes);
+    for (int k = 0; k < n; k++) how[from[k] - first] = LINEARLY;
+    for (uint32_t i = first; i <= y; i++) {
+        const cot__node *node = &t->nodes[i];
+        int              count = cot__nargs(node), moving = 0;
+        uint8_t          operand[3] = {NOT, NOT, NOT}, most = how[i - first];
+        for (int k = 0; k < count; k++) {
+            uint32_t a = cot__arg(node, k);
+            uint8_t  is = a == COT__NONE || a < first ? NOT : how[a - first];
+            if (k < 3) operand[k] = is;
+            moving += is != NOT;
+            uint8_t now = node->op < OP_elementwise_count ? NOT : structural_depends(node, k, is, moving > 1);
+            most = now > most ? now : most;
+        }
+        if (node->op < OP_elementwise_count && moving) most = elementwise_depends(node, operand);
+        how[i - first] = most;
+        if (most == OTHERWISE && bad == COT__NONE) bad = i;
+    }
+    bool linear = how[y - first] != OTHERWISE;
+    cot__free(&t->al, how, bytes);
+    if (!linear)
+        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
+                  cot__op_name(t, r->node), which, of, cot__describe(t, bad, text, sizeof text), other);
+    return linear;
+}
 
 /* ---- J·v from a vjp --------------------------------------------------------------------------------------------------------------- */
 
@@ -61,7 +134,8 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     if (t->status == COT_OK && !cot__failed(tr.inner)) {
         uint32_t g = cot__index(back.g);
         cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
-        if (t->status == COT_OK) cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
+        if (t->status == COT_OK && is_linear(r, "vjp", "ybars", "jvp", 1, &g, cot__index(tr.inner)))
+            cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
     }
     return as_recorded(t, mask, dz);
 }
@@ -97,7 +171,8 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     forth.tangents = tangents;
     forth.tangent = INVALID(t);
     if (count && t->status == COT_OK) jvp(&forth);
-    bool ok = t->status == COT_OK && !cot__failed(forth.tangent);
+    bool ok = t->status == COT_OK && !cot__failed(forth.tangent) &&
+              is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(forth.tangent));
     if (ok) {
         cot_var inner = cot_sum(cot_smul(forth.tangent, r->g), COT_ALL);
         cot_var one = cot_ones(t, cot_dtype_of(inner), COT_SCALAR);

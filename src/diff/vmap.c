@@ -120,7 +120,7 @@ bool cot__play_batched(cot__player *p, const bool *given, int64_t extent, cot_va
     }
     for (int k = 0; ok && k < r->m; k++) out[k] = p->value[ref[k]], out_is[k] = is[ref[k]];
     cot__free(&t->al, xs, bytes);
-    return ok;
+    return ok && cot__look_at_watched(p);
 }
 
 static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys, const int *axes) {

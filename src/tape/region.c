@@ -104,6 +104,11 @@ enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an inpu
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
+/* Is it one of this body whose derivative was recorded here, and can it be on a kink (an input cannot)? */
+static bool is_watched(const maker *k, uint32_t node) {
+    return node >= k->first && node - k->first < k->count && k->t->nodes[node].op != OP_parameter;
+}
+
 /* Place of a captured node in the list, or UINT32_MAX. Bodies use few values from outside. */
 static uint32_t find_capture(const maker *k, uint32_t node) {
     for (uint32_t i = 0; i < k->captures; i++)
@@ -134,6 +139,8 @@ static bool is_example(const cot__node *n) {
 /* Results back to inputs: what is needed; then forward: what moves. Values from before the body that are needed are captured. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
+    for (uint32_t i = 0; i < t->watched_count; i++)
+        if (is_watched(k, t->watched[i])) k->mark[t->watched[i] - k->first] |= NEEDED | MOVES;
     for (int i = 0; i < m; i++) {
         if (is_inside(k, out[i]))
             k->mark[out[i] - k->first] |= NEEDED;
@@ -174,6 +181,21 @@ static uint64_t ref_of(const maker *k, int n, uint32_t x) {
     return k->place[x - k->first];
 }
 
+/* The watched nodes of this body go into its program, and are none of the bodies around it. */
+static bool list_watched(maker *k, const char *op, cot__region *r) {
+    cot_tape *t = k->t;
+    uint32_t  left = 0, *list = t->watched_count ? cot__arena(t, t->watched_count * sizeof *list, op) : NULL;
+    if (t->watched_count && !list) return false;
+    r->watched = list;
+    for (uint32_t i = 0; i < t->watched_count; i++) {
+        uint32_t node = t->watched[i];
+        if (is_watched(k, node)) list[r->watches++] = k->place[node - k->first];
+        else if (node < k->first) t->watched[left++] = node;
+    }
+    t->watched_count = left;
+    return true;
+}
+
 static cot__region *make_program(maker *k, const char *op, int n, const uint32_t *in, int m, const uint32_t *out) {
     cot_tape *t = k->t;
     uint32_t  steps = 0, fixed = 0, before = (uint32_t)n + k->captures;
@@ -191,7 +213,8 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     uint32_t    *list = ref ? cot__arena(t, ((size_t)steps + fixed + k->captures + (size_t)m) * sizeof *list + 8, op) : NULL;
     if (!list) return NULL;
     uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
-    *r = (cot__region){k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref};
+    *r = (cot__region){op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node,
+                       ref, 0, NULL};
     if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {
@@ -205,7 +228,7 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
         for (int a = 0, args = cot__nargs(x); a < args; a++) *ref++ = ref_of(k, n, cot__arg(x, a));
     }
     for (int i = 0; i < m; i++) *ref++ = ref_of(k, n, out[i]);
-    return r;
+    return list_watched(k, op, r) ? r : NULL;
 }
 
 /* ---- closing a body -------------------------------------------------------------------------------------------------- */
@@ -306,6 +329,7 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
         for (uint32_t i = first; i < first + k.count; i++) t->nodes[i].stamp = COT__BODY_STAMP;
     }
     maker_close(&k);
+    if (!t->body) t->watched_count = 0;
     cot__free(&t->al, xs, bytes);
     return r;
 }
@@ -350,5 +374,11 @@ bool cot__play(cot__player *p, cot_var *out) {
         if (t->status != COT_OK) return false;
     }
     for (int i = 0; i < r->m; i++) out[i] = p->value[*ref++];
+    return cot__look_at_watched(p);
+}
+
+bool cot__look_at_watched(cot__player *p) {
+    for (uint32_t k = 0; k < p->region->watches; k++)
+        if (!cot__played_watched(p->t, p->region->name, cot__index(p->value[p->region->watched[k]]))) return false;
     return true;
 }

@@ -11,6 +11,7 @@
 #include "tape/tape.h"
 
 typedef struct cot__region {
+    const char     *name;     /* of the operation whose body it is */
     uint32_t        first, end;
     int             n, captures, m;
     uint32_t        fixed;    /* how many of its values are always the same: constants, and what it computes from them alone */
@@ -20,6 +21,9 @@ typedef struct cot__region {
     uint32_t        steps;
     const uint32_t *node;     /* what to do again, in order */
     const uint64_t *ref;      /* the operands of those, one after the other; then the m results */
+    uint32_t        watches;
+    const uint32_t *watched;  /* smooth tapes: places of the values whose derivative the body takes, to be looked at whenever it is
+                               * played */
 } cot__region;
 
 /* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this. */
@@ -51,6 +55,10 @@ typedef struct cot__player {
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region);
 void cot__player_close(cot__player *p);
 bool cot__play(cot__player *p, cot_var *out);
+/* After a play: looks at what the body differentiates. False: on a kink, the error is set. (cot__played_watched, which does it
+ * for a node, is in diff/smooth.c: the tape knows no kinks.) */
+bool cot__look_at_watched(cot__player *p);
+bool cot__played_watched(cot_tape *t, const char *op, uint32_t node);
 /* What played nodes may be: a node that was recorded without a gradient, in a no-grad scope of the body, is played without. */
 static inline uint8_t cot__replay_mask(const cot_tape *t, uint32_t node, uint8_t mask) {
     return mask & t->nodes[node].flags & COT__ACTIVE;

@@ -61,6 +61,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&t->al, t->sites, t->site_capacity * sizeof *t->sites);
     cot__free(&t->al, t->retained, t->retained_capacity * sizeof *t->retained);
     cot__free(&t->al, t->arrived, t->arrived_capacity * sizeof *t->arrived);
+    cot__free(&t->al, t->watched, t->watched_capacity * sizeof *t->watched);
     cot__cache_trim(&t->cache);
     cot_allocator al = t->cache.below;
     cot__free(&al, t, sizeof *t);

@@ -255,6 +255,9 @@ struct cot_tape {
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
     const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */
     uint32_t    body_from;   /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
+    uint32_t   *watched;     /* smooth tapes: nodes of that body whose derivative was recorded in it */
+    uint32_t    watched_count, watched_capacity;
+    struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
 };
 
 #define VAR(t, index) ((cot_var){(t), ((uint64_t)(t)->nodes[index].stamp << 32) | (index)})
@@ -347,6 +350,9 @@ cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype,
 /* Number of elements of a shape, or -1 after setting the error (negative extents, too large). */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
 /* Copies a view out, row-major; n must match. */
+/* Does node i have a value that may be read? Not while the body it belongs to is recorded: sets the error, which ends with what to
+ * do instead. */
+bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead);
 cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_dtype dtype, void *out, int64_t n);
 
 /* Arena memory that a rewind frees; NULL after setting the error. */

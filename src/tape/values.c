@@ -7,15 +7,19 @@ bool cot_is_valid(cot_var x) {
     return i < x.tape->count && x.tape->nodes[i].stamp == (uint32_t)(x.id >> 32);
 }
 
+bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead) {
+    if (!t->body || i < t->body_from) return true;
+    cot__fail(t, COT_VALUE, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; "
+                            "%s", op, t->body, instead);
+    return false;
+}
+
 /* The tape and index of a readable value, or NULL; the reason is then on the tape. */
 static cot_tape *readable(cot_var x, const char *op, uint32_t *i) {
     if (!x.tape || cot__is_number(x)) return NULL;
     cot_tape *t = x.tape;
     if (!cot__operand(t, x, op, "", i)) return NULL;
-    if (!t->body || *i < t->body_from) return t;
-    cot__fail(t, COT_VALUE, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; choose by values with "
-                            "cot_where or cot_cond", op, t->body);
-    return NULL;
+    return cot__has_values(t, op, *i, "choose by values with cot_where or cot_cond") ? t : NULL;
 }
 
 static const void *single_element(cot_var x, cot_dtype *dtype) {
@@ -67,6 +71,10 @@ cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_d
         char text[COT__SHAPE_TEXT];
         cot__fail(t, COT_SHAPE, "[%s] room for %lld elements, but shape %s has %lld", op, (long long)n,
                   cot__shape_text(v->ndim, v->shape, text), (long long)size);
+        return t->status;
+    }
+    if (n > 0 && !out) {
+        cot__fail(t, COT_VALUE, "[%s] the place for %lld elements is NULL", op, (long long)n);
         return t->status;
     }
     cot__strides(v->ndim, v->shape, stride);
