@@ -84,8 +84,8 @@ static cot_status in_vmap(cot_var x, cot_var *y) {
 }
 
 static void bodies_give_no_numbers(void **state) {
-    static const struct { const char *name; around of; } places[] = {
-        {"scan", in_scan}, {"checkpoint", in_checkpoint}, {"cond", in_cond}, {"vmap", in_vmap}};
+    static const struct { const char *name; around of; const char *where; } places[] = {{"scan", in_scan, ""},
+        {"checkpoint", in_checkpoint, ""}, {"cond", in_cond, " (in the then branch of [cond])"}, {"vmap", in_vmap, ""}};
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(SIZE), (double[]){1, 2, 3}), y;
@@ -97,7 +97,7 @@ static void bodies_give_no_numbers(void **state) {
         for (which = 0; which < (int)(sizeof said / sizeof *said); which++) {
             char want[512];
             snprintf(want, sizeof want, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no "
-                                        "values yet; %s", said[which].name, places[p].name, said[which].instead);
+                                        "values yet; %s%s", said[which].name, places[p].name, said[which].instead, places[p].where);
             for (int k = 0; k < 64; k++) got[k] = (double)NAN;
             assert_int_equal(places[p].of(x, &y), COT_VALUE);
             assert_error(t, COT_VALUE, want);

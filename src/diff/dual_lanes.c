@@ -22,7 +22,7 @@ _Static_assert(sizeof(four) == 8 * LANES && sizeof(bar) == 8 * BAR, "they lie in
 
 typedef struct walk {
     const cot__node *nodes;
-    four            *tangents; /* by node */
+    pair            *tangents[2]; /* by node: of lanes 0 and 1, 2 and 3 */
     bar             *bars;     /* by node, from `lo` on */
     uint32_t         lo;
 } walk;
@@ -97,7 +97,8 @@ static inline double value(const walk *w, const cot__node *n, uint32_t a) {
     return LIKELY(x->kind == COT_F64) ? x->value.f64 : cot__load_f64(&x->value, cot__dtype_at(x)); /* a condition of where */
 }
 
-static inline four tangent(const walk *w, uint32_t a) { return a == COT__NONE ? zero_tangents : w->tangents[a]; }
+static inline four moved(const walk *w, uint32_t a) { return (four){w->tangents[0][a], w->tangents[1][a]}; }
+static inline four tangent(const walk *w, uint32_t a) { return a == COT__NONE ? zero_tangents : moved(w, a); }
 
 /* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to without asking, and never read. */
 static inline void push(const walk *w, uint32_t a, double v, four d) {
@@ -167,7 +168,7 @@ static __attribute__((noinline)) void elementwise(const walk w, const cot__node 
         if (a[k] == COT__NONE || a[k] < w.lo) continue;
         four d = times(g.d, c.p[k]);
         for (int u = 0; u < e->arity; u++)
-            if (c.units >> u & 1) d = plus(d, times(w.tangents[a[u]], c.s[k][u]));
+            if (c.units >> u & 1) d = plus(d, times(moved(&w, a[u]), c.s[k][u]));
         push(&w, a[k], c.give[k], d);
     }
 }
@@ -205,18 +206,18 @@ static inline bool is_zero(bar g) {
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out) {
     /* Tangents and adjoints lie in the slots, which are zero between sweeps: the walk zeroes them where it leaves them. */
     if (!cot__slots(t, y, LANES + BAR, "hvp")) return false;
-    walk w = {t->nodes, t->adjoints.data, NULL, lo};
-    w.bars = (bar *)(w.tangents + y + 1);
+    pair *slots = t->adjoints.data;
+    walk  w = {t->nodes, {slots, slots + y + 1}, (bar *)(slots + 2 * ((size_t)y + 1)), lo};
     for (int k = 0; k < n; k++)
-        for (int l = 0; l < used; l++) ((cot__slot_number *)&w.tangents[xs[k]])[l] += v[(int64_t)l * n + k];
+        for (int l = 0; l < used; l++) ((cot__slot_number *)&w.tangents[l / 2][xs[k]])[l % 2] += v[(int64_t)l * n + k];
     cot__mark_wanted(t, n, xs, true);
-    cot__forward_lanes(t, lo, y, cot__runs_for(LANES), used);
+    for (int l = 0; l < used; l += 2) cot__forward_lanes(t, lo, y, cot__runs_for(2), w.tangents[l / 2]);
     w.bars[y - lo].v = 1;
     for (int64_t i = y; i >= (int64_t)lo; i--) {
         const cot__node *node = &w.nodes[i];
         bar             *here = &w.bars[i - lo];
         const bar        g = {here->v, {here->d.a, here->d.b}};
-        w.tangents[i] = zero_tangents; /* nothing below reads it */
+        w.tangents[0][i] = w.tangents[1][i] = zero_tangents.a; /* nothing below reads it */
         if (!(node->flags & COT__WANTED)) here->v = 0, here->d = zero_tangents; /* inactive nodes are pushed to without asking */
         if (!(node->flags & COT__ACTIVE) || node->op == OP_leaf || is_zero(g)) continue;
         if (hot(w, node, g)) continue;

@@ -1,12 +1,12 @@
 /* loop_adjoint.c: the way back through a loop as one operation: x̄ = Jᵀ z̄, where z = loop(x) and J is its derivative.
  *
  * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot be written down as a loop
- * over its states. This operation finds the length when it is played: it runs the loop, keeping states under the bound, sweeps
- * back in numbers, and forgets both. Its derivatives need no way back through a way back. They follow from the tangent of the
- * loop, ż = J(x) ẋ, which is a loop again:
+ * over its states; and where the user has bounded the states, a loop over all of them must not be. This operation finds the
+ * length when it is played: it runs the loop, keeping states under the bound, sweeps back in numbers, and forgets both. Its
+ * derivatives need no way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, a loop again:
  *
  *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄ through x -> J(x) u
- *     forward                               the way back of (dz̄, z̄) through x -> (z, J(x) dx)
+ *     forward                               Jᵀ dz̄ + the way back of z̄ through x -> J(x) dx
  *
  * Both are recorded, and the way back through a tangent is this operation again: so there are derivatives of every order, all
  * under the bound. */
@@ -143,8 +143,8 @@ typedef struct moving {
     cot_tape      *t;
     const adjoint *a;
     cot_var       *x;       /* the aliases, of floats; other operands as they are; z̄ */
-    cot_var       *results; /* its carried values, and the tangents of those that are floats */
-    uint32_t      *y;       /* what seeds are for, … */
+    cot_var       *results; /* its carried values, and the tangents of its results that are floats */
+    uint32_t      *y;       /* those tangents, which seeds are for, … */
     cot_var       *seeds;   /* … and they */
     int            seeded;
     uint32_t      *to;      /* whose adjoints are wanted, … */
@@ -155,11 +155,11 @@ typedef struct moving {
 static bool open_moving(moving *g, cot__rule *r) {
     cot_tape *t = r->t;
     *g = (moving){.t = t, .a = cot__rule_attr(r)->pointer};
-    size_t n = (size_t)g->a->operands + 1, carry = 2 * (size_t)g->a->loop.carry + 1;
-    g->x = cot__arena(t, (2 * n + 2 * carry) * sizeof *g->x, OP);
-    g->to = g->x ? cot__arena(t, (n + carry) * sizeof *g->to, OP) : NULL;
+    size_t n = (size_t)g->a->operands + 1, values = (size_t)(g->a->loop.carry + g->a->loop.nys) + 1;
+    g->x = cot__arena(t, (2 * n + 3 * values) * sizeof *g->x, OP);
+    g->to = g->x ? cot__arena(t, (n + values) * sizeof *g->to, OP) : NULL;
     if (!g->to) return false;
-    g->grads = g->x + n, g->results = g->grads + n, g->seeds = g->results + carry;
+    g->grads = g->x + n, g->results = g->grads + n, g->seeds = g->results + 2 * values;
     g->y = g->to + n;
     for (int k = 0; k <= g->a->operands; k++) {
         g->x[k] = cot__rule_x(r, k);
@@ -170,15 +170,23 @@ static bool open_moving(moving *g, cot__rule *r) {
     return true;
 }
 
-/* Seeds for all carried values that are floats (tangents: for their tangents): the pieces of an adjoint of the loop's value. */
-static bool seed(moving *g, bool tangents, cot_var flat) {
+/* How long the loop is where that is known; elsewhere nothing depends on it. */
+static int64_t length_of(const adjoint *a) { return a->loop.test ? 0 : a->loop.length; }
+
+static bool run_moving(moving *g, const cot_var *dx) {
+    return cot__loop_with_tangents(g->t, &g->a->loop, length_of(g->a), g->x, dx, g->results) == COT_OK;
+}
+
+/* Seeds for the tangents: the pieces of z̄. */
+static bool seed(moving *g) {
     const cot__loop *l = &g->a->loop;
-    cot_var         *pieces = cot__arena(g->t, ((size_t)l->carry + 1) * sizeof *pieces, OP);
+    int              n = l->carry + l->nys;
+    cot_var         *pieces = cot__arena(g->t, ((size_t)n + 1) * sizeof *pieces, OP);
     if (!pieces) return false;
-    cot__loop_apart(g->t, l, 0, flat, pieces);
-    for (int k = 0, moves = 0; k < l->carry; k++) {
-        if (!cot__dtype_is_float(cot_dtype_of(g->results[k]))) continue;
-        g->y[g->seeded] = cot__index(g->results[tangents ? l->carry + moves++ : k]);
+    cot__loop_apart(g->t, l, length_of(g->a), g->x[g->a->operands], pieces);
+    for (int k = 0; k < n; k++) {
+        if (!cot__dtype_is_float(cot__dtype_at(&g->t->nodes[l->body[0]->out[k]]))) continue;
+        g->y[g->seeded] = cot__index(g->results[l->carry + g->seeded]);
         g->seeds[g->seeded++] = pieces[k];
     }
     return g->t->status == COT_OK;
@@ -197,18 +205,19 @@ static void loop_adjoint_vjp(cot__rule *r) {
     t->active_mask = COT__ACTIVE; /* what is swept here must be, whatever the caller records */
     cot_var *u = open_moving(&g, r) ? cot__arena(t, ((size_t)g.a->operands + 1) * sizeof *u, OP) : NULL;
     for (int k = 0; u && k < g.a->operands; k++) u[k] = g.a->of[k] ? piece(r->g, &at, g.x[k]) : INVALID(t);
-    bool ok = u && t->status == COT_OK && cot__loop_with_tangents(t, &g.a->loop, 0, g.x, u, g.results) == COT_OK;
+    bool ok = u && t->status == COT_OK && run_moving(&g, u);
     for (int k = 0; ok && k < g.a->operands; k++)
         if (cot__rule_wants(r, k)) g.to[g.wanted++] = cot__index(g.x[k]);
-    ok = ok && seed(&g, true, g.x[g.a->operands]) && sweep_recorded(&g);
+    ok = ok && seed(&g) && sweep_recorded(&g);
     t->active_mask = mask;
     for (int k = 0; ok && k < g.a->operands; k++)
         if (cot__rule_wants(r, k)) cot__give(r, k, g.grads[n++]);
     if (!ok || !cot__rule_wants(r, g.a->operands)) return;
-    cot__give(r, g.a->operands, cot__loop_flatten(t, &g.a->loop, 0, cot_dtype_of(g.x[g.a->operands]), g.results + g.a->loop.carry));
+    cot__give(r, g.a->operands, cot__loop_flatten(t, &g.a->loop, length_of(g.a), cot_dtype_of(g.x[g.a->operands]),
+                                                  g.results + g.a->loop.carry));
 }
 
-/* Linear in z̄: where nothing else moves it is the same of dz̄. */
+/* Linear in z̄: the same of dz̄. */
 static cot_var of_other(cot__rule *r, const adjoint *a, cot_var g) {
     uint32_t *args = cot__arena(r->t, ((size_t)a->operands + 1) * sizeof *args, OP);
     for (int k = 0; args && k < a->operands; k++) args[k] = cot__index(cot__rule_x(r, k));
@@ -225,17 +234,17 @@ static void loop_adjoint_jvp(cot__rule *r) {
     moving         g;
     bool           moves = false;
     for (int k = 0; k < a->operands; k++) moves |= !cot__failed(r->tangents[k]);
-    if (!moves) {
-        r->tangent = of_other(r, a, dg);
-        return;
-    }
+    if (!cot__failed(dg)) r->tangent = of_other(r, a, dg);
+    if (!moves || t->status != COT_OK) return;
     t->active_mask = COT__ACTIVE;
-    bool ok = open_moving(&g, r) && cot__loop_with_tangents(t, &a->loop, 0, g.x, r->tangents, g.results) == COT_OK;
+    bool ok = open_moving(&g, r) && run_moving(&g, r->tangents);
     for (int k = 0; ok && k < a->operands; k++)
         if (a->of[k]) g.to[g.wanted++] = cot__index(g.x[k]);
-    ok = ok && (cot__failed(dg) || seed(&g, false, dg)) && seed(&g, true, g.x[a->operands]) && sweep_recorded(&g);
+    ok = ok && seed(&g) && sweep_recorded(&g);
     t->active_mask = mask;
-    if (ok) r->tangent = together(t, a, g.wanted, g.grads);
+    if (!ok) return;
+    cot_var moved = together(t, a, g.wanted, g.grads);
+    r->tangent = cot__failed(dg) ? moved : cot_add(r->tangent, moved);
 }
 
 static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {

@@ -119,25 +119,26 @@ static void reverse_lanes(side *ys, side *xs, const cot__runs *runs, int used, c
 }
 
 /* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of what moves it. */
-static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, int used) {
-    double given[8];
-    for (int l = 0; l < used; l++) given[l] = slot_get(t, i, runs->lanes, l);
+static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, cot__slot_number *slots) {
+    double            given[2];
+    cot__slot_number *at = slots + (size_t)i * (size_t)runs->lanes;
+    for (int l = 0; l < runs->lanes; l++) given[l] = at[l];
     t->nodes[i].flags &= (uint8_t)~COT__WANTED;
-    runs->forward_f64(t->nodes, i, i, t->adjoints.data);
+    runs->forward_f64(t->nodes, i, i, slots);
     t->nodes[i].flags |= COT__WANTED;
-    for (int l = 0; l < used; l++) slot_add(t, i, runs->lanes, l, given[l]);
+    for (int l = 0; l < runs->lanes; l++) at[l] += given[l];
 }
 
-void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, int used) {
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots) {
     for (uint32_t i = lo; i <= hi;) {
         const cot__node *n = &t->nodes[i];
         bool known = cot__in_switch(n) && !cot__is_tensor(n); /* what is not known here is not needed either */
         if (!(n->flags & COT__ACTIVE) || !known)
             i++;
         else if (n->flags & COT__WANTED)
-            forward_input(t, i++, runs, used);
+            forward_input(t, i++, runs, slots);
         else
-            i = runs->forward_f64(t->nodes, i, hi, t->adjoints.data);
+            i = runs->forward_f64(t->nodes, i, hi, slots);
     }
 }
 
@@ -146,7 +147,7 @@ static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, c
     int       w = runs->lanes;
     for (int k = 0; k < xs->n; k++)
         for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
-    cot__forward_lanes(t, xs->lo, ys->hi, runs, used);
+    cot__forward_lanes(t, xs->lo, ys->hi, runs, t->adjoints.data);
     for (int k = 0; k < ys->n; k++)
         for (int l = 0; l < used; l++) out[(int64_t)l * ys->size + k] = slot_get(t, ys->index[k], w, l);
     uint32_t lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;

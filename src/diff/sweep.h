@@ -80,8 +80,8 @@ typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32;
 /* The widest instance not wider than `lanes`: 1 or 2; only the first knows f32. */
 const cot__runs *cot__runs_for(int lanes);
 
-/* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold `used` tangents each. */
-void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, int used);
+/* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold their tangents. */
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots);
 
 /* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not assigned.) */
 static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
