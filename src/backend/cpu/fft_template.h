@@ -56,7 +56,7 @@ static void TYPED(transform)(const cot__fft_plan *p, int64_t lanes, bool inverse
 /* ---- tables ------------------------------------------------------------------------------------------------------------- */
 
 /* exp(-2πi j/n) for j < count, n/2 < count <= n. Where the circle's symmetries are the table's, they save most of the sines. */
-static void TYPED(fill_roots)(int64_t n, int64_t count, T *c, T *s) {
+__attribute__((cold)) static void TYPED(fill_roots)(int64_t n, int64_t count, T *c, T *s) {
     int64_t exact = n % 8 == 0 ? n / 8 : n % 4 == 0 ? n / 4 : n / 2;
     double  re, im;
     for (int64_t j = 0; j <= exact; j++) {
