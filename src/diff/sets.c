@@ -216,3 +216,15 @@ cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b) {
     s->entries[pair].as = whole;
     return whole;
 }
+
+/* The one list of a set's columns. */
+static cot__set written(cot__sets *s, cot__set a) {
+    a = s->entries[a].as;
+    if (!s->entries[a].pair) return a;
+    int64_t n = gather(s, 1, &a);
+    if (n < 0) return fail(s);
+    cot__set whole = list(s, s->scratch, n);
+    return s->entries[a].as = whole;
+}
+
+bool cot__set_same(cot__sets *s, cot__set a, cot__set b) { return a == b || (a != 0 && b != 0 && written(s, a) == written(s, b) && !s->failed); }
