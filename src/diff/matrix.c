@@ -270,7 +270,7 @@ cot_status cot__products(const char *op, bool reverse, int lanes, int m, const c
         return t->status;
     }
     side a, b = {.t = t};
-    if (side_open(&a, t, op, false, m, ys) && side_open(&b, t, op, true, n, xs))
+    if (side_open(&a, t, op, false, m, ys) && side_open(&b, t, op, true, n, xs) && cot__not_lost(t, op, a.n, a.index, b.n, b.index))
         products(op, reverse, lanes, reverse ? &a : &b, reverse ? &b : &a, in, out);
     side_close(&a);
     side_close(&b);
@@ -346,7 +346,11 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
         return t->status;
     }
-    if (cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK) {
+    uint8_t mask = t->active_mask;
+    t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
+    cot_status status = cot__grad_of(op, y, NULL, n, xs, grads);
+    t->active_mask = mask;
+    if (status == COT_OK) {
         if (v)
             cot_jvps(1, n, xs, v, n, grads, out);
         else

@@ -114,7 +114,12 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     size_t   count = (size_t)(n > 0 ? n : 0);
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
     if (!grads) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
-    if (!grads || cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK) return grads;
+    if (!grads) return NULL;
+    uint8_t mask = t->active_mask;
+    t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
+    cot_status status = cot__grad_of(op, y, NULL, n, xs, grads);
+    t->active_mask = mask;
+    if (status == COT_OK) return grads;
     cot__free(&t->al, grads, count * sizeof *grads);
     return NULL;
 }
