@@ -272,6 +272,34 @@ static void files_with_any_bit_turned_are_refused(void **state) {
     }
 }
 
+/* Rows of one colour in two billion columns, of which they name few: the file is small, and so is what loading it takes. */
+static void few_entries_in_many_columns_take_little_memory(void **state) {
+    (void)state;
+    static const uint64_t columns[3][4] = {{0, 7, 3, INT32_MAX - 1}, {7, 9, 8, 9}, {0, 2, 1, 0}}; /* of row 0, then of row 1 */
+    counting              c = {.fail_from_size = 100000};
+    cot_tape             *t = counted_tape(&c, false);
+    for (int k = 0; k < 3; k++) {
+        image i = {.n = 48 + 4 * 2 + 4 * 4 + 4 * 2 + 8};
+        memcpy(i.bytes, "COTPLAN1", 8);
+        const uint64_t head[] = {0, 2, INT32_MAX, 4, 1};
+        for (size_t h = 0; h < 5; h++) set(&i, 8 + 8 * h, head[h], 8);
+        set(&i, 48, k == 2 ? 3 : 2, 4), set(&i, 52, k == 2 ? 1 : 2, 4); /* the last one has row 0: 0, 2, 1, out of order */
+        for (size_t e = 0; e < 4; e++) set(&i, 56 + 4 * e, columns[k][e], 4);
+        if (k > 0) {
+            refused(t, i, k == 1 ? "its colours would mix entries" : "the columns of a row are out of range or order");
+            continue;
+        }
+        seal(&i);
+        cot_sparse_plan *p = load(t, i.bytes, i.n);
+        assert_ok(t);
+        assert_int_equal(cot_sparse_plan_info(p).cols, INT32_MAX);
+        assert_int_equal(cot_sparse_plan_info(p).col[3], INT32_MAX - 1);
+        cot_sparse_plan_destroy(p);
+    }
+    cot_tape_destroy(t);
+    assert_int_equal(c.live, 0);
+}
+
 /* Where things are: flags 8, rows 16, columns 24, entries 32, colours 40, then lengths of rows, columns, colours. */
 static void files_that_lie_are_refused(void **state) {
     (void)state;
@@ -384,6 +412,7 @@ int main(void) {
         cmocka_unit_test(a_loaded_plan_is_the_saved_one),
         cmocka_unit_test(files_cut_anywhere_are_refused),
         cmocka_unit_test(files_with_any_bit_turned_are_refused),
+        cmocka_unit_test(few_entries_in_many_columns_take_little_memory),
         cmocka_unit_test(files_that_lie_are_refused),
         cmocka_unit_test(threads_share_a_plan),
     };

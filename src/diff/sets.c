@@ -112,7 +112,7 @@ static void sift(uint32_t *a, int64_t i, int64_t n) {
 }
 
 /* In place and without recursion; libc's may allocate. */
-static void sort(uint32_t *a, int64_t n) {
+void cot__sort(uint32_t *a, int64_t n) {
     for (int64_t i = n / 2; i-- > 0;) sift(a, i, n);
     for (int64_t i = n; i-- > 1;) {
         uint32_t x = a[0];
@@ -160,7 +160,7 @@ static int64_t gather(cot__sets *s, int n, const cot__set *sets) {
         for (uint32_t c = low; k < found; c++)
             if (s->seen[c] == s->round) s->scratch[k++] = c;
     } else
-        sort(s->scratch, found);
+        cot__sort(s->scratch, found);
     return found;
 }
 

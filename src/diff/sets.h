@@ -47,6 +47,8 @@ bool cot__set_same(cot__sets *s, cot__set a, cot__set b);
 /* The columns of a set, ascending; valid until the next call. */
 const uint32_t *cot__set_columns(cot__sets *s, cot__set a, int64_t *count);
 
+/* In place, ascending. */
+void cot__sort(uint32_t *a, int64_t n);
 /* Room for `count` elements in an array that doubles; false when memory is short. */
 bool cot__ensure(const cot_allocator *al, void **data, int64_t *capacity, int64_t count, size_t element);
 

@@ -88,9 +88,10 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
     cot_sparse_plan *p = cot__plan_create(&t->cache.below);
     if (p) p->hessian = hessian;
     bool ok = p && cot__sparsity(op, t, &p->al, m, ys, n, xs, &p->pattern);
-    if (p && t->status == COT_OK)
-        ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode) && cot__plan_finish(p) == COT__PLAN_FINE;
-    if (ok) return p;
+    if (p && t->status == COT_OK) ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode);
+    cot__plan_verdict verdict = ok ? cot__plan_finish(p) : COT__PLAN_MEMORY;
+    if (verdict == COT__PLAN_FINE) return p;
+    if (verdict == COT__PLAN_MIXES) cot__fail(t, COT_VALUE, "[%s] its colours would mix entries", op); /* a mistake of ours: they are made from the pattern */
     /* unless another error stands already */
     cot__fail(t, COT_MEMORY, "[%s] out of memory: a plan for %d outputs and %d inputs", op, m, n);
     cot_sparse_plan_destroy(p);
