@@ -141,11 +141,11 @@ static bool all_scalars(cot__patterns *p, uint32_t i) {
 }
 
 /* Memory that was donated takes its sets along: nothing reads the old value any more, no output either. A loop of writes to
- * slices stays linear so. What is older than the part that is walked stays: a body is walked again. */
+ * slices stays linear so. (In a body the memory is a copy of its own.) */
 static cot__set *inherit(cot__patterns *p, uint32_t i) {
     uint32_t a = p->t->nodes[i].a;
     if (!cot__depends(p, a)) return cot__sets_at(p, i);
-    if (p->of[i - p->lo] == 0 && a >= p->first) {
+    if (p->of[i - p->lo] == 0) {
         p->of[i - p->lo] = p->of[a - p->lo];
         p->of[a - p->lo] = 0;
         return cot__sets_at(p, i);
@@ -247,9 +247,7 @@ static void note_varying(cot__patterns *p, uint32_t i) {
 
 bool cot__patterns_walk(cot__patterns *p, uint32_t first, uint32_t end, const uint8_t *needed) {
     cot_tape *t = p->t;
-    uint32_t  before = p->first;
     bool      ok = true;
-    p->first = first;
     for (uint32_t i = first; i < end && ok; i++) {
         const cot__node *n = &t->nodes[i];
         note_varying(p, i);
@@ -257,7 +255,6 @@ bool cot__patterns_walk(cot__patterns *p, uint32_t first, uint32_t end, const ui
         ok = n->op < OP_elementwise_count ? elementwise(p, i) : structural(p, i);
         if (ok && p->sets.failed) ok = cot__patterns_short(p);
     }
-    p->first = before;
     return ok;
 }
 

@@ -15,7 +15,7 @@ typedef struct cot__patterns {
     cot_tape       *t;
     const char     *op; /* who asks, for messages */
     cot__sets       sets;
-    uint32_t        lo, first; /* the oldest node that can depend on an input; the oldest of the part that is walked now */
+    uint32_t        lo;        /* the oldest node that can depend on an input */
     uint32_t        hidden;    /* older nodes count as not depending on the inputs: what a rule reads, besides tangents */
     uint32_t       *of; /* of a scalar node: its set; of a tensor: 1 + its place in arrays, 0: no element depends on anything */
     uint8_t        *varies; /* of any node: may its value be another than what stands on the tape? */
