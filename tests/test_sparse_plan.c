@@ -6,7 +6,31 @@
 
 enum { N = 7, MOST = 64 };
 
-/* A function with a bit of every way in which a pattern is found: selections, sums, axes, slices in place, scalars. */
+static int sine(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sin(xs[0]);
+    return 0;
+}
+static int halved(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(0.5, xs[0]);
+    return 0;
+}
+static int sine_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+    (void)n, (void)m, (void)ys, (void)user;
+    dys[0] = cot_mul(cot_cos(xs[0]), dxs[0]);
+    return 0;
+}
+/* Bodies of every sort, all element by element. */
+static int through_bodies(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    static const cot_fn_rules rules = {"sine", NULL, sine_jvp};
+    cot_var                   y, z;
+    if (cot_cond(cot_greater(cot_index(xs[0], 0, 0), 0.0), sine, halved, NULL, 1, xs, 1, &y)) return 1;
+    return cot_custom_fn(&rules, sine, NULL, 1, &y, 1, &z) || cot_checkpoint(halved, user, 1, &z, 1, ys);
+}
+
+/* A function with a bit of every way in which a pattern is found: selections, sums, axes, slices in place, scalars, bodies. */
 static void record(cot_tape *t, double shift, cot_var *xs, cot_var *ys) {
     double at[N];
     for (int i = 0; i < N; i++) at[i] = 0.3 * i + shift;
@@ -14,6 +38,7 @@ static void record(cot_tape *t, double shift, cot_var *xs, cot_var *ys) {
     xs[1] = cot_scalar(t, 1.25 + shift);
     cot_var a = cot_mul(cot_slice(xs[0], 0, 0, N - 1, 1), cot_sin(cot_slice(xs[0], 0, 1, N, 1))), z = cot_pad(a, COT_SHAPE(0), COT_SHAPE(1), 0);
     cot_update_slice(&z, 0, 0, 1, 1, cot_mul(xs[1], cot_index(xs[0], 0, 2)));
+    cot_scan(through_bodies, NULL, 2, 1, &z, 0, NULL, &z, 0, NULL, NULL);
     ys[0] = cot_scatter_add(z, cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 3}), cot_slice(xs[0], 0, 0, 2, 1), 0);
     ys[1] = cot_cumsum(cot_reshape(cot_slice(z, 0, 0, 4, 1), COT_SHAPE(2, 2)), 1, false);
 }
