@@ -441,6 +441,11 @@ static int gives(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     for (int k = 0; k < m; k++) ys[k] = *(const cot_var *)user;
     return 0;
 }
+static int sines(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sin(xs[0]);
+    return 0;
+}
 static int adds_shapes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
     ys[0] = cot_add(xs[0], cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(5)));
@@ -516,25 +521,114 @@ static void functions_that_fail_say_so(void **state) {
     double    values[4] = {0};
     cot_sparse_plan *p = cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO);
     assert_null(cot_sparse_jacobian_plan_of(fails, NULL, 1, &x, 1, COT_AUTO));
-    assert_error(t, COT_CUSTOM, "[sparse_jacobian_plan_of] the function returned 3; 0 is success");
+    assert_error(t, COT_CUSTOM, "[sparse_jacobian_plan_of] the function failed with code 3");
     assert_null(cot_sparse_hessian_plan_of(gives_nothing, NULL, 1, &x));
-    assert_error(t, COT_VAR, "[sparse_hessian_plan_of] output 0 of the function is not a value of the tape of its inputs; it records every output there");
+    assert_error(t, COT_VAR, "[sparse_hessian_plan_of] the function's result ys[0] as operand is invalid: the operation that should have made it failed");
     assert_int_equal(cot_sparse_jacobian_of(p, gives, &foreign, 1, &x, 1, values), COT_VAR);
     assert_true(isnan(values[0]) && isnan(values[1]));
-    assert_error(t, COT_VAR, "[sparse_jacobian_of] output 0 of the function is not a value of the tape of its inputs; it records every output there");
+    assert_error(t, COT_VAR, "[sparse_jacobian_of] the function's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
     assert_int_equal(cot_sparse_hessian_of(p, NULL, NULL, 1, &x, values), COT_VALUE);
     assert_error(t, COT_VALUE, "[sparse_hessian_of] the function is NULL");
     assert_null(cot_sparse_jacobian_plan_of(gives, &y, 1, &x, -2, COT_AUTO));
-    assert_error(t, COT_VALUE, "[sparse_jacobian_plan_of] a negative number of outputs: -2");
+    assert_error(t, COT_VALUE, "[sparse_jacobian_plan_of] a negative number of values: -2");
     assert_null(cot_sparse_jacobian_plan_of(adds_shapes, NULL, 1, &x, 1, COT_AUTO)); /* an error inside stays as it was said */
     assert_non_null(strstr(cot_tape_message(t), "[add] "));
     cot_tape_clear_error(t);
     assert_null(cot_sparse_jacobian_plan_of(gives, &y, 0, NULL, 1, COT_AUTO));
-    assert_int_equal(cot_sparse_jacobian_of(p, gives, &y, 1, &x, 1, values), COT_OK);
+    assert_int_equal(cot_sparse_jacobian_of(p, sines, NULL, 1, &x, 1, values), COT_OK);
     assert_true(values[0] == cos(1.0) || fabs(values[0] - cos(1.0)) < 1e-15);
     cot_sparse_plan_destroy(p);
     cot_tape_destroy(t);
     cot_tape_destroy(other);
+}
+
+/* ---- functions as every form takes them --------------------------------------------------------------------------------------- */
+
+static int exponentials(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sum(cot_exp(xs[0]), COT_ALL);
+    return 0;
+}
+static int times_captured(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_mul(xs[0], *(const cot_var *)user);
+    return 0;
+}
+static int a_number(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)xs, (void)m, (void)user;
+    ys[0] = cot_number(3);
+    return 0;
+}
+static int records_and_fails(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    ys[0] = cot_sin(xs[0]);
+    return fails(n, xs, m, ys, user);
+}
+
+/* In a no-grad scope, at constants, with a captured use of x, with a number for a result. */
+static void functions_are_differentiated_as_other_forms_do(void **state) {
+    (void)state;
+    const double at[2] = {0.5, 1};
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_tensor(t, COT_F64, COT_SHAPE(2), at), c = cot_data(t, COT_F64, COT_SHAPE(2), at);
+    double       values[4];
+    int64_t      length = cot_tape_length(t);
+    for (int scope = 0; scope < 2; scope++)
+        for (int constant = 0; constant < 2; constant++) {
+            if (scope) cot_no_grad_open(t);
+            const cot_var   *point = constant ? &c : &x;
+            cot_sparse_plan *j = cot_sparse_jacobian_plan_of(exponentials, NULL, 1, point, 1, COT_AUTO), *h = cot_sparse_hessian_plan_of(exponentials, NULL, 1, point);
+            assert_error(t, COT_OK, "");
+            assert_int_equal(cot_sparse_plan_info(j).nnz, 2);
+            assert_int_equal(cot_sparse_plan_info(h).nnz, 2);
+            assert_int_equal(cot_sparse_jacobian_of(j, exponentials, NULL, 1, point, 1, values), COT_OK);
+            assert_int_equal(cot_sparse_hessian_of(h, exponentials, NULL, 1, point, values + 2), COT_OK);
+            for (int k = 0; k < 4; k++) assert_true(test_ulps(values[k], expl((long double)at[k % 2]), 53) <= 2);
+            cot_sparse_plan_destroy(j);
+            cot_sparse_plan_destroy(h);
+            if (scope) cot_no_grad_close(t);
+        }
+    cot_sparse_plan *p = cot_sparse_jacobian_plan_of(times_captured, &x, 1, &x, 1, COT_AUTO);
+    assert_int_equal(cot_sparse_jacobian_of(p, times_captured, &x, 1, &x, 1, values), COT_OK);
+    assert_true(values[0] == 0.5 && values[1] == 1);
+    cot_sparse_plan_destroy(p);
+    p = cot_sparse_jacobian_plan_of(a_number, NULL, 1, &x, 1, COT_AUTO);
+    assert_non_null(p);
+    assert_int_equal(cot_sparse_plan_info(p).nnz, 0);
+    cot_sparse_plan_destroy(p);
+    assert_null(cot_sparse_jacobian_plan_of(records_and_fails, NULL, 1, &x, 1, COT_AUTO));
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_tape_length(t), length); /* nothing stays, after a failure neither */
+    cot_tape_destroy(t);
+}
+
+/* The Hessian of what is active is right in a no-grad scope; a value that was recorded in one has lost its derivative, and says so. */
+static void no_grad_scopes_give_no_zeros(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.5, 1}), y, z, f;
+    double    values[4], h[4];
+    exponentials(1, &x, 1, &y, NULL);
+    cot_sparse_plan *p = cot_sparse_hessian_plan(y, 1, &x);
+    cot_no_grad_open(t);
+    exponentials(1, &x, 1, &z, NULL);
+    f = cot_cast(cot_argmax(x, COT_ALL), COT_F64);
+    assert_int_equal(cot_sparse_hessian(p, y, 1, &x, values), COT_OK);
+    assert_int_equal(cot_hessian(y, 1, &x, h), COT_OK);
+    assert_true(values[0] > 1 && values[0] == h[0] && values[1] == h[3] && h[1] == 0);
+    cot_no_grad_close(t);
+    assert_int_equal(cot_jacobian(1, &z, 1, &x, COT_AUTO, h), COT_GRAD);
+    assert_true(isnan(h[0]));
+    assert_error(t, COT_GRAD, "[jacobian] ys[0], sum (%4), was computed from the xs without recording gradients (in a no-grad scope); its derivative is lost, "
+                              "record it outside");
+    assert_null(cot_sparse_jacobian_plan(1, &z, 1, &x, COT_AUTO));
+    assert_int_equal(cot_tape_status(t), COT_GRAD);
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_jacobian(1, &f, 1, &x, COT_AUTO, h), COT_OK); /* has none to lose */
+    assert_true(h[0] == 0 && h[1] == 0);
+    y = cot_detach(cot_exp(x));
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_AUTO, h), COT_OK); /* gave it up on purpose */
+    cot_sparse_plan_destroy(p);
+    cot_tape_destroy(t);
 }
 
 /* A C `if` changes which entries there are: the plan cannot know, the check does. */
@@ -578,6 +672,8 @@ int main(void) {
         cmocka_unit_test(plans_that_cannot_be_made_say_why),
         cmocka_unit_test(plans_that_do_not_fit_say_so),
         cmocka_unit_test(functions_that_fail_say_so),
+        cmocka_unit_test(functions_are_differentiated_as_other_forms_do),
+        cmocka_unit_test(no_grad_scopes_give_no_zeros),
         cmocka_unit_test(the_check_finds_what_the_pattern_lacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

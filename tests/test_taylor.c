@@ -283,6 +283,32 @@ static void inputs_and_orders(void **state) {
     cot_tape_destroy(t);
 }
 
+/* The rule of the cosine records a sine, whose rule records the cosine again: that is on the tape already, but overwritten, so its value
+ * is no help. It counts where the operand moves on a curve. */
+static void overwritten_values_are_not_found_again(void **state) {
+    (void)state;
+    enum { ORDER = 5 };
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.3, 1.1}), direction = cot_ones(t, COT_F64, COT_SHAPE(2)), zs[ORDER + 1];
+    cot_var   u = cot_exp(x), c, plain = cot_add(cot_cos(u), 2.0);
+    double    want[2 * (ORDER + 1)], got[2 * (ORDER + 1)], one[2];
+    assert_int_equal(cot_taylor_values(cot_mul(cot_sin(u), plain), 1, &x, 1, (double[]){1, 1}, ORDER, want), COT_OK);
+    c = cot_cos(u);
+    cot_add_into(&c, 2.0);
+    cot_var y = cot_mul(cot_sin(u), c);
+    assert_int_equal(cot_taylor_values(y, 1, &x, 1, (double[]){1, 1}, ORDER, got), COT_OK);
+    assert_int_equal(cot_taylor(y, 1, &x, 1, &direction, ORDER, zs), COT_OK);
+    assert_ok(t);
+    for (int k = 0; k <= ORDER; k++) {
+        cot_read(zs[k], one, 2);
+        for (int i = 0; i < 2; i++) {
+            assert_near(got[2 * k + i], want[2 * k + i], 4 * DBL_EPSILON);
+            assert_near(one[i], want[2 * k + i], 4 * DBL_EPSILON);
+        }
+    }
+    cot_tape_destroy(t);
+}
+
 /* What is recorded has derivatives: d/dx of the second one along x is the third; of a direction too. */
 static void recorded(void **state) {
     (void)state;
@@ -568,7 +594,7 @@ static void threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms), cmocka_unit_test(pairs), cmocka_unit_test(kinks_and_poles), cmocka_unit_test(matrices),
-        cmocka_unit_test(elements), cmocka_unit_test(inputs_and_orders), cmocka_unit_test(recorded),
+        cmocka_unit_test(elements), cmocka_unit_test(inputs_and_orders), cmocka_unit_test(overwritten_values_are_not_found_again), cmocka_unit_test(recorded),
         cmocka_unit_test(custom_operations), cmocka_unit_test(halves), cmocka_unit_test(cost_is_quadratic),
         cmocka_unit_test(recursion), cmocka_unit_test(long_tapes_and_deep_rules), cmocka_unit_test(errors),
         cmocka_unit_test(every_allocation_may_fail), cmocka_unit_test(threads),

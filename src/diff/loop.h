@@ -29,6 +29,7 @@ typedef struct cot__loop {
     const cot_fn_rules *rules;       /* derivatives of the user's instead of the body's own; NULL: none */
     void              *user;         /* for those */
     bool               bounded;      /* its recorded gradient is one operation that keeps `states`, not a loop over all states */
+    bool               open;         /* derived from a loop that found its length by running: elsewhere it may be another */
 } cot__loop;
 
 /* Places of the operands. */

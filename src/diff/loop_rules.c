@@ -97,7 +97,7 @@ static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
     cot__loop *to = cot__arena(t, sizeof *to, l->name);
     if (!to) return NULL;
     *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states,
-                      .spill = l->spill, .asked = l->asked, .bounded = l->bounded};
+                      .spill = l->spill, .asked = l->asked, .bounded = l->bounded, .open = l->test || l->open};
     return to;
 }
 

@@ -291,7 +291,7 @@ cot_status cot__products(const char *op, bool reverse, int lanes, int m, const c
     }
     side a, b = {.t = t};
     if (side_open(&a, t, op, false, m, ys) && cot__may_sweep_numbers(t, op, a.hi) && side_open(&b, t, op, true, n, xs) &&
-        lists_given(t, op, lanes > 0, &a, &b, reverse, in, out))
+        lists_given(t, op, lanes > 0, &a, &b, reverse, in, out) && cot__not_lost(t, op, a.n, a.index, b.n, b.index))
         products(op, reverse, lanes, reverse ? &a : &b, reverse ? &b : &a, in, out);
     side_close(&a);
     side_close(&b);
@@ -376,8 +376,12 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
         return t->status;
     }
+    uint8_t mask = t->active_mask;
+    t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
     cot__queue_open(t); /* the gradient may wait for the product */
-    if (cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK) {
+    cot_status status = cot__grad_of(op, y, NULL, n, xs, grads);
+    t->active_mask = mask;
+    if (status == COT_OK) {
         if (v)
             cot_jvps(1, n, xs, v, n, grads, out);
         else

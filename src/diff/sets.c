@@ -113,7 +113,7 @@ static void sift(uint32_t *a, int64_t i, int64_t n) {
 }
 
 /* In place and without recursion; libc's may allocate. */
-static void sort(uint32_t *a, int64_t n) {
+void cot__sort(uint32_t *a, int64_t n) {
     for (int64_t i = n / 2; i-- > 0;) sift(a, i, n);
     for (int64_t i = n; i-- > 1;) {
         uint32_t x = a[0];
@@ -161,7 +161,7 @@ static int64_t gather(cot__sets *s, int n, const cot__set *sets) {
         for (uint32_t c = low; k < found; c++)
             if (s->seen[c] == s->round) s->scratch[k++] = c;
     } else
-        sort(s->scratch, found);
+        cot__sort(s->scratch, found);
     return found;
 }
 
@@ -217,3 +217,15 @@ cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b) {
     s->entries[pair].as = whole;
     return whole;
 }
+
+/* The one list of a set's columns. */
+static cot__set written(cot__sets *s, cot__set a) {
+    a = s->entries[a].as;
+    if (!s->entries[a].pair) return a;
+    int64_t n = gather(s, 1, &a);
+    if (n < 0) return fail(s);
+    cot__set whole = list(s, s->scratch, n);
+    return s->entries[a].as = whole;
+}
+
+bool cot__set_same(cot__sets *s, cot__set a, cot__set b) { return a == b || (a != 0 && b != 0 && written(s, a) == written(s, b) && !s->failed); }

@@ -43,9 +43,13 @@ bool     cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns, 
 void     cot__sets_close(cot__sets *s);
 cot__set cot__set_of(cot__sets *s, uint32_t column);
 cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b);
+/* Have both the same columns? A union is written out for that. */
+bool cot__set_same(cot__sets *s, cot__set a, cot__set b);
 /* The columns of a set, ascending; valid until the next call. */
 const uint32_t *cot__set_columns(cot__sets *s, cot__set a, int64_t *count);
 
+/* In place, ascending. */
+void cot__sort(uint32_t *a, int64_t n);
 /* Room for `count` elements in an array that doubles; false when memory is short. */
 bool cot__ensure(const cot_allocator *al, void **data, int64_t *capacity, int64_t count, size_t element);
 

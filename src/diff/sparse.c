@@ -89,9 +89,10 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
     cot_sparse_plan *p = cot__plan_create(&t->cache.below);
     if (p) p->hessian = hessian;
     bool ok = p && cot__sparsity(op, t, &p->al, m, ys, n, xs, &p->pattern);
-    if (p && t->status == COT_OK)
-        ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode) && cot__plan_finish(p) == COT__PLAN_FINE;
-    if (ok) return p;
+    if (p && t->status == COT_OK) ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode);
+    cot__plan_verdict verdict = ok ? cot__plan_finish(p) : COT__PLAN_MEMORY;
+    if (verdict == COT__PLAN_FINE) return p;
+    if (verdict == COT__PLAN_MIXES) cot__fail(t, COT_VALUE, "[%s] its colours would mix entries", op); /* a mistake of ours: they are made from the pattern */
     /* unless another error stands already */
     cot__fail(t, COT_MEMORY, "[%s] out of memory: a plan for %d outputs and %d inputs", op, m, n);
     cot_sparse_plan_destroy(p);
@@ -115,8 +116,13 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     size_t   count = (size_t)(n > 0 ? n : 0);
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
     if (!grads) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
-    bool may = !cot_is_valid(y) || cot__may_sweep_numbers(t, op, cot__index(y));
-    if (!grads || (may && cot__grad_of(op, y, NULL, n, xs, grads) == COT_OK)) return grads;
+    if (!grads) return NULL;
+    uint8_t mask = t->active_mask;
+    bool    may = !cot_is_valid(y) || cot__may_sweep_numbers(t, op, cot__index(y));
+    t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
+    cot_status status = may ? cot__grad_of(op, y, NULL, n, xs, grads) : t->status;
+    t->active_mask = mask;
+    if (status == COT_OK) return grads;
     cot__free(&t->al, grads, count * sizeof *grads);
     return NULL;
 }

@@ -87,10 +87,42 @@ static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t 
     return r->alone[upper];
 }
 
+/* The pattern with its columns numbered anew, those without entries left out: a file of one entry may claim a billion columns. Only `col` is new. */
+static bool number_columns(const cot_allocator *al, const cot__csr *m, cot__csr *out) {
+    uint32_t *sorted = cot__alloc(al, (size_t)m->nnz * sizeof *sorted);
+    int64_t   n = 0;
+    *out = (cot__csr){m->rows, 0, m->nnz, m->row_start, cot__alloc(al, (size_t)m->nnz * sizeof *out->col)};
+    if (!sorted || !out->col) {
+        cot__free(al, sorted, (size_t)m->nnz * sizeof *sorted);
+        cot__free(al, out->col, (size_t)m->nnz * sizeof *out->col);
+        return false;
+    }
+    for (int64_t e = 0; e < m->nnz; e++) sorted[e] = (uint32_t)m->col[e];
+    cot__sort(sorted, m->nnz);
+    for (int64_t e = 0; e < m->nnz; e++)
+        if (e == 0 || sorted[e] != sorted[n - 1]) sorted[n++] = sorted[e];
+    for (int64_t e = 0; e < m->nnz; e++) {
+        int64_t low = 0, high = n;
+        while (high - low > 1) {
+            int64_t middle = low + (high - low) / 2;
+            if (sorted[middle] <= (uint32_t)m->col[e]) low = middle;
+            else high = middle;
+        }
+        out->col[e] = (int32_t)low;
+    }
+    out->cols = n;
+    cot__free(al, sorted, (size_t)m->nnz * sizeof *sorted);
+    return true;
+}
+
 /* Of rows: no column has two of one colour. */
 static bool rows_apart(const cot_sparse_plan *p, reader *r, bool *memory) {
-    cot__csr t;
-    *memory = cot__csr_transpose(&p->al, &p->pattern, &t);
+    cot__csr m = p->pattern, t;
+    bool     renumbered = m.cols > m.nnz;
+    *memory = !renumbered || number_columns(&p->al, &p->pattern, &m);
+    if (!*memory) return false;
+    *memory = cot__csr_transpose(&p->al, &m, &t);
+    if (renumbered) cot__free(&p->al, m.col, (size_t)m.nnz * sizeof *m.col);
     if (!*memory) return false;
     find_alone(r, &t, p->colour);
     int64_t e = 0;

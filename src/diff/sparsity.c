@@ -5,16 +5,13 @@
  *   linear, and generic with a rule that reads no values (pad)    the operation is run on element numbers (sparsity_linear.c)
  *   bilinear             the same for each operand, the other one held fixed: the union over the contracted axes
  *   generic              dense over its core axes where its attributes name them (axes, axis, from), else over everything
- * The sets may be too large, never too small, for any values that leave the tape as it is: a branch of where counts also if not
- * taken. What depends on integers (positions in take) is as it was on this tape. */
+ *   loops and the like   their bodies, played and walked step by step (sparsity_loop.c)
+ * The sets may be too large, never too small, for any values of the inputs that leave the tape as it is: a branch of where or cot_cond
+ * counts also if not taken, and positions that the inputs reach (an argsort in take) may be any (sparsity_index.c). Other positions are as
+ * they stand on this tape. */
 #include "diff/sparsity.h"
 
 #include <string.h>
-
-static bool short_of_memory(cot__patterns *p) {
-    cot__fail(p->t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
-    return false;
-}
 
 /* ---- the limit ------------------------------------------------------------------------------------------------------------- */
 
@@ -26,11 +23,17 @@ void cot_sparse_plan_limit(cot_tape *t, int64_t entries) {
 
 static int64_t limit_of(const cot_tape *t) { return t->sparse_limit ? t->sparse_limit : DEFAULT_LIMIT; }
 
-static bool too_many(cot__patterns *p, const cot__csr *m) {
+static bool too_many(const cot__patterns *p) {
     cot__fail(p->t, COT_LIMIT,
               "[%s] the pattern of (%lld,%lld) has more than %lld entries, here or on the way; where most entries can be other than zero, take the dense "
               "matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)",
-              p->op, (long long)m->rows, (long long)m->cols, (long long)limit_of(p->t));
+              p->op, (long long)p->rows, (long long)p->cols, (long long)limit_of(p->t));
+    return false;
+}
+
+bool cot__patterns_short(cot__patterns *p) {
+    if (p->sets.full) return too_many(p);
+    cot__fail(p->t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
     return false;
 }
 
@@ -42,7 +45,7 @@ cot__set *cot__sets_at(cot__patterns *p, uint32_t node) {
     cot__set *sets = cot__alloc(&p->t->al, (size_t)size * sizeof *sets);
     if (!sets || !cot__ensure(&p->t->al, (void **)&p->arrays, &p->array_capacity, p->array_count + 1, sizeof *p->arrays)) {
         cot__free(&p->t->al, sets, (size_t)size * sizeof *sets);
-        short_of_memory(p);
+        cot__patterns_short(p);
         return NULL;
     }
     memset(sets, 0, (size_t)size * sizeof *sets);
@@ -102,7 +105,7 @@ bool cot__contract(cot__patterns *p, uint32_t z, uint32_t x, int shared, const i
     cot__set *to = cot__sets_at(p, z), *whole = cot__alloc(&t->al, (size_t)groups * sizeof *whole);
     if (!to || !whole) {
         cot__free(&t->al, whole, (size_t)groups * sizeof *whole);
-        return short_of_memory(p);
+        return cot__patterns_short(p);
     }
     memset(whole, 0, (size_t)groups * sizeof *whole);
     counter c = counter_of(xs, shared, x_axis);
@@ -134,7 +137,7 @@ static int shared_axes(const cot_tape *t, uint32_t z, uint32_t x, int *x_axis, i
     return n;
 }
 
-static bool generic(cot__patterns *p, uint32_t i) {
+bool cot__dense_pattern(cot__patterns *p, uint32_t i) {
     int n = cot__nargs(&p->t->nodes[i]), x_axis[COT_MAX_NDIM], z_axis[COT_MAX_NDIM];
     for (int k = 0; k < n; k++) {
         if (!cot__moves(p, i, k)) continue;
@@ -157,7 +160,7 @@ static bool all_scalars(cot__patterns *p, uint32_t i) {
 }
 
 /* Memory that was donated takes its sets along: nothing reads the old value any more, no output either. A loop of writes to
- * slices stays linear so. */
+ * slices stays linear so. (In a body the memory is a copy of its own.) */
 static cot__set *inherit(cot__patterns *p, uint32_t i) {
     uint32_t a = p->t->nodes[i].a;
     if (!cot__depends(p, a)) return cot__sets_at(p, i);
@@ -193,7 +196,7 @@ static bool write_slice(cot__patterns *p, uint32_t i) {
 }
 
 /* Of the node's own shape and one operand: a cast, whose indices would not survive in another dtype, and a copy in place. */
-static bool same_elements(cot__patterns *p, uint32_t i, int k) {
+bool cot__same_pattern(cot__patterns *p, uint32_t i, int k) {
     uint32_t  x = cot__arg(&p->t->nodes[i], k);
     cot__set *z = cot__depends(p, x) ? cot__sets_at(p, i) : NULL;
     if (!z) return !cot__depends(p, x);
@@ -209,14 +212,21 @@ static bool structural(cot__patterns *p, uint32_t i) {
     for (int k = 0, n = cot__nargs(&t->nodes[i]); k < n && !moves; k++) moves = cot__moves(p, i, k);
     if (!moves || cot__size_at(t, i) == 0 || all_scalars(p, i)) return true;
     switch (t->nodes[i].op) {
-    case OP_cast: return same_elements(p, i, 0);
-    case OP_copy_into: return same_elements(p, i, 1);
+    case OP_loop: return cot__loop_pattern(p, i);
+    case OP_alias:
+    case OP_cast: return cot__same_pattern(p, i, 0);
+    case OP_copy_into: return cot__same_pattern(p, i, 1);
     case OP_add_slice:
     case OP_update_slice: return write_slice(p, i);
     default: break;
     }
+    uint8_t positions = 0;
+    for (int k = 0; k < 32 && op->kind == KIND_LINEAR && op->inactive >> k; k++)
+        if (op->inactive >> k & 1) positions |= cot__varies(p, cot__arg(&t->nodes[i], k));
+    if (positions & COT__VARIES) return cot__chosen_pattern(p, i);
+    p->consulted |= positions;
     bool constant = op->kind == KIND_LINEAR || (op->kind == KIND_GENERIC && op->saves == 0 && op->jvp);
-    return constant || op->kind == KIND_BILINEAR ? cot__linear_pattern(p, i) : generic(p, i);
+    return constant || op->kind == KIND_BILINEAR ? cot__linear_pattern(p, i) : cot__dense_pattern(p, i);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------------------------------------- */
@@ -228,21 +238,43 @@ static bool seed_inputs(cot__patterns *p, int n, const cot_var *xs) {
         int64_t   size = cot__size_at(p->t, i);
         cot__set *z = cot__sets_at(p, i);
         if (!z) return false;
+        p->varies[i - p->lo] = COT__VARIES;
         for (int64_t e = 0; e < size; e++)
             cot__set_add(p, &z[e], cot__set_of(&p->sets, column++)); /* one listed twice has both columns */
     }
     return true;
 }
 
-static bool walk(cot__patterns *p, const cot__csr *out) {
-    cot_tape *t = p->t;
-    for (uint32_t i = p->lo; i - p->lo < p->count; i++) {
-        const cot__node *n = &t->nodes[i];
-        if (!p->needed[i - p->lo] || !(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
-        if (!(n->op < OP_elementwise_count ? elementwise(p, i) : structural(p, i))) return false;
-        if (p->sets.failed) return p->sets.full ? too_many(p, out) : short_of_memory(p);
-    }
+bool cot__patterns_grow(cot__patterns *p) {
+    int64_t count = (int64_t)p->t->count - p->lo, before = p->of_capacity, varied = p->varies_capacity;
+    if (!cot__ensure(&p->t->al, (void **)&p->of, &p->of_capacity, count, sizeof *p->of) ||
+        !cot__ensure(&p->t->al, (void **)&p->varies, &p->varies_capacity, count, 1))
+        return cot__patterns_short(p);
+    memset(p->of + before, 0, (size_t)(p->of_capacity - before) * sizeof *p->of);
+    memset(p->varies + varied, 0, (size_t)(p->varies_capacity - varied));
     return true;
+}
+
+/* Does the value of node i vary? Whatever it computes from what does, with a derivative or without; and what stands in the place of a solution. */
+static void note_varying(cot__patterns *p, uint32_t i) {
+    const cot__node *n = &p->t->nodes[i];
+    uint8_t          bits = p->varies[i - p->lo];
+    for (int k = 0, args = cot__nargs(n); k < args; k++) bits |= cot__varies(p, cot__arg(n, k));
+    if (p->examples && (n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve)) bits |= COT__VARIES;
+    p->varies[i - p->lo] = bits;
+}
+
+bool cot__patterns_walk(cot__patterns *p, uint32_t first, uint32_t end, const uint8_t *needed) {
+    cot_tape *t = p->t;
+    bool      ok = true;
+    for (uint32_t i = first; i < end && ok; i++) {
+        const cot__node *n = &t->nodes[i];
+        note_varying(p, i);
+        if (!needed[i - first] || !(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
+        ok = n->op < OP_elementwise_count ? elementwise(p, i) : structural(p, i);
+        if (ok && p->sets.failed) ok = cot__patterns_short(p);
+    }
+    return ok;
 }
 
 /* Will the rows have more entries than that? Counted before memory is taken for them: by what the sets name, repeated columns too, and only where
@@ -252,7 +284,7 @@ static bool exceeds(cot__patterns *p, int m, const cot_var *ys, int64_t limit, b
     cot__set last = 0; /* the empty one: n is 0 */
     for (int k = 0; k < m; k++) {
         uint32_t i = cot__index(ys[k]);
-        for (int64_t e = 0, size = i - p->lo < p->count ? cot__size_at(p->t, i) : 0; e < size; e++) {
+        for (int64_t e = 0, size = i >= p->lo ? cot__size_at(p->t, i) : 0; e < size; e++) {
             cot__set a = cot__set_at(p, i, e);
             if (!exactly) n = (int64_t)p->sets.entries[a].cost;
             else if (a != last) cot__set_columns(&p->sets, a, &n);
@@ -266,16 +298,16 @@ static bool exceeds(cot__patterns *p, int m, const cot_var *ys, int64_t limit, b
 
 static bool write_rows(cot__patterns *p, const cot_allocator *al, int m, const cot_var *ys, cot__csr *out) {
     int64_t capacity = 0, row = 0, limit = limit_of(p->t);
-    if (exceeds(p, m, ys, limit, false)) return too_many(p, out);
+    if (exceeds(p, m, ys, limit, false)) return too_many(p);
     for (int k = 0; k < m; k++) {
         uint32_t i = cot__index(ys[k]);
         for (int64_t e = 0, size = cot__size_at(p->t, i); e < size; e++, row++) {
             int64_t         n;
-            const uint32_t *columns = cot__set_columns(&p->sets, i - p->lo < p->count ? cot__set_at(p, i, e) : 0, &n);
+            const uint32_t *columns = cot__set_columns(&p->sets, cot__set_at(p, i, e), &n);
             if (p->sets.failed || !cot__ensure(al, (void **)&out->col, &capacity, out->nnz + n, sizeof *out->col)) {
                 cot__free(al, out->col, (size_t)capacity * sizeof *out->col);
                 out->col = NULL;
-                return short_of_memory(p);
+                return cot__patterns_short(p);
             }
             for (int64_t c = 0; c < n; c++) out->col[out->nnz + c] = (int32_t)columns[c];
             out->nnz += n;
@@ -289,16 +321,23 @@ static bool write_rows(cot__patterns *p, const cot_allocator *al, int m, const c
     }
     cot__free(al, out->col, (size_t)capacity * sizeof *out->col);
     out->col = NULL;
-    return short_of_memory(p);
+    return cot__patterns_short(p);
+}
+
+void cot__patterns_drop(cot__patterns *p, int64_t arrays) {
+    for (; p->array_count > arrays; p->array_count--) {
+        const cot__set_array *a = &p->arrays[p->array_count - 1];
+        cot__free(&p->t->al, a->sets, (size_t)a->size * sizeof *a->sets);
+    }
 }
 
 static void close(cot__patterns *p) {
     const cot_allocator *al = &p->t->al;
-    for (int64_t k = 0; k < p->array_count; k++)
-        cot__free(al, p->arrays[k].sets, (size_t)p->arrays[k].size * sizeof *p->arrays[k].sets);
+    cot__patterns_drop(p, 0);
     cot__free(al, p->arrays, (size_t)p->array_capacity * sizeof *p->arrays);
     for (int k = 0; k < 2; k++) cot__free(al, p->buffer[k], (size_t)p->buffer_capacity[k] * sizeof(double));
-    cot__free(al, p->of, (size_t)p->count * sizeof *p->of);
+    cot__free(al, p->of, (size_t)p->of_capacity * sizeof *p->of);
+    cot__free(al, p->varies, (size_t)p->varies_capacity);
     cot__sets_close(&p->sets);
 }
 
@@ -325,7 +364,7 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
         return false;
     }
     out->row_start = cot__alloc(al, (size_t)(out->rows + 1) * sizeof *out->row_start);
-    if (!out->row_start) return short_of_memory(&p);
+    if (!out->row_start) return cot__patterns_short(&p);
     memset(out->row_start, 0, (size_t)(out->rows + 1) * sizeof *out->row_start);
     if (out->rows == 0 || out->cols == 0) return true;
 
@@ -333,16 +372,15 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     for (int k = 0; k < n; k++) p.lo = cot__index(xs[k]) < p.lo ? cot__index(xs[k]) : p.lo;
     for (int k = 0; k < m && index; k++) index[k] = cot__index(ys[k]), hi = index[k] > hi ? index[k] : hi;
     for (int k = 0; k < n; k++) hi = cot__index(xs[k]) > hi ? cot__index(xs[k]) : hi;
-    p.count = hi - p.lo + 1;
-    p.of = cot__alloc(&t->al, (size_t)p.count * sizeof *p.of);
-    p.needed = index ? cot__needed(t, p.lo, hi, m, index) : NULL;
-    bool     ok = p.of && p.needed && cot__sets_open(&p.sets, &t->al, out->cols, limit_of(t) > out->cols ? limit_of(t) : out->cols);
-    if (!ok) short_of_memory(&p);
-    if (p.of) memset(p.of, 0, (size_t)p.count * sizeof *p.of);
+    p.rows = out->rows, p.cols = out->cols;
+    uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index) : NULL;
+    int64_t  limit = limit_of(t);
+    bool     ok = needed && cot__sets_open(&p.sets, &t->al, out->cols, limit > out->cols ? limit : out->cols) && cot__patterns_grow(&p);
+    if (!ok) cot__patterns_short(&p);
     cot_mark mark = cot__mark(t);
-    ok = ok && seed_inputs(&p, n, xs) && walk(&p, out) && write_rows(&p, al, m, ys, out);
+    ok = ok && seed_inputs(&p, n, xs) && cot__patterns_walk(&p, p.lo, hi + 1, needed) && write_rows(&p, al, m, ys, out);
     cot__rewind(t, mark);
-    cot__free(&t->al, p.needed, p.count);
+    cot__free(&t->al, needed, (size_t)hi - p.lo + 1);
     cot__free(&t->al, index, (size_t)m * sizeof *index);
     close(&p);
     if (!ok) {

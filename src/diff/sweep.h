@@ -138,6 +138,9 @@ bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t
 cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
                          double *out);
 
+/* No y was computed from an x while no gradients were recorded; otherwise sets the error (lost.c). */
+bool cot__not_lost(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
+
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);
 /* … one that gives numbers, of a value y? Not of values in a body that is being recorded either. */

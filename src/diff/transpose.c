@@ -117,6 +117,10 @@ static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
     return mask || cot__failed(v) ? v : cot_detach(v);
 }
 
+/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and loops inside of the
+ * rule read it when they are played. */
+static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) { return cot__alias(cot_zeros(t, dtype, shape)); }
+
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     cot_tape  *t = r->t;
     cot_shape  shape = cot__shape_at(t, r->node);
@@ -125,7 +129,7 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
     cot_var    dz = INVALID(t);
     t->active_mask = COT__ACTIVE;
-    back.g = cot_tensor(t, cot__dtype_at(&t->nodes[r->node]), shape, NULL);
+    back.g = direction(t, cot__dtype_at(&t->nodes[r->node]), shape);
     back.driver = &tr;
     back.give = give_inner;
     back.give_slice = give_slice_inner;
@@ -142,13 +146,13 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
 
 /* ---- Jᵀ·g from a jvp -------------------------------------------------------------------------------------------------------------- */
 
-/* A leaf for the tangent of each operand whose adjoint is asked for; their number. */
+/* A direction for the tangent of each operand whose adjoint is asked for; their number. */
 static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leaves) {
     int count = 0;
     for (int k = 0; k < n; k++) {
         tangents[k] = INVALID(r->t);
         if (r->t->status != COT_OK || !cot__rule_wants(r, k)) continue;
-        tangents[k] = cot_tensor(r->t, cot__dtype_at(&r->t->nodes[cot__rule_arg(r, k)]), cot__rule_shape(r, k), NULL);
+        tangents[k] = direction(r->t, cot__dtype_at(&r->t->nodes[cot__rule_arg(r, k)]), cot__rule_shape(r, k));
         leaves[count++] = cot__index(tangents[k]);
     }
     return count;
