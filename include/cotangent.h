@@ -351,8 +351,8 @@ COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *s
 COT_API cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out);
 
 /* Full matrices, numbers only, row-major: the Jacobian (M, N), the Hessian of a scalar y (N, N), a Hessian-vector product.
- * COT_AUTO takes reverse mode when M <= N. hvp: v and out have N elements. A constant y has zeros; one that was computed from an x in a no-grad
- * scope has lost its derivative, and is an error. */
+ * COT_AUTO takes reverse mode when M <= N. hvp: v and out have N elements. A constant y has zeros; one that was computed from an x
+ * in a no-grad scope has lost its derivative, and is an error. */
 typedef enum cot_mode { COT_AUTO, COT_REVERSE, COT_FORWARD } cot_mode;
 COT_API cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out);
 COT_API cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out);

@@ -94,7 +94,8 @@ static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, 
 static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
     cot__loop *to = cot__arena(t, sizeof *to, l->name);
     if (!to) return NULL;
-    *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states, .spill = l->spill, .bounded = l->bounded, .open = l->test || l->open};
+    *to = (cot__loop){.name = l->name, .counts = l->counts, .first = l->first, .length = length, .states = l->states, .spill = l->spill,
+                      .bounded = l->bounded, .open = l->test || l->open};
     return to;
 }
 
