@@ -139,8 +139,8 @@ typedef struct cot_fn_rules {
     const char *name;
     /* xbars[k] starts invalid, which means zero. Linear in ybars. */
     int (*vjp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user);
-    /* dxs[k] is invalid where an input does not move; dys[k] starts invalid: zero. It has the shape of ys[k], or is a number that stands
-     * everywhere; of an integer result it is ignored. Linear in dxs. */
+    /* dxs[k] is invalid where an input does not move; dys[k] starts invalid: zero. It has the shape of ys[k], or is a
+     * number that stands everywhere; of an integer result it is ignored. Linear in dxs. */
     int (*jvp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user);
 } cot_fn_rules;
 /* ys = f(xs), recorded once as a body (see cot_scan: it reads no values), with these derivatives. rules and user must live as
@@ -161,12 +161,12 @@ COT_API cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user
  *     cot_sparse_plan_destroy(plan);
  *
  * The pattern covers every entry that could be other than zero for the operations that are on the tape, so both sides of a
- * cot_where or cot_cond, any number of steps of a cot_while, and wherever positions computed from the xs (cot_sort, cot_max_pool1d, a cot_take at
- * an argmax) may fall; it is exact for elementwise operations, shapes, gathers at given positions, sums and matrix products, follows
+ * cot_where or cot_cond, any number of steps of a cot_while, and wherever positions computed from the xs (cot_sort,
+ * cot_max_pool1d, a cot_take at an argmax) may fall; it is exact for elementwise operations, shapes, gathers at given positions, sums and matrix products, follows
  * the bodies of loops and checkpoints, and is dense over what other operations mix: solvers among them. It does not know of what was
  * not recorded: a C `if` on a value, or positions that the program itself computed, can bring entries that the plan lacks, and then
- * values are wrong without notice (so can a cot_while in a Hessian that took no step where the plan was made); cot_sparse_check compares with
- * a random product. A plan is not changed once made: threads may share it, each with its own tape. */
+ * values are wrong without notice (so can a cot_while in a Hessian that took no step where the plan was made);
+ * cot_sparse_check compares with a random product. A plan is not changed once made: threads may share it, each with its own tape. */
 typedef struct cot_sparse_plan cot_sparse_plan;
 
 typedef struct cot_sparse_info {
@@ -201,8 +201,8 @@ COT_API cot_status cot_sparse_hessian(const cot_sparse_plan *plan, cot_var y, in
 COT_API cot_status cot_sparse_check(const cot_sparse_plan *plan, int m, const cot_var *ys, int n, const cot_var *xs,
                                     const double *values, uint64_t seed);
 
-/* The same for functions, as the forms above take them: f runs on inputs of its own with the values of xs, which may be constants, and in a
- * no-grad scope too; other uses of the xs do not count. What it recorded is forgotten afterwards, also after a failure. */
+/* The same for functions, as the forms above take them: f runs on inputs of its own with the values of xs, which may be
+ * constants, and in a no-grad scope too; other uses of the xs do not count. What it recorded is forgotten afterwards, also after a failure. */
 COT_API cot_sparse_plan *cot_sparse_jacobian_plan_of(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_mode mode);
 COT_API cot_sparse_plan *cot_sparse_hessian_plan_of(cot_fn f, void *user, int n, const cot_var *xs);
 COT_API cot_status       cot_sparse_jacobian_of(const cot_sparse_plan *plan, cot_fn f, void *user, int n, const cot_var *xs, int m,

@@ -3,8 +3,9 @@
 #include "tape_test.h"
 
 #define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)m, (void)user, (void)xs, (void)ys
-#define VJP(name) static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user)
+#define UNUSED     (void)n, (void)m, (void)user, (void)xs, (void)ys
+#define VJP(name)                                                                                                                  \
+    static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user)
 #define JVP(name) static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user)
 
 /* ---- results of several dtypes ------------------------------------------------------------------------------------------------------ */
@@ -14,17 +15,19 @@ BODY(mixed) {
     UNUSED;
     int floats = *(int *)user;
     for (int k = 0; k < 3; k++)
-        ys[k] = floats >> k & 1 ? cot_mul((double)(k + 2), cot_square(xs[0])) : k == 1 ? cot_greater(xs[0], 1.5) : cot_argmax(xs[0], COT_ALL);
+        ys[k] = floats >> k & 1 ? cot_mul((double)(k + 2), cot_square(xs[0]))
+                : k == 1        ? cot_greater(xs[0], 1.5)
+                                : cot_argmax(xs[0], COT_ALL);
     return 0;
 }
 VJP(mixed_vjp) {
     UNUSED;
     int floats = *(int *)user;
-    xbars[0] = COT_NONE;
+    xbars[0]   = COT_NONE;
     for (int k = 0; k < 3; k++) {
         if (!(floats >> k & 1)) continue;
         cot_var term = cot_mul(2.0 * (k + 2), cot_mul(xs[0], ybars[k]));
-        xbars[0] = xbars[0].tape ? cot_add(xbars[0], term) : term;
+        xbars[0]     = xbars[0].tape ? cot_add(xbars[0], term) : term;
     }
     return 0;
 }
@@ -39,12 +42,13 @@ JVP(mixed_jvp) {
 static void integers_stand_anywhere_among_the_results(void **state) {
     (void)state;
     const cot_fn_rules rules[3] = {{"mixed", mixed_vjp, NULL}, {"mixed", NULL, mixed_jvp}, {"mixed", mixed_vjp, mixed_jvp}};
-    const double       at[3] = {1, 2, 3};
+    const double       at[3]    = {1, 2, 3};
     for (int which = 0; which < 3; which++)
         for (int floats = 1; floats < 8; floats++) {
             cot_tape *t = cot_tape_create(NULL);
-            cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), at), one = cot_ones(t, COT_F64, COT_SHAPE(3)), ys[3], f = cot_constant(t, 0);
-            double    sum = 0, got[3];
+            cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), at), one = cot_ones(t, COT_F64, COT_SHAPE(3)), ys[3],
+                    f  = cot_constant(t, 0);
+            double sum = 0, got[3];
             cot_custom_fn(&rules[which], mixed, &floats, 1, &x, 3, ys);
             for (int k = 0; k < 3; k++) {
                 if (!(floats >> k & 1)) continue;
@@ -66,18 +70,40 @@ static void integers_stand_anywhere_among_the_results(void **state) {
 
 /* ---- what a jvp may give ------------------------------------------------------------------------------------------------------------- */
 
-BODY(sine) { UNUSED; ys[0] = cot_sin(xs[0]); return 0; }
-JVP(turned) { UNUSED; dys[0] = cot_transpose(cot_mul(cot_cos(xs[0]), dxs[0])); return 0; }
-JVP(of_another_tape) { UNUSED, (void)dxs; dys[0] = *(cot_var *)user; return 0; }
-JVP(a_number) { UNUSED, (void)dxs; dys[0] = cot_number(2.5); return 0; }
-JVP(nothing) { UNUSED, (void)dxs; dys[0] = COT_NONE; return 0; }
+BODY(sine) {
+    UNUSED;
+    ys[0] = cot_sin(xs[0]);
+    return 0;
+}
+JVP(turned) {
+    UNUSED;
+    dys[0] = cot_transpose(cot_mul(cot_cos(xs[0]), dxs[0]));
+    return 0;
+}
+JVP(of_another_tape) {
+    UNUSED, (void)dxs;
+    dys[0] = *(cot_var *)user;
+    return 0;
+}
+JVP(a_number) {
+    UNUSED, (void)dxs;
+    dys[0] = cot_number(2.5);
+    return 0;
+}
+JVP(nothing) {
+    UNUSED, (void)dxs;
+    dys[0] = COT_NONE;
+    return 0;
+}
 
 static void tangents_have_the_shape_of_their_result(void **state) {
     (void)state;
-    cot_tape          *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
-    cot_var            x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), dx = cot_ones(t, COT_F64, COT_SHAPE(2, 3)), y, stranger = cot_scalar(other, 1);
-    const cot_fn_rules rules[4] = {{"turned", NULL, turned}, {"strange", NULL, of_another_tape}, {"two", NULL, a_number}, {"none", NULL, nothing}};
-    double             got[6];
+    cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), dx = cot_ones(t, COT_F64, COT_SHAPE(2, 3)), y,
+            stranger            = cot_scalar(other, 1);
+    const cot_fn_rules rules[4] = {
+        {"turned", NULL, turned}, {"strange", NULL, of_another_tape}, {"two", NULL, a_number}, {"none", NULL, nothing}};
+    double got[6];
     cot_custom_fn(&rules[0], sine, NULL, 1, &x, 1, &y);
     cot_jvp(y, 1, &x, &dx);
     assert_error(t, COT_SHAPE, "[turned] its jvp gave dys[0] of shape (3,2) for a result of shape (2,3); they must be equal");
@@ -101,23 +127,59 @@ static void tangents_have_the_shape_of_their_result(void **state) {
 
 /* ---- rules with loops inside, transposed in a body ------------------------------------------------------------------------------------- */
 
-BODY(square) { UNUSED; ys[0] = cot_square(xs[0]); return 0; }
-BODY(square_step) { UNUSED; ys[0] = cot_square(xs[1]); return 0; }
-BODY(cube_half) { UNUSED; ys[0] = cot_mul(cot_square(xs[0]), xs[0]); return 0; }
-BODY(in_checkpoint) { UNUSED; return cot_checkpoint(square, NULL, 1, xs, 1, ys); }
-BODY(in_loop) { UNUSED; return cot_fori(square_step, NULL, 0, 1, 1, xs, ys, NULL); }
-BODY(in_cond) { UNUSED; return cot_cond(cot_less(cot_sum(xs[0], COT_ALL), 1e6), square, cube_half, NULL, 1, xs, 1, ys); }
+BODY(square) {
+    UNUSED;
+    ys[0] = cot_square(xs[0]);
+    return 0;
+}
+BODY(square_step) {
+    UNUSED;
+    ys[0] = cot_square(xs[1]);
+    return 0;
+}
+BODY(cube_half) {
+    UNUSED;
+    ys[0] = cot_mul(cot_square(xs[0]), xs[0]);
+    return 0;
+}
+BODY(in_checkpoint) {
+    UNUSED;
+    return cot_checkpoint(square, NULL, 1, xs, 1, ys);
+}
+BODY(in_loop) {
+    UNUSED;
+    return cot_fori(square_step, NULL, 0, 1, 1, xs, ys, NULL);
+}
+BODY(in_cond) {
+    UNUSED;
+    return cot_cond(cot_less(cot_sum(xs[0], COT_ALL), 1e6), square, cube_half, NULL, 1, xs, 1, ys);
+}
 
 static const cot_fn inside[3] = {in_checkpoint, in_loop, in_cond};
 
-JVP(forward_of) { UNUSED; cot_var z; return cot_fn_jvp(*(const cot_fn *)user, NULL, 1, xs, dxs, 1, &z, dys); }
-VJP(reverse_of) { UNUSED; cot_var z; return cot_fn_vjp(*(const cot_fn *)user, NULL, 1, xs, 1, &z, ybars, xbars); }
+JVP(forward_of) {
+    UNUSED;
+    cot_var z;
+    return cot_fn_jvp(*(const cot_fn *)user, NULL, 1, xs, dxs, 1, &z, dys);
+}
+VJP(reverse_of) {
+    UNUSED;
+    cot_var z;
+    return cot_fn_vjp(*(const cot_fn *)user, NULL, 1, xs, 1, &z, ybars, xbars);
+}
 
 static const cot_fn_rules one_way[2] = {{"forward", NULL, forward_of}, {"reverse", reverse_of, NULL}};
 
-typedef struct ruled { const cot_fn_rules *rules; const cot_fn *f; } ruled;
+typedef struct ruled {
+    const cot_fn_rules *rules;
+    const cot_fn       *f;
+} ruled;
 
-BODY(call) { UNUSED; const ruled *r = user; return cot_custom_fn(r->rules, *r->f, (void *)(uintptr_t)r->f, 1, xs, 1, ys); }
+BODY(call) {
+    UNUSED;
+    const ruled *r = user;
+    return cot_custom_fn(r->rules, *r->f, (void *)(uintptr_t)r->f, 1, xs, 1, ys);
+}
 BODY(total) {
     UNUSED;
     cot_var z;
@@ -125,8 +187,15 @@ BODY(total) {
     ys[0] = cot_sum(z, COT_ALL);
     return 0;
 }
-BODY(gradient) { UNUSED; return cot_value_and_grad(total, user, 1, xs, NULL, ys); }
-BODY(tangent) { UNUSED; cot_var z, one = cot_number(1); return cot_fn_jvp(call, user, 1, xs, &one, 1, &z, ys); }
+BODY(gradient) {
+    UNUSED;
+    return cot_value_and_grad(total, user, 1, xs, NULL, ys);
+}
+BODY(tangent) {
+    UNUSED;
+    cot_var z, one = cot_number(1);
+    return cot_fn_jvp(call, user, 1, xs, &one, 1, &z, ys);
+}
 BODY(equation) {
     UNUSED;
     cot_var z;

@@ -18,7 +18,7 @@ static bool reaches(cot_tape *t, uint8_t *met, uint32_t lo, uint32_t y) {
         const cot__node *n = &t->nodes[i];
         if (met[i - lo] || !cot__dtype_is_float(cot__dtype_at(n))) continue;
         for (int k = 0, args = cot__nargs(n); k < args && !met[i - lo]; k++) {
-            uint32_t a = cot__arg(n, k);
+            uint32_t a  = cot__arg(n, k);
             met[i - lo] = a != COT__NONE && a >= lo && met[a - lo] && would_move(n, k);
         }
     }
@@ -32,7 +32,7 @@ bool cot__not_lost(cot_tape *t, const char *op, int m, const uint32_t *ys, int n
     for (int k = 0; k < m && t->status == COT_OK; k++) {
         if (ys[k] <= lo || t->nodes[ys[k]].flags & COT__ACTIVE) continue;
         size_t   bytes = (size_t)ys[k] - lo + 1;
-        uint8_t *met = cot__alloc(&t->al, bytes);
+        uint8_t *met   = cot__alloc(&t->al, bytes);
         if (!met) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op, bytes);
             return false;
@@ -41,8 +41,11 @@ bool cot__not_lost(cot_tape *t, const char *op, int m, const uint32_t *ys, int n
         for (int j = 0; j < n; j++)
             if (xs[j] <= ys[k]) met[xs[j] - lo] = 1;
         if (reaches(t, met, lo, ys[k]))
-            cot__fail(t, COT_GRAD, "[%s] ys[%d], %s, was computed from the xs without recording gradients (in a no-grad scope); its derivative is lost, "
-                                   "record it outside", op, k, cot__describe(t, ys[k], text, sizeof text));
+            cot__fail(t, COT_GRAD,
+                      "[%s] ys[%d], %s, was computed from the xs without recording gradients (in a no-grad scope); its derivative "
+                      "is lost, "
+                      "record it outside",
+                      op, k, cot__describe(t, ys[k], text, sizeof text));
         cot__free(&t->al, met, bytes);
     }
     return t->status == COT_OK;

@@ -228,4 +228,6 @@ static cot__set written(cot__sets *s, cot__set a) {
     return s->entries[a].as = whole;
 }
 
-bool cot__set_same(cot__sets *s, cot__set a, cot__set b) { return a == b || (a != 0 && b != 0 && written(s, a) == written(s, b) && !s->failed); }
+bool cot__set_same(cot__sets *s, cot__set a, cot__set b) {
+    return a == b || (a != 0 && b != 0 && written(s, a) == written(s, b) && !s->failed);
+}

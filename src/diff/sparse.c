@@ -92,7 +92,8 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
     if (p && t->status == COT_OK) ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode);
     cot__plan_verdict verdict = ok ? cot__plan_finish(p) : COT__PLAN_MEMORY;
     if (verdict == COT__PLAN_FINE) return p;
-    if (verdict == COT__PLAN_MIXES) cot__fail(t, COT_VALUE, "[%s] its colours would mix entries", op); /* a mistake of ours: they are made from the pattern */
+    if (verdict == COT__PLAN_MIXES) /* a mistake of ours: they are made from the pattern */
+        cot__fail(t, COT_VALUE, "[%s] its colours would mix entries", op);
     /* unless another error stands already */
     cot__fail(t, COT_MEMORY, "[%s] out of memory: a plan for %d outputs and %d inputs", op, m, n);
     cot_sparse_plan_destroy(p);

@@ -16,7 +16,7 @@ static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, con
     *r = (recorded){.t = n > 0 ? cot__tape_of(n, xs) : NULL};
     if (!r->t || !cot__outside_bodies(r->t, op)) return false;
     r->mark = cot_tape_mark(r->t);
-    r->ys = cot__arena(r->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *r->ys, op);
+    r->ys   = cot__arena(r->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *r->ys, op);
     if (!r->ys || !cot__form_run(&r->form, op, f, user, n, xs, m, r->ys)) return false;
     for (int k = 0; k < m; k++) r->ys[k] = VAR(r->t, r->form.y[k]); /* as they were recorded, also in a no-grad scope */
     return true;
@@ -26,7 +26,8 @@ static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, con
  * error. */
 static void forget(recorded *r) {
     if (!r->t) return;
-    if (r->t->status == COT_OK) cot_tape_rewind(r->t, r->mark);
+    if (r->t->status == COT_OK)
+        cot_tape_rewind(r->t, r->mark);
     else if (r->ys) {
         cot__rewind(r->t, r->mark);
         r->t->stamp++;
@@ -35,14 +36,16 @@ static void forget(recorded *r) {
 
 cot_sparse_plan *cot_sparse_jacobian_plan_of(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_mode mode) {
     recorded         r;
-    cot_sparse_plan *p = record(&r, "sparse_jacobian_plan_of", f, user, n, xs, m) ? cot_sparse_jacobian_plan(m, r.ys, n, r.form.in, mode) : NULL;
+    cot_sparse_plan *p =
+        record(&r, "sparse_jacobian_plan_of", f, user, n, xs, m) ? cot_sparse_jacobian_plan(m, r.ys, n, r.form.in, mode) : NULL;
     forget(&r);
     return p;
 }
 
 cot_sparse_plan *cot_sparse_hessian_plan_of(cot_fn f, void *user, int n, const cot_var *xs) {
     recorded         r;
-    cot_sparse_plan *p = record(&r, "sparse_hessian_plan_of", f, user, n, xs, 1) ? cot_sparse_hessian_plan(r.ys[0], n, r.form.in) : NULL;
+    cot_sparse_plan *p =
+        record(&r, "sparse_hessian_plan_of", f, user, n, xs, 1) ? cot_sparse_hessian_plan(r.ys[0], n, r.form.in) : NULL;
     forget(&r);
     return p;
 }
@@ -54,7 +57,7 @@ static cot_status failed(const cot_sparse_plan *p, int n, const cot_var *xs, dou
 
 cot_status cot_sparse_jacobian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs, int m, double *values) {
     recorded   r;
-    bool       ok = record(&r, "sparse_jacobian_of", f, user, n, xs, m);
+    bool       ok     = record(&r, "sparse_jacobian_of", f, user, n, xs, m);
     cot_status status = ok ? cot_sparse_jacobian(p, m, r.ys, n, r.form.in, values) : failed(p, n, xs, values);
     forget(&r);
     return status;
@@ -62,7 +65,7 @@ cot_status cot_sparse_jacobian_of(const cot_sparse_plan *p, cot_fn f, void *user
 
 cot_status cot_sparse_hessian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs, double *values) {
     recorded   r;
-    bool       ok = record(&r, "sparse_hessian_of", f, user, n, xs, 1);
+    bool       ok     = record(&r, "sparse_hessian_of", f, user, n, xs, 1);
     cot_status status = ok ? cot_sparse_hessian(p, r.ys[0], n, r.form.in, values) : failed(p, n, xs, values);
     forget(&r);
     return status;

@@ -87,7 +87,8 @@ static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t 
     return r->alone[upper];
 }
 
-/* The pattern with its columns numbered anew, those without entries left out: a file of one entry may claim a billion columns. Only `col` is new. */
+/* The pattern with its columns numbered anew, those without entries left out: a file of one entry may claim a billion columns. Only
+ * `col` is new. */
 static bool number_columns(const cot_allocator *al, const cot__csr *m, cot__csr *out) {
     uint32_t *sorted = cot__alloc(al, (size_t)m->nnz * sizeof *sorted);
     int64_t   n = 0;

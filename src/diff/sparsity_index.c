@@ -21,13 +21,13 @@ static void spread(int space, const int64_t *from, int64_t to[3]) {
 
 /* max_pool, or max_unpool, which gives back: every element of a window may be its largest. */
 static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
-    cot_tape        *t = p->t;
-    const cot__attr *a = t->nodes[node].extra.attr;
-    uint32_t         x = cot__arg(&t->nodes[node], VALUES);
+    cot_tape        *t     = p->t;
+    const cot__attr *a     = t->nodes[node].extra.attr;
+    uint32_t         x     = cot__arg(&t->nodes[node], VALUES);
     int              space = (int)a->nints / 4;
-    cot_shape        s = cot__shape_at(t, gives_back ? x : node);
-    int64_t          window[3], stride[3], before[3], full[3], pooled[3], planes = cot__count(s.ndim - space, s.dim), q = 0, at[3], w[3];
-    cot__set        *z = cot__sets_at(p, node);
+    cot_shape        s     = cot__shape_at(t, gives_back ? x : node);
+    int64_t   window[3], stride[3], before[3], full[3], pooled[3], planes = cot__count(s.ndim - space, s.dim), q = 0, at[3], w[3];
+    cot__set *z = cot__sets_at(p, node);
     if (!z) return false;
     spread(space, a->ints, window);
     spread(space, a->ints + space, stride);
@@ -42,12 +42,12 @@ static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
                     for (w[0] = 0; w[0] < window[0]; w[0]++)
                         for (w[1] = 0; w[1] < window[1]; w[1]++)
                             for (w[2] = 0; w[2] < window[2]; w[2]++) {
-                                int64_t e = plane;
+                                int64_t e      = plane;
                                 bool    inside = true;
                                 for (int k = 0; k < 3; k++) {
                                     int64_t i = at[k] * stride[k] - before[k] + w[k];
-                                    inside = inside && i >= 0 && i < full[k];
-                                    e = e * full[k] + i;
+                                    inside    = inside && i >= 0 && i < full[k];
+                                    e         = e * full[k] + i;
                                 }
                                 if (inside) cot__set_add(p, &z[gives_back ? e : q], cot__set_at(p, x, gives_back ? q : e));
                             }
@@ -55,8 +55,8 @@ static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
 }
 
 bool cot__chosen_pattern(cot__patterns *p, uint32_t node) {
-    const cot_tape *t = p->t;
-    uint32_t        x = cot__arg(&t->nodes[node], VALUES);
+    const cot_tape *t         = p->t;
+    uint32_t        x         = cot__arg(&t->nodes[node], VALUES);
     int             positions = cot__shape_at(t, cot__arg(&t->nodes[node], POSITIONS)).ndim;
     switch (t->nodes[node].op) {
     case OP_take: return along_axis(p, node, x, true, positions);
@@ -64,7 +64,7 @@ bool cot__chosen_pattern(cot__patterns *p, uint32_t node) {
     case OP_scatter_add:
     case OP_scatter_add_along: {
         uint32_t updates = cot__arg(&t->nodes[node], UPDATES);
-        int      axes = t->nodes[node].op == OP_scatter_add ? positions : 1;
+        int      axes    = t->nodes[node].op == OP_scatter_add ? positions : 1;
         return cot__same_pattern(p, node, VALUES) && (!cot__depends(p, updates) || along_axis(p, node, updates, false, axes));
     }
     case OP_max_pool: return over_windows(p, node, false);

@@ -25,11 +25,21 @@ typedef struct frame {
 } frame;
 
 static frame frame_open(cot__patterns *p, const char *name, bool examples) {
-    cot_tape *t = p->t;
-    frame     f = {.mark = cot__mark(t), .first = t->count, .body_from = t->body_from, .arrays = p->array_count, .probes = p->probes, .numbers = p->numbers,
-                   .noise = p->noise, .body = t->body, .active_mask = t->active_mask, .no_grad = t->no_grad, .examples = p->examples, .noted = t->note[0] != 0};
+    cot_tape *t    = p->t;
+    frame     f    = {.mark        = cot__mark(t),
+                      .first       = t->count,
+                      .body_from   = t->body_from,
+                      .arrays      = p->array_count,
+                      .probes      = p->probes,
+                      .numbers     = p->numbers,
+                      .noise       = p->noise,
+                      .body        = t->body,
+                      .active_mask = t->active_mask,
+                      .no_grad     = t->no_grad,
+                      .examples    = p->examples,
+                      .noted       = t->note[0] != 0};
     t->active_mask = COT__ACTIVE;
-    t->no_grad = 0;
+    t->no_grad     = 0;
     p->depth++;
     p->examples |= examples;
     if (examples && !t->body) t->body = name, t->body_from = t->count;
@@ -37,7 +47,7 @@ static frame frame_open(cot__patterns *p, const char *name, bool examples) {
 }
 
 static void frame_close(cot__patterns *p, const frame *f) {
-    cot_tape *t = p->t;
+    cot_tape *t   = p->t;
     int64_t   end = p->of_capacity < p->varies_capacity ? p->of_capacity : p->varies_capacity, from = (int64_t)f->first - p->lo;
     int64_t   top = (int64_t)t->count - p->lo < end ? (int64_t)t->count - p->lo : end;
     cot__patterns_drop(p, f->arrays);
@@ -56,12 +66,12 @@ static void frame_close(cot__patterns *p, const frame *f) {
 
 /* Walks what the frame has so far for these results. */
 static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, const cot_var *out) {
-    cot_tape *t = p->t;
+    cot_tape *t     = p->t;
     size_t    bytes = (size_t)m * sizeof(uint32_t);
     uint32_t *index = cot__alloc(&t->al, bytes);
     for (int k = 0; index && k < m; k++) index[k] = cot__index(out[k]);
     uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index) : NULL;
-    bool     ok = index && (needed || end == f->first);
+    bool     ok     = index && (needed || end == f->first);
     if (!ok) cot__patterns_short(p);
     ok = ok && (!needed || cot__patterns_walk(p, f->first, end, needed));
     cot__free(&t->al, needed, end - f->first);
@@ -92,26 +102,27 @@ static uint32_t carried(const walker *w, int k) { return w->args[cot__loop_first
 static uint32_t sliced(const walker *w, int k) { return w->args[cot__loop_first_xs(w->l) + k]; }
 
 static bool walker_open(walker *w) {
-    cot__patterns   *p = w->p;
-    cot_tape        *t = p->t;
-    const cot__loop *l = w->l;
+    cot__patterns   *p  = w->p;
+    cot_tape        *t  = p->t;
+    const cot__loop *l  = w->l;
     bool             ok = cot__stepper_open(&w->s, t, l, w->args);
     for (int k = 0; k < l->carry; k++) w->elements += cot__size_at(t, carried(w, k));
-    w->bytes = w->s.bytes + 64;
-    w->block = cot__alloc(&t->al, w->bytes);
-    w->state = (void *)(((uintptr_t)w->block + 63) & ~(uintptr_t)63);
+    w->bytes      = w->s.bytes + 64;
+    w->block      = cot__alloc(&t->al, w->bytes);
+    w->state      = (void *)(((uintptr_t)w->block + 63) & ~(uintptr_t)63);
     w->list_bytes = (size_t)(l->carry + l->nys) * sizeof(int64_t) + 2 * (size_t)w->elements * sizeof(cot__set) +
                     ((size_t)l->carry + (size_t)l->nxs) * sizeof(uint32_t) + 2 * (size_t)l->carry;
     w->place = cot__alloc(&t->al, w->list_bytes);
     if (!ok || !w->block || !w->place) return cot__patterns_short(p);
-    w->now = (cot__set *)(void *)(w->place + l->carry + l->nys);
-    w->next = w->now + w->elements;
-    w->inputs = w->next + w->elements;
-    w->varies = (uint8_t *)(w->inputs + l->carry + l->nxs);
+    w->now         = (cot__set *)(void *)(w->place + l->carry + l->nys);
+    w->next        = w->now + w->elements;
+    w->inputs      = w->next + w->elements;
+    w->varies      = (uint8_t *)(w->inputs + l->carry + l->nxs);
     w->varies_next = w->varies + l->carry;
     cot__state_first(&w->s, w->state);
     for (int64_t k = 0, at = 0; k < l->carry; k++) {
-        for (int64_t e = 0, n = cot__size_at(t, carried(w, (int)k)); e < n; e++) w->now[at++] = cot__set_at(p, carried(w, (int)k), e);
+        for (int64_t e = 0, n = cot__size_at(t, carried(w, (int)k)); e < n; e++)
+            w->now[at++] = cot__set_at(p, carried(w, (int)k), e);
         w->varies[k] = cot__varies(p, carried(w, (int)k));
     }
     return cot__loop_places(t, l, w->length, cot__dtype_at(&t->nodes[w->node]), w->place) >= 0;
@@ -190,7 +201,7 @@ static bool settled(walker *w) {
 }
 
 static void advance(walker *w) {
-    cot__set *sets = w->now;
+    cot__set *sets   = w->now;
     uint8_t  *varies = w->varies;
     w->now = w->next, w->next = sets;
     w->varies = w->varies_next, w->varies_next = varies;
@@ -200,13 +211,13 @@ static void advance(walker *w) {
 
 static bool play_step(walker *w, const frame *f, int64_t k, int64_t at, uint8_t bits, uint32_t *end) {
     bool ok = cot__step(&w->s, w->state, k, w->length, OP_parameter, w->inputs) && cot__patterns_grow(w->p);
-    *end = w->p->t->count;
+    *end    = w->p->t->count;
     return ok && set_inputs(w, f, at, bits);
 }
 
 static bool step_by_step(walker *w, bool examples) {
-    cot__patterns   *p = w->p;
-    const cot__loop *l = w->l;
+    cot__patterns   *p  = w->p;
+    const cot__loop *l  = w->l;
     bool             ok = true, done = false, moving = false;
     for (int k = 0; k < l->nxs; k++) moving |= cot__depends(p, sliced(w, k));
     uint8_t bit = cot__varies_by_step(p->depth);
@@ -215,7 +226,8 @@ static bool step_by_step(walker *w, bool examples) {
         int64_t  at = l->reverse ? w->length - 1 - k : k, from = at, to = at + 1;
         uint32_t end;
         frame    f = frame_open(p, l->name, examples);
-        ok = play_step(w, &f, k, at, bit, &end) && walk_frame(p, &f, end, l->carry + l->nys, w->s.out) && take_outputs(w, from, to, bit, false);
+        ok         = play_step(w, &f, k, at, bit, &end) && walk_frame(p, &f, end, l->carry + l->nys, w->s.out) &&
+             take_outputs(w, from, to, bit, false);
         done = ok && k + 1 < w->length && !moving && !(p->consulted & bit) && settled(w);
         if (done) /* all steps to come do what this one did */
             ok = take_outputs(w, l->reverse ? 0 : at + 1, l->reverse ? at : w->length, bit, false);
@@ -233,7 +245,7 @@ enum { MOST_ROUNDS = 64 };
 
 /* All that anything in the loop can depend on, for every carried element: nothing grows any more. */
 static bool join_all(walker *w) {
-    cot__patterns *p = w->p;
+    cot__patterns *p   = w->p;
     cot__set       all = 0;
     for (int64_t e = 0; e < w->elements; e++) cot__set_add(p, &all, w->now[e]);
     for (int k = 0, n = cot__loop_operands(w->l); k < n; k++)
@@ -246,12 +258,12 @@ static bool join_all(walker *w) {
 static bool until_settled(walker *w) {
     cot__patterns *p = w->p;
     uint32_t       end;
-    frame          f = frame_open(p, w->l->name, true);
+    frame          f    = frame_open(p, w->l->name, true);
     bool           done = false, ok = cot__step(&w->s, w->state, 0, w->length, OP_parameter, w->inputs);
     end = p->t->count;
     for (int round = 0; ok && !done; round++) {
-        ok = cot__patterns_grow(p) && set_inputs(w, &f, -1, COT__VARIES) && walk_frame(p, &f, end, w->l->carry + w->l->nys, w->s.out) &&
-             take_outputs(w, 0, w->l->once ? 1 : w->length, 0, true);
+        ok = cot__patterns_grow(p) && set_inputs(w, &f, -1, COT__VARIES) &&
+             walk_frame(p, &f, end, w->l->carry + w->l->nys, w->s.out) && take_outputs(w, 0, w->l->once ? 1 : w->length, 0, true);
         if (!ok) break;
         memset(w->varies, COT__VARIES, (size_t)w->l->carry);
         memset(w->varies_next, COT__VARIES, (size_t)w->l->carry);
@@ -269,29 +281,30 @@ static bool until_settled(walker *w) {
 /* ---- functions with rules ------------------------------------------------------------------------------------------------------------------------ */
 
 static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
-    cot_tape *t = p->t;
-    int       n = cot__nargs(&t->nodes[node]);
-    size_t    bytes = (size_t)n * sizeof(cot_var);
+    cot_tape *t        = p->t;
+    int       n        = cot__nargs(&t->nodes[node]);
+    size_t    bytes    = (size_t)n * sizeof(cot_var);
     cot_var  *tangents = cot__alloc(&t->al, bytes);
     if (!tangents) return cot__patterns_short(p);
     frame     f = frame_open(p, cot__op_name(t, node), false);
     cot__rule r = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op), .tangents = tangents, .tangent = INVALID(t)};
-    for (int k = 0; k < n; k++) tangents[k] = cot__moves(p, node, k) && t->status == COT_OK ? cot__parameter(t, cot__arg(&t->nodes[node], k)) : INVALID(t);
+    for (int k = 0; k < n; k++)
+        tangents[k] = cot__moves(p, node, k) && t->status == COT_OK ? cot__parameter(t, cot__arg(&t->nodes[node], k)) : INVALID(t);
     if (t->status == COT_OK) cot__loop_given_jvp(&r);
     uint32_t end = t->count;
-    bool     ok = t->status == COT_OK && cot__patterns_grow(p);
+    bool     ok  = t->status == COT_OK && cot__patterns_grow(p);
     for (int k = 0; k < n && ok; k++) {
         if (cot__failed(tangents[k])) continue;
         uint32_t  i = cot__index(tangents[k]), x = cot__arg(&t->nodes[node], k);
         cot__set *to = cot__sets_at(p, i);
-        ok = to != NULL;
+        ok           = to != NULL;
         for (int64_t e = 0, size = cot__size_at(t, i); e < size && ok; e++) to[e] = cot__set_at(p, x, e);
         p->varies[i - p->lo] = COT__VARIES;
     }
     if (ok && !cot__failed(r.tangent)) {
         uint32_t dz = cot__index(r.tangent), hidden = p->hidden;
         p->hidden = f.first;
-        ok = walk_frame(p, &f, end, 1, &r.tangent);
+        ok        = walk_frame(p, &f, end, 1, &r.tangent);
         for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++) cot__set_add(p, &z[e], cot__set_at(p, dz, e));
         p->hidden = hidden;
     }
@@ -304,35 +317,36 @@ static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
 
 /* The loop with these operands; examples: on values that it may not have been meant for. */
 static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, bool examples) {
-    cot_tape            *t = p->t;
-    const cot__loop     *l = t->nodes[node].extra.attr->pointer;
-    const cot__loop_run *run = t->nodes[node].extra.attr->pointer2;
-    walker               w = {.p = p, .l = l, .node = node, .args = args, .length = run->length};
+    cot_tape            *t    = p->t;
+    const cot__loop     *l    = t->nodes[node].extra.attr->pointer;
+    const cot__loop_run *run  = t->nodes[node].extra.attr->pointer2;
+    walker               w    = {.p = p, .l = l, .node = node, .args = args, .length = run->length};
     bool                 open = l->test || l->open;
     if (open && w.length == 0 && l->nxs > 0) return cot__dense_pattern(p, node); /* no slice to play a step on */
     bool      ok = walker_open(&w) && (open ? until_settled(&w) : step_by_step(&w, examples));
-    cot__set *z = ok ? cot__sets_at(p, node) : NULL;
+    cot__set *z  = ok ? cot__sets_at(p, node) : NULL;
     for (int64_t k = 0, e = 0; z && k < l->carry; k++)
-        for (int64_t j = 0, n = cot__size_at(t, carried(&w, (int)k)); j < n; j++, e++) cot__set_add(p, &z[w.place[k] + j], w.now[e]);
+        for (int64_t j = 0, n = cot__size_at(t, carried(&w, (int)k)); j < n; j++, e++)
+            cot__set_add(p, &z[w.place[k] + j], w.now[e]);
     walker_close(&w);
     return z != NULL;
 }
 
 /* The body that a condition does not take here. It may fail on these values, which it was not written for: then all that it reads counts. */
 static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
-    cot_tape        *t = p->t;
-    const cot__loop *l = t->nodes[node].extra.attr->pointer;
-    int              n = cot__loop_operands(l);
+    cot_tape        *t      = p->t;
+    const cot__loop *l      = t->nodes[node].extra.attr->pointer;
+    int              n      = cot__loop_operands(l);
     uint32_t        *others = cot__alloc(&t->al, (size_t)n * sizeof *others);
     if (!others) return cot__patterns_short(p);
-    frame   f = frame_open(p, l->name, true);
-    double  is = 0;
+    frame     f      = frame_open(p, l->name, true);
+    double    is     = 0;
     cot__view choice = cot__view_of(t, args[0]);
     memcpy(others, args, (size_t)n * sizeof *others);
     cot_var turned = cot__read_view(t, l->name, &choice, COT_F64, &is, 1) == COT_OK ? cot_constant(t, is == 0) : INVALID(t);
-    bool    ok = t->status == COT_OK && cot__patterns_grow(p);
+    bool    ok     = t->status == COT_OK && cot__patterns_grow(p);
     if (ok) others[0] = cot__index(turned), ok = pattern_with(p, node, others, true);
-    bool dense = !ok && t->status != COT_MEMORY && t->status != COT_OK;
+    bool dense = !ok && t->status != COT_MEMORY && t->status != COT_LIMIT && t->status != COT_OK;
     frame_close(p, &f);
     cot__free(&t->al, others, (size_t)n * sizeof *others);
     if (!dense) return ok;

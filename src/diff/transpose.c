@@ -117,8 +117,8 @@ static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
     return mask || cot__failed(v) ? v : cot_detach(v);
 }
 
-/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and loops inside of the
- * rule read it when they are played. */
+/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and loops
+ * inside of the rule read it when they are played. */
 static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) { return cot__alias(cot_zeros(t, dtype, shape)); }
 
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
