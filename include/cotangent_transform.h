@@ -67,14 +67,14 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * are integers hold up to 2^53. A key is a constant of the body: every step draws the same random numbers from it. For other
  * ones at each step, cot_normal_at and its like draw from the key folded with the step's index.
  *
- * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first) and runs steps
- * again: for a loop of known length as few as can be (binomial checkpointing); for cot_while no step more than r times in all,
- * up to C(states + r, states) steps. cot_grad_of, which records, keeps all states; but those of a cot_while inside another
+ * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first and, where the
+ * length is known, the last) and runs steps again: for a loop of known length as few as can be (binomial checkpointing); for
+ * cot_while no step more than r times in all, up to C(states + r, states) steps. cot_grad_of, which records, keeps all states; but those of a cot_while inside another
  * body, which is as long as it turns out to be each time that body is played, stay under the bound. */
 typedef struct cot_loop_options {
     int         states;  /* 0: 100 */
-    const char *spill;   /* a folder: states are kept in a file there, not in memory (Linux). Must live as long as what was
-                          * recorded */
+    const char *spill;   /* a folder: states are kept in files without names there, not in memory (Linux). Must live as long
+                          * as what was recorded */
     bool        reverse; /* cot_scan, cot_fori: from the last step to the first */
     int64_t     limit;   /* cot_while: an error after so many steps; 0: none */
 } cot_loop_options;

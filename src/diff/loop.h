@@ -23,7 +23,7 @@ typedef struct cot__loop {
     bool               once;         /* one step whose results are not stacked */
     int64_t            first;        /* the number of step 0 */
     int64_t            length;       /* while: the most steps allowed, 0: any number */
-    int                states;       /* how many may be kept for the way back, besides the initial values */
+    int                states;       /* how many may be kept for the way back, besides the initial values and the last state */
     const char        *spill;        /* a folder for them; NULL: memory */
     const cot_fn_rules *rules;       /* derivatives of the user's instead of the body's own; NULL: none */
     void              *user;         /* for those */
@@ -42,17 +42,19 @@ static inline int cot__loop_operands(const cot__loop *l) {
 }
 
 /* What one run of a loop leaves for the way back: how long it was, and kept states, lowest step first; the initial values are
- * the node's operands. Lives in the arena; the states are storages of the tape. */
+ * the node's operands. Lives in the arena; the states in storages of the tape. */
 typedef struct cot__kept {
-    int64_t       step;
-    int           level; /* online: how often it has moved on in place of a state before it */
-    cot__storage *state;
+    int64_t step;
+    int     level; /* online: how often it has moved on in place of a state before it */
+    void   *state;
 } cot__kept;
 typedef struct cot__loop_run {
     int64_t    length;
     int        kept, spare, room; /* states in use, memory of former ones behind them in `at`, and how many there may be (besides
                                    * the last) */
     cot__kept *at;                /* NULL: none are to be kept */
+    char      *free;              /* memory for further states in the last storage made for them, … */
+    size_t     left;              /* … and how much */
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;
 

@@ -10,6 +10,7 @@
 
 /* What the derived bodies know. Everything is a value outside them. */
 typedef struct derived {
+    cot_tape        *t;
     const cot__loop *l;
     int              which;   /* body */
     const cot_var   *x;       /* operands of the loop */
@@ -55,7 +56,7 @@ static cot_var *vars(cot_tape *t, const cot__loop *l, int n) { return cot__arena
 static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
     const cot__loop *l = d->l;
-    cot_tape        *t = xs[0].tape;
+    cot_tape        *t = d->t;
     const cot_var   *carry = xs + l->counts;
     cot_var         *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, l->carry + l->nys) : NULL;
     (void)n, (void)m;
@@ -111,7 +112,7 @@ static bool is_outer(const cot__loop *l, int k) {
 static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
     const cot__loop *l = d->l;
-    cot_tape        *t = xs[0].tape;
+    cot_tape        *t = d->t;
     int              operands = cot__loop_operands(l), results = l->carry + l->nys, count = 0, seeds = 0;
     const cot_var   *at = xs + l->counts, *cbar = at;
     for (int k = 0; k < l->carry; k++) at += is_float(t, l->body[0]->out[k]);
@@ -145,14 +146,11 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
         if (var_is_float(state[k])) *ys++ = *g++;
     cot_var *gx = g;
     for (int k = 0; k < l->nxs; k++) g += d->wanted[cot__loop_first_xs(l) + k];
-    for (int k = 0; k < operands; k++) {
+    for (int k = 0, j = 0; k < operands; k++) { /* the other body's captures, which it skips, get nothing */
         if (!is_outer(l, k) || !d->wanted[k]) continue;
-        int mine = -1, passed = 0;
-        for (int j = 0; j < outer_count(d); j++) {
-            if (outer_operand(d, j) == k) mine = passed;
-            passed += d->wanted[outer_operand(d, j)];
-        }
-        *ys++ = mine >= 0 ? cot_add(*kbar, g[mine]) : *kbar;
+        while (j < outer_count(d) && outer_operand(d, j) < k) j++;
+        bool mine = j < outer_count(d) && outer_operand(d, j) == k;
+        *ys++ = mine ? cot_add(*kbar, *g++) : *kbar;
         kbar++;
     }
     for (int k = 0; k < l->nxs; k++)
@@ -186,7 +184,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
         wanted[k] = cot__rule_wants(r, k);
         x[k] = cot__rule_x(r, k);
     }
-    derived d = {.l = l, .x = x, .wanted = wanted};
+    derived d = {.t = t, .l = l, .x = x, .wanted = wanted};
     cot__loop_apart(t, l, run->length, r->g, pieces);
     /* the derived loop goes through them */
     for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0);
@@ -218,7 +216,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
 static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
     const cot__loop *l = d->l;
-    cot_tape        *t = xs[0].tape;
+    cot_tape        *t = d->t;
     int              operands = cot__loop_operands(l), results = l->carry + l->nys, moving = 0, floats = 0;
     const cot_var   *carry = xs + l->counts, *dcarry = carry + l->carry, *at = dcarry;
     for (int k = 0; k < l->carry; k++) at += var_is_float(carry[k]);
@@ -253,7 +251,7 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
 static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived     *d = user;
     const cot__region *test = d->l->test;
-    cot_tape          *t = xs[0].tape;
+    cot_tape          *t = d->t;
     const cot_var     *captured = d->x + cot__loop_operands(d->l) - test->captures;
     cot__player        p;
     (void)n, (void)m;
@@ -283,7 +281,7 @@ cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t leng
     int        n = 0;
     cot__loop *to = like(t, l, length);
     cot_var   *in = to ? vars(t, l, 2 * cot__loop_operands(l)) : NULL;
-    derived    d = {.l = l, .x = x, .dx = dx};
+    derived    d = {.t = t, .l = l, .x = x, .dx = dx};
     if (!in) return t->status;
     for (int k = 0; k < l->carry; k++) in[n++] = x[cot__loop_first_carry(l) + k];
     for (int k = 0; k < l->carry; k++) {
