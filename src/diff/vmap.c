@@ -145,9 +145,8 @@ static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys
     cot__free(&t->al, given, bytes);
 }
 
-cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+static cot_status map(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
     cot_tape *t = cot__tape_of(n, xs);
-    for (int k = 0; ys && k < m; k++) ys[k] = cot__invalid(n, xs);
     if (!t) return cot__status_of(n, xs);
     if (!cot__check_call(t, "vmap", f, n, xs, m, ys)) return t->status;
     inputs in = {.n = n};
@@ -158,6 +157,13 @@ cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *i
     if (!enter_inputs(t, &in, xs, in_axes)) return t->status;
     const cot__region *r = cot__region_record(t, "vmap", f, user, n, in.example, m);
     if (r) run(t, r, &in, ys, out_axes);
-    for (int k = 0; k < m && t->status != COT_OK; k++) ys[k] = INVALID(t);
     return t->status;
+}
+
+/* The results may go where the inputs are; after a failure they are invalid. */
+cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+    cot_var    none = cot__invalid(n, xs);
+    cot_status status = map(f, user, n, xs, in_axes, m, ys, out_axes);
+    for (int k = 0; ys && k < m && status != COT_OK; k++) ys[k] = none;
+    return status;
 }
