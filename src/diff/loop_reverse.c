@@ -19,10 +19,6 @@ typedef struct back {
     int            operands;
 } back;
 
-static size_t bytes_at(const cot_tape *t, uint32_t i) {
-    return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
-}
-
 /* A row-major view of an operand's adjoint. */
 static cot__view bar_view(back *b, int k, int64_t *stride) {
     cot__view v = cot__view_of(b->s.t, b->s.args[k]);
@@ -43,7 +39,7 @@ static bool open_bars(back *b) {
         uint32_t x = b->s.args[k];
         bool     needs = is_carried(l, k) ? cot__dtype_is_float(cot__dtype_at(&t->nodes[x])) : cot__rule_wants(b->rule, k);
         if (!needs) continue;
-        b->bar[k] = cot__storage_create(t, bytes_at(t, x), l->name);
+        b->bar[k] = cot__storage_create(t, cot__bytes_at(t, x), l->name);
         if (!b->bar[k]) return false;
         memset(b->bar[k]->data, 0, b->bar[k]->bytes);
     }

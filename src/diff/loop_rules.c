@@ -31,25 +31,22 @@ static int outer_count(const derived *d) { return d->l->consts + d->l->body[d->w
 /* Its place among the values of a player. */
 static int outer_place(const derived *d, int k) { return k < d->l->consts ? k : d->l->body[d->which]->n + k - d->l->consts; }
 
+/* Room in the arena for n vars. */
+static cot_var *vars(cot_tape *t, const cot__loop *l, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name); }
+
 /* Plays the body on inner inputs; outer values are given. */
 static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_var *carry, const cot_var *slices,
                  const cot_var *outer, cot_var *out) {
     const cot__loop   *l = d->l;
     const cot__region *body = l->body[d->which];
-    cot__player        p;
-    if (!cot__player_open(&p, t, l->name, body)) return false;
-    cot_var *value = p.value + l->consts;
-    for (int k = 0; k < outer_count(d); k++) p.value[outer_place(d, k)] = outer[k];
+    cot_var           *values = vars(t, l, body->n + body->captures), *value = values + l->consts;
+    if (!values) return false;
+    for (int k = 0; k < outer_count(d); k++) values[outer_place(d, k)] = outer[k];
     if (l->counts) *value++ = *count;
     for (int k = 0; k < l->carry; k++) *value++ = carry[k];
     for (int k = 0; k < l->nxs; k++) *value++ = slices[k];
-    bool ok = cot__play(&p, out);
-    cot__player_close(&p);
-    return ok;
+    return cot__play_once(t, l->name, body, values, out);
 }
-
-/* Room in the arena for n vars. */
-static cot_var *vars(cot_tape *t, const cot__loop *l, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name); }
 
 /* ---- the states before each step ------------------------------------------------------------------------------------- */
 
@@ -76,7 +73,7 @@ static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, 
     if (!examples) return t->status;
     if (to->counts) *x++ = cot_data(t, COT_I64, COT_SCALAR, &to->first);
     for (int k = 0; k < to->carry; k++) *x++ = operands[k];
-    for (int k = 0; k < to->nxs; k++) *x++ = cot__loop_example(t, cot__index(operands[to->carry + k]));
+    for (int k = 0; k < to->nxs; k++) *x++ = cot__first_slice(t, operands[to->carry + k]);
     derived other = *d;
     other.which = 1;
     d->which = 0;
@@ -253,13 +250,12 @@ static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user
     const cot__region *test = d->l->test;
     cot_tape          *t = d->t;
     const cot_var     *captured = d->x + cot__loop_operands(d->l) - test->captures;
-    cot__player        p;
+    cot_var           *values = vars(t, d->l, test->n + test->captures);
     (void)n, (void)m;
-    if (!cot__player_open(&p, t, d->l->name, test)) return 0;
-    for (int k = 0; k < test->n; k++) p.value[k] = xs[k];
-    for (int k = 0; k < test->captures; k++) p.value[test->n + k] = captured[k];
-    cot__play(&p, ys);
-    cot__player_close(&p);
+    if (!values) return 0;
+    memcpy(values, xs, (size_t)test->n * sizeof *values);
+    memcpy(values + test->n, captured, (size_t)test->captures * sizeof *values);
+    cot__play_once(t, d->l->name, test, values, ys);
     return 0;
 }
 

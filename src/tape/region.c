@@ -373,3 +373,12 @@ bool cot__play(cot__player *p, cot_var *out) {
     for (int i = 0; i < r->m; i++) out[i] = p->value[*ref++];
     return true;
 }
+
+bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out) {
+    cot__player p;
+    if (!cot__player_open(&p, t, op, region)) return false;
+    memcpy(p.value, values, (size_t)(region->n + region->captures) * sizeof *values);
+    bool ok = cot__play(&p, out);
+    cot__player_close(&p);
+    return ok;
+}

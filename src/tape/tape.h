@@ -319,6 +319,7 @@ cot__view cot__view_later(const cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);
+size_t    cot__bytes_at(const cot_tape *t, uint32_t i); /* of its elements side by side */
 /* "(64,128)"; buf of at least COT__SHAPE_TEXT bytes. */
 #define COT__SHAPE_TEXT 256
 const char *cot__shape_text(int ndim, const int64_t *shape, char *buf);
