@@ -69,8 +69,9 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  *
  * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first and, where the
  * length is known, the last) and runs steps again: for a loop of known length as few as can be (binomial checkpointing); for
- * cot_while no step more than r times in all, up to C(states + r, states) steps. cot_grad_of, which records, keeps all states; but those of a cot_while inside another
- * body, which is as long as it turns out to be each time that body is played, stay under the bound. */
+ * cot_while no step more than r times in all, up to C(states + r, states) steps. cot_grad_of, which records, keeps all states;
+ * but those of a cot_while inside another body, which is as long as it turns out to be each time that body is played, stay under
+ * the bound. */
 typedef struct cot_loop_options {
     int         states;  /* 0: 100 */
     const char *spill;   /* a folder: states are kept in files without names there, not in memory (Linux). Must live as long

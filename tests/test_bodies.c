@@ -1,5 +1,5 @@
-/* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round, what a failed body leaves, lists that are read and
- * filled at once. */
+/* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round, what a failed body leaves, lists that
+ * are read and filled at once. */
 #define _GNU_SOURCE
 #include "tape_test.h"
 
@@ -68,7 +68,8 @@ static void states_in_files_keep_their_values(void **state) {
             cot_tape *t = cot_tape_create(NULL);
             cot_var   x[3], y[3];
             for (int k = 0; k < 3; k++) x[k] = cot_tensor(t, COT_F64, COT_SHAPE(5), start);
-            cot_scan(rotate, NULL, 37, 3, x, 0, NULL, y, 0, NULL, &(cot_loop_options){.states = kept, .spill = file ? "/tmp" : NULL});
+            cot_loop_options options = {.states = kept, .spill = file ? "/tmp" : NULL};
+            cot_scan(rotate, NULL, 37, 3, x, 0, NULL, y, 0, NULL, &options);
             cot_backward(cot_sum(cot_add(cot_square(y[0]), cot_mul(y[1], y[2])), COT_ALL));
             assert_ok(t);
             for (int k = 0; k < 3; k++) cot_read(cot_grad(x[k]), grads[file] + 5 * k, 5);
@@ -171,7 +172,8 @@ static void carried_values_may_change_places(void **state) {
     for (int kept = 1; kept < 8; kept += 3) {
         cot_tape *t = cot_tape_create(NULL);
         double    a[3] = {1, 2, 3}, b[3] = {10, 20, 30}, weights[3] = {1, 0, 0}, back[3], again[3];
-        cot_var   x[3] = {cot_tensor(t, COT_F64, COT_SHAPE(3), a), cot_tensor(t, COT_F64, COT_SHAPE(3), b), cot_scalar(t, 1)}, y[3], g[2];
+        cot_var   x[3] = {cot_tensor(t, COT_F64, COT_SHAPE(3), a), cot_tensor(t, COT_F64, COT_SHAPE(3), b), cot_scalar(t, 1)};
+        cot_var   y[3], g[2];
         cot_var   w = cot_data(t, COT_F64, COT_SHAPE(3), weights);
         cot_scan(swap_and_shift, &w, 7, 3, x, 0, NULL, y, 0, NULL, &(cot_loop_options){.states = kept});
         assert_ok(t);
@@ -300,7 +302,8 @@ static void nothing_of_a_failed_body_is_left(void **state) {
     for (int k = 0; k < 3; k++) {
         assert_false(cot_is_valid(leaked[k]));
         assert_true(isnan(cot_value(leaked[k])));
-        assert_error(t, COT_VAR, "[value] the operand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values out as its results");
+        assert_error(t, COT_VAR, "[value] the operand belongs to the body of a loop, vmap or checkpoint that is over; a body "
+                                 "hands values out as its results");
         cot_tape_clear_error(t);
     }
     y = cot_sin(x);

@@ -1,7 +1,7 @@
 /* forms.c: derivatives of C functions, thin over the recorded sweeps.
  *
- * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested derivatives do not mix.
- * What comes out is recorded: it can be differentiated again, batched, looped. */
+ * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested
+ * derivatives do not mix. What comes out is recorded: it can be differentiated again, batched, looped. */
 #include "diff/forms.h"
 #include "diff/sweep.h"
 #include "ops/structural.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- running ----------------------------------------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------------------------------- */
 
 bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs) {
     cot_tape *t = cot__tape_of(n, xs);
@@ -80,7 +80,7 @@ static int only_floats(const cot__form *c, uint32_t *x) {
     return count;
 }
 
-/* ---- seeds and tangents ------------------------------------------------------------------------------------------------------------- */
+/* ---- seeds and tangents -------------------------------------------------------------------------------------------- */
 
 /* A direction for node i: a number (the same everywhere), or a value of its shape. */
 static bool fit(cot_tape *t, const char *op, const char *what, int k, uint32_t i, cot_var v, uint32_t *out) {
@@ -90,8 +90,8 @@ static bool fit(cot_tape *t, const char *op, const char *what, int k, uint32_t i
     if (t->status != COT_OK || !cot__operand(t, v, op, which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, i);
     if (!cot__same_shape(&have, &want)) {
-        cot__fail(t, COT_SHAPE, "[%s] %s has shape %s, but belongs to a value of shape %s; they must be equal", op, which, cot__shape_text_at(t, *out, a),
-                  cot__shape_text_at(t, i, b));
+        cot__fail(t, COT_SHAPE, "[%s] %s has shape %s, but belongs to a value of shape %s; they must be equal", op, which,
+                  cot__shape_text_at(t, *out, a), cot__shape_text_at(t, i, b));
         return false;
     }
     *out = cot__as(t, *out, cot__dtype_at(&t->nodes[i]));
@@ -132,7 +132,7 @@ static cot_var *push(cot__form *c, const cot_var *tangents) {
     return cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys) == COT_OK ? dys : NULL;
 }
 
-/* ---- the forms ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the forms ----------------------------------------------------------------------------------------------------- */
 
 static bool gives_one_float(const cot__form *c) {
     char text[COT__SHAPE_TEXT];
@@ -170,7 +170,7 @@ cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_
     return cot__form_status(&c);
 }
 
-/* ---- one recording, many products ---------------------------------------------------------------------------------------------------------- */
+/* ---- one recording, many products ---------------------------------------------------------------------------------- */
 
 struct cot_linear {
     cot__form c;

@@ -14,7 +14,8 @@ typedef struct cot__form {
     uint32_t   *x, *y;
 } cot__form;
 
-/* A form on n inputs; false: there is nothing to do, c->status says why. What a form fills may lie where it reads, so it is filled last. */
+/* A form on n inputs; false: there is nothing to do, c->status says why. What a form fills may lie where it reads, so it is filled
+ * last. */
 bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs);
 /* Runs f; false after a failure. c->out are its m results as values of the tape, for ys, which is only looked at. */
 bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m, const cot_var *ys);

@@ -17,17 +17,19 @@ static int64_t float_elements(const cot_tape *t, int n, const uint32_t *list) {
     return size;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------------------ */
+/* ---- blocks -------------------------------------------------------------------------------------------------------- */
 
 /* A batch puts one axis in the place of all those of a value, so scalars count as if they had one. */
 static bool blocks_fit(const cot__form *c) {
     char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     for (int k = 0; k < c->m; k++) {
         for (int j = 0; j < c->n; j++) {
-            int rows = cot__ndim_at(c->t, c->y[k]), columns = cot__ndim_at(c->t, c->x[j]), axes = (rows ? rows : 1) + (columns ? columns : 1);
+            int rows = cot__ndim_at(c->t, c->y[k]), columns = cot__ndim_at(c->t, c->x[j]);
+            int axes = (rows ? rows : 1) + (columns ? columns : 1);
             if (axes <= COT_MAX_NDIM || !is_float(c->t, c->y[k]) || !is_float(c->t, c->x[j])) continue;
-            cot__fail(c->t, COT_SHAPE, "[%s] the derivative of a value of shape %s by one of shape %s has %d axes, where a scalar counts as one; at most %d",
-                      c->op, cot__shape_text_at(c->t, c->y[k], a), cot__shape_text_at(c->t, c->x[j], b), axes, COT_MAX_NDIM);
+            cot__fail(c->t, COT_SHAPE, "[%s] the derivative of a value of shape %s by one of shape %s has %d axes, where a scalar "
+                                       "counts as one; at most %d", c->op, cot__shape_text_at(c->t, c->y[k], a),
+                      cot__shape_text_at(c->t, c->x[j], b), axes, COT_MAX_NDIM);
             return false;
         }
     }
@@ -46,7 +48,7 @@ static cot_var block_of(const cot__form *c, int k, int j, cot_var batch) {
     return cot_cast(cot_reshape(batch, block_shape(c, k, j)), cot__dtype_at(&c->t->nodes[c->x[j]]));
 }
 
-/* ---- sweeps ------------------------------------------------------------------------------------------------------------------- */
+/* ---- sweeps -------------------------------------------------------------------------------------------------------- */
 
 /* One batch: unit directions of one value, and what they are pulled to or pushed to. */
 typedef struct directions {
@@ -107,10 +109,13 @@ static bool sweep_all(directions *d, bool reverse, int which, cot_var *jacobians
 
 /* Blocks without elements are made here; those of integers stay invalid. */
 static void empty_blocks(const cot__form *c, cot_var *jacobians) {
+    cot_tape *t = c->t;
     for (int k = 0; k < c->m; k++)
-        for (int j = 0; j < c->n; j++)
-            if (is_float(c->t, c->y[k]) && is_float(c->t, c->x[j]) && (cot__size_at(c->t, c->y[k]) == 0 || cot__size_at(c->t, c->x[j]) == 0))
-                jacobians[(size_t)k * (size_t)c->n + (size_t)j] = cot_zeros(c->t, cot__dtype_at(&c->t->nodes[c->x[j]]), block_shape(c, k, j));
+        for (int j = 0; j < c->n; j++) {
+            uint32_t y = c->y[k], x = c->x[j];
+            if (!is_float(t, y) || !is_float(t, x) || (cot__size_at(t, y) > 0 && cot__size_at(t, x) > 0)) continue;
+            jacobians[(size_t)k * (size_t)c->n + (size_t)j] = cot_zeros(t, cot__dtype_at(&t->nodes[x]), block_shape(c, k, j));
+        }
 }
 
 /* All blocks; NULL after a failure. */
@@ -129,7 +134,7 @@ static cot_var *matrix(const cot__form *c, cot_mode mode) {
     return t->status == COT_OK ? jacobians : NULL;
 }
 
-/* ---- the forms ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the forms ----------------------------------------------------------------------------------------------------- */
 
 /* m × n is the length of a list: it must be a count. */
 static int block_count(int m, int n) { return m > 0 && n > 0 && n <= INT32_MAX / m ? m * n : 0; }
@@ -176,7 +181,8 @@ static int gradient_of(int n, const cot_var *xs, int m, cot_var *grads, void *us
     if (!cot__form_open(&c, "fn_hessian", n, xs) || !cot__form_run(&c, g->f, g->user, xs, 1, &g->y)) return 0;
     g->y = c.out[0];
     if (cot__size_at(c.t, c.y[0]) != 1 || !is_float(c.t, c.y[0])) {
-        cot__fail(c.t, COT_SHAPE, "[fn_hessian] the function gives %s of shape %s; a Hessian is of one float, use cot_fn_jacobian twice",
+        cot__fail(c.t, COT_SHAPE, "[fn_hessian] the function gives %s of shape %s; a Hessian is of one float, use "
+                                  "cot_fn_jacobian twice",
                   cot__dtype_name(cot__dtype_at(&c.t->nodes[c.y[0]])), cot__shape_text_at(c.t, c.y[0], text));
         return 0;
     }

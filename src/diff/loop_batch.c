@@ -2,8 +2,8 @@
  *
  * The new body plays the old one by the batching rules. Carried values and results have the batch in front, whether they need
  * it or not; what the steps go through has it behind the steps. A condition whose choice is batched plays both bodies and
- * chooses. A loop whose length differs from element to element (cot_while) and functions with derivatives of their own go one
- * by one. */
+ * chooses. Functions with derivatives of their own go one by one; so does cot_while, whose length differs from element to element:
+ * played on for those whose test has said no, its body might fail (x[i] past the end) or never end (a loop inside). */
 #include "diff/loop.h"
 #include "diff/vmap.h"
 #include "ops/structural.h"

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Files hold many states each, since a process may map some ten thousands only: as many as there are already, within these bounds. */
+/* Files hold many states each, since a process may map some ten thousands only: as many as there are already, within these
+ * bounds. */
 enum { LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
 
 static size_t file_bytes(const cot__loop_run *run, size_t bytes) {

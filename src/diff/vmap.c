@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- inputs --------------------------------------------------------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------------------------------------------------- */
 
 typedef struct inputs {
     int      n;
@@ -26,8 +26,8 @@ static bool same_extent(cot_tape *t, inputs *in, int k, int axis, int64_t extent
         in->extent = extent;
     }
     if (extent == in->extent) return true;
-    cot__fail(t, COT_SHAPE, "[vmap] axis %d of xs[%d] has extent %lld, the batch of xs[%d] %lld; all have the same", axis, k, (long long)extent, *first,
-              (long long)in->extent);
+    cot__fail(t, COT_SHAPE, "[vmap] axis %d of xs[%d] has extent %lld, the batch of xs[%d] %lld; all have the same", axis, k,
+              (long long)extent, *first, (long long)in->extent);
     return false;
 }
 
@@ -47,11 +47,12 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
         if (t->status != COT_OK) return false;
     }
     if (first >= 0) return true;
-    cot__fail(t, COT_VALUE, "[vmap] none of the %d inputs is batched; give one of them an axis, or call the function itself", in->n);
+    cot__fail(t, COT_VALUE, "[vmap] none of the %d inputs is batched; give one of them an axis, or call the function itself",
+              in->n);
     return false;
 }
 
-/* ---- playing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- playing ------------------------------------------------------------------------------------------------------- */
 
 /* One operation of the body, on what its operands are now. */
 static bool play_step(cot__player *p, bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs, bool *batched) {

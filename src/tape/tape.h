@@ -359,8 +359,8 @@ cot_mark cot__mark(cot_tape *t);
 void     cot__rewind(cot_tape *t, cot_mark m);
 
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
-/* Memory in a file without a name in `folder`, for what shall not stay in memory: so many bytes, or fewer where there is no room for them,
- * but at least so many. */
+/* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer where there is no room for
+ * them, but at least `least`. */
 cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op);
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
 void          cot__storage_release(cot_tape *t, cot__storage *s);
