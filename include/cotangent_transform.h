@@ -70,16 +70,16 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * A key is a constant of the body: every step draws the same random numbers from it. For other ones at each step, cot_normal_at
  * and its like draw from the key folded with the step's index.
  *
- * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first) and runs steps
- * again: for a loop of known length as few as can be (binomial checkpointing); for cot_while no step more than r times in all,
- * up to C(states + r, states) steps. What records a gradient (cot_grad_of, cot_value_and_grad, …) keeps that bound where
- * `states` or `spill` are set, and all states where they are not. Inside another body it keeps all, and there the cure is a
- * cot_checkpoint around an inner loop; but those of a cot_while in a body, which is as long as it turns out to be each time that
- * body is played, stay under the bound. */
+ * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first and, where the
+ * length is known, the last) and runs steps again: for a loop of known length as few as can be (binomial checkpointing); for
+ * cot_while no step more than r times in all, up to C(states + r, states) steps. What records a gradient (cot_grad_of,
+ * cot_value_and_grad, …) keeps that bound where `states` or `spill` are set, and all states where they are not. Inside another
+ * body it keeps all, and there the cure is a cot_checkpoint around an inner loop; but those of a cot_while in a body, which is as
+ * long as it turns out to be each time that body is played, stay under the bound. */
 typedef struct cot_loop_options {
     int         states;  /* 0: 100. More than there are steps cost nothing */
-    const char *spill;   /* a folder: states are kept in a file there, not in memory (Linux). Must live as long as what was
-                          * recorded */
+    const char *spill;   /* a folder: states are kept in files without names there, not in memory (Linux). Must live as long
+                          * as what was recorded */
     bool        reverse; /* cot_scan, cot_fori: from the last step to the first */
     int64_t     limit;   /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */
 } cot_loop_options;

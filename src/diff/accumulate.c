@@ -142,6 +142,19 @@ bool cot__arrive(cot__sweep *s, uint32_t node) {
     return true;
 }
 
+/* Nodes arrive in the order of the sweep: from the last to the first. */
+cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node) {
+    uint32_t lo = 0, hi = s->arrival_count;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (s->arrivals[mid].node > node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < s->arrival_count && s->arrivals[lo].node == node ? &s->arrivals[lo] : NULL;
+}
+
 void cot__sweep_close(cot__sweep *s, bool consumed) {
     cot_tape *t = s->t;
     for (uint32_t i = 0; i < s->acc_count; i++) cot__storage_release(t, s->accs[i].storage);

@@ -18,6 +18,7 @@
  * vjp and jvp are computed, not approximated: <w, J v> = <Jᵀ w, v> up to one rounding for each operation and each term. Inside either, terms
  * may cancel that do not show in the result; how large they are is read off the tangents that a recorded jvp leaves on the tape. (v moves x by
  * its own size, so terms of f that cancel are about as large: they count as noise in f too.) */
+#include "base/random.h"
 #include "tape/tape.h"
 
 #include <float.h>
@@ -150,13 +151,10 @@ static cot_status evaluate(check *c, double h, double *out) {
 
 /* ---- directions ------------------------------------------------------------------------------------------------------------------------ */
 
-/* splitmix64: always the same numbers, so a failure can be repeated. ±[1/2, 1) with 20 bits. */
+/* Always the same numbers, so a failure can be repeated. ±[1/2, 1) with 20 bits. */
 static double random_number(check *c) {
-    uint64_t z = c->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    z ^= z >> 31;
-    double size = (double)(z >> 45 | UINT64_C(1) << 19) * 0x1p-20;
+    uint64_t z = cot__mixed(c->random++);
+    double   size = (double)(z >> 45 | UINT64_C(1) << 19) * 0x1p-20;
     return z & 1 ? -size : size;
 }
 

@@ -135,7 +135,7 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
     l->carry = s->carry, l->nxs = s->nxs, l->nys = s->nys;
     l->counts = s->counts, l->first = s->first, l->length = length;
     if (l->counts) *x++ = cot_data(t, COT_I64, COT_SCALAR, &s->first);
-    for (int k = 0; k < given; k++) *x++ = k < s->carry ? VAR(t, index[k]) : cot__loop_example(t, index[k]);
+    for (int k = 0; k < given; k++) *x++ = k < s->carry ? VAR(t, index[k]) : cot__first_slice(t, VAR(t, index[k]));
     if (t->status != COT_OK) return t->status;
     l->body[0] = cot__region_record(t, s->name, s->body, s->user, (int)(x - examples), examples, m);
     if (!l->body[0] || !carries_fit(t, l, index)) return t->status;

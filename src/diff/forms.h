@@ -8,16 +8,21 @@ typedef struct cot__form {
     cot_tape   *t;
     const char *op;
     int         n, m;
-    cot_var    *in; /* what the function read */
+    cot_var     none; /* what a form fills after a failure */
+    cot_status  status;
+    cot_var    *in, *out; /* what the function read and gave */
     uint32_t   *x, *y;
 } cot__form;
 
-/* The lists that a form fills or reads besides: there, or an error; what it fills is invalid at first. */
-bool cot__form_lists(const char *op, int n, const cot_var *xs, int fills, cot_var *filled, int reads, const cot_var *read);
-/* Runs f; false after a failure. ys receives its m results as values of the tape. */
-bool cot__form_run(cot__form *c, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
-/* Σ <seeds[k], ∂ys[k]/∂x> of what was run, recorded. */
-cot_status cot__form_pull(cot__form *c, const cot_var *seeds, cot_var *grads);
-cot_status cot__form_status(int n, const cot_var *xs);
+/* A form on n inputs; false: there is nothing to do, c->status says why. What a form fills may lie where it reads, so it is filled
+ * last. */
+bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs);
+/* Runs f; false after a failure. c->out are its m results as values of the tape, for ys, which is only looked at. */
+bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m, const cot_var *ys);
+/* Σ <seeds[k], ∂ys[k]/∂x> of what was run, recorded: one for each x. NULL after a failure. */
+cot_var *cot__form_pull(cot__form *c, const cot_var *seeds);
+/* Fills a list with what was found; without it (NULL), with invalid vars. */
+void cot__form_fill(const cot__form *c, int n, cot_var *list, const cot_var *found);
+cot_status cot__form_status(const cot__form *c);
 
 #endif

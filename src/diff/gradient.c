@@ -241,23 +241,19 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
     return cot__vjp_recorded(t, op, 1, &y, &seed, n, xs, grads);
 }
 
+/* The gradients may go where the inputs are; after a failure they are invalid. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads) {
-    uint32_t  i, seed;
-    cot_tape *t = enter_output(y, op, &i);
-    for (int k = 0; k < n; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
-    if (!t) return cot__status_of(1, &y);
-    uint32_t  few[16];
-    uint32_t *index = n <= 16 ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
-    if (!index) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
-        return t->status;
-    }
-    if (cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
+    uint32_t   i, seed, few[16];
+    cot_tape  *t = enter_output(y, op, &i);
+    cot_status status = t ? COT_OK : cot__status_of(1, &y);
+    uint32_t  *index = n <= 16 || !t ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
+    if (!index) cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
+    if (t && index && cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
-    if (index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
-    if (t->status != COT_OK)
-        for (int k = 0; k < n; k++) grads[k] = INVALID(t);
-    return t->status;
+    if (t && index && index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
+    if (t) status = t->status;
+    for (int k = 0; k < n && status != COT_OK; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
+    return status;
 }
 
 cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads) { return cot__grad_of("grad_of", y, NULL, n, xs, grads); }

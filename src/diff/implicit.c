@@ -12,12 +12,8 @@
 /* ---- F, played ------------------------------------------------------------------------------------------------------- */
 
 cot_var cot__root_play(cot_tape *t, const cot__root *q, const cot_var *values, cot_var *value) {
-    cot__player p;
-    cot_var     ys[2] = {INVALID(t), INVALID(t)};
-    if (!cot__player_open(&p, t, q->name, q->f)) return ys[0];
-    memcpy(p.value, values, (size_t)cot__root_operands(q) * sizeof *values);
-    cot__play(&p, ys);
-    cot__player_close(&p);
+    cot_var ys[2] = {INVALID(t), INVALID(t)};
+    cot__play_once(t, q->name, q->f, values, ys);
     if (value) *value = ys[1];
     return ys[0];
 }

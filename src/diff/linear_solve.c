@@ -29,7 +29,7 @@ typedef struct operator_at_work {
 
 static bool open_operator(operator_at_work *a, cot_tape *t, cot__linsolve *l, const uint32_t *args) {
     *a = (operator_at_work){.t = t, .l = l, .b = args[0], .size = cot__size_at(t, args[0])};
-    a->bytes = (size_t)(a->size * cot__dtype_size(cot__dtype_at(&t->nodes[a->b])));
+    a->bytes = cot__bytes_at(t, a->b);
     if (!cot__player_open(&a->player, t, l->name, l->a)) return false;
     a->raw = cot__alloc(&t->al, a->bytes + 8);
     if (!a->raw) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a vector", l->name, a->bytes);
@@ -302,13 +302,12 @@ cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_option
 
 /* A on a vector, with what it uses from outside given; NULL: as the rule has it. */
 static cot_var play_a(cot__rule *r, const cot__linsolve *l, cot_var v, const cot_var *outer) {
-    cot__player p;
-    cot_var     y = INVALID(r->t);
-    if (!cot__player_open(&p, r->t, l->name, l->a)) return y;
-    p.value[0] = v;
-    for (int k = 0; k < l->a->captures; k++) p.value[1 + k] = outer ? outer[k] : cot__rule_x(r, 1 + k);
-    if (r->t->status == COT_OK) cot__play(&p, &y);
-    cot__player_close(&p);
+    cot_var  y = INVALID(r->t);
+    cot_var *values = cot__arena(r->t, ((size_t)l->a->captures + 1) * sizeof *values, l->name);
+    if (!values) return y;
+    values[0] = v;
+    for (int k = 0; k < l->a->captures; k++) values[1 + k] = outer ? outer[k] : cot__rule_x(r, 1 + k);
+    if (r->t->status == COT_OK) cot__play_once(r->t, l->name, l->a, values, &y);
     return y;
 }
 

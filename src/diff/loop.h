@@ -23,7 +23,7 @@ typedef struct cot__loop {
     bool               once;         /* one step whose results are not stacked */
     int64_t            first;        /* the number of step 0 */
     int64_t            length;       /* while: the most steps allowed, 0: any number */
-    int                states;       /* how many may be kept for the way back, besides the initial values */
+    int                states;       /* how many may be kept for the way back, besides the initial values and the last state */
     const char        *spill;        /* a folder for them; NULL: memory */
     bool               asked;        /* the user has set one of the two: a recorded gradient outside of bodies keeps the bound */
     const cot_fn_rules *rules;       /* derivatives of the user's instead of the body's own; NULL: none */
@@ -44,11 +44,11 @@ static inline int cot__loop_operands(const cot__loop *l) {
 }
 
 /* What one run of a loop leaves for the way back: how long it was, and kept states, lowest step first; the initial values are
- * the node's operands. Lives in the arena; the states are storages of the tape. */
+ * the node's operands. Lives in the arena; the states in storages of the tape. */
 typedef struct cot__kept {
-    int64_t       step;
-    int           level; /* online: how often it has moved on in place of a state before it */
-    cot__storage *state;
+    int64_t step;
+    int     level; /* online: how often it has moved on in place of a state before it */
+    void   *state;
 } cot__kept;
 typedef struct cot__loop_run {
     int64_t    length;
@@ -56,6 +56,8 @@ typedef struct cot__loop_run {
                                    * the last) */
     int        capacity;          /* of `at`, which grows */
     cot__kept *at;                /* NULL: none are to be kept */
+    char      *free;              /* memory for further states in the last storage made for them, … */
+    size_t     left;              /* … and how much */
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;
 
@@ -94,8 +96,8 @@ cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot
 cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args);
 /* Where each result begins in the flat value; the number of its elements, or -1 after an error. */
 int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place);
-/* The first slice of what steps go through, or zeros like it where there is none: what a body is recorded on. */
-cot_var cot__loop_example(cot_tape *t, uint32_t x);
+/* The first slice of what steps or a batch go through, or zeros like it where there is none: what a body is recorded on. */
+cot_var cot__first_slice(cot_tape *t, cot_var x);
 /* Dtype and shape of result j of a node's loop, stacked where it is. */
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
 

@@ -39,9 +39,7 @@ static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *f
     cot__view v = cot__view_of(t, x);
     cot__strides(v.ndim, v.shape, stride);
     cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v.ndim, v.shape, stride};
-    const cot__arrival *a = NULL;
-    for (uint32_t k = 0; k < w->arrival_count && !a; k++)
-        if (w->arrivals[k].node == x) a = &w->arrivals[k];
+    const cot__arrival *a = cot__arrival_at(w, x);
     if (!a || v.ndim == 0) {
         cot__fill(&to, a ? a->scalar : 0);
         return;

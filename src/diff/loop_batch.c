@@ -2,8 +2,8 @@
  *
  * The new body plays the old one by the batching rules. Carried values and results have the batch in front, whether they need
  * it or not; what the steps go through has it behind the steps. A condition whose choice is batched plays both bodies and
- * chooses. A loop whose length differs from element to element (cot_while) and functions with derivatives of their own go one
- * by one. */
+ * chooses. Functions with derivatives of their own go one by one; so does cot_while, whose length differs from element to element:
+ * played on for those whose test has said no, its body might fail (x[i] past the end) or never end (a loop inside). */
 #include "diff/loop.h"
 #include "diff/vmap.h"
 #include "ops/structural.h"
@@ -34,24 +34,18 @@ static int play(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     batched           *c = user;
     const cot__region *r = c->l->body[c->which];
     cot_tape          *t = c->x[0].tape;
-    size_t             bytes = (size_t)(r->n + r->captures + m) + 1;
-    bool              *given = cot__alloc(&t->al, bytes), *is = given + r->n + r->captures;
-    cot__player        p;
-    if (!given) {
-        cot__fail(t, COT_MEMORY, "[vmap] out of memory: a list of %d values", r->n + r->captures + m);
-        return 1;
-    }
-    bool ok = cot__player_open(&p, t, c->l->name, r);
-    for (int k = 0; ok && k < n; k++) p.value[k] = xs[k], given[k] = input_is(c, k);
-    for (int k = 0; ok && k < r->captures; k++)
-        p.value[n + k] = c->x[first_capture(c) + k], given[n + k] = c->b->is[first_capture(c) + k];
-    ok = ok && cot__play_batched(&p, given, c->b->extent, ys, is);
+    size_t             inputs = (size_t)(r->n + r->captures);
+    cot_var           *values = cot__arena(t, (inputs + 1) * sizeof *values, c->l->name);
+    bool              *given = values ? cot__arena(t, inputs + (size_t)m + 1, c->l->name) : NULL, *is = given + inputs;
+    if (!given) return 1;
+    for (int k = 0; k < n; k++) values[k] = xs[k], given[k] = input_is(c, k);
+    for (int k = 0; k < r->captures; k++)
+        values[n + k] = c->x[first_capture(c) + k], given[n + k] = c->b->is[first_capture(c) + k];
+    bool ok = cot__play_batched(t, c->l->name, r, values, given, c->b->extent, ys, is);
     for (int k = 0; ok && k < m; k++) {
         ys[k] = cot__batch_full(&(cot__batch){c->b->extent, m, is}, k, ys[k]);
         ok = !cot__failed(ys[k]);
     }
-    cot__player_close(&p);
-    cot__free(&t->al, given, bytes);
     return !ok;
 }
 
@@ -73,12 +67,7 @@ static bool examples_of(cot_tape *t, const batched *c, const cot_var *x, cot_var
     for (int k = 0; k < l->consts; k++) *examples++ = x[cot__loop_first_const(l) + k];
     if (l->counts) *examples++ = cot_data(t, COT_I64, COT_SCALAR, &l->first);
     for (int k = 0; k < l->carry; k++) *examples++ = x[cot__loop_first_carry(l) + k];
-    for (int k = 0; k < l->nxs && t->status == COT_OK; k++) {
-        cot_var   steps = x[cot__loop_first_xs(l) + k];
-        cot_shape s = cot_shape_of(steps), one = {s.ndim - 1, {0}};
-        memcpy(one.dim, s.dim + 1, (size_t)one.ndim * sizeof *one.dim);
-        *examples++ = s.dim[0] > 0 ? cot_index(steps, 0, 0) : cot_zeros(t, cot_dtype_of(steps), one);
-    }
+    for (int k = 0; k < l->nxs && t->status == COT_OK; k++) *examples++ = cot__first_slice(t, x[cot__loop_first_xs(l) + k]);
     return t->status == COT_OK;
 }
 

@@ -4,14 +4,36 @@
 
 #include <string.h>
 
+/* Files hold many states each, since a process may map some ten thousands only: as many as there are already, within these
+ * bounds. */
+enum { LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
+
+static size_t file_bytes(const cot__loop_run *run, size_t bytes) {
+    size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = have; /* + 1: see cot__loop_run */
+    if (bytes == 0) return 0;
+    if (count < LEAST_FILE / bytes) count = LEAST_FILE / bytes;
+    if (count > LARGEST_FILE / bytes) count = LARGEST_FILE / bytes;
+    if (count > wanted) count = wanted;
+    return count > 1 ? count * bytes : bytes;
+}
+
 /* Memory for one more state, used or new; it stays with the tape until the loop is forgotten. */
-static cot__storage *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes) {
+static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes) {
     if (run->spare > 0) {
         run->spare--;
         return run->at[run->kept].state;
     }
-    cot__storage *s = l->spill ? cot__storage_map(t, bytes, l->spill, l->name) : cot__storage_create(t, bytes, l->name);
-    return s && cot__storage_keep(t, s, l->name) ? s : NULL;
+    if (!run->free || run->left < bytes) {
+        cot__storage *s = l->spill ? cot__storage_map(t, file_bytes(run, bytes), bytes, l->spill, l->name)
+                                   : cot__storage_create(t, bytes, l->name);
+        if (!s || !cot__storage_keep(t, s, l->name)) return NULL;
+        run->free = s->data;
+        run->left = s->bytes;
+    }
+    void *state = run->free;
+    run->free += bytes;
+    run->left -= bytes;
+    return state;
 }
 
 /* Places for twice as many. Behind the kept ones there is no spare one when this is needed. */
@@ -26,10 +48,10 @@ static bool grow(cot_tape *t, const cot__loop *l, cot__loop_run *run) {
 
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
     if (run->kept == run->capacity && !grow(t, l, run)) return false;
-    cot__storage *s = find_memory(t, l, run, bytes);
-    if (!s) return false;
-    memcpy(s->data, state, bytes);
-    run->at[run->kept++] = (cot__kept){k, 0, s};
+    void *memory = find_memory(t, l, run, bytes);
+    if (!memory) return false;
+    memcpy(memory, state, bytes);
+    run->at[run->kept++] = (cot__kept){k, 0, memory};
     return true;
 }
 
@@ -49,7 +71,7 @@ bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64
     cot__kept moved = i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
     if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
     run->at[last] = moved;
-    memcpy(moved.state->data, state, bytes);
+    memcpy(moved.state, state, bytes);
     return true;
 }
 

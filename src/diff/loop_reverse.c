@@ -20,10 +20,6 @@ typedef struct back {
     int            operands;
 } back;
 
-static size_t bytes_at(const cot_tape *t, uint32_t i) {
-    return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
-}
-
 /* A row-major view of an operand's adjoint. */
 static cot__view bar_view(back *b, int k, int64_t *stride) {
     cot__view v = cot__view_of(b->s.t, b->s.args[k]);
@@ -44,7 +40,7 @@ static bool open_bars(back *b) {
         uint32_t x = b->s.args[k];
         bool     needs = is_carried(l, k) ? cot__dtype_is_float(cot__dtype_at(&t->nodes[x])) : cot__rule_wants(b->rule, k);
         if (!needs) continue;
-        b->bar[k] = cot__storage_create(t, bytes_at(t, x), l->name);
+        b->bar[k] = cot__storage_create(t, cot__bytes_at(t, x), l->name);
         if (!b->bar[k]) return false;
         memset(b->bar[k]->data, 0, b->bar[k]->bytes);
     }
@@ -135,12 +131,6 @@ static void add_bar(cot__view *to, const cot__arrival *a) {
     cot__run_elementwise(OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
 }
 
-static const cot__arrival *arrival_of(const cot__sweep *w, uint32_t node) {
-    for (uint32_t k = 0; k < w->arrival_count; k++)
-        if (w->arrivals[k].node == node) return &w->arrivals[k];
-    return NULL;
-}
-
 /* What arrived goes where it belongs. */
 static void collect(back *b, const cot__sweep *w, int64_t at) {
     const cot__loop *l = b->s.loop;
@@ -149,13 +139,13 @@ static void collect(back *b, const cot__sweep *w, int64_t at) {
         if (!b->bar[k]) continue;
         cot__view v = bar_view(b, k, stride);
         if (is_carried(l, k)) {
-            set_bar(&v, arrival_of(w, b->inputs[k - cot__loop_first_carry(l)]));
+            set_bar(&v, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (is_sliced(l, k)) {
             cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1, v.shape + 1,
                              v.stride + 1};
-            set_bar(&row, arrival_of(w, b->inputs[k - cot__loop_first_carry(l)]));
+            set_bar(&row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (b->source[k] != COT__NONE) {
-            const cot__arrival *a = arrival_of(w, b->source[k]);
+            const cot__arrival *a = cot__arrival_at(w, b->source[k]);
             if (a) add_bar(&v, a);
         }
     }
@@ -225,7 +215,7 @@ static bool reach(back *b, int64_t k) {
     while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
     int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
     if (b->s.loop->carry == 0) return true;
-    if (run->kept) memcpy(b->state, run->at[run->kept - 1].state->data, b->s.bytes);
+    if (run->kept) memcpy(b->state, run->at[run->kept - 1].state, b->s.bytes);
     else cot__state_first(&b->s, b->state);
     /* Only memory that the first run has left is used: more would not outlive this sweep. */
     int room = run->room;

@@ -11,6 +11,7 @@
 
 /* What the derived bodies know. Everything is a value outside them. */
 typedef struct derived {
+    cot_tape        *t;
     const cot__loop *l;
     int              which;   /* body */
     const cot_var   *x;       /* operands of the loop */
@@ -31,32 +32,29 @@ static int outer_count(const derived *d) { return d->l->consts + d->l->body[d->w
 /* Its place among the values of a player. */
 static int outer_place(const derived *d, int k) { return k < d->l->consts ? k : d->l->body[d->which]->n + k - d->l->consts; }
 
+/* Room in the arena for n vars. */
+static cot_var *vars(cot_tape *t, const cot__loop *l, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name); }
+
 /* Plays the body on inner inputs; outer values are given. */
 static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_var *carry, const cot_var *slices,
                  const cot_var *outer, cot_var *out) {
     const cot__loop   *l = d->l;
     const cot__region *body = l->body[d->which];
-    cot__player        p;
-    if (!cot__player_open(&p, t, l->name, body)) return false;
-    cot_var *value = p.value + l->consts;
-    for (int k = 0; k < outer_count(d); k++) p.value[outer_place(d, k)] = outer[k];
+    cot_var           *values = vars(t, l, body->n + body->captures), *value = values + l->consts;
+    if (!values) return false;
+    for (int k = 0; k < outer_count(d); k++) values[outer_place(d, k)] = outer[k];
     if (l->counts) *value++ = *count;
     for (int k = 0; k < l->carry; k++) *value++ = carry[k];
     for (int k = 0; k < l->nxs; k++) *value++ = slices[k];
-    bool ok = cot__play(&p, out);
-    cot__player_close(&p);
-    return ok;
+    return cot__play_once(t, l->name, body, values, out);
 }
-
-/* Room in the arena for n vars. */
-static cot_var *vars(cot_tape *t, const cot__loop *l, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name); }
 
 /* ---- the states before each step ------------------------------------------------------------------------------------- */
 
 static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
     const cot__loop *l = d->l;
-    cot_tape        *t = xs[0].tape;
+    cot_tape        *t = d->t;
     const cot_var   *carry = xs + l->counts;
     cot_var         *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, l->carry + l->nys) : NULL;
     (void)n, (void)m;
@@ -76,7 +74,7 @@ static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, 
     if (!examples) return t->status;
     if (to->counts) *x++ = cot_data(t, COT_I64, COT_SCALAR, &to->first);
     for (int k = 0; k < to->carry; k++) *x++ = operands[k];
-    for (int k = 0; k < to->nxs; k++) *x++ = cot__loop_example(t, cot__index(operands[to->carry + k]));
+    for (int k = 0; k < to->nxs; k++) *x++ = cot__first_slice(t, operands[to->carry + k]);
     derived other = *d;
     other.which = 1;
     d->which = 0;
@@ -112,7 +110,7 @@ static bool is_outer(const cot__loop *l, int k) {
 static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
     const cot__loop *l = d->l;
-    cot_tape        *t = xs[0].tape;
+    cot_tape        *t = d->t;
     int              operands = cot__loop_operands(l), results = l->carry + l->nys, count = 0, seeds = 0;
     const cot_var   *at = xs + l->counts, *cbar = at;
     for (int k = 0; k < l->carry; k++) at += is_float(t, l->body[0]->out[k]);
@@ -147,14 +145,11 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
         if (var_is_float(state[k])) *ys++ = *g++;
     cot_var *gx = g;
     for (int k = 0; k < l->nxs; k++) g += d->wanted[cot__loop_first_xs(l) + k];
-    for (int k = 0; k < operands; k++) {
+    for (int k = 0, j = 0; k < operands; k++) { /* the other body's captures, which it skips, get nothing */
         if (!is_outer(l, k) || !d->wanted[k]) continue;
-        int mine = -1, passed = 0;
-        for (int j = 0; j < outer_count(d); j++) {
-            if (outer_operand(d, j) == k) mine = passed;
-            passed += d->wanted[outer_operand(d, j)];
-        }
-        *ys++ = mine >= 0 ? cot_add(*kbar, g[mine]) : *kbar;
+        while (j < outer_count(d) && outer_operand(d, j) < k) j++;
+        bool mine = j < outer_count(d) && outer_operand(d, j) == k;
+        *ys++ = mine ? cot_add(*kbar, *g++) : *kbar;
         kbar++;
     }
     for (int k = 0; k < l->nxs; k++)
@@ -188,7 +183,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
         wanted[k] = cot__rule_wants(r, k);
         x[k] = cot__rule_x(r, k);
     }
-    derived d = {.l = l, .x = x, .wanted = wanted};
+    derived d = {.t = t, .l = l, .x = x, .wanted = wanted};
     cot__loop_apart(t, l, run->length, r->g, pieces);
     /* the derived loop goes through them */
     for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0);
@@ -220,7 +215,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
 static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
     const cot__loop *l = d->l;
-    cot_tape        *t = xs[0].tape;
+    cot_tape        *t = d->t;
     int              operands = cot__loop_operands(l), results = l->carry + l->nys, moving = 0, floats = 0;
     const cot_var   *carry = xs + l->counts, *dcarry = carry + l->carry, *at = dcarry;
     for (int k = 0; k < l->carry; k++) at += var_is_float(carry[k]);
@@ -256,15 +251,14 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
 static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived     *d = user;
     const cot__region *test = d->l->test;
-    cot_tape          *t = xs[0].tape;
+    cot_tape          *t = d->t;
     const cot_var     *captured = d->x + cot__loop_operands(d->l) - test->captures;
-    cot__player        p;
+    cot_var           *values = vars(t, d->l, test->n + test->captures);
     (void)n, (void)m;
-    if (!cot__player_open(&p, t, d->l->name, test)) return 0;
-    for (int k = 0; k < test->n; k++) p.value[k] = xs[k];
-    for (int k = 0; k < test->captures; k++) p.value[test->n + k] = captured[k];
-    cot__play(&p, ys);
-    cot__player_close(&p);
+    if (!values) return 0;
+    memcpy(values, xs, (size_t)test->n * sizeof *values);
+    memcpy(values + test->n, captured, (size_t)test->captures * sizeof *values);
+    cot__play_once(t, d->l->name, test, values, ys);
     return 0;
 }
 
@@ -286,7 +280,7 @@ cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t leng
     int        n = 0;
     cot__loop *to = like(t, l, length);
     cot_var   *in = to ? vars(t, l, 2 * cot__loop_operands(l)) : NULL;
-    derived    d = {.l = l, .x = x, .dx = dx};
+    derived    d = {.t = t, .l = l, .x = x, .dx = dx};
     if (!in) return t->status;
     for (int k = 0; k < l->carry; k++) in[n++] = x[cot__loop_first_carry(l) + k];
     for (int k = 0; k < l->carry; k++) {

@@ -13,10 +13,6 @@ enum { ALIGN = 64, FEW = 16 }; /* FEW: kept states that have a place from the be
 
 static uint32_t carried(const cot__stepper *s, int k) { return s->args[cot__loop_first_carry(s->loop) + k]; }
 
-static size_t bytes_at(const cot_tape *t, uint32_t i) {
-    return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
-}
-
 /* Copies the value of node i into a state, row-major. */
 static void store(const cot_tape *t, uint32_t i, void *to) {
     cot__view v = cot__view_of(t, i);
@@ -135,7 +131,7 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
     }
     for (int k = 0; k < l->carry; k++) {
         s->offset[k] = s->bytes;
-        s->bytes += (bytes_at(t, carried(s, k)) + ALIGN - 1) / ALIGN * ALIGN;
+        s->bytes += (cot__bytes_at(t, carried(s, k)) + ALIGN - 1) / ALIGN * ALIGN;
     }
     if (!cot__player_open(&s->player, t, l->name, s->body) || (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
         return false;
@@ -152,10 +148,11 @@ void cot__stepper_close(cot__stepper *s) {
     cot__free(al, s->out, s->out ? ((size_t)s->body->m + 1) * sizeof *s->out : 0);
 }
 
-cot_var cot__loop_example(cot_tape *t, uint32_t x) {
-    cot_shape shape = cot__shape_at(t, x), one = {shape.ndim - 1, {0}};
+cot_var cot__first_slice(cot_tape *t, cot_var x) {
+    cot_shape shape = cot_shape_of(x), one = {shape.ndim - 1, {0}};
+    if (t->status != COT_OK || shape.dim[0] > 0) return cot_index(x, 0, 0);
     for (int k = 0; k < one.ndim; k++) one.dim[k] = shape.dim[k + 1];
-    return shape.dim[0] > 0 ? cot_index(VAR(t, x), 0, 0) : cot_zeros(t, cot__dtype_at(&t->nodes[x]), one);
+    return cot_zeros(t, cot_dtype_of(x), one);
 }
 
 /* ---- results --------------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  *                 the others 0 it is a selection, if each is, and the union over all is exact where axes would mix everything.
  * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own scaled copy within 1e-9, about
  * never. */
+#include "base/random.h"
 #include "diff/sparsity.h"
 #include "ops/structural.h"
 
@@ -20,12 +21,7 @@
 /* ---- tensors to run on ----------------------------------------------------------------------------------------------------- */
 
 /* In [1, 2): a pure function of i. */
-static double noise_at(uint64_t i) {
-    uint64_t z = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return 1 + (double)((z ^ z >> 31) >> 12) * 0x1p-52;
-}
+static double noise_at(uint64_t i) { return 1 + (double)(cot__mixed(i) >> 12) * 0x1p-52; }
 
 /* At least n numbers and as much noise on the tape, below what is recorded for one node and forgotten. */
 static bool ensure_probes(cot__patterns *p, int64_t n) {

@@ -61,6 +61,7 @@ bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty); /* ro
 bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);  /* += v, which is shaped like the node */
 void      cot__acc_drop(cot__sweep *s, uint32_t node);
 bool      cot__arrive(cot__sweep *s, uint32_t node); /* takes what is in the slot, and leaves it there (a reference for tensors) */
+cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node); /* what arrived there; NULL: nothing */
 /* Every tensor that arrived gets memory of its own first, so that adding to gradients cannot fail half way. */
 bool cot__own_arrivals(cot__sweep *s);
 /* Adds what arrived to the gradients of leaves and retained values. */

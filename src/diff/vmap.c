@@ -4,11 +4,12 @@
  * whatever axes the user chose: those are moved there before and put back behind. The rules are in ops/batch.c and
  * ops/batch_rules.c. */
 #include "diff/vmap.h"
+#include "diff/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* ---- inputs --------------------------------------------------------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------------------------------------------------- */
 
 typedef struct inputs {
     int      n;
@@ -25,17 +26,9 @@ static bool same_extent(cot_tape *t, inputs *in, int k, int axis, int64_t extent
         in->extent = extent;
     }
     if (extent == in->extent) return true;
-    cot__fail(t, COT_SHAPE, "[vmap] axis %d of xs[%d] has extent %lld, the batch of xs[%d] %lld; all have the same", axis, k, (long long)extent, *first,
-              (long long)in->extent);
+    cot__fail(t, COT_SHAPE, "[vmap] axis %d of xs[%d] has extent %lld, the batch of xs[%d] %lld; all have the same", axis, k,
+              (long long)extent, *first, (long long)in->extent);
     return false;
-}
-
-/* Zeros stand for the elements of an empty batch. */
-static cot_var example_of(cot_tape *t, cot_var x) {
-    cot_shape s = cot_shape_of(x), one = {s.ndim - 1, {0}};
-    if (s.dim[0] > 0) return cot_index(x, 0, 0);
-    memcpy(one.dim, s.dim + 1, (size_t)one.ndim * sizeof *one.dim);
-    return cot_zeros(t, cot_dtype_of(x), one);
 }
 
 static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *axes) {
@@ -50,15 +43,16 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
         if (!cot__check_axis(t, "vmap", axis, cot__ndim_at(t, i), &axis)) return false;
         if (!same_extent(t, in, k, axis, cot__view_of(t, i).shape[axis], &first)) return false;
         in->x[k] = cot__moved_axis(VAR(t, i), axis, 0);
-        in->example[k] = cot__failed(in->x[k]) ? in->x[k] : example_of(t, in->x[k]);
+        in->example[k] = cot__failed(in->x[k]) ? in->x[k] : cot__first_slice(t, in->x[k]);
         if (t->status != COT_OK) return false;
     }
     if (first >= 0) return true;
-    cot__fail(t, COT_VALUE, "[vmap] none of the %d inputs is batched; give one of them an axis, or call the function itself", in->n);
+    cot__fail(t, COT_VALUE, "[vmap] none of the %d inputs is batched; give one of them an axis, or call the function itself",
+              in->n);
     return false;
 }
 
-/* ---- playing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- playing ------------------------------------------------------------------------------------------------------- */
 
 /* One operation of the body, on what its operands are now. */
 static bool play_step(cot__player *p, bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs, bool *batched) {
@@ -100,54 +94,51 @@ static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, co
     return cot__moved_axis(is ? y : cot_broadcast_to(y, s), 0, axis);
 }
 
-bool cot__play_batched(cot__player *p, const bool *given, int64_t extent, cot_var *out, bool *out_is) {
-    const cot__region *r = p->region;
-    cot_tape          *t = p->t;
-    int                most = most_operands(t, r);
-    size_t             count = (size_t)(r->n + r->captures) + r->fixed + r->steps, bytes = (size_t)most * (sizeof(cot_var) + 1) + count + 1;
-    cot_var           *xs = cot__alloc(&t->al, bytes);
-    bool              *batched = (bool *)(xs + most), *is = batched + most, ok = xs != NULL;
-    const uint64_t    *ref = r->ref;
-    if (!ok) {
+bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given, int64_t extent,
+                       cot_var *out, bool *out_is) {
+    int             most = most_operands(t, r);
+    size_t          outer = (size_t)(r->n + r->captures), count = outer + r->fixed + r->steps;
+    size_t          bytes = (size_t)most * (sizeof(cot_var) + 1) + count + 1;
+    cot_var        *xs = cot__alloc(&t->al, bytes);
+    bool           *batched = (bool *)(xs + most), *is = batched + most;
+    const uint64_t *ref = r->ref;
+    cot__player     p;
+    if (!xs) {
         cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
         return false;
     }
+    bool ok = cot__player_open(&p, t, op, r);
+    if (ok) memcpy(p.value, values, outer * sizeof *values);
     memset(is, 0, count);
-    memcpy(is, given, (size_t)(r->n + r->captures));
+    memcpy(is, given, outer);
     for (uint32_t s = 0; ok && s < r->steps; s++) {
-        ok = play_step(p, is, extent, s, ref, xs, batched);
+        ok = play_step(&p, is, extent, s, ref, xs, batched);
         ref += cot__nargs(&t->nodes[r->node[s]]);
     }
-    for (int k = 0; ok && k < r->m; k++) out[k] = p->value[ref[k]], out_is[k] = is[ref[k]];
+    for (int k = 0; ok && k < r->m; k++) out[k] = p.value[ref[k]], out_is[k] = is[ref[k]];
+    ok = ok && cot__look_at_watched(&p);
+    cot__player_close(&p);
     cot__free(&t->al, xs, bytes);
-    return ok && cot__look_at_watched(p);
+    return ok;
 }
 
 static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys, const int *axes) {
-    size_t      given_bytes = (size_t)(r->n + r->captures), bytes = given_bytes + (size_t)r->m + 1;
-    cot__player p;
-    bool       *given = cot__alloc(&t->al, bytes), *is = given + given_bytes;
-    if (!given) {
-        cot__fail(t, COT_MEMORY, "[vmap] out of memory: a list of %d values", r->n + r->captures + r->m);
-        return;
-    }
-    memset(given, 0, given_bytes);
+    size_t   count = (size_t)(r->n + r->captures);
+    cot_var *values = cot__arena(t, count * sizeof *values, "vmap");
+    bool    *given = values ? cot__arena(t, count + (size_t)r->m, "vmap") : NULL, *is = given + count;
+    if (!given) return;
+    memcpy(values, in->x, (size_t)r->n * sizeof *values);
     memcpy(given, in->is, (size_t)r->n);
-    bool ok = cot__player_open(&p, t, "vmap", r);
-    for (int k = 0; ok && k < r->n; k++) p.value[k] = in->x[k];
-    for (int k = 0; ok && k < r->captures; k++) p.value[r->n + k] = VAR(t, r->captured[k]);
-    ok = ok && cot__play_batched(&p, given, in->extent, ys, is);
+    for (int k = 0; k < r->captures; k++) values[r->n + k] = VAR(t, r->captured[k]), given[r->n + k] = false;
+    bool ok = cot__play_batched(t, "vmap", r, values, given, in->extent, ys, is);
     for (int k = 0; k < r->m && ok; k++) {
         ys[k] = placed(t, ys[k], is[k], in->extent, k, axes);
         ok = t->status == COT_OK;
     }
-    cot__player_close(&p);
-    cot__free(&t->al, given, bytes);
 }
 
-cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+static cot_status map(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
     cot_tape *t = cot__tape_of(n, xs);
-    for (int k = 0; ys && k < m; k++) ys[k] = cot__invalid(n, xs);
     if (!t) return cot__status_of(n, xs);
     if (!cot__check_call(t, "vmap", f, n, xs, m, ys)) return t->status;
     inputs in = {.n = n};
@@ -158,6 +149,13 @@ cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *i
     if (!enter_inputs(t, &in, xs, in_axes)) return t->status;
     const cot__region *r = cot__region_record(t, "vmap", f, user, n, in.example, m);
     if (r) run(t, r, &in, ys, out_axes);
-    for (int k = 0; k < m && t->status != COT_OK; k++) ys[k] = INVALID(t);
     return t->status;
+}
+
+/* The results may go where the inputs are; after a failure they are invalid. */
+cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+    cot_var    none = cot__invalid(n, xs);
+    cot_status status = map(f, user, n, xs, in_axes, m, ys, out_axes);
+    for (int k = 0; ys && k < m && status != COT_OK; k++) ys[k] = none;
+    return status;
 }

@@ -4,8 +4,9 @@
 
 #include "tape/region.h"
 
-/* Plays a body whose inputs and captures are set, those of `given` with the batch as axis 0; out_is tells which of the m
+/* Plays a body on values for its inputs and captures, those of `given` with the batch as axis 0; out_is tells which of the m
  * results have it. */
-bool cot__play_batched(cot__player *p, const bool *given, int64_t extent, cot_var *out, bool *out_is);
+bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given, int64_t extent,
+                       cot_var *out, bool *out_is);
 
 #endif

@@ -56,18 +56,9 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *se
 
 void cot__watch_close(cot__watch *w) { cot__sweep_close(&w->sweep, false); }
 
-/* Nodes arrive in the order of the sweep: from the last to the first. */
 bool cot__watch_adjoint(const cot__watch *w, uint32_t node, cot__view *g) {
-    uint32_t lo = 0, hi = w->sweep.arrival_count;
-    while (lo < hi) {
-        uint32_t mid = lo + (hi - lo) / 2;
-        if (w->sweep.arrivals[mid].node > node)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo == w->sweep.arrival_count || w->sweep.arrivals[lo].node != node) return false;
-    cot__arrival *a = &w->sweep.arrivals[lo];
+    cot__arrival *a = cot__arrival_at(&w->sweep, node);
+    if (!a) return false;
     *g = cot__view_of(w->sweep.t, node);
     if (g->ndim == 0) {
         g->dtype = COT_F64;

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
 
@@ -150,6 +151,11 @@ static void *map_file(size_t bytes, const char *folder) {
         errno = ENAMETOOLONG;
         return NULL;
     }
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur) {
+        errno = EFBIG; /* trying would end the process, by a signal */
+        return NULL;
+    }
     int fd = mkstemp(name);
     if (fd < 0) return NULL;
     unlink(name);
@@ -163,9 +169,13 @@ static void *map_file(size_t bytes, const char *folder) {
 }
 #endif
 
-cot__storage *cot__storage_map(cot_tape *t, size_t bytes, const char *folder, const char *op) {
+cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op) {
 #if defined(__linux__)
     void *p = map_file(bytes ? bytes : 1, folder);
+    while (!p && bytes > least) { /* where a large one has no room */
+        bytes = bytes / 2 > least ? bytes / 2 : least;
+        p = map_file(bytes ? bytes : 1, folder);
+    }
     if (!p) {
         cot__fail(t, COT_MEMORY, "[%s] a file of %zu bytes in %s could not be made: %s", op, bytes, folder, strerror(errno));
         return NULL;
@@ -177,7 +187,7 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, const char *folder, co
         munmap(p, bytes ? bytes : 1);
     return s;
 #else
-    (void)bytes, (void)folder;
+    (void)bytes, (void)least, (void)folder;
     cot__fail(t, COT_VALUE, "[%s] states cannot be kept in files on this system", op);
     return NULL;
 #endif

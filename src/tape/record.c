@@ -124,6 +124,9 @@ cot__view cot__view_of(const cot_tape *t, uint32_t i) {
 
 int     cot__ndim_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->ndim : 0; }
 int64_t cot__size_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->size : 1; }
+size_t  cot__bytes_at(const cot_tape *t, uint32_t i) {
+    return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
+}
 
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i) {
     static const cot_shape scalar;

@@ -98,6 +98,8 @@ typedef struct maker {
     uint32_t   *place;
     uint32_t   *captured;
     uint32_t    captures, capture_room;
+    uint32_t   *table;    /* finds a captured node: its number + 1, from the place of its hash on; 0: free */
+    uint32_t    table_size; /* a power of two, at least twice the captures */
 } maker;
 
 enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an input or a capture */
@@ -109,19 +111,37 @@ static bool is_watched(const maker *k, uint32_t node) {
     return node >= k->first && node - k->first < k->count && k->t->nodes[node].op != OP_parameter;
 }
 
-/* Place of a captured node in the list, or UINT32_MAX. Bodies use few values from outside. */
-static uint32_t find_capture(const maker *k, uint32_t node) {
-    for (uint32_t i = 0; i < k->captures; i++)
-        if (k->captured[i] == node) return i;
-    return UINT32_MAX;
+/* Where a captured node stands in the table, or the free place for it. */
+static uint32_t *table_place(const maker *k, uint32_t node) {
+    uint32_t i = (uint32_t)(node * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (k->table_size - 1);
+    while (k->table[i] && k->captured[k->table[i] - 1] != node) i = (i + 1) & (k->table_size - 1);
+    return &k->table[i];
+}
+
+static bool grow_table(maker *k, const char *op) {
+    uint32_t  size = k->table_size ? 2 * k->table_size : 16;
+    uint32_t *table = cot__alloc(&k->t->al, size * sizeof *table);
+    if (!table) {
+        cot__fail(k->t, COT_MEMORY, "[%s] out of memory: a list of %u values from outside its %s", op, k->captures, k->part);
+        return false;
+    }
+    cot__free(&k->t->al, k->table, k->table_size * sizeof *table);
+    memset(table, 0, size * sizeof *table);
+    k->table = table;
+    k->table_size = size;
+    for (uint32_t i = 0; i < k->captures; i++) *table_place(k, k->captured[i]) = i + 1;
+    return true;
 }
 
 static bool add_capture(maker *k, const char *op, uint32_t node) {
-    if (find_capture(k, node) != UINT32_MAX) return true;
+    if (k->table_size <= 2 * k->captures && !grow_table(k, op)) return false;
+    uint32_t *place = table_place(k, node);
+    if (*place) return true;
     void *list = k->captured;
     if (!cot__grow(k->t, &list, &k->capture_room, k->captures, sizeof *k->captured, op)) return false;
     k->captured = list;
     k->captured[k->captures++] = node;
+    *place = k->captures;
     return true;
 }
 
@@ -177,7 +197,7 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
 /* Where a needed value will be found when the program plays. */
 static uint64_t ref_of(const maker *k, int n, uint32_t x) {
     if (x == COT__NONE) return COT__REF_NUMBER;
-    if (!is_inside(k, x)) return (uint64_t)n + find_capture(k, x);
+    if (!is_inside(k, x)) return (uint64_t)n + *table_place(k, x) - 1;
     return k->place[x - k->first];
 }
 
@@ -274,6 +294,7 @@ static void maker_close(maker *k) {
     cot__free(&k->t->al, k->mark, k->mark ? k->count + 1 : 0);
     cot__free(&k->t->al, k->place, k->place ? ((size_t)k->count + 1) * sizeof *k->place : 0);
     cot__free(&k->t->al, k->captured, k->capture_room * sizeof *k->captured);
+    cot__free(&k->t->al, k->table, k->table_size * sizeof *k->table);
 }
 
 static const char BODY[] = "body"; /* the part that an operation with one function has */
@@ -326,8 +347,8 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
         (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
-        for (uint32_t i = first; i < first + k.count; i++) t->nodes[i].stamp = COT__BODY_STAMP;
     }
+    for (uint32_t i = first; i < t->count; i++) t->nodes[i].stamp = COT__BODY_STAMP; /* examples, also where it failed */
     maker_close(&k);
     if (!t->body) t->watched_count = 0;
     cot__free(&t->al, xs, bytes);
@@ -381,4 +402,13 @@ bool cot__look_at_watched(cot__player *p) {
     for (uint32_t k = 0; k < p->region->watches; k++)
         if (!cot__played_watched(p->t, p->region->name, cot__index(p->value[p->region->watched[k]]))) return false;
     return true;
+}
+
+bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out) {
+    cot__player p;
+    if (!cot__player_open(&p, t, op, region)) return false;
+    memcpy(p.value, values, (size_t)(region->n + region->captures) * sizeof *values);
+    bool ok = cot__play(&p, out);
+    cot__player_close(&p);
+    return ok;
 }

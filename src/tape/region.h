@@ -59,6 +59,8 @@ bool cot__play(cot__player *p, cot_var *out);
  * for a node, is in diff/smooth.c: the tape knows no kinks.) */
 bool cot__look_at_watched(cot__player *p);
 bool cot__played_watched(cot_tape *t, const char *op, uint32_t node);
+/* Once, on values for its inputs and captures. */
+bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out);
 /* What played nodes may be: a node that was recorded without a gradient, in a no-grad scope of the body, is played without. */
 static inline uint8_t cot__replay_mask(const cot_tape *t, uint32_t node, uint8_t mask) {
     return mask & t->nodes[node].flags & COT__ACTIVE;

@@ -322,6 +322,7 @@ cot__view cot__view_later(const cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);
+size_t    cot__bytes_at(const cot_tape *t, uint32_t i); /* of its elements side by side */
 /* "(64,128)"; buf of at least COT__SHAPE_TEXT bytes. */
 #define COT__SHAPE_TEXT 256
 const char *cot__shape_text(int ndim, const int64_t *shape, char *buf);
@@ -364,8 +365,9 @@ cot_mark cot__mark(cot_tape *t);
 void     cot__rewind(cot_tape *t, cot_mark m);
 
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
-/* Memory in a file without a name in `folder`, for what shall not stay in memory. */
-cot__storage *cot__storage_map(cot_tape *t, size_t bytes, const char *folder, const char *op);
+/* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer where there is no room for
+ * them, but at least `least`. */
+cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op);
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
 void          cot__storage_release(cot_tape *t, cot__storage *s);
 /* Takes over the caller's reference; the tape's list frees it at rewind. */

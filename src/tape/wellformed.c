@@ -158,7 +158,7 @@ static bool leaves_are_sound(cot__text *why, const cot_tape *t) {
             return broken(why, "entry %u of the list of tensor leaves is %%%u, which is none.", k, i);
         if (k && i <= t->leaves[k - 1]) return broken(why, "the list of tensor leaves is not sorted: %%%u follows %%%u.", i, t->leaves[k - 1]);
         const cot__storage *g = t->nodes[i].extra.grad;
-        size_t              bytes = (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
+        size_t              bytes = cot__bytes_at(t, i);
         if (g && g->bytes != bytes) return broken(why, "the gradient of %%%u has %zu bytes; its value has %zu.", i, g->bytes, bytes);
     }
     return true;

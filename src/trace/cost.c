@@ -81,7 +81,7 @@ static void survey_uses(survey *s) {
 /* ---- memory ---------------------------------------------------------------------------------------------------------------- */
 
 static double bytes_at(const survey *s, uint32_t i) {
-    return (double)(cot__size_at(s->t, i) * cot__dtype_size(cot__dtype_at(&s->t->nodes[i])));
+    return (double)cot__bytes_at(s->t, i);
 }
 
 /* A value goes after its last use; what was given, leaves and constants, and y stay. */
