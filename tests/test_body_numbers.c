@@ -36,13 +36,13 @@ static cot_var y_of(cot_fn f, const cot_var *x) {
     CALL(hvp, "record the product with cot_fn_jvp of a gradient", cot_hvp(y_of(sum_of_cubes, x), 1, x, ones, got))                 \
     CALL(taylor_values, "record the derivatives with cot_taylor", cot_taylor_values(y_of(cubes, x), 1, x, 1, ones, 2, got))        \
     CALL(sparse_jacobian_plan, MATRIX, (y = y_of(cubes, x), (plan = cot_sparse_jacobian_plan(1, &y, 1, x, COT_AUTO)) != NULL))     \
-    CALL(sparse_jacobian_plan, MATRIX, (plan = cot_sparse_jacobian_plan_of(cubes, NULL, 1, x, 1, COT_AUTO)) != NULL)               \
+    CALL(sparse_jacobian_plan_of, MATRIX, (plan = cot_sparse_jacobian_plan_of(cubes, NULL, 1, x, 1, COT_AUTO)) != NULL)               \
     CALL(sparse_hessian_plan, SQUARE, (plan = cot_sparse_hessian_plan(y_of(sum_of_cubes, x), 1, x)) != NULL)                       \
-    CALL(sparse_hessian_plan, SQUARE, (plan = cot_sparse_hessian_plan_of(sum_of_cubes, NULL, 1, x)) != NULL)                       \
+    CALL(sparse_hessian_plan_of, SQUARE, (plan = cot_sparse_hessian_plan_of(sum_of_cubes, NULL, 1, x)) != NULL)                       \
     CALL(sparse_jacobian, MATRIX, (y = y_of(cubes, x), cot_sparse_jacobian(jacobian_plan, 1, &y, 1, x, got)))                      \
-    CALL(sparse_jacobian, MATRIX, cot_sparse_jacobian_of(jacobian_plan, cubes, NULL, 1, x, 1, got))                                \
+    CALL(sparse_jacobian_of, MATRIX, cot_sparse_jacobian_of(jacobian_plan, cubes, NULL, 1, x, 1, got))                                \
     CALL(sparse_hessian, SQUARE, cot_sparse_hessian(hessian_plan, y_of(sum_of_cubes, x), 1, x, got))                               \
-    CALL(sparse_hessian, SQUARE, cot_sparse_hessian_of(hessian_plan, sum_of_cubes, NULL, 1, x, got))                               \
+    CALL(sparse_hessian_of, SQUARE, cot_sparse_hessian_of(hessian_plan, sum_of_cubes, NULL, 1, x, got))                               \
     CALL(sparse_check, MATRIX, (y = y_of(cubes, x), cot_sparse_check(jacobian_plan, 1, &y, 1, x, ones, 1)))                        \
     CALL(explain, "explain a result outside", cot_explain(y_of(sum_of_cubes, x), text, sizeof text))                               \
     CALL(report, "look at a result outside", cot_report(y_of(sum_of_cubes, x), text, sizeof text))                                 \

@@ -1,6 +1,7 @@
 /* sparse_function.c: sparse derivatives of functions: run on inputs of its own like every form (forms.h), do it on the tape, forget. */
 #include "diff/forms.h"
 #include "diff/sparse.h"
+#include "diff/sweep.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -14,7 +15,7 @@ typedef struct recorded {
 
 static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m) {
     *r = (recorded){.t = n > 0 ? cot__tape_of(n, xs) : NULL};
-    if (!r->t || !cot__outside_bodies(r->t, op)) return false;
+    if (!r->t || !cot__may_sweep_numbers(r->t, op, r->t->count)) return false; /* what f records has no numbers in a body */
     r->mark = cot_tape_mark(r->t);
     r->ys   = cot__arena(r->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *r->ys, op);
     if (!r->ys || !cot__form_open(&r->form, op, n, xs) || !cot__form_run(&r->form, f, user, xs, m, r->ys)) return false;
