@@ -1,11 +1,22 @@
 /* support.c: see support.h. */
 #include "support.h"
 
+#include "ops/queue.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* With COT_TEST_WAIT, all elementwise work of any test waits, in the shortest blocks, and unfinished values are spoilt: a test that fails only
+ * then has found somebody who does not wait for them. */
+__attribute__((constructor)) static void let_all_wait(void) {
+    if (!getenv("COT_TEST_WAIT")) return;
+    cot__queue_from = 1;
+    cot__queue_bytes = 1;
+    cot__queue_spoils = true;
+}
 
 /* ---- failures ---------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* Elementwise work that a sweep puts off (ops/queue.c): neither that it waits, nor in which blocks and by how many threads it is done, may show in
- * any bit of a result. Here everything waits, in the shortest blocks, and is compared with sweeps in which nothing does. */
+/* Elementwise work that is put off (ops/queue.c): neither that it waits, nor in which blocks and by how many threads it is done, may show in
+ * any bit of a result. Here everything waits, in the shortest blocks, and is compared with runs in which nothing does. */
 /* ctest: labels=threads timeout=300 */
 #include "support.h"
 
@@ -185,11 +185,137 @@ static void waiting_holds_no_more_memory(void **state) {
     test_verdict();
 }
 
+/* ---- recording --------------------------------------------------------------------------------------------------------------- */
+
+enum { FEW = 600 };
+
+static bool        spoiling;
+static void        wait_spoilt(void) { spoiling = cot__queue_spoils, cot__queue_spoils = true; }
+static const void *memory_of(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->data; }
+
+static bool waits(cot_var x) {
+    const uint64_t *bits = memory_of(x);
+    return x.tape->put_off && *bits == UINT64_MAX;
+}
+
+static void all_are(cot_var x, double want, const char *what) {
+    double out[FEW];
+    cot_read(x, out, FEW);
+    for (int i = 0; i < FEW; i++) TEST_CHECK(out[i] == want, "%s: element %d is %.17g, not %.17g", what, i, out[i], want);
+}
+
+static void fill(double *x, double v) {
+    for (int i = 0; i < FEW; i++) x[i] = v;
+}
+
+/* Who changes what a waiting operation reads, finds it done first; a look does it too. */
+static void writers_come_after_what_waits(void **state) {
+    (void)state;
+    settings before = usual();
+    double   x[FEW];
+    set((settings){before.grain, 1, 1});
+    wait_spoilt();
+    fill(x, 2);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), a = cot_mul(leaf, leaf), b = cot_mul(a, 3.0);
+    TEST_CHECK(waits(a) && waits(b), "recorded work does not wait");
+    all_are(b, 12, "a chain");
+    TEST_CHECK(!t->put_off, "a look leaves something to wait");
+
+    a = cot_add(leaf, 1.0);
+    TEST_CHECK(waits(a), "a sum does not wait");
+    fill(x, 5);
+    cot_assign_data(leaf, x);
+    all_are(a, 3, "before cot_assign_data");
+    a = cot_add(leaf, 1.0);
+    cot_assign(leaf, 7.0);
+    all_are(a, 6, "before cot_assign");
+
+    cot_var copy = cot_mul(cot_detach(leaf), 1.0), of_old = cot_mul(copy, 10.0);
+    cot_add_into(&copy, 1.0);
+    cot_var of_new = cot_mul(copy, 10.0);
+    cot_copy_into(&copy, 0.0);
+    TEST_CHECK(waits(of_old) && waits(of_new), "work before and after a write does not wait");
+    all_are(of_new, 80, "after cot_add_into");
+    all_are(of_old, 70, "before cot_add_into");
+    all_are(copy, 0, "after cot_copy_into");
+    cot_var half = cot_mul(leaf, 1.0), of_half = cot_mul(half, 2.0);
+    cot_update_slice(&half, 0, 0, COT_END, 2, 100.0);
+    all_are(of_half, 14, "before cot_update_slice");
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    a = cot_mul(leaf, 2.0);
+    TEST_CHECK(waits(a), "nothing waits when the tape is destroyed");
+    cot_tape_destroy(t);
+    cot__queue_spoils = spoiling;
+    set(before);
+    test_verdict();
+}
+
+/* Memory that the caller can write or read around the library: what touches it is done when the call returns. */
+static void borrowed_memory_does_not_wait(void **state) {
+    (void)state;
+    settings before = usual();
+    double   x[FEW];
+    set((settings){before.grain, 1, 1});
+    wait_spoilt();
+    fill(x, 2);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(FEW), x), waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 4.0);
+    cot_var   z = cot_mul(w, 3.0), of_view = cot_mul(cot_reshape(w, COT_SHAPE(2, FEW / 2)), 5.0), of_part = cot_neg(cot_slice(w, 0, 0, 10, 1));
+    fill(x, 9);
+    all_are(z, 6, "of borrowed memory");
+    all_are(of_view, 10, "of a view of it");
+    TEST_CHECK(cot_value(cot_sum(of_part, COT_ALL)) == -20, "a part of it is %g", cot_value(cot_sum(of_part, COT_ALL)));
+    cot_touch(&w);
+    cot_mul_into(&w, waiting);
+    TEST_CHECK(x[0] == 36 && x[FEW - 1] == 36, "a write in place has not arrived: %g", x[0]);
+    waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 8.0);
+    TEST_CHECK(waits(waiting), "nothing waits for the next write");
+    cot_copy_into(&w, waiting);
+    TEST_CHECK(x[0] == 8 && x[FEW - 1] == 8, "a copy in place has not arrived: %g", x[0]);
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    cot_tape_destroy(t);
+    cot__queue_spoils = spoiling;
+    set(before);
+    test_verdict();
+}
+
+/* A rewind gives memory back at once, and what is older than the mark keeps its value. */
+static void a_rewind_does_what_waits(void **state) {
+    (void)state;
+    settings before = usual();
+    double   x[FEW];
+    set((settings){before.grain, 1, 1});
+    wait_spoilt();
+    fill(x, 2);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), old = cot_mul(leaf, 3.0);
+    cot_mark  m = cot_tape_mark(t);
+    int64_t   bytes = cot_tape_storage_bytes(t);
+    for (int k = 0; k < 100; k++) {
+        cot_var y = old;
+        for (int i = 0; i < 3; i++) y = cot_sin(y);
+        TEST_CHECK(waits(y), "round %d: nothing waits", k);
+        cot_tape_rewind(t, m);
+        TEST_CHECK(cot_tape_storage_bytes(t) == bytes && !t->put_off, "round %d: %lld bytes instead of %lld after the rewind", k,
+                   (long long)cot_tape_storage_bytes(t), (long long)bytes);
+    }
+    all_are(old, 6, "older than the mark");
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    cot_tape_destroy(t);
+    cot__queue_spoils = spoiling;
+    set(before);
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_does_not_show),
         cmocka_unit_test(every_operation_may_wait),
         cmocka_unit_test(waiting_holds_no_more_memory),
+        cmocka_unit_test(writers_come_after_what_waits),
+        cmocka_unit_test(borrowed_memory_does_not_wait),
+        cmocka_unit_test(a_rewind_does_what_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
     if (a->storage) {
         cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
         cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, a->stride};
-        cot__queue_copy(s->t, &to, &from);
+        cot__queue_copy(s->t, &to, &from, NULL);
         cot__storage_release(s->t, a->storage);
     } else if (zeros)
         memset(fresh->data, 0, bytes);
@@ -113,7 +113,7 @@ bool cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v) {
     int64_t stride[COT_MAX_NDIM];
     if (!cot__acc_own(s, node, true)) return false;
     cot__view to = cot__acc_view(s, node, stride), pair[2] = {to, *v};
-    cot__queue_elementwise(s->t, OP_add, cot__dtype_compute(to.dtype), 2, pair, &to);
+    cot__queue_elementwise(s->t, OP_add, cot__dtype_compute(to.dtype), 2, pair, &to, NULL);
     return true;
 }
 

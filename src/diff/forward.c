@@ -69,9 +69,11 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
         bool     passive = (k < 32 && op->inactive >> k & 1) || !moves_here(s, a);
         tangents[k] = passive ? INVALID(t) : cot__slot_var(s, a);
     }
-    int     paused = op->kind == KIND_GENERIC ? cot__queue_pause(t) : 0; /* it may keep memory of its own */
+    bool        alone = op->kind == KIND_GENERIC; /* it may keep memory of its own */
+    cot__paused paused = {0};
+    if (alone) paused = cot__queue_pause(t);
     cot_var dz = cot__structural_tangent(t, i, tangents);
-    if (op->kind == KIND_GENERIC) cot__queue_resume(t, paused);
+    if (alone) cot__queue_resume(t, paused);
     if (n > 8) cot__free(&t->al, tangents, (size_t)n * sizeof *tangents);
     return dz;
 }
@@ -160,8 +162,8 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
         return true;
     }
     cot__view dy = cot__acc_view(s, y, y_stride), pair[2] = {part, dy};
-    if (adds) cot__queue_elementwise(t, OP_add, cot__dtype_compute(z.dtype), 2, pair, &part);
-    else cot__queue_copy(t, &part, &dy);
+    if (adds) cot__queue_elementwise(t, OP_add, cot__dtype_compute(z.dtype), 2, pair, &part, NULL);
+    else cot__queue_copy(t, &part, &dy, NULL);
     return true;
 }
 

@@ -64,7 +64,7 @@ static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t sli
     if (v.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
     cot__view all = cot__acc_view(s, to, stride), from = cot__view_later(r->t, cot__index(v));
     cot__view part = cot__slice_view(&all, slice, shape, stride), pair[2] = {part, from};
-    cot__queue_elementwise(r->t, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+    cot__queue_elementwise(r->t, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part, NULL);
 }
 
 static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
@@ -312,8 +312,9 @@ static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
 
 /* Generic operations may keep memory of their own. */
 static void run_rule(cot__rule *r) {
-    bool alone = r->op->kind == KIND_GENERIC;
-    int  paused = alone ? cot__queue_pause(r->t) : 0;
+    bool        alone = r->op->kind == KIND_GENERIC;
+    cot__paused paused = {0};
+    if (alone) paused = cot__queue_pause(r->t);
     if (r->op->vjp) r->op->vjp(r);
     if (alone) cot__queue_resume(r->t, paused);
 }

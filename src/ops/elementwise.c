@@ -178,7 +178,7 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
         } else
             views[k] = cot__view_later(t, args[k]);
     }
-    cot__queue_elementwise(t, op, compute, n, views, &r.view);
+    cot__queue_elementwise(t, op, compute, n, views, &r.view, args);
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);
     if (n == 2 && z.id != UINT64_MAX) t->nodes[cot__index(z)].extra.number = immediate;
     return z;

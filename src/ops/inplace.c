@@ -176,7 +176,8 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
     cot__view pair[2] = {cot__view_later(t, xi), cot__view_later(t, yi)}, z = pair[0];
     uint32_t  args[2] = {old, yi};
     cot_status st = commit_write(t, op, x, xi, 2, args, NULL);
-    if (st == COT_OK) cot__queue_elementwise(t, op, cot__dtype_compute(dtype), 2, pair, &z);
+    args[0] = xi; /* what is read and written, whatever the rule sees */
+    if (st == COT_OK) cot__queue_elementwise(t, op, cot__dtype_compute(dtype), 2, pair, &z, args);
     return st;
 }
 
@@ -217,9 +218,9 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     if (st != COT_OK) return st;
     if (op == OP_add_slice) {
         cot__view pair[2] = {to, from};
-        cot__queue_elementwise(t, OP_add, cot__dtype_compute(dtype), 2, pair, &to);
+        cot__queue_elementwise(t, OP_add, cot__dtype_compute(dtype), 2, pair, &to, args);
     } else
-        cot__queue_copy(t, &to, &from);
+        cot__queue_copy(t, &to, &from, args);
     return COT_OK;
 }
 

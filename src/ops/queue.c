@@ -1,12 +1,13 @@
-/* queue.c: elementwise work of a sweep, put off until somebody needs it, then done block by block.
+/* queue.c: elementwise work, put off until somebody needs it, then done block by block.
  *
  * One run after the other over arrays that no cache holds reads and writes memory for each of them. Here runs of the same number of elements
- * are collected while the sweep goes on with its bookkeeping, and all of them are done on a block of elements while it is in cache, on each of
+ * are collected while recording or a sweep goes on with its bookkeeping, and all of them are done on a block of elements while it is in cache, on each of
  * the pool's threads. Every run works on element i of its views alone, so the results have the same bits in any order of the blocks.
  *
  * Invariants: two views in the queue that share memory, one of them written, have the same elements at the same numbers; otherwise the second
  * one makes the queue run first. Whoever looks at a value gets it through cot__view_of, which runs the queue. Memory that the queue will touch is not
- * given back before it has run: it is buried, and may serve for new accumulators. */
+ * given back before it has run: in a sweep it is buried, and may serve for new accumulators. What waits when the library returns to its caller touches
+ * memory that only the tape can reach. */
 #include "base/parallel.h"
 #include "ops/queue.h"
 #include "ops/run.h"
@@ -16,6 +17,7 @@
 enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024 };
 
 int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
+bool    cot__queue_spoils = false;
 
 /* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
 typedef struct place {
@@ -172,8 +174,7 @@ static void run_all(queue *q) {
     else run_part(q, 0);
 }
 
-void cot__queue_run(const cot_tape *t) {
-    queue *q = queue_of(t);
+static void empty(queue *q) {
     if (q->head.runs == 1) cot__run_now(&q->run[0]);
     else run_all(q);
     int buried = q->buried;
@@ -182,23 +183,37 @@ void cot__queue_run(const cot_tape *t) {
     for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
 }
 
+void cot__queue_run(const cot_tape *t) {
+    queue *q = queue_of(t);
+    empty(q);
+    if (!t->sweeps) cot__queue_forget(q->head.tape);
+}
+
+void cot__queue_forget(cot_tape *t) {
+    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
+    t->put_off = NULL;
+}
+
 void cot__queue_open(cot_tape *t) { t->sweeps++; }
 
 void cot__queue_close(cot_tape *t) {
     if (--t->sweeps > 0) return;
     cot__queue_finish(t);
-    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
-    t->put_off = NULL;
+    cot__queue_forget(t);
 }
 
-int cot__queue_pause(cot_tape *t) {
-    int sweeps = t->sweeps;
+cot__paused cot__queue_pause(cot_tape *t) {
+    cot__paused before = {t->sweeps, t->at_once};
     cot__queue_finish(t);
     t->sweeps = 0;
-    return sweeps;
+    t->at_once = true;
+    return before;
 }
 
-void cot__queue_resume(cot_tape *t, int sweeps) { t->sweeps = sweeps; }
+void cot__queue_resume(cot_tape *t, cot__paused before) {
+    t->sweeps = before.sweeps;
+    t->at_once = before.at_once;
+}
 
 /* ---- what is buried ------------------------------------------------------------------------------------------------------------- */
 
@@ -208,7 +223,7 @@ bool cot__queue_buries(cot_tape *t, cot__storage *s) {
     bool        touched = false;
     for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
     if (!touched) return false;
-    if (s->borrowed || q->buried == BURIED) {
+    if (s->borrowed || q->buried == BURIED || !t->sweeps) { /* who frees memory outside of sweeps shall have it */
         cot__queue_run(t);
         return false;
     }
@@ -261,8 +276,18 @@ static void keep_view(queue *q, cot__view *v) {
 
 enum { VIEWS = 10 }; /* of a run, at most */
 
-static bool may_wait(const cot_tape *t, const cot__view *z) {
-    return t->sweeps && z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__queue_from;
+/* Can the caller neither write nor read this memory but through the library? What a body is recorded on is given up soon, so it is done at once. */
+static bool is_private(const cot_tape *t, int n, const uint32_t *nodes) {
+    if (!nodes || t->at_once || t->body || t->inside) return false;
+    for (int k = 0; k < n; k++) {
+        const cot__node *x = nodes[k] == COT__NONE ? NULL : &t->nodes[nodes[k]];
+        if (x && cot__is_tensor(x) && x->value.tensor->storage->borrowed) return false;
+    }
+    return true;
+}
+
+static bool may_wait(const cot_tape *t, const cot__view *z, int n, const uint32_t *nodes) {
+    return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__queue_from && (t->sweeps || is_private(t, n, nodes));
 }
 
 static bool fits(const queue *q, const place *p, int n) {
@@ -272,14 +297,25 @@ static bool fits(const queue *q, const place *p, int n) {
     return true;
 }
 
-static void keep(cot_tape *t, queue *q, cot__run *r) {
+/* Nothing that waits, this run included, reads what was there. */
+static void spoil(const queue *q, const place *p, int n) {
+    const place *z = &p[n - 1];
+    for (int k = 0; k < q->places; k++)
+        if (overlaps(z, q->place[k].lo, q->place[k].hi)) return;
+    for (int k = 0; k < n - 1; k++)
+        if (overlaps(z, p[k].lo, p[k].hi)) return;
+    if (z->element > 0) memset(z->view.data, 0xff, (size_t)(z->hi - z->lo));
+}
+
+static void keep(queue *q, cot__run *r) {
     int64_t size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
     place   places[VIEWS];
     int     n = 0;
     for (int k = 0; k < r->n; k++)
         if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], false);
     for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, true);
-    if (q->head.runs && (size != q->size || !fits(q, places, n))) cot__queue_run(t);
+    if (q->head.runs && (size != q->size || !fits(q, places, n))) empty(q);
+    if (cot__queue_spoils && r->outputs == 1 && !r->out[0].accumulate) spoil(q, places, n);
     q->size = size;
     q->cost += r->cost;
     for (int k = 0; k < r->n; k++) keep_view(q, &r->x[k]);
@@ -293,10 +329,10 @@ static void keep(cot_tape *t, queue *q, cot__run *r) {
     q->run[q->head.runs++] = *r;
 }
 
-static void now_or_later(cot_tape *t, cot__run *r) {
-    queue *q = may_wait(t, &r->out[0].to) ? ready(t) : NULL;
+static void now_or_later(cot_tape *t, cot__run *r, int n, const uint32_t *nodes) {
+    queue *q = may_wait(t, &r->out[0].to, n, nodes) ? ready(t) : NULL;
     if (q) {
-        keep(t, q, r);
+        keep(q, r);
         return;
     }
     cot__queue_finish(t);
@@ -304,24 +340,24 @@ static void now_or_later(cot_tape *t, cot__run *r) {
     cot__run_now(r);
 }
 
-void cot__queue_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
+void cot__queue_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, const uint32_t *nodes) {
     cot__run r;
     cot__run_of_value(&r, op, compute, n, xs, z);
-    now_or_later(t, &r);
+    now_or_later(t, &r, n, nodes);
 }
 
 void cot__queue_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
     cot__run r;
     cot__run_of_partials(&r, op, compute, n, xs, z, count, terms);
-    now_or_later(t, &r);
+    now_or_later(t, &r, 0, NULL);
 }
 
-void cot__queue_copy(cot_tape *t, const cot__view *to, const cot__view *from) {
+void cot__queue_copy(cot_tape *t, const cot__view *to, const cot__view *from, const uint32_t *nodes) {
     cot__run r;
-    queue   *q = may_wait(t, to) ? ready(t) : NULL;
+    queue   *q = may_wait(t, to, 2, nodes) ? ready(t) : NULL;
     if (q) {
         cot__run_of_copy(&r, to, from);
-        keep(t, q, &r);
+        keep(q, &r);
         return;
     }
     cot__queue_finish(t);

@@ -50,6 +50,7 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
 
 void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
+    cot__queue_forget(t); /* what waits, nobody will see */
     release_gradients(t, 0, 0);
     release_storages(t, 0);
     release_arena(t, NULL, 0);
@@ -140,6 +141,7 @@ cot_mark cot__mark(cot_tape *t) {
 }
 
 void cot__rewind(cot_tape *t, cot_mark m) {
+    if (UNLIKELY(t->put_off && t->put_off->runs) && !t->sweeps) cot__queue_run(t); /* values older than the mark may wait too; in a sweep, what waits is buried */
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     release_storages(t, (uint32_t)m.part[STORAGES]);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);

@@ -189,9 +189,10 @@ typedef struct cot__named { uint32_t node; const char *name; } cot__named;
 typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run; /* nodes first … next run */
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
-/* Elementwise work of a sweep that waits until somebody needs it; the rest is known to ops/queue.c alone. */
+/* Elementwise work that waits until somebody needs it; the rest is known to ops/queue.c alone. */
 typedef struct cot__put_off { int runs; cot_tape *tape; } cot__put_off;
 void cot__queue_run(const cot_tape *t); /* there is some */
+void cot__queue_forget(cot_tape *t); /* nobody will */
 /* A storage without references that waiting work touches is kept until that is done; false: it may go. */
 bool cot__queue_buries(cot_tape *t, cot__storage *s);
 
@@ -248,8 +249,9 @@ struct cot_tape {
     uint32_t  *arrived; /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
     uint32_t   arrived_count, arrived_capacity;
 
-    int           sweeps;  /* how many are under way, one inside the other: then elementwise work may be put off */
-    cot__put_off *put_off; /* NULL: none was yet */
+    int           sweeps;  /* how many are under way, one inside the other: then any elementwise work may be put off */
+    bool          at_once; /* while none is, not even what is recorded: see cot__queue_pause */
+    cot__put_off *put_off; /* NULL: nothing is */
 
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
