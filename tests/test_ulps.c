@@ -188,6 +188,13 @@ static void floats_are_within_2_ulp(void **state) {
 
 /* ---- double ----------------------------------------------------------------------------------------------------------------- */
 
+/* Of the exact value itself, in ulp of a double. The one of digamma is a sum of some thirty terms of size 1 and less, each rounded, which cancel near
+ * its zero: nothing in 113 bits, but seen in the 64 of a long double. */
+static double own_error(int op, real exact) {
+    if (OWN_ERROR == 0 || op != OP_digamma) return OWN_ERROR;
+    return OWN_ERROR + 32 * (double)LDBL_EPSILON / (DBL_EPSILON * fabs((double)exact));
+}
+
 /* Uniform near 0 and up to 50, over all exponents, near multiples of pi/4 and log(2)/2, near points where a formula gives way to another, and
  * integers. */
 static double sample64(test_random *r) {
@@ -226,7 +233,7 @@ static void doubles_are_within_their_promise(void **state) {
                     real   want = f->exact((real)x[k]);
                     double e = ulps(z[k], want, 53, -1074);
                     if (e > worst) worst = e;
-                    TEST_CHECK(e <= f->f64 + OWN_ERROR, "%s: f64 %s(%a) = %a, exactly %.17g: %.3f ulp", cot__isa_name(isa), INFO(f->op)->name, x[k], z[k],
+                    TEST_CHECK(e <= f->f64 + own_error(f->op, want), "%s: f64 %s(%a) = %a, exactly %.17g: %.3f ulp", cot__isa_name(isa), INFO(f->op)->name, x[k], z[k],
                                (double)want, e);
                 }
             }
