@@ -188,7 +188,7 @@ static void floats_are_within_2_ulp(void **state) {
 
 /* ---- double ----------------------------------------------------------------------------------------------------------------- */
 
-/* Of the exact value itself, in ulp of a double. The one of digamma is a sum of some thirty terms of size 1 and less, each rounded, which cancel near
+/* Of the exact value itself, in ulp of a double. The one of digamma is a sum of some forty terms, most of size 1 and less, each rounded, which cancel near
  * its zero: nothing in 113 bits, but seen in the 64 of a long double. */
 static double own_error(int op, real exact) {
     if (OWN_ERROR == 0 || op != OP_digamma) return OWN_ERROR;
