@@ -204,13 +204,14 @@ static bool reverse_one(side *ys, side *xs, const double *seeds, double *out) {
         ok = seed_node(&s, ys->index[k], seeds);
         seeds += cot__size_at(t, ys->index[k]);
     }
-    memset(out, 0, (size_t)xs->size * sizeof *out);
     ok = ok && cot__reverse(&s);
     for (uint32_t a = 0; a < s.arrival_count && ok; a++) *cot__slot(t, s.arrivals[a].node) = (uint64_t)a + 1; /* the slots are free: an index */
     for (int k = 0; k < xs->n && ok; k++) {
         uint64_t slot = xs->index[k] <= s.top ? *cot__slot(t, xs->index[k]) : 0;
+        int64_t  size = cot__size_at(t, xs->index[k]);
         if (slot) collect(t, xs->index[k], s.arrivals[slot - 1].scalar, &s.arrivals[slot - 1].tensor, out);
-        out += cot__size_at(t, xs->index[k]);
+        else memset(out, 0, (size_t)size * sizeof *out);
+        out += size;
     }
     cot__sweep_close(&s, false);
     return ok;
@@ -225,7 +226,6 @@ static bool forward_one(side *xs, side *ys, const double *tangents, double *out)
         ok = seed_node(&s, xs->index[k], tangents);
         tangents += cot__size_at(t, xs->index[k]);
     }
-    memset(out, 0, (size_t)ys->size * sizeof *out);
     s.top = ys->hi;
     s.ys = ys->index;
     s.ny = ys->n;
@@ -236,6 +236,7 @@ static bool forward_one(side *xs, side *ys, const double *tangents, double *out)
         uint64_t slot = *cot__slot(t, i);
         bool     tensor = cot__is_tensor(&t->nodes[i]);
         if (slot) collect(t, i, tensor ? 0 : cot__slot_get(t, i), tensor ? &s.accs[slot - 1] : NULL, out);
+        else memset(out, 0, (size_t)cot__size_at(t, i) * sizeof *out);
         out += cot__size_at(t, i);
     }
     cot__sweep_close(&s, false);
