@@ -242,7 +242,8 @@ typedef int (*cot_solver)(int n, const cot_array *theta, cot_array *x, void *use
 /* f reads x and then theta, and gives: root: as many values as x has, to be zero; fixed_point: the next x; minimize: one
  * number, to be least around x (its second derivative shall not be singular there). solver NULL: from x0 by Newton's method, of
  * minimize within a radius that is trusted, which leaves maxima and saddles. What a solver of yours found for minimize is
- * refused where the function bends down. x0 gets no gradient. */
+ * refused where the function bends down. (Looked for by 2 n + 10 products with its second derivative, 200 at most: among many
+ * variables a direction that bends down little may stay unseen.) x0 gets no gradient. */
 COT_API cot_var cot_root(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,
                          const cot_solve_options *options);
 COT_API cot_var cot_fixed_point(cot_fn g, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,

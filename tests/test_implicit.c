@@ -112,6 +112,13 @@ BODY(two_wells) {
 /* Σ x² with signs: a saddle at 0, and no minimum */
 BODY(saddle) { UNUSED; ys[0] = cot_sum(cot_mul(xs[1], cot_square(xs[0])), COT_ALL); return 0; }
 
+BODY(steep) {
+    UNUSED;
+    cot_var a = cot_slice(xs[0], 0, 0, 1, 1), b = cot_slice(xs[0], 0, 1, 2, 1);
+    ys[0] = cot_sum(cot_add(cot_mul(5e9, cot_square(cot_sub(a, 1.0))), cot_sin(b)), COT_ALL);
+    return 0;
+}
+
 static int stays(int n, const cot_array *theta, cot_array *x, void *user) { (void)n, (void)theta, (void)x, (void)user; return 0; }
 
 static void minima_are_found_not_maxima_or_saddles(void **state) {
@@ -140,6 +147,18 @@ static void minima_are_found_not_maxima_or_saddles(void **state) {
         cot_read(x, at, n);
         for (int k = 0; k < n; k++) assert_near(fabs(at[k]), 1, d == COT_F64 ? 1e-14 : 1e-5);
     }
+    for (int k = -3; k <= 3; k++) { /* a steep start: 5e9 (a - 1)² + sin b, whose minima are those of sin */
+        cot_var start = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){3, k - 0.4});
+        cot_read(cot_minimize(steep, NULL, NULL, start, 0, NULL, NULL), at, 2);
+        assert_ok(t);
+        assert_near(at[0], 1, 1e-12);
+        assert_near(sin(at[1]), -1, 1e-12);
+    }
+    double spread[100]; /* a saddle among a hundred, its curvature a twenty-thousandth of the largest */
+    for (int k = 0; k < 100; k++) spread[k] = k == 50 ? -0.5 : pow(1e4, k / 99.0);
+    cot_minimize(saddle, NULL, NULL, cot_zeros(t, COT_F64, COT_SHAPE(100)), 1, (cot_var[]){cot_data(t, COT_F64, COT_SHAPE(100), spread)}, NULL);
+    assert_non_null(strstr(cot_tape_message(t), "[minimize] the solver did not converge"));
+    cot_tape_clear_error(t);
     cot_var signs = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, -1}), ones = cot_ones(t, COT_F64, COT_SHAPE(2));
     for (int k = 0; k < 2; k++) {
         cot_minimize(saddle, NULL, NULL, k ? ones : cot_zeros(t, COT_F64, COT_SHAPE(2)), 1, &signs, NULL);

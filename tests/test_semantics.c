@@ -548,8 +548,37 @@ static void dtypes_of_scalars_mix_in_one_sweep(void **state) {
     }
 }
 
+/* y = u² with u computed from x: moved apart, dy/dx = 2 u u'(x) and d²y/dx du = 2 u'(x). */
+static void inputs_of_second_derivatives_move_apart_or_are_refused(void **state) {
+    (void)state;
+    static cot_var (*const by[])(cot_var) = {cot_sin, cot_exp};
+    for (int k = 0; k < 3; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_scalar(t, 0.5), u = by[k > 0](x), w = k == 2 ? cot_copy(u) : u, y = cot_mul(w, w), xs[2] = {x, w};
+        double    h[4], out[2], slope = k ? exp(0.5) : cos(0.5);
+        if (k == 1) {
+            assert_int_equal(cot_hessian(y, 2, xs, h), COT_VALUE);
+            assert_string_equal(cot_tape_message(t), "[hessian] one of the xs, %1, is computed from another by exp, whose derivative reads its result, so the "
+                                                     "two cannot be moved apart; compute from a copy of it (cot_copy), and give that");
+            cot_tape_clear_error(t);
+            assert_int_equal(cot_hvp(y, 2, xs, (double[]){0, 1}, out), COT_VALUE);
+            cot_tape_clear_error(t);
+            assert_int_equal(cot_hessian(y, 1, &w, h), COT_OK); /* alone it moves */
+            assert_true(fabs(h[0] - 2) <= 1e-15);
+        } else {
+            assert_int_equal(cot_hessian(y, 2, xs, h), COT_OK);
+            assert_int_equal(cot_hvp(y, 2, xs, (double[]){0, 1}, out), COT_OK);
+            assert_true(fabs(h[1] - 2 * slope) <= 4e-15);
+            assert_true(fabs(h[2] - 2 * slope) <= 4e-15);
+            assert_true(fabs(out[0] - 2 * slope) <= 4e-15);
+        }
+        cot_tape_destroy(t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inputs_of_second_derivatives_move_apart_or_are_refused),
         cmocka_unit_test(dtypes_of_scalars_mix_in_one_sweep),
         cmocka_unit_test(a_leaf_starts_from_a_value),
         cmocka_unit_test(hessian_of_log_squared_at_its_minimum),

@@ -1,6 +1,6 @@
 /* descend.c: Newton's method for minima, within a radius that is trusted. Each step goes down the quadratic model of f, by conjugate gradients that stop at
  * the radius or where the model bends down (Steihaug): so it needs products with the second derivative only, never a matrix, and leaves maxima
- * and saddles, where Newton's method on the gradient would stay. */
+ * and saddles, where Newton's method on the gradient would stay. It ends where neither f nor its gradient can be brought down any more. */
 #include "diff/descend.h"
 
 #include <math.h>
@@ -27,11 +27,11 @@ static void add(int64_t n, double *to, double by, const double *a) {
     for (int64_t k = 0; k < n; k++) to[k] += by * a[k];
 }
 
-/* Conjugate gradients need n steps, with rounding somewhat more; on the way down they are stopped much sooner. */
+/* Conjugate gradients need n steps, with rounding somewhat more. Of many variables a direction that bends down little may stay unseen. */
 static int most_products(int64_t n) { return n < 100 ? 2 * (int)n + 10 : 200; }
 
-/* Along d, of which d'Hd is: is it downhill twice over, beyond rounding? */
-static bool bends(const cot__landscape *f, double dhd, double d, double hd) { return dhd < -cbrt(f->eps) * d * hd; }
+/* Does f bend down along d, beyond rounding? */
+static bool bends(const cot__landscape *f, double dhd, double d, double hd) { return dhd < -sqrt(f->eps) * d * hd; }
 
 /* From p along d to where |p| is the radius. */
 static void to_the_edge(int64_t n, double *p, const double *d, double radius) {
@@ -81,8 +81,7 @@ static int look_down(const cot__landscape *f, const double *x, const vectors *v)
         if (z >> 60 & 1) v->d[k] = v->r[k] = -v->r[k];
     }
     double rr = inner(n, v->r, v->r), first = rr;
-    int    most = most_products(n) < 50 ? most_products(n) : 50;
-    for (int k = 0; k < most && rr > f->eps * f->eps * first; k++) {
+    for (int k = 0; k < most_products(n) && rr > f->eps * f->eps * first; k++) {
         if (!f->bend(f->ctx, x, v->d, v->hd)) return -1;
         double dhd = inner(n, v->d, v->hd);
         if (bends(f, dhd, length(n, v->d), length(n, v->hd))) return 1;
@@ -108,6 +107,16 @@ static void fall(int64_t n, const vectors *v, double radius, double *promised) {
     *promised = -(inner(n, v->g, v->p) + 0.5 * bend);
 }
 
+/* One step: p, and by how much the model falls. Where the gradient leads no further, down along a direction that bends down: *end where there is
+ * none. */
+static bool next_step(const cot__landscape *f, const vectors *v, double radius, double exact, bool spent, double *promised, bool *end) {
+    if (!spent) return model_step(f, v, radius, exact, promised);
+    int down = look_down(f, v->x, v);
+    if (down > 0) fall(f->n, v, radius, promised);
+    *end = down == 0;
+    return down >= 0;
+}
+
 cot__descent cot__descend(const cot__landscape *f, double *x, int most, double goal, void *work, cot__descended *how) {
     int64_t n = f->n;
     size_t  bytes = (size_t)n * sizeof(double);
@@ -115,35 +124,31 @@ cot__descent cot__descend(const cot__landscape *f, double *x, int most, double g
     memcpy(v.x, x, bytes);
     if (!f->at(f->ctx, v.x, &how->f, v.g)) return COT__DOWN_STOPPED;
     double radius = 1 + length(n, v.x), gradient = length(n, v.g), least = 4 * f->eps;
-    how->first = how->gradient = gradient;
-    cot__descent end = COT__DOWN_STUCK;
+    bool   spent = gradient == 0, end = false;
+    how->first = gradient;
     for (how->steps = 0; how->steps < most && isfinite(how->f) && isfinite(gradient); how->steps++) {
-        double promised, there;
-        bool   flat = gradient <= goal * (1 + how->first);
-        int    down = flat ? look_down(f, v.x, &v) : 0;
-        if (down < 0) return COT__DOWN_STOPPED;
-        if (flat && !down) {
-            end = COT__DOWN;
-            break;
-        }
-        if (flat) fall(n, &v, radius, &promised);
-        else if (!model_step(f, &v, radius, fmin(0.1, sqrt(gradient / (1 + how->first))), &promised)) return COT__DOWN_STOPPED;
+        double promised = 0, there, exact = fmin(0.1, sqrt(gradient / (1 + how->first)));
+        if (!next_step(f, &v, radius, exact, spent, &promised, &end)) return COT__DOWN_STOPPED;
+        if (end) break;
         for (int64_t k = 0; k < n; k++) v.next[k] = v.x[k] + v.p[k];
         if (!f->at(f->ctx, v.next, &there, v.g_next)) return COT__DOWN_STOPPED;
         double fell = how->f - there, step = length(n, v.p), then = length(n, v.g_next);
         bool   rounded = promised <= 16 * f->eps * (1 + fabs(how->f)); /* then the gradient tells more than f */
-        bool   better = rounded ? then < gradient || flat : fell > 1e-4 * promised;
+        bool   better = isfinite(then) && (rounded ? !spent && then < gradient : fell > 1e-4 * promised);
         if (!better || !(fell > 0.25 * promised || rounded)) radius = step / 4;
         else if (fell > 0.75 * promised && step > 0.8 * radius) radius *= 2;
-        if (better && isfinite(then)) {
-            memcpy(v.x, v.next, bytes);
-            memcpy(v.g, v.g_next, bytes);
-            how->f = there;
-            gradient = then;
-        } else if (radius < least * (least + length(n, v.x)))
-            break;
+        bool stuck = radius < least * (least + length(n, v.x));
+        if (spent && !better && stuck) break; /* it bends down, but f does not show it */
+        spent = better ? then == 0 : spent || rounded || stuck;
+        if (!better) continue;
+        memcpy(v.x, v.next, bytes);
+        memcpy(v.g, v.g_next, bytes);
+        how->f = there;
+        gradient = then;
     }
     how->gradient = gradient;
     memcpy(x, v.x, bytes);
-    return end;
+    bool close = gradient <= goal * (1 + how->first);
+    int  down = !end && close ? look_down(f, v.x, &v) : 0;
+    return down < 0 ? COT__DOWN_STOPPED : close && !down ? COT__DOWN : COT__DOWN_STUCK;
 }

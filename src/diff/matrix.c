@@ -382,7 +382,7 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     cot__queue_open(t); /* the gradient may wait for the product */
     cot_status status = cot__grad_of(op, y, NULL, n, xs, grads);
     t->active_mask = mask;
-    if (status == COT_OK) {
+    if (status == COT_OK && cot__move_apart(t, op, n, xs)) {
         if (v)
             cot_jvps(1, n, xs, v, n, grads, out);
         else
@@ -410,7 +410,8 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
         return t->status;
     }
     bool ok = side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
-    scalars = scalars && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
+    ok = ok && cot__move_apart(t, "hvp", n, xs);
+    scalars = scalars && ok && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
     if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i) && cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))
         cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
     side_close(&inputs);

@@ -231,5 +231,5 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
 
 bool cot__root_find(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x) {
     if (q->solver) return call_solver(t, q, args, x);
-    return (!q->least || down(t, q, args, x, true)) && newton(t, q, args, x); /* which adds the last digits to a minimum */
+    return q->least ? down(t, q, args, x, true) : newton(t, q, args, x);
 }

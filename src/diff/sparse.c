@@ -124,7 +124,7 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
     cot_status status = may ? cot__grad_of(op, y, NULL, n, xs, grads) : t->status;
     t->active_mask = mask;
-    if (status == COT_OK) return grads;
+    if (status == COT_OK && cot__move_apart(t, op, n, xs)) return grads;
     cot__free(&t->al, grads, count * sizeof *grads);
     return NULL;
 }

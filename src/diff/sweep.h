@@ -107,6 +107,8 @@ bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
  * bit 1 + k: operand k, one of the first COT__LAST_USES, is needed by no later node and is none of the ys. */
 enum { COT__LAST_USES = 7 };
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys);
+/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (apart.c) */
+bool cot__move_apart(cot_tape *t, const char *op, int n, const cot_var *xs);
 
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
