@@ -1,6 +1,6 @@
 /* gen_ops_header: prints include/cotangent_ops.h from rules.def and functions.def, formulas by the library's own printer.
  *
- * Compiled with src/ops/table.c and src/ops/formula.c, not linked with the library: it must run while the header is stale. Run by
+ * Compiled with src/ops/table.c, formula.c and tree.c, not linked with the library: it must run while the header is stale. Run by
  * `make ops-header`; a test compares its output with the checked-in header. */
 #include "ops/elementwise.h"
 

@@ -4,15 +4,8 @@
 #define COT_ELEMENTWISE_H
 
 #include "base/cpu.h"
+#include "ops/tree.h"
 #include "tape/tape.h"
-
-/* The tree meaning: a rule as data, walked to record derivatives and to print formulas. */
-typedef struct cot__tree {
-    enum { TREE_OPERAND, TREE_RESULT, TREE_G, TREE_NUMBER, TREE_OP } what;
-    int    op;     /* TREE_OP: an elementwise operation; TREE_OPERAND: 0, 1, 2 */
-    double number; /* TREE_NUMBER */
-    const struct cot__tree *arg[3];
-} cot__tree;
 
 typedef enum cot__class { ARITH, REAL, TEST } cot__class;
 

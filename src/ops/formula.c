@@ -28,16 +28,21 @@ static const struct around { const char *before, *after; int binds, inside; } ar
     [OP_logical_not] = {"not ", "", COMPARISON, SUM},
 };
 
+static const cot__tree *operand(const cot__tree *e, int k) {
+    for (e++; k > 0; k--) e = cot__tree_after(e);
+    return e;
+}
+
 static bool is_division(const cot__tree *e) {
     return e->what == TREE_OP && (e->op == OP_div || e->op == OP_sdiv || e->op == OP_reciprocal || e->op == OP_rsqrt);
 }
 
-static bool is_zero(const cot__tree *e) { return e->what == TREE_NUMBER && e->number == 0; }
+static bool is_zero(const cot__tree *e) { return e->what == TREE_NUMBER && cot__tree_number(e) == 0; }
 /* where(c, g, 0) is written [c]·g, as in the manual. */
-static bool is_gate(const cot__tree *e) { return e->what == TREE_OP && e->op == OP_where && is_zero(e->arg[2]); }
+static bool is_gate(const cot__tree *e) { return e->what == TREE_OP && e->op == OP_where && is_zero(operand(e, 2)); }
 
 static int binding(const cot__tree *e) {
-    if (e->what == TREE_NUMBER) return e->number < 0 ? MINUS : ATOM;
+    if (e->what == TREE_NUMBER) return cot__tree_number(e) < 0 ? MINUS : ATOM;
     if (e->what != TREE_OP) return ATOM;
     if (is_gate(e)) return PRODUCT;
     if (e->op == OP_where) return CHOICE;
@@ -62,7 +67,7 @@ static void write_call(cot__text *x, const cot__tree *e) {
     cot__put(x, names[e->op] ? names[e->op] : cot__elementwise_table[e->op].name);
     for (int k = 0; k < cot__elementwise_table[e->op].arity; k++) {
         cot__put(x, k ? ", " : "(");
-        write(x, e->arg[k], CHOICE);
+        write(x, operand(e, k), CHOICE);
     }
     cot__put(x, ")");
 }
@@ -72,43 +77,43 @@ static void write_operation(cot__text *x, const cot__tree *e) {
     const struct around *a = &around[e->op];
     if (is_gate(e)) {
         cot__put(x, "[");
-        write(x, e->arg[0], CHOICE);
+        write(x, operand(e, 0), CHOICE);
         cot__put(x, "]·");
-        write(x, e->arg[1], is_division(e->arg[1]) ? POWER : PRODUCT);
+        write(x, operand(e, 1), is_division(operand(e, 1)) ? POWER : PRODUCT);
     } else if (e->op == OP_where) {
-        write(x, e->arg[0], OR_ELSE);
+        write(x, operand(e, 0), OR_ELSE);
         cot__put(x, " ? ");
-        write(x, e->arg[1], OR_ELSE);
+        write(x, operand(e, 1), OR_ELSE);
         cot__put(x, " : ");
-        write(x, e->arg[2], CHOICE);
+        write(x, operand(e, 2), CHOICE);
     } else if (e->op == OP_fma) {
-        write(x, e->arg[0], PRODUCT);
+        write(x, operand(e, 0), PRODUCT);
         cot__put(x, "·");
-        write(x, e->arg[1], is_division(e->arg[1]) ? POWER : PRODUCT);
+        write(x, operand(e, 1), is_division(operand(e, 1)) ? POWER : PRODUCT);
         cot__put(x, " + ");
-        write(x, e->arg[2], PRODUCT);
+        write(x, operand(e, 2), PRODUCT);
     } else if (i->sign) {
-        bool chain = i->binds == PRODUCT && is_division(e->arg[1]); /* a·(b/c) is not computed as a·b/c */
-        write(x, e->arg[0], i->left);
+        bool chain = i->binds == PRODUCT && is_division(operand(e, 1)); /* a·(b/c) is not computed as a·b/c */
+        write(x, operand(e, 0), i->left);
         cot__put(x, i->sign);
-        write(x, e->arg[1], chain ? POWER : e->op == OP_add && binding(e->arg[1]) == SUM ? SUM : i->right);
+        write(x, operand(e, 1), chain ? POWER : e->op == OP_add && binding(operand(e, 1)) == SUM ? SUM : i->right);
     } else if (a->before) {
         cot__put(x, a->before);
-        write(x, e->arg[0], a->inside);
+        write(x, operand(e, 0), a->inside);
         cot__put(x, a->after);
     } else
         write_call(x, e);
 }
 
 static void write(cot__text *x, const cot__tree *e, int least) {
-    static const char *const operand[] = {"x", "y", "w"};
+    static const char *const letter[] = {"x", "y", "w"};
     bool parentheses = binding(e) < least;
     if (parentheses) cot__put(x, "(");
     switch (e->what) {
-    case TREE_OPERAND: cot__put(x, operand[e->op]); break;
+    case TREE_OPERAND: cot__put(x, letter[e->op]); break;
     case TREE_RESULT: cot__put(x, "z"); break;
     case TREE_G: cot__put(x, "g"); break;
-    case TREE_NUMBER: write_number(x, e->number); break;
+    case TREE_NUMBER: write_number(x, cot__tree_number(e)); break;
     case TREE_OP: write_operation(x, e); break;
     }
     if (parentheses) cot__put(x, ")");

@@ -11,20 +11,11 @@
 #define KINK_OF(...)
 #include "ops/kinks.def"
 #include "ops/words_undef.h"
-
-#define TREE(...) (&(const cot__tree){__VA_ARGS__})
-#define X TREE(.what = TREE_OPERAND, .op = 0)
-#define Y TREE(.what = TREE_OPERAND, .op = 1)
-#define W TREE(.what = TREE_OPERAND, .op = 2)
-#define K(c) TREE(.what = TREE_NUMBER, .number = (c))
-#define OP1(name, a) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a})
-#define OP2(name, a, b) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a, b})
-#define OP3(name, a, b, c) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a, b, c})
-#include "ops/words_ops.h"
+#include "ops/words_tree.h"
 
 const cot__kink cot__kinks[KINK_count] = {
 #define KINK(id, op, condition, convention, x, y, w, dx, dy, dw)                                                             \
-    {OP_##op, condition, convention, at_##id, {x, y, w}, {dx, dy, dw}},
+    {OP_##op, AS_TREE(condition), convention, at_##id, {x, y, w}, {dx, dy, dw}},
 #define KINK_OF(...)
 #include "ops/kinks.def"
 };

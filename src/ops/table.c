@@ -1,28 +1,15 @@
-/* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees live in static storage: address constants all
- * the way down, so nothing is built at run time. */
+/* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees (tree.h) are constants, so
+ * nothing is built at run time. */
 #include "ops/elementwise.h"
 #include "ops/saves.h"
-
-/* Trees: every word is a constant node. */
-#define TREE(...) (&(const cot__tree){__VA_ARGS__})
-#define X TREE(.what = TREE_OPERAND, .op = 0)
-#define Y TREE(.what = TREE_OPERAND, .op = 1)
-#define W TREE(.what = TREE_OPERAND, .op = 2)
-#define Z TREE(.what = TREE_RESULT)
-#define G TREE(.what = TREE_G)
-#define K(c) TREE(.what = TREE_NUMBER, .number = (c))
-#define NONE NULL
-#define OP1(name, a) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a})
-#define OP2(name, a, b) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a, b})
-#define OP3(name, a, b, c) TREE(.what = TREE_OP, .op = OP_##name, .arg = {a, b, c})
-#include "ops/words_ops.h"
+#include "ops/words_tree.h"
 
 const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
-#define UNARY(name, cls, value, dx, lo, hi) {#name, 1, cls, value, {dx}, {name##_dX_saves}, lo, hi},
+#define UNARY(name, cls, value, dx, lo, hi) {#name, 1, cls, AS_TREE(value), {AS_TREE(dx)}, {name##_dX_saves}, lo, hi},
 #define BINARY(name, cls, value, dx, dy, lo, hi)                                                                             \
-    {#name, 2, cls, value, {dx, dy}, {name##_dX_saves, name##_dY_saves}, lo, hi},
+    {#name, 2, cls, AS_TREE(value), {AS_TREE(dx), AS_TREE(dy)}, {name##_dX_saves, name##_dY_saves}, lo, hi},
 #define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
-    {#name, 3, cls, value, {dx, dy, dw}, {name##_dX_saves, name##_dY_saves, name##_dW_saves}, lo, hi},
+    {#name, 3, cls, AS_TREE(value), {AS_TREE(dx), AS_TREE(dy), AS_TREE(dw)}, {name##_dX_saves, name##_dY_saves, name##_dW_saves}, lo, hi},
 #include "ops/rules.def"
 };
 

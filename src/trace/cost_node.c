@@ -4,9 +4,8 @@
 #include "trace/cost_rules.h"
 
 int64_t cot__cost_of_tree(const cot__tree *tree) {
-    if (!tree || tree->what != TREE_OP) return 0;
-    int64_t n = 1;
-    for (int k = 0; k < 3; k++) n += cot__cost_of_tree(tree->arg[k]); /* as deep as a rule, never as a tape */
+    int64_t n = 0;
+    for (const cot__tree *end = tree ? cot__tree_after(tree) : tree; tree < end; tree++) n += tree->what == TREE_OP;
     return n;
 }
 
