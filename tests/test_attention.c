@@ -2,15 +2,13 @@
 /* ctest: labels=threads timeout=120 */
 #include "tape_test.h"
 
+#include "base/random.h"
 #include "tape/tape.h"
 
 #include <float.h>
 
 static double uniform(uint64_t seed, uint64_t i) {
-    uint64_t z = ((seed << 32) + i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return 2 * (double)((z ^ z >> 31) >> 11) * 0x1p-53 - 1;
+    return 2 * (double)(cot__mixed((seed << 32) + i) >> 11) * 0x1p-53 - 1;
 }
 
 static cot_var make(cot_tape *t, cot_dtype dtype, cot_shape shape, uint64_t seed, bool leaf) {

@@ -1,6 +1,7 @@
 /* Colourings: valid on anything, and with the least number of colours where that is known: bands, grids, arrows. */
 #include "support.h"
 
+#include "base/random.h"
 #include "diff/colour.h"
 
 #include <stdlib.h>
@@ -38,18 +39,13 @@ static bool first_row(int64_t i, int64_t j, int64_t a) { return (void)a, i == 0 
 /* neighbours on a grid of a columns: 5 points, 9 points */
 static bool grid5(int64_t i, int64_t j, int64_t a) { return llabs(i / a - j / a) + llabs(i % a - j % a) <= 1; }
 static bool grid9(int64_t i, int64_t j, int64_t a) { return llabs(i / a - j / a) <= 1 && llabs(i % a - j % a) <= 1; }
-static uint64_t mixed(uint64_t z) {
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
 /* symmetric, about a fifth full; the diagonal is there for even seeds, else here and there */
 static bool scattered(int64_t i, int64_t j, int64_t seed) {
     if (i == j && seed % 2 == 0) return true;
     uint64_t low = (uint64_t)(i < j ? i : j), high = (uint64_t)(i < j ? j : i);
-    return mixed((uint64_t)seed * 1000003 + low * 1009 + high) % 5 == 0;
+    return cot__mixed((uint64_t)seed * 1000003 + low * 1009 + high) % 5 == 0;
 }
-static bool lopsided(int64_t i, int64_t j, int64_t seed) { return mixed((uint64_t)seed * 1000003 + (uint64_t)i * 1009 + (uint64_t)j) % 7 == 0; }
+static bool lopsided(int64_t i, int64_t j, int64_t seed) { return cot__mixed((uint64_t)seed * 1000003 + (uint64_t)i * 1009 + (uint64_t)j) % 7 == 0; }
 
 /* ---- what a colouring promises --------------------------------------------------------------------------------------------- */
 

@@ -1,10 +1,7 @@
 /* Losses and embeddings: values against formulas, the ends of their ranges, what is not a number, dtypes, errors. */
-#include "tape_test.h"
+#include "structural_test.h"
 
-#define DATA(shape, ...) cot_data(t, COT_F64, shape, (double[]){__VA_ARGS__})
 #define LEAF(shape, ...) cot_tensor(t, COT_F64, shape, (double[]){__VA_ARGS__})
-#define INTS(shape, ...) cot_data(t, COT_I64, shape, (int64_t[]){__VA_ARGS__})
-#define S COT_SHAPE
 
 static void assert_grad(cot_var x, int n, const double *want, double tolerance) {
     double g[16];
@@ -36,11 +33,11 @@ static void bce_is_exact_to_the_end_of_its_tails(void **state) {
 static void bce_of_certain_answers_is_zero(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = LEAF(S(3), INFINITY, -INFINITY, 0), y = cot_bce_with_logits(x, DATA(S(3), 1, 0, 0.5));
+    cot_var   x = LEAF(S(3), INFINITY, -INFINITY, 0), y = cot_bce_with_logits(x, REALS(S(3), 1, 0, 0.5));
     assert_near(cot_value(y), log(2) / 3, 1e-15);
     cot_backward(y);
     assert_grad(x, 3, (double[]){0, 0, 0}, 0);
-    assert_true(isinf(cot_value(cot_bce_with_logits(x, DATA(S(3), 0, 0, 0)))));
+    assert_true(isinf(cot_value(cot_bce_with_logits(x, REALS(S(3), 0, 0, 0)))));
     assert_true(isnan(cot_value(cot_bce_with_logits(cot_scalar(t, NAN), 0.5))));
     assert_true(isnan(cot_value(cot_bce_with_logits(cot_zeros(t, COT_F64, S(0)), cot_zeros(t, COT_F64, S(0)))))); /* the mean of nothing, as mse */
     assert_ok(t);
@@ -52,15 +49,15 @@ static void bce_of_certain_answers_is_zero(void **state) {
 static void nll_is_cross_entropy_of_logarithms(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = LEAF(S(2, 3), 1, 2, 3, 0, 0, 1), labels = INTS(S(2), 2, 0), weights = DATA(S(2, 3), 0.5, 0.5, 0, 0, 1, 0);
+    cot_var   x = LEAF(S(2, 3), 1, 2, 3, 0, 0, 1), labels = INTS(S(2), 2, 0), weights = REALS(S(2, 3), 0.5, 0.5, 0, 0, 1, 0);
     cot_var   log_p = cot_log_softmax(x, 1);
     assert_near(cot_value(cot_nll(log_p, labels)), cot_value(cot_softmax_cross_entropy(x, labels)), 1e-15);
     assert_near(cot_value(cot_nll(log_p, weights)), cot_value(cot_softmax_cross_entropy(x, weights)), 1e-15);
     cot_backward(cot_nll(x, labels));
     assert_grad(x, 6, (double[]){0, 0, -0.5, -0.5, 0, 0}, 0);
-    assert_near(cot_value(cot_nll(DATA(S(2), 0, -INFINITY), DATA(S(2), 1, 0))), 0, 0); /* a weight of 0 wins */
-    assert_near(cot_value(cot_nll(DATA(S(2), -1, -2), INTS(COT_SCALAR, 1))), 2, 0);
-    assert_near(cot_value(cot_nll(cot_transpose(DATA(S(2, 2), -1, -2, -3, -4)), INTS(S(2), 0, 1))), 2.5, 0);
+    assert_near(cot_value(cot_nll(REALS(S(2), 0, -INFINITY), REALS(S(2), 1, 0))), 0, 0); /* a weight of 0 wins */
+    assert_near(cot_value(cot_nll(REALS(S(2), -1, -2), INTS(COT_SCALAR, 1))), 2, 0);
+    assert_near(cot_value(cot_nll(cot_transpose(REALS(S(2, 2), -1, -2, -3, -4)), INTS(S(2), 0, 1))), 2.5, 0);
     assert_true(isnan(cot_value(cot_nll(cot_zeros(t, COT_F64, S(0, 3)), cot_zeros(t, COT_I64, S(0))))));
     cot_var half = cot_nll(cot_cast(x, COT_F16), labels);
     assert_int_equal(cot_dtype_of(half), COT_F16);
@@ -77,7 +74,7 @@ static void kl_div_counts_nothing_where_the_target_is_zero(void **state) {
     cot_backward(y);
     assert_grad(x, 4, (double[]){0, -0.5, -0.125, -0.375}, 1e-16);
     cot_var only = LEAF(S(2), 0, 1); /* the slope of q log q at 0 */
-    cot_backward(cot_kl_div(DATA(S(2), -1, -1), only));
+    cot_backward(cot_kl_div(REALS(S(2), -1, -1), only));
     assert_grad(only, 2, (double[]){-INFINITY, 2}, 1e-16);
     assert_ok(t);
     cot_tape_destroy(t);
@@ -111,7 +108,7 @@ static void huber_is_square_inside_and_straight_outside(void **state) {
 static void cosines_have_no_trouble_with_length(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = DATA(S(4, 2), 3e200, 4e200, 3e-5, 4e-5, 1, 0, 0, 0), y = DATA(S(4, 2), 4e200, 3e200, -4e-5, -3e-5, 0, 2, 1, 1);
+    cot_var   x = REALS(S(4, 2), 3e200, 4e200, 3e-5, 4e-5, 1, 0, 0, 0), y = REALS(S(4, 2), 4e200, 3e200, -4e-5, -3e-5, 0, 2, 1, 1);
     double    z[4];
     cot_read(cot_cosine_similarity(x, y, -1, 1e-8), z, 4);
     assert_near(z[0], 0.96, 1e-15);
@@ -208,8 +205,29 @@ static void memory_may_run_out_anywhere(void **state) {
     }
 }
 
+static void losses_equal_their_formulas(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = REALS(S(2, 3), 1, 2, 3, 1, 1, 1);
+    double    lse = log(exp(1) + exp(2) + exp(3));
+    VALUES(cot_softmax(x, 1), S(2, 3), exp(1 - lse), exp(2 - lse), exp(3 - lse), 1 / 3.0, 1 / 3.0, 1 / 3.0);
+    VALUES(cot_log_softmax(x, 1), S(2, 3), 1 - lse, 2 - lse, 3 - lse, -log(3), -log(3), -log(3));
+    VALUES(cot_softmax_cross_entropy(x, INTS(S(2), 0, 2)), O, (lse - 1 + log(3)) / 2);
+    VALUES(cot_softmax_cross_entropy(cot_flip(x, COT_AXES(0)), INTS(S(2), 2, 0)), O, (lse - 1 + log(3)) / 2);
+    VALUES(cot_softmax_cross_entropy(x, REALS(S(2, 3), 0.5, 0.5, 0, 0, 1, 0)), O, (lse - 1.5 + log(3)) / 2);
+    VALUES(cot_softmax_cross_entropy(REALS(S(2), 0, -INFINITY), REALS(S(2), 1, 0)), O, 0);
+    VALUES(cot_softmax_cross_entropy(REALS(S(1, 2), 1000, -1000), INTS(S(1), 1)), O, 2000);
+    VALUES(cot_cross_entropy(REALS(S(2, 2), 0.25, 0.75, 0.5, 0.5), INTS(S(2), 0, 1)), O, (log(4) + log(2)) / 2);
+    VALUES(cot_cross_entropy(cot_transpose(REALS(S(2, 2), 0.25, 0.5, 0.75, 0.5)), INTS(S(2), 0, 1)), O, (log(4) + log(2)) / 2);
+    VALUES(cot_cross_entropy(REALS(S(1, 2), 1, 0), REALS(S(1, 2), 1, 0)), O, 0);
+    VALUES(cot_mse(x, cot_zeros(t, COT_F64, S(2, 3))), O, 17 / 6.0);
+    VALUES(cot_mse(x, 1), O, 5 / 6.0);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_equal_their_formulas),
         cmocka_unit_test(bce_is_exact_to_the_end_of_its_tails),
         cmocka_unit_test(bce_of_certain_answers_is_zero),
         cmocka_unit_test(nll_is_cross_entropy_of_logarithms),

@@ -3,6 +3,7 @@
 /* ctest: timeout=120 */
 #include "support.h"
 
+#include "base/random.h"
 #include "diff/sparse.h"
 #include "ops/structural.h"
 
@@ -184,11 +185,7 @@ static void a_hessian_over_scalars_leaves_nothing_to_the_next_sweep(void **state
 
 /* ---- known structures ------------------------------------------------------------------------------------------------------ */
 
-static double uniform(uint64_t i) {
-    uint64_t z = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    return (double)(z >> 11) * 0x1p-53 + 0.25;
-}
+static double uniform(uint64_t i) { return (double)(cot__mixed(i) >> 11) * 0x1p-53 + 0.25; }
 
 /* y[i] = x[i-half] … x[i+half] in a product-free mix, as tensors: a band of 2 half + 1. */
 static cot_var band_of_tensor(cot_var x, int half) {

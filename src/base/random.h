@@ -16,12 +16,19 @@ void cot__random_words(cot_key key, uint64_t first, int n, uint32_t *restrict a,
  * libm. 1.5 ulp. */
 double cot__plain_log(double x);
 
-/* Number i of the sequence splitmix64: scrambled bits for tests that need no key. */
+/* Number i of the sequence splitmix64: scrambled bits where no key is needed. */
 static inline uint64_t cot__mixed(uint64_t i) {
     uint64_t z = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return z ^ z >> 31;
+}
+
+/* Entry i of a vector that no structure of a function knows: of either sign, between 1 and 2 in size, so that every entry counts. */
+static inline double cot__mixed_direction(uint64_t i) {
+    uint64_t z = cot__mixed(i);
+    double   v = 1 + (double)(z << 1 >> 12) * 0x1p-52;
+    return z >> 63 ? -v : v;
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* descend.c: Newton's method for minima, within a radius that is trusted. Each step goes down the quadratic model of f, by conjugate gradients that stop at
  * the radius or where the model bends down (Steihaug): so it needs products with the second derivative only, never a matrix, and leaves maxima
  * and saddles, where Newton's method on the gradient would stay. It ends where neither f nor its gradient can be brought down any more. */
+#include "base/random.h"
 #include "diff/descend.h"
 
 #include <math.h>
@@ -73,13 +74,8 @@ static bool model_step(const cot__landscape *f, const vectors *v, double radius,
 
 /* Looks for a direction in which f bends down at x, by conjugate gradients from a right side that no symmetry of f knows; it is left in d. */
 static int look_down(const cot__landscape *f, const double *x, const vectors *v) {
-    int64_t  n = f->n;
-    uint64_t z = 0x9E3779B97F4A7C15u;
-    for (int64_t k = 0; k < n; k++) {
-        z = z * 6364136223846793005u + 1442695040888963407u;
-        v->d[k] = v->r[k] = 0.5 + (double)(z >> 11) * 0x1p-53;
-        if (z >> 60 & 1) v->d[k] = v->r[k] = -v->r[k];
-    }
+    int64_t n = f->n;
+    for (int64_t k = 0; k < n; k++) v->d[k] = v->r[k] = cot__mixed_direction((uint64_t)k);
     double rr = inner(n, v->r, v->r), first = rr;
     for (int k = 0; k < most_products(n) && rr > f->eps * f->eps * first; k++) {
         if (!f->bend(f->ctx, x, v->d, v->hd)) return -1;

@@ -2,6 +2,7 @@
  *
  * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and what A uses gets the
  * gradient of -<λ, A x>. */
+#include "base/random.h"
 #include "diff/implicit.h"
 #include "ops/structural.h"
 
@@ -189,14 +190,6 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
 
 /* ---- is it linear? --------------------------------------------------------------------------------------------------- */
 
-/* Of either sign, between 1 and 2 in size. */
-static double direction(uint64_t i) {
-    uint64_t z = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    double v = 1 + (double)((z ^ z >> 27) >> 12 & UINT64_C(0x3ffffffffffff)) * 0x1p-50;
-    return z >> 63 ? -v : v;
-}
-
 /* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large? A function that is not linear
  * may have been solved all the same, and its derivative would be another one. Half the digits count as rounding; what is not
  * finite is left to others. */
@@ -213,8 +206,8 @@ static bool is_linear(operator_at_work *a, const double *x) {
         return false;
     }
     for (int64_t k = 0; k < n; k++) {
-        v[k] = (scale > 0 ? scale : 1) * direction((uint64_t)k);
-        u[k] = scale > 0 ? x[k] : direction((uint64_t)(n + k));
+        v[k] = (scale > 0 ? scale : 1) * cot__mixed_direction((uint64_t)k);
+        u[k] = scale > 0 ? x[k] : cot__mixed_direction((uint64_t)(n + k));
         sum[k] = u[k] + v[k];
     }
     bool   ok = apply_operator(a, u, of_u) && apply_operator(a, v, of_v) && apply_operator(a, sum, of_sum);

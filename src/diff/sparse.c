@@ -4,6 +4,7 @@
  * analysis of which operands meet nonlinearly would be a second table to keep true. It may lack symmetry where generic operations
  * are taken as dense; both halves are joined. */
 #include "base/parallel.h"
+#include "base/random.h"
 #include "diff/sparse.h"
 #include "ops/queue.h"
 
@@ -296,15 +297,6 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
 
 /* ---- the check ------------------------------------------------------------------------------------------------------------- */
 
-/* Of either sign, between 1 and 2 in size: every entry counts. */
-static double direction(uint64_t seed, uint64_t i) {
-    uint64_t z = (seed * UINT64_C(0xD1342543DE82EF95) + i + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    double v = 1 + (double)((z ^ z >> 31) >> 12) * 0x1p-52;
-    return z >> 63 ? -v : v;
-}
-
 static double precision(const cot_tape *t, int n, const cot_var *vars, double least) {
     static const double of[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_BF16] = 0x1p-7, [COT_F16] = 0x1p-10};
     for (int k = 0; k < n; k++) least = fmax(least, of[cot__dtype_at(&t->nodes[cot__index(vars[k])])]);
@@ -351,7 +343,7 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: a direction of %lld elements", op, (long long)cols);
     if (v && t->status == COT_OK) {
         memset(out, 0, (size_t)rows * sizeof *out); /* products of nothing write nothing */
-        for (int64_t j = 0; j < cols; j++) v[j] = direction(seed, (uint64_t)j);
+        for (int64_t j = 0; j < cols; j++) v[j] = cot__mixed_direction(seed * UINT64_C(0xD1342543DE82EF95) + (uint64_t)j);
         if (cot__products(op, false, 1, hessian ? n : m, hessian ? grads : ys, n, xs, v, out) == COT_OK)
             compare(op, t, p, precision(t, m, ys, precision(t, n, xs, 0)), v, out, values);
     }
