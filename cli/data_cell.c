@@ -32,6 +32,8 @@ cell_kind data_cell_read(data_cell c, char separator, double *out) {
     return CELL_TEXT;
 }
 
+#define LEAVE_OUT "a # before the line leaves it out"
+
 bool data_table_column(const data_table *t, int column, const char *name, double *out, failure *f) {
     for (int64_t i = 0; i < t->rows; i++) {
         data_cell   c = t->cells[i * t->columns + column];
@@ -40,16 +42,16 @@ bool data_table_column(const data_table *t, int column, const char *name, double
         int         length = c.length < 40 ? (int)c.length : 40;
         long long   row = (long long)i + 1, line = (long long)t->lines[i];
         if (kind == CELL_TEXT)
-            return failure_set(f, EXIT_RUN, "file", "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number", row,
-                               line, t->path, name, length, text);
+            return failure_set(f, EXIT_RUN, "file", "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number; " LEAVE_OUT,
+                               row, line, t->path, name, length, text);
         if (kind == CELL_MISSING)
             return failure_set(f, EXIT_DISAGREES, "data",
-                               "row %lld (line %lld of %.200s), column %.60s: the value is missing; a fit needs finite numbers",
+                               "row %lld (line %lld of %.200s), column %.60s: the value is missing; a fit needs finite numbers, and " LEAVE_OUT,
                                row, line, t->path, name);
         if (!isfinite(out[i]))
             return failure_set(f, EXIT_DISAGREES, "data",
-                               "row %lld (line %lld of %.200s), column %.60s: %.*s; a fit needs finite numbers", row, line, t->path,
-                               name, length, text);
+                               "row %lld (line %lld of %.200s), column %.60s: %.*s; a fit needs finite numbers, and " LEAVE_OUT, row, line,
+                               t->path, name, length, text);
     }
     return true;
 }

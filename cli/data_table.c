@@ -48,6 +48,10 @@ static char find_separator(const data_line *line) {
     return semicolon ? ';' : tab ? '\t' : comma ? ',' : ' ';
 }
 
+const char *data_separator_name(const data_table *t) {
+    return t->separator == ',' ? "commas" : t->separator == ';' ? "semicolons" : t->separator == '\t' ? "tabs" : "blanks";
+}
+
 /* Memory for one more cell. */
 static data_cell *more_cells(data_table *t, int64_t used, failure *f) {
     if (used == t->room) {
@@ -164,7 +168,7 @@ static bool cut(data_table *t, size_t size, int64_t from, int64_t to, failure *f
     while (data_line_next(t, size, &line) && line.number <= to) {
         if (line.number < from || is_empty(&line)) continue;
         if (memchr(line.start, 0, (size_t)(line.stop - line.start)))
-            return bad_line(t, &line, "has a byte 0: this is no text in UTF-8", f);
+            return bad_line(t, &line, "has a byte 0: this is no text in UTF-8; save it as UTF-8, or as CSV", f);
         if (!first) t->separator = find_separator(&line);
         int count = cut_line(t, &line, t->rows * t->columns, f);
         if (count < 0) return false;
@@ -175,8 +179,9 @@ static bool cut(data_table *t, size_t size, int64_t from, int64_t to, failure *f
             if (t->names) continue;
         }
         if (count != t->columns)
-            return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s has %d cell%s, and line %lld has %d",
-                               (long long)line.number, t->path, count, count == 1 ? "" : "s", (long long)first, t->columns);
+            return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s has %d cell%s, and line %lld has %d (cells stand between %s); a # "
+                                                    "before a line leaves it out", (long long)line.number, t->path, count, count == 1 ? "" : "s",
+                               (long long)first, t->columns, data_separator_name(t));
         if (!add_row(t, &line, f)) return false;
     }
     return true;

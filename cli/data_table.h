@@ -40,6 +40,9 @@ int data_table_find(const data_table *t, const char *name);
 /* A whole column into out (rows); every cell must be a finite number. `name` is for messages. */
 bool data_table_column(const data_table *t, int column, const char *name, double *out, failure *f);
 
+/* What stands between cells, for messages: "commas". */
+const char *data_separator_name(const data_table *t);
+
 /* ---- between the files of the table -------------------------------------------------------------------------------------- */
 
 typedef enum cell_kind { CELL_NUMBER, CELL_MISSING, CELL_TEXT } cell_kind;

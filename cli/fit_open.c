@@ -6,6 +6,7 @@
 #include "command.h"
 #include "fit.h"
 #include "names.h"
+#include "source.h"
 #include "values.h"
 
 enum { LISTED = 400 }; /* bytes of a list of names in a message */
@@ -35,6 +36,11 @@ static bool add_parameter(fit *x, const char *argument, size_t length, failure *
     x->p.inputs[x->p.n++].name = name;
     if (twice) return failure_usage(f, "%.100s is given twice", name);
     if (cot__expr_uses(x->p.expr, name)) return true;
+    if (source_exists(x->p.text))
+        return failure_usage(f, "the expression is '%.100s', which is the name of a file: the expression comes first, then the data", x->p.text);
+    if (source_exists(argument + length + 1) || strcmp(name, "data") == 0)
+        return failure_usage(f, "the expression has no name %.100s; the data are given by the name of their file alone: %.200s", name,
+                             argument + length + 1);
     const char *near = cot__nearest(name, n, names);
     if (near) return failure_usage(f, "the expression has no name %.100s; did you mean %s?", name, near);
     if (n == 0) return failure_usage(f, "the expression has no name %.100s: it needs no values", name);
@@ -93,8 +99,10 @@ static bool choose_response(fit *x, failure *f) {
         if (t->names) snprintf(x->response_name, sizeof x->response_name, "%.60s", t->names[x->response]);
         return true;
     }
-    return failure_usage(f, "%.200s has no column %.60s; its columns are %s%s", t->path, wish ? wish : "y",
-                         list_columns(t, list, sizeof list), wish ? "" : "; choose one with --y NAME");
+    return failure_usage(f, "%.200s has no column %.60s; %s %s%s%s", t->path, wish ? wish : "y",
+                         t->columns == 1 ? "its only column is" : "its columns are", list_columns(t, list, sizeof list),
+                         t->columns == 1 ? " (commas, semicolons, tabs or blanks stand between cells)" : "",
+                         wish ? "" : "; choose one with --y NAME");
 }
 
 /* x or x1, x2, …: the columns beside the response in their order. */
@@ -163,8 +171,16 @@ bool fit_open(fit *x, const options *o, failure *f) {
     int                count;
     *x = (fit){.p = {.o = o, .op = "fit"}, .f = f};
     if (!problem_expression(&x->p, &arguments, &count, f) || !read_arguments(x, arguments, count, f)) return false;
-    if (!data_table_read(&x->table, x->data, f)) return false;
-    if (x->table.rows == 0) return failure_set(f, EXIT_DISAGREES, "rows", "%.200s has no rows of data", x->table.path);
+    if (!data_table_read(&x->table, x->data, f)) {
+        if (x->data[0] == '@' && source_exists(x->data + 1)) { /* as values are given */
+            *f = (failure){0};
+            failure_usage(f, "the data are named without @: %.200s", x->data + 1);
+        }
+        return false;
+    }
+    if (x->table.rows == 0)
+        return failure_set(f, EXIT_DISAGREES, "rows", "%.200s has no rows of data: %s", x->table.path,
+                           x->table.names ? "nothing follows the names of its columns" : "it is empty");
     if (!choose_response(x, f) || !choose_columns(x, f)) return false;
     if (x->table.rows < x->p.n)
         return failure_set(f, EXIT_DISAGREES, "rows",

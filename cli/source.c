@@ -17,6 +17,11 @@ bool source_open(source *s, const char *path, failure *f) {
     return true;
 }
 
+bool source_exists(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 source source_of_memory(const char *name, const void *memory, size_t size) {
     return (source){.path = name, .memory = memory, .size = size};
 }

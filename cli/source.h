@@ -21,6 +21,9 @@ bool   source_open(source *s, const char *path, failure *f);
 source source_of_memory(const char *name, const void *memory, size_t size);
 void   source_close(source *s);
 
+/* Is there a file of this name, whatever it holds? Only for hints. */
+bool source_exists(const char *path);
+
 /* Exactly n bytes from an offset on. The caller has checked that they are there: fewer means that the file changed meanwhile. */
 bool source_read(source *s, uint64_t offset, void *to, size_t n, failure *f);
 

@@ -155,7 +155,8 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
     const char *found = NULL;
     for (const char *p = name; !found && (p = strstr(p, mark)); p++)
         if (p[sizeof mark - 1] == ':' || p[sizeof mark - 1] == 0) found = p + sizeof mark - 1;
-    if (!found) return failure_usage(f, "@%.200s is neither a .npy file nor .safetensors:KEY", name);
+    if (!found) return failure_usage(f, "@%.200s is neither a .npy file nor .safetensors:KEY%s", name,
+                                     ends_with(name, ".npz") ? "; an .npz file holds several arrays: save the one with numpy.save" : "");
     char *path = malloc((size_t)(found - name) + 1);
     if (!path) return failure_memory(f);
     memcpy(path, name, (size_t)(found - name));
@@ -167,6 +168,18 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
     }
     free(path);
     return fine;
+}
+
+/* A file's name without the @ reads as an expression that makes no sense: said instead, with the cure. */
+static bool hint_of_file(const char *text, failure *f) {
+    static const char *const others[] = {".npz", ".csv", ".tsv", ".txt", ".dat", ".json"};
+    bool                     there = source_exists(text), ours = ends_with(text, ".npy") || strstr(text, ".safetensors"), file = there || ours;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) file = file || ends_with(text, others[k]);
+    if (!file || f->status != EXIT_USAGE) return false;
+    *f = (failure){0};
+    if (!ours) return failure_usage(f, "%.200s is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", text);
+    return failure_usage(f, "%.200s is the name of a file%s; files are given with an @: @%.200s", text,
+                         there || strchr(text, ':') ? "" : " (and there is none)", text);
 }
 
 /* "uniform" and then, after spaces, a parenthesis. */
@@ -183,6 +196,6 @@ bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a,
     else if (is_uniform(text))
         fine = from_uniform(text, real, a, f);
     else
-        fine = from_expression(text, strlen(text), real, a, f);
+        fine = from_expression(text, strlen(text), real, a, f) || hint_of_file(text, f);
     return fine || about(who, f);
 }

@@ -74,6 +74,16 @@ static void values_that_are_none(void **state) {
     fails("cotangent eval x x=", 2, "x: there is no value", "");
     assert_int_equal(sh("cotangent eval x 'x=1;2'"), 2);
     assert_non_null(strstr(last.err, "x: this value is not used"));
+    assert_int_equal(sh(": > there.npy; : > there"), 0);
+    fails("cotangent eval x x=away.npy", 2, "x: away.npy is the name of a file (and there is none); files are given with an @: @away.npy", "");
+    fails("cotangent eval x x=./there.npy", 2, "x: ./there.npy is the name of a file; files are given with an @: @./there.npy", "");
+    fails("cotangent eval x x=there", 2, "x: there is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+    fails("cotangent eval x x=w.safetensors:a", 2, "x: w.safetensors:a is the name of a file; files are given with an @: @w.safetensors:a", "");
+    fails("cotangent eval x x=my-data.csv", 2, "x: my-data.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+    fails("cotangent eval x x=@w.npz", 2, "x: @w.npz is neither a .npy file nor .safetensors:KEY; an .npz file holds several arrays: save the one with numpy.save",
+          "");
+    fails("cotangent taylor 'exp(x)' x=0 --along x=v.npy", 2,
+          "--along x: v.npy is the name of a file (and there is none); files are given with an @: @v.npy", "");
     fails("cotangent eval x x=y", 2, "x: a value is made of numbers, and y is a name", "");
     fails("cotangent eval x 'x=[1,[2,3]]'", 2, "x: the rows of the list differ in length or depth; an array needs equal ones",
           "[1,[2,3]]\n^~~~~~~~~\n");

@@ -284,6 +284,14 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*x' l.csv a=1 --y z", 2, "l.csv has no column z; its columns are y and x", "");
     fails("cotangent fit 'a*x' n.csv a=1 --y 3", 2, "n.csv has no column 3; its columns are 1 to 2, without names", "");
     fails("cotangent fit 'a*x' t.csv a=1", 2, "t.csv has no column y; its columns are t, t and v; choose one with --y NAME", "");
+    put_file("bars.csv", "x|y\n1|2\n2|3\n");
+    fails("cotangent fit 'a*x' bars.csv a=1", 2,
+          "bars.csv has no column y; its only column is x|y (commas, semicolons, tabs or blanks stand between cells); choose one with --y NAME", "");
+    fails("cotangent fit l.csv 'a*x' a=1", 2, "the expression is 'l.csv', which is the name of a file: the expression comes first, then the data", "");
+    fails("cotangent fit 'a*x' data=l.csv a=1", 2, "the expression has no name data; the data are given by the name of their file alone: l.csv", "");
+    fails("cotangent fit 'a*x' @l.csv a=1", 2, "the data are named without @: l.csv", "");
+    fails("cotangent fit 'a*x' @nowhere.csv a=1", 3, "cannot read @nowhere.csv: No such file or directory", "");
+    fails("cotangent fit 'a*x' l.csv a=n.csv", 2, "a: n.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
     fails("cotangent fit 'a*x' t.csv a=1 --y t", 2, "t.csv has more than one column t; choose one by its number: --y N", "");
     fails("cotangent fit 'a*t' t.csv a=1 --y v", 2, "t.csv has more than one column t; rename one", "");
     put_file("e.csv", "y,e\n1,2\n2,3\n");
@@ -306,16 +314,16 @@ static void data_that_cannot_be_fitted_are_refused(void **state) {
     put_file("odd.csv", "y,x\n1,2\n3\n");
     put_file("text.csv", "y,x\n1,2\n3,four\n");
     put_file("two.csv", "y,x\n1,2\n3,4\n");
-    fails("cotangent fit 'a*x' nan.csv a=1", 1, "row 2 (line 3 of nan.csv), column x: NaN; a fit needs finite numbers", "");
+    fails("cotangent fit 'a*x' nan.csv a=1", 1, "row 2 (line 3 of nan.csv), column x: NaN; a fit needs finite numbers, and a # before the line leaves it out", "");
     assert_int_equal(sh("cotangent fit 'a*x' inf.csv a=1"), 1);
-    assert_string_equal(last.err, "cotangent: row 2 (line 3 of inf.csv), column y: -inf; a fit needs finite numbers\n");
+    assert_string_equal(last.err, "cotangent: row 2 (line 3 of inf.csv), column y: -inf; a fit needs finite numbers, and a # before the line leaves it out\n");
     assert_int_equal(sh("cotangent fit 'a' nan.csv a=1"), 0); /* what is not used may be anything */
-    fails("cotangent fit 'a*x' none.csv a=1", 1, "none.csv has no rows of data", "");
-    fails("cotangent fit 'a*x' - a=1", 1, "the standard input has no rows of data", "");
+    fails("cotangent fit 'a*x' none.csv a=1", 1, "none.csv has no rows of data: nothing follows the names of its columns", "");
+    fails("cotangent fit 'a*x' - a=1", 1, "the standard input has no rows of data: it is empty", "");
     fails("cotangent fit 'a*x + b + c*x**2' two.csv a=1 b=1 c=1", 1,
           "two.csv has 2 rows, too few for 3 parameters: it takes at least as many rows", "");
-    fails("cotangent fit 'a*x' odd.csv a=1", 3, "line 3 of odd.csv has 1 cell, and line 1 has 2", "");
-    fails("cotangent fit 'a*x' text.csv a=1", 3, "row 2 (line 3 of text.csv), column x: 'four' is not a number", "");
+    fails("cotangent fit 'a*x' odd.csv a=1", 3, "line 3 of odd.csv has 1 cell, and line 1 has 2 (cells stand between commas); a # before a line leaves it out", "");
+    fails("cotangent fit 'a*x' text.csv a=1", 3, "row 2 (line 3 of text.csv), column x: 'four' is not a number; a # before the line leaves it out", "");
     fails("cotangent fit 'a*x' nowhere.csv a=1", 3, "cannot read nowhere.csv: No such file or directory", "");
     fails("cotangent fit 'a*x' . a=1", 3, "cannot read .: it is a directory", "");
     fails("cotangent fit 'x[:2]*a' l.csv a=1", 3,

@@ -124,23 +124,23 @@ static void cell_refused(const char *text, int status, const char *message) {
 static void what_is_wrong_is_said_with_its_place(void **state) {
     (void)state;
 #define REFUSED(text, message) refused(text, sizeof text - 1, message)
-    REFUSED("1,2\n\n3,4,5\n", "line 3 of t.csv has 3 cells, and line 1 has 2");
-    REFUSED("y,x\n1\n", "line 2 of t.csv has 1 cell, and line 1 has 2");
+    REFUSED("1,2\n\n3,4,5\n", "line 3 of t.csv has 3 cells, and line 1 has 2 (cells stand between commas); a # before a line leaves it out");
+    REFUSED("y,x\n1\n", "line 2 of t.csv has 1 cell, and line 1 has 2 (cells stand between commas); a # before a line leaves it out");
     REFUSED("1,\"2\n3,4", "line 1 of t.csv ends inside quotes");
     REFUSED("1,\"2\"3\n", "line 1 of t.csv goes on behind closed quotes");
-    REFUSED("1,2\n3,\0004\n", "line 2 of t.csv has a byte 0: this is no text in UTF-8");
+    REFUSED("1,2\n3,\0004\n", "line 2 of t.csv has a byte 0: this is no text in UTF-8; save it as UTF-8, or as CSV");
     REFUSED("NIST/ITL StRD\nnothing", "t.csv begins like a NIST data set, but no line 'Data (lines A to B)' follows");
     REFUSED("NIST/ITL StRD\nData (lines 3 to 9)\n1 2\n", "t.csv says that its data are in lines 3 to 9, and it has 3 lines");
     REFUSED("NIST/ITL StRD\nData (lines 2 to 3)\n1 2\n", "t.csv says that its data are in lines 2 to 3, and it has 3 lines");
     REFUSED("NIST/ITL StRD\nData (lines 99999999999999999999 to 3)\n1 2\n",
             "t.csv begins like a NIST data set, but no line 'Data (lines A to B)' follows");
-    cell_refused("1,2\n\n3,nan\n", 1, "row 2 (line 3 of t.csv), column x: nan; a fit needs finite numbers");
-    cell_refused("y,x\n-inf,2\n", 1, "row 1 (line 2 of t.csv), column y: -inf; a fit needs finite numbers");
-    cell_refused("1e999,2\n", 1, "row 1 (line 1 of t.csv), column y: 1e999; a fit needs finite numbers");
-    cell_refused("1,2\n,3\n", 1, "row 2 (line 2 of t.csv), column y: the value is missing; a fit needs finite numbers");
-    cell_refused("1,2\n1,NA\n", 1, "row 2 (line 2 of t.csv), column x: the value is missing; a fit needs finite numbers");
-    cell_refused("1,2\n1,two\n", 3, "row 2 (line 2 of t.csv), column x: 'two' is not a number");
-    cell_refused("1,2\n1 2,3\n", 3, "row 2 (line 2 of t.csv), column y: '1 2' is not a number");
+    cell_refused("1,2\n\n3,nan\n", 1, "row 2 (line 3 of t.csv), column x: nan; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused("y,x\n-inf,2\n", 1, "row 1 (line 2 of t.csv), column y: -inf; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused("1e999,2\n", 1, "row 1 (line 1 of t.csv), column y: 1e999; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused("1,2\n,3\n", 1, "row 2 (line 2 of t.csv), column y: the value is missing; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused("1,2\n1,NA\n", 1, "row 2 (line 2 of t.csv), column x: the value is missing; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused("1,2\n1,two\n", 3, "row 2 (line 2 of t.csv), column x: 'two' is not a number; a # before the line leaves it out");
+    cell_refused("1,2\n1 2,3\n", 3, "row 2 (line 2 of t.csv), column y: '1 2' is not a number; a # before the line leaves it out");
     char *wide = calloc(1, 30001);
     assert_non_null(wide);
     for (int k = 0; k < 15000; k++) memcpy(wide + 2 * k, "1,", 2);

@@ -425,7 +425,7 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_fixed_point(sets_nothing, NULL, NULL, x0, 0, NULL, NULL);
     expect(t, COT_VAR, "[fixed_point] its body did not set ys[0]; it gives 1 result and must set each");
     cot_minimize(sets_nothing, NULL, NULL, x0, 0, NULL, NULL);
-    expect(t, COT_VAR, "[value_and_grad] the function did not set ys[0]; it gives 1 result and must set each");
+    expect(t, COT_VAR, "[minimize] the function did not set ys[0]; it gives 1 result and must set each");
     for (int n = 2; n <= 100; n += 98) { /* by elimination, by GMRES */
         cot_linear_solve(singular, NULL, cot_ones(t, COT_F64, COT_SHAPE(n)), NULL);
         assert_int_equal(cot_tape_status(t), COT_VALUE);
@@ -452,9 +452,9 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_fixed_point(given_fails, NULL, NULL, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[fixed_point] its body failed with code 9");
     cot_minimize(given_fails, NULL, NULL, x0, 1, &theta, NULL);
-    expect(t, COT_CUSTOM, "[value_and_grad] the function failed with code 9");
+    expect(t, COT_CUSTOM, "[minimize] the function failed with code 9");
     cot_minimize(same, NULL, NULL, three, 0, NULL, NULL);
-    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp");
+    expect(t, COT_SHAPE, "[minimize] the function gives f64 of shape (3,); what is least is one float");
     cot_root(sweeps_inside, NULL, by_sweeping, x0, 1, &theta, NULL);
     expect(t, COT_GRAD, "[backward] called inside a function of [root]; such a function computes or records, and the library differentiates what it recorded "
                         "(use a tape of its own to differentiate there)");
@@ -469,6 +469,8 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     expect(t, COT_DTYPE, "[linear_solve] b has dtype i64; it must be a float");
     cot_root(sums, NULL, NULL, three, 0, NULL, NULL);
     expect(t, COT_SHAPE, "[root] there are equations f64 () for unknowns f64 (3,); they must be as many and of the same dtype");
+    cot_fixed_point(sums, NULL, NULL, three, 0, NULL, NULL); /* which x - g(x) would broadcast */
+    expect(t, COT_SHAPE, "[fixed_point] there are equations f64 () for unknowns f64 (3,); they must be as many and of the same dtype");
     cot_fixed_point(sums, NULL, NULL, whole, 0, NULL, NULL);
     expect(t, COT_DTYPE, "[fixed_point] x0 has dtype i64; it must be a float");
     cot_minimize(NULL, NULL, NULL, three, 0, NULL, NULL);

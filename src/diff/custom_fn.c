@@ -18,6 +18,7 @@ static bool look(cot__rule *r, const cot__loop *l, bool results, seen *s) {
 }
 
 static bool went_well(cot_tape *t, const cot__loop *l, const char *which, int code) {
+    cot__error_in_function(t, which, l->name);
     if (code) cot__fail(t, COT_CUSTOM, "[%s] its %s failed with code %d", l->name, which, code);
     return t->status == COT_OK;
 }

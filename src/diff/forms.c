@@ -42,6 +42,7 @@ static bool call_on_aliases(cot__form *c, cot_fn f, void *user, int n, const cot
         c->x[k] = cot__index(c->in[k]);
     }
     int code = f(n, c->in, m, ys, user);
+    cot__error_in_function(t, "function", c->op);
     if (code) cot__fail(t, COT_CUSTOM, "[%s] the function failed with code %d", c->op, code);
     return take_results(c, m, ys);
 }
@@ -140,19 +141,23 @@ static cot_var *push(cot__form *c, const cot_var *tangents) {
 
 /* ---- the forms ----------------------------------------------------------------------------------------------------- */
 
-static bool gives_one_float(const cot__form *c) {
+static bool gives_one_float(const cot__form *c, const char *rule) {
     char text[COT__SHAPE_TEXT];
     if (cot__size_at(c->t, c->y[0]) == 1 && cot__dtype_is_float(cot__dtype_at(&c->t->nodes[c->y[0]]))) return true;
-    cot__fail(c->t, COT_SHAPE, "[value_and_grad] the function gives %s of shape %s; a gradient is of one float, use cot_fn_vjp",
-              cot__dtype_name(cot__dtype_at(&c->t->nodes[c->y[0]])), cot__shape_text_at(c->t, c->y[0], text));
+    cot__fail(c->t, COT_SHAPE, "[%s] the function gives %s of shape %s; %s", c->op, cot__dtype_name(cot__dtype_at(&c->t->nodes[c->y[0]])),
+              cot__shape_text_at(c->t, c->y[0], text), rule);
     return false;
 }
 
 cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads) {
+    return cot__value_and_grad("value_and_grad", "a gradient is of one float, use cot_fn_vjp", f, user, n, xs, y, grads);
+}
+
+cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads) {
     cot__form c;
     cot_var   value, one = cot_number(1);
-    bool      ran = cot__form_open(&c, "value_and_grad", n, xs) && cot__check_lists(c.t, c.op, n, grads, 0, NULL) &&
-               cot__form_run(&c, f, user, xs, 1, &value) && gives_one_float(&c);
+    bool      ran = cot__form_open(&c, op, n, xs) && cot__check_lists(c.t, c.op, n, grads, 0, NULL) &&
+               cot__form_run(&c, f, user, xs, 1, &value) && gives_one_float(&c, rule);
     cot__form_fill(&c, n, grads, ran ? cot__form_pull(&c, &one) : NULL);
     cot__form_fill(&c, 1, y, ran ? c.out : NULL);
     return cot__form_status(&c);

@@ -4,6 +4,7 @@
  *
  * Fixed points are roots of x - g(x, θ), minima roots of a gradient. */
 #include "diff/find_kinks.h"
+#include "diff/forms.h"
 #include "diff/implicit.h"
 #include "ops/structural.h"
 
@@ -13,7 +14,7 @@
 
 cot_var cot__root_play(cot_tape *t, const cot__root *q, const cot_var *values, cot_var *value) {
     cot_var ys[2] = {INVALID(t), INVALID(t)};
-    cot__play_once(t, q->name, q->f, values, ys);
+    if (!cot__play_once(t, q->name, q->f, values, ys)) cot__error_in(t, "the body of [%s]", q->name);
     if (value) *value = ys[1];
     return ys[0];
 }
@@ -144,13 +145,27 @@ const cot__op cot__op_root = {.name = "root", .kind = KIND_GENERIC, .inactive = 
 
 /* ---- the public functions -------------------------------------------------------------------------------------------- */
 
+static bool as_many(cot_tape *t, const char *name, uint32_t equations, uint32_t unknowns) {
+    char      p[COT__SHAPE_TEXT], s[COT__SHAPE_TEXT];
+    cot_shape have = cot__shape_at(t, equations), want = cot__shape_at(t, unknowns);
+    cot_dtype given = cot__dtype_at(&t->nodes[equations]), asked = cot__dtype_at(&t->nodes[unknowns]);
+    if (cot__same_shape(&have, &want) && given == asked) return true;
+    cot__fail(t, COT_SHAPE, "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same dtype", name,
+              cot__dtype_name(given), cot__shape_text(have.ndim, have.dim, p), cot__dtype_name(asked), cot__shape_text(want.ndim, want.dim, s));
+    return false;
+}
+
 typedef struct wrapped { cot_fn f; void *user; } wrapped;
 
 static int minus_itself(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    wrapped *w = user;
-    int      code = w->f(n, xs, m, ys, w->user);
-    if (!code && !cot__failed(ys[0])) ys[0] = cot_sub(xs[0], ys[0]);
-    return code;
+    wrapped  *w = user;
+    cot_tape *t = xs[0].tape;
+    uint32_t  next;
+    int       code = w->f(n, xs, m, ys, w->user);
+    if (code || t->status != COT_OK || (ys[0].tape == t && cot__failed(ys[0]))) return code;
+    if (!cot__enter(t, ys[0], "fixed_point", "body's result ys[0] as", &next) || !as_many(t, "fixed_point", next, cot__index(xs[0]))) return 0;
+    ys[0] = cot_sub(xs[0], VAR(t, next));
+    return 0;
 }
 
 /* The gradient with respect to the first input, and the value; the other inputs are as they are outside. */
@@ -169,7 +184,7 @@ static int of_first(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 static int gradient_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     partly p = {user, n, xs};
     (void)m;
-    cot_value_and_grad(of_first, &p, 1, xs, &ys[1], ys);
+    cot__value_and_grad("minimize", "what is least is one float", of_first, &p, 1, xs, &ys[1], ys);
     return 0;
 }
 
@@ -178,7 +193,6 @@ static cot_var find(const char *name, bool least, cot_fn f, void *f_user, cot_so
     cot_tape *t = cot__tape_of(1, &x0);
     if (!t) t = cot__tape_of(n, theta);
     if (!t) return cot__invalid(1, &x0);
-    char p[COT__SHAPE_TEXT], s[COT__SHAPE_TEXT];
     if (!cot__check_call(t, name, f, n, theta, 0, NULL) || !cot__solve_options_fit(t, name, options)) return INVALID(t);
     cot__root *q = cot__arena(t, sizeof *q, name);
     cot_var  *examples = q ? cot__arena(t, ((size_t)n + 1) * sizeof *examples, name) : NULL;
@@ -194,12 +208,7 @@ static cot_var find(const char *name, bool least, cot_fn f, void *f_user, cot_so
     if (options) q->options = *options;
     q->f = cot__region_record(t, name, f, f_user, n + 1, examples, least ? 2 : 1);
     if (!q->f) return INVALID(t);
-    cot_shape have = cot__shape_at(t, q->f->out[0]), want = cot__shape_at(t, index[0]);
-    if (!cot__same_shape(&have, &want) || cot__dtype_at(&t->nodes[q->f->out[0]]) != cot__dtype_at(&t->nodes[index[0]]))
-        return cot__fail(t, COT_SHAPE, "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same "
-                                       "dtype", name,
-                         cot__dtype_name(cot__dtype_at(&t->nodes[q->f->out[0]])), cot__shape_text(have.ndim, have.dim, p),
-                         cot__dtype_name(cot__dtype_at(&t->nodes[index[0]])), cot__shape_text(want.ndim, want.dim, s));
+    if (!as_many(t, name, q->f->out[0], index[0])) return INVALID(t);
     uint32_t *args = cot__arena(t, ((size_t)cot__root_operands(q) + 1) * sizeof *args, name);
     if (!args) return INVALID(t);
     memcpy(args, index, ((size_t)n + 1) * sizeof *args);

@@ -51,6 +51,7 @@ static bool apply_operator(operator_at_work *a, const double *v, double *out) {
     for (int64_t k = 0; k < a->size; k++) cot__store_f64((char *)a->raw + k * cot__dtype_size(dtype), dtype, v[k]);
     a->player.value[0] = cot_data(t, dtype, cot__shape_at(t, a->b), a->raw);
     bool ok = t->status == COT_OK && cot__play(&a->player, &y);
+    if (!ok) cot__error_in(t, "the body of [%s]", a->l->name);
     if (ok) {
         cot__view view = cot__view_of(t, cot__index(y));
         ok = cot__read_view(t, a->l->name, &view, COT_F64, out, a->size) == COT_OK;

@@ -92,7 +92,8 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
     }
     for (; k < most && now > 0 && t->status == COT_OK; k++) {
         if (!newton_step(t, q, args, x->data, step, x->size)) {
-            if (t->status == COT_VALUE) cot_tape_clear_error(t); /* the system was singular: said below, with the residual */
+            /* the system was singular: said below, with the residual; but what went wrong inside F stays */
+            if (t->status == COT_VALUE && !strstr(t->message, " (in the body of [")) cot_tape_clear_error(t);
             break;
         }
         double by = 1, then = (double)NAN;
@@ -222,6 +223,7 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
     t->inside = q->name, t->inside_from = t->count;
     int code = q->solver(n, theta, x, q->user);
     t->inside = inside, t->inside_from = from;
+    cot__error_in_function(t, "solver", q->name);
     double now = residual_at(t, q, args, x->data);
     if (code) cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, now);
     judge(t, q, args, x, first, now);

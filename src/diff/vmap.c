@@ -117,6 +117,7 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
     }
     for (int k = 0; ok && k < r->m; k++) out[k] = p.value[ref[k]], out_is[k] = is[ref[k]];
     ok = ok && cot__look_at_watched(&p);
+    if (!ok) cot__error_in_function(t, "body", op);
     cot__player_close(&p);
     cot__free(&t->al, xs, bytes);
     return ok;

@@ -9,6 +9,7 @@
  *
  * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars, because nodes move. */
 #include "ops/structural.h"
+#include "tape/region.h"
 
 #include <string.h>
 
@@ -32,6 +33,7 @@ static bool visit_close(cot_tape *t, visit before, const cot_custom *op, const c
     t->inside_from = before.inside_from;
     t->active_mask = before.active_mask;
     t->no_grad = before.no_grad;
+    cot__error_in_function(t, which, name_of(op));
     if (code) cot__fail(t, COT_CUSTOM, "[%s] %s failed with code %d", name_of(op), which, code);
     return t->status == COT_OK;
 }

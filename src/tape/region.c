@@ -43,6 +43,12 @@ void cot__error_in(cot_tape *t, const char *format, ...) {
     else memcpy(t->message + used + 5 + length, ")", 2);
 }
 
+void cot__error_in_function(cot_tape *t, const char *part, const char *op) {
+    char of[64];
+    snprintf(of, sizeof of, " of [%s]", op);
+    if (!strstr(t->message, of) && strncmp(t->message, of + 4, strlen(of + 4))) cot__error_in(t, "the %s of [%s]", part, op);
+}
+
 /* ---- inputs ------------------------------------------------------------------------------------------------------------ */
 
 cot_var cot__parameter(cot_tape *t, uint32_t x) {
@@ -321,7 +327,8 @@ static bool record_body(cot_tape *t, const char *op, const char *part, cot_fn f,
     }
     for (int i = 0; i < m; i++) ys[i] = INVALID(t);
     int code = f(n, xs, m, ys, user);
-    if (part != BODY) cot__error_in(t, "the %s of [%s]", part, op);
+    if (part == BODY) cot__error_in_function(t, part, op);
+    else cot__error_in(t, "the %s of [%s]", part, op);
     if (code) cot__fail(t, COT_CUSTOM, "[%s] its %s failed with code %d", op, part, code);
     return t->status == COT_OK && take_results(t, op, part, m, ys, out);
 }

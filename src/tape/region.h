@@ -37,6 +37,8 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
                                      const cot_var *examples, int m);
 /* Adds to the error on the tape, if there is one and it is not of memory, where it happened: " (in the test of [while])". */
 void cot__error_in(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for the one function that an operation has called, " (in the body of [root])", unless the sentence names that operation already. */
+void cot__error_in_function(cot_tape *t, const char *part, const char *op);
 
 /* Is there a function, and are there as many values as said? Otherwise sets the error. */
 bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys);
