@@ -122,6 +122,25 @@ cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t leng
                                    cot_var *results);
 /* The loop for a batch: see cot__op.batch. */
 cot_var cot__loop_batch(cot__rule *r, const cot__batch *b, cot_var *xs);
+/* … where its elements must go one after the other. */
+bool cot__loop_goes_one_by_one(const cot__loop *l, int64_t extent);
+
+/* The loop of all elements of a batch: see loop_wide.c. */
+typedef struct cot__wide {
+    cot_tape        *t;
+    const cot__loop *l;      /* of one element */
+    int64_t          extent; /* of the batch */
+    const cot_var   *x;      /* its operands, … */
+    const bool      *given;  /* … those with the batch in front, … */
+    bool            *is;     /* … and those that the new loop has with it: some more of the carried values */
+    bool             masked; /* elements end at different steps: a mask of those that go on is carried too, the last one */
+    int              which;  /* body */
+    cot__loop       *loop;   /* the new one, and its operands */
+    uint32_t        *args;
+} cot__wide;
+bool cot__widen(cot__wide *w); /* from the first five: the others */
+/* Plays the old body on inputs xs of the new one; mask: see above, or invalid. */
+bool cot__wide_play(cot__wide *w, const cot_var *xs, cot_var mask, cot_var *ys);
 
 /* Keeps the state before step k at the end of the list, which has room. False after an error. */
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes);

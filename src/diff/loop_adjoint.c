@@ -253,7 +253,91 @@ static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
     return args ? record_value(r->t, a, args) : INVALID(r->t);
 }
 
+/* ---- batches --------------------------------------------------------------------------------------------------------- */
+
+/* z̄ of the elements, one flat adjoint each, as that of the loop of all. What has no batch there has no derivative. */
+static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
+    const cot__loop *l = w->l;
+    int              m = l->carry + l->nys;
+    int64_t          at = 0;
+    cot_var         *parts = cot__arena(w->t, ((size_t)m + 2) * sizeof *parts, OP);
+    if (!parts) return INVALID(w->t);
+    for (int j = 0; j < m && w->t->status == COT_OK; j++) {
+        cot_shape one;
+        cot__loop_result(w->t, l, length_of(a), j, &one);
+        int64_t size = cot__count(one.ndim, one.dim), all = size * w->extent;
+        bool    stacked = j >= l->carry && !l->once, is = j >= l->carry || w->is[cot__loop_first_carry(l) + j];
+        parts[j] = is ? cot_slice(g, 1, at, at + size, 1) : cot_zeros(w->t, cot_dtype_of(g), COT_SHAPE(all = size));
+        if (stacked) parts[j] = cot__moved_axis(cot_reshape(parts[j], COT_SHAPE(w->extent, one.dim[0], one.dim[0] ? size / one.dim[0] : 0)), 0, 1);
+        parts[j] = cot_reshape(parts[j], COT_SHAPE(all));
+        at += size;
+    }
+    if (w->masked) parts[m++] = cot_zeros(w->t, cot_dtype_of(g), COT_SHAPE(w->extent));
+    return w->t->status == COT_OK ? cot_concat(m, parts, 0) : INVALID(w->t);
+}
+
+/* The operand of the new loop that is operand k of the old one, or -1: a capture that it does not read. */
+static int wide_operand(const cot__wide *w, int k) {
+    int first = cot__loop_first_capture(w->loop);
+    if (k < cot__loop_first_capture(w->l)) return k < cot__loop_first_xs(w->l) ? k : k + w->masked;
+    for (int j = first; j < cot__loop_operands(w->loop); j++)
+        if (w->args[j] == cot__index(w->x[k])) return j;
+    return -1;
+}
+
+/* The adjoints of all elements, one flat array, apart into those of each. */
+static cot_var each_apart(const adjoint *a, const adjoint *all, const cot__wide *w, cot_var flat) {
+    int      n = 0;
+    cot_var *parts = cot__arena(w->t, ((size_t)a->operands + 1) * sizeof *parts, OP);
+    for (int k = 0; parts && k < a->operands && w->t->status == COT_OK; k++) {
+        int     at = a->of[k] ? wide_operand(w, k) : -1;
+        int64_t from = 0, size = cot_size(w->x[k]);
+        if (!a->of[k]) continue;
+        for (int j = 0; j < at; j++) from += all->of[j] ? cot__size_at(w->t, w->args[j]) : 0;
+        cot_var part = at < 0 ? cot_zeros(w->t, a->dtype, COT_SHAPE(size)) : cot_slice(flat, 0, from, from + size, 1);
+        if (k >= cot__loop_first_xs(w->l) && k < cot__loop_first_capture(w->l))
+            part = cot__moved_axis(cot_reshape(part, cot_shape_of(VAR(w->t, w->args[at]))), 1, 0);
+        parts[n++] = cot_reshape(part, COT_SHAPE(w->extent, size / w->extent));
+    }
+    return parts && w->t->status == COT_OK ? cot_concat(n, parts, 1) : INVALID(w->t);
+}
+
+/* The way back through the loop of all elements. Each has adjoints of its own, also of what all share: that is repeated first. */
+static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs) {
+    cot_tape        *t = r->t;
+    const adjoint   *a = cot__rule_attr(r)->pointer;
+    const cot__loop *l = &a->loop;
+    if (cot__loop_goes_one_by_one(l, b->extent) || b->extent == 0 || (cot__loop_chosen(l) && b->is[0])) return cot__batch_loop(r, b, xs);
+    bool *given = cot__arena(t, (size_t)a->operands + 1, OP);
+    for (int k = 0; given && k < a->operands && t->status == COT_OK; k++) {
+        bool carried = k >= cot__loop_first_carry(l) && k < cot__loop_first_xs(l) && cot__dtype_is_float(cot_dtype_of(xs[k]));
+        given[k] = b->is[k] || a->of[k] || carried;
+        if (given[k]) xs[k] = cot__batch_full(b, k, xs[k]);
+        if (a->of[k]) xs[k] = cot__alias(xs[k]); /* no two are the same operand */
+    }
+    cot__wide w = {.t = t, .l = l, .extent = b->extent, .x = xs, .given = given};
+    if (!given || t->status != COT_OK || !cot__widen(&w)) return INVALID(t);
+    int       n = cot__loop_operands(w.loop);
+    adjoint  *all = cot__arena(t, sizeof *all + (size_t)n, OP);
+    uint32_t *args = all ? cot__arena(t, ((size_t)n + 1) * sizeof *args, OP) : NULL;
+    cot_var   g = args ? wide_adjoint(a, &w, cot__batch_full(b, a->operands, xs[a->operands])) : INVALID(t);
+    if (cot__failed(g)) return g;
+    *all = (adjoint){.name = a->name, .loop = *w.loop, .operands = n, .dtype = a->dtype};
+    memset(all->of, 0, (size_t)n);
+    for (int k = 0; k < a->operands; k++) {
+        int at = a->of[k] ? wide_operand(&w, k) : -1;
+        if (at < 0) continue;
+        all->of[at] = true;
+        all->size += cot__size_at(t, w.args[at]);
+    }
+    memcpy(args, w.args, (size_t)n * sizeof *args);
+    args[n] = cot__index(g);
+    cot_var flat = record_value(t, all, args);
+    return cot__failed(flat) ? flat : each_apart(a, all, &w, flat);
+}
+
 const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENERIC, .saves = 0x7f,
                                       .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; with u the adjoint of x̄, z̄ "
                                                  "gets J u, x the way back of z̄ through J u",
-                                      .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply};
+                                      .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply,
+                                      .batch = loop_adjoint_batch};

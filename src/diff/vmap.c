@@ -123,6 +123,23 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
     return ok;
 }
 
+bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is) {
+    size_t          outer = (size_t)(r->n + r->captures) + r->fixed, bytes = outer + r->steps + 1;
+    const uint64_t *ref = r->ref;
+    bool           *is = cot__alloc(&t->al, bytes);
+    if (!is) {
+        cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
+        return false;
+    }
+    memset(is, 0, bytes);
+    memcpy(is, given, (size_t)(r->n + r->captures));
+    for (uint32_t s = 0; s < r->steps; s++)
+        for (int k = cot__nargs(&t->nodes[r->node[s]]); k > 0; k--, ref++) is[outer + s] |= *ref != COT__REF_NUMBER && is[*ref];
+    for (int k = 0; k < r->m; k++) out_is[k] = is[ref[k]];
+    cot__free(&t->al, is, bytes);
+    return true;
+}
+
 static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys, const int *axes) {
     size_t   count = (size_t)(r->n + r->captures);
     cot_var *values = cot__arena(t, count * sizeof *values, "vmap");

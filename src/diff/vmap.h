@@ -8,5 +8,7 @@
  * results have it. */
 bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given, int64_t extent,
                        cot_var *out, bool *out_is);
+/* Which results have it, without playing. False: out of memory. */
+bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is);
 
 #endif
