@@ -362,7 +362,7 @@ static void errors_of_those_that_go_on_are_told(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0.5, 2, 0.25}), y;
     TEST_CHECK(cot_vmap(endless, NULL, 1, &x, NULL, 1, &y, NULL) == COT_LIMIT, "status %d", (int)cot_tape_status(t));
-    assert_string_equal(cot_tape_message(t), "[while] still going on after 7 steps, the most it was allowed");
+    assert_string_equal(cot_tape_message(t), "[while] still going on after 7 steps, the most it was allowed (in the body of [vmap])");
     cot_tape_clear_error(t);
     x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){4, 9, 1});
     TEST_CHECK(cot_vmap(past, NULL, 1, &x, NULL, 1, &y, NULL) == COT_VALUE, "status %d", (int)cot_tape_status(t));
