@@ -15,6 +15,16 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
 #define COT__ISAS 1
 #endif
 
+/* Marks loops in plain C that have a vector variant. On x86 processors without AVX2 are rare by now, so there these are compiled for size; elsewhere
+ * they may be all there is. */
+#if defined(__x86_64__) && defined(__clang__)
+#define COT__BASELINE __attribute__((minsize))
+#elif defined(__x86_64__)
+#define COT__BASELINE __attribute__((cold))
+#else
+#define COT__BASELINE
+#endif
+
 cot__isa    cot__cpu_isa(void);
 const char *cot__isa_name(cot__isa isa);
 

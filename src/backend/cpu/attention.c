@@ -94,7 +94,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define V f32x4
 #define N(name) name##_f32
 #define MR 4
-#define TARGET
+#define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
 #define EXP exp_f32
@@ -105,7 +105,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define V f64x2
 #define N(name) name##_f64
 #define MR 4
-#define TARGET
+#define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
 #define EXP exp

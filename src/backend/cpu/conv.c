@@ -65,7 +65,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define N(name) name##_f32
 #define ROWS 4
 #define WIDE 3
-#define TARGET
+#define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define STORE_SOME STORE_LOOP
 #include "backend/cpu/conv_template.h"
@@ -76,7 +76,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define N(name) name##_f64
 #define ROWS 4
 #define WIDE 3
-#define TARGET
+#define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define STORE_SOME STORE_LOOP
 #include "backend/cpu/conv_template.h"

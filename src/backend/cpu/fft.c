@@ -35,13 +35,13 @@
 #define T float
 #define TYPED(name) name##_f32
 #define N(name) name##_f32_plain
-#define TARGET
+#define TARGET COT__BASELINE
 #include "backend/cpu/fft_passes.h"
 
 #define T double
 #define TYPED(name) name##_f64
 #define N(name) name##_f64_plain
-#define TARGET
+#define TARGET COT__BASELINE
 #include "backend/cpu/fft_passes.h"
 
 #if defined(__x86_64__)

@@ -68,7 +68,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define N(name) name##_f32
 #define MR 6
 #define NV 2
-#define TARGET
+#define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
 #define SQUARE 4
@@ -79,7 +79,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define N(name) name##_f64
 #define MR 6
 #define NV 2
-#define TARGET
+#define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
 #define SQUARE 2

@@ -39,7 +39,7 @@ typedef double f64x4_anywhere __attribute__((vector_size(32), aligned(8), may_al
 #define U f32x8_anywhere
 #define VL 8
 #define N(name) name##_f32
-#define TARGET
+#define TARGET COT__BASELINE
 #define TINY 1e-30
 #define HUGE_ 1e30
 #include "backend/cpu/normalize_template.h"
@@ -49,7 +49,7 @@ typedef double f64x4_anywhere __attribute__((vector_size(32), aligned(8), may_al
 #define U f64x4_anywhere
 #define VL 4
 #define N(name) name##_f64
-#define TARGET
+#define TARGET COT__BASELINE
 #define TINY 1e-280
 #define HUGE_ 1e280
 #include "backend/cpu/normalize_template.h"

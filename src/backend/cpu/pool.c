@@ -36,7 +36,7 @@ static inline int64_t element_of(const cot__pool *g, int64_t d, int64_t h, int64
 #define T float
 #define LOWEST (-INFINITY)
 #define N(name) name##_f32
-#define TARGET
+#define TARGET COT__BASELINE
 #define SUMS
 #include "backend/cpu/pool_template.h"
 
