@@ -46,25 +46,37 @@ BODY(quotients) {
     return 0;
 }
 
-/* Values of every kind; x[i] past the end is an error; states in a file. */
-BODY(counted_test) { UNUSED; ys[0] = cot_sub(cot_cast(xs[4], COT_F64), cot_cast(xs[1], COT_F64)); return 0; } /* a number: 0 ends */
+/* The same root in a product: in its transposes 0 times NaN is NaN. */
+BODY(first_above_one) { UNUSED; ys[0] = cot_greater(cot_index(xs[0], 0, 0), 1.0); return 0; }
+BODY(product_step) { UNUSED; ys[0] = cot_matmul(*(cot_var *)user, cot_sqrt(cot_sub(xs[0], 1.0))); return 0; }
+BODY(products) {
+    UNUSED;
+    cot_tape *t = xs[0].tape;
+    cot_var   a = cot_add(cot_mul(0.02, xs[1]), cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){0.9, 0.05, 0.4, 0.8}));
+    cot_var   start = cot_add(cot_sub(cot_square(xs[0]), 4.0), cot_data(t, COT_F64, COT_SHAPE(2), (double[]){0, 1})), y;
+    cot_while(first_above_one, product_step, &a, 1, &start, &y, NULL);
+    ys[0] = cot_sum(cot_mul(y, a), COT_ALL);
+    return 0;
+}
+
+/* Values of every kind, states in a file. w[i + from] past the end is an error: at the end, and for the i of one element with another's from. */
+typedef struct row { cot_var w, from; } row;
+BODY(counted_test) { UNUSED; ys[0] = cot_cast(cot_sub(5, cot_add(xs[1], ((row *)user)->from)), COT_F64); return 0; } /* a number: 0 ends */
 BODY(counted_step) {
     UNUSED;
-    cot_var w = *(cot_var *)user, at = cot_take(w, xs[1], 0);
+    cot_var w = ((row *)user)->w, at = cot_take(w, cot_add(xs[1], ((row *)user)->from), 0);
     ys[0] = cot_add(cot_mul(xs[0], cot_sin(at)), cot_cast(xs[2], COT_F64));
     ys[1] = cot_add(xs[1], whole(w.tape, 1));
     ys[2] = cot_add(cot_mul(xs[2], 0.5f), cot_cast(at, COT_F32));
     ys[3] = cot_logical_not(xs[3]);
-    ys[4] = xs[4];
     return 0;
 }
 BODY(counted) {
     UNUSED;
     cot_tape *t = xs[0].tape;
-    cot_var   w = cot_mul(cot_add(cot_arange(t, COT_F64, 0, 5, 1), 1.0), xs[1]), zero = whole(t, 0), out[5];
-    cot_var   steps = cot_cast(cot_fmod(cot_floor(xs[0]), 6.0), COT_I64);
-    cot_var   init[5] = {xs[0], zero, cot_cast(xs[1], COT_F32), cot_equal(zero, zero), steps};
-    cot_while(counted_test, counted_step, &w, 5, init, out, &(cot_loop_options){.states = 1, .spill = P_tmpdir});
+    row       r = {cot_mul(cot_add(cot_arange(t, COT_F64, 0, 5, 1), 1.0), xs[1]), cot_cast(cot_fmod(cot_floor(xs[0]), 5.0), COT_I64)};
+    cot_var   init[4] = {xs[0], whole(t, 0), cot_cast(xs[1], COT_F32), cot_equal(r.from, r.from)}, out[4];
+    cot_while(counted_test, counted_step, &r, 4, init, out, &(cot_loop_options){.states = 1, .spill = P_tmpdir});
     ys[0] = cot_add(cot_where(out[3], out[0], cot_square(out[0])), cot_mul(cot_cast(out[2], COT_F64), cot_cast(out[1], COT_F64)));
     return 0;
 }
@@ -120,6 +132,7 @@ BODY(in_checkpoint) { return cot_checkpoint(roots, user, n, xs, m, ys) != COT_OK
 /* … and derivatives inside. */
 BODY(slope_of_roots) { UNUSED; cot_var g[2]; cot_value_and_grad(roots, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
 BODY(slope_of_quotients) { UNUSED; cot_var g[2]; cot_value_and_grad(quotients, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
+BODY(slope_of_products) { UNUSED; cot_var g[2]; cot_value_and_grad(products, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
 BODY(slope_of_counted) { UNUSED; cot_var g[2]; cot_value_and_grad(counted, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
 BODY(slope_of_equal) { UNUSED; cot_var g[2]; cot_value_and_grad(equally_long, NULL, 2, xs, NULL, g); ys[0] = cot_mul(g[0], cot_sin(g[1])); return 0; }
 BODY(slope_of_slices) { UNUSED; cot_var g[2]; cot_value_and_grad(slices, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
@@ -133,6 +146,7 @@ BODY(tangent_of_roots) {
 static const struct sample { const char *name; cot_fn f; bool narrow; } samples[] = {
     {"roots", roots, false},
     {"quotients", quotients, false},
+    {"products", products, false},
     {"counted", counted, true},
     {"loops in loops", nested_loops, false},
     {"equally long", equally_long, false},
@@ -142,6 +156,7 @@ static const struct sample { const char *name; cot_fn f; bool narrow; } samples[
     {"in a checkpoint", in_checkpoint, false},
     {"slopes of roots", slope_of_roots, false},
     {"slopes of quotients", slope_of_quotients, false},
+    {"slopes of products", slope_of_products, false},
     {"slopes, counted", slope_of_counted, true},
     {"slopes, equally long", slope_of_equal, false},
     {"slopes of slices", slope_of_slices, false},
