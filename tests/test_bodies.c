@@ -1,6 +1,7 @@
 /* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round, what a failed body leaves, lists that
  * are read and filled at once. */
 #define _GNU_SOURCE
+#include "body_test.h"
 #include "tape_test.h"
 
 #include <math.h>
@@ -8,9 +9,6 @@
 
 #include "diff/loop.h"
 #include "tape/tape.h"
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
 
 /* ---- files ---------------------------------------------------------------------------------------------------------------- */
 

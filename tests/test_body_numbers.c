@@ -1,9 +1,7 @@
 /* test_body_numbers.c: no function gives numbers of what is being recorded in a body: the numbers of an example would stand for
  * every step. */
+#include "body_test.h"
 #include "tape_test.h"
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
 
 BODY(cubes) { UNUSED; ys[0] = cot_mul(xs[0], cot_square(xs[0])); return 0; }
 BODY(sum_of_cubes) { cubes(n, xs, m, ys, user); ys[0] = cot_sum(ys[0], COT_ALL); return 0; }

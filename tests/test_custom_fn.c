@@ -1,9 +1,8 @@
 /* Functions with derivatives of the user's: results of several dtypes, tangents of the wrong shape, and rules that have loops inside and are
  * transposed where a body is recorded. */
+#include "body_test.h"
 #include "tape_test.h"
 
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED     (void)n, (void)m, (void)user, (void)xs, (void)ys
 #define VJP(name)                                                                                                                  \
     static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user)
 #define JVP(name) static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user)

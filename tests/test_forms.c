@@ -1,4 +1,5 @@
 /* test_forms.c: Jacobians and Hessians of C functions as recorded vars: closed forms, the numbers of cot_jacobian, nesting, dtypes, shapes, errors. */
+#include "body_test.h"
 #include "tape_test.h"
 
 #define expect(t, code, text)                                                                                                \
@@ -6,9 +7,6 @@
         assert_error(t, code, text);                                                                                         \
         cot_tape_clear_error(t);                                                                                             \
     } while (0)
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
 
 static const cot_mode modes[] = {COT_AUTO, COT_REVERSE, COT_FORWARD};
 

@@ -1,9 +1,8 @@
 /* test_implicit.c: values given by equations against closed forms: values, both modes, second order; solvers of the user's; errors. */
+#include "body_test.h"
 #include "tape_test.h"
 #include "tape/tape.h"
 
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
 #define expect(t, code, text)                                                                                                \
     do {                                                                                                                     \
         assert_error(t, code, text);                                                                                         \

@@ -1,4 +1,5 @@
 /* test_loop_errors.c: what bodies may not do, and every error of loops, conditions and function forms: its code and its exact sentence; memory that fails. */
+#include "body_test.h"
 #include "tape_test.h"
 #include "tape/tape.h"
 
@@ -7,9 +8,6 @@
         assert_error(t, code, text);                                                                                         \
         cot_tape_clear_error(t);                                                                                             \
     } while (0)
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
 
 /* ---- what bodies may not do --------------------------------------------------------------------------------------------------- */
 

@@ -1,17 +1,11 @@
 /* test_nesting.c: transformations inside each other, and bodies of unusual kinds, each against the same thing written out in plain C: value, gradient in
  * numbers and recorded, tangents, second order. */
 /* ctest: timeout=240 */
-#include "support.h"
+#include "pair_test.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define WHOLE(name) static cot_var name(int n, const cot_var *x, void *user)
-#define UNUSED (void)n, (void)m, (void)user, (void)xs, (void)ys
-#define IGNORE (void)n, (void)user
 
 static cot_var like(cot_var x, double v) { return cot_full(x.tape, cot_dtype_of(x), cot_shape_of(x), v); }
 
@@ -409,88 +403,63 @@ WHOLE(constants_alone_plain) {
 
 /* ---- all of them ---------------------------------------------------------------------------------------------------------------------------------- */
 
-static const struct pair { const char *name; cot_function ours, plain; int n; int64_t shapes[2][3]; } pairs[] = {
-    {"scan in scan", nested_scans, nested_scans_plain, 2, {{1, 3}, {0}}},
-    {"scan in root", scan_in_root, scan_in_root_plain, 2, {{1, 2}, {0}}},
-    {"scan in root of a matrix", scan_in_root, scan_in_root_plain, 2, {{2, 2, 2}, {0}}},
-    {"root in scan", root_in_scan, root_in_scan_plain, 2, {{1, 2}, {1, 2}}},
-    {"linear_solve in scan", solve_in_scan, solve_in_scan_plain, 2, {{2, 2, 2}, {0}}},
-    {"cond in while", cond_in_while, cond_in_while_plain, 2, {{1, 2}, {0}}},
-    {"a branch not taken", untaken, untaken_plain, 1, {{2, 2, 2}}},
-    {"value_and_grad in scan", grad_in_scan, grad_in_scan_plain, 2, {{1, 3}, {0}}},
-    {"value_and_grad in cond", grad_in_cond, grad_in_cond_plain, 2, {{1, 3}, {0}}},
-    {"jvp of grad of scan", jvp_of_grad_of_scan, jvp_of_grad_of_scan_plain, 2, {{1, 2}, {0}}},
-    {"linearize in scan", linearize_in_scan, linearize_in_scan_plain, 1, {{1, 2}}},
-    {"checkpoint in checkpoint", nested_checkpoints, nested_checkpoints_plain, 2, {{1, 3}, {0}}},
-    {"custom_fn in scan", rules_in_scan, rules_in_scan_plain, 1, {{1, 3}}},
-    {"writes in place", writes_in_place, writes_in_place_plain, 2, {{1, 3}, {0}}},
-    {"values handed on", hands_values_on, hands_values_on_plain, 2, {{0}, {0}}},
-    {"values handed on, tensors", hands_values_on, hands_values_on_plain, 2, {{1, 2}, {1, 2}}},
-    {"carried values change places", swapped, swapped_plain, 2, {{1, 3}, {1, 3}}},
-    {"inputs not used", unused_inputs, unused_inputs_plain, 2, {{1, 2}, {1, 2}}},
-    {"constants alone", constants_alone, constants_alone_plain, 1, {{1, 2}}},
-    {"no steps", no_steps, no_steps_plain, 2, {{1, 2}, {0}}},
-    {"no elements", empty_values, untaken_plain, 1, {{1, 3}}},
-    {"dtypes mixed", mixed_dtypes, mixed_dtypes_plain, 2, {{1, 2}, {0}}},
+static const pair pairs[] = {
+    {"scan in scan", nested_scans, nested_scans_plain, 2, {{1, 3}, {0}}, false},
+    {"scan in root", scan_in_root, scan_in_root_plain, 2, {{1, 2}, {0}}, false},
+    {"scan in root of a matrix", scan_in_root, scan_in_root_plain, 2, {{2, 2, 2}, {0}}, false},
+    {"root in scan", root_in_scan, root_in_scan_plain, 2, {{1, 2}, {1, 2}}, false},
+    {"linear_solve in scan", solve_in_scan, solve_in_scan_plain, 2, {{2, 2, 2}, {0}}, false},
+    {"cond in while", cond_in_while, cond_in_while_plain, 2, {{1, 2}, {0}}, false},
+    {"a branch not taken", untaken, untaken_plain, 1, {{2, 2, 2}}, false},
+    {"value_and_grad in scan", grad_in_scan, grad_in_scan_plain, 2, {{1, 3}, {0}}, false},
+    {"value_and_grad in cond", grad_in_cond, grad_in_cond_plain, 2, {{1, 3}, {0}}, false},
+    {"jvp of grad of scan", jvp_of_grad_of_scan, jvp_of_grad_of_scan_plain, 2, {{1, 2}, {0}}, false},
+    {"linearize in scan", linearize_in_scan, linearize_in_scan_plain, 1, {{1, 2}}, false},
+    {"checkpoint in checkpoint", nested_checkpoints, nested_checkpoints_plain, 2, {{1, 3}, {0}}, false},
+    {"custom_fn in scan", rules_in_scan, rules_in_scan_plain, 1, {{1, 3}}, false},
+    {"writes in place", writes_in_place, writes_in_place_plain, 2, {{1, 3}, {0}}, false},
+    {"values handed on", hands_values_on, hands_values_on_plain, 2, {{0}, {0}}, false},
+    {"values handed on, tensors", hands_values_on, hands_values_on_plain, 2, {{1, 2}, {1, 2}}, false},
+    {"carried values change places", swapped, swapped_plain, 2, {{1, 3}, {1, 3}}, false},
+    {"inputs not used", unused_inputs, unused_inputs_plain, 2, {{1, 2}, {1, 2}}, false},
+    {"constants alone", constants_alone, constants_alone_plain, 1, {{1, 2}}, false},
+    {"no steps", no_steps, no_steps_plain, 2, {{1, 2}, {0}}, false},
+    {"no elements", empty_values, untaken_plain, 1, {{1, 3}}, false},
+    {"dtypes mixed", mixed_dtypes, mixed_dtypes_plain, 2, {{1, 2}, {0}}, false},
 };
-
-static test_function function_at(int i, int round, cot_function f) {
-    test_function q = {.name = pairs[i].name, .f = f, .n = pairs[i].n};
-    for (int k = 0; k < q.n; k++) {
-        q.in[k].shape.ndim = (int)pairs[i].shapes[k][0];
-        for (int j = 0; j < q.in[k].shape.ndim; j++) q.in[k].shape.dim[j] = pairs[i].shapes[k][j + 1];
-    }
-    test_random random = test_random_of(q.name, round);
-    test_fill(&q, &random, -1.5, 1.5);
-    return q;
-}
 
 /* Value, gradient in numbers, recorded gradient, a tangent, gradient of the square of the gradient: one row of numbers. */
 static int numbers_of(const test_function *f, double *out) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[TEST_MAX_INPUTS], g[TEST_MAX_INPUTS], h[TEST_MAX_INPUTS], d[TEST_MAX_INPUTS];
     int       n = 0;
-    for (int k = 0; k < f->n; k++) {
-        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data) : cot_scalar(t, f->in[k].data[0]);
-        d[k] = cot_data(t, COT_F64, f->in[k].shape, f->in[k].direction);
-    }
+    leaves_of(f, t, xs), directions_of(f, t, d);
     cot_var y = f->f(f->n, xs, f->user), loss = cot_sum(cot_mul(y, cot_cos(y)), COT_ALL);
-#define PUT(v) (cot_read(v, out + n, cot_size(v)), n += (int)cot_size(v))
-    PUT(y);
+    n = append(y, out, n);
     cot_backward(loss);
-    for (int k = 0; k < f->n; k++) PUT(cot_grad(xs[k]));
+    for (int k = 0; k < f->n; k++) n = append(cot_grad(xs[k]), out, n);
     cot_grad_of(loss, f->n, xs, g);
-    for (int k = 0; k < f->n; k++) PUT(g[k]);
-    PUT(cot_jvp(y, f->n, xs, d));
+    for (int k = 0; k < f->n; k++) n = append(g[k], out, n);
+    n = append(cot_jvp(y, f->n, xs, d), out, n);
     cot_var square = cot_constant(t, 0);
     for (int k = 0; k < f->n; k++) square = cot_add(square, cot_sum(cot_square(g[k]), COT_ALL));
     cot_grad_of(square, f->n, xs, h);
-    for (int k = 0; k < f->n; k++) PUT(h[k]);
-    PUT(cot_jvp(square, f->n, xs, d));
-#undef PUT
+    for (int k = 0; k < f->n; k++) n = append(h[k], out, n);
+    n = append(cot_jvp(square, f->n, xs, d), out, n);
     int64_t in = 0, size = cot_size(y); /* whole matrices, which go through sweeps in numbers, forward and reverse */
     for (int k = 0; k < f->n; k++) in += cot_size(xs[k]);
     cot_jacobian(1, &y, f->n, xs, COT_FORWARD, out + n), n += (int)(in * size);
     cot_jacobian(1, &y, f->n, xs, COT_REVERSE, out + n), n += (int)(in * size);
     cot_hessian(loss, f->n, xs, out + n), n += (int)(in * in);
-    char why[300];
-    if (test_tape_ok(t, f->name)) TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s: %s", f->name, why);
+    tape_is_sound(t, f->name);
     cot_tape_destroy(t);
     return n;
 }
 
 static void all_equal_what_is_written_out(void **state) {
     (void)state;
-    for (int i = 0; i < TEST_COUNT(pairs); i++)
-        for (int round = 0; round < (test_small() ? 1 : 5); round++) {
-            test_function ours = function_at(i, round, pairs[i].ours), plain = function_at(i, round, pairs[i].plain);
-            double        a[512] = {0}, b[512] = {0};
-            int           n = numbers_of(&ours, a), m = numbers_of(&plain, b);
-            TEST_CHECK(n == m, "%s: %d numbers, not %d", ours.name, n, m);
-            /* Both do the same arithmetic in another order; second derivatives of cond in while reach 1e8. */
-            for (int k = 0; k < n && n == m; k++)
-                TEST_CHECK(fabs(a[k] - b[k]) <= 1e-11 * (1 + fabs(b[k])), "%s: number %d is %.17g, not %.17g", ours.name, k, a[k], b[k]);
-        }
+    /* Both do the same arithmetic in another order; second derivatives of cond in while reach 1e8. */
+    for (int i = 0; i < TEST_COUNT(pairs); i++) assert_pair_agrees(&pairs[i], test_small() ? 1 : 5, numbers_of, (allowance){.of_each = 1e-11});
     test_verdict();
 }
 
@@ -499,7 +468,7 @@ static void all_have_their_derivatives(void **state) {
     for (int i = 0; i < TEST_COUNT(pairs); i++) {
         int smooth = 0;
         for (int round = 0; round < 8 && smooth < 2; round++) {
-            test_function f = function_at(i, round, pairs[i].ours);
+            test_function f = function_at(&pairs[i], round, pairs[i].ours);
             smooth += test_differences(&f, 1) && test_differences(&f, 2);
             test_transpose(&f);
             test_second_order(&f);
@@ -585,12 +554,11 @@ static void what_looks_at_tapes_passes_bodies_by(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(pairs); i++)
         for (int smooth = 0; smooth < 2; smooth++) {
-            test_function f = function_at(i, 0, pairs[i].ours);
+            test_function f = function_at(&pairs[i], 0, pairs[i].ours);
             cot_tape     *t = cot_tape_create(&(cot_options){.smooth = smooth});
             cot_var       xs[TEST_MAX_INPUTS], g[TEST_MAX_INPUTS];
             char          text[2000];
-            for (int k = 0; k < f.n; k++)
-                xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data) : cot_scalar(t, f.in[k].data[0]);
+            leaves_of(&f, t, xs);
             cot_var y = cot_sum(f.f(f.n, xs, f.user), COT_ALL);
             FILE   *out = tmpfile();
             cot_tape_print(t, out);

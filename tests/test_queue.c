@@ -189,8 +189,25 @@ static void waiting_holds_no_more_memory(void **state) {
 
 enum { FEW = 600 };
 
-static bool        spoiling;
-static void        wait_spoilt(void) { spoiling = cot__queue_spoils, cot__queue_spoils = true; }
+/* In these tests everything waits, and values are spoilt until they are done. */
+static settings before;
+static bool     spoiling;
+
+static int let_wait(void **state) {
+    (void)state;
+    before = usual(), spoiling = cot__queue_spoils;
+    set((settings){before.grain, 1, 1});
+    cot__queue_spoils = true;
+    return 0;
+}
+
+static int let_be(void **state) {
+    (void)state;
+    set(before);
+    cot__queue_spoils = spoiling;
+    return 0;
+}
+
 static const void *memory_of(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->data; }
 
 static bool waits(cot_var x) {
@@ -211,10 +228,7 @@ static void fill(double *x, double v) {
 /* Who changes what a waiting operation reads, finds it done first; a look does it too. */
 static void writers_come_after_what_waits(void **state) {
     (void)state;
-    settings before = usual();
-    double   x[FEW];
-    set((settings){before.grain, 1, 1});
-    wait_spoilt();
+    double x[FEW];
     fill(x, 2);
     cot_tape *t = cot_tape_create(NULL);
     cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), a = cot_mul(leaf, leaf), b = cot_mul(a, 3.0);
@@ -246,18 +260,13 @@ static void writers_come_after_what_waits(void **state) {
     a = cot_mul(leaf, 2.0);
     TEST_CHECK(waits(a), "nothing waits when the tape is destroyed");
     cot_tape_destroy(t);
-    cot__queue_spoils = spoiling;
-    set(before);
     test_verdict();
 }
 
 /* Memory that the caller can write or read around the library: what touches it is done when the call returns. */
 static void borrowed_memory_does_not_wait(void **state) {
     (void)state;
-    settings before = usual();
-    double   x[FEW];
-    set((settings){before.grain, 1, 1});
-    wait_spoilt();
+    double x[FEW];
     fill(x, 2);
     cot_tape *t = cot_tape_create(NULL);
     cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(FEW), x), waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 4.0);
@@ -275,18 +284,13 @@ static void borrowed_memory_does_not_wait(void **state) {
     TEST_CHECK(x[0] == 8 && x[FEW - 1] == 8, "a copy in place has not arrived: %g", x[0]);
     assert_int_equal(cot_tape_status(t), COT_OK);
     cot_tape_destroy(t);
-    cot__queue_spoils = spoiling;
-    set(before);
     test_verdict();
 }
 
 /* A rewind gives memory back at once, and what is older than the mark keeps its value. */
 static void a_rewind_does_what_waits(void **state) {
     (void)state;
-    settings before = usual();
-    double   x[FEW];
-    set((settings){before.grain, 1, 1});
-    wait_spoilt();
+    double x[FEW];
     fill(x, 2);
     cot_tape *t = cot_tape_create(NULL);
     cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), old = cot_mul(leaf, 3.0);
@@ -303,8 +307,6 @@ static void a_rewind_does_what_waits(void **state) {
     all_are(old, 6, "older than the mark");
     assert_int_equal(cot_tape_status(t), COT_OK);
     cot_tape_destroy(t);
-    cot__queue_spoils = spoiling;
-    set(before);
     test_verdict();
 }
 
@@ -313,9 +315,9 @@ int main(void) {
         cmocka_unit_test(waiting_does_not_show),
         cmocka_unit_test(every_operation_may_wait),
         cmocka_unit_test(waiting_holds_no_more_memory),
-        cmocka_unit_test(writers_come_after_what_waits),
-        cmocka_unit_test(borrowed_memory_does_not_wait),
-        cmocka_unit_test(a_rewind_does_what_waits),
+        cmocka_unit_test_setup_teardown(writers_come_after_what_waits, let_wait, let_be),
+        cmocka_unit_test_setup_teardown(borrowed_memory_does_not_wait, let_wait, let_be),
+        cmocka_unit_test_setup_teardown(a_rewind_does_what_waits, let_wait, let_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

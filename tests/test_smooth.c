@@ -1,10 +1,8 @@
 /* test_smooth.c: a smooth tape refuses every derivative at a kink, whichever function takes it and wherever the operation is; and
  * cot_report looks into loops. */
+#include "body_test.h"
 #include "tape_test.h"
 #include "tape/tape.h"
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
 
 /* ---- functions with a kink at 0 ------------------------------------------------------------------------------------- */
 

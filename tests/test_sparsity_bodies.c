@@ -1,6 +1,7 @@
 /* Patterns of loops, conditions, checkpoints and functions with rules, and of positions that are computed from the inputs: a plan made at one point
  * gives the dense matrices at others, and is as sparse as the body. */
 /* ctest: timeout=120 */
+#include "body_test.h"
 #include "support.h"
 
 #include <math.h>
@@ -9,9 +10,6 @@
 #include <string.h>
 
 enum { N = 6, POINTS = 4 };
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED     (void)n, (void)m, (void)user, (void)xs, (void)ys
 
 /* ---- plans at one point, matrices at others ------------------------------------------------------------------------------------- */
 

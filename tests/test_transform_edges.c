@@ -1,9 +1,7 @@
 /* test_transform_edges.c: what the transformations do at the edges of what they take: operands that are numbers or on another tape,
  * lists that are not there, bounds beyond need, functions that are not linear. */
+#include "body_test.h"
 #include "tape_test.h"
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define UNUSED (void)n, (void)xs, (void)m, (void)ys, (void)user
 
 #define expect(t, code, text)                                                                                                \
     do {                                                                                                                     \

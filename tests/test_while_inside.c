@@ -1,18 +1,13 @@
 /* test_while_inside.c: recorded derivatives of a cot_while inside other bodies, where nobody knows how long it will run: against the same thing
  * written out in plain C up to third order, against differences, and under the bound on stored states. */
 /* ctest: timeout=240 */
-#include "support.h"
+#include "pair_test.h"
+
 #include "diff/loop.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
-#define WHOLE(name) static cot_var name(int n, const cot_var *x, void *user)
-#define UNUSED (void)n, (void)m, (void)user, (void)xs, (void)ys
-#define IGNORE (void)n, (void)user
 
 /* ---- the loop: grows by a factor of more than 2 until it is large ------------------------------------------------------------------ */
 
@@ -215,33 +210,24 @@ WHOLE(in_minimize_plain) { IGNORE; cot_var b = x[1]; return cot_minimize(bowl_pl
 
 /* ---- all of them ---------------------------------------------------------------------------------------------------------------------------- */
 
-static const struct pair { const char *name; cot_function ours, plain; int64_t shape[3]; bool f64_only; } pairs[] = {
-    {"while in scan", in_scan, three_plain, {1, 2}, false},
-    {"while in scan, scalars", in_scan, three_plain, {0}, false},
-    {"while in fori", in_fori, counted_plain, {1, 2}, false},
-    {"while in checkpoint", in_checkpoint, three_plain, {1, 2}, false},
-    {"while in cond", in_cond, in_cond_plain, {1, 2}, false},
-    {"while in while", in_while, three_plain, {1, 2}, false},
-    {"while in while in scan", in_while_in_scan, three_plain, {1, 2}, false},
-    {"dtypes mixed", mixed_in_scan, mixed_plain, {1, 2}, true},
-    {"grad of while in scan", grad_in_scan, grad_plain, {1, 2}, false},
-    {"hessian of while in checkpoint", hessian_in_checkpoint, hessian_plain, {1, 2}, false},
-    {"linearize of while in scan", linearize_in_scan, linearize_plain, {1, 2}, false},
-    {"grad of vmap", grad_of_vmap, grown_stacked, {2, 2, 2}, false},
-    {"vmap of grad", vmap_of_grad, slopes_stacked, {2, 2, 2}, false},
-    {"vmap of grad in scan", vmap_in_scan, slopes_stacked, {2, 2, 2}, false},
-    {"while in root", in_root, in_root_plain, {1, 2}, false},
-    {"while in minimize", in_minimize, in_minimize_plain, {1, 2}, false},
+static const pair pairs[] = {
+    {"while in scan", in_scan, three_plain, 2, {{1, 2}, {0}}, false},
+    {"while in scan, scalars", in_scan, three_plain, 2, {{0}, {0}}, false},
+    {"while in fori", in_fori, counted_plain, 2, {{1, 2}, {0}}, false},
+    {"while in checkpoint", in_checkpoint, three_plain, 2, {{1, 2}, {0}}, false},
+    {"while in cond", in_cond, in_cond_plain, 2, {{1, 2}, {0}}, false},
+    {"while in while", in_while, three_plain, 2, {{1, 2}, {0}}, false},
+    {"while in while in scan", in_while_in_scan, three_plain, 2, {{1, 2}, {0}}, false},
+    {"dtypes mixed", mixed_in_scan, mixed_plain, 2, {{1, 2}, {0}}, true},
+    {"grad of while in scan", grad_in_scan, grad_plain, 2, {{1, 2}, {0}}, false},
+    {"hessian of while in checkpoint", hessian_in_checkpoint, hessian_plain, 2, {{1, 2}, {0}}, false},
+    {"linearize of while in scan", linearize_in_scan, linearize_plain, 2, {{1, 2}, {0}}, false},
+    {"grad of vmap", grad_of_vmap, grown_stacked, 2, {{2, 2, 2}, {0}}, false},
+    {"vmap of grad", vmap_of_grad, slopes_stacked, 2, {{2, 2, 2}, {0}}, false},
+    {"vmap of grad in scan", vmap_in_scan, slopes_stacked, 2, {{2, 2, 2}, {0}}, false},
+    {"while in root", in_root, in_root_plain, 2, {{1, 2}, {0}}, false},
+    {"while in minimize", in_minimize, in_minimize_plain, 2, {{1, 2}, {0}}, false},
 };
-
-static test_function function_at(int i, int round, cot_function f) {
-    test_function q = {.name = pairs[i].name, .f = f, .n = 2};
-    q.in[0].shape.ndim = (int)pairs[i].shape[0];
-    for (int j = 0; j < q.in[0].shape.ndim; j++) q.in[0].shape.dim[j] = pairs[i].shape[j + 1];
-    test_random random = test_random_of(q.name, round);
-    test_fill(&q, &random, -1.5, 1.5);
-    return q;
-}
 
 static cot_var along(const test_function *f, const cot_var *g, const cot_var *d) {
     cot_var sum = cot_constant(g[0].tape, 0);
@@ -254,43 +240,29 @@ static int numbers_of(const test_function *f, double *out) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[2], g[2], d[2];
     int       n = 0;
-    for (int k = 0; k < f->n; k++) {
-        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data) : cot_scalar(t, f->in[k].data[0]);
-        d[k] = cot_data(t, COT_F64, f->in[k].shape, f->in[k].direction);
-    }
+    leaves_of(f, t, xs), directions_of(f, t, d);
     cot_var y = f->f(f->n, xs, f->user), loss = cot_sum(cot_mul(y, cot_cos(y)), COT_ALL);
-#define PUT(v) (cot_read(v, out + n, cot_size(v)), n += (int)cot_size(v))
-    PUT(y);
+    n = append(y, out, n);
     for (int order = 1; order <= 3; order++) {
         cot_tape_zero_grads(t);
         cot_backward(loss);
-        for (int k = 0; k < f->n; k++) PUT(cot_grad(xs[k]));
-        PUT(cot_jvp(loss, f->n, xs, d));
+        for (int k = 0; k < f->n; k++) n = append(cot_grad(xs[k]), out, n);
+        n = append(cot_jvp(loss, f->n, xs, d), out, n);
         cot_grad_of(loss, f->n, xs, g);
-        for (int k = 0; k < f->n; k++) PUT(g[k]);
+        for (int k = 0; k < f->n; k++) n = append(g[k], out, n);
         loss = along(f, g, d);
     }
-#undef PUT
-    char why[300];
-    if (test_tape_ok(t, f->name)) TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s: %s", f->name, why);
+    tape_is_sound(t, f->name);
     cot_tape_destroy(t);
     return n;
 }
 
 static void all_equal_what_is_written_out(void **state) {
     (void)state;
+    /* The same sums in another order, of terms as large as the largest number; rounding grows with the loop, by up to 20 a while. Carried
+     * f32: its eps. */
     for (int i = 0; i < TEST_COUNT(pairs); i++)
-        for (int round = 0; round < (test_small() ? 1 : 4); round++) {
-            test_function ours = function_at(i, round, pairs[i].ours), plain = function_at(i, round, pairs[i].plain);
-            double        a[256] = {0}, b[256] = {0}, size = 1;
-            int           n = numbers_of(&ours, a), m = numbers_of(&plain, b);
-            TEST_CHECK(n == m, "%s: %d numbers, not %d", ours.name, n, m);
-            for (int k = 0; k < m; k++) size = fmax(size, fabs(b[k]));
-            /* The same sums in another order, of terms as large as the largest number; rounding grows with the loop, by up to 20 a while. Carried f32: its eps. */
-            double allowed = (pairs[i].f64_only ? 1e-5 : 1e-11) * size;
-            for (int k = 0; k < n && n == m; k++)
-                TEST_CHECK(fabs(a[k] - b[k]) <= allowed, "%s: number %d of %d is %.17g, not %.17g", ours.name, k, n, a[k], b[k]);
-        }
+        assert_pair_agrees(&pairs[i], test_small() ? 1 : 4, numbers_of, (allowance){.of_largest = pairs[i].f64_only ? 1e-5 : 1e-11});
     test_verdict();
 }
 
@@ -298,9 +270,9 @@ static void all_have_their_derivatives(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(pairs); i++) {
         int smooth = 0;
-        if (pairs[i].f64_only) continue; /* an f32 inside: differences do not see through it */
+        if (pairs[i].f64_only) continue;
         for (int round = 0; round < (test_small() ? 3 : 10) && smooth < 2; round++) {
-            test_function f = function_at(i, round, pairs[i].ours);
+            test_function f = function_at(&pairs[i], round, pairs[i].ours);
             smooth += test_differences(&f, 1) && test_differences(&f, 2) && test_differences(&f, 3);
             test_transpose(&f);
             test_second_order(&f);
