@@ -154,10 +154,10 @@ static void go_there(work *w, double rss) {
 /* Back to b after a trial that was not taken. */
 static fit_end come_back(work *w) { return w->p->residuals(w->p->user, w->b, w->r) ? factor(w) : FIT_ABANDONED; }
 
-/* Gauss-Newton steps for as long as each is shorter than the one before. */
+/* Gauss-Newton steps for as long as each is shorter than the one before: to the last digit, unless fewer are asked for. */
 static fit_end polish(work *w) {
-    double noise = DBL_EPSILON * w->p->size;
-    while (w->rank == w->n && w->length > 0 && w->iterations < w->limit && set_trial(w, w->newton)) {
+    double noise = DBL_EPSILON * w->p->size, enough = w->p->tolerance > LEAST_SQUARES_TOLERANCE ? w->p->tolerance : 0;
+    while (w->rank == w->n && w->length > 0 && !(w->change <= enough) && w->iterations < w->limit && set_trial(w, w->newton)) {
         double before = w->rss, length = w->length;
         w->iterations++;
         if (!w->p->residuals(w->p->user, w->trial, w->moved)) return FIT_ABANDONED;

@@ -11,7 +11,8 @@ typedef struct least_squares {
     int     n;    /* parameters, at most rows */
     double  size; /* the norm of the data: differences below rounding of it say nothing */
     int     most_iterations;
-    double  tolerance; /* the relative error of the parameters that is good enough */
+    double  tolerance; /* the relative error of the parameters that is good enough; up to this one, all digits there are */
+#define LEAST_SQUARES_TOLERANCE 1e-10
     /* r (rows) at b (n). False: it cannot go on, and the caller knows why. Values that are not finite only make a step too long. */
     bool (*residuals)(void *user, const double *b, double *r);
     /* The derivatives of the model where residuals was called last: (n, rows), a row for each parameter. */

@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "expr/expr.h"
+#include "least_squares.h"
 
 typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, ALONG, ORDER, SPARSE, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, Y, PLOT, ITERATIONS, TOLERANCE, JSON, HELP } which;
 
@@ -40,7 +41,7 @@ static const option table[] = {
     {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
     {ITERATIONS, "max-iterations", 0, "N", OPT_FIT, "give up after so many steps (default: 2000)"},
-    {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error of the parameters (default: 1e-10)"},
+    {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error that is enough (default: 1e-10)"},
     {DTYPE, "dtype", 0, "TYPE", OPT_EXPRESSION, "f64 or f32, of all float inputs (default: f64)"},
     {THREADS, "threads", 0, "N", OPT_EXPRESSION | OPT_FIT, "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
     {JSON, "json", 0, NULL, 0, "print one JSON object"},
@@ -179,7 +180,7 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
 }
 
 bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
-    *o = (options){.command = c, .dtype = COT_F64, .mode = COT_AUTO, .most_iterations = 2000, .tolerance = 1e-10, .order = 3};
+    *o = (options){.command = c, .dtype = COT_F64, .mode = COT_AUTO, .most_iterations = 2000, .tolerance = LEAST_SQUARES_TOLERANCE, .order = 3};
     o->positionals = malloc(((size_t)n + 1) * sizeof *o->positionals);
     o->tangents = malloc(((size_t)n + 1) * sizeof *o->tangents);
     if (!o->positionals || !o->tangents) return failure_memory(f);

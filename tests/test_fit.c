@@ -180,6 +180,19 @@ static void exact_data_give_their_parameters_back(void **state) {
     close_to("c", number_at("params", "c"), 0.3, accurate);
 }
 
+/* Fewer digits take fewer steps, and are those that were asked for. */
+static void a_tolerance_saves_steps(void **state) {
+    (void)state;
+    make_data("noisy.csv", decay, 1, 0.1);
+    converges("cotangent fit --json 'a*exp(-k*x) + c' noisy.csv a=1 k=0.5 c=0");
+    double all = number_at(NULL, "iterations"), k = number_at("params", "k");
+    converges("cotangent fit --json 'a*exp(-k*x) + c' noisy.csv a=1 k=0.5 c=0 --tolerance 1e-3");
+    assert_true(number_at(NULL, "iterations") < all);
+    close_to("k", number_at("params", "k"), k, 1e-3);
+    converges("cotangent fit --json 'a*exp(-k*x) + c' noisy.csv a=1 k=0.5 c=0 --tolerance 1e-14");
+    assert_true(number_at(NULL, "iterations") == all && number_at("params", "k") == k);
+}
+
 /* A parameter whose true value is 0 has no relative error; the fit must end all the same. */
 static void a_parameter_may_be_zero(void **state) {
     (void)state;
@@ -530,6 +543,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_data_are_fitted_from_both_starts),
         cmocka_unit_test(exact_data_give_their_parameters_back),
+        cmocka_unit_test(a_tolerance_saves_steps),
         cmocka_unit_test(a_parameter_may_be_zero),
         cmocka_unit_test(noise_does_not_move_the_minimum),
         cmocka_unit_test(results_have_two_forms),

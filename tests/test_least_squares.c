@@ -52,6 +52,11 @@ static void norms_do_not_overflow(void **state) {
     (void)state;
     assert_true(fabs(householder_norm(2, (double[]){3e300, 4e300}) / 5e300 - 1) < 1e-15);
     assert_true(fabs(householder_norm(2, (double[]){3e-300, 4e-300}) / 5e-300 - 1) < 1e-15);
+    double long_one[1003]; /* in several sums, and a rest */
+    for (int i = 0; i < 1003; i++) long_one[i] = i < 1000 ? 3 : 4;
+    assert_true(householder_norm(1003, long_one) == sqrt(9000 + 48));
+    for (int i = 0; i < 1003; i++) long_one[i] *= 0x1p-600;
+    assert_true(householder_norm(1003, long_one) == sqrt(9000 + 48) * 0x1p-600);
     assert_true(householder_norm(3, (double[]){0, 0, 0}) == 0);
     assert_true(isnan(householder_norm(2, (double[]){NAN, 1})));
     assert_true(isnan(householder_norm(2, (double[]){1, NAN})));
