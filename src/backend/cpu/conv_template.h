@@ -102,15 +102,17 @@ static void N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_c
 
 /* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] --------------------------------------- */
 
-/* Adds to sums[row][tap], a vector each: lanes are summed at the end. */
+/* Adds to sums[row][tap], a vector each: lanes are summed at the end. There is at least one image and one chunk: without a way around the loops
+ * nothing is moved or kept for it. */
 static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps, const cot__correlation *j, const T *x,
                                                                       const T *z, const int64_t *offset, int64_t n, int64_t n_end,
                                                                       int64_t c0, int64_t c_end, T *sums) {
     V acc[4][6];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int t = 0; t < taps; t++) memcpy(&acc[i][t], sums + (i * taps + t) * N(VL), sizeof(V));
-    for (; n < n_end; n++)
-        for (int64_t c = c0; c < c_end; c++) {
+    do {
+        int64_t c = c0;
+        do {
             const T *at = x + n * j->x_image + j->chunks[c].at;
             V        zv[4];
             N(bits)  mask;
@@ -122,7 +124,8 @@ static inline __attribute__((always_inline)) TARGET void N(correlate)(const int 
                 V xv = (V)(raw & mask);
                 UNROLL for (int i = 0; i < rows; i++) acc[i][t] = FMADD(zv[i], xv, acc[i][t]);
             }
-        }
+        } while (++c < c_end);
+    } while (++n < n_end);
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * taps + t) * N(VL), &acc[i][t], sizeof(V));
 }
