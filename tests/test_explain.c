@@ -1,11 +1,5 @@
 /* cot_explain names the operation that is to blame, in sentences that can be relied on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tape_test.h"
 
 #include "tape/tape.h"
 #include "see.h"
@@ -206,16 +200,16 @@ static void deep_tapes_are_explained_without_recursion(void **state) {
 
 static void failing_allocations_are_said_and_leave_the_tape_alone(void **state) {
     (void)state;
-    int         left = -1, failures = 0;
-    cot_options options = {.allocator = {failing_alloc, &left}};
-    cot_tape   *own = cot_tape_create(&options);
-    double      a[3] = {1, 0, 4};
-    cot_var     x = cot_tensor(own, COT_F64, COT_SHAPE(3), a), y = cot_sum((cot_sqrt)(x), COT_ALL), bad = cot_sum((cot_log)(x), COT_ALL);
+    int       failures = 0;
+    counting  c = {0};
+    cot_tape *own = counted_tape(&c, false);
+    double    a[3] = {1, 0, 4};
+    cot_var   x = cot_tensor(own, COT_F64, COT_SHAPE(3), a), y = cot_sum((cot_sqrt)(x), COT_ALL), bad = cot_sum((cot_log)(x), COT_ALL);
     for (int n = 0;; n++) {
         cot_tape_trim(own); /* or it would help itself with memory it had kept */
-        left = n;
+        let_succeed(&c, n);
         int found = cot_explain(y, out, sizeof out);
-        left = -1;
+        let_succeed(&c, -1);
         assert_int_equal(cot_tape_status(own), COT_OK);
         assert_int_equal(cot_tape_check(own, NULL, 0), COT_OK);
         if (found == 1) break;
@@ -225,10 +219,10 @@ static void failing_allocations_are_said_and_leave_the_tape_alone(void **state) 
     }
     assert_true(failures > 5);
     cot_tape_trim(own);
-    left = 0;
+    let_succeed(&c, 0);
     assert_int_equal(cot_explain(bad, out, sizeof out), 0);
     assert_string_equal(out, "There is not enough memory to explain the result: a few bytes for each of 5 operations.");
-    left = -1;
+    let_succeed(&c, -1);
     cot_tape_destroy(own);
 }
 

@@ -477,7 +477,8 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_tape_destroy(t);
 }
 
-static void work(cot_tape *t) {
+static void work(cot_tape *t, void *user) {
+    (void)user;
     cot_var depth = cot_scalar(t, 2), at = cot_minimize(two_wells, NULL, NULL, cot_constant(t, 0.2), 1, &depth, NULL);
     (void)at;
     cot_var theta = cot_scalar(t, 2), x = cot_root(square_minus, NULL, NULL, cot_constant(t, 1), 1, &theta, NULL), g;
@@ -488,7 +489,7 @@ static void work(cot_tape *t) {
 static void every_allocation_may_fail(void **state) {
     (void)state;
     static const char *const sentences[] = {" bytes for a vector", " bytes for its vectors"};
-    assert_survives_no_memory(work, 2, sentences);
+    assert_survives_no_memory(work, NULL, 2, sentences);
 }
 
 int main(void) {

@@ -316,7 +316,8 @@ BODY(mix_twice) {
     return mix(2, both, 2, ys, user);
 }
 
-static void work(cot_tape *t) {
+static void work(cot_tape *t, void *user) {
+    (void)user;
     double  numbers[32] = {0.1, 0.2, 0.3, 0.4};
     cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), numbers), h = cot_tensor(t, COT_F64, COT_SHAPE(2), numbers), last, ys, g[2];
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(6, 2), numbers), wanted[2] = {w, x};
@@ -341,7 +342,8 @@ BODY(risen) {
 BODY(slope_of_risen) { return UNUSED, cot_value_and_grad(risen, user, 1, xs, NULL, ys); }
 
 /* A loop of unknown length swept back inside a body, and what was recorded so, again, both ways. */
-static void work_on_while(cot_tape *t) {
+static void work_on_while(cot_tape *t, void *user) {
+    (void)user;
     double  numbers[2] = {0.1, 0.2};
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(2), numbers), c = cot_scalar(t, 1.5), y, g;
     cot_scan(slope_of_risen, &c, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
@@ -355,9 +357,9 @@ static void every_allocation_may_fail(void **state) {
     (void)state;
     static const char *const sentences[] = {"[scan] out of memory: the program of a body of ", " bytes for its carried values",
                                             "[scan] out of memory: the values of a body of ", " values from outside its body"};
-    assert_survives_no_memory(work, 4, sentences);
+    assert_survives_no_memory(work, NULL, 4, sentences);
     static const char *const of_while[] = {"[while] out of memory: the values of a body of "};
-    assert_survives_no_memory(work_on_while, 1, of_while);
+    assert_survives_no_memory(work_on_while, NULL, 1, of_while);
 }
 
 int main(void) {

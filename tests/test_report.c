@@ -1,12 +1,5 @@
 /* Every convention of kinks.def is what the library does, at the point given there; and cot_report finds such points. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <math.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tape_test.h"
 
 #include "ops/kinks.h"
 #include "see.h"
@@ -122,15 +115,15 @@ static void whatever_is_not_a_value_reports_nothing(void **state) {
 
 static void failing_allocations_are_said(void **state) {
     (void)state;
-    int         left = -1, failures = 0;
-    cot_options options = {.allocator = {failing_alloc, &left}};
-    cot_tape   *t = cot_tape_create(&options);
-    double      a[2] = {1, 0};
-    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), y = cot_sum(cot_sqrt(x), COT_ALL);
+    int       failures = 0;
+    counting  c = {0};
+    cot_tape *t = counted_tape(&c, false);
+    double    a[2] = {1, 0};
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), y = cot_sum(cot_sqrt(x), COT_ALL);
     for (int n = 0;; n++) {
-        left = n;
+        let_succeed(&c, n);
         int found = cot_report(y, out, sizeof out);
-        left = -1;
+        let_succeed(&c, -1);
         assert_int_equal(cot_tape_status(t), COT_OK);
         assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
         if (found == 1 && !strstr(out, "memory")) break;
@@ -165,15 +158,15 @@ static void a_smooth_tape_refuses_kinks(void **state) {
 
 static void a_smooth_tape_says_when_it_cannot_look(void **state) {
     (void)state;
-    int         left = -1, failures = 0;
-    cot_options options = {.allocator = {failing_alloc, &left}, .smooth = true};
-    cot_tape   *t = cot_tape_create(&options);
-    double      a[2] = {1, 2};
-    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), y = cot_sum(cot_sqrt(x), COT_ALL);
+    int       failures = 0;
+    counting  c = {0};
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {counting_alloc, &c}, .smooth = true});
+    double    a[2] = {1, 2};
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), y = cot_sum(cot_sqrt(x), COT_ALL);
     for (int n = 0;; n++) {
-        left = n;
+        let_succeed(&c, n);
         cot_status status = cot_backward(y);
-        left = -1;
+        let_succeed(&c, -1);
         if (status == COT_OK) break;
         assert_int_equal(status, COT_MEMORY);
         failures += strstr(cot_tape_message(t), "[backward] out of memory: nothing left to look for points without a derivative") != NULL;

@@ -224,7 +224,8 @@ static void sentences_say_where(void **state) {
     cot_tape_destroy(t);
 }
 
-static void work(cot_tape *t) {
+static void work(cot_tape *t, void *user) {
+    (void)user;
     t->smooth = true;
     cot_fn  f = scanned;
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 0.5, 2}), two[2] = {x, x}, both = cot_stack(2, two, 0), g;
@@ -234,7 +235,7 @@ static void work(cot_tape *t) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    assert_survives_no_memory(work, 0, NULL);
+    assert_survives_no_memory(work, NULL, 0, NULL);
 }
 
 int main(void) {
