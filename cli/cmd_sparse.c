@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "directions.h"
 #include "expression.h"
@@ -30,9 +31,17 @@ static void matrix_free(matrix *m) {
     free(m->to);
 }
 
+/* The cure for a dense pattern is one of the command's, not of the library's. */
+static bool plan_failure(const problem *p, failure *f) {
+    const char *fact = cot_tape_message(p->t), *rule = strstr(fact, "; where most entries");
+    if (!rule || !(fact = strchr(fact, ' '))) return tape_failure(p->t, f);
+    return failure_set(f, EXIT_RUN, "limit", "[%s]%.*s; without --sparse it is made whole, products (vjp, jvp, hvp) need no matrix, and --wrt takes fewer inputs",
+                       p->op, (int)(rule - fact), fact);
+}
+
 /* The plan is there: room for what comes out of it. Before any column is taken in hand, all rows begin at their first entry. */
 static bool matrix_open(matrix *m, const problem *p, failure *f) {
-    if (!m->plan) return tape_failure(p->t, f);
+    if (!m->plan) return plan_failure(p, f);
     m->info = cot_sparse_plan_info(m->plan);
     if (m->info.nnz > MATRIX_MOST)
         return failure_set(f, EXIT_RUN, "limit", "[%s] the matrix has %lld entries; at most %d are made. Use products (vjp, jvp, hvp), or --wrt for fewer inputs",

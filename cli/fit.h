@@ -31,6 +31,7 @@ typedef struct fit {
     double   *units;  /* (n, n): unit directions */
     double   *b, *r;  /* parameters (n) and residuals (rows) */
     progress  shown;
+    int64_t   evaluations;
     failure  *f;
 } fit;
 

@@ -73,7 +73,7 @@ bool fit_residuals(void *user, const double *b, double *r) {
     if (x->f->status != EXIT_FINE) return false;
     if (!cot_is_valid(y) || cot_read(y, r, m) != COT_OK) return tape_failure(x->t, x->f);
     for (int64_t i = 0; i < m; i++) r[i] = x->y[i] - r[i];
-    progress_at(&x->shown, 0);
+    progress_at(&x->shown, ++x->evaluations);
     return true;
 }
 

@@ -125,6 +125,16 @@ static bool constants_are_no_columns(const fit *x, failure *f) {
     return true;
 }
 
+/* Can all columns be written in an expression? "time (s)" cannot. */
+static bool names_are_names(const data_table *t) {
+    char text[128];
+    for (int k = 0; t->names && k < t->columns; k++) {
+        int length = snprintf(text, sizeof text, "%.100s=", t->names[k]);
+        if (name_length(text) != (size_t)length - 1) return false;
+    }
+    return t->names != NULL;
+}
+
 static bool choose_columns(fit *x, failure *f) {
     const data_table  *t = &x->table;
     const char *const *names;
@@ -144,8 +154,9 @@ static bool choose_columns(fit *x, failure *f) {
         if (at == COLUMN_NONE && !t->names && strcmp(names[k], "y") == 0) at = x->response;
         if (at == COLUMN_NONE) at = numbered_column(x, names[k]);
         if (at == COLUMN_NONE)
-            return failure_usage(f, "%.60s is neither a parameter (%.60s=start) nor a column of %.200s, whose columns are %s",
-                                 names[k], names[k], t->path, list_columns(t, list, sizeof list));
+            return failure_usage(f, "%.60s is neither a parameter (%.60s=start) nor a column of %.200s, whose columns are %s%s", names[k],
+                                 names[k], t->path, list_columns(t, list, sizeof list),
+                                 names_are_names(t) ? "" : "; x, or x1, x2, … stand for those beside the fitted one");
         if (at == x->response) return failure_usage(f, "the expression uses %.60s, the column that it is fitted to", names[k]);
         x->columns[x->column_count++] = (fit_column){.name = names[k], .at = at};
     }
@@ -166,11 +177,21 @@ static bool read_columns(fit *x, failure *f) {
     return true;
 }
 
+/* y ~ a*x, as some programs write a model. */
+static bool right_side_alone(const fit *x, failure *f) {
+    const char *tilde = x->p.text ? strchr(x->p.text, '~') : NULL;
+    if (!tilde || f->status != EXIT_USAGE) return false;
+    *f = (failure){0};
+    return failure_usage(f, "a model is written without ~, the right side alone: '%.200s'; --y NAME chooses the column that it is fitted to",
+                         tilde + 1 + strspn(tilde + 1, " "));
+}
+
 bool fit_open(fit *x, const options *o, failure *f) {
     const char *const *arguments;
     int                count;
     *x = (fit){.p = {.o = o, .op = "fit"}, .f = f};
-    if (!problem_expression(&x->p, &arguments, &count, f) || !read_arguments(x, arguments, count, f)) return false;
+    if (!problem_expression(&x->p, &arguments, &count, f)) return right_side_alone(x, f);
+    if (!read_arguments(x, arguments, count, f)) return false;
     if (!data_table_read(&x->table, x->data, f)) {
         if (x->data[0] == '@' && source_exists(x->data + 1)) { /* as values are given */
             *f = (failure){0};

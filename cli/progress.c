@@ -22,7 +22,7 @@ void progress_at(progress *p, int64_t done) {
         fprintf(stderr, "\r%s: %3.0f %% of %lld, %.0f s\033[K", p->what, 100.0 * (double)done / (double)p->total,
                 (long long)p->total, now - p->start);
     else
-        fprintf(stderr, "\r%s: %.0f s\033[K", p->what, now - p->start);
+        fprintf(stderr, "\r%s: %lld evaluations, %.0f s\033[K", p->what, (long long)done, now - p->start);
 }
 
 void progress_end(progress *p) {

@@ -7,7 +7,7 @@
 
 typedef struct progress {
     const char *what;
-    int64_t     total; /* steps; 0: unknown, then only the time is shown */
+    int64_t     total; /* steps; 0: unknown, then their number so far is shown */
     double      start, shown;
     bool        wanted, visible;
 } progress;

@@ -4,7 +4,10 @@
 #include "base/utf8.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { MANY_POINTS = 20000 }; /* more are thinned out */
 
 static const char style[] =
     "text{font:13px system-ui,sans-serif;fill:#222}.title{font-size:15px;font-weight:600}.back{fill:#fff}"
@@ -129,11 +132,23 @@ void svg_axes(const svg_panel *p, const char *x_label, const char *y_label, bool
     label(p->out, 18, middle, turned, y_label);
 }
 
+/* Of many points only one in each square of a unit, a fifth of a point's width: what a million would cover up, a viewer need not draw. */
 void svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
+    size_t wide = (size_t)p->width + 1, high = (size_t)p->height + 1;
+    bool  *taken = n > MANY_POINTS ? calloc(wide * high, sizeof *taken) : NULL; /* without memory: all of them */
     fprintf(p->out, "<path class=\"point %s\" d=\"", class);
-    for (int64_t i = 0; i < n; i++)
-        if (isfinite(x[i]) && isfinite(y[i])) fprintf(p->out, "M%.1f %.1fh0", place_x(p, x[i]), place_y(p, y[i]));
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(x[i]) || !isfinite(y[i])) continue;
+        double right = place_x(p, x[i]), down = place_y(p, y[i]), column = right - p->left, row = down - p->top;
+        if (taken && column >= 0 && column < (double)wide && row >= 0 && row < (double)high) {
+            bool *at = &taken[(size_t)row * wide + (size_t)column];
+            if (*at) continue;
+            *at = true;
+        }
+        fprintf(p->out, "M%.1f %.1fh0", right, down);
+    }
     fputs("\"/>\n", p->out);
+    free(taken);
 }
 
 void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {

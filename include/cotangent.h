@@ -124,13 +124,23 @@ typedef struct cot_axes {
 
 /* A key is all the state there is behind random numbers: the same key gives the same numbers, on any machine and number of threads.
  * Use a key once, for one call that draws or for one split; cot_key_split makes n new ones from it, cot_key_fold one for each number
- * of a step or a layer (the i-th of a split is the fold of i). Random operations are in <cotangent_ops.h>. */
+ * of a step or a layer (the i-th of a split is the fold of i). Random operations are in <cotangent_ops.h>.
+ *
+ * In the body of a loop (<cotangent_transform.h>) a key is a constant, and every step draws the same numbers from it. cot_key_at gives one for the step
+ * that runs: an integer on the tape, the index of cot_fori, a counter that is carried, an element of xs. All that takes a key takes it:
+ *
+ *     h = cot_dropout(h, 0.1, cot_key_at(key, i));            another mask at each step i, that of cot_key_fold(key, i)
+ *
+ * The same numbers are drawn whenever a step is run again, and under cot_vmap for each element's own step. Folds and splits may come before or after
+ * it, and mean the same: the step is folded in last. A key has one step; of two loops, the step is outer · steps of the inner + inner. */
 typedef struct cot_key {
     uint32_t word[2];
+    cot_var  step; /* private; none (all zero) but by cot_key_at */
 } cot_key;
 COT_API cot_key cot_key_of(uint64_t seed);
 COT_API void    cot_key_split(cot_key key, int n, cot_key *out);
 COT_API cot_key cot_key_fold(cot_key key, uint64_t data);
+COT_API cot_key cot_key_at(cot_key key, cot_var step);
 
 /* What cot_attention(q, k, v, &options) may be told; NULL for none of it. q is (…, T, d), k (…, S, d), v (…, S, e), the result (…, T, e); leading
  * axes (batch, heads) broadcast as in cot_matmul. Masks combine: a key counts for a query where all of them let it. A masked key weighs

@@ -67,8 +67,7 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * one is an error, and so are derivatives as numbers (cot_jacobian and the like: record them, with cot_fn_jacobian); choose with
  * cot_where or cot_cond. Nothing of its inside can be used outside but its results. All are differentiable in forward and
  * reverse mode, to every order, and nest. Carried values keep their shape and dtype; results that are integers hold up to 2^53.
- * A key is a constant of the body: every step draws the same random numbers from it. For other ones at each step, cot_normal_at
- * and its like draw from the key folded with the step's index.
+ * A key is a constant of the body: every step draws the same random numbers from it. For other ones at each step, give cot_key_at(key, i).
  *
  * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them (besides the first and, where the
  * length is known, the last) and runs steps again: for a loop of known length as few as can be (binomial checkpointing); for
@@ -100,15 +99,6 @@ COT_API cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void 
                             cot_var *ys);
 /* f(xs), of which nothing is kept but the results: reverse mode runs it again. */
 COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
-
-/* Random numbers of a step: those of cot_uniform, cot_normal and cot_dropout with cot_key_fold(key, step), where the step is a value on the tape, one
- * integer: the index of cot_fori, a counter that is carried, an element of xs. They are drawn again, the same ones, whenever a step is run again, and under
- * cot_vmap for each element's own step. No derivative but through x of cot_dropout_at.
- *
- *     h = cot_dropout_at(h, 0.1, key, i);                     in a body: another mask at each step i */
-COT_API cot_var cot_uniform_at(cot_key key, cot_var step, cot_dtype dtype, cot_shape shape, double lo, double hi);
-COT_API cot_var cot_normal_at(cot_key key, cot_var step, cot_dtype dtype, cot_shape shape);
-COT_API cot_var cot_dropout_at(cot_var x, double rate, cot_key key, cot_var step);
 
 /* ==== Batches ===================================================================================================== */
 

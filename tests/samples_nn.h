@@ -58,8 +58,8 @@ SAMPLE(s_normal) {
 
 SAMPLE(s_draw_at) {
     UNUSED;
-    cot_var two = indices(x[0].tape, (cot_shape){0, {0}}, (int64_t[]){2}), noise = cot_cast(cot_normal_at(cot_key_of(3), two, COT_F32, COT_SHAPE(2, 3)), cot_dtype_of(x[0]));
-    return cot_add(cot_dropout_at(x[0], 0.4, cot_key_of(7), two), cot_mul(cot_exp(x[1]), noise));
+    cot_var two = indices(x[0].tape, (cot_shape){0, {0}}, (int64_t[]){2}), noise = cot_cast(cot_normal(x[0].tape, cot_key_at(cot_key_of(3), two), COT_F32, COT_SHAPE(2, 3)), cot_dtype_of(x[0]));
+    return cot_add(cot_dropout(x[0], 0.4, cot_key_at(cot_key_of(7), two)), cot_mul(cot_exp(x[1]), noise));
 }
 
 #else

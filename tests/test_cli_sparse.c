@@ -202,11 +202,11 @@ static void errors_say_what_is_wrong(void **state) {
     fails("cotangent hess 'x**2' x=2 --sparse --mode reverse", 2, "hess --sparse sweeps forward over the gradient; it has no --mode reverse", "");
     fails("cotangent jac 'x > 0' x=1 --sparse", 3, "[jac] the value is bool; only floats have derivatives", "");
     fails("cotangent jac --sparse 'softmax(x)' 'x=ones(9000)'", 3,
-          "[sparse_jacobian_plan] the pattern of (9000,9000) has more than 67108864 entries, here or on the way; where most entries can be other than zero, "
-          "take the dense matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)", "");
+          "[jac] the pattern of (9000,9000) has more than 67108864 entries, here or on the way; without --sparse it is made whole, products (vjp, jvp, hvp) "
+          "need no matrix, and --wrt takes fewer inputs", "");
     fails("cotangent hess --sparse 'sum(x)**2' 'x=ones(9000)'", 3,
-          "[sparse_hessian_plan] the pattern of (9000,9000) has more than 67108864 entries, here or on the way; where most entries can be other than zero, "
-          "take the dense matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)", "");
+          "[hess] the pattern of (9000,9000) has more than 67108864 entries, here or on the way; without --sparse it is made whole, products (vjp, jvp, hvp) "
+          "need no matrix, and --wrt takes fewer inputs", "");
     fails("cotangent jac x x=1 --sparse=1", 2, "--sparse takes no value", "");
     fails("cotangent grad x x=1 --sparse", 2, "grad has no option --sparse; `cotangent grad --help` lists them", "");
     fails("cotangent jac x x=1 --spars", 2, "jac has no option --spars; did you mean --sparse?", "");

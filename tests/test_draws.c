@@ -27,7 +27,7 @@ static void threefry_gives_the_published_answers(void **state) {
         {{0x243f6a88, 0x85a308d3}, {0x13198a2e, 0x03707344}, {0xc4923a9c, 0x483df7a0}},
     };
     for (int i = 0; i < 3; i++) {
-        cot_key  key = {{known[i].key[0], known[i].key[1]}};
+        cot_key  key = {.word = {known[i].key[0], known[i].key[1]}};
         uint32_t a, b;
         cot__random_words(key, (uint64_t)known[i].counter[0] << 32 | known[i].counter[1], 1, &a, &b);
         assert_int_equal(a, known[i].words[0]);
@@ -68,7 +68,7 @@ static double correlation(const double *a, const double *b, int n) {
 
 static void keys_are_independent(void **state) {
     (void)state;
-    cot_key   keys[8] = {{{0, 0}}, cot_key_of(0), cot_key_of(1), cot_key_of(2), cot_key_of(UINT64_C(1) << 32)};
+    cot_key   keys[8] = {{.word = {0, 0}}, cot_key_of(0), cot_key_of(1), cot_key_of(2), cot_key_of(UINT64_C(1) << 32)};
     cot_tape *t = cot_tape_create(NULL);
     cot_key_split(keys[2], 3, keys + 5);
     for (int i = 1; i < 8; i++) {

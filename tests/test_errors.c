@@ -533,7 +533,7 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_key_split(key, 1, &key), cot_key_split(key, 1, NULL), cot_key_split(key, -1, &key);
     cot_uniform(t, key, COT_F64, shape, 0, 1), cot_normal(t, key, COT_F64, shape), cot_gumbel(t, key, COT_F64, shape);
     cot_bernoulli(t, key, x, shape), cot_categorical(key, x, 0), cot_permutation(t, key, 3), cot_shuffle(key, x, 0), cot_dropout(x, 0.5, key);
-    cot_uniform_at(key, x, COT_F64, shape, 0, 1), cot_normal_at(key, x, COT_F64, shape), cot_dropout_at(x, 0.5, key, x);
+    cot_normal(t, cot_key_at(key, x), COT_F64, shape), cot_dropout(x, 0.5, cot_key_at(cot_key_at(key, x), x));
 }
 
 static int give_first(int n, const cot_var *xs, int m, cot_var *ys, void *user) {

@@ -284,7 +284,15 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*z' l.csv a=1", 2, "z is neither a parameter (z=start) nor a column of l.csv, whose columns are y and x",
           "");
     fails("cotangent fit 'a*z' n.csv a=1", 2,
-          "z is neither a parameter (z=start) nor a column of n.csv, whose columns are 1 to 2, without names", "");
+          "z is neither a parameter (z=start) nor a column of n.csv, whose columns are 1 to 2, without names; x, or x1, x2, … stand for those beside the "
+          "fitted one", "");
+    put_file("s.csv", "time (s),y\n1,2\n2,4\n3,6\n");
+    fails("cotangent fit 'a*time' s.csv a=1", 2,
+          "time is neither a parameter (time=start) nor a column of s.csv, whose columns are time (s) and y; x, or x1, x2, … stand for those beside the "
+          "fitted one", "");
+    assert_int_equal(sh("cotangent fit 'a*x' s.csv a=1"), 0);
+    fails("cotangent fit 'y ~ a*x' l.csv a=1", 2,
+          "a model is written without ~, the right side alone: 'a*x'; --y NAME chooses the column that it is fitted to", "");
     fails("cotangent fit 'a*x2' l.csv a=1", 2,
           "x2 is neither a parameter (x2=start) nor a column of l.csv, whose columns are y and x", "");
     fails("cotangent fit 'a*y' l.csv a=1", 2, "the expression uses y, the column that it is fitted to", "");

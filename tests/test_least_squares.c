@@ -308,8 +308,29 @@ static void ticks_are_round_and_inside(void **state) {
     assert_string_equal(svg_tick_text(2e6, 1e6, buf), "2e+06");
 }
 
+/* A million points that lie on each other are as few as the picture can show. */
+static void many_points_are_thinned_out(void **state) {
+    (void)state;
+    enum { MANY = 100000, FEW = 20000 };
+    double   *x = malloc(MANY * sizeof *x), *y = malloc(MANY * sizeof *y);
+    svg_panel p = {tmpfile(), 10, 20, 100, 50, {0, 1}, {-1, 1}};
+    long      few, many;
+    for (int i = 0; i < MANY; i++) x[i] = 0.5 + uniform_at(1, (uint64_t)i, 0.5), y[i] = uniform_at(2, (uint64_t)i, 1);
+    y[7] = NAN;
+    svg_points(&p, "data", FEW, x, y);
+    few = ftell(p.out);
+    svg_points(&p, "data", MANY, x, y);
+    many = ftell(p.out) - few;
+    assert_true(few > FEW * 5L); /* each of them */
+    assert_true(many > 101 * 51 * 5L / 2 && many < 101 * 51 * 15L); /* one in each unit square, nearly all of which are hit */
+    fclose(p.out);
+    free(x);
+    free(y);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_points_are_thinned_out),
         cmocka_unit_test(qr_keeps_products_and_lengths),
         cmocka_unit_test(norms_do_not_overflow),
         cmocka_unit_test(sums_of_squares_are_exact_to_the_last_digit),

@@ -29,10 +29,11 @@ void cot__random_words(cot_key key, uint64_t first, int n, uint32_t *restrict a,
 
 /* ---- keys ---------------------------------------------------------------------------------------------------------------------- */
 
-cot_key cot_key_of(uint64_t seed) { return (cot_key){{(uint32_t)(seed >> 32), (uint32_t)seed}}; }
+cot_key cot_key_of(uint64_t seed) { return (cot_key){.word = {(uint32_t)(seed >> 32), (uint32_t)seed}}; }
 
+/* A step stays, to be folded in last: so folds need no tape. */
 cot_key cot_key_fold(cot_key key, uint64_t data) {
-    cot_key z;
+    cot_key z = key;
     cot__random_words(key, data, 1, &z.word[0], &z.word[1]);
     return z;
 }

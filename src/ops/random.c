@@ -14,11 +14,44 @@ static bool check_float(cot_tape *t, const char *op, cot_dtype dtype) {
     return false;
 }
 
-static cot_var drawn(cot_tape *t, const char *op, cot__draw_kind kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low,
-                     double high) {
+/* The upper half of the product. */
+static uint64_t product_high(uint64_t x, uint64_t y) {
+    uint64_t x0 = (uint32_t)x, x1 = x >> 32, y0 = (uint32_t)y, y1 = y >> 32;
+    uint64_t middle = x1 * y0 + (x0 * y0 >> 32), carry = x0 * y1 + (uint32_t)middle;
+    return x1 * y1 + (middle >> 32) + (carry >> 32);
+}
+
+/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally likely words a place gets its share up
+ * to one: a bias below n / 2^64. */
+static void permute(cot_key key, int64_t n, int64_t *z) {
+    uint32_t a[COT__BLOCK], b[COT__BLOCK];
+    for (int64_t i = 0; i < n; i++) z[i] = i;
+    for (int64_t i = n - 1, k = COT__BLOCK; i > 0; i--, k++) {
+        if (k == COT__BLOCK) cot__random_words(key, (uint64_t)(n - 1 - i), COT__BLOCK, a, b), k = 0;
+        int64_t j = (int64_t)product_high((uint64_t)a[k] << 32 | b[k], (uint64_t)i + 1), kept = z[i];
+        z[i] = z[j];
+        z[j] = kept;
+    }
+}
+
+/* A permutation is drawn like numbers, but for its dtype. */
+enum { PERMUTATION = COT__KEEP + 1 };
+
+static void draw(int kind, cot_key key, const cot__view *z, double low, double high) {
+    if (kind == PERMUTATION) permute(key, z->shape[0], z->data);
+    else cot__draw((cot__draw_kind)kind, key, z, low, high);
+}
+
+static bool has_step(cot_key key) { return key.step.tape || key.step.id; }
+
+static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low, double high);
+
+static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low, double high) {
     cot__result r;
-    if (!cot__usable(t) || !check_float(t, op, dtype) || !cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
-    cot__draw(kind, key, &r.view, low, high);
+    if (!cot__usable(t) || (kind != PERMUTATION && !check_float(t, op, dtype))) return INVALID(t);
+    if (has_step(key)) return at_step(t, op, kind, key, dtype, shape, low, high);
+    if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
+    draw(kind, key, &r.view, low, high);
     return cot__constant_push(t, &r);
 }
 
@@ -84,9 +117,9 @@ static cot_var drawn_at(cot_tape *t, const char *op, uint32_t steps, cot_dtype d
     cot__cursor_open(&c, &v, COT_I64);
     for (int64_t k = 0; k < count; k++) {
         const int64_t *at = cot__cursor_load(&c, 1, &step);
-        const cot_key  key = {{(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
+        const cot_key  key = {.word = {(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
         part.data = (char *)r.view.data + k * cot__count(ndim, part.shape) * cot__dtype_size(dtype);
-        cot__draw((cot__draw_kind)ints[AT_KIND], cot_key_fold(key, (uint64_t)*at), &part, number_of(ints[AT_LOW]), number_of(ints[AT_HIGH]));
+        draw((int)ints[AT_KIND], cot_key_fold(key, (uint64_t)*at), &part, number_of(ints[AT_LOW]), number_of(ints[AT_HIGH]));
     }
     cot__attr *attr = cot__attr_make(t, op, nints, ints, 0, NULL);
     return attr ? cot__result_push(t, &r, OP_draw_at, 1, &steps, attr) : INVALID(t);
@@ -104,34 +137,29 @@ static cot_var draw_at_batch(cot__rule *r, const cot__batch *b, cot_var *xs) { r
 const cot__op cot__op_draw_at = {.name = "draw_at", .batch = draw_at_batch, .kind = KIND_NONE, .attrs = "kind:d key:l",
                                  .formula = "random numbers of the key folded with the step", .apply = draw_at_apply};
 
-/* The step: one integer, of a body's index or any other. */
-static cot_var at_step(cot_tape *t, const char *op, cot__draw_kind kind, cot_key key, uint32_t step, cot_dtype dtype, const cot_shape *shape, double low,
-                       double high) {
-    int64_t   ints[AT_SHAPE + COT_MAX_NDIM] = {kind, key.word[0], key.word[1], bits_of(low), bits_of(high)};
-    char      text[COT__SHAPE_TEXT];
+static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low, double high) {
+    int64_t  ints[AT_SHAPE + COT_MAX_NDIM] = {kind, key.word[0], key.word[1], bits_of(low), bits_of(high)};
+    char     text[COT__SHAPE_TEXT];
+    uint32_t step;
+    if (!cot__enter(t, key.step, op, "key's step as", &step)) return INVALID(t);
     cot_dtype d = cot__dtype_at(&t->nodes[step]);
     if (cot__dtype_is_float(d) || d == COT_BOOL)
-        return cot__fail(t, COT_DTYPE, "[%s] the step has dtype %s; it must be an integer", op, cot__dtype_name(d));
+        return cot__fail(t, COT_DTYPE, "[%s] the step of the key has dtype %s; it must be an integer", op, cot__dtype_name(d));
     if (cot__ndim_at(t, step) != 0)
-        return cot__fail(t, COT_SHAPE, "[%s] the step has shape %s; it is one integer", op, cot__shape_text_at(t, step, text));
-    if (!check_float(t, op, dtype) || !cot__check_shape(t, op, shape)) return INVALID(t);
+        return cot__fail(t, COT_SHAPE, "[%s] the step of the key has shape %s; it is one integer", op, cot__shape_text_at(t, step, text));
+    if (!cot__check_shape(t, op, shape)) return INVALID(t);
     for (int k = 0; k < shape->ndim; k++) ints[AT_SHAPE + k] = shape->dim[k];
     return drawn_at(t, op, step, dtype, AT_SHAPE + shape->ndim, ints);
 }
 
-cot_var cot_uniform_at(cot_key key, cot_var step, cot_dtype dtype, cot_shape shape, double lo, double hi) {
-    uint32_t  i;
-    cot_tape *t = cot__enter(NULL, step, "uniform_at", "step", &i);
-    if (!t) return cot__invalid(1, &step);
-    if (!check_float(t, "uniform_at", dtype)) return INVALID(t);
-    double low = rounded(lo, dtype), high = rounded(hi, dtype);
-    return check_ends(t, "uniform_at", lo, hi, low, high, dtype) ? at_step(t, "uniform_at", COT__UNIFORM, key, i, dtype, &shape, low, high) : INVALID(t);
-}
-
-cot_var cot_normal_at(cot_key key, cot_var step, cot_dtype dtype, cot_shape shape) {
-    uint32_t  i;
-    cot_tape *t = cot__enter(NULL, step, "normal_at", "step", &i);
-    return t ? at_step(t, "normal_at", COT__NORMAL, key, i, dtype, &shape, 0, 0) : cot__invalid(1, &step);
+cot_key cot_key_at(cot_key key, cot_var step) {
+    bool has_one = has_step(key);
+    if (has_one) step = cot__invalid(2, (cot_var[]){step, key.step});
+    if (has_one && step.tape)
+        cot__fail(step.tape, COT_VALUE, "[key_at] the key has a step already; of two loops it is one integer, outer * steps of the inner + inner");
+    key.step = step;
+    if (!step.tape) key.step.id = UINT64_MAX; /* none at all: an error where it draws */
+    return key;
 }
 
 /* ---- choices --------------------------------------------------------------------------------------------------------------------- */
@@ -198,29 +226,8 @@ cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
     return z;
 }
 
-/* The upper half of the product. */
-static uint64_t product_high(uint64_t x, uint64_t y) {
-    uint64_t x0 = (uint32_t)x, x1 = x >> 32, y0 = (uint32_t)y, y1 = y >> 32;
-    uint64_t middle = x1 * y0 + (x0 * y0 >> 32), carry = x0 * y1 + (uint32_t)middle;
-    return x1 * y1 + (middle >> 32) + (carry >> 32);
-}
-
-/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally likely words a place gets its share up
- * to one: a bias below n / 2^64. */
 cot_var cot_permutation(cot_tape *t, cot_key key, int64_t n) {
-    cot__result r;
-    cot_shape   shape = {1, {n}};
-    uint32_t    a[COT__BLOCK], b[COT__BLOCK];
-    if (!cot__constant_open(t, &r, "permutation", COT_I64, &shape)) return INVALID(t);
-    int64_t *z = r.view.data;
-    for (int64_t i = 0; i < n; i++) z[i] = i;
-    for (int64_t i = n - 1, k = COT__BLOCK; i > 0; i--, k++) {
-        if (k == COT__BLOCK) cot__random_words(key, (uint64_t)(n - 1 - i), COT__BLOCK, a, b), k = 0;
-        int64_t j = (int64_t)product_high((uint64_t)a[k] << 32 | b[k], (uint64_t)i + 1), kept = z[i];
-        z[i] = z[j];
-        z[j] = kept;
-    }
-    return cot__constant_push(t, &r);
+    return drawn(t, "permutation", PERMUTATION, key, COT_I64, &(cot_shape){1, {n}}, 0, 0);
 }
 
 cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
@@ -235,20 +242,15 @@ cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
 
 /* The mask is a constant on the tape, or a function of the step alone: 0 or 1/(1 - rate), so every derivative sees the same one; a dropped inf or NaN
  * is 0. */
-static cot_var dropped(const char *op, cot_var x, double rate, cot_key key, const cot_var *step) {
-    uint32_t  i, at = 0;
-    cot_tape *t = cot__enter(NULL, x, op, "", &i);
+cot_var cot_dropout(cot_var x, double rate, cot_key key) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "dropout", "", &i);
     if (!t) return cot__invalid(1, &x);
-    if (step && !cot__enter(t, *step, op, "step", &at)) return INVALID(t);
-    if (!(rate >= 0 && rate <= 1)) return cot__fail(t, COT_VALUE, "[%s] the rate is %g; it runs from 0 to 1", op, rate);
+    if (!(rate >= 0 && rate <= 1)) return cot__fail(t, COT_VALUE, "[dropout] the rate is %g; it runs from 0 to 1", rate);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
     if (rate == 0) return VAR(t, i);
     cot_dtype d = cot__dtype_at(&t->nodes[i]), wide = cot__dtype_compute(d);
     cot_shape shape = cot__shape_at(t, i);
-    double    kept = rate < 1 ? 1 / (1 - rate) : 0;
-    cot_var   mask = step ? at_step(t, op, COT__KEEP, key, at, wide, &shape, rate, kept) : drawn(t, op, COT__KEEP, key, wide, &shape, rate, kept);
+    cot_var   mask = drawn(t, "dropout", COT__KEEP, key, wide, &shape, rate, rate < 1 ? 1 / (1 - rate) : 0);
     return cot_cast(cot_smul(cot_cast(VAR(t, i), wide), mask), d);
 }
-
-cot_var cot_dropout(cot_var x, double rate, cot_key key) { return dropped("dropout", x, rate, key, NULL); }
-cot_var cot_dropout_at(cot_var x, double rate, cot_key key, cot_var step) { return dropped("dropout_at", x, rate, key, &step); }
