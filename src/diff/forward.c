@@ -303,7 +303,7 @@ static bool walk(cot__sweep *s, uint32_t from) {
 bool cot__forward(cot__sweep *s, uint32_t from) {
     cot__queue_open(s->t);
     bool ok = walk(s, from);
-    if (!s->recording) cot__queue_finish(s->t);
+    if (!s->recording && !s->read_later) cot__queue_finish(s->t);
     cot__queue_close(s->t);
     return ok;
 }

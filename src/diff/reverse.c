@@ -427,7 +427,7 @@ static bool walk(cot__sweep *s) {
 bool cot__reverse(cot__sweep *s) {
     cot__queue_open(s->t);
     bool ok = walk(s);
-    if (!s->recording) cot__queue_finish(s->t); /* accumulators are read as they lie; recorded values through cot__view_of */
+    if (!s->recording && !s->read_later) cot__queue_finish(s->t); /* accumulators are read as they lie; recorded values through cot__view_of */
     cot__queue_close(s->t);
     return ok;
 }

@@ -3,8 +3,8 @@
  * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the sweeps will run: a second
  * analysis of which operands meet nonlinearly would be a second table to keep true. It may lack symmetry where generic operations
  * are taken as dense; both halves are joined. */
-#include "base/parallel.h"
 #include "base/random.h"
+#include "diff/products.h"
 #include "diff/sparse.h"
 #include "ops/queue.h"
 
@@ -169,66 +169,6 @@ static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hes
     return false;
 }
 
-enum { LANES = 4 }; /* products at a time: as many as a sweep over scalars carries */
-
-/* The directions and entries of the colours first … first + lanes - 1, cut into parts. */
-typedef struct group {
-    const cot_sparse_plan *p;
-    int32_t                first;
-    int                    lane, lanes;
-    int64_t                n, parts; /* of a row of `in` or `out` */
-    double                *in, *values;
-    const double          *out;
-} group;
-
-static void seed_part(void *ctx, int64_t part) {
-    const group *g = ctx;
-    for (int lane = 0; lane < g->lanes; lane++)
-        for (int64_t j = cot__part_start(g->n, g->parts, part), end = cot__part_start(g->n, g->parts, part + 1); j < end; j++)
-            g->in[lane * g->n + j] = g->p->colour[j] == g->first + lane;
-}
-
-/* One row for each of the colours. */
-static void seed(const cot_sparse_plan *p, int32_t first, int lanes, double *in) {
-    group g = {.p = p, .first = first, .lanes = lanes, .n = cot__plan_coloured(p), .in = in};
-    g.parts = cot__parts(g.n, lanes, 64);
-    cot__parallel(g.parts, seed_part, &g);
-}
-
-/* No two entries have one place: the plan was checked for that. */
-static void collect_part(void *ctx, int64_t part) {
-    const group *g = ctx;
-    int64_t      from = g->p->entry_start[g->first + g->lane], n = g->p->entry_start[g->first + g->lane + 1] - from;
-    for (int64_t k = from + cot__part_start(n, g->parts, part), end = from + cot__part_start(n, g->parts, part + 1); k < end; k++)
-        g->values[g->p->entry[k]] = g->out[g->lane * g->n + g->p->source[k]];
-}
-
-/* Their entries out of the products, rows of n. */
-static void collect(const cot_sparse_plan *p, int32_t first, int lanes, int64_t n, const double *out, double *values) {
-    group g = {.p = p, .first = first, .n = n, .out = out, .values = values};
-    for (g.lane = 0; g.lane < lanes; g.lane++) {
-        g.parts = cot__parts(p->entry_start[first + g.lane + 1] - p->entry_start[first + g.lane], 4, 64);
-        cot__parallel(g.parts, collect_part, &g);
-    }
-}
-
-static void evaluate(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs,
-                     double *values) {
-    int     most = p->colours < LANES ? p->colours : LANES;
-    int64_t to = p->forward ? p->pattern.rows : p->pattern.cols;
-    size_t  in_bytes = (size_t)(most * cot__plan_coloured(p)) * sizeof(double), out_bytes = (size_t)(most * to) * sizeof(double);
-    double *in = cot__alloc(&t->al, in_bytes), *out = cot__alloc(&t->al, out_bytes);
-    if (!in || !out)
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, most, in_bytes + out_bytes);
-    for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += LANES) {
-        int lanes = p->colours - c < LANES ? p->colours - c : LANES;
-        seed(p, c, lanes, in);
-        if (cot__products(op, !p->forward, lanes, m, ys, n, xs, in, out) == COT_OK) collect(p, c, lanes, to, out, values);
-    }
-    cot__free(&t->al, in, in_bytes);
-    cot__free(&t->al, out, out_bytes);
-}
-
 /* A failure leaves no numbers behind that could be taken for results. */
 static cot_status finish(cot_status status, const cot_sparse_plan *p, double *values) {
     if (status == COT_OK || !p || !values) return status;
@@ -242,16 +182,17 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
     if (!t) return finish(cot__status_of(m > 0 ? m : 0, ys), p, values);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
         fits(op, t, p, false, total_size(m, ys), total_size(n, xs), values))
-        evaluate(op, t, p, m, ys, n, xs, values);
+        cot__sparse_entries(op, t, p, m, ys, n, xs, values);
     return finish(t->status, p, values);
 }
+
+enum { AT_ONCE = 4 }; /* products with a Hessian that a sweep over scalars carries */
 
 /* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
 static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values,
                          bool *done) {
     bool     may = n > 0 && !t->smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y));
     uint32_t yi, lo = UINT32_MAX, hi = 0, *index = may ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
-    size_t   bytes = LANES * (size_t)n * sizeof(double);
     *done = false;
     if (!index) return; /* the recorded way says what is wrong */
     bool ok = cot__operand(t, y, op, "", &yi) && cot__check_inputs(t, op, n, xs, index) && t->nodes[yi].kind == COT_F64;
@@ -260,18 +201,27 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
         lo = index[k] < lo ? index[k] : lo;
         hi = index[k] > hi ? index[k] : hi;
     }
-    int most = ok && hi <= yi && cot__hvp_lanes_apply(t, lo, yi) ? LANES : 1;
+    int most = ok && hi <= yi && cot__hvp_lanes_apply(t, lo, yi) ? AT_ONCE : 1;
     *done = ok && hi <= yi && (most > 1 || cot__hvp_applies(t, lo, yi));
     if (*done && fits(op, t, p, true, n, n, values) && cot__leaves_unassigned(t, op, 1, &yi)) {
-        double *v = cot__alloc(&t->al, 2 * bytes), *out = v + LANES * n;
-        if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, LANES, 2 * bytes);
-        for (int32_t c = 0; c < p->colours && t->status == COT_OK; c += most) {
-            int lanes = p->colours - c < most ? p->colours - c : most;
-            seed(p, c, lanes, v);
-            ok = lanes > 1 ? cot__hvp_lanes(t, yi, n, index, lo, lanes, v, out) : cot__hvp_scalars(t, yi, n, index, lo, v, out);
-            if (ok) collect(p, c, lanes, n, out, values);
+        int64_t       size = n;
+        size_t        row = (size_t)n * sizeof(double), bytes = (size_t)(AT_ONCE + p->lanes) * row;
+        double       *v = cot__alloc(&t->al, bytes), *out = v + AT_ONCE * size;
+        const double *products[COT__HELD];
+        if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, (int)p->lanes, bytes);
+        for (int32_t c = 0; c < p->colours && t->status == COT_OK;) {
+            int group = c / p->lanes, lane = c % p->lanes, left = p->colours - c < p->lanes - lane ? p->colours - c : p->lanes - lane;
+            int lanes = left < most ? left : most;
+            for (int l = 0; l < lanes; l++) {
+                products[lane + l] = out + (lane + l) * size;
+                cot__sparse_seed(p, c + l, 0, &(cot__view){v + l * size, COT_F64, 1, &size, NULL});
+            }
+            double *to = out + lane * size;
+            ok = lanes > 1 ? cot__hvp_lanes(t, yi, n, index, lo, lanes, v, to) : cot__hvp_scalars(t, yi, n, index, lo, v, to);
+            if (ok && lanes == left) cot__sparse_collect(p, group, products, values);
+            c += lanes;
         }
-        cot__free(&t->al, v, 2 * bytes);
+        cot__free(&t->al, v, bytes);
     }
     cot__free(&t->al, index, (size_t)n * sizeof *index);
 }
@@ -284,13 +234,13 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     over_scalars(op, t, p, y, n, xs, values, &done);
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
-    cot__queue_open(t); /* the gradient may wait for the first product */
+    cot__queue_open_many(t); /* the gradient may wait for the products */
     cot_var *grads = gradient(op, t, y, n, xs);
     if (grads) {
-        if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs), values)) evaluate(op, t, p, n, grads, n, xs, values);
+        if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs), values)) cot__sparse_entries(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     }
-    cot__queue_close(t);
+    cot__queue_close_many(t);
     cot__rewind(t, mark);
     return finish(t->status, p, values);
 }

@@ -1,6 +1,7 @@
 /* sparse_plan.c: a plan put together: pattern, colours, and from both the list that says which entry is read off which product.
  *
  * The list is also the proof that the colours are right, so a plan from a file goes through the same door. */
+#include "diff/products.h"
 #include "diff/sparse.h"
 
 #include <string.h>
@@ -15,9 +16,10 @@ void cot_sparse_plan_destroy(cot_sparse_plan *p) {
     if (!p) return;
     cot_allocator al = p->al;
     cot__free(&al, p->colour, (size_t)cot__plan_coloured(p) * sizeof *p->colour);
-    cot__free(&al, p->entry_start, ((size_t)p->colours + 1) * sizeof *p->entry_start);
+    cot__free(&al, p->entry_start, ((size_t)cot__plan_groups(p) + 1) * sizeof *p->entry_start);
     cot__free(&al, p->entry, (size_t)p->pattern.nnz * sizeof *p->entry);
     cot__free(&al, p->source, (size_t)p->pattern.nnz * sizeof *p->source);
+    cot__free(&al, p->lane, (size_t)p->pattern.nnz * sizeof *p->lane);
     cot__csr_free(&al, &p->pattern);
     cot__free(&al, p, sizeof *p);
 }
@@ -134,35 +136,41 @@ static bool rows_apart(const cot_sparse_plan *p, reader *r, bool *memory) {
 
 static bool fill(cot_sparse_plan *p, const reader *r) {
     const cot__csr *m = &p->pattern;
-    int32_t         c, source;
+    int32_t         c, source, groups = cot__plan_groups(p);
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) {
             if (!place_of(r, e, (int32_t)i, &c, &source)) return false;
-            p->entry_start[c + 1]++;
+            p->entry_start[c / p->lanes + 1]++;
         }
-    for (int32_t k = 0; k < p->colours; k++) p->entry_start[k + 1] += p->entry_start[k];
-    for (int64_t i = 0; i < m->rows; i++) /* entry_start[c] runs through colour c and ends where c + 1 began */
+    for (int32_t k = 0; k < groups; k++) p->entry_start[k + 1] += p->entry_start[k];
+    for (int64_t i = 0; i < m->rows; i++) /* entry_start[g] runs through group g and ends where g + 1 began */
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) {
             place_of(r, e, (int32_t)i, &c, &source);
-            int64_t at = p->entry_start[c]++;
-            p->entry[at] = e;
+            int64_t at = p->entry_start[c / p->lanes]++;
+            if (p->entry) p->entry[at] = (uint32_t)e;
             p->source[at] = source;
+            p->lane[at] = (uint8_t)(c % p->lanes);
         }
-    memmove(p->entry_start + 1, p->entry_start, (size_t)p->colours * sizeof *p->entry_start);
+    memmove(p->entry_start + 1, p->entry_start, (size_t)groups * sizeof *p->entry_start);
     p->entry_start[0] = 0;
     return true;
 }
 
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p) {
+    if (p->pattern.nnz > UINT32_MAX) return COT__PLAN_MEMORY; /* the lists have 32 bits; the values alone would be 32 GiB */
     size_t nnz = (size_t)p->pattern.nnz, colours = (size_t)p->colours;
     reader r = {.p = p, .count = cot__alloc(&p->al, colours * sizeof *r.count), .alone = cot__alloc(&p->al, nnz * sizeof *r.alone)};
-    p->entry_start = cot__alloc(&p->al, (colours + 1) * sizeof *p->entry_start);
-    p->entry = cot__alloc(&p->al, nnz * sizeof *p->entry);
+    int32_t groups = (p->colours + COT__HELD - 1) / COT__HELD;
+    p->lanes = groups ? (p->colours + groups - 1) / groups : 0; /* of about the same size */
+    size_t starts = ((size_t)cot__plan_groups(p) + 1) * sizeof *p->entry_start;
+    p->entry_start = cot__alloc(&p->al, starts);
+    p->entry = groups > 1 ? cot__alloc(&p->al, nnz * sizeof *p->entry) : NULL;
     p->source = cot__alloc(&p->al, nnz * sizeof *p->source);
-    bool fine = true, memory = r.count && r.alone && p->entry_start && p->entry && p->source;
+    p->lane = cot__alloc(&p->al, nnz * sizeof *p->lane);
+    bool fine = true, memory = r.count && r.alone && p->entry_start && (p->entry || groups <= 1) && p->source && p->lane;
     if (memory) {
         memset(r.count, 0, colours * sizeof *r.count);
-        memset(p->entry_start, 0, (colours + 1) * sizeof *p->entry_start);
+        memset(p->entry_start, 0, starts);
         if (p->forward) find_alone(&r, &p->pattern, p->colour);
         else fine = rows_apart(p, &r, &memory);
         fine = fine && fill(p, &r);

@@ -42,6 +42,7 @@ typedef struct cot__sweep {
     int             ny;         /* forward: the outputs; NULL ys: s->top alone */
     const uint32_t *ys;
     bool          wanted_only;  /* arrivals: nodes marked COT__WANTED only, not leaves */
+    bool          read_later;   /* elementwise work may still wait when the driver returns; whoever reads does it first */
 } cot__sweep;
 
 /* Slots for nodes 0 … top, `lanes` wide; zeroed. False after setting the error. */
@@ -136,10 +137,6 @@ bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32
 /* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise operations, sum_of and dot_of. */
 bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out);
-
-/* cot_vjps (reverse) and cot_jvps under the name of the function that was asked; 0 lanes: only the checks. After a failure `out` is undefined. */
-cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
-                         double *out);
 
 /* No y was computed from an x while no gradients were recorded; otherwise sets the error (lost.c). */
 bool cot__not_lost(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
