@@ -241,8 +241,36 @@ static void both_directions_work_in_bodies(void **state) {
         }
 }
 
+/* ---- tangents that are handed on ---------------------------------------------------------------------------------------------------- */
+
+BODY(scaled) { UNUSED; ys[0] = cot_mul(cot_sin(xs[0]), xs[1]); return 0; }
+JVP(scaled_jvp) {
+    (void)ys;
+    cot_var again;
+    return cot_fn_jvp(scaled, user, n, xs, dxs, m, &again, dys) != COT_OK;
+}
+
+/* An input that does not move has no tangent, and the function forms take that for what it is. */
+static void tangents_that_are_not_there_can_be_handed_on(void **state) {
+    (void)state;
+    static const cot_fn_rules rules = {"scaled", NULL, scaled_jvp};
+    cot_tape                 *t = cot_tape_create(NULL);
+    cot_var                   xs[2] = {cot_scalar(t, 0.5), cot_scalar(t, 3)}, one = cot_number(1), y;
+    cot_custom_fn(&rules, scaled, NULL, 2, xs, 1, &y);
+    assert_near(cot_value(cot_jvp(y, 1, xs, &one)), 3 * cos(0.5), 1e-15);
+    assert_near(cot_value(cot_jvp(y, 1, xs + 1, &one)), sin(0.5), 1e-16);
+    assert_ok(t);
+    cot_custom_fn(&rules, scaled, NULL, 2, (cot_var[]){xs[0], cot_detach(xs[1])}, 1, &y); /* and where it is transposed */
+    cot_backward(y);
+    assert_ok(t);
+    assert_near(cot_grad_value(xs[0]), 3 * cos(0.5), 1e-15);
+    assert_near(cot_grad_value(xs[1]), 0, 0);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tangents_that_are_not_there_can_be_handed_on),
         cmocka_unit_test(integers_stand_anywhere_among_the_results),
         cmocka_unit_test(tangents_have_the_shape_of_their_result),
         cmocka_unit_test(both_directions_work_in_bodies),

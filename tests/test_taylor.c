@@ -334,6 +334,38 @@ static void recorded(void **state) {
     cot_tape_destroy(t);
 }
 
+/* In a body, where nothing has a value yet, along a curve of constants: of sin(x + s + s²) the second derivative by s at 0. */
+static int second(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    cot_var curve[2] = {cot_number(1), cot_number(2)}, zs[3];
+    if (cot_taylor(cot_sin(xs[0]), 1, xs, 2, curve, 2, zs) != COT_OK) return 1;
+    ys[0] = zs[2];
+    return 0;
+}
+
+static double second_at(double x) { return 2 * cos(x) - sin(x); }
+
+static void in_bodies(void **state) {
+    (void)state;
+    const double at[3] = {0.3, -0.7, 1.1};
+    double       got[3];
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_tensor(t, COT_F64, COT_SHAPE(3), at), y, J;
+    cot_scan(second, NULL, 1, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+    assert_ok(t);
+    cot_read(y, got, 3);
+    for (int k = 0; k < 3; k++) assert_near(got[k], second_at(at[k]), 1e-15);
+    cot_vmap(second, NULL, 1, &x, NULL, 1, &y, NULL);
+    assert_ok(t);
+    cot_read(y, got, 3);
+    for (int k = 0; k < 3; k++) assert_near(got[k], second_at(at[k]), 1e-15);
+    cot_fn_jvp(second, NULL, 1, &x, (cot_var[]){cot_number(1)}, 1, &y, &J);
+    cot_read(J, got, 3);
+    for (int k = 0; k < 3; k++) assert_near(got[k], -2 * sin(at[k]) - cos(at[k]), 1e-15);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 /* ---- custom operations and halves ---------------------------------------------------------------------------------------- */
 
 static int cube_value(int n, const cot_array *xs, cot_array *y, void *user) {
@@ -595,6 +627,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms), cmocka_unit_test(pairs), cmocka_unit_test(kinks_and_poles), cmocka_unit_test(matrices),
         cmocka_unit_test(elements), cmocka_unit_test(inputs_and_orders), cmocka_unit_test(overwritten_values_are_not_found_again), cmocka_unit_test(recorded),
+        cmocka_unit_test(in_bodies),
         cmocka_unit_test(custom_operations), cmocka_unit_test(halves), cmocka_unit_test(cost_is_quadratic),
         cmocka_unit_test(recursion), cmocka_unit_test(long_tapes_and_deep_rules), cmocka_unit_test(errors),
         cmocka_unit_test(every_allocation_may_fail), cmocka_unit_test(threads),

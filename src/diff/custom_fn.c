@@ -60,7 +60,11 @@ static void given_jvp(cot__rule *r) {
     for (int k = 0; k < l->consts; k++) moves |= !cot__failed(r->tangents[cot__loop_first_const(l) + k]);
     if (!moves || !look(r, l, true, &s)) return;
     for (int k = 0; k < l->nys; k++) s.ybars[k] = INVALID(t);
-    int code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, r->tangents + cot__loop_first_const(l), s.ybars, l->user);
+    for (int k = 0; k < l->consts; k++) { /* as cot_fn_jvp takes them: a rule may hand them on */
+        cot_var dx = r->tangents[cot__loop_first_const(l) + k];
+        s.out[k] = cot__failed(dx) ? COT_NONE : dx;
+    }
+    int code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, s.out, s.ybars, l->user);
     if (!went_well(t, l, "jvp", code)) return;
     for (int k = 0; k < l->nys; k++) /* the flat tangent is made of those of float results: the others have none */
         if (cot__dtype_is_float(cot_dtype_of(s.ys[k]))) s.ybars[floats++] = tangent_of(t, l, k, s.ys[k], s.ybars[k]);

@@ -154,10 +154,7 @@ static uint32_t derivative(cot__taylor *s, uint32_t e) {
     cot_var v = c[1] != COT__NONE ? VAR(t, c[1]) : cot_zeros(t, cot__dtype_at(&t->nodes[node]), cot__shape_at(t, node));
     if (cot__failed(v)) return COT__NONE;
     if (moves) { /* what moves must be active, or rules would leave it out */
-        cot__view x = cot__view_of(t, cot__index(v));
-        cot_shape shape = cot__shape_at(t, cot__index(v));
-        bool      active = t->nodes[cot__index(v)].flags & COT__ACTIVE;
-        v = active ? cot__push_view(t, OP_reshape, cot__index(v), shape.ndim, shape.dim, x.stride, 0, NULL) : cot_leaf(v);
+        v = cot__alias(v);
         uint32_t d = cot__failed(v) ? COT__NONE : cot__taylor_enter(s, cot__index(v));
         if (d == COT__NONE) return COT__NONE;
         s->entries[d].shift = e;
