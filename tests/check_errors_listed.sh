@@ -12,7 +12,7 @@ missing=$(mktemp)
 trap 'rm -f "$missing"' EXIT
 
 # String literals, joined where C joins them, one line each.
-literals() { cat "$@" | tr '\n' ' ' | sed 's/\\"/\x01/g; s/"[[:space:]]*"//g' | tr '\001' "'"; }
+literals() { cat "$@" | tr '\n' ' ' | sed 's/\\"/\x01/g; s/"[[:space:]\\]*"//g' | tr '\001' "'"; }
 
 tested=$(mktemp)
 trap 'rm -f "$missing" "$tested"' EXIT
