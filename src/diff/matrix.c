@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- the vars of one side, flattened ---------------------------------------------------------------------------------------------- */
+/* ---- the vars of one side, flattened ----------------------------------------------------------------------------------------- */
 
 typedef struct side {
     cot_tape *t;
@@ -53,14 +53,14 @@ static bool side_open(side *s, cot_tape *t, const char *op, bool inputs, int n, 
 
 static void side_close(side *s) { cot__free(&s->t->al, s->index, (size_t)s->n * sizeof *s->index); }
 
-/* ---- lanes over scalars -------------------------------------------------------------------------------------------------------------- */
+/* ---- lanes over scalars ------------------------------------------------------------------------------------------------------ */
 
 static bool is_scalar_run(const cot__node *n) {
     return !(n->flags & COT__ACTIVE) || ((cot__in_switch(n) || n->op == OP_leaf) && n->kind == COT_F64);
 }
 
-/* Is every node that a sweep between the xs and the ys can meet an f64 scalar that the runs know? First without regard to what the ys need,
- * which is cheap and mostly enough. */
+/* Is every node that a sweep between the xs and the ys can meet an f64 scalar that the runs know? First without regard to what the
+ * ys need, which is cheap and mostly enough. */
 static bool all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const side *ys) {
     uint32_t i = lo;
     while (i <= hi && is_scalar_run(&t->nodes[i])) i++;
@@ -154,7 +154,7 @@ static void forward_lanes(side *xs, side *ys, const cot__runs *runs, int used, c
     slots_clear(t, lo, hi, w);
 }
 
-/* ---- one direction, any nodes ------------------------------------------------------------------------------------------------------------- */
+/* ---- one direction, any nodes ------------------------------------------------------------------------------------------------ */
 
 /* numbers[] are the elements of node i: added to its slot as an adjoint or tangent. */
 static bool seed_node(cot__sweep *s, uint32_t i, const double *numbers) {
@@ -243,7 +243,7 @@ static bool forward_one(side *xs, side *ys, const double *tangents, double *out)
     return ok;
 }
 
-/* ---- the public functions --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the public functions ---------------------------------------------------------------------------------------------------- */
 
 /* `lanes` directions in either mode; rows of `in` (lanes, from) and `out` (lanes, to). */
 static cot_status products(const char *op, bool reverse, int lanes, side *from, side *to, const double *in, double *out) {

@@ -48,10 +48,11 @@ cot_var cot_gumbel(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
     return drawn(t, "gumbel", COT__GUMBEL, key, dtype, &shape, 0, 0);
 }
 
-/* ---- by step ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- by step ----------------------------------------------------------------------------------------------------------------- */
 
-/* One draw for each element of an integer array of steps, along new axes behind its own: of the key folded with the step. An operation on the steps and
- * not a constant, so that a body that is played again, for another step or the same one in a reverse sweep, draws what that step draws. */
+/* One draw for each element of an integer array of steps, along new axes behind its own: of the key folded with the step. An
+ * operation on the steps and not a constant, so that a body that is played again, for another step or the same one in a reverse
+ * sweep, draws what that step draws. */
 enum { AT_KIND, AT_KEY, AT_LOW = AT_KEY + 2, AT_HIGH, AT_SHAPE };
 
 static int64_t bits_of(double v) {
@@ -134,7 +135,7 @@ cot_var cot_normal_at(cot_key key, cot_var step, cot_dtype dtype, cot_shape shap
     return t ? at_step(t, "normal_at", COT__NORMAL, key, i, dtype, &shape, 0, 0) : cot__invalid(1, &step);
 }
 
-/* ---- choices --------------------------------------------------------------------------------------------------------------------- */
+/* ---- choices ----------------------------------------------------------------------------------------------------------------- */
 
 /* Is every element of node i within 0 and 1? */
 static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
@@ -205,8 +206,8 @@ static uint64_t product_high(uint64_t x, uint64_t y) {
     return x1 * y1 + (middle >> 32) + (carry >> 32);
 }
 
-/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally likely words a place gets its share up
- * to one: a bias below n / 2^64. */
+/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally likely words a place gets its
+ * share up to one: a bias below n / 2^64. */
 cot_var cot_permutation(cot_tape *t, cot_key key, int64_t n) {
     cot__result r;
     cot_shape   shape = {1, {n}};
@@ -231,10 +232,10 @@ cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
     return cot_take(VAR(t, i), cot_permutation(t, key, cot__shape_at(t, i).dim[axis]), axis);
 }
 
-/* ---- dropout ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- dropout ----------------------------------------------------------------------------------------------------------------- */
 
-/* The mask is a constant on the tape, or a function of the step alone: 0 or 1/(1 - rate), so every derivative sees the same one; a dropped inf or NaN
- * is 0. */
+/* The mask is a constant on the tape, or a function of the step alone: 0 or 1/(1 - rate), so every derivative sees the same one; a
+ * dropped inf or NaN is 0. */
 static cot_var dropped(const char *op, cot_var x, double rate, cot_key key, const cot_var *step) {
     uint32_t  i, at = 0;
     cot_tape *t = cot__enter(NULL, x, op, "", &i);

@@ -1,5 +1,5 @@
-/* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees live in static storage: address constants all
- * the way down, so nothing is built at run time. */
+/* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees live in static storage: address
+ * constants all the way down, so nothing is built at run time. */
 #include "ops/elementwise.h"
 #include "ops/saves.h"
 
@@ -26,7 +26,8 @@ const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #include "ops/rules.def"
 };
 
-/* What the tape sees of them: operands without derivative, and everything that any partial reads. NONE becomes the operand's bit. */
+/* What the tape sees of them: operands without derivative, and everything that any partial reads. NONE becomes the operand's
+ * bit. */
 #undef X
 #undef Y
 #undef W
