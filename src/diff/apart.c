@@ -1,7 +1,8 @@
 /* apart.c: can the inputs of second derivatives be moved one without the other?
  *
- * An input that is itself computed moves by its own tangent on top of what moves it. But where it was computed by an operation whose rule reads its result
- * (exp, tanh), the recorded gradient by what lies before it reads the moved value: a second derivative by both would be another one. */
+ * An input that is itself computed moves by its own tangent on top of what moves it. But where it was computed by an operation
+ * whose rule reads its result (exp, tanh), the recorded gradient by what lies before it reads the moved value: a second derivative
+ * by both would be another one. */
 #include "diff/sweep.h"
 #include "ops/elementwise.h"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- before a sweep --------------------------------------------------------------------------------------------------------------- */
+/* ---- before a sweep ---------------------------------------------------------------------------------------------------------- */
 
 /* Does node i, whose rule runs, read nothing that was assigned after i was recorded? `report` sets the error. */
 static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
@@ -22,9 +22,9 @@ static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
     return true;
 }
 
-/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before
- * a sweep: first whether any node older than the last cot_assign reads what was assigned (in a training loop that part of the tape holds
- * the leaves alone); if so, whether the sweep from ys can meet it. */
+/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before a
+ * sweep: first whether any node older than the last cot_assign reads what was assigned (in a training loop that part of the tape
+ * holds the leaves alone); if so, whether the sweep from ys can meet it. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys) {
     uint32_t hi = 0, end = 0;
     bool     clean = true;
@@ -56,7 +56,7 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *
     return clean;
 }
 
-/* ---- writes to leaves --------------------------------------------------------------------------------------------------------------------- */
+/* ---- writes to leaves -------------------------------------------------------------------------------------------------------- */
 
 /* A leaf whose numbers were overwritten in place is assignable: that is how it gets numbers again. */
 static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
@@ -153,7 +153,8 @@ cot_var(cot_leaf)(cot_var x) {
     return t->status == COT_OK ? leaf : INVALID(t);
 }
 
-/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves and their gradients are row-major arrays. */
+/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves and their gradients are row-major
+ * arrays. */
 typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;
 
 static void descend(void *ctx, int64_t part) {

@@ -56,7 +56,7 @@ typedef struct check {
     size_t  block_bytes, vars_bytes;
 } check;
 
-/* ---- reporting -------------------------------------------------------------------------------------------------------------------- */
+/* ---- reporting --------------------------------------------------------------------------------------------------------------- */
 
 /* The first disagreement is the one that is told. */
 static void tell(check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -99,7 +99,7 @@ static bool judge(check *c, double *worst, double error, double tolerance) {
     return fine;
 }
 
-/* ---- the function ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the function ------------------------------------------------------------------------------------------------------------ */
 
 /* Records the outputs at a point; the status of the tape. */
 static cot_status record(check *c, const double *point) {
@@ -149,7 +149,7 @@ static cot_status evaluate(check *c, double h, double *out) {
     return status == COT_MEMORY ? status : COT_OK;
 }
 
-/* ---- directions ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- directions -------------------------------------------------------------------------------------------------------------- */
 
 /* Always the same numbers, so a failure can be repeated. ±[1/2, 1) with 20 bits. */
 static double random_number(check *c) {
@@ -170,7 +170,7 @@ static void make_direction(check *c, int d) {
         }
 }
 
-/* ---- jvp against central differences --------------------------------------------------------------------------------------------------- */
+/* ---- jvp against central differences ----------------------------------------------------------------------------------------- */
 
 /* D(h) down to step `levels` into c->steps; the size of f around x into c->base, which is not needed any more in this direction. */
 static cot_status differences(check *c, int levels) {
@@ -213,8 +213,9 @@ static double best_difference(const check *c, int64_t i, double *tolerance) {
     return best;
 }
 
-/* Do short steps change f as much as most of the longer ones, and by no more than some roundings of x would if the derivative were right? For a
- * function that differences can follow, what changes over a step shrinks with the step, or is far above the rounding of x. */
+/* Do short steps change f as much as most of the longer ones, and by no more than some roundings of x would if the derivative were
+ * right? For a function that differences can follow, what changes over a step shrinks with the step, or is far above the rounding
+ * of x. */
 static bool beyond_differences(const check *c, int64_t i) {
     enum { SHORT = 10, SHORTEST = 13 }; /* steps 2^-39 to 2^-48 */
     double change[SHORTEST + 1], shortest = 0;
@@ -266,7 +267,7 @@ static cot_status compare_jvp(check *c, int d, double *worst) {
     return status;
 }
 
-/* ---- vjp against jvp, or where there is no jvp against the differences ---------------------------------------------------------------------- */
+/* ---- vjp against jvp, or where there is no jvp against the differences ------------------------------------------------------- */
 
 static double inner(int64_t n, const double *a, const double *b, double *size) {
     double sum = 0;
@@ -301,7 +302,7 @@ static void compare_vjp_differences(check *c, int d, double *worst) {
          direction_text(c, d, along), a, b, tolerance);
 }
 
-/* ---- one direction ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- one direction ----------------------------------------------------------------------------------------------------------- */
 
 /* At order 1 one mode may be missing (a custom operation in numbers); the error is then kept for the case that both are. */
 static bool mode_missing(check *c) {
@@ -380,7 +381,7 @@ static cot_status check_direction(check *c, int d, double *jvp_worst, double *vj
     return evaluate(c, 0, c->down); /* the next direction compares with it */
 }
 
-/* ---- the check --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the check --------------------------------------------------------------------------------------------------------------- */
 
 static cot_status check_order(check *c, int order, double *jvp_worst, double *vjp_worst) {
     c->order = order;

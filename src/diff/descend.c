@@ -1,6 +1,7 @@
-/* descend.c: Newton's method for minima, within a radius that is trusted. Each step goes down the quadratic model of f, by conjugate gradients that stop at
- * the radius or where the model bends down (Steihaug): so it needs products with the second derivative only, never a matrix, and leaves maxima
- * and saddles, where Newton's method on the gradient would stay. It ends where neither f nor its gradient can be brought down any more. */
+/* descend.c: Newton's method for minima, within a radius that is trusted. Each step goes down the quadratic model of f, by
+ * conjugate gradients that stop at the radius or where the model bends down (Steihaug): so it needs products with the second
+ * derivative only, never a matrix, and leaves maxima and saddles, where Newton's method on the gradient would stay. It ends where
+ * neither f nor its gradient can be brought down any more. */
 #include "base/random.h"
 #include "diff/descend.h"
 
@@ -28,7 +29,8 @@ static void add(int64_t n, double *to, double by, const double *a) {
     for (int64_t k = 0; k < n; k++) to[k] += by * a[k];
 }
 
-/* Conjugate gradients need n steps, with rounding somewhat more. Of many variables a direction that bends down little may stay unseen. */
+/* Conjugate gradients need n steps, with rounding somewhat more. Of many variables a direction that bends down little may stay
+ * unseen. */
 static int most_products(int64_t n) { return n < 100 ? 2 * (int)n + 10 : 200; }
 
 /* Does f bend down along d, beyond rounding? */
@@ -72,7 +74,8 @@ static bool model_step(const cot__landscape *f, const vectors *v, double radius,
     return true;
 }
 
-/* Looks for a direction in which f bends down at x, by conjugate gradients from a right side that no symmetry of f knows; it is left in d. */
+/* Looks for a direction in which f bends down at x, by conjugate gradients from a right side that no symmetry of f knows; it is
+ * left in d. */
 static int look_down(const cot__landscape *f, const double *x, const vectors *v) {
     int64_t n = f->n;
     for (int64_t k = 0; k < n; k++) v->d[k] = v->r[k] = cot__mixed_direction((uint64_t)k);
@@ -103,8 +106,8 @@ static void fall(int64_t n, const vectors *v, double radius, double *promised) {
     *promised = -(inner(n, v->g, v->p) + 0.5 * bend);
 }
 
-/* One step: p, and by how much the model falls. Where the gradient leads no further, down along a direction that bends down: *end where there is
- * none. */
+/* One step: p, and by how much the model falls. Where the gradient leads no further, down along a direction that bends down: *end
+ * where there is none. */
 static bool next_step(const cot__landscape *f, const vectors *v, double radius, double exact, bool spent, double *promised, bool *end) {
     if (!spent) return model_step(f, v, radius, exact, promised);
     int down = look_down(f, v->x, v);

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* f as calls. Each returns false to stop the search (an error was put elsewhere). x may be rounded by `at` to what its dtype can hold. */
+/* f as calls. Each returns false to stop the search (an error was put elsewhere). x may be rounded by `at` to what its dtype can
+ * hold. */
 typedef struct cot__landscape {
     void   *ctx;
     int64_t n;
@@ -20,7 +21,8 @@ typedef enum cot__descent { COT__DOWN, COT__DOWN_STUCK, COT__DOWN_STOPPED } cot_
 typedef struct cot__descended { int steps; double first, f, gradient; } cot__descended;
 
 size_t cot__descend_bytes(int64_t n);
-/* From x to a point whose gradient is at most goal * (1 + the first gradient) and around which f does not bend down. `work`: cot__descend_bytes. */
+/* From x to a point whose gradient is at most goal * (1 + the first gradient) and around which f does not bend down. `work`:
+ * cot__descend_bytes. */
 cot__descent cot__descend(const cot__landscape *f, double *x, int most, double goal, void *work, cot__descended *how);
 /* Does f bend down around x? 1: yes, 0: no, as far as looked; -1: stopped. `work` as above. */
 int cot__bends_down(const cot__landscape *f, const double *x, void *work);

@@ -110,8 +110,8 @@ static inline void push(const walk *w, uint32_t a, double v, four d) {
 
 static inline bool moves(const walk *w, uint32_t a) { return a != COT__NONE && a >= w->lo && w->nodes[a].flags & COT__ACTIVE; }
 
-/* The operations that functions of many scalars mostly consist of, inlined: there the walk is bound by what it computes. Which curvatures there
- * are is then known at compile time. */
+/* The operations that functions of many scalars mostly consist of, inlined: there the walk is bound by what it computes. Which
+ * curvatures there are is then known at compile time. */
 #define CURVATURE(D, name, u, x, y)                                                                                          \
     (name##_##D##_saves & (1 << (u) | COT__SAVES_Z)                                                                          \
          ? name##_##D((dual){g.v, 0}, (dual){x, (u) == 0}, (dual){y, (u) == 1}, (dual){0, 0}, (dual){z, p[u]}).d : 0.0)

@@ -1,7 +1,8 @@
 /* explain_gradient.c: why the gradient of a leaf is zero or not finite.
  *
- * One walk down the tape beside the adjoints of a sweep. Each node passes on to its operands who is to blame: itself, when it turned a
- * finite adjoint into something not finite, or one that is not zero into zeros; otherwise whoever it was for its own adjoint. */
+ * One walk down the tape beside the adjoints of a sweep. Each node passes on to its operands who is to blame: itself, when it
+ * turned a finite adjoint into something not finite, or one that is not zero into zeros; otherwise whoever it was for its own
+ * adjoint. */
 #include "diff/explain.h"
 
 #include <string.h>

@@ -111,7 +111,7 @@ static void put_seed(cot__sweep *s, uint32_t y, uint32_t seed) {
         cot__slot_add(t, y, cot__load_f64(&t->nodes[seed].value, cot__dtype_at(&t->nodes[seed])));
 }
 
-/* ---- backward ------------------------------------------------------------------------------------------------------------------ */
+/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
 
 /* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report, not a convention. */
 static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint32_t *xs) {
@@ -156,7 +156,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
 cot_status cot_backward(cot_var y) { return backward(y, NULL, "backward"); }
 cot_status(cot_backward_seeded)(cot_var y, cot_var seed) { return backward(y, &seed, "backward_seeded"); }
 
-/* ---- gradients on the tape ------------------------------------------------------------------------------------------------------------ */
+/* ---- gradients on the tape --------------------------------------------------------------------------------------------------- */
 
 /* Which nodes between the lowest x and y depend on any x: only those get adjoints. */
 static bool mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {

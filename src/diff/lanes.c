@@ -106,8 +106,8 @@ typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 #undef LOAD
 #undef LOAD_ANY
 
-/* Two lanes are for f64 alone: in f32 the code would be as much again for what is rarely asked. Four were a sixtieth of the library and, where the
- * baseline has registers of two, hardly faster. */
+/* Two lanes are for f64 alone: in f32 the code would be as much again for what is rarely asked. Four were a sixtieth of the library
+ * and, where the baseline has registers of two, hardly faster. */
 static const cot__runs runs[] = {
     {1, reverse_f64_1, reverse_f32_1, forward_f64_1, forward_f32_1},
     {2, reverse_f64_2, NULL, forward_f64_2, NULL},

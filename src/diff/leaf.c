@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- after a sweep ---------------------------------------------------------------------------------------------------------------- */
+/* ---- after a sweep ----------------------------------------------------------------------------------------------------------- */
 
 /* Most programs retain values in the order in which they record them: look there first. */
 static cot__retained *retained_of(cot_tape *t, uint32_t node) {
@@ -90,7 +90,7 @@ void cot__commit_arrivals(cot__sweep *s) {
     }
 }
 
-/* ---- gradients of leaves ---------------------------------------------------------------------------------------------------------- */
+/* ---- gradients of leaves ----------------------------------------------------------------------------------------------------- */
 
 /* Where the gradient of x is kept; NULL after a failure. */
 static bool find_gradient(cot_var x, const char *op, cot_tape **t, uint32_t *i, double **scalar, cot__storage ***tensor) {

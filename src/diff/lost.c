@@ -1,7 +1,8 @@
-/* lost.c: a value that was computed from the inputs while no gradients were recorded: its derivative is lost, and zeros would be wrong.
+/* lost.c: a value that was computed from the inputs while no gradients were recorded: its derivative is lost, and zeros would be
+ * wrong.
  *
- * A constant among outputs has zeros for derivatives, and detach and the like say so. But what an operation with a derivative computed from an
- * input is neither: cot_backward refuses it, and so does everything that gives a matrix of numbers. */
+ * A constant among outputs has zeros for derivatives, and detach and the like say so. But what an operation with a derivative
+ * computed from an input is neither: cot_backward refuses it, and so does everything that gives a matrix of numbers. */
 #include "diff/sweep.h"
 
 #include <string.h>

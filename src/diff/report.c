@@ -1,5 +1,5 @@
-/* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of kinks.def, and zero adjoints that met an
- * infinite or NaN partial and won. */
+/* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of kinks.def, and zero adjoints that
+ * met an infinite or NaN partial and won. */
 #include "diff/find_kinks.h"
 #include "tape/show.h"
 

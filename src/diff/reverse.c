@@ -1,9 +1,9 @@
-/* reverse.c: the one reverse driver. It walks down from the seeded outputs; at each node it hands the adjoint to the rule and adds what
- * the rule gives to the operands.
+/* reverse.c: the one reverse driver. It walks down from the seeded outputs; at each node it hands the adjoint to the rule and adds
+ * what the rule gives to the operands.
  *
- * With numbers (cot_backward), runs of scalar nodes go through the switch of lanes.inc, elementwise tensors through block kernels, and a
- * structural node's rule runs in recorded operations that are forgotten at once. Recording (cot_grad_of), everything the rules
- * record stays. Both take the same rules in the same order. */
+ * With numbers (cot_backward), runs of scalar nodes go through the switch of lanes.inc, elementwise tensors through block kernels,
+ * and a structural node's rule runs in recorded operations that are forgotten at once. Recording (cot_grad_of), everything the
+ * rules record stays. Both take the same rules in the same order. */
 #include "diff/sweep.h"
 #include "ops/inplace.h"
 #include "ops/queue.h"
@@ -79,7 +79,7 @@ static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, 
     cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
 }
 
-/* ---- contributions, recorded -------------------------------------------------------------------------------------------------- */
+/* ---- contributions, recorded ------------------------------------------------------------------------------------------------- */
 
 static cot_var slot_held(cot_tape *t, uint32_t node) {
     uint64_t slot = *cot__slot(t, node);
@@ -140,7 +140,7 @@ static void give_scatter_recorded(cot__rule *r, int k, cot_var v, cot_var index,
     slot_hold(s, to, sum, true);
 }
 
-/* ---- what a rule sees ------------------------------------------------------------------------------------------------------------ */
+/* ---- what a rule sees -------------------------------------------------------------------------------------------------------- */
 
 bool cot__rule_wants(const cot__rule *r, int k) {
     const cot__sweep *s = r->driver;
@@ -209,7 +209,7 @@ cot_var cot__slot_var(cot__sweep *s, uint32_t node) {
     return cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, stride, a->offset, 0, NULL);
 }
 
-/* ---- one node ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- one node ---------------------------------------------------------------------------------------------------------------- */
 
 bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
     const cot__node *n = &t->nodes[i];
@@ -230,8 +230,8 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
     }
 }
 
-/* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the adjoint of node i itself, if nobody else needs that;
- * else into a new accumulator. */
+/* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the adjoint of node i itself, if nobody
+ * else needs that; else into a new accumulator. */
 static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];

@@ -1,5 +1,5 @@
-/* root_find.c: finding x with F(x, θ) = 0 in numbers: Newton's method, the way down to a minimum, or a solver of the user's, whose result is
- * looked at. */
+/* root_find.c: finding x with F(x, θ) = 0 in numbers: Newton's method, the way down to a minimum, or a solver of the user's, whose
+ * result is looked at. */
 #include "diff/descend.h"
 #include "diff/implicit.h"
 #include "ops/structural.h"

@@ -1,4 +1,5 @@
-/* sparse_function.c: sparse derivatives of functions: run on inputs of its own like every form (forms.h), do it on the tape, forget. */
+/* sparse_function.c: sparse derivatives of functions: run on inputs of its own like every form (forms.h), do it on the tape,
+ * forget. */
 #include "diff/forms.h"
 #include "diff/sparse.h"
 #include "diff/sweep.h"

@@ -85,7 +85,8 @@ const cot__runs *cot__runs_for(int lanes);
 /* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold their tangents. */
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots);
 
-/* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not assigned.) */
+/* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not
+ * assigned.) */
 static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
     const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
     if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) return false;
@@ -104,8 +105,8 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
-/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator; NULL when memory is short. Bit 0: it is needed;
- * bit 1 + k: operand k, one of the first COT__LAST_USES, is needed by no later node and is none of the ys. */
+/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator; NULL when memory is short. Bit 0:
+ * it is needed; bit 1 + k: operand k, one of the first COT__LAST_USES, is needed by no later node and is none of the ys. */
 enum { COT__LAST_USES = 7 };
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys);
 /* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (apart.c) */
@@ -126,8 +127,8 @@ cot_var cot__slot_var(cot__sweep *s, uint32_t node);
 /* … of Σ <seeds[k], ys[k]>; a y that does not depend on any x counts for nothing. */
 cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n, const uint32_t *xs,
                              cot_var *grads);
-/* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs, shaped like them. A tangent that is zero
- * is recorded as zeros for float ys, and invalid for others. */
+/* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs, shaped like them. A tangent that
+ * is zero is recorded as zeros for float ys, and invalid for others. */
 cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs, const uint32_t *dxs, cot_var *dys);
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
 

@@ -1,7 +1,8 @@
 /* transpose.c: one direction of a rule from the other, in recorded operations.
  *
- * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g, and Jᵀ·g that of <jvp(v), g> with
- * respect to v. Both are recorded sweeps over what the rule just recorded: they touch no slot of the sweep that called them. */
+ * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g, and Jᵀ·g that of <jvp(v), g>
+ * with respect to v. Both are recorded sweeps over what the rule just recorded: they touch no slot of the sweep that called
+ * them. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
@@ -78,7 +79,7 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     return linear;
 }
 
-/* ---- J·v from a vjp --------------------------------------------------------------------------------------------------------------- */
+/* ---- J·v from a vjp ---------------------------------------------------------------------------------------------------------- */
 
 /* <vjp(g), v>, collected as the rule gives its contributions. */
 typedef struct transposed { cot__sweep sweep; cot_var inner; } transposed;
@@ -111,14 +112,15 @@ static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, in
     give_inner(&part, 0, v);
 }
 
-/* What is transposed must be active to be swept, whatever the caller records; what comes out is as active as the caller's own records. */
+/* What is transposed must be active to be swept, whatever the caller records; what comes out is as active as the caller's own
+ * records. */
 static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
     t->active_mask = mask;
     return mask || cot__failed(v) ? v : cot_detach(v);
 }
 
-/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and loops
- * inside of the rule read it when they are played. */
+/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and
+ * loops inside of the rule read it when they are played. */
 static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) { return cot__alias(cot_zeros(t, dtype, shape)); }
 
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
@@ -144,7 +146,7 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     return as_recorded(t, mask, dz);
 }
 
-/* ---- Jᵀ·g from a jvp -------------------------------------------------------------------------------------------------------------- */
+/* ---- Jᵀ·g from a jvp --------------------------------------------------------------------------------------------------------- */
 
 /* A direction for the tangent of each operand whose adjoint is asked for; their number. */
 static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leaves) {

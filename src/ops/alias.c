@@ -1,5 +1,5 @@
-/* alias.c: a value under another number: what a function form differentiates with respect to, so that other uses of the value do not
- * count. It has a derivative even where the value has none: a function may be differentiated at a constant. */
+/* alias.c: a value under another number: what a function form differentiates with respect to, so that other uses of the value do
+ * not count. It has a derivative even where the value has none: a function may be differentiated at a constant. */
 #include "ops/structural.h"
 
 cot_var cot__alias(cot_var x) {

@@ -1,9 +1,10 @@
 /* attention.c: scaled dot-product attention, one node whose memory grows with the sequence and not with its square.
  *
- * Three operations: `attention_lse`, the log-sum-exp of each query's scores, has no derivative and is what backward needs to compute
- * weights again; `attention`, whose operands hold it; and `attention_backward`, its whole vector-Jacobian product as one flat array [q̄, k̄, v̄],
- * recorded so that cot_backward stays fused. The rules of forward mode, of an additive mask and of attention_backward are written in
- * elementary operations on the matrix of weights: every order exists, but from there on memory is quadratic. */
+ * Three operations: `attention_lse`, the log-sum-exp of each query's scores, has no derivative and is what backward needs to
+ * compute weights again; `attention`, whose operands hold it; and `attention_backward`, its whole vector-Jacobian product as one
+ * flat array [q̄, k̄, v̄], recorded so that cot_backward stays fused. The rules of forward mode, of an additive mask and of
+ * attention_backward are written in elementary operations on the matrix of weights: every order exists, but from there on memory is
+ * quadratic. */
 #include "ops/structural.h"
 
 enum { Q, K, V, LSE, MASKS };                 /* operands of attention: then the mask and the bias, those that there are */
@@ -298,8 +299,9 @@ static void attention_vjp(cot__rule *r) {
     cot__give(r, bias, cot_cast(through_softmax(x.p, cot_matmul(widened(r->g), cot__swap_last(x.v))), cot__dtype_at(cot__rule_node(r))));
 }
 
-/* With h the adjoint of [q̄, k̄, v̄] and e how the scores would move along h: φ = ⟨g, the tangent of attention along h⟩ is what to differentiate,
- * φ = Σ p (e x + y) - Σ_i (Σ_j p e) (Σ_j p x), x = g vᵀ, y = g hvᵀ. Its derivative by p is m, and p depends on the scores. */
+/* With h the adjoint of [q̄, k̄, v̄] and e how the scores would move along h: φ = ⟨g, the tangent of attention along h⟩ is what to
+ * differentiate, φ = Σ p (e x + y) - Σ_i (Σ_j p e) (Σ_j p x), x = g vᵀ, y = g hvᵀ. Its derivative by p is m, and p depends on the
+ * scores. */
 static void attention_backward_vjp(cot__rule *r) {
     parts     x = parts_of(r, BACK_Q, BACK_MASKS);
     cot_dtype d = cot__dtype_at(cot__rule_node(r));

@@ -1,5 +1,5 @@
-/* blocks_i64.c: block kernels of the elementwise operations on integers: those of class ARITH and TEST. Narrower integers are widened
- * on load and wrap on store. No derivatives. */
+/* blocks_i64.c: block kernels of the elementwise operations on integers: those of class ARITH and TEST. Narrower integers are
+ * widened on load and wrap on store. No derivatives. */
 #include "base/special.h"
 #include "ops/elementwise.h"
 

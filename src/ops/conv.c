@@ -1,9 +1,9 @@
 /* conv.c: convolution of any rank and its transposes.
  *
- * Three bilinear operations on one geometry (backend/cpu/conv.h): conv gives z from (x, w), conv_transpose x from (z, w), conv_weight w
- * from (x, z). The adjoints of each are the other two, so the family is closed and every order of derivative is a convolution again. The
- * extents of a result stand in its attributes, because strides leave them open. Layouts and signs are PyTorch's: (N, C, …), (O, C/groups, …),
- * no kernel is flipped. */
+ * Three bilinear operations on one geometry (backend/cpu/conv.h): conv gives z from (x, w), conv_transpose x from (z, w),
+ * conv_weight w from (x, z). The adjoints of each are the other two, so the family is closed and every order of derivative is a
+ * convolution again. The extents of a result stand in its attributes, because strides leave them open. Layouts and signs are
+ * PyTorch's: (N, C, …), (O, C/groups, …), no kernel is flipped. */
 #include "backend/cpu/conv.h"
 #include "ops/structural.h"
 
@@ -142,8 +142,8 @@ static bool check_option(cot_tape *t, const char *op, const char *name, const in
     return true;
 }
 
-/* Enters x and w and reads what does not depend on the direction: batch, groups, channels, kernel, strides, dilations. `after` are the
- * zeros behind, `more` the output padding. */
+/* Enters x and w and reads what does not depend on the direction: batch, groups, channels, kernel, strides, dilations. `after` are
+ * the zeros behind, `more` the output padding. */
 static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, cot_var w, const cot_conv_options *o, uint32_t xs[2], cot__conv *g,
                        int64_t after[3], int64_t more[3]) {
     static const char *const names[] = {"first", "weight"};

@@ -4,8 +4,8 @@
  *     vjp      vjp, the transpose of jvp, vjp_numbers
  *     jvp      jvp, the transpose of vjp, jvp_numbers
  *
- * What a function in numbers returns is recorded as a node of its own, custom_numbers: it depends on the operands, so it must not pass
- * for a constant, but nothing is known of how; differentiating it is an error, never a silent zero.
+ * What a function in numbers returns is recorded as a node of its own, custom_numbers: it depends on the operands, so it must not
+ * pass for a constant, but nothing is known of how; differentiating it is an error, never a silent zero.
  *
  * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars, because nodes move. */
 #include "ops/structural.h"
@@ -15,7 +15,7 @@
 
 static const char *name_of(const cot_custom *op) { return op->name ? op->name : "custom"; }
 
-/* ---- calling the user's functions ----------------------------------------------------------------------------------------------- */
+/* ---- calling the user's functions -------------------------------------------------------------------------------------------- */
 
 /* What a function of the user's could leave changed behind it. */
 typedef struct visit { const char *inside; uint32_t inside_from; uint8_t active_mask; int no_grad; } visit;
@@ -38,7 +38,7 @@ static bool visit_close(cot_tape *t, visit before, const cot_custom *op, const c
     return t->status == COT_OK;
 }
 
-/* ---- dense arrays ----------------------------------------------------------------------------------------------------------------- */
+/* ---- dense arrays ------------------------------------------------------------------------------------------------------------ */
 
 enum { FEW = 6 };
 
@@ -129,7 +129,7 @@ static cot_array array_of_result(const cot__result *r) {
     return y;
 }
 
-/* ---- recording ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------------------------------------------- */
 
 /* Operands keep their own dtypes; a plain number takes that of the first operand on the tape, if it is a float. */
 static bool enter_operands(cot_tape *t, const char *name, int n, const cot_var *xs, uint32_t *args) {
@@ -146,7 +146,8 @@ static bool enter_operands(cot_tape *t, const char *name, int n, const cot_var *
     return true;
 }
 
-/* Dtype and shape of the result: like the first operand, unless the user says otherwise. Shapes depend on shapes: no data is shown. */
+/* Dtype and shape of the result: like the first operand, unless the user says otherwise. Shapes depend on shapes: no data is
+ * shown. */
 static bool result_like(arrays *xs, const cot_custom *op, void *user, cot_array *y) {
     cot_tape *t = xs->t;
     char      text[COT__SHAPE_TEXT];
@@ -203,7 +204,7 @@ cot_var(cot_call)(const cot_custom *op, int n, const cot_var *xs, void *user) {
     return y;
 }
 
-/* ---- derivatives in recorded operations ------------------------------------------------------------------------------------------------ */
+/* ---- derivatives in recorded operations -------------------------------------------------------------------------------------- */
 
 static const cot_custom *op_of(const cot__rule *r) { return cot__rule_attr(r)->pointer; }
 
@@ -272,7 +273,7 @@ static void recorded_jvp(cot__rule *r) {
     vars_close(r, xs, n);
 }
 
-/* ---- derivatives in numbers --------------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives in numbers -------------------------------------------------------------------------------------------------- */
 
 /* The operands and the result, intact and shown in places 0 … n. */
 static bool show_node(cot__rule *r, arrays *a, int n) {
@@ -306,7 +307,8 @@ static cot_var push_numbers(cot_tape *t, cot__result *y, cot__attr *attr) {
     return cot__result_push(t, y, OP_custom_numbers, (int)attr->nargs, attr->args, attr);
 }
 
-/* Places: xs 0 … n-1, y n, ybar n+1, xbars n+2 …. Adjoints that are asked for are written where they stay, the others to be thrown away. */
+/* Places: xs 0 … n-1, y n, ybar n+1, xbars n+2 …. Adjoints that are asked for are written where they stay, the others to be thrown
+ * away. */
 static bool run_vjp_numbers(cot__rule *r, arrays *a, int n, cot__result *xbars) {
     const cot_custom *op = op_of(r);
     cot_tape         *t = r->t;
@@ -418,7 +420,7 @@ static cot_var numbers_apply(cot__rule *r, const cot_var *xs) {
     return z;
 }
 
-/* ---- the rules ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the rules --------------------------------------------------------------------------------------------------------------- */
 
 static void refuse(cot__rule *r, const char *mode) {
     const cot_custom *op = op_of(r);

@@ -1,4 +1,5 @@
-/* einsum.c: sums of products over named axes (einsum, tensordot), done in recorded operations, so every order of derivative is there.
+/* einsum.c: sums of products over named axes (einsum, tensordot), done in recorded operations, so every order of derivative is
+ * there.
  *
  * Each operand is prepared alone: a repeated subscript takes the diagonal, an axis of extent 1 that others repeat is dropped, a
  * subscript that nothing else needs is summed. Then two terms at a time become one (einsum_plan.c chooses which): their axes are
@@ -128,7 +129,8 @@ static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__ter
     return cot_mul(x, y);
 }
 
-/* (batch…, left, inner) @ (batch…, inner, right). The batch axes stay apart, as merging them might copy, if they are not too many. */
+/* (batch…, left, inner) @ (batch…, inner, right). The batch axes stay apart, as merging them might copy, if they are not too
+ * many. */
 static cot_var contract(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch, const axes *left,
                         const axes *right, const axes *inner) {
     axes      la = *batch, lb = *batch;

@@ -2,9 +2,9 @@
  *
  * Greedy: of all pairs, first those that share a label (others only make outer products, which are better made late), then the one
  * after which the fewest numbers are left over: size(product) - size(a) - size(b). Equal ones: the fewest multiplications, then the
- * first pair. So a chain of matrices with a vector at its end is done from that end, and no product is larger than it must be at its
- * step; it is not always the best order of all, which takes exponential time to find. A product of more axes than a tensor may have
- * comes last. */
+ * first pair. So a chain of matrices with a vector at its end is done from that end, and no product is larger than it must be at
+ * its step; it is not always the best order of all, which takes exponential time to find. A product of more axes than a tensor may
+ * have comes last. */
 #include "ops/einsum.h"
 
 /* Π extents of a set of labels; a double does not overflow */

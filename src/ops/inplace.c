@@ -23,7 +23,7 @@ cot__view cot__slice_view(const cot__view *v, const int64_t slice[4], int64_t *s
     return (cot__view){data, v->dtype, v->ndim, shape, stride};
 }
 
-/* ---- what every write checks ---------------------------------------------------------------------------------------------------- */
+/* ---- what every write checks ------------------------------------------------------------------------------------------------- */
 
 /* Do two different indices reach the same element? Broadcast axes do; so may hand-made overlaps, which our views never have. */
 static bool repeats_elements(const cot__view *v) {
@@ -120,7 +120,7 @@ static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int
     return COT_OK;
 }
 
-/* ---- x op= y ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- x op= y ----------------------------------------------------------------------------------------------------------------- */
 
 /* Does the derivative of op read the old x? Then it needs a copy: the write itself would spoil it. */
 static bool reads_target(cot_tape *t, int op, uint32_t x, uint32_t y) {
@@ -129,7 +129,8 @@ static bool reads_target(cot_tape *t, int op, uint32_t x, uint32_t y) {
     return t->active_mask && ((active_x && (e->saves[0] & 1)) || (active_y && (e->saves[1] & 1)));
 }
 
-/* A scalar lives in its node: the new value is a node of its own, in the target's dtype. A number stays an immediate where it can. */
+/* A scalar lives in its node: the new value is a node of its own, in the target's dtype. A number stays an immediate where it
+ * can. */
 static cot_status replace_scalar(cot_tape *t, int op, const char *name, cot_var *x, cot_var y, cot_dtype dtype) {
     if (cot_shape_of(y).ndim != 0) {
         cot__fail(t, COT_SHAPE, "[%s] a scalar target cannot take the shape of the other operand", name);
@@ -186,7 +187,7 @@ cot_status(cot_sub_into)(cot_var *x, cot_var y) { return cot__elementwise_into(O
 cot_status(cot_mul_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_mul, x, y); }
 cot_status(cot_div_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_div, x, y); }
 
-/* ---- writes of whole values and of slices ----------------------------------------------------------------------------------------------- */
+/* ---- writes of whole values and of slices ------------------------------------------------------------------------------------ */
 
 /* Slice attributes: axis, first, length, step; no attributes: the whole. */
 static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, const int64_t *slice) {
@@ -261,7 +262,7 @@ void cot_touch(cot_var *x) {
     *x = z;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- rules ------------------------------------------------------------------------------------------------------------------- */
 
 static const int64_t *slice_of(cot__rule *r) { return cot__rule_attr(r)->ints; }
 static cot_var        cut(cot__rule *r, cot_var v) {

@@ -32,8 +32,8 @@ static cot_var even(cot_var identity, const double *c, int n, const cot_var *pow
     return sum;
 }
 
-/* The coefficients are integers up to 6e16; scaled by powers of two, which changes nothing, all that is computed is near 1: cot_check_grads takes
- * large numbers on the way for noise in the result. */
+/* The coefficients are integers up to 6e16; scaled by powers of two, which changes nothing, all that is computed is near 1:
+ * cot_check_grads takes large numbers on the way for noise in the result. */
 #define UNIT_7 0x1p-24
 #define UNIT_13 0x1p-56
 

@@ -225,7 +225,8 @@ static cot_var times_inverse(cot__rule *r, cot_var factor) {
     return cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse);
 }
 
-/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular values. */
+/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular
+ * values. */
 static int cofactors_by_inverse(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)xs, (void)m;
     ys[0] = times_inverse(user, cot__rule_z(user));

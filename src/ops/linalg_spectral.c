@@ -73,7 +73,7 @@ const cot__op cot__op_eigh = {.name = "eigh", .batch = cot__batch_shift, .kind =
                               .vjp = eigh_vjp, .apply = eigh_apply,
                               .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
 
-/* ---- svd: rows of u (m,k), of v (n,k), then s ---------------------------------------------------------------------------------- */
+/* ---- svd: rows of u (m,k), of v (n,k), then s -------------------------------------------------------------------------------- */
 
 static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
     int64_t     count;

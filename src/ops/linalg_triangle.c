@@ -46,7 +46,8 @@ cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
     return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
 }
 
-/* a z = b: b̄ += a⁻ᵀ z̄, ā += -b̄ zᵀ, of which only the half of a that was read counts; the other cases are transposes of this one */
+/* a z = b: b̄ += a⁻ᵀ z̄, ā += -b̄ zᵀ, of which only the half of a that was read counts; the other cases are transposes of this
+ * one */
 static void triangular_solve_vjp(cot__rule *r) {
     int     flags = (int)cot__rule_attr(r)->ints[0], offset = flags & COT_UNIT_DIAGONAL ? 1 : 0;
     bool    transposed = flags & COT_TRANSPOSED;
@@ -157,8 +158,8 @@ cot_status cot_qr(cot_var x, cot_var *q, cot_var *r) {
     return cot__status_of(1, &x);
 }
 
-/* Which of the triangles r (…,n,n) of factored (m,n) have a diagonal that says: not of full rank, up to rounding. NULL after a failure; how many
- * in *found. To be closed. */
+/* Which of the triangles r (…,n,n) of factored (m,n) have a diagonal that says: not of full rank, up to rounding. NULL after a
+ * failure; how many in *found. To be closed. */
 static uint8_t *short_ranks(cot_tape *t, const char *op, cot_var r, int64_t m, int64_t *found) {
     cot_shape s = cot_shape_of(r);
     int64_t   n = s.dim[s.ndim - 1], count;
@@ -220,8 +221,8 @@ static cot_var where_rank_is_short(cot_tape *t, cot_var r, int64_t m) {
     return z;
 }
 
-/* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. The rank comes first: of two notes the first stays, and
- * nobody called triangular_solve. */
+/* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. The rank comes first: of two notes the
+ * first stays, and nobody called triangular_solve. */
 cot_var cot_lstsq(cot_var x, cot_var y) {
     cot_var   a = x, b = y, q, r, z;
     bool      vector;

@@ -1,8 +1,8 @@
 /* matmul.c: products of matrices and vectors.
  *
- * One bilinear operation. Its node takes (k,) @ (k,), (m,k) @ (k,), (k,) @ (k,n), and (…, m, k) @ (…, k, n) with equal leading axes;
- * everything else is brought to one of these by recorded views: leading axes are broadcast, or folded into the rows when the right
- * side is a single matrix, so that one large product is done and its gradient is one product too. Transposes cost nothing. */
+ * One bilinear operation. Its node takes (k,) @ (k,), (m,k) @ (k,), (k,) @ (k,n), and (…, m, k) @ (…, k, n) with equal leading
+ * axes; everything else is brought to one of these by recorded views: leading axes are broadcast, or folded into the rows when the
+ * right side is a single matrix, so that one large product is done and its gradient is one product too. Transposes cost nothing. */
 #include "base/parallel.h"
 #include "ops/structural.h"
 

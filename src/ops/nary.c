@@ -1,7 +1,8 @@
-/* nary.c: sums, dot products and log-sum-exp over scalars as one node each: worth more than any inlining when a program works on scalars.
+/* nary.c: sums, dot products and log-sum-exp over scalars as one node each: worth more than any inlining when a program works on
+ * scalars.
  *
- * The sweeps over numbers know these operations by themselves (diff/lanes.inc, diff/dual.c); the rules here are for what is recorded, and
- * take their contributions in the same order. */
+ * The sweeps over numbers know these operations by themselves (diff/lanes.inc, diff/dual.c); the rules here are for what is
+ * recorded, and take their contributions in the same order. */
 #include "ops/structural.h"
 
 #include <math.h>
@@ -73,8 +74,8 @@ static double number_at(const cot_tape *t, uint32_t i) { return cot__load_f64(&t
 /* What is subtracted before exp: the largest value, but 0 where all are -inf, so that all exponentials are 0 and not NaN. */
 static double shift_of(double top) { return top == -INFINITY ? 0 : top; }
 
-/* The derivative is e/s with e = exp(x - shift) and s = Σ e. Both are kept with the node, so the sweeps need no exponential; they are made
- * as the rule below records them, with the same functions, and so have the same bits. */
+/* The derivative is e/s with e = exp(x - shift) and s = Σ e. Both are kept with the node, so the sweeps need no exponential; they
+ * are made as the rule below records them, with the same functions, and so have the same bits. */
 static double logsumexp_f64(const cot_tape *t, const uint32_t *x, int n, double *e, double *s) {
     const cot__node *nodes = t->nodes;
     double           top = -INFINITY, sum = 0;

@@ -1,7 +1,7 @@
 /* network.c: softmax and the losses, each one node whose value is stable where the composition would not be.
  *
- * Rows run along the last axis; a loss is the mean over rows, a 0-d value, accumulated in f64. Targets are integer labels (one for each row) or
- * weights shaped like the predictions; a target of 0 contributes nothing, whatever it meets. */
+ * Rows run along the last axis; a loss is the mean over rows, a 0-d value, accumulated in f64. Targets are integer labels (one for
+ * each row) or weights shaped like the predictions; a target of 0 contributes nothing, whatever it meets. */
 #include "ops/structural.h"
 
 /* ---- softmax -------------------------------------------------------------------------------------------------------- */

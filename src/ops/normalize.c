@@ -8,7 +8,7 @@
  * A group normalisation is a layer normalisation of another shape. Batch normalisation is composed: its statistics are results too. */
 #include "ops/structural.h"
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------------------------------------- */
 
 static bool is_absent(cot_var x) { return !x.tape; }
 
@@ -31,8 +31,8 @@ static cot_shape shape_from(cot_shape x, int axis) {
     return s;
 }
 
-/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row of x, in the arena, or NULL. A rule
- * hands them on to the operations it records, all on the same x, which therefore live no longer than they do. */
+/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row of x, in the arena, or NULL. A
+ * rule hands them on to the operations it records, all on the same x, which therefore live no longer than they do. */
 typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
 
 static cot__rows rows_of(const cot_tape *t, uint32_t x, manner m) {
@@ -95,7 +95,7 @@ static int norm_of(manner m) { return m.rms ? OP_rms_norm : OP_layer_norm; }
 static cot_var normalized(manner m, cot_var x, cot_var w, cot_var b) { return record(norm_of(m), m, x, w, b); }
 static cot_var back(manner m, cot_var x, cot_var g, cot_var w) { return record(OP_norm_back, m, x, g, w); }
 
-/* ---- rules --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------------------- */
 
 static manner manner_of(const cot__rule *r) {
     const cot__attr *a = cot__rule_attr(r);
@@ -200,7 +200,7 @@ const cot__op cot__op_norm_weights = {.name = "norm_weights", .batch = cot__batc
                                       .vjp = norm_weights_vjp, .apply = norm_apply,
                                       .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};
 
-/* ---- layer and rms ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- layer and rms ----------------------------------------------------------------------------------------------------------- */
 
 static const char *const operand_names[3] = {"x", "weight", "bias"};
 
@@ -262,7 +262,7 @@ cot_var cot_layer_norm(cot_var x, cot_var weight, cot_var bias, int axis, double
 }
 cot_var cot_rms_norm(cot_var x, cot_var weight, int axis, double eps) { return norm(OP_rms_norm, x, weight, COT_NONE, axis, eps); }
 
-/* ---- group ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- group ------------------------------------------------------------------------------------------------------------------- */
 
 /* z · weight + bias, both (C) along the axes that `shape` has at more than 1 */
 static cot_var scaled(cot_var z, const cot_var xs[3], const bool given[3], cot_shape shape) {
@@ -293,7 +293,7 @@ cot_var cot_group_norm(cot_var x, int64_t groups, cot_var weight, cot_var bias, 
     return cot_cast(scaled(cot_reshape(y, s), xs, given, channels), d);
 }
 
-/* ---- batch ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- batch ------------------------------------------------------------------------------------------------------------------- */
 
 /* x's shape with the axes of the mask gone. */
 static cot_shape without(cot_shape x, uint32_t mask) {

@@ -1,14 +1,15 @@
 /* pool.c: pooling over windows of the last one, two or three axes.
  *
- * max_pool is recorded as two nodes: max_pool_index, which element of each window is its first maximum, without derivative; and max_pool,
- * which takes these elements and is linear in x. Its transpose max_unpool puts them back, and its transpose is max_pool again. avg_pool and
- * avg_unpool are linear and each other's transposes. All leading axes are alike: planes. */
+ * max_pool is recorded as two nodes: max_pool_index, which element of each window is its first maximum, without derivative; and
+ * max_pool, which takes these elements and is linear in x. Its transpose max_unpool puts them back, and its transpose is max_pool
+ * again. avg_pool and avg_unpool are linear and each other's transposes. All leading axes are alike: planes. */
 #include "backend/cpu/pool.h"
 #include "ops/structural.h"
 
 enum { VALUES, CHOSEN };
 
-/* The geometry behind a node, one of whose arrays is `pooled`. Attributes are [exclude,] then window, stride, padding and x's extents, as many each as spatial axes. */
+/* The geometry behind a node, one of whose arrays is `pooled`. Attributes are [exclude,] then window, stride, padding and x's
+ * extents, as many each as spatial axes. */
 static cot__pool geometry_of(const cot_tape *t, const cot__attr *attr, int flags, uint32_t pooled, int *space) {
     cot__pool g = {1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
     *space = ((int)attr->nints - flags) / 4;

@@ -81,10 +81,11 @@ cot_var cot_gumbel(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
     return drawn(t, "gumbel", COT__GUMBEL, key, dtype, &shape, 0, 0);
 }
 
-/* ---- by step ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- by step ----------------------------------------------------------------------------------------------------------------- */
 
-/* One draw for each element of an integer array of steps, along new axes behind its own: of the key folded with the step. An operation on the steps and
- * not a constant, so that a body that is played again, for another step or the same one in a reverse sweep, draws what that step draws. */
+/* One draw for each element of an integer array of steps, along new axes behind its own: of the key folded with the step. An
+ * operation on the steps and not a constant, so that a body that is played again, for another step or the same one in a reverse
+ * sweep, draws what that step draws. */
 enum { AT_KIND, AT_KEY, AT_LOW = AT_KEY + 2, AT_HIGH, AT_SHAPE };
 
 static int64_t bits_of(double v) {
@@ -162,7 +163,7 @@ cot_key cot_key_at(cot_key key, cot_var step) {
     return key;
 }
 
-/* ---- choices --------------------------------------------------------------------------------------------------------------------- */
+/* ---- choices ----------------------------------------------------------------------------------------------------------------- */
 
 /* Is every element of node i within 0 and 1? */
 static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
@@ -238,7 +239,7 @@ cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
     return cot_take(VAR(t, i), cot_permutation(t, key, cot__shape_at(t, i).dim[axis]), axis);
 }
 
-/* ---- dropout ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- dropout ----------------------------------------------------------------------------------------------------------------- */
 
 /* The mask is a constant on the tape, or a function of the step alone: 0 or 1/(1 - rate), so every derivative sees the same one; a dropped inf or NaN
  * is 0. */

@@ -1,8 +1,9 @@
 /* reduce.c: reductions over any set of axes.
  *
- * A node keeps the axes as a bit mask and whether they stay at extent 1. Reducing no axis is the identity (or an elementwise operation) and records no
- * reduction. Mean, variance, std and prod are compositions of recorded operations, so every order of derivative follows from theirs. bf16 and
- * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses the mean. */
+ * A node keeps the axes as a bit mask and whether they stay at extent 1. Reducing no axis is the identity (or an elementwise
+ * operation) and records no reduction. Mean, variance, std and prod are compositions of recorded operations, so every order of
+ * derivative follows from theirs. bf16 and f16 go through f32 where there is an intermediate result, so that it neither overflows
+ * nor loses the mean. */
 #include "ops/structural.h"
 
 enum { MASK, KEEP, REDUCE_INTS };
@@ -294,8 +295,8 @@ const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shif
 
 /* ---- norm ----------------------------------------------------------------------------------------------------------- */
 
-/* The largest of |x| (of a negative order the smallest), which counts most, where that is a number to divide by, and 1 elsewhere; a constant, as it
- * cancels. Powers of |x| over it neither overflow nor vanish all. */
+/* The largest of |x| (of a negative order the smallest), which counts most, where that is a number to divide by, and 1 elsewhere; a
+ * constant, as it cancels. Powers of |x| over it neither overflow nor vanish all. */
 static cot_var leading(cot_var size, double order, cot_axes axes) {
     axes.keepdims = true;
     cot_var m = cot_detach(size);

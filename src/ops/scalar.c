@@ -1,7 +1,7 @@
 /* scalar.c: the public elementwise functions, each with a fast path for f64 and f32 scalars.
  *
- * The path checks everything the slow one checks (same tape, alive, room, no error) in a handful of comparisons and writes the node;
- * whatever it does not recognise goes to cot__elementwise. */
+ * The path checks everything the slow one checks (same tape, alive, room, no error) in a handful of comparisons and writes the
+ * node; whatever it does not recognise goes to cot__elementwise. */
 #include "base/special.h"
 #include "ops/elementwise.h"
 #include "ops/has_partial.h"
@@ -83,7 +83,8 @@ static __attribute__((noinline)) cot_var slow_ternary(cot_var x, cot_var y, cot_
 }
 
 #if COT__HEADS
-/* One or two live f64 scalars on a tape with room: stamps equal those of the vars, kinds are 0. The or of the heads is left in *heads. */
+/* One or two live f64 scalars on a tape with room: stamps equal those of the vars, kinds are 0. The or of the heads is left in
+ * *heads. */
 static inline bool one_f64(const cot_tape *t, cot_var x, uint64_t *heads, double *v) {
     uint32_t n = t->count, i = (uint32_t)x.id;
     if (UNLIKELY(n >= t->fast_limit || i >= n)) return false;

@@ -26,8 +26,8 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-/* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to one dtype by recorded casts: the
- * promotion of all; plain numbers are weak. real: integers become f64. index has room for n. NULL after a failure. */
+/* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to one dtype by recorded casts:
+ * the promotion of all; plain numbers are weak. real: integers become f64. index has room for n. NULL after a failure. */
 cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index);
 /* One operand and an axis of it, counted from the front; NULL after a failure. */
 cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index);
@@ -93,8 +93,8 @@ cot_var cot__moved_axis(cot_var x, int from, int to);
 cot_var cot__copy_var(cot_tape *t, uint32_t x);
 /* x with x[i, indices[i,j]] += updates[i,j]: the transpose of take_along_axis. */
 cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis);
-/* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once: thousands of repeats of one position
- * would stop growing otherwise. False after setting the error. */
+/* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once: thousands of repeats of one
+ * position would stop growing otherwise. False after setting the error. */
 bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u, bool along);
 /* x under another number, as a view. */
 cot_var cot__alias(cot_var x);

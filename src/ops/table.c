@@ -13,7 +13,8 @@ const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #include "ops/rules.def"
 };
 
-/* What the tape sees of them: operands without derivative, and everything that any partial reads. NONE becomes the operand's bit. */
+/* What the tape sees of them: operands without derivative, and everything that any partial reads. NONE becomes the operand's
+ * bit. */
 #undef X
 #undef Y
 #undef W
