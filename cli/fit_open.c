@@ -116,11 +116,12 @@ static int numbered_column(const fit *x, const char *name) {
 }
 
 /* A name that the expression has by itself, and the table too: whichever it were, it would be wrong for somebody. */
-static bool constants_are_no_columns(const fit *x, failure *f) {
-    static const char *const constants[] = {"pi", "e", "inf", "nan"};
-    for (size_t k = 0; k < sizeof constants / sizeof *constants; k++)
-        if (cot__expr_uses(x->p.expr, constants[k]) && data_table_find(&x->table, constants[k]) != COLUMN_NONE)
-            return failure_usage(f, "%s is a number in expressions and a column of %.200s; rename the column", constants[k],
+static bool known_names_are_no_columns(const fit *x, failure *f) {
+    static const char *const known[] = {"pi",  "e",     "inf", "nan",   "f64", "float64", "float", "double", "f32", "float32", "bf16", "bfloat16",
+                                        "f16", "float16", "i64", "int64", "int", "i32",     "int32", "u8",     "uint8", "bool",  "bool_"};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (cot__expr_uses(x->p.expr, known[k]) && data_table_find(&x->table, known[k]) != COLUMN_NONE)
+            return failure_usage(f, "%s is a %s in expressions and a column of %.200s; rename the column", known[k], k < 4 ? "number" : "dtype",
                                  x->table.path);
     return true;
 }
@@ -140,7 +141,7 @@ static bool choose_columns(fit *x, failure *f) {
     const char *const *names;
     int                n = cot__expr_names(x->p.expr, &names);
     char               list[LISTED];
-    if (!constants_are_no_columns(x, f)) return false;
+    if (!known_names_are_no_columns(x, f)) return false;
     x->columns = calloc((size_t)n + 1, sizeof *x->columns);
     if (!x->columns) return failure_memory(f);
     for (int k = 0; k < n; k++) {

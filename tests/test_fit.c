@@ -317,6 +317,8 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*t' t.csv a=1 --y v", 2, "t.csv has more than one column t; rename one", "");
     put_file("e.csv", "y,e\n1,2\n2,3\n");
     fails("cotangent fit 'a*e' e.csv a=1", 2, "e is a number in expressions and a column of e.csv; rename the column", "");
+    put_file("u8.csv", "y,u7,u8\n1,2,3\n2,3,4\n");
+    fails("cotangent fit 'a*u7 + b*u8' u8.csv a=1 b=1", 2, "u8 is a dtype in expressions and a column of u8.csv; rename the column", "");
     fails("cotangent fit -f - - a=1", 2, "expected an expression; the text is empty", "");
     put_file("model.txt", "a*x");
     fails("cotangent fit -f - - a=1 < model.txt", 2, "only one of the expression and the data can come from the standard input",

@@ -161,9 +161,9 @@ static void large_requests_are_named(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-#define TOO_MANY(op, shape, limit)                                                                                            \
-    "[" op "] the pattern of " shape " has more than " limit " entries, here or on the way; where most entries can be other than zero, take the " \
-    "dense matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)"
+/* In one piece, by which check_errors_listed.sh finds it. */
+#define TOO_MANY_RULE " entries, here or on the way; where most entries can be other than zero, take the dense matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)"
+#define TOO_MANY(op, shape, limit) "[" op "] the pattern of " shape " has more than " limit TOO_MANY_RULE
 
 /* A dense pattern is refused before memory is taken for it, also one that is dense on the way only, or found to be large row by row. */
 static void a_plan_has_a_limit(void **state) {
