@@ -104,8 +104,9 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
 
 /* f for all elements of a batch at once, as if it were called for each and its results stacked: written for one example, run on
  * many. f is recorded once, on the first element, and every operation it recorded is then done for the whole batch; nothing runs
- * element by element but custom operations, cot_while and a few that are rare. Inside f no value can be read (as in the bodies of
- * loops), and values from outside are the same for all elements, random numbers too. It nests, it may be differentiated, and f may
+ * element by element but custom operations, cot_custom_fn and a few that are rare. A cot_while goes on while any element's test holds; those
+ * that have ended keep their values, and their bodies see those of one that has not, so each step costs as much as all of them would.
+ * Inside f no value can be read (as in the bodies of loops), and values from outside are the same for all elements, random numbers too. It nests, it may be differentiated, and f may
  * differentiate: cot_vmap of a function with cot_grad_of inside gives the gradients of each example.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or COT_NOT_BATCHED: every element
@@ -151,11 +152,11 @@ COT_API cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user
  *     cot_sparse_plan_destroy(plan);
  *
  * The pattern covers every entry that could be other than zero for the operations that are on the tape, so both sides of a
- * cot_where or cot_cond, any number of steps of a cot_while, and wherever positions computed from the xs (cot_sort,
+ * cot_where or cot_cond, any number of steps of a cot_while, none where the plan was made included, and wherever positions computed from the xs (cot_sort,
  * cot_max_pool1d, a cot_take at an argmax) may fall; it is exact for elementwise operations, shapes, gathers at given positions, sums and matrix products, follows
  * the bodies of loops and checkpoints, and is dense over what other operations mix: solvers among them. It does not know of what was
  * not recorded: a C `if` on a value, or positions that the program itself computed, can bring entries that the plan lacks, and then
- * values are wrong without notice (so can a cot_while in a Hessian that took no step where the plan was made);
+ * values are wrong without notice (so can another length of a cot_scan or cot_fori);
  * cot_sparse_check compares with a random product. A plan is not changed once made: threads may share it, each with its own tape. */
 typedef struct cot_sparse_plan cot_sparse_plan;
 

@@ -353,6 +353,16 @@ static void work_on_while(cot_tape *t, void *user) {
     cot_jvp(y, 1, &c, &g);
 }
 
+/* A batch of them, each of its own length, one none at all. */
+static void work_on_batch(cot_tape *t) {
+    double  numbers[6] = {0.1, 0.2, -3, 1, 40, 50};
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), numbers), c = cot_scalar(t, 1.5), y, g;
+    cot_vmap(slope_of_risen, &c, 1, &x, NULL, 1, &y, NULL);
+    y = cot_sum(y, COT_ALL);
+    cot_backward(y);
+    cot_grad_of(y, 1, &c, &g);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     static const char *const sentences[] = {"[scan] out of memory: the program of a body of ", " bytes for its carried values",
@@ -360,6 +370,8 @@ static void every_allocation_may_fail(void **state) {
     assert_survives_no_memory(work, NULL, 4, sentences);
     static const char *const of_while[] = {"[while] out of memory: the values of a body of "};
     assert_survives_no_memory(work_on_while, NULL, 1, of_while);
+    static const char *const of_batch[] = {"[vmap] out of memory: the values of a body of "};
+    assert_survives_no_memory(work_on_batch, NULL, 1, of_batch);
 }
 
 int main(void) {

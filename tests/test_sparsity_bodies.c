@@ -42,6 +42,16 @@ BODY(sum_of_squares) {
     return 0;
 }
 
+/* Linear: what comes back into f does not depend on the inputs, so all of the Hessian is f's own. */
+BODY(plain_sum) {
+    UNUSED;
+    const summed *s = user;
+    cot_var       z;
+    if (s->f(1, xs, 1, &z, s->user)) return 1;
+    ys[0] = cot_sum(z, COT_ALL);
+    return 0;
+}
+
 /* Plans made at the first of some points, compared at all; the numbers of their entries. */
 static void serve(const char *name, cot_fn f, void *user, bool hessian, int stream, int64_t nnz[2]) {
     double      values[N * N * 4], have[N * N * 4], want[N * N * 4], at[N];
@@ -423,24 +433,104 @@ static void plans_are_as_sparse_as_bodies(void **state) {
     test_verdict();
 }
 
-/* The plan at the origin, where the while does not run: its way back is recorded for no step, so of the Jacobian only. */
+/* A while to the end, from a position that the inputs choose: one step or six. */
+BODY(before_the_end) {
+    UNUSED;
+    ys[0] = cot_less(xs[1], N);
+    return 0;
+}
+BODY(at_count) {
+    UNUSED;
+    cot_var x = *(cot_var *)user;
+    ys[0]     = cot_add(xs[0], cot_square(cot_take(x, xs[1], 0)));
+    ys[1]     = cot_add(xs[1], 1);
+    return 0;
+}
+BODY(while_to_the_end) {
+    UNUSED;
+    cot_var x     = xs[0];
+    cot_var in[2] = {cot_index(x, 0, 0), cot_cast(cot_where(cot_greater(cot_sum(x, COT_ALL), 1.0), 0.0, (double)N - 1), COT_I64)}, out[2];
+    if (cot_while(before_the_end, at_count, &x, 2, in, out, NULL)) return 1;
+    ys[0] = out[0];
+    return 0;
+}
+/* Elementwise, in a scan: the way back of the while is one operation, and as sparse as its body. And with a bound on states, outside. */
+BODY(large_and_few) {
+    UNUSED;
+    ys[0] = cot_logical_and(cot_greater(cot_sum(cot_square(xs[0]), COT_ALL), 0.02), cot_less(xs[1], 2.0));
+    return 0;
+}
+BODY(while_pairs_if_large) {
+    UNUSED;
+    cot_var in[2] = {xs[0], cot_constant(xs[0].tape, 0)}, out[2];
+    if (cot_while(large_and_few, pairs_and_count, NULL, 2, in, out, NULL)) return 1;
+    ys[0] = out[0];
+    return 0;
+}
+BODY(while_in_scan) {
+    UNUSED;
+    return cot_scan(while_pairs_if_large, NULL, 2, 1, xs, 0, NULL, ys, 0, NULL, NULL);
+}
+BODY(bounded_while) {
+    UNUSED;
+    cot_var in[2] = {xs[0], cot_constant(xs[0].tape, 0)}, out[2];
+    if (cot_while(large_and_few, pairs_and_count, NULL, 2, in, out, &(cot_loop_options){.states = 1})) return 1;
+    ys[0] = out[0];
+    return 0;
+}
+BODY(bounded_scan) {
+    UNUSED;
+    return cot_scan(stencil, NULL, 2, 1, xs, 0, NULL, ys, 0, NULL, &(cot_loop_options){.states = 1});
+}
+BODY(batch_of_while) { /* of pairs, each of which ends when it is small */
+    UNUSED;
+    cot_var pairs = cot_reshape(xs[0], COT_SHAPE(N / 2, 2)), y;
+    if (cot_vmap(while_chain, NULL, 1, &pairs, NULL, 1, &y, NULL)) return 1;
+    ys[0] = cot_reshape(y, COT_SHAPE(N));
+    return 0;
+}
+
+/* Plans at the origin, where no while takes a step, serve where they do. */
 static void a_while_that_did_not_run_counts(void **state) {
     (void)state;
-    double           at[N] = {0}, values[N * N], have[N * N], want[N * N];
-    cot_tape        *t     = cot_tape_create(NULL);
-    cot_var          x     = cot_tensor(t, COT_F64, COT_SHAPE(N), at), far, y;
-    cot_sparse_plan *p     = cot_sparse_jacobian_plan_of(while_chain, NULL, 1, &x, 1, COT_AUTO);
-    for (int i = 0; i < N; i++) at[i] = 0.3 + 0.1 * i;
-    far = cot_tensor(t, COT_F64, COT_SHAPE(N), at);
-    TEST_CHECK(p && cot_sparse_jacobian_of(p, while_chain, NULL, 1, &far, 1, values) == COT_OK, "values");
-    while_chain(1, &far, 1, &y, NULL);
-    cot_jacobian(1, &y, 1, &far, COT_AUTO, want);
-    if (test_tape_ok(t, "a while")) {
-        spread(cot_sparse_plan_info(p), values, have);
-        near("a while that did not run", "Jacobian", 0, N * N, have, want);
+    static const sample cases[] = {
+        {"a chain", while_chain, N * (N + 1) / 2, 0},   {"to the end", while_to_the_end, N, 0},    {"pairs", while_pairs_if_large, 2 * N, 2 * N},
+        {"in a scan", while_in_scan, 2 * N, 2 * N},      {"bounded", bounded_while, 2 * N, 2 * N},  {"a bounded scan", bounded_scan, 3 * N, 5 * N},
+        {"a batch", batch_of_while, 3 * N / 2, 2 * N}};
+    for (int c = 0; c < TEST_COUNT(cases); c++) {
+        double           at[N] = {0}, values[N * N], have[N * N], want[N * N];
+        cot_tape        *t     = cot_tape_create(NULL);
+        summed           s     = {cases[c].f, NULL};
+        cot_var          x     = cot_tensor(t, COT_F64, COT_SHAPE(N), at), far, y;
+        cot_sparse_plan *p     = cot_sparse_jacobian_plan_of(cases[c].f, NULL, 1, &x, 1, COT_AUTO);
+        cot_fn           of[2] = {plain_sum, sum_of_squares};
+        cot_sparse_plan *h     = cot_sparse_hessian_plan_of(of[1], &s, 1, &x), *plain = cot_sparse_hessian_plan_of(of[0], &s, 1, &x);
+        int64_t          nnz[2] = {cot_sparse_plan_info(p).nnz, cot_sparse_plan_info(h).nnz};
+        TEST_CHECK(cases[c].nnz == 0 || nnz[0] == cases[c].nnz, "%s: %lld entries", cases[c].name, (long long)nnz[0]);
+        TEST_CHECK(cases[c].hessian == 0 || nnz[1] == cases[c].hessian, "%s: %lld of the Hessian", cases[c].name, (long long)nnz[1]);
+        for (int i = 0; i < N; i++) at[i] = 0.3 + 0.1 * i;
+        far = cot_tensor(t, COT_F64, COT_SHAPE(N), at);
+        TEST_CHECK(p && cot_sparse_jacobian_of(p, cases[c].f, NULL, 1, &far, 1, values) == COT_OK, "%s: values", cases[c].name);
+        cases[c].f(1, &far, 1, &y, NULL);
+        cot_jacobian(1, &y, 1, &far, COT_AUTO, want);
+        if (test_tape_ok(t, cases[c].name)) {
+            spread(cot_sparse_plan_info(p), values, have);
+            near(cases[c].name, "Jacobian", 0, cot_size(y) * N, have, want);
+        }
+        for (int k = 0; k < 2; k++) {
+            cot_sparse_plan *q = k ? h : plain;
+            TEST_CHECK(q && cot_sparse_hessian_of(q, of[k], &s, 1, &far, values) == COT_OK, "%s: second values", cases[c].name);
+            of[k](1, &far, 1, &y, &s);
+            cot_hessian(y, 1, &far, want);
+            if (!test_tape_ok(t, cases[c].name)) continue;
+            spread(cot_sparse_plan_info(q), values, have);
+            near(cases[c].name, k ? "Hessian" : "Hessian of the sum", 0, N * N, have, want);
+        }
+        cot_sparse_plan_destroy(p);
+        cot_sparse_plan_destroy(plain);
+        cot_sparse_plan_destroy(h);
+        cot_tape_destroy(t);
     }
-    cot_sparse_plan_destroy(p);
-    cot_tape_destroy(t);
     test_verdict();
 }
 

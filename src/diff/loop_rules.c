@@ -169,22 +169,14 @@ static cot_status state_stacks(cot_tape *t, derived *d, int64_t length, cot_var 
     return t->status;
 }
 
-void cot__loop_reverse_recorded(cot__rule *r) {
-    cot_tape            *t = r->t;
-    const cot__loop     *l = cot__rule_attr(r)->pointer;
-    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
-    int                  operands = cot__loop_operands(l), n = 0;
-    cot__loop           *to = like(t, l, run->length);
-    cot_var             *x = to ? vars(t, l, operands) : NULL, *in = x ? vars(t, l, 3 * operands + l->carry + l->nys) : NULL;
-    cot_var             *results = in ? vars(t, l, 2 * operands) : NULL, *pieces = results ? vars(t, l, l->carry + l->nys) : NULL;
-    bool                *wanted = pieces ? cot__arena(t, (size_t)operands + 1, l->name) : NULL;
-    if (!wanted) return;
-    for (int k = 0; k < operands; k++) {
-        wanted[k] = cot__rule_wants(r, k);
-        x[k] = cot__rule_x(r, k);
-    }
+bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted, cot_var g, cot_var *bars) {
+    int        operands = cot__loop_operands(l), n = 0;
+    cot__loop *to = like(t, l, length);
+    cot_var   *in = to ? vars(t, l, 3 * operands + l->carry + l->nys) : NULL;
+    cot_var   *results = in ? vars(t, l, 2 * operands) : NULL, *pieces = results ? vars(t, l, l->carry + l->nys) : NULL;
+    if (!pieces) return false;
     derived d = {.t = t, .l = l, .x = x, .wanted = wanted};
-    cot__loop_apart(t, l, run->length, r->g, pieces);
+    cot__loop_apart(t, l, length, g, pieces);
     /* the derived loop goes through them */
     for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0);
     for (int j = 0; j < l->carry; j++)
@@ -192,7 +184,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     for (int k = 0; k < operands; k++)
         if (is_outer(l, k) && wanted[k]) in[n++] = cot_zeros(t, cot_dtype_of(x[k]), cot_shape_of(x[k]));
     to->carry = n;
-    if (t->status != COT_OK || state_stacks(t, &d, run->length, in + n) != COT_OK) return;
+    if (t->status != COT_OK || state_stacks(t, &d, length, in + n) != COT_OK) return false;
     n += l->carry;
     for (int k = 0; k < l->nxs; k++) in[n++] = x[cot__loop_first_xs(l) + k];
     for (int j = l->carry; j < l->carry + l->nys; j++)
@@ -200,14 +192,29 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     to->nxs = n - to->carry;
     for (int k = 0; k < l->nxs; k++) to->nys += wanted[cot__loop_first_xs(l) + k];
     to->reverse = !l->reverse;
-    if (t->status != COT_OK || run_derived(t, to, back_body, &d, in, results) != COT_OK) return;
-    const cot_var *g = results;
+    if (t->status != COT_OK || run_derived(t, to, back_body, &d, in, results) != COT_OK) return false;
+    const cot_var *bar = results;
     for (int j = 0; j < l->carry; j++)
-        if (var_is_float(x[cot__loop_first_carry(l) + j])) cot__give(r, cot__loop_first_carry(l) + j, *g++);
+        if (var_is_float(x[cot__loop_first_carry(l) + j])) bars[cot__loop_first_carry(l) + j] = *bar++;
     for (int k = 0; k < operands; k++)
-        if (is_outer(l, k) && wanted[k]) cot__give(r, k, *g++);
+        if (is_outer(l, k) && wanted[k]) bars[k] = *bar++;
     for (int k = 0; k < l->nxs; k++)
-        if (wanted[cot__loop_first_xs(l) + k]) cot__give(r, cot__loop_first_xs(l) + k, *g++);
+        if (wanted[cot__loop_first_xs(l) + k]) bars[cot__loop_first_xs(l) + k] = *bar++;
+    return true;
+}
+
+void cot__loop_reverse_recorded(cot__rule *r) {
+    cot_tape            *t = r->t;
+    const cot__loop     *l = cot__rule_attr(r)->pointer;
+    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
+    int                  operands = cot__loop_operands(l);
+    cot_var             *x = vars(t, l, operands), *bars = x ? vars(t, l, operands) : NULL;
+    bool                *wanted = bars ? cot__arena(t, (size_t)operands + 1, l->name) : NULL;
+    if (!wanted) return;
+    for (int k = 0; k < operands; k++) wanted[k] = cot__rule_wants(r, k), x[k] = cot__rule_x(r, k);
+    if (!cot__loop_back(t, l, run->length, x, wanted, r->g, bars)) return;
+    for (int k = 0; k < operands; k++)
+        if (wanted[k]) cot__give(r, k, bars[k]);
 }
 
 /* ---- forward --------------------------------------------------------------------------------------------------------- */

@@ -389,11 +389,13 @@ static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
 }
 
 static void loop_vjp(cot__rule *r) {
-    const cot__loop  *l = cot__rule_attr(r)->pointer;
-    const cot__sweep *s = r->driver;
+    const cot__loop     *l = cot__rule_attr(r)->pointer;
+    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
+    const cot__sweep    *s = r->driver;
+    bool                 unknown = l->test && (r->t->body || run->length == 0); /* a loop of no step would not tell what it reads elsewhere */
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);
-    else if (l->bounded || (r->t->body ? l->test != NULL : l->asked)) cot__loop_reverse_as_operation(r);
+    else if (l->bounded || unknown || (!r->t->body && l->asked)) cot__loop_reverse_as_operation(r);
     else cot__loop_reverse_recorded(r);
 }
 

@@ -213,6 +213,7 @@ static bool structural(cot__patterns *p, uint32_t i) {
     if (!moves || cot__size_at(t, i) == 0 || all_scalars(p, i)) return true;
     switch (t->nodes[i].op) {
     case OP_loop: return cot__loop_pattern(p, i);
+    case OP_loop_adjoint: return cot__loop_adjoint_pattern(p, i);
     case OP_alias:
     case OP_cast: return cot__same_pattern(p, i, 0);
     case OP_copy_into: return cot__same_pattern(p, i, 1);

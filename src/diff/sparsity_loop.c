@@ -332,7 +332,15 @@ static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, 
     return z != NULL;
 }
 
-/* The body that a condition does not take here. It may fail on these values, which it was not written for: then all that it reads counts. */
+/* After a failure of what was played on values that it was not written for, the body that a condition does not take here or a step that a
+ * cot_while does not: all that it reads counts. */
+static bool unless_it_failed(cot__patterns *p, uint32_t node, bool ok) {
+    if (ok || p->t->status == COT_MEMORY || p->t->status == COT_LIMIT || p->t->status == COT_OK) return ok;
+    cot_tape_clear_error(p->t);
+    return cot__dense_pattern(p, node);
+}
+
+/* The body that a condition does not take here. */
 static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
     cot_tape        *t      = p->t;
     const cot__loop *l      = t->nodes[node].extra.attr->pointer;
@@ -346,12 +354,9 @@ static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
     cot_var turned = cot__read_view(t, l->name, &choice, COT_F64, &is, 1) == COT_OK ? cot_constant(t, is == 0) : INVALID(t);
     bool    ok     = t->status == COT_OK && cot__patterns_grow(p);
     if (ok) others[0] = cot__index(turned), ok = pattern_with(p, node, others, true);
-    bool dense = !ok && t->status != COT_MEMORY && t->status != COT_LIMIT && t->status != COT_OK;
     frame_close(p, &f);
     cot__free(&t->al, others, (size_t)n * sizeof *others);
-    if (!dense) return ok;
-    cot_tape_clear_error(t);
-    return cot__dense_pattern(p, node);
+    return unless_it_failed(p, node, ok);
 }
 
 bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
@@ -360,8 +365,25 @@ bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
     cot__set        *z = cot__sets_at(p, node); /* before any frame, or it would go with it */
     if (!z) return false;
     if (l->rules) return by_rule(p, node, z);
-    if (!cot__loop_chosen(l)) return pattern_with(p, node, a->args, false);
+    if (!cot__loop_chosen(l)) {
+        bool ok = pattern_with(p, node, a->args, false);
+        return l->test ? unless_it_failed(p, node, ok) : ok;
+    }
     uint8_t varies = cot__varies(p, a->args[0]);
     p->consulted |= varies;
     return pattern_with(p, node, a->args, false) && (!(varies & COT__VARIES) || other_body(p, node, a->args));
+}
+
+/* The way back as one operation has the pattern of the way back as loops. */
+bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node) {
+    cot_tape *t = p->t;
+    cot__set *z = cot__sets_at(p, node);
+    if (!z) return false;
+    frame    f    = frame_open(p, cot__op_name(t, node), true);
+    cot_var  flat = cot__loop_adjoint_as_loops(t, node);
+    uint32_t end  = t->count;
+    bool     ok   = t->status == COT_OK && cot__patterns_grow(p) && walk_frame(p, &f, end, 1, &flat);
+    for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++) cot__set_add(p, &z[e], cot__set_at(p, cot__index(flat), e));
+    frame_close(p, &f);
+    return unless_it_failed(p, node, ok);
 }
