@@ -652,8 +652,45 @@ static void the_check_finds_what_the_pattern_lacks(void **state) {
     cot_tape_destroy(t);
 }
 
+/* sin(2x), written to its input, which is its own. */
+static int doubles_in_place(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    cot_var x = xs[0];
+    cot_mul_into(&x, 2.0);
+    ys[0] = cot_sin(x);
+    return 0;
+}
+static int sum_in_place(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var y;
+    doubles_in_place(n, xs, m, &y, user);
+    ys[0] = cot_sum(y, COT_ALL);
+    return 0;
+}
+
+static void functions_may_write_to_their_inputs(void **state) {
+    (void)state;
+    const double     at[3] = {0.1, 0.2, 0.3};
+    double           got[3];
+    cot_tape        *t = cot_tape_create(NULL);
+    cot_var          x = cot_tensor(t, COT_F64, COT_SHAPE(3), at);
+    cot_sparse_plan *p = cot_sparse_jacobian_plan_of(doubles_in_place, NULL, 1, &x, 1, COT_AUTO);
+    cot_sparse_plan *h = cot_sparse_hessian_plan_of(sum_in_place, NULL, 1, &x);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(cot_sparse_jacobian_of(p, doubles_in_place, NULL, 1, &x, 1, got), COT_OK);
+        for (int k = 0; k < 3; k++) assert_true(fabs(got[k] - 2 * cos(2 * at[k])) < 1e-15);
+        assert_int_equal(cot_sparse_hessian_of(h, sum_in_place, NULL, 1, &x, got), COT_OK);
+        for (int k = 0; k < 3; k++) assert_true(fabs(got[k] + 4 * sin(2 * at[k])) < 1e-15);
+    }
+    assert_int_equal(cot_read(x, got, 3), COT_OK);
+    assert_memory_equal(got, at, sizeof at);
+    cot_sparse_plan_destroy(p);
+    cot_sparse_plan_destroy(h);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_may_write_to_their_inputs),
         cmocka_unit_test(every_sample_equals_its_dense_matrices),
         cmocka_unit_test(hessians_over_scalars_equal_dense_ones),
         cmocka_unit_test(a_zero_wins_over_infinite_partials_in_lanes),

@@ -14,12 +14,19 @@ typedef struct recorded {
     cot_var  *ys; /* in the arena */
 } recorded;
 
+/* A function may write to its inputs in place, and what it recorded is forgotten: it must not take the numbers of xs with it. */
+static const cot_var *copies(cot_tape *t, const char *op, int n, const cot_var *xs) {
+    cot_var *own = cot__arena(t, (size_t)n * sizeof *own, op);
+    for (int k = 0; own && k < n; k++) own[k] = xs[k].tape == t && cot_is_valid(xs[k]) && cot_shape_of(xs[k]).ndim ? cot_copy(xs[k]) : xs[k];
+    return own;
+}
+
 static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m) {
     *r = (recorded){.t = n > 0 ? cot__tape_of(n, xs) : NULL};
     if (!r->t || !cot__may_sweep_numbers(r->t, op, r->t->count)) return false; /* what f records has no numbers in a body */
     r->mark = cot_tape_mark(r->t);
     r->ys   = cot__arena(r->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *r->ys, op);
-    if (!r->ys || !cot__form_open(&r->form, op, n, xs) || !cot__form_run(&r->form, f, user, xs, m, r->ys)) return false;
+    if (!r->ys || !(xs = copies(r->t, op, n, xs)) || !cot__form_open(&r->form, op, n, xs) || !cot__form_run(&r->form, f, user, xs, m, r->ys)) return false;
     for (int k = 0; k < m; k++) r->ys[k] = VAR(r->t, r->form.y[k]); /* as they were recorded, also in a no-grad scope */
     return true;
 }
