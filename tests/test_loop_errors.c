@@ -354,7 +354,8 @@ static void work_on_while(cot_tape *t, void *user) {
 }
 
 /* A batch of them, each of its own length, one none at all. */
-static void work_on_batch(cot_tape *t) {
+static void work_on_batch(cot_tape *t, void *user) {
+    (void)user;
     double  numbers[6] = {0.1, 0.2, -3, 1, 40, 50};
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), numbers), c = cot_scalar(t, 1.5), y, g;
     cot_vmap(slope_of_risen, &c, 1, &x, NULL, 1, &y, NULL);
