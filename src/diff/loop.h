@@ -115,8 +115,9 @@ void cot__loop_reverse_numbers(cot__rule *r);
 void cot__loop_reverse_recorded(cot__rule *r);
 /* … as one operation that finds out when it is played how long the loop is. */
 void cot__loop_reverse_as_operation(cot__rule *r);
-/* The recorded one, as a function: adjoints of the wanted operands x of a loop of so many steps, whose flat value has the adjoint g. */
-bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted, cot_var g, cot_var *bars);
+/* The recorded one, as a function: adjoints of the wanted operands x of a loop of so many steps, whose flat value has adjoint g. */
+bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted, cot_var g,
+                    cot_var *bars);
 /* Records that for the value of a node of the operation, of one step where the length is not known: what can depend on what. */
 cot_var cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node);
 void cot__loop_forward(cot__rule *r);

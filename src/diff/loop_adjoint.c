@@ -281,7 +281,8 @@ static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
         int64_t size = cot__count(one.ndim, one.dim), all = size * w->extent;
         bool    stacked = j >= l->carry && !l->once, is = j >= l->carry || w->is[cot__loop_first_carry(l) + j];
         parts[j] = is ? cot_slice(g, 1, at, at + size, 1) : cot_zeros(w->t, cot_dtype_of(g), COT_SHAPE(all = size));
-        if (stacked) parts[j] = cot__moved_axis(cot_reshape(parts[j], COT_SHAPE(w->extent, one.dim[0], one.dim[0] ? size / one.dim[0] : 0)), 0, 1);
+        int64_t steps = stacked ? one.dim[0] : 0;
+        if (steps) parts[j] = cot__moved_axis(cot_reshape(parts[j], COT_SHAPE(w->extent, steps, size / steps)), 0, 1);
         parts[j] = cot_reshape(parts[j], COT_SHAPE(all));
         at += size;
     }
@@ -320,7 +321,8 @@ static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs
     cot_tape        *t = r->t;
     const adjoint   *a = cot__rule_attr(r)->pointer;
     const cot__loop *l = &a->loop;
-    if (cot__loop_goes_one_by_one(l, b->extent) || b->extent == 0 || (cot__loop_chosen(l) && b->is[0])) return cot__batch_loop(r, b, xs);
+    if (cot__loop_goes_one_by_one(l, b->extent) || b->extent == 0 || (cot__loop_chosen(l) && b->is[0]))
+        return cot__batch_loop(r, b, xs);
     bool *given = cot__arena(t, (size_t)a->operands + 1, OP);
     for (int k = 0; given && k < a->operands && t->status == COT_OK; k++) {
         bool carried = k >= cot__loop_first_carry(l) && k < cot__loop_first_xs(l) && cot__dtype_is_float(cot_dtype_of(xs[k]));

@@ -1,10 +1,10 @@
-/* loop_batch.c: a loop, condition or checkpoint for a batch, as one operation: the loop that loop_wide.c makes, run, and its results
- * laid out as those of the elements. A condition whose choice is batched plays both bodies and chooses. Functions with derivatives of
- * their own go one by one. */
+/* loop_batch.c: a loop, condition or checkpoint for a batch, as one operation: the loop that loop_wide.c makes, run, and its
+ * results laid out as those of the elements. A condition whose choice is batched plays both bodies and chooses. Functions with
+ * derivatives of their own go one by one. */
 #include "diff/loop.h"
 #include "ops/structural.h"
 
-/* Results as the flat values of the elements: those that lie behind the steps have the batch there, others in front or not at all. */
+/* Results as the flat values of the elements: stacked ones have the batch behind the steps, others in front or not at all. */
 static cot_var flattened(cot__rule *r, const cot__wide *w, int m, cot_var *results) {
     const cot__loop *l = w->l;
     const bool      *carried = w->is + cot__loop_first_carry(l);
@@ -49,9 +49,11 @@ static bool choose(cot__wide *w, int m, cot_var *results, cot_var *others) {
     return t->status == COT_OK;
 }
 
-bool cot__loop_goes_one_by_one(const cot__loop *l, int64_t extent) { return l->rules || l->body[0]->m == 0 || (l->test && extent == 0); }
+bool cot__loop_goes_one_by_one(const cot__loop *l, int64_t extent) {
+    return l->rules || l->body[0]->m == 0 || (l->test && extent == 0);
+}
 
-/* The mask that it may carry stands last among the results of a cot_while, which gives nothing out: there is room, and nobody asks. */
+/* The mask that it may carry stands last among the results of a cot_while, which gives nothing out: there is room for it. */
 static bool run_wide(cot__wide *w, cot_var *results) {
     return cot__widen(w) && cot__loop_record(w->t, w->loop, w->args, results) == COT_OK;
 }

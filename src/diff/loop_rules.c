@@ -169,7 +169,8 @@ static cot_status state_stacks(cot_tape *t, derived *d, int64_t length, cot_var 
     return t->status;
 }
 
-bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted, cot_var g, cot_var *bars) {
+bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted, cot_var g,
+                    cot_var *bars) {
     int        operands = cot__loop_operands(l), n = 0;
     cot__loop *to = like(t, l, length);
     cot_var   *in = to ? vars(t, l, 3 * operands + l->carry + l->nys) : NULL;

@@ -392,7 +392,8 @@ static void loop_vjp(cot__rule *r) {
     const cot__loop     *l = cot__rule_attr(r)->pointer;
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
     const cot__sweep    *s = r->driver;
-    bool                 unknown = l->test && (r->t->body || run->length == 0); /* a loop of no step would not tell what it reads elsewhere */
+    /* not known, or none, from which one could not tell what it reads elsewhere */
+    bool unknown = l->test && (r->t->body || run->length == 0);
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);
     else if (l->bounded || unknown || (!r->t->body && l->asked)) cot__loop_reverse_as_operation(r);

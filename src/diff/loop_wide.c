@@ -123,9 +123,9 @@ static bool spread(cot__wide *w, bool *given, bool *more) {
 static bool find_carried(cot__wide *w) {
     const cot__loop *l = w->l;
     int              most = 1;
-    for (int b = 0; b < 2 && l->body[b]; b++)
-        if (l->body[b]->n + l->body[b]->captures + l->body[b]->m > most) most = l->body[b]->n + l->body[b]->captures + l->body[b]->m;
-    if (l->test && l->test->n + l->test->captures > most) most = l->test->n + l->test->captures;
+    const cot__region *const all[3] = {l->body[0], l->body[1], l->test};
+    for (int k = 0; k < 3; k++)
+        if (all[k] && all[k]->n + all[k]->captures + all[k]->m > most) most = all[k]->n + all[k]->captures + all[k]->m;
     bool *given = flags(w, most), more = given != NULL;
     while (more) {
         more = false;
@@ -175,11 +175,13 @@ bool cot__widen(cot__wide *w) {
     *wide = *l;
     wide->carry += w->masked;
     int      given = cot__loop_first_capture(wide), n = l->body[0]->n + w->masked, m = l->body[0]->m + w->masked;
+    cot_fn   body = w->masked ? masked_body : plain_body, test = w->masked ? masked_test : plain_test;
     cot_var *x = vars(w, given + n), *examples = x + given;
     if (!x || !operands_of(w, wide, x) || !examples_of(w, wide, x, examples)) return false;
     for (w->which = 0; w->which < 2 && l->body[w->which]; w->which++)
-        if (!(wide->body[w->which] = cot__region_record(t, l->name, w->masked ? masked_body : plain_body, w, n, examples, m))) return false;
-    if (l->test) wide->test = cot__region_record_part(t, l->name, "test", w->masked ? masked_test : plain_test, w, wide->carry, x + cot__loop_first_carry(l), 1);
+        if (!(wide->body[w->which] = cot__region_record(t, l->name, body, w, n, examples, m))) return false;
+    if (l->test)
+        wide->test = cot__region_record_part(t, l->name, "test", test, w, wide->carry, x + cot__loop_first_carry(l), 1);
     if (l->test && !wide->test) return false;
     uint32_t *args = cot__arena(t, ((size_t)cot__loop_operands(wide) + 1) * sizeof *args, l->name);
     if (!args) return false;
