@@ -255,7 +255,7 @@ COT_API cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0
  *
  * Tests and choices (where, comparisons, floor, relu, maximum, sort, …) look at the values alone: what is differentiated is
  * the branch that was taken, and at kinks what docs/nonsmooth.md says. Infinities and NaN are those that nested cot_jvp
- * gives. */
+ * gives, where nothing overflows on the way to them. */
 COT_API cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot_var *curve, int order, cot_var *out);
 /* The same, numbers only: curve (degree, N), out (order + 1, M), where the xs hold N elements in all and y M. Nothing stays on
  * the tape, and of each series no more than `order` times the value is kept, until its last use. After a failure `out` holds

@@ -492,8 +492,27 @@ static void every_allocation_may_fail(void **state) {
     assert_survives_no_memory(work, NULL, 2, sentences);
 }
 
+/* An answer counts where it was asked for: a solver that points x at memory of its own has not answered. */
+static int elsewhere(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta;
+    x->data = user;
+    return 0;
+}
+
+static void an_answer_elsewhere_is_none(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    double    root = 3;
+    cot_var   theta = cot_scalar(t, 9), x = cot_root(square_minus, &root, elsewhere, cot_constant(t, 1), 1, &theta, NULL);
+    assert_false(cot_is_valid(x));
+    expect(t, COT_VALUE, "[root] the residual of what the solver found is 8, from 8 at the start; at most 7.62939e-05 is taken without a "
+                         "tolerance (INFINITY is one that takes all)");
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_elsewhere_is_none),
         cmocka_unit_test(a_root_has_the_derivatives_of_its_closed_form),
         cmocka_unit_test(a_fixed_point_has_the_gradient_of_its_iterations),
         cmocka_unit_test(a_minimum_moves_as_its_equation_says), cmocka_unit_test(minima_are_found_not_maxima_or_saddles),

@@ -163,7 +163,7 @@ static void check_at(function f, double at, int n, const double *want_these) {
 }
 F(k_abs, cot_abs(x)) F(k_relu, cot_relu(x)) F(k_floor, cot_floor(x)) F(k_where, cot_where(cot_greater(x, 0.0), cot_log(x), 0.0))
 F(k_log_square, cot_square(cot_log(x))) F(k_pow0, cot_pow(x, 0.0)) F(k_max, cot_maximum(x, cot_mul(x, -3.0)))
-F(k_branch, cot_where(cot_less(x, 1.0), cot_exp(x), x))
+F(k_pole, cot_div(cot_add(x, 1.0), x)) F(k_branch, cot_where(cot_less(x, 1.0), cot_exp(x), x))
 
 static void kinks_and_poles(void **state) {
     (void)state;
@@ -178,6 +178,13 @@ static void kinks_and_poles(void **state) {
     check_at(k_branch, 0, 4, (double[]){1, 1, 1, 1});
     check_at(f_sqrt, 0, 2, (double[]){0, INFINITY});
     check_at(f_log, 0, 2, (double[]){-INFINITY, INFINITY});
+    cot_tape *t = cot_tape_create(NULL); /* both move at a pole: 1/0 - inf/0, as the rule says, and no infinity of either sign */
+    cot_var   x = cot_scalar(t, 0), y = k_pole(x), one = cot_number(1);
+    double    out[K + 1];
+    derivatives(y, x, out);
+    assert_near(out[0], INFINITY, 0);
+    assert_true(isnan(out[1]) && isnan(cot_value(cot_jvp(y, 1, &x, &one))));
+    cot_tape_destroy(t);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------------------------------------- */

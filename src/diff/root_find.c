@@ -221,7 +221,8 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
     const char *inside = t->inside;
     uint32_t    from = t->inside_from;
     t->inside = q->name, t->inside_from = t->count;
-    int code = q->solver(n, theta, x, q->user);
+    cot_array given = *x; /* what it makes of the description is its own: the numbers in x's memory count */
+    int       code = q->solver(n, theta, &given, q->user);
     t->inside = inside, t->inside_from = from;
     cot__error_in_function(t, "solver", q->name);
     double now = residual_at(t, q, args, x->data);

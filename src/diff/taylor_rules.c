@@ -108,17 +108,19 @@ static cot_var product(cot__taylor *s, uint32_t node, int m) {
     return sum;
 }
 
-/* x = y z, solved for the last coefficient of z. */
+/* x = y z, solved for the last coefficient of z. The two parts are divided apart, as the rule does: at y = 0 they are infinities
+ * that may cancel. */
 static cot_var quotient(cot__taylor *s, uint32_t e, int m) {
     cot_tape *t = s->t;
     uint32_t  node = s->entries[e].node;
-    cot_var   x = operand(s, node, 0, m);
+    cot_var   x = operand(s, node, 0, m), by = operand(s, node, 1, 0), sum = INVALID(t);
     for (int j = 1; j <= m; j++) {
         cot_var  y = operand(s, node, 1, j);
         uint32_t z = cot__taylor_coefficients(s, e)[m - j];
-        if (!cot__failed(y) && z != COT__NONE) x = minus(x, cot_smul(y, VAR(t, z)));
+        if (!cot__failed(y) && z != COT__NONE) sum = plus(sum, cot_smul(y, VAR(t, z)));
     }
-    return cot__failed(x) ? x : cot_sdiv(x, operand(s, node, 1, 0));
+    if (!cot__failed(x)) x = cot_sdiv(x, by);
+    return cot__failed(sum) ? x : minus(x, cot_sdiv(sum, by));
 }
 
 static cot_var choice(cot__taylor *s, uint32_t node, int m) {
