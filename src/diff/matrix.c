@@ -164,7 +164,7 @@ static bool seed_node(cot__sweep *s, uint32_t i, const double *numbers) {
         return true;
     }
     int64_t   stride[COT_MAX_NDIM];
-    cot__view v = cot__view_later(t, i);
+    cot__view v = cot__view_place(t, i);
     cot__strides(v.ndim, v.shape, stride);
     double *data;
     memcpy(&data, &numbers, sizeof data); /* read only */
