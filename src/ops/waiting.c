@@ -214,7 +214,9 @@ bool cot__waiting_elementwise(cot_tape *t, const cot__result *r, int op, int n, 
     }
     cot__step_fn *kernel = cot__blocks(op, w.recipe.dtype)->value;
     if (add_step(&w.recipe, kernel, arg) != w.recipe.steps - 1) return false; /* no room, or a result that is there already */
-    w.recipe.squares = w.recipe.steps == 2 && arg[0] == 0 && (op == OP_square || (op == OP_mul && arg[1] == 0));
+    bool pair = w.recipe.steps == 2 && op == OP_mul; /* a product and a second factor */
+    w.recipe.squares = w.recipe.steps == 2 && arg[0] == 0 && (op == OP_square || (pair && arg[1] == 0));
+    w.recipe.scale = pair && arg[0] < 0 ? ~arg[0] : pair && arg[1] < 0 ? ~arg[1] : -1;
     return begin(t, r, &w);
 }
 

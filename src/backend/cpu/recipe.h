@@ -11,6 +11,15 @@ enum { COT__RECIPE_AXES = 6, COT__RECIPE_LEAVES = 6, COT__RECIPE_STEPS = 6, COT_
 
 typedef void cot__step_fn(int n, const void *x, const void *y, const void *w, void *z);
 
+/* Kernels of products, of the type of the recipe. A row is f·y[k] + 0; a product that is -0 becomes 0, as in cot__gemm.
+ * row:  to[k] = s (f·y[k] + 0), or that added to to[k]
+ * leaves: folds of COT__BLOCK elements each, or of their squares, one after the other */
+typedef struct cot__row_kernels {
+    void (*row)(const void *f, const void *y, const void *s, int n, void *to, bool add);
+    void (*leaves)(const void *f, const void *y, int count, bool squared, void *sums);
+} cot__row_kernels;
+const cot__row_kernels *cot__row_kernels_of(cot_dtype dtype);
+
 typedef struct cot__recipe {
     cot_dtype dtype; /* of everything: F64 or F32 */
     int       ndim, leaves, steps;
@@ -26,23 +35,22 @@ typedef struct cot__recipe {
         int8_t        arg[3]; /* k >= 0: what step k made; ~k: leaf k; COT__RECIPE_NONE */
     } step[COT__RECIPE_STEPS];
     bool squares; /* two steps: a product, and its square */
+    int  scale;   /* two steps: a product, and its product with this leaf; -1: it is not that */
+    int                     bytes; /* when it is ready: of an element */
+    const cot__row_kernels *row;
 } cot__recipe;
 
-/* The same with as few axes as possible, which is what the functions below are fast on. */
-cot__recipe cot__recipe_merged(const cot__recipe *r);
-/* Elements first … first + n - 1; n <= COT__BLOCK. */
+/* The same made ready for the functions below: as few axes as possible, strides in bytes. It must not move. */
+void cot__recipe_ready(const cot__recipe *r, cot__recipe *ready);
+/* Elements first … first + n - 1; n <= COT__BLOCK, or any where there is one step. */
 void cot__recipe_load(const cot__recipe *r, int64_t first, int n, void *to);
-/* All elements, to r->data, on the pool's threads. */
+/* All elements, to r->data, on the pool's threads; r need not be ready. */
 void cot__recipe_write(const cot__recipe *r);
 
-/* Leaves of sums (see reduce_template.h), COT__BLOCK elements each, as many as `count` from element `first` on, where a faster way than adding up what
- * cot__recipe_load makes is known: how many, perhaps none. */
-int cot__recipe_sums_f64(const cot__recipe *r, int64_t first, int count, double *sums);
-int cot__recipe_sums_f32(const cot__recipe *r, int64_t first, int count, float *sums);
-/* One such leaf: of f·y[0] … f·y[COT__BLOCK - 1], or of their squares. */
-typedef double cot__leaf_f64(double f, const double *y);
-typedef float  cot__leaf_f32(float f, const float *y);
-cot__leaf_f64 *cot__leaf_sum_f64(bool squared);
-cot__leaf_f32 *cot__leaf_sum_f32(bool squared);
+/* Where a faster way is known than adding up what cot__recipe_load makes, of products, their squares and their multiples:
+ * sums: leaves of sums (see reduce_template.h), COT__BLOCK elements each, `count` of them from element `first` on: how many were done, perhaps none
+ * add:  sums[k] = element first + k, or that added to sums[k], k < n; false: not done */
+int  cot__recipe_sums(const cot__recipe *r, int64_t first, int count, void *sums);
+bool cot__recipe_add(const cot__recipe *r, int64_t first, int n, void *sums, bool add);
 
 #endif

@@ -22,7 +22,7 @@ enum {
     ROW    = 512,        /* bytes of a row of slices folded side by side */
     WIDEST = ROW / sizeof(float),
     CHUNKED_WIDTH = 16,  /* slices side by side that are worth cutting: more are shared out as they are */
-    READY  = 16,         /* leaves of sums that are asked for at once */
+    READY  = 64,         /* leaves of sums that are asked for at once */
     CHUNKS = 64,         /* into which a long slice is cut, at most; each but the last is a power of two of leaves, a subtree */
 };
 
@@ -34,7 +34,45 @@ typedef struct fold_plan {
     int64_t   step;  /* from one slice to its neighbour */
     bool      alone; /* slices one at a time: they run closer in memory than their neighbours lie */
     const cot__recipe *made; /* x is not there but for its place: its elements are made; NULL: x is there */
+    int64_t   first; /* the number of x's first element among those */
 } fold_plan;
+
+/* ---- values that are not in memory -------------------------------------------------------------------------------------------------- */
+
+/* n values a step apart. */
+static void make_steps(const fold_plan *f, int64_t first, int64_t step, int n, void *buf) {
+    int bytes = cot__dtype_size(f->x.dtype);
+    if (step == 1) cot__recipe_load(f->made, first, n, buf);
+    else
+        for (int i = 0; i < n; i++) cot__recipe_load(f->made, first + i * step, 1, (char *)buf + i * bytes);
+}
+
+/* Values done … done + n - 1 of the slice at `offset`. */
+static const void *make(const fold_plan *f, int64_t offset, int64_t done, int n, void *buf) {
+    int64_t   first = f->first + offset;
+    cot__walk at = f->slice;
+    if (at.ndim <= 1) make_steps(f, first + (at.ndim ? done * at.stride[0][0] : 0), at.ndim ? at.stride[0][0] : 1, n, buf);
+    else {
+        cot__walk_seek(&at, done);
+        for (int i = 0; i < n; i++, cot__walk_next(&at)) make_steps(f, first + at.offset[0], 1, 1, (char *)buf + i * cot__dtype_size(f->x.dtype));
+    }
+    return buf;
+}
+
+/* Sums of leaves from there on, as many as come ready. */
+static int make_sums(const fold_plan *f, int64_t offset, int64_t done, void *sums) {
+    int64_t whole = (f->n - done) / LEAF;
+    if (f->slice.ndim != 1 || f->slice.stride[0][0] != 1 || whole == 0) return 0;
+    return cot__recipe_sums(f->made, f->first + offset + done, whole < READY ? (int)whole : READY, sums);
+}
+
+/* The values of w slices, side by side, in one row of them. */
+static void make_row(const fold_plan *f, int64_t offset, int w, void *buf) { make_steps(f, f->first + offset, f->step, w, buf); }
+static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bool add) {
+    return f->step == 1 && cot__recipe_add(f->made, f->first + offset, w, sums, add);
+}
+
+/* ---- the folds ---------------------------------------------------------------------------------------------------------------------- */
 
 #define T double
 #define N(name) name##_f64
@@ -107,6 +145,7 @@ static void reduce_here(cot__reduction what, const cot__view *x, const cot__reci
     uint64_t  out[WIDEST];
     int64_t   extent = plan(&f, &kept, x, axes, z->stride, z->stride, stride);
     f.made = made;
+    f.first = made ? ((const char *)x->data - (const char *)made->data) / cot__dtype_size(x->dtype) : 0;
     if (extent == 0 || cot__walk_count(&kept) == 0) return;
     if (f.n == 0) {
         reduce_empty(what, z);
@@ -156,8 +195,9 @@ bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe
     plan(&f, &kept, x, axes, z->stride, z->stride, stride);
     bool runs = f.alone ? f.slice.ndim == 0 || (f.slice.ndim == 1 && f.slice.stride[0][0] == 1) : f.step == 1;
     if (!runs || what == COT__ARGMAX || what == COT__ARGMIN || what == COT__LOGSUMEXP) return false;
-    cot__recipe m = cot__recipe_merged(made);
-    reduce(what, x, &m, axes, z);
+    cot__recipe ready;
+    cot__recipe_ready(made, &ready);
+    reduce(what, x, &ready, axes, z);
     return true;
 }
 

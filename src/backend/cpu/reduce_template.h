@@ -96,64 +96,25 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
     return buf;
 }
 
-#if FLOATING
-/* n values that are not in memory, from number `done` of the slice at `offset` on. */
-static const T *N(make)(const fold_plan *f, int64_t offset, int64_t done, int n, T *buf) {
-    int64_t first = ((const T *)f->x.data - (const T *)f->made->data) + offset, inner = 1, run = n;
-    if (f->slice.ndim > 0) {
-        inner = f->slice.stride[0][f->slice.ndim - 1];
-        if (f->slice.ndim == 1 && inner == 1) first += done;
-        else run = 1;
-    }
-    if (run == n) {
-        cot__recipe_load(f->made, first, n, buf);
-        return buf;
-    }
-    cot__walk at = f->slice;
-    cot__walk_seek(&at, done);
-    for (int k = 0; k < n; k++, cot__walk_next(&at)) cot__recipe_load(f->made, first + at.offset[0], 1, buf + k);
-    return buf;
-}
-
-/* One slice that is not in memory. Sums of whole leaves may come ready. */
-static __attribute__((noinline)) T N(fold_made)(const fold_plan *f, int64_t offset, fold_op op, fold_map map, const T *q) {
-    T       tree[LEVELS], buf[LEAF], mapped[LEAF], ready[READY];
-    int     top = 0, have = 0, next = 0;
-    int64_t leaf = 0, first = ((const T *)f->x.data - (const T *)f->made->data) + offset;
-    bool    sums = op == OP_ADD && map == MAP_NONE && f->slice.ndim == 1 && f->slice.stride[0][0] == 1;
-    for (int64_t done = f->from; done < f->n; done += LEAF, leaf++) {
-        int n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
-        T   t;
-        if (sums && next == have && n == LEAF) {
-            int64_t whole = (f->n - done) / LEAF;
-            have = N(cot__recipe_sums)(f->made, first + done, whole < READY ? (int)whole : READY, ready);
-            next = 0;
-        }
-        if (next < have) t = ready[next++];
-        else t = N(leaf)(op, N(prepare)(map, mapped, N(make)(f, offset, done, n, buf), q, 0, n), n);
-        for (int64_t carry = leaf; carry & 1; carry >>= 1) t = N(apply)(op, tree[--top], t);
-        tree[top++] = t;
-    }
-    T t = tree[--top];
-    while (top > 0) t = N(apply)(op, tree[--top], t);
-    return t;
-}
-#endif
-
 /* One slice, read through a cursor. Not inlined, nor its sibling, so that their buffers never add up on the stack. */
 static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map, const T *q) {
     cot__cursor c;
     cot__view   v = {cot__at(&f->x, offset), f->x.dtype, f->slice.ndim, f->slice.shape, f->slice.stride[0]};
-    T           tree[LEVELS], buf[LEAF], mapped[LEAF];
-    int         top = 0;
+    T           tree[LEVELS], buf[LEAF], mapped[LEAF], ready[READY];
+    int         top = 0, next = 0, have = 0;
     int64_t     leaf = 0;
     cot__cursor_open(&c, &v, DTYPE);
     if (f->from > 0) cot__cursor_seek(&c, f->from);
     for (int64_t done = f->from; done < f->n; done += LEAF, leaf++) {
-        int      n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
-        const T *p = cot__cursor_load(&c, n, buf);
-        T        t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
-        for (int64_t carry = leaf; carry & 1; carry >>= 1) t = N(apply)(op, tree[--top], t);
+        int n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
+        T   t;
+        if (f->made && next == have) next = 0, have = op == OP_ADD && map == MAP_NONE ? make_sums(f, offset, done, ready) : 0;
+        if (next < have) t = ready[next++];
+        else {
+            const T *p = f->made ? make(f, offset, done, n, buf) : cot__cursor_load(&c, n, buf);
+            t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
+        }
+        for (int64_t carry = leaf; carry & 1; carry >>= 1, top--) t = op == OP_ADD ? N(apply)(OP_ADD, tree[top - 1], t) : N(apply)(op, tree[top - 1], t);
         tree[top++] = t;
     }
     T t = tree[--top];
@@ -172,18 +133,14 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
     for (int64_t r = f->from; r < f->n; r++) {
         const void *x = cot__at(&f->x, offset + row.offset[0]);
         int         in_leaf = (int)(r % LEAF);
-#if FLOATING
-        if (f->made) {
-            int64_t first = ((const T *)f->x.data - (const T *)f->made->data) + offset + row.offset[0];
-            if (f->step == 1) cot__recipe_load(f->made, first, w, buf);
-            else
-                for (int i = 0; i < w; i++) cot__recipe_load(f->made, first + i * f->step, 1, buf + i);
-        } else
-#endif
-            if (!direct) strip(buf, 1, x, f->step, w);
-        const T *p = N(prepare)(map, mapped, direct ? x : buf, q, 1, w);
-        if (in_leaf < LANES) memcpy(lane[in_leaf], p, (size_t)w * sizeof(T));
-        else N(combine)(op, lane[in_leaf % LANES], p, w);
+        bool added = f->made && op == OP_ADD && map == MAP_NONE && make_added(f, offset + row.offset[0], w, lane[in_leaf % LANES], in_leaf >= LANES);
+        if (!added) {
+            if (f->made) make_row(f, offset + row.offset[0], w, buf);
+            else if (!direct) strip(buf, 1, x, f->step, w);
+            const T *p = N(prepare)(map, mapped, direct ? x : buf, q, 1, w);
+            if (in_leaf < LANES) memcpy(lane[in_leaf], p, (size_t)w * sizeof(T));
+            else N(combine)(op, lane[in_leaf % LANES], p, w);
+        }
         cot__walk_next(&row);
         if (in_leaf < LEAF - 1 && r < f->n - 1) continue;
         int used = in_leaf + 1 < LANES ? in_leaf + 1 : LANES;
@@ -199,10 +156,6 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
 
 static __attribute__((noinline)) void N(fold_here)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
     if (!f->alone) N(fold_many)(f, offset, w, op, map, q, out);
-#if FLOATING
-    else if (f->made)
-        for (int i = 0; i < w; i++) out[i] = N(fold_made)(f, offset + i * f->step, op, map, q ? q + i : NULL);
-#endif
     else
         for (int i = 0; i < w; i++) out[i] = N(fold_one)(f, offset + i * f->step, op, map, q ? q + i : NULL);
 }
