@@ -69,7 +69,7 @@ static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
 
 cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
     cot__acc  *a = acc_of(s, node);
-    cot__view  v = cot__view_later(s->t, node);
+    cot__view  v = cot__view_place(s->t, node);
     memcpy(stride, a->stride, (size_t)v.ndim * sizeof *stride);
     return (cot__view){(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, stride};
 }
@@ -77,6 +77,7 @@ cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
 bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride) {
     cot__acc *a = acc_make(s, node);
     if (!a) return false;
+    if (storage->waits) cot__waiting_write(storage); /* accumulators are read as they lie */
     storage->refs++;
     a->storage = storage;
     a->offset = offset;
@@ -85,7 +86,7 @@ bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t
 }
 
 bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
-    cot__view  v = cot__view_later(s->t, node);
+    cot__view  v = cot__view_place(s->t, node);
     cot__acc  *a = acc_of(s, node);
     if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride)) return true;
     if (!a && !(a = acc_make(s, node))) return false;

@@ -90,7 +90,7 @@ static void note_assign(cot_tape *t, uint32_t i) {
 void cot__note_assign(cot_tape *t, uint32_t i) { note_assign(t, i); }
 
 static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from) {
-    cot__view to = cot__view_of(t, i);
+    cot__view to = cot__view_target(t, i);
     cot__copy(&to, from);
     note_assign(t, i);
     return t->status;
@@ -173,7 +173,7 @@ static void descend(void *ctx, int64_t part) {
 
 static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     cot__node *leaf = &t->nodes[i];
-    cot__view  v = cot__view_of(t, i);
+    cot__view  v = cot__view_target(t, i);
     if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) || !cot__is_contiguous(v.ndim, v.shape, v.stride)) return false;
     descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
     d.parts = cot__parts(d.n, 1, 64);

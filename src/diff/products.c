@@ -70,7 +70,7 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
     cot_tape     *t = s->t;
     const double *row = w->d->seed || !w->d->in ? w->d->in : w->d->in + w->lane * w->from->size + at;
     int64_t       stride[COT_MAX_NDIM];
-    cot__view     v = cot__view_later(t, i);
+    cot__view     v = cot__view_place(t, i);
     if (!cot__is_tensor(&t->nodes[i])) {
         double number;
         if (w->d->seed) w->d->seed(w->d->ctx, w->lane, at, &(cot__view){&number, COT_F64, 0, NULL, NULL});

@@ -9,8 +9,8 @@ cot_var cot_cast(cot_var x, cot_dtype dtype) {
     cot__result r;
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_dtype(t, "cast", dtype)) return INVALID(t);
+    if (cot__dtype_at(&t->nodes[i]) == dtype) return x;
     cot__view v = cot__view_of(t, i);
-    if (v.dtype == dtype) return x;
     if (!cot__result_open(t, &r, "cast", dtype, v.ndim, v.shape)) return INVALID(t);
     cot__copy(&r.view, &v);
     return cot__result_push(t, &r, OP_cast, 1, &i, NULL);

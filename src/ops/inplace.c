@@ -33,7 +33,7 @@ static bool repeats_elements(const cot__view *v) {
 }
 
 static bool may_write(cot_tape *t, const char *op, uint32_t x) {
-    cot__view     v = cot__view_later(t, x);
+    cot__view     v = cot__view_place(t, x);
     cot__storage *s = t->nodes[x].value.tensor->storage;
     char          a[160], b[160];
     if (repeats_elements(&v)) {
@@ -46,6 +46,7 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
                   cot__describe(t, x, a, sizeof a), cot__describe(t, s->saver, b, sizeof b));
         return false;
     }
+    cot__waiting_settle(t, s);
     return true;
 }
 

@@ -5,6 +5,7 @@
  * right side is a single matrix, so that one large product is done and its gradient is one product too. Transposes cost nothing. */
 #include "base/parallel.h"
 #include "ops/structural.h"
+#include "ops/waiting.h"
 
 enum { LEFT, RIGHT };
 
@@ -100,7 +101,8 @@ static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
     if (a.ndim > 1) z.dim[z.ndim++] = m;
     if (b.ndim > 1) z.dim[z.ndim++] = n;
     if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim)) return INVALID(t);
-    if (!multiply(t, &a, &b, r.view.data, m, n)) return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
+    bool waits = a.shape[a.ndim - 1] == 1 && cot__waiting_product(t, &r, xs, &a, &b);
+    if (!waits && !multiply(t, &a, &b, r.view.data, m, n)) return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
     return cot__result_push(t, &r, OP_matmul, 2, xs, NULL);
 }
 

@@ -5,6 +5,7 @@
  * derivative follows from theirs. bf16 and f16 go through f32 where there is an intermediate result, so that it neither overflows
  * nor loses the mean. */
 #include "ops/structural.h"
+#include "ops/waiting.h"
 
 enum { MASK, KEEP, REDUCE_INTS };
 
@@ -20,7 +21,7 @@ typedef struct reduction {
 static bool enter(const char *op, cot_var x, cot_axes axes, reduction *c) {
     c->t = cot__enter(NULL, x, op, "", &c->x);
     if (!c->t || !cot__check_axes(c->t, op, axes, cot__ndim_at(c->t, c->x), &c->mask)) return false;
-    cot__view v = cot__view_of(c->t, c->x);
+    cot__view v = cot__view_place(c->t, c->x);
     c->keep = axes.keepdims;
     c->dtype = v.dtype;
     c->count = 1;
@@ -62,8 +63,11 @@ static cot_var push_reduction(int op, cot__reduction what, const reduction *c, c
     cot__attr  *attr = cot__attr_make(t, name, REDUCE_INTS, (int64_t[]){c->mask, c->keep}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, name, dtype, z.ndim, z.dim)) return INVALID(t);
     cot__strides(kept.ndim, kept.dim, stride);
-    cot__view from = cot__view_of(t, c->x), to = {r.view.data, dtype, kept.ndim, kept.dim, stride};
-    cot__reduce(what, &from, c->mask, &to);
+    cot__view to = {r.view.data, dtype, kept.ndim, kept.dim, stride};
+    if (!cot__waiting_reduce(t, what, c->x, c->mask, &to)) {
+        cot__view from = cot__view_of(t, c->x);
+        cot__reduce(what, &from, c->mask, &to);
+    }
     return cot__result_push(t, &r, op, 1, &c->x, attr);
 }
 

@@ -89,7 +89,15 @@ typedef struct cot__storage {
     uint32_t writer;             /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
     bool     borrowed;
     bool     mapped;             /* borrowed from a file of our own */
+    uint32_t readers;            /* products that wait and will be made from this one's elements */
+    struct cot__waiting *waits;  /* how its elements are made, which are not written yet; NULL: they are */
 } cot__storage;
+
+/* Products that wait (ops/waiting.c): written when they are read around their recipe, dropped when nobody will. */
+void cot__waiting_write(cot__storage *s);
+void cot__waiting_drop(cot__storage *s);
+/* The elements of s are about to change: what will be made from them is written before. */
+void cot__waiting_settle(cot_tape *t, cot__storage *s);
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
 typedef struct cot__tensor {
@@ -253,6 +261,7 @@ struct cot_tape {
     int           many_sweeps; /* … much of it, see cot__queue_open_many */
     bool          at_once; /* while none is, not even what is recorded: see cot__queue_pause */
     cot__put_off *put_off; /* NULL: nothing is */
+    struct cot__waiting *waiting; /* products that wait, the newest first */
 
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
@@ -320,8 +329,12 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
 
 /* Where the elements of node i lie. Valid until the next node is pushed. Work that was put off is done first. */
 cot__view cot__view_of(const cot_tape *t, uint32_t i);
-/* The same without that, for shapes and for who only puts off more: the elements may not be there yet. */
+/* The same without that, for who only puts off more: the elements may not be there yet. */
 cot__view cot__view_later(const cot_tape *t, uint32_t i);
+/* For shapes, and for who will not look at the elements: nothing is done, products that wait go on waiting. */
+cot__view cot__view_place(const cot_tape *t, uint32_t i);
+/* cot__view_of for who writes there. */
+cot__view cot__view_target(cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);

@@ -49,6 +49,10 @@ typedef enum cot__reduction {
     COT__SUM, COT__MAX, COT__MIN, COT__ARGMAX, COT__ARGMIN, COT__ANY, COT__ALL, COT__NORM2, COT__LOGSUMEXP
 } cot__reduction;
 void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z);
+/* The same for an x that is not written, but would be at x->data, among what the recipe makes: with the same bits. False, and nothing is done: writing
+ * it first is better. */
+struct cot__recipe;
+bool cot__reduce_made(cot__reduction what, const cot__view *x, const struct cot__recipe *made, uint32_t axes, const cot__view *z);
 
 /* Softmax and log-softmax along one axis, stable; z like x. */
 void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view *z);

@@ -3,6 +3,7 @@
  * A result depends on the sequence of values in its slice (row-major over the reduced axes) and on nothing else: not on
  * strides, not on its neighbours, not on the path chosen here. Sums round O(log n) deep. Checking that a slice is not
  * empty where that matters (max, min and their positions) is left to the caller. */
+#include "backend/cpu/recipe.h"
 #include "backend/cpu/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
@@ -21,6 +22,7 @@ enum {
     ROW    = 512,        /* bytes of a row of slices folded side by side */
     WIDEST = ROW / sizeof(float),
     CHUNKED_WIDTH = 16,  /* slices side by side that are worth cutting: more are shared out as they are */
+    READY  = 64,         /* leaves of sums that are asked for at once */
     CHUNKS = 64,         /* into which a long slice is cut, at most; each but the last is a power of two of leaves, a subtree */
 };
 
@@ -31,7 +33,46 @@ typedef struct fold_plan {
     int64_t   from;  /* the first of them to fold; n is where to stop */
     int64_t   step;  /* from one slice to its neighbour */
     bool      alone; /* slices one at a time: they run closer in memory than their neighbours lie */
+    const cot__recipe *made; /* x is not there but for its place: its elements are made; NULL: x is there */
+    int64_t   first; /* the number of x's first element among those */
 } fold_plan;
+
+/* ---- values that are not in memory -------------------------------------------------------------------------------------------------- */
+
+/* n values a step apart. */
+static void make_steps(const fold_plan *f, int64_t first, int64_t step, int n, void *buf) {
+    int bytes = cot__dtype_size(f->x.dtype);
+    if (step == 1) cot__recipe_load(f->made, first, n, buf);
+    else
+        for (int i = 0; i < n; i++) cot__recipe_load(f->made, first + i * step, 1, (char *)buf + i * bytes);
+}
+
+/* Values done … done + n - 1 of the slice at `offset`. */
+static const void *make(const fold_plan *f, int64_t offset, int64_t done, int n, void *buf) {
+    int64_t   first = f->first + offset;
+    cot__walk at = f->slice;
+    if (at.ndim <= 1) make_steps(f, first + (at.ndim ? done * at.stride[0][0] : 0), at.ndim ? at.stride[0][0] : 1, n, buf);
+    else {
+        cot__walk_seek(&at, done);
+        for (int i = 0; i < n; i++, cot__walk_next(&at)) make_steps(f, first + at.offset[0], 1, 1, (char *)buf + i * cot__dtype_size(f->x.dtype));
+    }
+    return buf;
+}
+
+/* Sums of leaves from there on, as many as come ready. */
+static int make_sums(const fold_plan *f, int64_t offset, int64_t done, void *sums) {
+    int64_t whole = (f->n - done) / LEAF;
+    if (f->slice.ndim != 1 || f->slice.stride[0][0] != 1 || whole == 0) return 0;
+    return cot__recipe_sums(f->made, f->first + offset + done, whole < READY ? (int)whole : READY, sums);
+}
+
+/* The values of w slices, side by side, in one row of them. */
+static void make_row(const fold_plan *f, int64_t offset, int w, void *buf) { make_steps(f, f->first + offset, f->step, w, buf); }
+static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bool add) {
+    return f->step == 1 && cot__recipe_add(f->made, f->first + offset, w, sums, add);
+}
+
+/* ---- the folds ---------------------------------------------------------------------------------------------------------------------- */
 
 #define T double
 #define N(name) name##_f64
@@ -62,6 +103,7 @@ typedef struct fold_plan {
 static int64_t plan(fold_plan *f, cot__walk *kept, const cot__view *x, uint32_t axes, const int64_t *z0,
                     const int64_t *z1, int64_t stride[COT__WALK_MAX]) {
     f->x = *x;
+    f->made = NULL;
     cot__walk_start(&f->slice, 1);
     cot__walk_start(kept, 3);
     for (int i = 0; i < x->ndim; i++) {
@@ -96,12 +138,14 @@ static cot_dtype compute_type(cot__reduction what, const cot__view *x, const cot
     return d;
 }
 
-static void reduce_here(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) {
+static void reduce_here(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes, const cot__view *z) {
     fold_plan f;
     cot__walk kept;
     int64_t   stride[COT__WALK_MAX];
     uint64_t  out[WIDEST];
     int64_t   extent = plan(&f, &kept, x, axes, z->stride, z->stride, stride);
+    f.made = made;
+    f.first = made ? ((const char *)x->data - (const char *)made->data) / cot__dtype_size(x->dtype) : 0;
     if (extent == 0 || cot__walk_count(&kept) == 0) return;
     if (f.n == 0) {
         reduce_empty(what, z);
@@ -124,22 +168,37 @@ static void reduce_here(cot__reduction what, const cot__view *x, uint32_t axes, 
 }
 
 /* Slices are shared out along a kept axis; a long slice is cut into chunks by the template. */
-typedef struct reductions { cot__reduction what; const cot__view *x, *z; uint32_t axes; int cut; int64_t parts; } reductions;
+typedef struct reductions { cot__reduction what; const cot__view *x, *z; const cot__recipe *made; uint32_t axes; int cut; int64_t parts; } reductions;
 
 static void reduce_part(void *ctx, int64_t part) {
     const reductions *r = ctx;
     int64_t           shape[2][COT_MAX_NDIM], extent = r->x->shape[r->cut];
     int64_t           start = cot__part_start(extent, r->parts, part), stop = cot__part_start(extent, r->parts, part + 1);
     cot__view         x = cot__split_view(r->x, r->cut, start, stop, shape[0]), z = cot__split_view(r->z, r->cut, start, stop, shape[1]);
-    reduce_here(r->what, &x, r->axes, &z);
+    reduce_here(r->what, &x, r->made, r->axes, &z);
 }
 
-void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) {
+static void reduce(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes, const cot__view *z) {
     int64_t    size = cot__count(x->ndim, x->shape);
-    reductions r = {what, x, z, axes, size < cot__grain ? -1 : cot__split_axis(x->ndim, x->shape, ~axes), 1};
+    reductions r = {what, x, z, made, axes, size < cot__grain ? -1 : cot__split_axis(x->ndim, x->shape, ~axes), 1};
     if (r.cut >= 0) r.parts = cot__parts(x->shape[r.cut], (what == COT__LOGSUMEXP ? 16 : 1) * (size / x->shape[r.cut]), COT__MOST_PARTS);
     if (r.parts > 1) cot__parallel(r.parts, reduce_part, &r);
-    else reduce_here(what, x, axes, z);
+    else reduce_here(what, x, made, axes, z);
+}
+
+void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) { reduce(what, x, NULL, axes, z); }
+
+bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes, const cot__view *z) {
+    fold_plan f;
+    cot__walk kept;
+    int64_t   stride[COT__WALK_MAX];
+    plan(&f, &kept, x, axes, z->stride, z->stride, stride);
+    bool runs = f.alone ? f.slice.ndim == 0 || (f.slice.ndim == 1 && f.slice.stride[0][0] == 1) : f.step == 1;
+    if (!runs || what == COT__ARGMAX || what == COT__ARGMIN || what == COT__LOGSUMEXP) return false;
+    cot__recipe ready;
+    cot__recipe_ready(made, &ready);
+    reduce(what, x, &ready, axes, z);
+    return true;
 }
 
 void cot__reduce_exp(const cot__view *x, uint32_t axes, cot_dtype as, const cot__view *m, const cot__view *s) {

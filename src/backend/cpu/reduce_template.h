@@ -100,16 +100,21 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
 static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map, const T *q) {
     cot__cursor c;
     cot__view   v = {cot__at(&f->x, offset), f->x.dtype, f->slice.ndim, f->slice.shape, f->slice.stride[0]};
-    T           tree[LEVELS], buf[LEAF], mapped[LEAF];
-    int         top = 0;
+    T           tree[LEVELS], buf[LEAF], mapped[LEAF], ready[READY];
+    int         top = 0, next = 0, have = 0;
     int64_t     leaf = 0;
     cot__cursor_open(&c, &v, DTYPE);
     if (f->from > 0) cot__cursor_seek(&c, f->from);
     for (int64_t done = f->from; done < f->n; done += LEAF, leaf++) {
-        int      n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
-        const T *p = cot__cursor_load(&c, n, buf);
-        T        t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
-        for (int64_t carry = leaf; carry & 1; carry >>= 1) t = N(apply)(op, tree[--top], t);
+        int n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
+        T   t;
+        if (f->made && next == have) next = 0, have = op == OP_ADD && map == MAP_NONE ? make_sums(f, offset, done, ready) : 0;
+        if (next < have) t = ready[next++];
+        else {
+            const T *p = f->made ? make(f, offset, done, n, buf) : cot__cursor_load(&c, n, buf);
+            t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
+        }
+        for (int64_t carry = leaf; carry & 1; carry >>= 1, top--) t = op == OP_ADD ? N(apply)(OP_ADD, tree[top - 1], t) : N(apply)(op, tree[top - 1], t);
         tree[top++] = t;
     }
     T t = tree[--top];
@@ -121,17 +126,21 @@ static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offse
 static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
     T              tree[SHALLOW][WIDTH], lane[LANES][WIDTH], buf[WIDTH], mapped[WIDTH];
     cot__strip_fn *strip  = cot__strip(DTYPE, f->x.dtype);
-    bool           direct = f->step == 1 && f->x.dtype == DTYPE;
+    bool           direct = f->step == 1 && f->x.dtype == DTYPE && !f->made;
     cot__walk      row    = f->slice;
     int            top    = 0;
     if (f->from > 0) cot__walk_seek(&row, f->from);
     for (int64_t r = f->from; r < f->n; r++) {
         const void *x = cot__at(&f->x, offset + row.offset[0]);
         int         in_leaf = (int)(r % LEAF);
-        if (!direct) strip(buf, 1, x, f->step, w);
-        const T *p = N(prepare)(map, mapped, direct ? x : buf, q, 1, w);
-        if (in_leaf < LANES) memcpy(lane[in_leaf], p, (size_t)w * sizeof(T));
-        else N(combine)(op, lane[in_leaf % LANES], p, w);
+        bool added = f->made && op == OP_ADD && map == MAP_NONE && make_added(f, offset + row.offset[0], w, lane[in_leaf % LANES], in_leaf >= LANES);
+        if (!added) {
+            if (f->made) make_row(f, offset + row.offset[0], w, buf);
+            else if (!direct) strip(buf, 1, x, f->step, w);
+            const T *p = N(prepare)(map, mapped, direct ? x : buf, q, 1, w);
+            if (in_leaf < LANES) memcpy(lane[in_leaf], p, (size_t)w * sizeof(T));
+            else N(combine)(op, lane[in_leaf % LANES], p, w);
+        }
         cot__walk_next(&row);
         if (in_leaf < LEAF - 1 && r < f->n - 1) continue;
         int used = in_leaf + 1 < LANES ? in_leaf + 1 : LANES;
