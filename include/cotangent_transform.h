@@ -116,7 +116,8 @@ COT_API cot_var cot_dropout_at(cot_var x, double rate, cot_key key, cot_var step
  * many. f is recorded once, on the first element, and every operation it recorded is then done for the whole batch; nothing runs
  * element by element but custom operations, cot_while and a few that are rare. Inside f no value can be read (as in the bodies of
  * loops), and values from outside are the same for all elements, random numbers too. It nests, it may be differentiated, and f may
- * differentiate: cot_vmap of a function with cot_grad_of inside gives the gradients of each example.
+ * differentiate: cot_vmap of a function with cot_grad_of inside gives the gradients of each example. Those of matrices, large ones, are written when their
+ * elements are looked at; norms and sums of them, also scaled, make them as they go, in a fraction of the time and memory.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or COT_NOT_BATCHED: every element
  *                  sees all of xs[k]. NULL: axis 0 of all
