@@ -236,7 +236,8 @@ COT_API void cot_tape_destroy(cot_tape *t);
 /* A tape belongs to one thread at a time; any number of tapes may work at once. Large operations are shared out to worker threads,
  * which the process has once: they start with the first large operation, sleep when there is none, and end with the program (or when the
  * library is unloaded). Results have the same bits for every number of threads. Elementwise operations on large tensors may be done later, several at
- * once, when somebody looks at a value; only a clock sees that. cot_set_threads says how many take part, the caller's
+ * once, when somebody looks at a value, and large products of a column and a row (gradients of each example) are written only when somebody looks at
+ * their elements, not for sums and norms of them; only a clock sees that. cot_set_threads says how many take part, the caller's
  * included, 256 at most; below 1, and before it is called: the environment's COTANGENT_THREADS, or else the number of processors the process
  * may use. It holds from the next large operation on. */
 COT_API void cot_set_threads(int n);

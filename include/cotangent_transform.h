@@ -104,10 +104,12 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
 
 /* f for all elements of a batch at once, as if it were called for each and its results stacked: written for one example, run on
  * many. f is recorded once, on the first element, and every operation it recorded is then done for the whole batch; nothing runs
- * element by element but custom operations, cot_custom_fn and a few that are rare. A cot_while goes on while any element's test holds; those
- * that have ended keep their values, and their bodies see those of one that has not, so each step costs as much as all of them would.
- * Inside f no value can be read (as in the bodies of loops), and values from outside are the same for all elements, random numbers too. It nests, it may be differentiated, and f may
- * differentiate: cot_vmap of a function with cot_grad_of inside gives the gradients of each example.
+ * element by element but custom operations, cot_custom_fn and a few that are rare. A cot_while goes on while any element's test
+ * holds; those that have ended keep their values, and their bodies see those of one that has not, so each step costs as much as all
+ * of them would. Inside f no value can be read (as in the bodies of loops), and values from outside are the same for all elements,
+ * random numbers too. It nests, it may be differentiated, and f may differentiate: cot_vmap of a function with cot_grad_of inside
+ * gives the gradients of each example. Those of matrices, large ones, are written when their elements are looked at; norms and sums
+ * of them, also scaled, make them as they go, in a fraction of the time and memory.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or COT_NOT_BATCHED: every element
  *                  sees all of xs[k]. NULL: axis 0 of all

@@ -112,7 +112,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     cot_tape                    *t = s->t;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(&t->nodes[i]));
-    cot__view                    xs[3], z = cot__view_later(t, i);
+    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_later(t, i) : cot__view_place(t, i);
     cot__value                   number;
     cot__term                    terms[3];
     int64_t                      g_stride[3][COT_MAX_NDIM], out_stride[COT_MAX_NDIM];

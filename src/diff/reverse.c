@@ -235,7 +235,7 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
 static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
-    cot__view v = cot__view_later(t, i);
+    cot__view v = cot__view_place(t, i);
     p->accumulate = *cot__slot(t, to) != 0;
     if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, g->stride)) {
         int64_t same[COT_MAX_NDIM];
@@ -256,7 +256,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     const cot__node             *n = &t->nodes[i];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view                    xs[3], z = cot__view_later(t, i);
+    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_later(t, i) : cot__view_place(t, i);
     cot__value                   number;
     cot__term                    out[3];
     int64_t                      g_stride[COT_MAX_NDIM], out_stride[3][COT_MAX_NDIM];

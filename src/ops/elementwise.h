@@ -44,6 +44,9 @@ static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
     return compute == COT_I64 ? &cot__blocks_i64[op] : &cot__vector_blocks[cot__cpu_isa()][compute == COT_F32][op];
 }
 
+/* Does any partial of the operation read its result? */
+static inline bool cot__reads_result(const cot__elementwise_info *e) { return (e->saves[0] | e->saves[1] | e->saves[2]) & COT__SAVES_Z; }
+
 /* The operation on plain numbers alone, done in a compute type (I64: all are integers). */
 cot_var cot__fold(const cot__block_kernels *kernels, cot_dtype compute, int n, const cot_var *xs);
 /* The public function of an operation, by number. */
