@@ -192,13 +192,13 @@ static bool take_held(work *w, bool ok) {
 static void any_nodes(work *w, bool reverse) {
     int  group = w->to->n <= COT__HELD_VARS ? COT__HELD : 1;
     bool ok = true;
-    cot__queue_open_many(w->t);
+    cot__queue_open(w->t);
     while (w->lane < w->d->lanes && ok) {
         int end = w->d->lanes - w->lane < group ? w->d->lanes : w->lane + group;
         for (; w->lane < end && ok; w->lane++) ok = (reverse ? reverse_one : forward_one)(w);
         ok = take_held(w, ok);
     }
-    cot__queue_close_many(w->t);
+    cot__queue_close(w->t);
     cot__free(&w->t->al, w->held, w->capacity * sizeof *w->held);
 }
 

@@ -234,13 +234,13 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     over_scalars(op, t, p, y, n, xs, values, &done);
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
-    cot__queue_open_many(t); /* the gradient may wait for the products */
+    cot__queue_open(t); /* the gradient may wait for the first product */
     cot_var *grads = gradient(op, t, y, n, xs);
     if (grads) {
         if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs), values)) cot__sparse_entries(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     }
-    cot__queue_close_many(t);
+    cot__queue_close(t);
     cot__rewind(t, mark);
     return finish(t->status, p, values);
 }

@@ -8,27 +8,44 @@
  * one makes the queue run first. Whoever looks at a value gets it through cot__view_of, which runs the queue. Memory that the queue will touch is not
  * given back before it has run: in a sweep it is buried, and may serve for new accumulators. What waits when the library returns to its caller touches
  * memory that only the tape can reach. */
-#include "ops/queue_inside.h"
+#include "base/parallel.h"
+#include "ops/queue.h"
+#include "ops/run.h"
 
 #include <string.h>
 
-int64_t cot__queue_from = 4096;
+enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024 };
+
+int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
 bool    cot__queue_spoils = false;
 
-/* A sweep alone is done in short bites, while its values are in cache; sweeps that share values wait for each other. */
-static const cot__capacity few = {.runs = 32, .places = 96, .numbers = 1024, .buried = 32, .stages = 1},
-                       many = {.runs = 240, .places = 400, .numbers = 4096, .buried = 96, .stages = COT__STAGES};
+/* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
+typedef struct place {
+    const char *lo, *hi; /* all its elements lie in [lo, hi) */
+    const void *data;
+    int64_t     element; /* bytes from each to the next; 0: repeats; -1: see view */
+    cot__view   view;
+    bool        written;
+} place;
 
-typedef cot__queue queue;
-typedef cot__place place;
+typedef struct queue {
+    cot__put_off  head; /* how many runs */
+    int           places, numbers, buried;
+    int64_t       size, cost, parts, step;
+    cot__run      run[RUNS];
+    place         place[PLACES];
+    int64_t       number[NUMBERS]; /* shapes, strides and single values that runs refer to */
+    cot__storage *bury[BURIED];
+    uint16_t      moves[RUNS]; /* see find_scratch */
+} queue;
 
 static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->put_off; }
 
 /* ---- who touches what ------------------------------------------------------------------------------------------------------- */
 
-static place place_of(const cot__view *v, int64_t size, bool written) {
+static place place_of(const cot__view *v, bool written) {
     int64_t bytes = cot__dtype_size(v->dtype), least = 0, most = 0;
-    place   p = {.data = v->data, .size = size, .view = *v, .read = written ? -1 : 0, .written = written ? 0 : -1};
+    place   p = {.data = v->data, .view = *v, .written = written};
     for (int i = 0; i < v->ndim; i++) {
         int64_t reach = v->shape[i] > 0 ? (v->shape[i] - 1) * v->stride[i] : 0;
         *(reach < 0 ? &least : &most) += reach;
@@ -41,50 +58,129 @@ static place place_of(const cot__view *v, int64_t size, bool written) {
 
 static bool same_elements(const place *a, const place *b) {
     const cot__view *x = &a->view, *y = &b->view;
-    if (a->data != b->data || a->element != b->element || a->size != b->size || x->dtype != y->dtype) return false;
+    if (a->data != b->data || a->element != b->element || x->dtype != y->dtype) return false;
     if (a->element >= 0) return true;
     size_t bytes = (size_t)x->ndim * sizeof *x->shape;
     return x->ndim == y->ndim && memcmp(x->shape, y->shape, bytes) == 0 && memcmp(x->stride, y->stride, bytes) == 0;
 }
 
-/* The first stage in which p may be touched after all that waits. */
-static int first_stage(const queue *q, const place *p) {
-    int stage = 0;
+static bool overlaps(const place *a, const char *lo, const char *hi) { return a->lo < hi && lo < a->hi; }
+
+static bool in_the_way(const queue *q, const place *p) {
     for (int k = 0; k < q->places; k++) {
         const place *other = &q->place[k];
-        if (!cot__overlaps(other, p->lo, p->hi)) continue;
-        int last = p->written < 0 ? other->written : cot__last_stage(other);
-        if (last < 0) continue; /* both read */
-        last += !same_elements(p, other);
-        stage = last > stage ? last : stage;
+        if ((p->written || other->written) && overlaps(other, p->lo, p->hi) && !same_elements(p, other)) return true;
     }
-    return stage;
+    return false;
 }
 
-static void touch(place *p, const place *by, int stage) {
-    if (by->read >= 0 && stage > p->read) p->read = stage;
-    if (by->written >= 0 && stage > p->written) p->written = stage;
-    if (stage < p->first) p->first = stage;
-}
-
-static void add_place(queue *q, const place *p, int stage) {
+static void add_place(queue *q, const place *p) {
     for (int k = 0; k < q->places; k++)
-        if (q->place[k].data == p->data && same_elements(p, &q->place[k])) {
-            touch(&q->place[k], p, stage);
+        if (same_elements(p, &q->place[k])) {
+            q->place[k].written |= p->written;
             return;
         }
-    q->place[q->places] = *p;
-    q->place[q->places].first = stage;
-    touch(&q->place[q->places++], p, stage);
+    q->place[q->places++] = *p;
 }
 
-/* ---- doing it ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory that only the runs see --------------------------------------------------------------------------------------------- */
+
+/* A buried storage that the runs write before they read it holds nothing of interest, before or after. Then every block of a part can have the same
+ * piece of it, which stays in cache and need not go to memory. That takes views of the whole storage, row by row. */
+static bool is_scratch(const queue *q, const cot__storage *s) {
+    const char *lo = s->data, *hi = lo + s->bytes;
+    for (int k = 0; k < q->places; k++) {
+        const place *p = &q->place[k];
+        if (overlaps(p, lo, hi) && (p->lo != lo || p->hi != hi || p->element <= 0)) return false;
+    }
+    for (int k = 0; k < q->head.runs; k++) {
+        const cot__run *r = &q->run[k];
+        for (int i = 0; i < r->n; i++)
+            if (r->x[i].data == s->data) return false;
+        for (int i = 0; i < r->outputs; i++)
+            if (r->out[i].to.data == s->data) return !r->out[i].accumulate;
+    }
+    return false;
+}
+
+/* Bit i of q->moves[k]: view i of run k lies there; outputs come after the operands. */
+static uint16_t views_on(const cot__run *r, const void *data) {
+    uint32_t views = 0;
+    for (int i = 0; i < r->n; i++) views |= (uint32_t)(r->x[i].data == data) << i;
+    for (int i = 0; i < r->outputs; i++) views |= (uint32_t)(r->out[i].to.data == data) << (OPERANDS + i);
+    return (uint16_t)views;
+}
+
+static void find_scratch(queue *q) {
+    int moved = 0;
+    for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
+    for (int b = 0; b < q->buried; b++) {
+        int more = 0;
+        if (!is_scratch(q, q->bury[b])) continue;
+        for (int k = 0; k < q->head.runs; k++) more += !q->moves[k] && views_on(&q->run[k], q->bury[b]->data);
+        if (moved + more > MOVED) continue; /* then it is memory like other */
+        for (int k = 0; k < q->head.runs; k++) q->moves[k] |= views_on(&q->run[k], q->bury[b]->data);
+        moved += more;
+    }
+}
+
+static void move_back(cot__view *v, int64_t elements) { v->data = (char *)v->data - elements * cot__dtype_size(v->dtype); }
+
+/* ---- running ------------------------------------------------------------------------------------------------------------------- */
+
+static void run_part(void *ctx, int64_t part) {
+    const queue    *q = ctx;
+    const cot__run *run[RUNS];
+    cot__run        moved[MOVED]; /* the part's own: their views move from block to block */
+    uint16_t        moves[MOVED];
+    cot__repeated   repeated;
+    int             n = 0;
+    int64_t         blocks = (q->size + q->step - 1) / q->step, last = cot__part_start(blocks, q->parts, part + 1);
+    repeated.count = repeated.next = 0;
+    for (int k = 0; k < q->head.runs; k++) {
+        run[k] = &q->run[k];
+        if (!q->moves[k]) continue;
+        moves[n] = q->moves[k];
+        moved[n] = q->run[k];
+        run[k] = &moved[n++];
+    }
+    for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
+        int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
+        for (int k = 0; k < q->head.runs; k++) cot__run_range(run[k], start, stop, &repeated);
+        for (int k = 0; k < n; k++) {
+            for (int i = 0; i < moved[k].n; i++)
+                if (moves[k] >> i & 1) move_back(&moved[k].x[i], q->step);
+            for (int i = 0; i < moved[k].outputs; i++)
+                if (moves[k] >> (OPERANDS + i) & 1) move_back(&moved[k].out[i].to, q->step);
+        }
+    }
+}
+
+/* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each thread would get none else. A part should have several:
+ * it copies runs and fills blocks with numbers first. */
+static void cut(queue *q) {
+    int64_t most = cot__queue_bytes / cot__dtype_size(q->run[0].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
+    int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
+    q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
+    blocks = (q->size + q->step - 1) / q->step;
+    q->parts = cot__parts(q->size, q->cost, blocks > 16 ? blocks / 2 : blocks);
+    if (q->parts > 64) q->parts = 64;
+}
+
+static void run_all(queue *q) {
+    cut(q);
+    find_scratch(q);
+    if (q->parts > 1) cot__parallel(q->parts, run_part, q);
+    else run_part(q, 0);
+}
 
 static void empty(queue *q) {
-    cot__queue_do(q);
+    if (q->head.runs == 1) cot__run_now(&q->run[0]);
+    else run_all(q);
     int buried = q->buried;
-    q->head.runs = q->places = q->numbers = q->buried = q->stages = q->last = 0; /* nothing waits any more: what is released now is freed */
-    for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k].storage);
+    q->head.runs = q->places = q->numbers = q->buried = 0; /* nothing waits any more: what is released now is freed */
+    q->cost = 0;
+    for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
 }
 
 void cot__queue_run(const cot_tape *t) {
@@ -93,28 +189,12 @@ void cot__queue_run(const cot_tape *t) {
     if (!t->sweeps) cot__queue_forget(q->head.tape);
 }
 
-static size_t bytes_of(const cot__capacity *r) {
-    queue q;
-    return sizeof q + (size_t)r->runs * (sizeof *q.run + sizeof *q.moves + sizeof *q.stage_of) + (size_t)r->places * sizeof *q.place +
-           (size_t)r->numbers * sizeof *q.number + (size_t)r->buried * sizeof *q.bury;
-}
-
 void cot__queue_forget(cot_tape *t) {
-    cot__free(&t->al, t->put_off, t->put_off ? bytes_of(queue_of(t)->room) : 0);
+    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
     t->put_off = NULL;
 }
 
 void cot__queue_open(cot_tape *t) { t->sweeps++; }
-
-void cot__queue_open_many(cot_tape *t) {
-    t->sweeps++;
-    t->many_sweeps++;
-}
-
-void cot__queue_close_many(cot_tape *t) {
-    t->many_sweeps--;
-    cot__queue_close(t);
-}
 
 void cot__queue_close(cot_tape *t) {
     if (--t->sweeps > 0) return;
@@ -140,55 +220,40 @@ void cot__queue_resume(cot_tape *t, cot__paused before) {
 bool cot__queue_buries(cot_tape *t, cot__storage *s) {
     queue      *q = queue_of(t);
     const char *lo = s->data, *hi = lo + s->bytes;
-    int         stage = -1;
-    for (int k = 0; k < q->places; k++)
-        if (cot__overlaps(&q->place[k], lo, hi) && cot__last_stage(&q->place[k]) > stage) stage = cot__last_stage(&q->place[k]);
-    if (stage < 0) return false;
-    if (s->borrowed || q->buried == q->room->buried || !t->sweeps) { /* who frees memory outside of sweeps shall have it */
+    bool        touched = false;
+    for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
+    if (!touched) return false;
+    if (s->borrowed || q->buried == BURIED || !t->sweeps) { /* who frees memory outside of sweeps shall have it */
         cot__queue_run(t);
         return false;
     }
     s->refs = 1;
-    q->bury[q->buried++] = (cot__buried){s, stage};
+    q->bury[q->buried++] = s;
     return true;
 }
 
-/* What a late stage touches would make an early one late too: then other memory is better. */
 cot__storage *cot__queue_reuse(cot_tape *t, size_t bytes) {
     queue *q = queue_of(t);
-    int    best = -1;
-    for (int k = 0; q && k < q->buried; k++)
-        if (q->bury[k].storage->bytes == bytes && q->bury[k].stage <= (best < 0 ? q->last : q->bury[best].stage)) best = k;
-    if (best < 0) return NULL;
-    cot__storage *s = q->bury[best].storage;
-    q->bury[best] = q->bury[--q->buried];
-    *s = (cot__storage){.refs = 1, .bytes = s->bytes, .block_bytes = s->block_bytes, .data = s->data,
-                        .saver_version = UINT32_MAX, .writer = COT__NONE}; /* like a new one */
-    return s;
+    for (int k = q ? q->buried - 1 : -1; k >= 0; k--)
+        if (q->bury[k]->bytes == bytes) {
+            cot__storage *s = q->bury[k];
+            q->bury[k] = q->bury[--q->buried];
+            *s = (cot__storage){.refs = 1, .bytes = s->bytes, .block_bytes = s->block_bytes, .data = s->data,
+                                .saver_version = UINT32_MAX, .writer = COT__NONE}; /* like a new one */
+            return s;
+        }
+    return NULL;
 }
 
 /* ---- putting off ------------------------------------------------------------------------------------------------------------ */
 
-/* One block: the widest first, so that each is aligned. */
-static queue *create(cot_tape *t, const cot__capacity *room) {
-    queue *q = cot__alloc(&t->al, bytes_of(room));
-    if (!q) return NULL;
-    *q = (queue){.head = {0, t}, .room = room, .run = (cot__run *)(q + 1)};
-    q->place = (place *)(q->run + room->runs);
-    q->number = (int64_t *)(q->place + room->places);
-    q->bury = (cot__buried *)(q->number + room->numbers);
-    q->moves = (uint16_t *)(q->bury + room->buried);
-    q->stage_of = (uint8_t *)(q->moves + room->runs);
-    return q;
-}
-
 static queue *ready(cot_tape *t) {
-    const cot__capacity *room = t->many_sweeps ? &many : &few;
-    if (t->put_off && queue_of(t)->room != room) {
-        cot__queue_finish(t);
-        cot__queue_forget(t);
+    if (!t->put_off && (t->put_off = cot__alloc(&t->al, sizeof(queue)))) {
+        queue *q = queue_of(t);
+        q->head = (cot__put_off){0, t};
+        q->places = q->numbers = q->buried = 0;
+        q->cost = 0;
     }
-    if (!t->put_off) t->put_off = (cot__put_off *)create(t, room);
     return queue_of(t);
 }
 
@@ -225,35 +290,20 @@ static bool may_wait(const cot_tape *t, const cot__view *z, int n, const uint32_
     return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__queue_from && (t->sweeps || is_private(t, n, nodes));
 }
 
-static bool has_room(const queue *q) {
-    const cot__capacity *r = q->room;
-    return q->head.runs < r->runs && q->places + VIEWS <= r->places && q->numbers + VIEWS * 2 * COT_MAX_NDIM <= r->numbers;
-}
-
-/* The stage in which a run of that many elements can be; -1: in none, so what waits is to be done first. */
-static int stage_for(queue *q, const place *p, int n, int64_t size) {
-    int stage = 0;
-    if (!has_room(q)) return -1;
-    for (int k = 0; k < n; k++) {
-        int first = first_stage(q, &p[k]);
-        stage = first > stage ? first : stage;
-    }
-    while (stage < q->stages && q->stage[stage].size != size) stage++;
-    if (stage >= q->room->stages) return -1;
-    if (stage >= q->stages) {
-        stage = q->stages++;
-        q->stage[stage] = (cot__stage){.size = size};
-    }
-    return stage;
+static bool fits(const queue *q, const place *p, int n) {
+    if (q->head.runs == RUNS || q->places + VIEWS > PLACES || q->numbers + VIEWS * 2 * COT_MAX_NDIM > NUMBERS) return false;
+    for (int k = 0; k < n; k++)
+        if (in_the_way(q, &p[k])) return false;
+    return true;
 }
 
 /* Nothing that waits, this run included, reads what was there. */
 static void spoil(const queue *q, const place *p, int n) {
     const place *z = &p[n - 1];
     for (int k = 0; k < q->places; k++)
-        if (cot__overlaps(z, q->place[k].lo, q->place[k].hi)) return;
+        if (overlaps(z, q->place[k].lo, q->place[k].hi)) return;
     for (int k = 0; k < n - 1; k++)
-        if (cot__overlaps(z, p[k].lo, p[k].hi)) return;
+        if (overlaps(z, p[k].lo, p[k].hi)) return;
     if (z->element > 0) memset(z->view.data, 0xff, (size_t)(z->hi - z->lo));
 }
 
@@ -262,25 +312,20 @@ static void keep(queue *q, cot__run *r) {
     place   places[VIEWS];
     int     n = 0;
     for (int k = 0; k < r->n; k++)
-        if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], size, false);
-    for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, size, true);
-    int stage = stage_for(q, places, n, size);
-    if (stage < 0) {
-        empty(q);
-        stage = stage_for(q, places, n, size);
-    }
+        if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], false);
+    for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, true);
+    if (q->head.runs && (size != q->size || !fits(q, places, n))) empty(q);
     if (cot__queue_spoils && r->outputs == 1 && !r->out[0].accumulate) spoil(q, places, n);
-    q->last = stage;
-    q->stage[stage].cost += r->cost;
+    q->size = size;
+    q->cost += r->cost;
     for (int k = 0; k < r->n; k++) keep_view(q, &r->x[k]);
     for (int k = 0; k < r->outputs; k++) keep_view(q, &r->out[k].to);
     n = 0;
     for (int k = 0; k < r->n; k++)
         if (r->x[k].ndim > 0) places[n++].view = r->x[k];
     for (int k = 0; k < r->outputs; k++) places[n++].view = r->out[k].to;
-    for (int k = 0; k < n; k++) add_place(q, &places[k], stage);
+    for (int k = 0; k < n; k++) add_place(q, &places[k]);
     cot__run_prepare(r);
-    q->stage_of[q->head.runs] = (uint8_t)stage;
     q->run[q->head.runs++] = *r;
 }
 

@@ -7,9 +7,6 @@
 /* Between these two any elementwise work may wait, outside only what is recorded; they nest. Closing the outermost does what still waits. */
 void cot__queue_open(cot_tape *t);
 void cot__queue_close(cot_tape *t);
-/* The same around sweeps that read the same values, one after the other: much more of their work waits, and is done together. */
-void cot__queue_open_many(cot_tape *t);
-void cot__queue_close_many(cot_tape *t);
 /* Rules that keep memory of their own beside the tape's (loops, custom operations) run between these: nothing waits there. */
 typedef struct cot__paused { int sweeps; bool at_once; } cot__paused;
 cot__paused cot__queue_pause(cot_tape *t);

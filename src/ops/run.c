@@ -33,43 +33,26 @@ static void call(const cot__run *r, int k, int n, const void *const *p, void *to
     else r->out[k].partial(n, p[r->out[k].g], p[0], r->arity > 1 ? p[1] : NULL, r->arity > 2 ? p[2] : NULL, p[r->arity], to);
 }
 
-/* Element `at` of view k of the set, which lies `back` elements earlier. */
-static inline char *element(const cot__view *v, int64_t at, int64_t back, uint32_t moves, int k, int64_t size) {
-    return (char *)v->data + (at - (moves >> k & 1 ? back : 0)) * size;
-}
-
 /* All plain arrays: one call, unless the number of elements is too large for it. */
-static void run_plain(const cot__run *r, int64_t start, int64_t stop, int64_t back, uint32_t moves) {
+static void run_plain(const cot__run *r, int64_t start, int64_t stop) {
     int64_t size = cot__dtype_size(r->compute), most = 1 << 30;
     for (int64_t at = start; at < stop; at += most) {
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = element(&r->x[k], at, back, moves, k, size);
-        call(r, 0, (int)(stop - at < most ? stop - at : most), p, element(&r->out[0].to, at, back, moves, COT__MOVES_OUT, size));
+        for (int k = 0; k < r->n; k++) p[k] = (const char *)r->x[k].data + at * size;
+        call(r, 0, (int)(stop - at < most ? stop - at : most), p, (char *)r->out[0].to.data + at * size);
     }
-}
-
-static cot__view moved(const cot__view *v, int64_t back, uint32_t moves, int k) {
-    cot__view m = *v;
-    if (moves >> k & 1) m.data = (char *)m.data - back * cot__dtype_size(m.dtype);
-    return m;
 }
 
 /* All kernels on one block, the first one last, then what is written from buffers: the first output may be one of the operands, and others may
  * add to it. */
-static void run_blocks(const cot__run *r, int64_t start, int64_t stop, int64_t back, uint32_t moves) {
+static void run_blocks(const cot__run *r, int64_t start, int64_t stop) {
     feed        f;
     cot__cursor to[3];
     block       result[3];
     int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof(block) / size;
     f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
-    for (int k = 0; k < r->n; k++) {
-        cot__view x = moved(&r->x[k], back, moves, k);
-        feed_add(&f, &x, &r->out[0].to, r->compute);
-    }
-    for (int k = 0; k < r->outputs; k++) {
-        cot__view z = moved(&r->out[k].to, back, moves, COT__MOVES_OUT + k);
-        cot__cursor_open(&to[k], &z, r->compute);
-    }
+    for (int k = 0; k < r->n; k++) feed_add(&f, &r->x[k], &r->out[0].to, r->compute);
+    for (int k = 0; k < r->outputs; k++) cot__cursor_open(&to[k], &r->out[k].to, r->compute);
     if (start > 0) {
         for (int k = 0; k < r->n; k++) cot__cursor_seek(&f.cursor[k], start);
         for (int k = 0; k < r->outputs; k++) cot__cursor_seek(&to[k], start);
@@ -78,8 +61,7 @@ static void run_blocks(const cot__run *r, int64_t start, int64_t stop, int64_t b
         int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = feed_next(&f, k, m);
-        for (int k = r->outputs - 1; k >= 0; k--)
-            call(r, k, m, p, r->out[k].direct ? element(&r->out[k].to, at, back, moves, COT__MOVES_OUT + k, size) : (char *)&result[k]);
+        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             if (r->out[k].direct) continue;
             if (r->out[k].accumulate) cot__cursor_add(&to[k], m, &result[k]);
@@ -119,7 +101,7 @@ static const void *repeat(cot__repeated *c, const cot__run *r, const cot__view *
     return c->block[k].u64;
 }
 
-static void run_simple(const cot__run *r, int64_t start, int64_t stop, int64_t back, uint32_t moves, cot__repeated *repeated) {
+static void run_simple(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
     union { double f64[LONG]; int64_t i64[LONG]; } result[3];
     int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof *result / size;
     const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
@@ -129,13 +111,10 @@ static void run_simple(const cot__run *r, int64_t start, int64_t stop, int64_t b
     for (int64_t at = start; at < stop; at += most) {
         int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = base[k] ? base[k] : element(&r->x[k], at, back, moves, k, size);
-        for (int k = r->outputs - 1; k >= 0; k--) {
-            char *to = element(&r->out[k].to, at, back, moves, COT__MOVES_OUT + k, size);
-            call(r, k, m, p, r->out[k].direct ? to : (char *)&result[k]);
-        }
+        for (int k = 0; k < r->n; k++) p[k] = base[k] ? base[k] : (const char *)r->x[k].data + at * size;
+        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
-            void *to = element(&r->out[k].to, at, back, moves, COT__MOVES_OUT + k, size);
+            void *to = (char *)r->out[k].to.data + at * size;
             if (!r->out[k].direct) r->add(m, to, &result[k], NULL, to);
         }
     }
@@ -156,10 +135,10 @@ static bool is_simple(cot__run *r) {
     return true;
 }
 
-void cot__run_range(const cot__run *r, int64_t start, int64_t stop, int64_t back, uint32_t moves, cot__repeated *repeated) {
-    if (r->plain) run_plain(r, start, stop, back, moves);
-    else if (r->simple) run_simple(r, start, stop, back, moves, repeated);
-    else run_blocks(r, start, stop, back, moves);
+void cot__run_range(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
+    if (r->plain) run_plain(r, start, stop);
+    else if (r->simple) run_simple(r, start, stop, repeated);
+    else run_blocks(r, start, stop);
 }
 
 void cot__run_prepare(cot__run *r) {
@@ -181,7 +160,7 @@ static void run_part(void *ctx, int64_t part) {
     int64_t         start = cot__part_start(blocks, r->parts, part) * COT__BLOCK, stop = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
     cot__repeated   repeated;
     repeated.count = repeated.next = 0;
-    cot__run_range(r, start, stop < r->size ? stop : r->size, 0, 0, &repeated);
+    cot__run_range(r, start, stop < r->size ? stop : r->size, &repeated);
 }
 
 void cot__run_now(cot__run *r) {

@@ -39,10 +39,8 @@ typedef struct cot__repeated {
     int count, next;
     struct { uint64_t bits; int size, filled; union { uint64_t u64[COT__LONG]; uint32_t u32[2 * COT__LONG]; }; } block[COT__REPEATED];
 } cot__repeated;
-/* Elements start … stop - 1; start is a multiple of COT__BLOCK. Views of the set `moves` (bit k: x[k]; COT__MOVES_OUT + k: out[k]), plain ones, lie `back`
- * elements before where they say. */
-enum { COT__MOVES_OUT = 7 };
-void cot__run_range(const cot__run *r, int64_t start, int64_t stop, int64_t back, uint32_t moves, cot__repeated *repeated);
+/* Elements start … stop - 1; start is a multiple of COT__BLOCK. */
+void cot__run_range(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated);
 /* All elements, on the pool's threads where that pays. */
 void cot__run_now(cot__run *r);
 

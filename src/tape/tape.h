@@ -258,7 +258,6 @@ struct cot_tape {
     uint32_t   arrived_count, arrived_capacity;
 
     int           sweeps;  /* how many are under way, one inside the other: then any elementwise work may be put off */
-    int           many_sweeps; /* … much of it, see cot__queue_open_many */
     bool          at_once; /* while none is, not even what is recorded: see cot__queue_pause */
     cot__put_off *put_off; /* NULL: nothing is */
     struct cot__waiting *waiting; /* products that wait, the newest first */
