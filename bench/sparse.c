@@ -53,6 +53,17 @@ static cot_var surface(cot_tape *t, int n, cot_var *xs, int *count) {
     return cot_sum(cot_sqrt(cot_add(1.0, cot_add(cot_square(cot_sub(a, d)), cot_square(cot_sub(b, c))))), COT_ALL);
 }
 
+/* A layer of eight by eight for each of n / 8 items, Σ tanh(A x)²: matrix products between the elementwise work, eight points a row */
+static double *matrices;
+
+static cot_var blocks(cot_tape *t, int n, cot_var *xs, int *count) {
+    int     items = n / 8;
+    cot_var a = cot_wrap(t, COT_F64, COT_SHAPE(items, 8, 8), matrices), x = leaf_vector(t, items * 8);
+    xs[0] = x;
+    *count = 1;
+    return cot_sum(cot_square(cot_tanh(cot_matmul(a, cot_reshape(x, COT_SHAPE(items, 8, 1))))), COT_ALL);
+}
+
 static void measure(const char *name, recorder f, int n, int samples) {
     cot_tape *t = cot_tape_create(NULL);
     cot_mark  mark = cot_tape_mark(t);
@@ -100,13 +111,17 @@ int main(int argc, char **argv) {
         return 2;
     }
     starts = malloc((size_t)n * sizeof *starts);
-    if (!starts) return 1;
+    matrices = malloc((size_t)n * 8 * sizeof *matrices);
+    if (!starts || !matrices) return 1;
+    for (int i = 0; i < 8 * n; i++) matrices[i] = 0.4 * cos(3.0 * i);
     for (int i = 0; i < n; i++) starts[i] = 0.5 + 0.3 * sin(i + 1.0);
     for (int k = 10; k >= 1; k /= 10) {
         measure("chain, scalars", chain_scalars, n / k, samples);
         measure("chain, tensor", chain_tensor, n / k, samples);
         measure("surface, tensor", surface, n / k, samples);
+        measure("blocks, tensor", blocks, n / k, samples);
     }
     free(starts);
+    free(matrices);
     return 0;
 }

@@ -106,6 +106,13 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     return cot__elementwise_tangent(t, i, tangents);
 }
 
+/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint of what a sum adds up. */
+static bool times_one(const cot_tape *t, uint32_t by, int k) {
+    uint32_t         i = t->nodes[by].op == OP_mul ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
+    const cot__node *n = i == COT__NONE || t->nodes[i].op != OP_broadcast_to ? NULL : &t->nodes[cot__arg(&t->nodes[i], 0)];
+    return n && !cot__is_tensor(n) && cot__load_f64(&n->value, cot__dtype_at(n)) == 1;
+}
+
 /* The same in numbers for a tensor node: block kernels straight into its tangent, all terms in one pass. A tangent that is only handed on is kept
  * by reference. */
 static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
@@ -126,7 +133,8 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     }
     if (count == 0) return true;
     uint32_t first = cot__arg(&t->nodes[i], terms[0].k);
-    if (count == 1 && e->partial[terms[0].k]->what == TREE_G && *cot__slot(t, i) == 0) {
+    bool handed_on = count == 1 && (e->partial[terms[0].k]->what == TREE_G || times_one(t, i, terms[0].k));
+    if (handed_on && *cot__slot(t, i) == 0) {
         cot__acc g = s->accs[*cot__slot(t, first) - 1];
         return cot__acc_share(s, i, g.storage, g.offset, g.stride);
     }
@@ -136,11 +144,45 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
         terms[k].g = cot__acc_view(s, cot__arg(&t->nodes[i], terms[k].k), g_stride[k]);
         terms[k].out = cot__acc_view(s, i, out_stride);
     }
-    cot__queue_partials(t, t->nodes[i].op, compute, e->arity, xs, &z, count, terms);
+    uint8_t op = t->nodes[i].op;
+    if (count == 2 && (op == OP_add || op == OP_sub)) /* the operation itself: one pass instead of one for each term and their sum */
+        cot__queue_elementwise(t, op, compute, 2, (cot__view[]){terms[0].g, terms[1].g}, &terms[0].out, NULL);
+    else
+        cot__queue_partials(t, op, compute, e->arity, xs, &z, count, terms);
     return true;
 }
 
 /* ---- writes to slices, in numbers ------------------------------------------------------------------------------------------------------ */
+
+/* What lies before and after a slice of step 1 along its axis becomes zero. */
+static void zeros_around(const cot__view *z, const int64_t *slice) {
+    int     axis = (int)slice[0];
+    int64_t shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], end = slice[1] + slice[2];
+    int64_t sides[2][4] = {{axis, 0, slice[1], 1}, {axis, end, z->shape[axis] - end, 1}};
+    for (int k = 0; k < 2; k++) {
+        cot__view side = cot__slice_view(z, sides[k], shape, stride);
+        if (shape[axis] > 0) cot__fill(&side, 0);
+    }
+}
+
+/* x[slice] += y where x does not move: only around the slice must there be zeros, in memory that nothing waits for. */
+static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *slice) {
+    static const double zero;
+    cot_tape     *t = s->t;
+    int64_t       shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
+    cot__view     v = cot__view_later(t, i);
+    cot__storage *fresh = cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "jvp");
+    if (!fresh) return false;
+    cot__strides(v.ndim, v.shape, z_stride);
+    cot__view z = {fresh->data, v.dtype, v.ndim, v.shape, z_stride}, part = cot__slice_view(&z, slice, shape, stride);
+    bool      ok = cot__acc_share(s, i, fresh, 0, z_stride);
+    cot__storage_release(t, fresh);
+    if (!ok) return false;
+    zeros_around(&z, slice);
+    cot__view none = {(void *)(uintptr_t)&zero, COT_F64, 0, NULL, NULL}, pair[2] = {none, cot__acc_view(s, y, y_stride)};
+    cot__queue_elementwise(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part, NULL); /* 0 + y: as adding to zeros would, also of -0 */
+    return true;
+}
 
 /* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the write, no output either. The
  * gradient of a function of slices, swept forward for a Hessian, is full of these. */
@@ -151,6 +193,7 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     bool           adds = t->nodes[i].op == OP_add_slice;
     int64_t        shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
     if (*cot__slot(t, x) == 0 && *cot__slot(t, y) == 0) return true;
+    if (*cot__slot(t, x) == 0 && adds && slice[3] == 1) return fresh_slice(s, i, y, slice);
     *cot__slot(t, i) = *cot__slot(t, x);
     *cot__slot(t, x) = 0;
     if (!cot__acc_own(s, i, true)) return false;

@@ -265,6 +265,7 @@ static const int64_t *keep_numbers(queue *q, const int64_t *numbers, int n) {
 
 /* What the view refers to moves into the queue: a single value, or shape and strides. */
 static void keep_view(queue *q, cot__view *v) {
+    if (!v->data) return; /* not read */
     if (v->ndim == 0) {
         memcpy(&q->number[q->numbers], v->data, (size_t)cot__dtype_size(v->dtype));
         v->data = &q->number[q->numbers++];

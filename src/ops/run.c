@@ -25,6 +25,7 @@ static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype 
 }
 
 static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f->cursor[k], n, &f->buffer[k]); }
+static bool        is_read(const cot__view *x) { return x->data != NULL; }
 
 typedef union block { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
 
@@ -38,7 +39,7 @@ static void run_plain(const cot__run *r, int64_t start, int64_t stop) {
     int64_t size = cot__dtype_size(r->compute), most = 1 << 30;
     for (int64_t at = start; at < stop; at += most) {
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = (const char *)r->x[k].data + at * size;
+        for (int k = 0; k < r->n; k++) p[k] = is_read(&r->x[k]) ? (const char *)r->x[k].data + at * size : NULL;
         call(r, 0, (int)(stop - at < most ? stop - at : most), p, (char *)r->out[0].to.data + at * size);
     }
 }
@@ -51,16 +52,18 @@ static void run_blocks(const cot__run *r, int64_t start, int64_t stop) {
     block       result[3];
     int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof(block) / size;
     f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
-    for (int k = 0; k < r->n; k++) feed_add(&f, &r->x[k], &r->out[0].to, r->compute);
+    for (int k = 0; k < r->n; k++) feed_add(&f, is_read(&r->x[k]) ? &r->x[k] : &r->out[0].to, &r->out[0].to, r->compute);
     for (int k = 0; k < r->outputs; k++) cot__cursor_open(&to[k], &r->out[k].to, r->compute);
     if (start > 0) {
-        for (int k = 0; k < r->n; k++) cot__cursor_seek(&f.cursor[k], start);
+        for (int k = 0; k < r->n; k++)
+            if (is_read(&r->x[k])) cot__cursor_seek(&f.cursor[k], start);
         for (int k = 0; k < r->outputs; k++) cot__cursor_seek(&to[k], start);
     }
     for (int64_t at = start; at < stop; at += most) {
         int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = feed_next(&f, k, m);
+        for (int k = 0; k < r->n; k++)
+            if (is_read(&r->x[k])) p[k] = feed_next(&f, k, m);
         for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             if (r->out[k].direct) continue;
@@ -107,11 +110,11 @@ static void run_simple(const cot__run *r, int64_t start, int64_t stop, cot__repe
     const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     uint32_t    taken = 0;
     for (int k = 0; k < r->n; k++)
-        if (r->x[k].ndim == 0) base[k] = repeat(repeated, r, &r->x[k], (int)(stop - start < most ? stop - start : most), &taken);
+        if (r->x[k].ndim == 0 && is_read(&r->x[k])) base[k] = repeat(repeated, r, &r->x[k], (int)(stop - start < most ? stop - start : most), &taken);
     for (int64_t at = start; at < stop; at += most) {
         int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = base[k] ? base[k] : (const char *)r->x[k].data + at * size;
+        for (int k = 0; k < r->n; k++) p[k] = base[k] || !is_read(&r->x[k]) ? base[k] : (const char *)r->x[k].data + at * size;
         for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             void *to = (char *)r->out[k].to.data + at * size;
@@ -128,6 +131,7 @@ static bool is_simple(cot__run *r) {
     for (int k = 0; k < r->n; k++) {
         cot__view *x = &r->x[k];
         bool       same = cot__repeats(x);
+        if (!is_read(x)) continue;
         if (x->ndim == r->out[0].to.ndim && cot__is_plain(x, r->compute) && !(same && r->size > 1)) continue;
         if (!same || ++repeats > REPEATS) return false;
         x->ndim = 0;
@@ -149,7 +153,8 @@ void cot__run_prepare(cot__run *r) {
         for (int i = 0; i < r->n && k > 0; i++) o->direct &= r->x[i].data != o->to.data; /* the first may replace an operand: it is done last */
     }
     r->plain = r->outputs == 1 && r->out[0].direct;
-    for (int k = 0; k < r->n && r->plain; k++) r->plain = r->x[k].ndim == r->out[0].to.ndim && cot__is_plain(&r->x[k], r->compute); /* 0-d values repeat */
+    for (int k = 0; k < r->n && r->plain; k++) /* 0-d values repeat */
+        r->plain = !is_read(&r->x[k]) || (r->x[k].ndim == r->out[0].to.ndim && cot__is_plain(&r->x[k], r->compute));
     r->simple = !r->plain && r->size >= LONG && cot__dtype_size(r->compute) >= 4 && is_simple(r);
     r->add = r->simple ? cot__blocks(OP_add, r->compute)->value : NULL;
 }
@@ -199,8 +204,11 @@ void cot__run_of_partials(cot__run *r, int op, cot_dtype compute, int n, const c
     r->n = n + 1;
     r->arity = n;
     r->outputs = count;
-    for (int i = 0; i < n; i++) r->x[i] = xs[i];
-    r->x[n] = *z;
+    static const cot__view unread; /* many partials read g alone: what is not there takes no time, and nothing waits for it */
+    uint32_t               reads = 0;
+    for (int i = 0; i < count; i++) reads |= cot__elementwise_table[op].saves[terms[i].k];
+    for (int i = 0; i < n; i++) r->x[i] = reads >> i & 1 ? xs[i] : unread;
+    r->x[n] = reads & COT__SAVES_Z ? *z : unread;
     for (int i = 0; i < count; i++) {
         bool again = i > 0 && same_view(&terms[i].g, &terms[i - 1].g);
         r->out[i] = (cot__output){.partial = kernels(op, compute, terms[i].out.ndim)->partial[terms[i].k], .to = terms[i].out,

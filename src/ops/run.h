@@ -20,7 +20,7 @@ typedef struct cot__run {
     int               cost;  /* of an element, in additions */
     cot_dtype         compute;
     int               n, arity, outputs; /* views: xs, or xs, z, and the gs */
-    cot__view         x[7];
+    cot__view         x[7]; /* data NULL: not read */
     cot__output       out[3];
     bool              plain, simple; /* all of it plain arrays, one direct output; see is_simple */
     int64_t           size, parts;
