@@ -10,17 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With COT_TEST_WAIT, all products of depth 1 of any test wait, and unless it is "products" all elementwise work, in the shortest blocks; unfinished
+/* COT_TEST_WAIT=1: all elementwise work of any test waits, in the shortest blocks; =products: all products of depth 1; =all: both. Unfinished
  * values are spoilt: a test that fails only then has found somebody who does not wait for them. */
 __attribute__((constructor)) static void let_all_wait(void) {
     const char *which = getenv("COT_TEST_WAIT");
     if (!which) return;
-    cot__waiting_from = cot__waiting_times = 0;
-    cot__waiting_spoils = true;
-    if (strcmp(which, "products") == 0) return;
-    cot__queue_from = 1;
-    cot__queue_bytes = 1;
-    cot__queue_spoils = true;
+    if (strcmp(which, "1") != 0) {
+        cot__waiting_from = cot__waiting_times = 0;
+        cot__waiting_spoils = true;
+    }
+    if (strcmp(which, "products") != 0) {
+        cot__queue_from = 1;
+        cot__queue_bytes = 1;
+        cot__queue_spoils = true;
+    }
 }
 
 /* ---- failures ---------------------------------------------------------------------------------------------------------- */
