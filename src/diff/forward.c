@@ -144,7 +144,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
         terms[k].g = cot__acc_view(s, cot__arg(&t->nodes[i], terms[k].k), g_stride[k]);
         terms[k].out = cot__acc_view(s, i, out_stride);
     }
-    uint8_t op = t->nodes[i].op;
+    uint16_t op = t->nodes[i].op;
     if (count == 2 && (op == OP_add || op == OP_sub)) /* the operation itself: one pass instead of one for each term and their sum */
         cot__queue_elementwise(t, op, compute, 2, (cot__view[]){terms[0].g, terms[1].g}, &terms[0].out, NULL);
     else
