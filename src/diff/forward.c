@@ -108,7 +108,8 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
 
 /* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint of what a sum adds up. */
 static bool times_one(const cot_tape *t, uint32_t by, int k) {
-    uint32_t         i = t->nodes[by].op == OP_mul ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
+    bool             product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
+    uint32_t         i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
     const cot__node *n = i == COT__NONE || t->nodes[i].op != OP_broadcast_to ? NULL : &t->nodes[cot__arg(&t->nodes[i], 0)];
     return n && !cot__is_tensor(n) && cot__load_f64(&n->value, cot__dtype_at(n)) == 1;
 }

@@ -86,8 +86,11 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     uint8_t mask = t->active_mask;
     t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
     cot__queue_open(t); /* the gradient may wait for the product */
-    cot_status status = cot__grad_of(op, y, NULL, n, xs, grads);
+    cot__queue_point since = cot__queue_hold(t);
+    uint32_t         from = t->count;
+    cot_status       status = cot__grad_of(op, y, NULL, n, xs, grads);
     t->active_mask = mask;
+    cot__forget_unread(t, since, from);
     if (status == COT_OK && cot__move_apart(t, op, n, xs)) {
         if (v)
             cot_jvps(1, n, xs, v, n, grads, out);

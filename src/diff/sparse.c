@@ -235,7 +235,10 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
     cot__queue_open(t); /* the gradient may wait for the first product */
-    cot_var *grads = gradient(op, t, y, n, xs);
+    cot__queue_point since = cot__queue_hold(t);
+    uint32_t         from = t->count;
+    cot_var         *grads = gradient(op, t, y, n, xs);
+    cot__forget_unread(t, since, from);
     if (grads) {
         if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs), values)) cot__sparse_entries(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);

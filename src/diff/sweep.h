@@ -9,6 +9,7 @@
 #define COT_SWEEP_H
 
 #include "ops/elementwise.h"
+#include "ops/queue.h"
 
 #define COT__OWNED (UINT64_C(1) << 40)
 
@@ -148,6 +149,10 @@ bool cot__may_sweep(cot_tape *t, const char *op);
 bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y);
 /* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was asked. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
+
+/* Values of nodes from … that wait since then are not computed where tangents in numbers do not read them: for a gradient that was recorded, in an
+ * open queue, to be differentiated and rewound. */
+void cot__forget_unread(cot_tape *t, cot__queue_point since, uint32_t from);
 
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);

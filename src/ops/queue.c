@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024 };
+enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024, STAGES = 8 };
 
 int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
 bool    cot__queue_spoils = false;
@@ -28,10 +28,20 @@ typedef struct place {
     bool        written;
 } place;
 
+/* Runs that may be done block by block together. There is one stage, but while a gradient is recorded of which most will be forgotten: then what cannot
+ * be done together with the last runs waits behind them, in a stage of its own. */
+typedef struct stage {
+    int     runs, places; /* where it ends */
+    int64_t size, cost;
+} stage;
+
 typedef struct queue {
     cot__put_off  head; /* how many runs */
-    int           places, numbers, buried;
+    int           places, numbers, buried, first, end; /* … and those at work */
     int64_t       size, cost, parts, step;
+    int64_t       emptied; /* how often */
+    int           stages;  /* after the first */
+    stage         before[STAGES];
     cot__run      run[RUNS];
     place         place[PLACES];
     int64_t       number[NUMBERS]; /* shapes, strides and single values that runs refer to */
@@ -66,8 +76,10 @@ static bool same_elements(const place *a, const place *b) {
 
 static bool overlaps(const place *a, const char *lo, const char *hi) { return a->lo < hi && lo < a->hi; }
 
+static int first_place(const queue *q) { return q->stages ? q->before[q->stages - 1].places : 0; }
+
 static bool in_the_way(const queue *q, const place *p) {
-    for (int k = 0; k < q->places; k++) {
+    for (int k = first_place(q); k < q->places; k++) {
         const place *other = &q->place[k];
         if ((p->written || other->written) && overlaps(other, p->lo, p->hi) && !same_elements(p, other)) return true;
     }
@@ -75,7 +87,7 @@ static bool in_the_way(const queue *q, const place *p) {
 }
 
 static void add_place(queue *q, const place *p) {
-    for (int k = 0; k < q->places; k++)
+    for (int k = first_place(q); k < q->places; k++)
         if (same_elements(p, &q->place[k])) {
             q->place[k].written |= p->written;
             return;
@@ -114,7 +126,7 @@ static uint16_t views_on(const cot__run *r, const void *data) {
 static void find_scratch(queue *q) {
     int moved = 0;
     for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
-    for (int b = 0; b < q->buried; b++) {
+    for (int b = 0; b < q->buried && !q->stages; b++) {
         int more = 0;
         if (!is_scratch(q, q->bury[b])) continue;
         for (int k = 0; k < q->head.runs; k++) more += !q->moves[k] && views_on(&q->run[k], q->bury[b]->data);
@@ -137,7 +149,7 @@ static void run_part(void *ctx, int64_t part) {
     int             n = 0;
     int64_t         blocks = (q->size + q->step - 1) / q->step, last = cot__part_start(blocks, q->parts, part + 1);
     repeated.count = repeated.next = 0;
-    for (int k = 0; k < q->head.runs; k++) {
+    for (int k = q->first; k < q->end; k++) {
         run[k] = &q->run[k];
         if (!q->moves[k]) continue;
         moves[n] = q->moves[k];
@@ -146,7 +158,7 @@ static void run_part(void *ctx, int64_t part) {
     }
     for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
         int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
-        for (int k = 0; k < q->head.runs; k++) cot__run_range(run[k], start, stop, &repeated);
+        for (int k = q->first; k < q->end; k++) cot__run_range(run[k], start, stop, &repeated);
         for (int k = 0; k < n; k++) {
             for (int i = 0; i < moved[k].n; i++)
                 if (moves[k] >> i & 1) move_back(&moved[k].x[i], q->step);
@@ -159,7 +171,7 @@ static void run_part(void *ctx, int64_t part) {
 /* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each thread would get none else. A part should have several:
  * it copies runs and fills blocks with numbers first. */
 static void cut(queue *q) {
-    int64_t most = cot__queue_bytes / cot__dtype_size(q->run[0].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
+    int64_t most = cot__queue_bytes / cot__dtype_size(q->run[q->first].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
     int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
     q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
     blocks = (q->size + q->step - 1) / q->step;
@@ -167,17 +179,30 @@ static void cut(queue *q) {
     if (q->parts > 64) q->parts = 64;
 }
 
-static void run_all(queue *q) {
-    cut(q);
-    find_scratch(q);
-    if (q->parts > 1) cot__parallel(q->parts, run_part, q);
-    else run_part(q, 0);
+/* Runs first … end - 1: a stage. */
+static void run_stage(queue *q, int first, int end) {
+    q->first = first;
+    q->end = end;
+    if (end - first > 1) cut(q);
+    if (end - first == 1) cot__run_now(&q->run[first]);
+    else if (q->parts > 1 && end > first) cot__parallel(q->parts, run_part, q);
+    else if (end > first) run_part(q, 0);
 }
 
 static void empty(queue *q) {
-    if (q->head.runs == 1) cot__run_now(&q->run[0]);
-    else run_all(q);
+    stage last = {.size = q->size, .cost = q->cost};
+    find_scratch(q);
+    for (int k = 0; k < q->stages; k++) {
+        q->size = q->before[k].size;
+        q->cost = q->before[k].cost;
+        run_stage(q, k ? q->before[k - 1].runs : 0, q->before[k].runs);
+    }
+    q->size = last.size;
+    q->cost = last.cost;
+    run_stage(q, q->stages ? q->before[q->stages - 1].runs : 0, q->head.runs);
+    q->stages = 0;
     int buried = q->buried;
+    q->emptied++;
     q->head.runs = q->places = q->numbers = q->buried = 0; /* nothing waits any more: what is released now is freed */
     q->cost = 0;
     for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
@@ -245,6 +270,69 @@ cot__storage *cot__queue_reuse(cot_tape *t, size_t bytes) {
     return NULL;
 }
 
+/* ---- what nobody will read ------------------------------------------------------------------------------------------------------ */
+
+cot__queue_point cot__queue_hold(cot_tape *t) {
+    const queue *q = queue_of(t);
+    t->in_stages = true;
+    return q ? (cot__queue_point){q->emptied, q->head.runs} : (cot__queue_point){0, 0};
+}
+
+/* A queue that was emptied meanwhile holds nothing older. */
+static int first_since(const queue *q, cot__queue_point since) { return q->emptied == since.emptied ? since.runs : 0; }
+
+bool cot__queue_waits_since(const cot_tape *t, cot__queue_point since) {
+    return t->put_off && first_since(queue_of(t), since) < t->put_off->runs;
+}
+
+static bool reads(const cot__run *r, const place *z) {
+    for (int k = 0; k < r->n; k++) {
+        place x = place_of(&r->x[k], false);
+        if (r->x[k].data && overlaps(&x, z->lo, z->hi)) return true;
+    }
+    for (int k = 0; k < r->outputs; k++) {
+        place out = place_of(&r->out[k].to, true);
+        if (r->out[k].accumulate && overlaps(&out, z->lo, z->hi)) return true;
+    }
+    return false;
+}
+
+/* Dead is what no value that is needed and no living run after it reads. */
+static void forget(queue *q, cot__queue_point since, uint32_t from, const uint8_t *needed) {
+    const cot_tape *t = q->head.tape;
+    place           z[RUNS];
+    bool            lives[RUNS];
+    int             first = first_since(q, since), kept = first;
+    for (int k = first; k < q->head.runs; k++) {
+        z[k] = place_of(&q->run[k].out[0].to, true);
+        lives[k] = q->run[k].outputs != 1;
+    }
+    for (uint32_t i = from; i < t->count; i++) {
+        if (!needed[i - from] || !cot__is_tensor(&t->nodes[i])) continue;
+        const cot__storage *s = t->nodes[i].value.tensor->storage;
+        for (int k = first; k < q->head.runs; k++) lives[k] |= overlaps(&z[k], s->data, (const char *)s->data + s->bytes);
+    }
+    for (int k = q->head.runs - 1; k >= first; k--)
+        for (int later = k + 1; later < q->head.runs && !lives[k]; later++) lives[k] = lives[later] && reads(&q->run[later], &z[k]);
+    for (int k = first, s = 0; k < q->head.runs; k++) {
+        while (s < q->stages && q->before[s].runs < k) s++;
+        for (; s < q->stages && q->before[s].runs == k; s++) q->before[s].runs = kept;
+        if (lives[k]) q->run[kept++] = q->run[k];
+    }
+    q->head.runs = kept;
+    while (q->stages && q->before[q->stages - 1].runs == kept) { /* an empty last one */
+        q->size = q->before[--q->stages].size;
+        q->cost = q->before[q->stages].cost;
+    }
+}
+
+void cot__queue_let_go(cot_tape *t, cot__queue_point since, uint32_t from, const uint8_t *needed) {
+    queue *q = queue_of(t);
+    t->in_stages = false;
+    if (q && needed) forget(q, since, from, needed);
+    if (q && q->stages) empty(q);
+}
+
 /* ---- putting off ------------------------------------------------------------------------------------------------------------ */
 
 static queue *ready(cot_tape *t) {
@@ -252,7 +340,7 @@ static queue *ready(cot_tape *t) {
         queue *q = queue_of(t);
         q->head = (cot__put_off){0, t};
         q->places = q->numbers = q->buried = 0;
-        q->cost = 0;
+        q->cost = q->emptied = q->stages = 0;
     }
     return queue_of(t);
 }
@@ -291,11 +379,30 @@ static bool may_wait(const cot_tape *t, const cot__view *z, int n, const uint32_
     return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__queue_from && (t->sweeps || is_private(t, n, nodes));
 }
 
-static bool fits(const queue *q, const place *p, int n) {
-    if (q->head.runs == RUNS || q->places + VIEWS > PLACES || q->numbers + VIEWS * 2 * COT_MAX_NDIM > NUMBERS) return false;
+static bool is_full(const queue *q) {
+    return q->head.runs == RUNS || q->places + VIEWS > PLACES || q->numbers + VIEWS * 2 * COT_MAX_NDIM > NUMBERS;
+}
+
+/* Can it be done block by block with the last stage? */
+static bool fits(const queue *q, int64_t size, const place *p, int n) {
+    if (size != q->size) return false;
     for (int k = 0; k < n; k++)
         if (in_the_way(q, &p[k])) return false;
     return true;
+}
+
+static void make_room(queue *q, int64_t size, const place *p, int n) {
+    if (!q->head.runs) return;
+    if (is_full(q)) {
+        empty(q);
+    } else if (!fits(q, size, p, n)) {
+        if (!q->head.tape->in_stages || q->stages == STAGES) {
+            empty(q);
+            return;
+        }
+        q->before[q->stages++] = (stage){q->head.runs, q->places, q->size, q->cost};
+        q->cost = 0;
+    }
 }
 
 /* Nothing that waits, this run included, reads what was there. */
@@ -315,7 +422,7 @@ static void keep(queue *q, cot__run *r) {
     for (int k = 0; k < r->n; k++)
         if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], false);
     for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, true);
-    if (q->head.runs && (size != q->size || !fits(q, places, n))) empty(q);
+    make_room(q, size, places, n);
     if (cot__queue_spoils && r->outputs == 1 && !r->out[0].accumulate) spoil(q, places, n);
     q->size = size;
     q->cost += r->cost;

@@ -23,6 +23,13 @@ void cot__queue_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const
 void cot__queue_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms);
 void cot__queue_copy(cot_tape *t, const cot__view *to, const cot__view *from, const uint32_t *nodes);
 
+/* Between these two more waits than is done together, and then what writes values of nodes from … that nobody will read is forgotten: needed[i - from] is
+ * 0 for them. For recording alone. NULL: nothing is forgotten. */
+typedef struct cot__queue_point { int64_t emptied; int runs; } cot__queue_point;
+cot__queue_point cot__queue_hold(cot_tape *t);
+bool             cot__queue_waits_since(const cot_tape *t, cot__queue_point since);
+void             cot__queue_let_go(cot_tape *t, cot__queue_point since, uint32_t from, const uint8_t *needed);
+
 /* A storage that nobody needs any more but waiting work, for what will be written by work that waits behind it; NULL: none of that size. */
 cot__storage *cot__queue_reuse(cot_tape *t, size_t bytes);
 

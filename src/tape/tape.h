@@ -259,6 +259,7 @@ struct cot_tape {
 
     int           sweeps;  /* how many are under way, one inside the other: then any elementwise work may be put off */
     bool          at_once; /* while none is, not even what is recorded: see cot__queue_pause */
+    bool          in_stages; /* what cannot be done together waits in stages (queue.c) */
     cot__put_off *put_off; /* NULL: nothing is */
     struct cot__waiting *waiting; /* products that wait, the newest first */
 
