@@ -362,7 +362,7 @@ COT_API cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tang
 
 /* Many directions in one sweep, numbers only; after a failure `out` holds NaN. Let ys hold M elements in all and xs N, each var row-major, vars in order.
  * cot_vjps: seeds (lanes, M) -> out (lanes, N), out = seeds · J;  cot_jvps: tangents (lanes, N) -> out (lanes, M), = tangents · Jᵀ.
- * Up to four lanes go at a time where every operation between the xs and the ys is on f64 scalars; with others on the way the lanes are
+ * Two lanes go at a time where every operation between the xs and the ys is on f64 scalars; with others on the way the lanes are
  * swept one by one. */
 COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out);
 COT_API cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out);

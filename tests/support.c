@@ -54,6 +54,7 @@ bool test_tape_ok(const cot_tape *t, const char *name) {
 }
 
 bool test_small(void) { return getenv("COT_TEST_SMALL") != NULL; }
+bool test_waits(void) { return getenv("COT_TEST_WAIT") != NULL; }
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------------- */
 

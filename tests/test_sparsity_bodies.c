@@ -628,6 +628,30 @@ static void a_branch_that_fails_where_it_is_not_taken_counts(void **state) {
     test_verdict();
 }
 
+/* ---- a batch of loops ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Elements that have ended lend the state of another one, and what it captured: that brings no entry of the other's. */
+BODY(below_two) { UNUSED; ys[0] = cot_less(xs[0], 2.0); return 0; }
+BODY(grows) { UNUSED; ys[0] = cot_add(cot_mul(1.3, xs[0]), cot_add(0.1, cot_square(*(cot_var *)user))); return 0; }
+BODY(one_loop) {
+    UNUSED;
+    cot_var c = xs[1];
+    return cot_while(below_two, grows, &c, 1, xs, ys, NULL) != COT_OK;
+}
+BODY(batch_of_loops) {
+    UNUSED;
+    cot_var in[2] = {xs[0], cot_roll(xs[0], 1, 0)};
+    return cot_vmap(one_loop, NULL, 2, in, (int[]){0, 0}, 1, ys, NULL) != COT_OK;
+}
+
+static void elements_of_a_batch_of_loops_stay_apart(void **state) {
+    (void)state;
+    int64_t nnz[2];
+    serve("batch of loops", batch_of_loops, NULL, true, 0, nnz);
+    TEST_CHECK(nnz[0] == 2 * N && nnz[1] == 3 * N, "%lld and %lld entries", (long long)nnz[0], (long long)nnz[1]);
+    test_verdict();
+}
+
 /* ---- positions that the inputs reach ------------------------------------------------------------------------------------------------------ */
 
 static cot_var square_of(cot_var x) { return cot_reshape(x, COT_SHAPE(2, 3)); }
@@ -912,6 +936,7 @@ int main(void) {
         cmocka_unit_test(plans_are_as_sparse_as_bodies),       cmocka_unit_test(a_while_that_did_not_run_counts),
         cmocka_unit_test(a_no_grad_scope_makes_no_difference), cmocka_unit_test(a_long_chain_in_a_while_ends),
         cmocka_unit_test(a_stencil_in_a_scan_stays_linear),    cmocka_unit_test(a_branch_that_fails_where_it_is_not_taken_counts),
+        cmocka_unit_test(elements_of_a_batch_of_loops_stay_apart),
         cmocka_unit_test(positions_may_be_others_elsewhere),   cmocka_unit_test(random_programs_equal_their_dense_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "base/cpu.h"
 #include "base/parallel.h"
+#include "ops/queue.h"
 #include "ops/waiting.h"
 
 #include <stdio.h>
@@ -253,6 +254,58 @@ static void only_who_reads_elements_has_them_written(void **state) {
     set(before);
 }
 
+/* One array as column and as row: two leaves that begin at the same place. */
+static void an_array_may_be_both_factors(void **state) {
+    (void)state;
+    enum { N = 50 };
+    settings before = usual();
+    double   data[N], out[2][2 * N];
+    numbers("both", 0, false, N, data);
+    for (int wait = 0; wait < 2; wait++) {
+        if (wait) all_wait();
+        else none_waits();
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(N), data);
+        cot_var   h = cot_mul(3, cot_matmul(cot_reshape(x, COT_SHAPE(N, 1)), cot_reshape(x, COT_SHAPE(1, N))));
+        assert_int_equal(waits(h), wait);
+        cot_read(cot_sum(h, COT_AXES(0)), out[wait], N);
+        cot_read(cot_slice(h, 0, 1, 2, 1), out[wait] + N, N);
+        assert_true(test_tape_ok(t, "both"));
+        cot_tape_destroy(t);
+    }
+    set(before);
+    test_same_array("both factors", "one array", 2 * N, out[1], out[0]);
+    test_verdict();
+}
+
+/* A leaf whose own numbers still wait in the queue: they are there before any element is made, for sums and for who has it written. */
+static void a_leaf_may_wait_in_the_queue(void **state) {
+    (void)state;
+    enum { M = 30, N = 40 };
+    settings before = usual();
+    int64_t  from = cot__queue_from;
+    bool     spoils = cot__queue_spoils;
+    double   out[2][M + M * N];
+    for (int wait = 0; wait < 2; wait++) {
+        if (wait) all_wait();
+        else none_waits();
+        cot__queue_from = wait ? 1 : INT64_MAX;
+        cot__queue_spoils = wait;
+        fixture f = product_of(1, M, N);
+        cot_var sums = cot_sum(cot_mul(f.g, cot_add(f.r, 1)), COT_AXES(0, 2)), g = cot_mul(cot_sub(f.c, 2), f.g);
+        assert_int_equal(waits(g), wait);
+        cot_read(cot_exp(g), out[wait] + M, M * N); /* written, but nobody has asked for a value yet */
+        cot_read(sums, out[wait], M);
+        assert_true(test_tape_ok(f.t, "queue"));
+        cot_tape_destroy(f.t);
+    }
+    cot__queue_from = from;
+    cot__queue_spoils = spoils;
+    set(before);
+    test_same_array("leaves", "in the queue", M + M * N, out[1], out[0]);
+    test_verdict();
+}
+
 /* Every way to change an operand, after which the product is still that of the old numbers. */
 static void who_changes_an_operand_has_the_product_written(void **state) {
     (void)state;
@@ -453,6 +506,8 @@ int main(void) {
         cmocka_unit_test(waiting_does_not_show),
         cmocka_unit_test(large_products_have_the_same_sums),
         cmocka_unit_test(only_who_reads_elements_has_them_written),
+        cmocka_unit_test(an_array_may_be_both_factors),
+        cmocka_unit_test(a_leaf_may_wait_in_the_queue),
         cmocka_unit_test(who_changes_an_operand_has_the_product_written),
         cmocka_unit_test(what_others_can_change_does_not_wait),
         cmocka_unit_test(rewinding_forgets_products_unwritten),

@@ -268,7 +268,8 @@ static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
 
 /* ---- batches --------------------------------------------------------------------------------------------------------- */
 
-/* z̄ of the elements, one flat adjoint each, as that of the loop of all. What has no batch there has no derivative. */
+/* z̄ of the elements, one flat adjoint each, as that of the loop of all. What has no batch there depends on nothing that is asked for: its z̄
+ * counts for nothing. */
 static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
     const cot__loop *l = w->l;
     int              m = l->carry + l->nys;
@@ -325,8 +326,7 @@ static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs
         return cot__batch_loop(r, b, xs);
     bool *given = cot__arena(t, (size_t)a->operands + 1, OP);
     for (int k = 0; given && k < a->operands && t->status == COT_OK; k++) {
-        bool carried = k >= cot__loop_first_carry(l) && k < cot__loop_first_xs(l) && cot__dtype_is_float(cot_dtype_of(xs[k]));
-        given[k] = b->is[k] || a->of[k] || carried;
+        given[k] = b->is[k] || a->of[k];
         if (given[k]) xs[k] = cot__batch_full(b, k, xs[k]);
         if (a->of[k]) xs[k] = cot__alias(xs[k]); /* no two are the same operand */
     }

@@ -1,4 +1,4 @@
-/* matrix.c: many directions at once, in numbers: products with several seeds or tangents, Jacobians, Hessians. */
+/* matrix.c: the public functions over many directions (products.h): products with several seeds or tangents, Jacobians, Hessians. */
 #include "diff/find_kinks.h"
 #include "diff/products.h"
 #include "ops/queue.h"

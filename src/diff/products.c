@@ -176,9 +176,10 @@ static bool forward_one(work *w) {
 /* ---- all of them ------------------------------------------------------------------------------------------------------------------- */
 
 static bool take_held(work *w, bool ok) {
+    cot__queue_finish(w->t);
     for (uint32_t k = 0; k < w->count && ok; k++) {
         const held *h = &w->held[k];
-        cot__view   v = cot__view_of(w->t, w->to->index[h->var]); /* does what waits */
+        cot__view   v = cot__view_place(w->t, w->to->index[h->var]);
         cot__view   from = {(char *)h->tensor.storage->data + h->tensor.offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, h->tensor.stride};
         ok = take(w, h->lane, h->at, cot__count(v.ndim, v.shape), &from);
     }

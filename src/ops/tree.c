@@ -5,7 +5,7 @@ _Static_assert(OP_elementwise_count <= UINT8_MAX, "a node of a tree holds its op
 
 double cot__tree_number(const cot__tree *tree) {
 #define NUMBER(k, number, c) [k] = number,
-    static const double numbers[] = {NAN, TREE_NUMBERS(NUMBER, 0)};
+    static const double numbers[] = {TREE_NUMBERS(NUMBER, 0)};
     return numbers[tree->op];
 }
 
