@@ -126,7 +126,7 @@ static bool may_change(cot_tape *t, uint32_t i) {
  * becomes 0 for whoever reads it here, and is looked at when the body is played. False, perhaps without an error: it must stay as it is. */
 static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     cot__node *n = &t->nodes[i];
-    if (!t->body || i < t->body_from || !may_change(t, i)) return false;
+    if (!t->body || t->no_excuse || i < t->body_from || !may_change(t, i)) return false;
     if (!cot__is_tensor(n)) return n->value.i64 = 0, true;
     if (!t->zero && !(t->zero = cot__storage_create(t, sizeof(int64_t), op))) return false;
     cot__tensor *v = n->value.tensor;
