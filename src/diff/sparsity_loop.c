@@ -21,7 +21,7 @@ typedef struct frame {
     const char *body;
     uint8_t     active_mask;
     int         no_grad;
-    bool        examples, noted;
+    bool        examples, no_excuse, noted;
 } frame;
 
 static frame frame_open(cot__patterns *p, const char *name, bool examples) {
@@ -37,11 +37,13 @@ static frame frame_open(cot__patterns *p, const char *name, bool examples) {
                       .active_mask = t->active_mask,
                       .no_grad     = t->no_grad,
                       .examples    = p->examples,
+                      .no_excuse   = t->no_excuse,
                       .noted       = t->note[0] != 0};
     t->active_mask = COT__ACTIVE;
     t->no_grad     = 0;
     p->depth++;
     p->examples |= examples;
+    t->no_excuse = true;
     if (examples && !t->body) t->body = name, t->body_from = t->count;
     return f;
 }
@@ -58,6 +60,7 @@ static void frame_close(cot__patterns *p, const frame *f) {
     p->numbers = f->numbers, p->noise = f->noise, p->probes = f->probes;
     p->depth--;
     p->examples = f->examples;
+    t->no_excuse = f->no_excuse;
     t->body = f->body, t->body_from = f->body_from;
     t->active_mask = f->active_mask, t->no_grad = f->no_grad;
     if (!f->noted) cot_tape_clear_note(t); /* what plays again says nothing new */

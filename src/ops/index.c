@@ -26,8 +26,9 @@ cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis) {
     cot__result r;
     if (!t) return cot__invalid(1, &x);
     if (!cot__taken_shape(t, op, index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
-    cot__view v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
+    cot__view v = cot__view_of(t, index[VALUES]);
     if (!cot__check_positions(t, op, "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
+    cot__view  p = cot__view_of(t, index[POSITIONS]);
     cot__attr *attr = axis_attr(t, op, axis);
     if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     cot__take(&v, axis, &p, &r.view);

@@ -53,6 +53,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__queue_forget(t); /* what waits, nobody will see */
     release_gradients(t, 0, 0);
     release_storages(t, 0);
+    cot__storage_release(t, t->zero);
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);
     cot__array_free(t, &t->adjoints);

@@ -267,6 +267,8 @@ struct cot_tape {
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
     const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */
     uint32_t    body_from;   /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
+    struct cot__storage *zero; /* one 0, repeated, in place of examples of positions that are none; NULL before the first */
+    bool        no_excuse;   /* while patterns are found: an example that is no position fails, and all that the branch could reach counts */
     uint32_t   *watched;     /* smooth tapes: nodes of that body whose derivative was recorded in it */
     uint32_t    watched_count, watched_capacity;
     struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
