@@ -216,7 +216,10 @@ COT_API cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file);
  * does not converge is an error with its residual. */
 typedef struct cot_solve_options {
     double tolerance;  /* of the residual |F|, relative to |b| (linear) or to 1 + |F| at the start; 0: 1e-12 (linear) or
-                        * 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2 below. What a solver of yours found is held to it, too;
+                        * 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2 below. Up to 64 unknowns
+                        * of a linear system are eliminated, which leaves more where x is large against b: 0 takes there as
+                        * many parts of |b| + |A||x|, and at most the third of the digits below, of |b|: past it the system
+                        * counts as singular. What a solver of yours found is held to it, too;
                         * 0 asks of it a third of the digits: at most 2^-17 (f64), 2^-8 (f32), 2^-3 (f16), 2^-2 (bf16) of
                         * |F| at the start + |∂F/∂x x|, which is how large the terms are that cancel at x. INFINITY:
                         * whatever it found, as long as F has a value there */
@@ -249,7 +252,8 @@ COT_API cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0
 
 /* The derivatives of y by s, at s = 0, where the xs move along a curve: xs[k](s) has there the derivatives curve[k],
  * curve[n + k], … up to `degree`, and none above. degree 1 is a line, and curve[0..n) its direction: out[m] is then the m-th
- * derivative of y along it, m = 0 … order (up to 60). One sweep for all orders: an operation costs O(order²), against
+ * derivative of y along it, m = 0 … order (up to 60). They are invalid
+ * after a failure; but of an order that is refused nothing is written. One sweep for all orders: an operation costs O(order²), against
  * 2^order for nested cot_jvp (O(order³) where the derivative of an operation has ever new ones: pow, digamma, solving and
  * factorising; the derivative of a loop carries twice as much as the loop, at each order). Vars on the tape, to be
  * differentiated again. A curve has the shapes of the xs; plain numbers stand for every element, COT_NONE is zero. xs may be
@@ -261,7 +265,7 @@ COT_API cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0
 COT_API cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot_var *curve, int order, cot_var *out);
 /* The same, numbers only: curve (degree, N), out (order + 1, M), where the xs hold N elements in all and y M. Nothing stays on
  * the tape, and of each series no more than `order` times the value is kept, until its last use. After a failure `out` holds
- * NaN. */
+ * NaN (of an order that is refused, what it held). */
 COT_API cot_status cot_taylor_values(cot_var y, int n, const cot_var *xs, int degree, const double *curve, int order,
                                      double *out);
 

@@ -18,6 +18,10 @@ cot_var cot__linear_solve(const char *name, cot_fn a, void *user, cot_var b, con
 /* Are they options? Otherwise sets the error. */
 bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options);
 /* The tolerance asked for, or what is usual for a dtype: 16 bits are good for little. */
+/* About ∛eps: what is off by more than that part of its terms has been solved for nothing. */
+static inline double cot__third_of_digits(cot_dtype dtype) {
+    return dtype == COT_F64 ? 0x1p-17 : dtype == COT_F32 ? 0x1p-8 : dtype == COT_F16 ? 0x1p-3 : 0x1p-2;
+}
 double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32);
 
 /* ---- x with F(x, θ) = 0 ---- */

@@ -159,6 +159,13 @@ double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, d
     return dtype == COT_F64 ? for_f64 : dtype == COT_F32 ? for_f32 : 5e-2;
 }
 
+/* The most that |A x - b| may be, in parts of |b|. Elimination leaves rounding in A x, which is much of b where x is large against
+ * it: without a tolerance that is taken up to a third of the digits. Past them A is singular to rounding, and x any vector. */
+static double residual_allowed(const operator_at_work *a, double relative, double terms) {
+    if (a->size > DENSE || a->l->options.tolerance > 0) return relative;
+    return fmin(relative * (1 + terms), cot__third_of_digits(cot__dtype_at(&a->t->nodes[a->b])));
+}
+
 static bool solve(operator_at_work *a, const double *b, double *x) {
     cot_tape *t = a->t;
     int64_t   n = a->size;
@@ -181,11 +188,11 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     }
     ok = ok && residual_of(a, b, x, work, &residual);
     cot__free(&t->al, work, bytes);
-    /* Elimination leaves a residual of rounding in A x, however large x is against b. */
-    if (!ok || residual <= relative * (norm + size * sqrt(dot(n, x, x)))) return ok;
-    cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, %g was "
-                            "asked; the system may be singular, or the function not linear",
-              a->l->name, dense ? (int)n : steps, residual / norm, relative);
+    double allowed = residual_allowed(a, relative, size * sqrt(dot(n, x, x)) / norm);
+    if (!ok || residual == 0 || residual <= allowed * norm) return ok;
+    cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
+                            "is taken; the system is singular or too badly conditioned, or the function not linear",
+              a->l->name, dense ? (int)n : steps, residual / norm, allowed);
     return false;
 }
 

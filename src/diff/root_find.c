@@ -191,7 +191,7 @@ static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_arra
 /* The most that the residual of a solver of the user's may be. Without a tolerance a third of the digits of the terms (about
  * ∛eps): so much the minimum of a function has that was found by its values alone. */
 static double residual_allowed(cot_tape *t, const cot__root *q, const uint32_t *args, const cot_array *x, double first, double now) {
-    double third = x->dtype == COT_F64 ? 0x1p-17 : x->dtype == COT_F32 ? 0x1p-8 : x->dtype == COT_F16 ? 0x1p-3 : 0x1p-2;
+    double third = cot__third_of_digits(x->dtype);
     if (!isfinite(first)) first = 0; /* the start may lie where F has no value */
     if (q->options.tolerance > 0) return q->options.tolerance * (1 + first);
     return now <= third * first ? now : third * (first + terms_at(t, q, args, x->data));

@@ -152,13 +152,14 @@ static bool give_var(cot__taylor_walk *w, int m, cot_var v, void *out) {
 
 cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot_var *curve, int order, cot_var *out) {
     question q;
-    for (int m = 0; out && m <= order && m <= COT__TAYLOR_ORDERS; m++) out[m] = cot__invalid(1, &y);
+    int      given = out && order <= COT__TAYLOR_ORDERS ? order : -1; /* an order that is refused says nothing of out's length */
+    for (int m = 0; m <= given; m++) out[m] = cot__invalid(1, &y);
     bool ok = open_question(true, &q, y, n, xs, degree, curve, order, out);
     for (int64_t at = 0; ok && at < (int64_t)n * degree; at++)
         ok = take_curve(q.t, (int)at, (int)(at % n), q.xs[at % n], curve[at], &q.curve[at]);
     ok = ok && answer(&q, true, give_var, out);
     if (ok) out[0] = y;
-    for (int m = 1; out && !ok && m <= order && m <= COT__TAYLOR_ORDERS; m++) out[m] = cot__invalid(1, &y);
+    for (int m = 1; !ok && m <= given; m++) out[m] = cot__invalid(1, &y);
     close_question(&q);
     return cot__status_of(1, &y);
 }
