@@ -223,7 +223,8 @@ typedef struct cot_solve_options {
                         * 0 asks of it a third of the digits: at most 2^-17 (f64), 2^-8 (f32), 2^-3 (f16), 2^-2 (bf16) of
                         * |F| at the start + |∂F/∂x x|, which is how large the terms are that cancel at x. INFINITY:
                         * whatever it found, as long as F has a value there */
-    int    iterations; /* at most; 0: 1000 (linear) or 100 */
+    int    iterations; /* at most; 0: 1000 (linear) or 100. Each linear system inside cot_root and cot_fixed_point, for a step or for a derivative
+                        * (of cot_minimize, too), has 1000 of its own, or as many as this where it is more, to come to its 1e-12 */
 } cot_solve_options;
 
 /* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. That a

@@ -163,8 +163,8 @@ static void minima_are_found_not_maxima_or_saddles(void **state) {
         cot_minimize(saddle, NULL, NULL, k ? ones : cot_zeros(t, COT_F64, COT_SHAPE(2)), 1, &signs, NULL);
         assert_int_equal(cot_tape_status(t), COT_VALUE);
         assert_non_null(strstr(cot_tape_message(t), "[minimize] the solver did not converge: the function is -"));
-        assert_non_null(strstr(cot_tape_message(t), " after 100 steps, "));
-        assert_non_null(strstr(cot_tape_message(t), " at the start; there may be no minimum; give a better start, or a solver of your own"));
+        assert_non_null(strstr(cot_tape_message(t), " after 100 of at most 100 steps (.iterations), from a gradient of "));
+        assert_non_null(strstr(cot_tape_message(t), " was asked; there may be no minimum; give a better start, or a solver of your own"));
         cot_tape_clear_error(t);
     }
     cot_var peak = cot_constant(t, 0);
@@ -451,6 +451,51 @@ BODY(sweeps_inside) { UNUSED; ys[0] = cot_sub(xs[0], xs[1]); return 0; }
 BODY(given_fails) { UNUSED; return 9; }
 BODY(same) { UNUSED; ys[0] = xs[0]; return 0; }
 
+BODY(long_chain) { /* -x'' + x³ = θ, whose linear systems take GMRES as many steps as it has points, and more after a restart */
+    UNUSED;
+    cot_var p = cot_pad(xs[0], COT_SHAPE(1), COT_SHAPE(1), 0);
+    cot_var near = cot_add(cot_slice(p, 0, 0, -2, 1), cot_slice(p, 0, 2, COT_END, 1));
+    ys[0] = cot_sub(cot_add(cot_sub(cot_mul(2, xs[0]), near), cot_mul(1e-4, cot_pow(xs[0], 3))), xs[1]);
+    return 0;
+}
+BODY(cube_minus) { UNUSED; ys[0] = cot_sub(cot_pow(xs[0], 3), xs[1]); return 0; }
+BODY(quartic) { UNUSED; ys[0] = cot_sub(cot_sum(cot_pow(xs[0], 4), COT_ALL), cot_mul(xs[1], cot_sum(xs[0], COT_ALL))); return 0; }
+BODY(root_minus) { UNUSED; ys[0] = cot_sub(cot_sqrt(xs[0]), xs[1]); return 0; }
+
+static void linear_systems_within_say_what_they_are_for(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   theta = cot_scalar(t, 0.01), zero = cot_scalar(t, 0), start = cot_zeros(t, COT_F64, COT_SHAPE(150)), x;
+    cot_root(long_chain, NULL, NULL, start, 1, &theta, NULL);
+    assert_non_null(strstr(cot_tape_message(t), "[root] a step of Newton's method was not found: its linear system has a residual of "));
+    assert_non_null(strstr(cot_tape_message(t), " times its right side after 1000 of at most 1000 steps, at most 1e-12 is taken; ∂F/∂x is singular there, or nearly, or "
+                                                "more .iterations find it; |F| is "));
+    cot_tape_clear_error(t);
+    x = cot_root(long_chain, NULL, NULL, start, 1, &theta, &(cot_solve_options){.iterations = 100000});
+    assert_ok(t);
+    cot_backward(cot_sum(x, COT_ALL));
+    assert_ok(t);
+    cot_root(square_minus, NULL, NULL, zero, 1, &theta, NULL); /* x² = θ from 0, where its slope is 0 */
+    expect(t, COT_VALUE, "[root] a step of Newton's method was not found: its linear system has a residual of 1 times its right side after 1 of at most 1 steps, "
+                         "at most 7.62939e-06 is taken; ∂F/∂x is singular there, or nearly; |F| is 0.01 after 0 steps; give a better start, or a solver of your own");
+    cot_root(root_minus, NULL, NULL, zero, 1, &theta, NULL);
+    expect(t, COT_VALUE, "[root] a step of Newton's method was not found: ∂F/∂x is not finite there; |F| is 0.01 after 0 steps; give a better start, or a solver of "
+                         "your own");
+    for (int k = 0; k < 3; k++) { /* x³ = 0: a root with no derivative, forward and back */
+        x = k < 2 ? cot_root(cube_minus, NULL, stays, zero, 1, &zero, NULL)
+                  : cot_minimize(quartic, NULL, stays, zero, 1, &zero, &(cot_solve_options){.tolerance = INFINITY});
+        assert_ok(t);
+        if (k) cot_backward(x);
+        else cot_jvp(x, 1, &zero, (cot_var[]){cot_number(1)});
+        char want[400];
+        snprintf(want, sizeof want, "[%s] the derivative of the solution was not found: its linear system has a residual of 1 times its right side after 1 of at most "
+                                    "1 steps, at most 7.62939e-06 is taken; %s is singular there, or nearly", k < 2 ? "root" : "minimize",
+                 k < 2 ? "∂F/∂x" : "∂²f/∂x²");
+        expect(t, COT_VALUE, want);
+    }
+    cot_tape_destroy(t);
+}
+
 static void solvers_that_fail_say_how_far_they_came(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -458,8 +503,18 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     outside = cot_square(theta);
     assert_false(cot_is_valid(cot_root(no_root, NULL, NULL, x0, 0, NULL, NULL)));
     assert_int_equal(cot_tape_status(t), COT_VALUE);
+    assert_non_null(strstr(cot_tape_message(t), "[root] a step of Newton's method was not found: its linear system "));
+    assert_non_null(strstr(cot_tape_message(t), "; |F| is 1 after 1 steps; give a better start, or a solver of your own"));
+    cot_tape_clear_error(t);
+    cot_root(no_root, NULL, NULL, cot_constant(t, 3), 0, NULL, NULL);
     assert_non_null(strstr(cot_tape_message(t), "[root] the solver did not converge: the residual is "));
-    assert_non_null(strstr(cot_tape_message(t), " at the start; give a better start, or a solver of your own"));
+    assert_non_null(strstr(cot_tape_message(t), " was asked, and no step brings it lower: give a better start, a larger .tolerance, or a solver of your own"));
+    cot_tape_clear_error(t);
+    cot_root(square_minus, NULL, NULL, x0, 1, &theta, &(cot_solve_options){.iterations = 2});
+    expect(t, COT_VALUE, "[root] the solver did not converge: the residual is 0.00694444 after 2 steps, from 1 at the start; at most 2e-10 was asked, in so many "
+                         "steps (.iterations)");
+    cot_root(square_minus, NULL, NULL, x0, 1, &theta, &(cot_solve_options){.tolerance = 1e-30});
+    assert_non_null(strstr(cot_tape_message(t), " steps, from 1 at the start; at most 2e-30 was asked, and no step brings it lower: "));
     cot_tape_clear_error(t);
     cot_root(square_minus, NULL, gives_up, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[root] the solver failed with code 5; the residual is 7");
@@ -502,8 +557,13 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     assert_non_null(strstr(cot_tape_message(t), "nan times the right side"));
     cot_tape_clear_error(t);
     cot_root(square_minus, NULL, NULL, nan, 1, &theta, NULL);
-    assert_non_null(strstr(cot_tape_message(t), "[root] the solver did not converge: the residual is "));
-    cot_tape_clear_error(t);
+    expect(t, COT_VALUE, "[root] |F| is NaN at x0; give a start where it has a value");
+    cot_root(square_minus, NULL, NULL, cot_constant(t, 1e200), 1, &theta, NULL); /* no root, though infinity is within 1e-10 of itself */
+    expect(t, COT_VALUE, "[root] |F| is infinite at x0; give a start where it has a value");
+    cot_minimize(steep, NULL, NULL, nan, 0, NULL, NULL);
+    expect(t, COT_VALUE, "[minimize] the function or its gradient is NaN at x0; give a start where it has a value");
+    cot_minimize(steep, NULL, NULL, cot_full(t, COT_F64, COT_SHAPE(2), 1e200), 0, NULL, NULL);
+    expect(t, COT_VALUE, "[minimize] the function or its gradient is infinite at x0; give a start where it has a value");
     cot_root(given_fails, NULL, NULL, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[root] its body failed with code 9");
     cot_fixed_point(given_fails, NULL, NULL, x0, 1, &theta, NULL);
@@ -582,6 +642,7 @@ int main(void) {
         cmocka_unit_test(a_solver_runs_at_every_step),
         cmocka_unit_test(a_solver_is_not_believed),
         cmocka_unit_test(solvers_that_fail_say_how_far_they_came),
+        cmocka_unit_test(linear_systems_within_say_what_they_are_for),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,8 @@ static cot_var *values_of(cot__rule *r, const cot__root *q) {
     return r->t->status == COT_OK ? values : NULL;
 }
 
+static const char of_solution[] = "the derivative of the solution";
+
 static void root_vjp(cot__rule *r) {
     const cot__root *q = cot__rule_attr(r)->pointer;
     cot_tape   *t = r->t;
@@ -88,7 +90,8 @@ static void root_vjp(cot__rule *r) {
     cot_var    *grads = x ? cot__arena(t, ((size_t)n + 1) * sizeof *grads, q->name) : NULL;
     if (!grads) return;
     cot__near at = {t, q, values[0], values};
-    cot_var    lambda = cot__linear_solve(q->name, back, &at, r->g, NULL);
+    cot_solve_options linear = cot__root_linear(q);
+    cot_var    lambda = cot__linear_solve(q->name, of_solution, back, &at, r->g, &linear);
     if (cot__failed(lambda)) return;
     uint8_t mask = t->active_mask;
     t->active_mask = COT__ACTIVE;
@@ -128,7 +131,8 @@ static void root_jvp(cot__rule *r) {
                   cot__jvp_recorded(t, q->name, 1, &out, count, x, dx, &dy) == COT_OK;
     t->active_mask = mask;
     cot__near at = {t, q, values[0], values};
-    if (ok) r->tangent = cot_neg(cot__linear_solve(q->name, cot__root_forth, &at, dy, NULL));
+    cot_solve_options linear = cot__root_linear(q);
+    if (ok) r->tangent = cot_neg(cot__linear_solve(q->name, of_solution, cot__root_forth, &at, dy, &linear));
 }
 
 static cot_var root_apply(cot__rule *r, const cot_var *xs) {

@@ -7,13 +7,14 @@
 
 typedef struct cot__linsolve {
     const char        *name;
+    const char        *wanted; /* what the solution is to something that solves an equation; NULL: a solution */
     const cot__region *a; /* one input, one result, shaped alike */
     cot_solve_options  options;
     bool               proven; /* that a is linear: by how it was made, or by a look at the first solution */
 } cot__linsolve;
 
-/* cot_linear_solve under the name of what needs it. */
-cot_var cot__linear_solve(const char *name, cot_fn a, void *user, cot_var b, const cot_solve_options *options);
+/* cot_linear_solve under the name of what needs it, and for what it does: "the derivative of the solution", say. Then A is ∂F/∂x. */
+cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
 /* Are they options? Otherwise sets the error. */
 bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options);
@@ -39,6 +40,11 @@ typedef struct cot__root {
 static inline int cot__root_operands(const cot__root *q) { return q->f->n + q->f->captures; }
 /* F at operands, and, unless NULL, the value whose gradient it is. */
 cot_var cot__root_play(cot_tape *t, const cot__root *q, const cot_var *values, cot_var *value);
+
+/* A linear system with ∂F/∂x: its iterations, and more where more steps were asked for; its tolerance is its own. */
+static inline cot_solve_options cot__root_linear(const cot__root *q) {
+    return (cot_solve_options){.iterations = q->options.iterations > 1000 ? q->options.iterations : 0};
+}
 
 /* F near a point, as a linear function (a cot_fn): v -> ∂F/∂x v. */
 typedef struct cot__near { cot_tape *t; const cot__root *q; cot_var x; const cot_var *values; } cot__near;

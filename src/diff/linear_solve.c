@@ -166,6 +166,19 @@ static double residual_allowed(const operator_at_work *a, double relative, doubl
     return fmin(relative * (1 + terms), cot__third_of_digits(cot__dtype_at(&a->t->nodes[a->b])));
 }
 
+static const char *matrix_of(const cot__linsolve *l) { return strcmp(l->name, "minimize") ? "∂F/∂x" : "∂²f/∂x²"; }
+
+/* The system of a step or a derivative was not solved. `infinite`: what is not finite, or NULL. */
+static void without(const operator_at_work *a, double reached, double allowed, int steps, int most, const char *infinite) {
+    const char *matrix = matrix_of(a->l);
+    if (infinite)
+        cot__fail(a->t, COT_VALUE, "[%s] %s was not found: %s is not finite there", a->l->name, a->l->wanted, infinite);
+    else
+        cot__fail(a->t, COT_VALUE, "[%s] %s was not found: its linear system has a residual of %g times its right side after %d of at most %d "
+                                   "steps, at most %g is taken; %s is singular there, or nearly%s", a->l->name, a->l->wanted, reached, steps, most,
+                  allowed, matrix, steps < most || a->size <= DENSE ? "" : ", or more .iterations find it");
+}
+
 static bool solve(operator_at_work *a, const double *b, double *x) {
     cot_tape *t = a->t;
     int64_t   n = a->size;
@@ -190,9 +203,14 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     cot__free(&t->al, work, bytes);
     double allowed = residual_allowed(a, relative, size * sqrt(dot(n, x, x)) / norm);
     if (!ok || residual == 0 || residual <= allowed * norm) return ok;
-    cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
-                            "is taken; the system is singular or too badly conditioned, or the function not linear",
-              a->l->name, dense ? (int)n : steps, residual / norm, allowed);
+    double reached = fabs(residual / norm); /* NaN has a sign, too */
+    if (dense) steps = most = (int)n;
+    if (a->l->wanted)
+        without(a, reached, allowed, steps, most, !isfinite(norm) ? "the right side" : isfinite(dense ? size : residual) ? NULL : matrix_of(a->l));
+    else
+        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
+                                "is taken; the system is singular or too badly conditioned, or the function not linear",
+                  a->l->name, steps, reached, allowed);
     return false;
 }
 
@@ -267,7 +285,7 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
 static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 static int same(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
-cot_var cot__linear_solve(const char *name, cot_fn f, void *user, cot_var b, const cot_solve_options *options) {
+cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *user, cot_var b, const cot_solve_options *options) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, b, name, "", &i);
     char      p[COT__SHAPE_TEXT], q[COT__SHAPE_TEXT];
@@ -278,7 +296,7 @@ cot_var cot__linear_solve(const char *name, cot_fn f, void *user, cot_var b, con
                          cot__dtype_name(cot__dtype_at(&t->nodes[i])));
     cot__linsolve *l = cot__arena(t, sizeof *l, name);
     if (!l) return INVALID(t);
-    *l = (cot__linsolve){.name = name, .proven = f == transposed || f == same || strcmp(name, "linear_solve") != 0};
+    *l = (cot__linsolve){.name = name, .wanted = wanted, .proven = f == transposed || f == same || wanted};
     if (options) l->options = *options;
     cot_var example = VAR(t, i);
     l->a = cot__region_record(t, name, f, user, 1, &example, 1);
@@ -296,7 +314,7 @@ cot_var cot__linear_solve(const char *name, cot_fn f, void *user, cot_var b, con
 }
 
 cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options) {
-    return cot__linear_solve("linear_solve", a, user, b, options);
+    return cot__linear_solve("linear_solve", NULL, a, user, b, options);
 }
 
 /* ---- derivatives ----------------------------------------------------------------------------------------------------- */
@@ -335,7 +353,7 @@ static int same(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 static void linear_solve_vjp(cot__rule *r) {
     const cot__linsolve *l = cot__rule_attr(r)->pointer;
     cot_tape            *t = r->t;
-    cot_var              lambda = cot__linear_solve(l->name, transposed, r, r->g, &l->options);
+    cot_var              lambda = cot__linear_solve(l->name, l->wanted, transposed, r, r->g, &l->options);
     int                  c = l->a->captures, count = 0;
     if (cot__failed(lambda)) return;
     cot__give(r, 0, lambda);
@@ -383,7 +401,7 @@ static void linear_solve_jvp(cot__rule *r) {
             rhs = cot__failed(rhs) ? cot_neg(dy) : cot_sub(rhs, dy);
     }
     t->active_mask = mask;
-    if (t->status == COT_OK && !cot__failed(rhs)) r->tangent = cot__linear_solve(l->name, same, r, rhs, &l->options);
+    if (t->status == COT_OK && !cot__failed(rhs)) r->tangent = cot__linear_solve(l->name, l->wanted, same, r, rhs, &l->options);
 }
 
 static cot_var linear_solve_apply(cot__rule *r, const cot_var *xs) {

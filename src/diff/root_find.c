@@ -61,7 +61,8 @@ static bool newton_step(cot_tape *t, const cot__root *q, const uint32_t *args, c
     if (values) {
         cot__near at = {t, q, values[0], values};
         cot_var   y = cot__root_play(t, q, values, NULL), dx = y;
-        if (t->status == COT_OK) dx = cot__linear_solve(q->name, cot__root_forth, &at, y, NULL);
+        cot_solve_options linear = cot__root_linear(q);
+        if (t->status == COT_OK) dx = cot__linear_solve(q->name, "a step of Newton's method", cot__root_forth, &at, y, &linear);
         if (t->status == COT_OK) {
             cot__view v = cot__view_of(t, cot__index(dx));
             ok = cot__read_view(t, q->name, &v, COT_F64, step, n) == COT_OK;
@@ -78,6 +79,18 @@ static void move(void *to, const void *from, cot_dtype dtype, int64_t n, const d
     }
 }
 
+static void no_start(cot_tape *t, const cot__root *q, double value) {
+    cot__fail(t, COT_VALUE, "[%s] %s is %s at x0; give a start where it has a value", q->name,
+              q->least ? "the function or its gradient" : "|F|", isnan(value) ? "NaN" : "infinite");
+}
+
+/* To the message that there is no next step. */
+static void say_where(cot_tape *t, double residual, int steps) {
+    size_t used = strlen(t->message);
+    snprintf(t->message + used, sizeof t->message - used, "; |F| is %g after %d steps; give a better start, or a solver of your own", residual,
+             steps);
+}
+
 /* Newton's method with halved steps where a whole one does not bring the residual down, until it cannot be brought down any
  * more. */
 static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x) {
@@ -85,15 +98,18 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
     double *step = cot__alloc(&t->al, bytes), first = residual_at(t, q, args, x->data), now = first;
     void   *next = step + x->size;
     int     most = q->options.iterations > 0 ? q->options.iterations : 100, k = 0;
-    double  goal = cot__solve_tolerance(&q->options, x->dtype, 1e-10, 1e-4);
+    double  allowed = cot__solve_tolerance(&q->options, x->dtype, 1e-10, 1e-4) * (1 + first);
     if (!step) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", q->name, bytes);
         return false;
     }
+    if (t->status == COT_OK && !isfinite(first)) no_start(t, q, first);
     for (; k < most && now > 0 && t->status == COT_OK; k++) {
         if (!newton_step(t, q, args, x->data, step, x->size)) {
-            /* the system was singular: said below, with the residual; but what went wrong inside F stays */
-            if (t->status == COT_VALUE && !strstr(t->message, " (in the body of [")) cot_tape_clear_error(t);
+            /* no step from here is no matter where this is a root; but what went wrong inside F stays */
+            bool own = t->status == COT_VALUE && !strstr(t->message, " (in the body of [");
+            if (own && now <= allowed) cot_tape_clear_error(t);
+            else if (own) say_where(t, now, k);
             break;
         }
         double by = 1, then = (double)NAN;
@@ -107,9 +123,10 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
         now = then;
     }
     cot__free(&t->al, step, bytes);
-    if (t->status == COT_OK && !(now <= goal * (1 + first)))
-        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; give "
-                                "a better start, or a solver of your own", q->name, now, k, first);
+    if (t->status == COT_OK && !(now <= allowed))
+        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; at most %g was "
+                                "asked%s", q->name, now, k, first, allowed,
+                  k == most ? ", in so many steps (.iterations)" : ", and no step brings it lower: give a better start, a larger .tolerance, or a solver of your own");
     return t->status == COT_OK;
 }
 
@@ -176,10 +193,14 @@ static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_arra
     } else {
         int    most = q->options.iterations > 0 ? q->options.iterations : 100;
         double goal = cot__solve_tolerance(&q->options, x->dtype, 1e-10, 1e-4);
-        if (cot__descend(&f, start, most, goal, raw + x->size, &how) == COT__DOWN_STUCK)
-            cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the function is %g and its gradient %g after %d steps, from a gradient "
-                                    "of %g at the start; there may be no minimum; give a better start, or a solver of your own", q->name,
-                      how.f, how.gradient, how.steps, how.first);
+        cot__descent ended = cot__descend(&f, start, most, goal, raw + x->size, &how);
+        if (t->status == COT_OK && !how.steps && !isfinite(how.f + how.first))
+            no_start(t, q, how.f + how.first);
+        else if (ended == COT__DOWN_STUCK)
+            cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the function is %g and its gradient %g after %d of at most %d steps "
+                                    "(.iterations), from a gradient of %g at the start, and at most %g was asked; there may be no minimum; give a "
+                                    "better start, or a solver of your own", q->name, how.f, how.gradient, how.steps, most, how.first,
+                      goal * (1 + how.first));
         for (int64_t k = 0; k < x->size; k++) cot__store_f64((char *)x->data + k * cot__dtype_size(x->dtype), x->dtype, start[k]);
     }
     cot__free(&t->al, start, bytes);
