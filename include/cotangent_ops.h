@@ -337,7 +337,7 @@ COT_API cot_var cot_irfft(cot_var x, int64_t n, int axis);
 /* Σ x[j] h[i-j] of real values along an axis; mode "full", "same" (as long as x) or "valid" */
 COT_API cot_var cot_fft_convolve(cot_var x, cot_var h, int axis, const char *mode);
 
-/* ==== Linear algebra ==== Batched over leading axes, which broadcast. f64 and f32; bf16 and f16 are computed in f32, integers in f64. A singular matrix is NaN in the result, with a note (cot_tape_note); the rest of the batch is as it should be. cot_qr, cot_lu, cot_eigh, cot_svd, cot_slogdet: cotangent.h. */
+/* ==== Linear algebra ==== Batched over leading axes, which broadcast. f64 and f32; bf16 and f16 are computed in f32, integers in f64. A matrix that is exactly singular, with a pivot of 0, is NaN in the result, with a note (cot_tape_note); one whose pivot rounding made 1e-16 goes unnoticed, and its result is as large. The rest of the batch is as it should be. cot_qr, cot_lu, cot_eigh, cot_svd, cot_slogdet: cotangent.h. */
 
 /* x with a x = b: a (…,n,n), b (…,n,k) or a vector (n) */
 COT_API cot_var cot_solve(cot_var a, cot_var b);

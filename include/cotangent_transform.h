@@ -126,7 +126,9 @@ COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, cons
 /* Derivatives for a function that is written in recorded operations: more stable, cheaper, or another one on purpose. One of
  * the two is enough; the other direction is its transpose, and an error where what was given is not linear: a vjp that clips
  * ybars, say, serves reverse mode as it is, and forward mode needs a jvp. (Elementwise operations, products, norms, maxima and
- * softmax that bend are seen; other operations in a rule are believed.) They are recorded, so they have derivatives themselves.
+ * softmax that bend are seen, and that something is added, where it is not 0: a rule gives zeros for zeros. Other operations in a
+ * rule are believed, and in the direction for which it was given a rule is not looked at.) They are recorded, so they have
+ * derivatives themselves.
  * What f uses from outside gets no gradient: give it as an input. For a function in plain C numbers there is cot_call. */
 typedef struct cot_fn_rules {
     const char *name;
@@ -216,10 +218,10 @@ COT_API cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file);
  * does not converge is an error with its residual. */
 typedef struct cot_solve_options {
     double tolerance;  /* of the residual |F|, relative to |b| (linear) or to 1 + |F| at the start; 0: 1e-12 (linear) or
-                        * 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2 below. Up to 64 unknowns
-                        * of a linear system are eliminated, which leaves more where x is large against b: 0 takes there as
-                        * many parts of |b| + |A||x|, and at most the third of the digits below, of |b|: past it the system
-                        * counts as singular. What a solver of yours found is held to it, too;
+                        * 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2 below. A linear system of up to 64 unknowns is
+                        * eliminated, which leaves more where x is large against b: there 0 takes as many parts of
+                        * |b| + |A||x|, but no more than the third of the digits below, in parts of |b|: past that the
+                        * system counts as singular. What a solver of yours found is held to the tolerance, too;
                         * 0 asks of it a third of the digits: at most 2^-17 (f64), 2^-8 (f32), 2^-3 (f16), 2^-2 (bf16) of
                         * |F| at the start + |∂F/∂x x|, which is how large the terms are that cancel at x. INFINITY:
                         * whatever it found, as long as F has a value there */
@@ -253,12 +255,12 @@ COT_API cot_var cot_minimize(cot_fn f, void *user, cot_solver solver, cot_var x0
 
 /* The derivatives of y by s, at s = 0, where the xs move along a curve: xs[k](s) has there the derivatives curve[k],
  * curve[n + k], … up to `degree`, and none above. degree 1 is a line, and curve[0..n) its direction: out[m] is then the m-th
- * derivative of y along it, m = 0 … order (up to 60). They are invalid
- * after a failure; but of an order that is refused nothing is written. One sweep for all orders: an operation costs O(order²), against
- * 2^order for nested cot_jvp (O(order³) where the derivative of an operation has ever new ones: pow, digamma, solving and
- * factorising; the derivative of a loop carries twice as much as the loop, at each order). Vars on the tape, to be
- * differentiated again. A curve has the shapes of the xs; plain numbers stand for every element, COT_NONE is zero. xs may be
- * leaves or intermediate values, as for cot_jvp.
+ * derivative of y along it, m = 0 … order (up to 60). After a failure they are
+ * invalid, but of an order that is refused nothing is written. One sweep for all orders: an operation costs O(order²),
+ * against 2^order for nested cot_jvp (O(order³) where the derivative of an operation has ever new ones: pow, digamma,
+ * solving and factorising; the derivative of a loop carries twice as much as the loop, at each order). Vars on the tape, to
+ * be differentiated again. A curve has the shapes of the xs; plain numbers stand for every element, COT_NONE is zero. xs may
+ * be leaves or intermediate values, as for cot_jvp.
  *
  * Tests and choices (where, comparisons, floor, relu, maximum, sort, …) look at the values alone: what is differentiated is
  * the branch that was taken, and at kinks what docs/nonsmooth.md says. Infinities and NaN are those that nested cot_jvp

@@ -268,9 +268,74 @@ static void tangents_that_are_not_there_can_be_handed_on(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- rules that are not zero for zero ------------------------------------------------------------------------------------------------ */
+
+JVP(one_more) { UNUSED; dys[0] = cot_add(dxs[0], 1.0); return 0; }
+JVP(always) { UNUSED, (void)dxs; dys[0] = xs[0]; return 0; }
+JVP(through_zeros) { UNUSED; dys[0] = cot_add(cot_zeros(xs[0].tape, COT_F64, cot_shape_of(xs[0])), cot_div(dxs[0], xs[0])); return 0; }
+VJP(x_more) { UNUSED; xbars[0] = cot_add(ybars[0], xs[0]); return 0; }
+VJP(a_constant) { UNUSED, (void)ybars; xbars[0] = cot_shape_of(xs[0]).ndim ? cot_full(xs[0].tape, COT_F64, cot_shape_of(xs[0]), 3) : cot_number(3); return 0; }
+BODY(equals) { UNUSED; ys[0] = cot_sub(cot_sinh(xs[0]), xs[1]); return 0; } /* as x = θ around 0 */
+JVP(by_a_root) { UNUSED; dys[0] = cot_root(equals, NULL, NULL, cot_ones(xs[0].tape, COT_F64, cot_shape_of(xs[0])), 1, dxs, NULL); return 0; }
+
+/* Each is what it is in its own direction; in the other it would lose what it adds. Right sides that sum to 0 would hide a sum of it. */
+static void rules_that_add_something_have_no_transpose(void **state) {
+    (void)state;
+    static const cot_fn_rules jvps[] = {{"more", NULL, one_more}, {"always", NULL, always}}, vjps[] = {{"more", x_more, NULL}, {"fixed", a_constant, NULL}};
+    static const char *const  by[] = {"it gives 1 where they are zero", "it gives 2 where they are zero"},
+                             *const back[] = {"it gives 2 where they are zero", "it gives 3 where they are zero"};
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0, 2, 3}), one = cot_number(1), y, g;
+    char      want[160];
+    for (int k = 0; k < 2; k++) {
+        cot_custom_fn(&jvps[k], sine, NULL, 1, &x, 1, &y);
+        cot_jvp(y, 1, &x, &one);
+        assert_ok(t);
+        cot_grad_of(cot_sub(cot_index(y, 0, 0), cot_index(y, 0, 1)), 1, &x, &g);
+        assert_false(cot_is_valid(g));
+        snprintf(want, sizeof want, "[%s] its jvp is not linear in dxs, %s: it has no transpose; give a vjp too", jvps[k].name, by[k]);
+        assert_error(t, COT_GRAD, want);
+        cot_tape_clear_error(t);
+        cot_custom_fn(&vjps[k], sine, NULL, 1, &x, 1, &y);
+        cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
+        assert_ok(t);
+        assert_false(cot_is_valid(cot_jvp(y, 1, &x, &one)));
+        snprintf(want, sizeof want, "[%s] its vjp is not linear in ybars, %s: it has no transpose; give a jvp too", vjps[k].name, back[k]);
+        assert_error(t, COT_GRAD, want);
+        cot_tape_clear_error(t);
+    }
+    cot_var s = cot_scalar(t, 1); /* a number */
+    cot_custom_fn(&vjps[1], sine, NULL, 1, &s, 1, &y);
+    cot_jvp(y, 1, &s, &one);
+    assert_error(t, COT_GRAD, "[fixed] its vjp is not linear in ybars, it gives 3 where they are zero: it has no transpose; give a jvp too");
+    cot_tape_clear_error(t);
+    /* Adding zeros is linear, and 0/0 shows nothing. */
+    static const cot_fn_rules fine = {"fine", NULL, through_zeros}, found = {"found", NULL, by_a_root};
+    double                    got[3];
+    cot_custom_fn(&fine, sine, NULL, 1, &x, 1, &y);
+    cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
+    cot_read(g, got, 3);
+    assert_ok(t);
+    assert_near(got[1], 0.5, 0);
+    /* Newton's method stops near 0; in a body an equation is not solved until it is played: its value there is its start. */
+    cot_custom_fn(&found, sine, NULL, 1, &x, 1, &y);
+    cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
+    cot_read(g, got, 3);
+    assert_ok(t);
+    for (int i = 0; i < 3; i++) assert_near(got[i], 1, 1e-9); /* Newton stops at 1e-10 or so */
+    ruled        r = {&found, (const cot_fn[]){sine}};
+    cot_var      all;
+    cot_scan(gradient, &r, 1, 1, &x, 0, NULL, &all, 0, NULL, NULL);
+    cot_read(all, got, 3);
+    assert_ok(t);
+    for (int i = 0; i < 3; i++) assert_near(got[i], 1, 1e-9); /* Newton stops at 1e-10 or so */
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tangents_that_are_not_there_can_be_handed_on),
+        cmocka_unit_test(rules_that_add_something_have_no_transpose),
         cmocka_unit_test(integers_stand_anywhere_among_the_results),
         cmocka_unit_test(tangents_have_the_shape_of_their_result),
         cmocka_unit_test(both_directions_work_in_bodies),

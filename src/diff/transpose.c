@@ -4,8 +4,10 @@
  * with respect to v. Both are recorded sweeps over what the rule just recorded: they touch no slot of the sweep that called
  * them. */
 #include "diff/loop.h"
+#include "diff/watch.h"
 #include "ops/structural.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- rules of the user's --------------------------------------------------------------------------------------------- */
@@ -79,15 +81,41 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     return linear;
 }
 
+/* Some value of v that is not 0, or 0. NaN shows nothing: a rule may divide by zero. */
+static double some_of(cot_tape *t, cot_var v) {
+    if (cot__is_number(v)) return cot__number_value(v);
+    cot__view   view = cot__view_of(t, cot__index(v));
+    cot__reader r;
+    cot__reader_open(&r, &view);
+    while (r.at < r.size) {
+        double value = cot__reader_next(&r);
+        if (isfinite(value) && value != 0) return value;
+    }
+    return 0;
+}
+
+/* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The solution of an equation is 0
+ * to its tolerance only, and in a body, like what a loop gives there, it may be but an example: neither shows anything. */
+static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first, double value) {
+    cot_tape *t = r->t;
+    for (uint32_t i = first; value != 0 && i < t->count; i++)
+        if (t->nodes[i].op == OP_root || (t->body && t->nodes[i].op == OP_loop)) return true;
+    if (value != 0)
+        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, it gives %g where they are zero: it has no transpose; give a %s too",
+                  cot__op_name(t, r->node), which, of, value, other);
+    return value == 0;
+}
+
 /* ---- J·v from a vjp ---------------------------------------------------------------------------------------------------------- */
 
 /* <vjp(g), v>, collected as the rule gives its contributions. */
-typedef struct transposed { cot__sweep sweep; cot_var inner; } transposed;
+typedef struct transposed { cot__sweep sweep; cot_var inner; double at_zero; } transposed; /* at_zero: some of vjp(0) */
 
 static void give_inner(cot__rule *r, int k, cot_var v) {
     transposed *tr = r->driver;
     if (cot__failed(r->tangents[k]) || r->t->status != COT_OK) return;
     if (!cot__adjoint_fits(r, cot_shape_of(r->tangents[k]), cot_shape_of(v))) return;
+    if (tr->at_zero == 0 && is_users(r)) tr->at_zero = some_of(r->t, v);
     cot_var term = cot_sum(cot_smul(v, r->tangents[k]), COT_ALL);
     tr->inner = cot__failed(tr->inner) ? term : cot_add(tr->inner, term);
 }
@@ -140,7 +168,8 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     if (t->status == COT_OK && !cot__failed(tr.inner)) {
         uint32_t g = cot__index(back.g);
         cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
-        if (t->status == COT_OK && is_linear(r, "vjp", "ybars", "jvp", 1, &g, cot__index(tr.inner)))
+        if (t->status == COT_OK && is_linear(r, "vjp", "ybars", "jvp", 1, &g, cot__index(tr.inner)) &&
+            is_zero_at_zero(r, "vjp", "ybars", "jvp", g, tr.at_zero))
             cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
     }
     return as_recorded(t, mask, dz);
@@ -178,7 +207,8 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     forth.tangent = INVALID(t);
     if (count && t->status == COT_OK) jvp(&forth);
     bool ok = t->status == COT_OK && !cot__failed(forth.tangent) &&
-              is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(forth.tangent));
+              is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(forth.tangent)) &&
+              (!is_users(r) || is_zero_at_zero(r, "jvp", "dxs", "vjp", leaves[0], some_of(t, forth.tangent)));
     if (ok) {
         cot_var inner = cot_sum(cot_smul(forth.tangent, r->g), COT_ALL);
         cot_var one = cot_ones(t, cot_dtype_of(inner), COT_SCALAR);
