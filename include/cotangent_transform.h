@@ -33,7 +33,7 @@ typedef int (*cot_fn)(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
 /* y = f(xs), one float, and its gradient. y may be NULL. */
 COT_API cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads);
-/* ys = f(xs) and Σ <seeds[k], ∂ys[k]/∂x>. */
+/* ys = f(xs) and Σ <seeds[k], ∂ys[k]/∂x>. A seed of COT_NONE is zero. */
 COT_API cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds,
                               cot_var *grads);
 /* ys = f(xs) and how they move when the xs move by the tangents; COT_NONE: that input does not. */

@@ -101,6 +101,29 @@ static void files_that_cannot_be_made_are_an_error(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A file is there, and no addresses are left for it. (Sanitizers need addresses themselves.) */
+static void files_that_cannot_be_mapped_are_an_error(void **state) {
+    (void)state;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    struct rlimit before, small;
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       x = cot_tensor(t, COT_F64, COT_SHAPE(300), NULL), y;
+    cot_mark      m = cot_tape_mark(t);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    for (int k = 0; k < 2; k++) { /* once more with the memory of the first time */
+        small = before;
+        if (k) small.rlim_cur = 1;
+        cot_tape_rewind(t, m);
+        assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+        cot_scan(sine, NULL, 40, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.spill = "/tmp"});
+        assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+        if (k) assert_error(t, COT_MEMORY, "[scan] a file of 2432 bytes in /tmp could not be mapped into memory: Cannot allocate memory");
+        else assert_ok(t);
+    }
+    cot_tape_destroy(t);
+#endif
+}
+
 /* `states` of them, and the one before the last step. */
 static void no_more_states_are_kept_than_said(void **state) {
     (void)state;
@@ -375,6 +398,7 @@ int main(void) {
         cmocka_unit_test(many_small_states_lie_in_few_files),
         cmocka_unit_test(states_in_files_keep_their_values),
         cmocka_unit_test(files_that_cannot_be_made_are_an_error),
+        cmocka_unit_test(files_that_cannot_be_mapped_are_an_error),
         cmocka_unit_test(no_more_states_are_kept_than_said),
         cmocka_unit_test(a_body_may_use_many_values_from_outside),
         cmocka_unit_test(carried_values_may_change_places),
