@@ -12,15 +12,15 @@
 
 /* Which row keeps it from starting: the first that is not finite, or the one that is farthest off. */
 static void bad_start(fit *x, failure *f) {
-    char    at[600];
+    char    at[600], there[400];
     int64_t row = 0;
     for (int64_t i = 0; i < x->table.rows && isfinite(x->r[row]); i++)
         if (!(fabs(x->r[i]) <= fabs(x->r[row]))) row = i;
-    failure_set(f, EXIT_DISAGREES, "start", "[fit] the model is %s in row %lld at the start, %s; choose another",
-                isnan(x->r[row])   ? "nan"
-                : isinf(x->r[row]) ? "infinite"
-                                   : "too far from the data",
-                (long long)row + 1, fit_point(x, at, sizeof at));
+    bool finite = isfinite(x->r[row]); /* else it may be the row and not the start: a logarithm of what is negative there */
+    failure_set(f, EXIT_DISAGREES, "start", "[fit] the model is %s in row %lld%s at the start, %s; choose another%s",
+                isnan(x->r[row]) ? "nan" : finite ? "too far from the data" : "infinite", (long long)row + 1,
+                finite ? "" : fit_row(x, row, there, sizeof there), fit_point(x, at, sizeof at),
+                finite ? "" : ", or leave the row out where none helps");
 }
 
 /* What a fit that has no result says. True: it has one, perhaps without having converged. */

@@ -34,7 +34,16 @@ cell_kind data_cell_read(data_cell c, char separator, double *out) {
 
 #define LEAVE_OUT "a # before the line leaves it out"
 
+/* A date, say: then it is the column that is wrong, not a line. */
+static bool has_numbers(const data_table *t, int column) {
+    double number;
+    for (int64_t i = 0; i < t->rows; i++)
+        if (data_cell_read(t->cells[i * t->columns + column], t->separator, &number) == CELL_NUMBER) return true;
+    return false;
+}
+
 bool data_table_column(const data_table *t, int column, const char *name, double *out, failure *f) {
+    if (t->names) name = t->names[column]; /* the expression may have said x */
     for (int64_t i = 0; i < t->rows; i++) {
         data_cell   c = t->cells[i * t->columns + column];
         cell_kind   kind = data_cell_read(c, t->separator, &out[i]);
@@ -42,8 +51,9 @@ bool data_table_column(const data_table *t, int column, const char *name, double
         int         length = c.length < 40 ? (int)c.length : 40;
         long long   row = (long long)i + 1, line = (long long)t->lines[i];
         if (kind == CELL_TEXT)
-            return failure_set(f, EXIT_RUN, "file", "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number; " LEAVE_OUT,
-                               row, line, t->path, name, length, text);
+            return failure_set(f, EXIT_RUN, "file", "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number%s", row,
+                               line, t->path, name, length, text,
+                               has_numbers(t, column) ? "; " LEAVE_OUT : ", nor is any cell below its name; leave the column out, or make it numbers");
         if (kind == CELL_MISSING)
             return failure_set(f, EXIT_DISAGREES, "data",
                                "row %lld (line %lld of %.200s), column %.60s: the value is missing; a fit needs finite numbers, and " LEAVE_OUT,

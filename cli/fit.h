@@ -50,6 +50,8 @@ bool fit_curve(fit *x, int64_t n, const double *at, double *out);
 void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end end);
 /* "a = 1, b = 2"; cut where buf ends. */
 const char *fit_point(const fit *x, char *buf, size_t size);
+/* ", where x = 1, z = 2,": the columns in a row. */
+const char *fit_row(const fit *x, int64_t row, char *buf, size_t size);
 /* Names of the parameters that are marked: "a and b". */
 const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, size_t size);
 

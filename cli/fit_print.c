@@ -16,6 +16,17 @@ const char *fit_point(const fit *x, char *buf, size_t size) {
     return buf;
 }
 
+const char *fit_row(const fit *x, int64_t row, char *buf, size_t size) {
+    size_t used = 0;
+    char   number[32];
+    buf[0] = 0;
+    for (int k = 0; k < x->column_count && used < size; k++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%.60s = %s", k ? ", " : ", where ", x->columns[k].name,
+                                 cot__shortest(x->columns[k].values[row], number));
+    if (used && used + 1 < size) memcpy(buf + used, ",", 2);
+    return buf;
+}
+
 const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, size_t size) {
     const char *names[64];
     *count = 0;

@@ -265,7 +265,8 @@ typedef struct cot_mark {
 COT_API cot_mark cot_tape_mark(cot_tape *t);
 COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
 
-/* Operations recorded, bytes of tensor storage alive, and all bytes the tape holds. */
+/* Operations recorded, bytes of tensor storage alive, and all bytes the tape holds. Results that wait to be written (gradients of each example,
+ * see cot_vmap) count with their full size, though their memory is untouched and the system may have given none for it yet. */
 COT_API int64_t cot_tape_length(const cot_tape *t);
 COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
 COT_API int64_t cot_tape_bytes(const cot_tape *t);

@@ -33,7 +33,7 @@ typedef int (*cot_fn)(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
 /* y = f(xs), one float, and its gradient. y may be NULL. */
 COT_API cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads);
-/* ys = f(xs) and Σ <seeds[k], ∂ys[k]/∂x>. */
+/* ys = f(xs) and Σ <seeds[k], ∂ys[k]/∂x>. A seed of COT_NONE is zero. */
 COT_API cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds,
                               cot_var *grads);
 /* ys = f(xs) and how they move when the xs move by the tangents; COT_NONE: that input does not. */
@@ -78,7 +78,9 @@ COT_API cot_var cot_stop_gradient(cot_var x);
 typedef struct cot_loop_options {
     int         states;  /* 0: 100. More than there are steps cost nothing */
     const char *spill;   /* a folder: states are kept in files without names there, not in memory (Linux). Must live as long
-                          * as what was recorded */
+                          * as what was recorded. A state is its carried values, each rounded up to 64 bytes. Beside
+                          * it 48 to 96 bytes for each kept state are in memory, with and without `spill` (without, and above 2 KB
+                          * each, some 150 more) */
     bool        reverse; /* cot_scan, cot_fori: from the last step to the first */
     int64_t     limit;   /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */
 } cot_loop_options;
@@ -109,7 +111,9 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
  * of them would. Inside f no value can be read (as in the bodies of loops), and values from outside are the same for all elements,
  * random numbers too. It nests, it may be differentiated, and f may differentiate: cot_vmap of a function with cot_grad_of inside
  * gives the gradients of each example. Those of matrices, large ones, are written when their elements are looked at; norms and sums
- * of them, also scaled, make them as they go, in a fraction of the time and memory.
+ * of them make them as they go, in a fraction of the time and memory: reductions over axes of f32 and f64 gradients as they come, or after a few
+ * of scaling, squaring, adding and the like. After cot_concat, cot_stack, slices, transposes, pow or exp they are written: take the norms of each array
+ * by itself, and add those.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or COT_NOT_BATCHED: every element
  *                  sees all of xs[k]. NULL: axis 0 of all

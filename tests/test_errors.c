@@ -195,6 +195,8 @@ static void reverse_mode(void **state) {
     cot_grad_of(y, 1, &x, &g);
     expect(t, COT_SHAPE, "[grad_of] y has shape (3,), not a single number; give a seed of that shape (cot_backward_seeded, cot_vjp), or reduce y "
                          "to a scalar first");
+    assert_null(cot_sparse_hessian_plan(y, 1, &x));
+    expect(t, COT_SHAPE, "[sparse_hessian_plan] y has shape (3,), not a single number; a Hessian is of one number: cot_sum y first");
     assert_int_equal(cot_backward_seeded(y, 0.0), COT_OK); /* a number is the seed of every element */
     cot_backward_seeded(y, ((cot_var){NULL, 0}));
     expect(t, COT_VAR, "[backward_seeded] the seed operand is not a value on a tape");

@@ -352,8 +352,9 @@ static void data_that_cannot_be_fitted_are_refused(void **state) {
     fails("cotangent fit 'x[:2]*a' l.csv a=1", 3,
           "[fit] the expression has shape (2,); it must have one value for each of the 3 rows", "");
     fails("cotangent fit 'a*x > 1' l.csv a=1", 3, "[fit] the expression is bool; only floats can be fitted", "");
-    fails("cotangent fit 'log(a)*x' l.csv a=-1", 1, "[fit] the model is nan in row 1 at the start, a = -1; choose another", "");
-    fails("cotangent fit 'x/(x - a)' l.csv a=2", 1, "[fit] the model is infinite in row 2 at the start, a = 2; choose another", "");
+    fails("cotangent fit 'log(a)*x' l.csv a=-1", 1, "[fit] the model is nan in row 1, where x = 1, at the start, a = -1; choose another, or leave the row out where none helps", "");
+    fails("cotangent fit 'a*log(x-2)' l.csv a=1", 1, "[fit] the model is nan in row 1, where x = 1, at the start, a = 1; choose another, or leave the row out where none helps", "");
+    fails("cotangent fit 'x/(x - a)' l.csv a=2", 1, "[fit] the model is infinite in row 2, where x = 2, at the start, a = 2; choose another, or leave the row out where none helps", "");
     fails("cotangent fit 'x*a' l.csv a=1e200", 1,
           "[fit] the model is too far from the data in row 3 at the start, a = 1e+200; choose another", "");
     fails("cotangent fit 'sqrt(a)*x' l.csv a=0", 1, "[fit] a derivative of the model is not finite at a = 0; try another start",

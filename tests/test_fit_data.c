@@ -140,6 +140,8 @@ static void what_is_wrong_is_said_with_its_place(void **state) {
     cell_refused("1,2\n,3\n", 1, "row 2 (line 2 of t.csv), column y: the value is missing; a fit needs finite numbers, and a # before the line leaves it out");
     cell_refused("1,2\n1,NA\n", 1, "row 2 (line 2 of t.csv), column x: the value is missing; a fit needs finite numbers, and a # before the line leaves it out");
     cell_refused("1,2\n1,two\n", 3, "row 2 (line 2 of t.csv), column x: 'two' is not a number; a # before the line leaves it out");
+    cell_refused("y,date\n1,2024-05-01\n2,2024-05-02\n", 3, "row 1 (line 2 of t.csv), column date: '2024-05-01' is not a number, nor is any cell below its name; "
+                                                         "leave the column out, or make it numbers");
     cell_refused("1,2\n1 2,3\n", 3, "row 2 (line 2 of t.csv), column y: '1 2' is not a number; a # before the line leaves it out");
     char *wide = calloc(1, 30001);
     assert_non_null(wide);

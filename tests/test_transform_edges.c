@@ -210,6 +210,8 @@ static void assignments_are_named(void **state) {
     char        want[300];
     cot_linearize(squares, NULL, 1, &x, 1, &y, &l);
     cot_assign_data(x, (double[]){3, 4});
+    cot_linear_vjp(l, &(cot_var){NULL, 0}, &g); /* no seed at all */
+    assert_near(cot_value(cot_sum(g, COT_ALL)), 0, 0);
     cot_linear_vjp(l, &one, &g);
     snprintf(want, sizeof want, "[backward] square (%%2) needs the value of alias (%%1), which was overwritten by cot_assign to leaf "
                                 "(%%0 \"x\"); compute before the write, or write to a copy (cot_copy)");

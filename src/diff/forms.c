@@ -108,6 +108,7 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
     int n = only_floats(c, x), m = 0;
     for (int k = 0; k < c->m; k++) {
         if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[c->y[k]]))) continue;
+        if (!cot__is_number(seeds[k]) && !seeds[k].tape) continue; /* COT_NONE: zero */
         if (!fit(t, c->op, "seeds", k, c->y[k], seeds[k], &seed)) return NULL;
         y[m] = c->y[k];
         s[m++] = VAR(t, seed);

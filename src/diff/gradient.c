@@ -82,8 +82,9 @@ static bool make_seed(cot_tape *t, const char *op, uint32_t y, const cot_var *gi
     cot_dtype dtype = cot__dtype_at(&t->nodes[y]);
     if (!given) {
         if (cot__size_at(t, y) != 1) {
-            cot__fail(t, COT_SHAPE, "[%s] y has shape %s, not a single number; give a seed of that shape (cot_backward_seeded, cot_vjp), or reduce y "
-                                    "to a scalar first", op, cot__shape_text_at(t, y, a));
+            cot__fail(t, COT_SHAPE, "[%s] y has shape %s, not a single number; %s", op, cot__shape_text_at(t, y, a),
+                      strstr(op, "hessian") ? "a Hessian is of one number: cot_sum y first"
+                                            : "give a seed of that shape (cot_backward_seeded, cot_vjp), or reduce y to a scalar first");
             return false;
         }
         *seed = cot__index(cot_full(t, dtype, cot__shape_at(t, y), 1));

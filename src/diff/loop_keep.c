@@ -6,13 +6,21 @@
 
 /* Files hold many states each, since a process may map some ten thousands only: as many as there are already, within these
  * bounds. */
-enum { LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
+enum { LEAST_BLOCK = 1 << 12, LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
 
 static size_t file_bytes(const cot__loop_run *run, size_t bytes) {
     size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = have; /* + 1: see cot__loop_run */
     if (bytes == 0) return 0;
     if (count < LEAST_FILE / bytes) count = LEAST_FILE / bytes;
     if (count > LARGEST_FILE / bytes) count = LARGEST_FILE / bytes;
+    if (count > wanted) count = wanted;
+    return count > 1 ? count * bytes : bytes;
+}
+
+/* A storage has a header and is aligned: small states share one, once there are some. */
+static size_t block_bytes(const cot__loop_run *run, size_t bytes) {
+    size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = bytes ? LEAST_BLOCK / bytes : 1;
+    if (count > have) count = have;
     if (count > wanted) count = wanted;
     return count > 1 ? count * bytes : bytes;
 }
@@ -25,7 +33,7 @@ static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, si
     }
     if (!run->free || run->left < bytes) {
         cot__storage *s = l->spill ? cot__storage_map(t, file_bytes(run, bytes), bytes, l->spill, l->name)
-                                   : cot__storage_create(t, bytes, l->name);
+                                   : cot__storage_create(t, block_bytes(run, bytes), l->name);
         if (!s || !cot__storage_keep(t, s, l->name)) return NULL;
         run->free = s->data;
         run->left = s->bytes;

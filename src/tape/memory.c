@@ -144,8 +144,9 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 }
 
 #if defined(__linux__)
-/* Memory of a file that has no name any more, all of it allocated on the disk; NULL, with errno set. */
-static void *map_file(size_t bytes, const char *folder) {
+/* Memory of a file that has no name any more, all of it allocated on the disk; NULL, with errno set, and in *failed what could not be done,
+ * where the file was made. */
+static void *map_file(size_t bytes, const char *folder, const char **failed) {
     char name[4096];
     if (snprintf(name, sizeof name, "%s/cotangent-XXXXXX", folder) >= (int)sizeof name) {
         errno = ENAMETOOLONG;
@@ -162,6 +163,7 @@ static void *map_file(size_t bytes, const char *folder) {
     int   full = posix_fallocate(fd, 0, (off_t)bytes);
     void *p = full ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (full) errno = full;
+    if (p == MAP_FAILED) *failed = full ? "filled" : "mapped into memory";
     int why = errno;
     close(fd);
     errno = why;
@@ -171,13 +173,15 @@ static void *map_file(size_t bytes, const char *folder) {
 
 cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op) {
 #if defined(__linux__)
-    void *p = map_file(bytes ? bytes : 1, folder);
+    const char *failed = "made";
+    void       *p = map_file(bytes ? bytes : 1, folder, &failed);
     while (!p && bytes > least) { /* where a large one has no room */
         bytes = bytes / 2 > least ? bytes / 2 : least;
-        p = map_file(bytes ? bytes : 1, folder);
+        failed = "made";
+        p = map_file(bytes ? bytes : 1, folder, &failed);
     }
     if (!p) {
-        cot__fail(t, COT_MEMORY, "[%s] a file of %zu bytes in %s could not be made: %s", op, bytes, folder, strerror(errno));
+        cot__fail(t, COT_MEMORY, "[%s] a file of %zu bytes in %s could not be %s: %s", op, bytes, folder, failed, strerror(errno));
         return NULL;
     }
     cot__storage *s = cot__storage_wrap(t, p, bytes, op);
