@@ -150,7 +150,10 @@ static double resident(void) {
 enum { PLAIN, NORMS, CLIPPED, ARRAYS, WAYS };
 static void (*const way[WAYS])(mlp *) = {plain, norms, clipped, arrays};
 
-static bool measure(const char *name, mlp m, int samples) {
+/* The target is one of `mlp`. */
+static const char *verdict(bool held, double ratio) { return !held ? "" : ratio <= 2 ? ", target <= 2 met" : ", target <= 2 MISSED"; }
+
+static bool measure(const char *name, mlp m, bool held, int samples) {
     double took[WAYS], memory_at[WAYS], floor = INFINITY;
     size_t bytes = 0;
     for (int w = 0; w < WAYS; w++) {
@@ -158,7 +161,7 @@ static bool measure(const char *name, mlp m, int samples) {
         took[w] = INFINITY;
         memory_at[w] = resident();
     }
-    int    threads = cot_threads() < MOST_THREADS ? cot_threads() : MOST_THREADS;
+    int threads = cot_threads() < MOST_THREADS ? cot_threads() : MOST_THREADS;
     for (int k = 0; k < 2 * LAYERS; k++) bytes += (size_t)(m.batch * cot_size(m.p[k])) * sizeof(float);
     char *memory = malloc(bytes);
     for (int k = 0; k < samples + 2 && memory; k++) {
@@ -175,12 +178,12 @@ static bool measure(const char *name, mlp m, int samples) {
     else {
         double gradient = took[PLAIN], *t = took;
         printf("%-10s gradient %9.4f ms, %.0f MB resident\n", name, 1e3 * gradient, memory_at[PLAIN]);
-        printf("  of each example, norms        %9.4f ms   / gradient %5.2f, target <= 2 %s   %.0f MB resident\n", 1e3 * t[NORMS], t[NORMS] / gradient,
-               t[NORMS] <= 2 * gradient ? "met" : "MISSED", memory_at[NORMS]);
-        printf("  of each example, clipped mean %9.4f ms   / gradient %5.2f                    %.0f MB resident\n", 1e3 * t[CLIPPED],
+        printf("  of each example, norms        %9.4f ms   / gradient %5.2f%s   %.0f MB resident\n", 1e3 * t[NORMS], t[NORMS] / gradient,
+               verdict(held, t[NORMS] / gradient), memory_at[NORMS]);
+        printf("  of each example, clipped mean %9.4f ms   / gradient %5.2f   %.0f MB resident\n", 1e3 * t[CLIPPED],
                t[CLIPPED] / gradient, memory_at[CLIPPED]);
-        printf("  of each example, arrays       %9.4f ms   / gradient %5.2f, target <= 2 %s   %.0f MB resident   / writing their %.1f MB once (%.4f ms) %5.2f\n",
-               1e3 * t[ARRAYS], t[ARRAYS] / gradient, t[ARRAYS] <= 2 * gradient ? "met" : "MISSED", memory_at[ARRAYS], 1e-6 * (double)bytes, 1e3 * floor,
+        printf("  of each example, arrays       %9.4f ms   / gradient %5.2f%s   %.0f MB resident   / writing their %.1f MB once (%.4f ms) %5.2f\n",
+               1e3 * t[ARRAYS], t[ARRAYS] / gradient, verdict(held, t[ARRAYS] / gradient), memory_at[ARRAYS], 1e-6 * (double)bytes, 1e3 * floor,
                t[ARRAYS] / floor);
     }
     fflush(stdout);
@@ -243,8 +246,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: per_example [SAMPLES]\n");
         return 2;
     }
-    bool ok = measure("mlp", make(128, (int64_t[]){784, 512, 512, 10}, false), samples);
-    ok &= measure("mlp_small", make(16, (int64_t[]){10, 32, 32, 1}, true), 50 * samples);
+    bool ok = measure("mlp", make(128, (int64_t[]){784, 512, 512, 10}, false), true, samples);
+    ok &= measure("mlp_small", make(16, (int64_t[]){10, 32, 32, 1}, true), false, 50 * samples);
     ok &= measure_loops(samples < 5 ? samples : 5);
     return ok ? 0 : 1;
 }

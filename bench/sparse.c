@@ -116,10 +116,10 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 8 * n; i++) matrices[i] = 0.4 * cos(3.0 * i);
     for (int i = 0; i < n; i++) starts[i] = 0.5 + 0.3 * sin(i + 1.0);
     for (int k = 10; k >= 1; k /= 10) {
-        measure("chain, scalars", chain_scalars, n / k, samples);
-        measure("chain, tensor", chain_tensor, n / k, samples);
-        measure("surface, tensor", surface, n / k, samples);
-        measure("blocks, tensor", blocks, n / k, samples);
+        measure("chain, scalars", chain_scalars, n / k, k * samples);
+        measure("chain, tensor", chain_tensor, n / k, k * samples);
+        measure("surface, tensor", surface, n / k, k * samples);
+        measure("blocks, tensor", blocks, n / k, k * samples);
     }
     free(starts);
     free(matrices);
