@@ -460,6 +460,7 @@ BODY(long_chain) { /* -x'' + x³ = θ, whose linear systems take GMRES as many s
 }
 BODY(cube_minus) { UNUSED; ys[0] = cot_sub(cot_pow(xs[0], 3), xs[1]); return 0; }
 BODY(quartic) { UNUSED; ys[0] = cot_sub(cot_sum(cot_pow(xs[0], 4), COT_ALL), cot_mul(xs[1], cot_sum(xs[0], COT_ALL))); return 0; }
+BODY(root_near) { UNUSED; ys[0] = cot_root(square_minus, NULL, NULL, xs[0], 1, &xs[1], NULL); return 0; }
 BODY(root_minus) { UNUSED; ys[0] = cot_sub(cot_sqrt(xs[0]), xs[1]); return 0; }
 
 static void linear_systems_within_say_what_they_are_for(void **state) {
@@ -481,6 +482,9 @@ static void linear_systems_within_say_what_they_are_for(void **state) {
     cot_root(root_minus, NULL, NULL, zero, 1, &theta, NULL);
     expect(t, COT_VALUE, "[root] a step of Newton's method was not found: ∂F/∂x is not finite there; |F| is 0.01 after 0 steps; give a better start, or a solver of "
                          "your own");
+    cot_var each[2] = {cot_data(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, NAN}), cot_ones(t, COT_F64, COT_SHAPE(3))};
+    cot_vmap(root_near, NULL, 2, each, NULL, 1, &x, NULL);
+    expect(t, COT_VALUE, "[root] |F| is NaN at x0; give a start where it has a value (in example 2 of the batch) (in the body of [vmap])");
     for (int k = 0; k < 3; k++) { /* x³ = 0: a root with no derivative, forward and back */
         x = k < 2 ? cot_root(cube_minus, NULL, stays, zero, 1, &zero, NULL)
                   : cot_minimize(quartic, NULL, stays, zero, 1, &zero, &(cot_solve_options){.tolerance = INFINITY});

@@ -6,6 +6,7 @@
  * batch_rules.c. */
 #include "ops/elementwise.h"
 #include "ops/structural.h"
+#include "tape/region.h"
 
 #include <string.h>
 
@@ -90,6 +91,7 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
     for (int64_t i = 0; i < b->extent && t->status == COT_OK; i++) {
         for (int k = 0; k < b->n; k++) one[k] = b->is[k] ? cot_index(xs[k], 0, i) : xs[k];
         each[i] = cot__reapply(t, r->node, one);
+        cot__error_in(t, "example %lld of the batch", (long long)i);
     }
     if (b->extent > INT32_MAX) cot__fail(t, COT_LIMIT, "[%s] a batch of %lld is done one by one, and is too large for that", r->op->name, (long long)b->extent);
     if (t->status == COT_OK) result = cot_stack((int)b->extent, each, 0);
