@@ -1,7 +1,8 @@
 /* sparse: what a sparse Hessian costs, in units of colours times gradient, and how making a plan grows with n.
  *
  * A gradient is recording the function and cot_backward; a Hessian is recording it and cot_sparse_hessian with a plan that
- * exists. Times are the least of several samples, the sides of a ratio taking turns. Not a test: speed is measured, not asserted. */
+ * exists. Times are the least of several samples, ten times as many where n is a tenth, the sides of a ratio taking turns. Not a test:
+ * speed is measured, not asserted. */
 #include <cotangent.h>
 
 #include <math.h>
