@@ -27,6 +27,12 @@ static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype 
 static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f->cursor[k], n, &f->buffer[k]); }
 static bool        is_read(const cot__view *x) { return x->data != NULL; }
 
+/* Operands that a partial does not read are g: kernels may load what they do not use. */
+static void fill_unread(const cot__run *r, const void **p) {
+    for (int k = 0; k < r->n && !r->value; k++)
+        if (!p[k]) p[k] = p[r->out[0].g];
+}
+
 typedef union block { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
 
 static void call(const cot__run *r, int k, int n, const void *const *p, void *to) {
@@ -40,6 +46,7 @@ static void run_plain(const cot__run *r, int64_t start, int64_t stop) {
     for (int64_t at = start; at < stop; at += most) {
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = is_read(&r->x[k]) ? (const char *)r->x[k].data + at * size : NULL;
+        fill_unread(r, p);
         call(r, 0, (int)(stop - at < most ? stop - at : most), p, (char *)r->out[0].to.data + at * size);
     }
 }
@@ -64,6 +71,7 @@ static void run_blocks(const cot__run *r, int64_t start, int64_t stop) {
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++)
             if (is_read(&r->x[k])) p[k] = feed_next(&f, k, m);
+        fill_unread(r, p);
         for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             if (r->out[k].direct) continue;
@@ -115,6 +123,7 @@ static void run_simple(const cot__run *r, int64_t start, int64_t stop, cot__repe
         int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
         for (int k = 0; k < r->n; k++) p[k] = base[k] || !is_read(&r->x[k]) ? base[k] : (const char *)r->x[k].data + at * size;
+        fill_unread(r, p);
         for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             void *to = (char *)r->out[k].to.data + at * size;
