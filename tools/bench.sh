@@ -152,10 +152,8 @@ run_workloads() {
     done
     awk -v f="$(time_of "$workloads" mlp_wide_function "$threads")" -v g="$(time_of "$workloads" mlp_wide_gradient "$threads")" 'BEGIN {
         printf "mlp_wide: gradient / function %.3g  target <= 3.1 %s\n", g / f, g <= 3.1 * f ? "met" : "MISSED" }'
-    for name in mlp_small mlp; do
-        awk -v n="$name" -v e="$(time_of "$workloads" ${name}_each "$threads")" -v g="$(time_of "$workloads" ${name}_gradient "$threads")" 'BEGIN {
-            printf "%s: gradients of each example / gradient %.3g  target <= 2 %s\n", n, e / g, (e <= 2 * g ? "met" : "MISSED") }'
-    done
+    awk -v e="$(time_of "$workloads" mlp_each "$threads")" -v g="$(time_of "$workloads" mlp_gradient "$threads")" 'BEGIN {
+        printf "mlp: norms of the gradients of each example / gradient %.3g  target <= 2 %s (as arrays: bench/per_example)\n", e / g, (e <= 2 * g ? "met" : "MISSED") }'
     ours=$(gain_of "$workloads" mlp_wide)
     awk -v a="$ours" 'BEGIN { printf "mlp_wide: two threads against one %.3gx  target >= 1.8 %s\n", a, (a >= 1.8 ? "met" : "MISSED") }'
     ours=$(gain_of "$workloads" elementwise) hand=$(gain_of "$handwritten" elementwise)

@@ -82,15 +82,21 @@ static int one_example(int n, const cot_var *xs, int count, cot_var *ys, void *u
     return cot_grad_of(ys[0], count - 1, m->p, ys + 1) == COT_OK ? 0 : 1;
 }
 
-/* The gradients of each example, (batch, …) for every parameter. */
+/* The norm of each example's gradient. The gradients themselves are written where elements are looked at (bench/per_example has both). */
 static double mlp_each(void *state) {
     mlp    *m = state;
     cot_var xs[2] = {m->x, m->target}, ys[1 + 2 * MOST_LAYERS];
     cot_vmap(one_example, m, 2, xs, NULL, 1 + 2 * m->layers, ys, NULL);
-    double value = cot_value(cot_mean(ys[0], COT_ALL));
+    double  value = cot_value(cot_mean(ys[0], COT_ALL));
+    cot_var squares = COT_NONE;
+    for (int k = 0; k < 2 * m->layers; k++) {
+        cot_var one = cot_sum(cot_square(ys[1 + k]), k < m->layers ? COT_AXES(1, 2) : COT_AXES(1));
+        squares = k ? cot_add(squares, one) : one;
+    }
+    double norms = cot_value(cot_sum(cot_sqrt(squares), COT_ALL));
     check(m->t);
     cot_tape_rewind(m->t, m->start);
-    return value;
+    return isfinite(norms) ? value : norms;
 }
 
 static double mlp_step(void *state) {
