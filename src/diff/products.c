@@ -223,6 +223,7 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return;
     bool scalar = d->lanes > 1 && d->in && d->out && from->size == from->n && to->size == to->n && cot__all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return;
+    if (!scalar && cot__products_batched(op, reverse, from, to, d)) return;
     cot__mark_wanted(t, xs->n, xs->index, true);
     if (scalar) scalars(op, &w, reverse, hi);
     else if (cot__slots(t, hi, 1, op)) any_nodes(&w, reverse);
