@@ -26,8 +26,13 @@ cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents,
     return finish(cot__products("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
 }
 
-/* Unit directions in groups, so that the memory stays a few rows whatever the size. */
-enum { GROUP = 64 };
+/* Unit directions in groups, so that the memory stays a few rows whatever the size; of small matrices all at once. */
+enum { GROUP = 64, GROUP_ELEMENTS = 1 << 18 };
+
+static int64_t group_of(int64_t directions, int64_t results) {
+    int64_t longest = directions > results ? directions : results, fit = GROUP_ELEMENTS / longest, group = fit > GROUP ? fit : GROUP;
+    return directions < group ? directions : group;
+}
 
 static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
     cot_tape *t = cot__tape_of(m, ys);
@@ -39,12 +44,12 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
     int64_t rows = total_size(m, ys), cols = total_size(n, xs);
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
-    int64_t group = directions < GROUP ? directions : GROUP;
     if (directions == 0 || results == 0) return cot__products("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
     if (!out) {
         cot__fail(t, COT_VALUE, "[jacobian] the place for the result is NULL");
         return t->status;
     }
+    int64_t group = group_of(directions, results);
     size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
     double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))

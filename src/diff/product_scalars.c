@@ -3,31 +3,48 @@
 
 #include <string.h>
 
-static bool is_scalar_run(const cot__node *n) {
-    return !(n->flags & COT__ACTIVE) || ((cot__in_switch(n) || n->op == OP_leaf) && n->kind == COT_F64);
+/* A node that the runs know, or pass over. */
+static inline bool is_scalar_run(const cot__node *n) {
+    return !(n->flags & COT__ACTIVE) || (n->kind == COT_F64 && (cot__in_switch(n) || n->op == OP_leaf));
+}
+
+/* The first node from i to hi that is none; hi + 1: all are. Most are elementwise and f64, which one load of the head tells. */
+static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
+    for (; i <= hi; i++) {
+#if COT__HEADS
+        uint64_t head = cot__head(&nodes[i]);
+        if (LIKELY((head & (COT__HEAD_KIND | 0xffff)) < OP_elementwise_count)) continue;
+#endif
+        if (!is_scalar_run(&nodes[i])) break;
+    }
+    return i;
 }
 
 /* First without regard to what the ys need, which is cheap and mostly enough. */
 bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys) {
-    uint32_t i = lo;
-    while (i <= hi && is_scalar_run(&t->nodes[i])) i++;
+    uint32_t i = scalar_until(t->nodes, lo, hi);
     if (i > hi) return true;
     uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index);
     bool     all = needed != NULL;
     if (!all) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op, (size_t)hi - lo + 1);
-    for (; all && i <= hi; i++) all = !needed[i - lo] || is_scalar_run(&t->nodes[i]);
+    for (; all && i <= hi; i = scalar_until(t->nodes, i + 1, hi)) all = !needed[i - lo];
     if (needed) cot__free(&t->al, needed, (size_t)hi - lo + 1);
     return all;
 }
 
-static void slot_add(cot_tape *t, uint32_t i, int width, int lane, double v) {
-    char *p = (char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
-    ((double *)(void *)p)[lane] += v;
+static inline cot__slot_number *slot_at(const cot_tape *t, uint32_t i, int width) {
+    return (cot__slot_number *)t->adjoints.data + (size_t)i * (size_t)width;
 }
 
-static double slot_get(const cot_tape *t, uint32_t i, int width, int lane) {
-    const char *p = (const char *)t->adjoints.data + (size_t)i * 8 * (size_t)width;
-    return ((const double *)(const void *)p)[lane];
+/* Rows of numbers, one for each lane, to or from the slots of these vars. */
+static void slots_add(const cot__side *vars, int width, int used, const double *rows) {
+    for (int l = 0; l < used; l++, rows += vars->size)
+        for (int k = 0; k < vars->n; k++) slot_at(vars->t, vars->index[k], width)[l] += rows[k];
+}
+
+static void slots_read(const cot__side *vars, int width, int used, double *rows) {
+    for (int l = 0; l < used; l++, rows += vars->size)
+        for (int k = 0; k < vars->n; k++) rows[k] = slot_at(vars->t, vars->index[k], width)[l];
 }
 
 static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
@@ -39,29 +56,26 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__runs *runs, 
     cot_tape *t = ys->t;
     int       w = runs->lanes;
     uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
-    for (int k = 0; k < ys->n; k++)
-        for (int l = 0; l < used; l++) slot_add(t, ys->index[k], w, l, seeds[(int64_t)l * ys->size + k]);
+    slots_add(ys, w, used, seeds);
     int64_t i = ys->hi;
     while (i >= (int64_t)xs->lo) {
         cot__node *n = &t->nodes[i];
-        if (n->op == OP_leaf || n->op == OP_constant || cot__is_tensor(n) || !cot__dtype_is_float((cot_dtype)n->kind) ||
-            !(n->flags & COT__ACTIVE)) {
+        if (n->op == OP_leaf || n->kind != COT_F64 || !(n->flags & COT__ACTIVE)) { /* what is of another kind is not needed */
             i--;
             continue;
         }
         uint8_t  stop = n->flags & (COT__WANTED | COT__RETAIN);
         uint32_t pushed = xs->lo; /* the run goes on down to the lowest input */
         double   adjoint[8];      /* the run consumes it; nothing is added to it any more */
-        for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_get(t, (uint32_t)i, w, l);
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_at(t, (uint32_t)i, w)[l];
         n->flags &= (uint8_t)~stop;
         int64_t next = runs->reverse_f64(t->nodes, i, t->adjoints.data, &pushed);
         n->flags |= stop;
-        for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_add(t, (uint32_t)i, w, l, adjoint[l]);
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_at(t, (uint32_t)i, w)[l] += adjoint[l];
         lo = pushed < lo ? pushed : lo;
         i = next < i ? next : i - 1;
     }
-    for (int k = 0; k < xs->n; k++)
-        for (int l = 0; l < used; l++) out[(int64_t)l * xs->size + k] = slot_get(t, xs->index[k], w, l);
+    slots_read(xs, w, used, out);
     slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
 }
 
@@ -92,11 +106,9 @@ void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *
 void cot__forward_products(cot__side *xs, cot__side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
     cot_tape *t = xs->t;
     int       w = runs->lanes;
-    for (int k = 0; k < xs->n; k++)
-        for (int l = 0; l < used; l++) slot_add(t, xs->index[k], w, l, tangents[(int64_t)l * xs->size + k]);
+    slots_add(xs, w, used, tangents);
     cot__forward_lanes(t, xs->lo, ys->hi, runs, t->adjoints.data);
-    for (int k = 0; k < ys->n; k++)
-        for (int l = 0; l < used; l++) out[(int64_t)l * ys->size + k] = slot_get(t, ys->index[k], w, l);
+    slots_read(ys, w, used, out);
     uint32_t lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;
     slots_clear(t, lo, hi, w);
 }

@@ -13,8 +13,11 @@
 
 /* The name of an operand costs more than its check: it is only made for the message. */
 static bool output_operand(cot_tape *t, const char *op, int k, cot_var y, uint32_t *index) {
-    char which[32] = "";
-    if (!cot_is_valid(y) || y.tape != t) snprintf(which, sizeof which, "ys[%d]", k);
+    char which[32];
+    *index = cot__index(y);
+    if (LIKELY(y.tape == t && *index < t->count && t->nodes[*index].stamp == (uint32_t)(y.id >> 32) && !cot__is_tensor(&t->nodes[*index])))
+        return true;
+    snprintf(which, sizeof which, "ys[%d]", k);
     return cot__operand(t, y, op, which, index);
 }
 
@@ -38,7 +41,7 @@ bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int 
                       cot__dtype_name(cot__dtype_at(&t->nodes[s->index[k]])));
             return false;
         }
-        s->size += cot__size_at(t, s->index[k]);
+        s->size += cot__is_tensor(&t->nodes[s->index[k]]) ? cot__size_at(t, s->index[k]) : 1;
         s->lo = s->index[k] < s->lo ? s->index[k] : s->lo;
         s->hi = s->index[k] > s->hi ? s->index[k] : s->hi;
     }
@@ -223,6 +226,7 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return;
     bool scalar = d->lanes > 1 && d->in && d->out && from->size == from->n && to->size == to->n && cot__all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return;
+    if (!scalar && cot__products_batched(op, reverse, from, to, d)) return;
     cot__mark_wanted(t, xs->n, xs->index, true);
     if (scalar) scalars(op, &w, reverse, hi);
     else if (cot__slots(t, hi, 1, op)) any_nodes(&w, reverse);

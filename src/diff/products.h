@@ -46,4 +46,10 @@ bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, cons
 void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__runs *runs, int used, const double *seeds, double *out);
 void cot__forward_products(cot__side *xs, cot__side *ys, const cot__runs *runs, int used, const double *tangents, double *out);
 
+/* All directions as batches, which are played together; false: not here, nothing is done (product_batch.c). */
+bool cot__products_batched(const char *op, bool reverse, const cot__side *from, const cot__side *to, const cot__directions *d);
+/* A batch has at most so many elements of the largest value on the way, and at least so many directions: recording the body costs as much as
+ * sweeping about that many one by one. (Tests change both.) */
+extern int64_t cot__batch_elements, cot__batch_from;
+
 #endif

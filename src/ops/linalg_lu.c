@@ -262,7 +262,7 @@ static cot_var number_apply(cot__rule *r, const cot_var *xs) {
     return push_number(r->t, cot__rule_node(r)->op, n == 3 ? i[0] : COT__NONE, xs[n - 2], VAR(r->t, i[n - 1]));
 }
 
-const cot__op cot__op_det = {.name = "det", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
+const cot__op cot__op_det = {.name = "det", .batch_rounds = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
                              .saves = 7u | COT__SAVES_Z, .vjp = det_vjp, .apply = number_apply,
                              .formula = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ"};
 const cot__op cot__op_logabsdet = {.name = "logabsdet", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
