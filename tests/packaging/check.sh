@@ -6,7 +6,9 @@ unset DESTDIR
 what=$1
 stage=$2
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 prefix=$stage/prefix
+said=$stage/said-$what # checks run side by side
 libdir=$prefix/$LIBDIR
 library=$libdir/libcotangent.so
 export PKG_CONFIG_PATH="$libdir/pkgconfig"
@@ -34,6 +36,19 @@ compile() {
     if readelf -d "$4-static" | grep 'NEEDED.*libcotangent'; then say_fail "$4-static uses the shared library"; fi
 }
 
+skip() { # ctest knows 77
+    echo "SKIPPED: $*"
+    exit 77
+}
+
+# configure FOLDER COMPILER OPTION...: the library alone, as users configure it
+configure() {
+    folder=$1 compiler=$2
+    shift 2
+    "$CMAKE" -S "$root" -B "$folder" -DCMAKE_C_COMPILER="$compiler" -DCOT_BUILD_TESTS=OFF -DCOT_BUILD_EXAMPLES=OFF \
+        -DCOT_BUILD_BENCH=OFF "$@" > "$said" || { cat "$said"; say_fail "it cannot be configured"; }
+}
+
 case $what in
 install) # installed in one place, moved to another: nothing in it may know where it was
     rm -rf "$stage"
@@ -54,6 +69,30 @@ find_package)
     "$CMAKE" --build "$stage/find_package"
     run "$stage/find_package/consumer"
     "$stage/find_package/consumer_static"
+    ;;
+static) # a program without any shared library: the linker has nothing to say, and no LAPACK is missed
+    if nm "$libdir/libcotangent.a" 2> /dev/null | grep -w dlopen; then say_fail "the static library asks for dlopen"; fi
+    nothing='int main(void) { return 0; }'
+    echo "$nothing" | "$CC" -static -x c - -o "$stage/nothing" 2> /dev/null || skip "no static libc is installed"
+    "$CC" -std=c11 -static $(pkg-config --cflags cotangent) "$here/static.c" -o "$stage/all-static" \
+        $(pkg-config --static --libs cotangent) > "$said" 2>&1 && linked=yes || linked=no
+    cat "$said"
+    [ $linked = yes ] || say_fail "it cannot be linked -static"
+    [ ! -s "$said" ] || say_fail "linking -static says something"
+    if readelf -d "$stage/all-static" | grep NEEDED; then say_fail "it needs shared libraries"; fi
+    "$stage/all-static"
+    COTANGENT_LAPACK=liblapack.so.3 "$stage/all-static"
+    ;;
+without_lapack) # lapack.c alone loads libraries, and nothing is built from it with COT_LAPACK_AT_RUN_TIME=OFF
+    rm -rf "$stage/without_lapack"
+    for choice in ON OFF; do
+        configure "$stage/without_lapack" "$CC" -DCOT_LAPACK_AT_RUN_TIME=$choice -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+        used=$(grep -c '"file".*/lapack\.c"' "$stage/without_lapack/compile_commands.json") || true
+        echo "COT_LAPACK_AT_RUN_TIME=$choice: $used of lapack.c"
+        [ "$used" = "$([ $choice = ON ] && echo 1 || echo 0)" ] || say_fail "that is wrong"
+    done
+    loaders=$(grep -rlE 'dlfcn\.h|dlopen *\(' "$root/src" "$root/cli")
+    [ "$loaders" = "$root/src/backend/cpu/lapack.c" ] || say_fail "these load libraries: $loaders"
     ;;
 cxx)
     found=no
