@@ -94,6 +94,14 @@ without_lapack) # lapack.c alone loads libraries, and nothing is built from it w
     loaders=$(grep -rlE 'dlfcn\.h|dlopen *\(' "$root/src" "$root/cli")
     [ "$loaders" = "$root/src/backend/cpu/lapack.c" ] || say_fail "these load libraries: $loaders"
     ;;
+musl) # its loader may not know packed relocations: a shared library that has them crashes there
+    command -v musl-gcc > /dev/null || skip "musl-gcc is not installed"
+    rm -rf "$stage/musl"
+    configure "$stage/musl" musl-gcc -G "Unix Makefiles"
+    link=$stage/musl/CMakeFiles/cotangent.dir/link.txt
+    grep -q musl-gcc "$link" || say_fail "this is not how the shared library is linked: $(cat "$link")"
+    if grep -q pack-relative-relocs "$link"; then say_fail "the shared library has packed relocations"; fi
+    ;;
 cxx)
     found=no
     for cxx in g++ clang++; do
