@@ -384,8 +384,10 @@ COT_API void cot_no_grad_close(cot_tape *t);
 
 /* ==== Writing ==================================================================================================== */
 
-/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers and running statistics.
- * Values computed from the old numbers keep them; a derivative whose rules would read the old numbers is then an error. */
+/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For
+ * optimisers and running statistics. The value has the leaf's shape, or is a plain number for
+ * every element. Values computed from the old numbers keep them; a derivative whose rules would
+ * read the old numbers is then an error. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from random numbers,
@@ -404,9 +406,11 @@ typedef struct cot_adamw {
 } cot_adamw;
 COT_API cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options);
 
-/* In-place operations: x becomes x op y, in x's own memory, and *x the new value. Older vars and views of that memory become stale: reading
- * one is an error. If a backward rule had saved the old value, the error names both operations, at the write when the tape
- * is strict, otherwise at backward. Writing through a broadcast view is an error. x keeps its dtype. A scalar is simply replaced. */
+/* In-place operations: x becomes x op y, in x's own memory, and *x the new value. y broadcasts
+ * to x, which keeps its shape. Older vars and views of that memory become stale: reading one is
+ * an error. If a backward rule had saved the old value, the error names both operations, at the
+ * write when the tape is strict, otherwise at backward. Writing through a broadcast view is an
+ * error. x keeps its dtype. A scalar is simply replaced. */
 COT_API cot_status cot_add_into(cot_var *x, cot_var y);
 COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
 COT_API cot_status cot_mul_into(cot_var *x, cot_var y);

@@ -250,9 +250,9 @@ COT_API cot_var cot_flip(cot_var x, cot_axes axes);
 
 /* x[indices] along one axis */
 COT_API cot_var cot_take(cot_var x, cot_var indices, int axis);
-/* z[i,j] = x[i, indices[i,j]] */
+/* z[i,j] = x[i, indices[i,j]]; x and indices agree in all extents but that of the axis */
 COT_API cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis);
-/* x with x[indices] += updates along one axis */
+/* x with x[indices] += updates along one axis; updates have the shape of x[indices], or are a scalar */
 COT_API cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis);
 /* z[.., k] = 1 where indices[..] = k, else 0 */
 COT_API cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype);
@@ -277,7 +277,7 @@ COT_API cot_var cot_trace(cot_var x, int64_t k);
 COT_API cot_var cot_kron(cot_var a, cot_var b);
 /* z[..] = x[indices[..,0], indices[..,1], …]: the last axis of indices lists coordinates in the leading axes of x */
 COT_API cot_var cot_gather(cot_var x, cot_var indices);
-/* x with x[indices] = updates along one axis; of equal positions the last wins, the others get no gradient */
+/* x with x[indices] = updates along one axis, of the shape of x[indices] or a scalar; of equal positions the last wins, the others get no gradient */
 COT_API cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis);
 /* x where the mask, a bool for each position along an axis, is true; the extent depends on values */
 COT_API cot_var cot_compress(cot_var x, cot_var mask, int axis);
@@ -334,7 +334,7 @@ COT_API cot_var cot_ifft(cot_var x, int64_t n, int axis);
 COT_API cot_var cot_rfft(cot_var x, int64_t n, int axis);
 /* real values from n/2 + 1 bins; n = 0: 2 (bins - 1). Imaginary parts at 0 and n/2 do not count */
 COT_API cot_var cot_irfft(cot_var x, int64_t n, int axis);
-/* Σ x[j] h[i-j] of real values along an axis; mode "full", "same" (as long as x) or "valid" */
+/* Σ x[j] h[i-j] of real values along an axis; h is a vector, or has x's rank, and its other axes broadcast; mode "full", "same" (as long as x) or "valid" */
 COT_API cot_var cot_fft_convolve(cot_var x, cot_var h, int axis, const char *mode);
 
 /* ==== Linear algebra ==== Batched over leading axes, which broadcast. f64 and f32; bf16 and f16 are computed in f32, integers in f64. A matrix that is exactly singular, with a pivot of 0, is NaN in the result, with a note (cot_tape_note); one whose pivot rounding made 1e-16 goes unnoticed, and its result is as large. The rest of the batch is as it should be. cot_qr, cot_lu, cot_eigh, cot_svd, cot_slogdet: cotangent.h. */
@@ -358,7 +358,7 @@ COT_API cot_var cot_lstsq(cot_var a, cot_var b);
 /* exp(a) = Σ aⁿ/n! */
 COT_API cot_var cot_matrix_exp(cot_var a);
 
-/* ==== Networks ==== Losses take the mean over all but the last axis. Targets: integer labels, or floats: probabilities like the predictions. */
+/* ==== Networks ==== Cross entropies take the mean over all but the last axis. Targets: integer labels, or floats: probabilities like the predictions. No loss broadcasts, but of mse, huber and bce_with_logits one side may be a scalar: predictions (n,1) and targets (n) would make (n,n) differences. They are an error; cot_broadcast_to and cot_reshape say what is meant. */
 
 /* exp(x) / Σ exp(x), stable */
 COT_API cot_var cot_softmax(cot_var x, int axis);
@@ -368,7 +368,7 @@ COT_API cot_var cot_log_softmax(cot_var x, int axis);
 COT_API cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets);
 /* mean of -Σ target · log(probability) */
 COT_API cot_var cot_cross_entropy(cot_var probabilities, cot_var targets);
-/* mean of (x - y)² */
+/* mean of (x - y)² over all elements; x and y have one shape, or one is a scalar */
 COT_API cot_var cot_mse(cot_var x, cot_var y);
 
 /* ==== Attention ==== Options, and what a mask means: cot_attention_options. Value and gradient take memory linear in the sequences; second derivatives do not. */
@@ -435,15 +435,15 @@ COT_API cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean,
 
 /* table[indices], rows; the row `padding` gets no gradient (COT_NO_PADDING: every row does) */
 COT_API cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding);
-/* mean of -(target · log σ(x) + (1 - target) · log σ(-x)), stable */
+/* mean of -(target · log σ(x) + (1 - target) · log σ(-x)), stable; logits and targets have one shape, or one is a scalar */
 COT_API cot_var cot_bce_with_logits(cot_var logits, cot_var targets);
 /* mean of -Σ target · log-probability; targets: labels or probabilities */
 COT_API cot_var cot_nll(cot_var log_probabilities, cot_var targets);
-/* mean of d²/2 where |d| <= delta, else delta · (|d| - delta/2); d = x - y */
+/* mean of d²/2 where |d| <= delta, else delta · (|d| - delta/2); d = x - y, which have one shape, or one is a scalar */
 COT_API cot_var cot_huber(cot_var x, cot_var y, double delta);
 /* mean of Σ target · (log target - log-probability); 0 log 0 = 0 */
 COT_API cot_var cot_kl_div(cot_var log_probabilities, cot_var targets);
-/* Σ x·y / (max(|x|, eps) · max(|y|, eps)) along one axis */
+/* Σ x·y / (max(|x|, eps) · max(|y|, eps)) along one axis; x and y have one shape, or one is a scalar */
 COT_API cot_var cot_cosine_similarity(cot_var x, cot_var y, int axis, double eps);
 
 /* ==== Random ==== Samples are constants: element i depends on the key and i only. Parameters go around them: mean + scale · normal has derivatives. */
