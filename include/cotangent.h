@@ -288,6 +288,21 @@ COT_API cot_var cot_constant(cot_tape *t, double value);
 COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
 COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory);
 
+/* The tape that x is on; NULL for a plain number and for COT_NONE. With it the body of a loop,
+ * or any other function of vars, makes its constants: cot_constant(cot_tape_of(x), 3) is a
+ * number, and cot_full_like(x, 3) has the shape and dtype of x.
+ *
+ *     // A body of cot_scan: it carries x and gives p(x). Numbers alone come from outside.
+ *     static int horner(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+ *         const double *c   = user;
+ *         cot_var       sum = cot_full_like(xs[0], 0);
+ *         for (int k = 0; k < 4; k++) sum = cot_fma(sum, xs[0], c[k]);
+ *         ys[0] = cot_mul(0.5, xs[0]);
+ *         ys[1] = sum;
+ *         return 0;
+ *     } */
+COT_API cot_tape *cot_tape_of(cot_var x);
+
 /* A plain number as an operand. Rarely needed: with gcc or clang (and in C++) numbers mix in by themselves, cot_mul(2.0, x). A number
  * is weak: it takes the dtype of the other operand (a floating-point number next to integers makes f64; next to bf16
  * and f16 it keeps the precision of f32, in which those compute). */

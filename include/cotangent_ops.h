@@ -411,6 +411,8 @@ COT_API cot_var cot_zeros(cot_tape *t, cot_dtype dtype, cot_shape shape);
 COT_API cot_var cot_ones(cot_tape *t, cot_dtype dtype, cot_shape shape);
 /* all the same */
 COT_API cot_var cot_full(cot_tape *t, cot_dtype dtype, cot_shape shape, double value);
+/* all the same, in the shape and dtype of x and on its tape; x gets no gradient */
+COT_API cot_var cot_full_like(cot_var x, double value);
 /* start, start + step, … before stop */
 COT_API cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, double step);
 /* n numbers from start to stop, both included */
@@ -675,6 +677,7 @@ static inline cot_var cot__as_var(cot_var x) { return x; }
 #define cot_zeros(...) COT__SITED((cot_zeros)(__VA_ARGS__))
 #define cot_ones(...) COT__SITED((cot_ones)(__VA_ARGS__))
 #define cot_full(...) COT__SITED((cot_full)(__VA_ARGS__))
+#define cot_full_like(...) COT__SITED((cot_full_like)(__VA_ARGS__))
 #define cot_arange(...) COT__SITED((cot_arange)(__VA_ARGS__))
 #define cot_linspace(...) COT__SITED((cot_linspace)(__VA_ARGS__))
 #define cot_eye(...) COT__SITED((cot_eye)(__VA_ARGS__))
