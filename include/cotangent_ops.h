@@ -482,11 +482,13 @@ COT_API cot_var cot_dropout(cot_var x, double rate, cot_key key);
 #define COT__MIX_IN(x, n) COT__MIX_AS(x, n)
 #define COT__MIX_AS(x, n) __extension__({ __auto_type cot__x##n = x; COT__OPERAND(cot__x##n); })
 /* Numbers by type; anything else, a pointer say, is an error of the compiler. */
-#define COT__OPERAND(x) _Generic((x), cot_var: cot__as_var, float: cot_number, double: cot_number, long double: cot_number, \
+#define COT__OPERAND(x) _Generic((x), cot_var: cot__as_var, float: cot__as_float, double: cot_number, long double: cot__as_double, \
     _Bool: cot_integer, char: cot_integer, signed char: cot_integer, unsigned char: cot_integer, short: cot_integer, \
     unsigned short: cot_integer, int: cot_integer, unsigned: cot_integer, long: cot_integer, long long: cot_integer, \
     unsigned long: cot__as_unsigned, unsigned long long: cot__as_unsigned)(x)
 static inline cot_var cot__as_var(cot_var x) { return x; }
+static inline cot_var cot__as_float(float x) { return cot_number((double)x); }
+static inline cot_var cot__as_double(long double x) { return cot_number((double)x); }
 #endif
 
 #ifdef COT_SOURCE_LINES

@@ -112,6 +112,43 @@ cxx)
     done
     [ $found = yes ] || say_fail "neither g++ nor clang++ is installed"
     ;;
+headers) # every macro is used, with every warning that users may have on, in every C and C++ there is
+    headers=$(pkg-config --variable=includedir cotangent)
+    names='s/^ *#define (COT_[A-Z][A-Z_]*|cot_[a-z0-9_]+)[( ].*/\1/p'
+    for macro in $(sed -nE "$names" "$headers/cotangent.h" "$headers/cotangent_transform.h" | sort -u); do
+        grep -qw "$macro" "$here/macros.h" || say_fail "macros.h does not use $macro"
+    done
+    mkdir -p "$stage/macros"
+    # cot_atan2(y, x) becomes  y = cot_atan2(x, 2);  with numbers at other places too
+    define='^#define (cot_[a-z0-9_]+)' two='\([a-z]+, [a-z]+\) COT__' three='\([a-z]+, [a-z]+, [a-z]+\) COT__'
+    sed -nE "s/$define$two.*/    y = \\1(x, 2), y = \\1(0.5, x), y = \\1(x, y);/p
+             s/$define$three.*/    y = \\1(x, 2, 0.5f), y = \\1(y, x, x);/p" \
+        "$headers/cotangent_ops.h" > "$stage/macros/elementwise.h"
+    [ "$(wc -l < "$stage/macros/elementwise.h")" -gt 25 ] || say_fail "elementwise.h misses macros"
+    warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion -Wundef -Wcast-qual
+              -Wwrite-strings -Wmissing-declarations -Wmissing-field-initializers -Werror"
+    accepts() { echo 'int nothing;' | "$1" "-std=$2" -x "$3" -fsyntax-only - 2> /dev/null; }
+    each() { # each COMPILER LANGUAGE SOURCE EXTRA-WARNINGS STANDARD...
+        compiler=$1 language=$2 source=$3 extra=$4
+        shift 4
+        for standard; do
+            accepts "$compiler" "$standard" "$language" || continue
+            for mode in -DUSUAL -DCOT_PLAIN -DCOT_SOURCE_LINES; do
+                echo "-- $compiler -std=$standard $mode"
+                "$compiler" "-std=$standard" $mode $warnings $extra -fsyntax-only -I"$headers" -I"$stage/macros" \
+                    "$source"
+            done
+        done
+    }
+    for compiler in gcc clang; do
+        ! command -v "$compiler" > /dev/null ||
+            each "$compiler" c "$here/macros.c" "-Wstrict-prototypes" c11 c17 gnu11 c2x
+    done
+    for compiler in g++ clang++; do
+        ! command -v "$compiler" > /dev/null || each "$compiler" c++ "$here/macros.cpp" \
+            "-Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi" c++11 c++14 c++17 c++20
+    done
+    ;;
 symbols) # libcotangent shares a process with other libraries: it takes no name but its own
     nm -D --defined-only "$library" | awk '{ print $NF }' > "$stage/symbols.txt"
     grep -q '^cot_version$' "$stage/symbols.txt" || say_fail "cot_version is not exported"
