@@ -10,7 +10,7 @@ static int differs(double got, double want) { return !(fabs(got - want) <= 1e-9 
 
 /* Rosenbrock's valley, Σ 100 (x[i+1] - x[i]²)² + (1 - x[i])², with its minimum 0 at (1, …, 1). */
 static cot_var rosenbrock(int n, const cot_var *x) {
-    cot_var sum = cot_constant(x[0].tape, 0);
+    cot_var sum = cot_full_like(x[0], 0);
     for (int i = 0; i + 1 < n; i++) {
         cot_var across = cot_sub(x[i + 1], cot_square(x[i]));
         cot_var along  = cot_sub(1.0, x[i]);

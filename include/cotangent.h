@@ -37,6 +37,21 @@
 #define COT_API
 #endif
 
+/* What is left out of a struct of options is zero. C says so by itself; C++ is told, or g++
+ * warns of each field left out (from C++14 on: in C++11 a struct with defaults takes no list in
+ * braces). */
+#if defined(__cplusplus) && __cplusplus >= 201402L
+#define COT__OR_0 = {}
+#else
+#define COT__OR_0
+#endif
+/* A cast that -Wold-style-cast lets pass. */
+#ifdef __cplusplus
+#define COT__AS(type, x) static_cast<type>(x)
+#else
+#define COT__AS(type, x) ((type)(x))
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -56,6 +71,7 @@ typedef struct cot_var {
     cot_var() = default;
     cot_var(cot_tape *on, uint64_t private_id) : tape(on), id(private_id) {}
     inline cot_var(double number); /* so that cot_mul(2.0, x) works in C++ too */
+    inline cot_var(float number);
     inline cot_var(long double number);
     inline cot_var(int number);
     inline cot_var(unsigned number);
@@ -114,7 +130,7 @@ typedef struct cot_axes {
 
 /* No var: what to give for a parameter that may be left out, such as the weight of cot_layer_norm. Elsewhere it is an error. */
 #ifdef __cplusplus
-#define COT_NONE cot_var(static_cast<cot_tape *>(0), 0)
+#define COT_NONE cot_var(static_cast<cot_tape *>(nullptr), 0)
 #else
 #define COT_NONE ((cot_var){NULL, 0})
 #endif
@@ -146,34 +162,36 @@ COT_API cot_key cot_key_at(cot_key key, cot_var step);
  * axes (batch, heads) broadcast as in cot_matmul. Masks combine: a key counts for a query where all of them let it. A masked key weighs
  * nothing whatever it holds, and a query with no key left (also by a bias of -inf) gives zeros, with zero gradients. */
 typedef struct cot_attention_options {
-    bool    causal; /* query i sees keys 0 … i, both counted from the start, also where T and S differ */
-    double  scale;  /* of the scores; 0: 1/sqrt(d) */
-    cot_var mask;   /* bool, true where the key is seen; broadcasts to (…, T, S). Left out (all zero): none */
-    cot_var bias;   /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
+    bool    causal COT__OR_0; /* query i sees keys 0 … i, both counted from the start, also where T and S differ */
+    double  scale COT__OR_0;  /* of the scores; 0: 1/sqrt(d) */
+    cot_var mask COT__OR_0;   /* bool, true where the key is seen; broadcasts to (…, T, S). Left out (all zero): none */
+    cot_var bias COT__OR_0;   /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
 } cot_attention_options;
 
-/* How a convolution moves over its spatial axes, one entry an axis. What is left out, or 0, is the default:
+/* How a convolution moves over its spatial axes, one entry an axis. What is left out, or 0, is
+ * the default:
  *     cot_conv2d(x, w, COT_CONV(.stride = {2, 2}, .padding = {1, 1}))
  *     cot_conv1d(x, w, COT_CONV(.padding_before = {k - 1}))                 causal: no output sees later input
  *     cot_conv2d(x, w, COT_CONV(.groups = channels))                        depthwise
- * In C++ the fields are named in this order (C++20), or set one by one. */
+ * In C++ the fields are named in this order (C++20), listed from the first on (C++14),
+ * COT_CONV(1, {2, 2}), or set one by one. */
 typedef struct cot_conv_options {
-    int64_t groups;            /* 0: 1. Channels in as many groups that do not see each other */
-    int64_t stride[3];         /* 0: 1 */
-    int64_t dilation[3];       /* 0: 1. Distance of neighbouring taps */
-    int64_t padding[3];        /* zeros on both sides, … */
-    int64_t padding_before[3]; /* … more in front, … */
-    int64_t padding_after[3];  /* … more behind */
-    int64_t output_padding[3]; /* transposes only: elements more at the end of the result */
+    int64_t groups COT__OR_0;            /* 0: 1. Channels in as many groups that do not see each other */
+    int64_t stride[3] COT__OR_0;         /* 0: 1 */
+    int64_t dilation[3] COT__OR_0;       /* 0: 1. Distance of neighbouring taps */
+    int64_t padding[3] COT__OR_0;        /* zeros on both sides, … */
+    int64_t padding_before[3] COT__OR_0; /* … more in front, … */
+    int64_t padding_after[3] COT__OR_0;  /* … more behind */
+    int64_t output_padding[3] COT__OR_0; /* transposes only: elements more at the end of the result */
 } cot_conv_options;
 
 /* The window of a pooling and how it moves, one entry an axis; COT_POOL(.window = {2, 2}). */
 typedef struct cot_pool_options {
-    int64_t window[3];
-    int64_t stride[3];       /* 0: as far as the window reaches */
-    int64_t padding[3];      /* on both sides, at most half the window; the maximum never is there */
-    bool    ceil_mode;       /* a last window may reach beyond the end, if it starts before it */
-    bool    exclude_padding; /* averages divide by the elements that are there instead of the window with its padding */
+    int64_t window[3] COT__OR_0;
+    int64_t stride[3] COT__OR_0;       /* 0: as far as the window reaches */
+    int64_t padding[3] COT__OR_0;      /* on both sides, at most half the window; the maximum never is there */
+    bool    ceil_mode COT__OR_0;       /* a last window may reach beyond the end, if it starts before it */
+    bool    exclude_padding COT__OR_0; /* averages divide by the elements that are there instead of the window with its padding */
 } cot_pool_options;
 
 #ifndef __cplusplus
@@ -213,19 +231,20 @@ COT_API const char *cot_status_name(cot_status status);
 /* Memory for a tape. One function does all, as in Lua: ptr NULL allocates, new_size 0 frees and returns NULL, anything else
  * resizes; NULL means failure and leaves the old block as it was. */
 typedef struct cot_allocator {
-    void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size);
-    void *user;
+    void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size) COT__OR_0;
+    void *user COT__OR_0;
 } cot_allocator;
 
 typedef struct cot_options {
-    cot_allocator allocator; /* alloc NULL: malloc, realloc, free */
-    bool          strict;    /* report an in-place write that spoils a saved value at the write, not at backward */
-    bool          smooth;    /* refuse to differentiate at a non-smooth point: the error says what cot_report says, and no convention is
-                              * applied (docs/nonsmooth.md). Every derivative is refused, recorded or in numbers, of operations on
-                              * the tape and in the bodies of loops, batches and the like; inside a loop every carried float
-                              * counts as differentiated. Zeros that won over an infinite partial are seen by cot_backward,
-                              * cot_grad_of and cot_vjp, outside of bodies. Costs a second sweep at each of these three, and
-                              * elsewhere a look at every operation on the way. */
+    cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
+    bool          strict COT__OR_0;    /* report an in-place write that spoils a saved value at the write, not at backward */
+    /* refuse to differentiate at a non-smooth point: the error says what cot_report says, and no
+     * convention is applied (docs/nonsmooth.md). Every derivative is refused, recorded or in
+     * numbers, of operations on the tape and in the bodies of loops, batches and the like; inside
+     * a loop every carried float counts as differentiated. Zeros that won over an infinite partial
+     * are seen by cot_backward, cot_grad_of and cot_vjp, outside of bodies. Costs a second sweep
+     * at each of these three, and elsewhere a look at every operation on the way. */
+    bool          smooth COT__OR_0;
 } cot_options;
 
 /* A new, empty tape; NULL options for the defaults; NULL when memory is short. */
@@ -288,6 +307,21 @@ COT_API cot_var cot_constant(cot_tape *t, double value);
 COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
 COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory);
 
+/* The tape that x is on; NULL for a plain number and for COT_NONE. With it the body of a loop,
+ * or any other function of vars, makes its constants: cot_constant(cot_tape_of(x), 3) is a
+ * number, and cot_full_like(x, 3) has the shape and dtype of x.
+ *
+ *     // A body of cot_scan: it carries x and gives p(x). Numbers alone come from outside.
+ *     static int horner(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+ *         const double *c   = user;
+ *         cot_var       sum = cot_full_like(xs[0], 0);
+ *         for (int k = 0; k < 4; k++) sum = cot_fma(sum, xs[0], c[k]);
+ *         ys[0] = cot_mul(0.5, xs[0]);
+ *         ys[1] = sum;
+ *         return 0;
+ *     } */
+COT_API cot_tape *cot_tape_of(cot_var x);
+
 /* A plain number as an operand. Rarely needed: with gcc or clang (and in C++) numbers mix in by themselves, cot_mul(2.0, x). A number
  * is weak: it takes the dtype of the other operand (a floating-point number next to integers makes f64; next to bf16
  * and f16 it keeps the precision of f32, in which those compute). */
@@ -295,14 +329,14 @@ static inline cot_var cot_number(double value) {
     union { double d; uint64_t u; } bits;
     bits.d = value;
 #ifdef __cplusplus
-    return cot_var((cot_tape *)(uintptr_t)1, bits.u);
+    return cot_var(reinterpret_cast<cot_tape *>(static_cast<uintptr_t>(1)), bits.u);
 #else
     return (cot_var){(cot_tape *)(uintptr_t)1, bits.u};
 #endif
 }
 static inline cot_var cot_integer(int64_t value) {
 #ifdef __cplusplus
-    return cot_var((cot_tape *)(uintptr_t)2, (uint64_t)value);
+    return cot_var(reinterpret_cast<cot_tape *>(static_cast<uintptr_t>(2)), static_cast<uint64_t>(value));
 #else
     return (cot_var){(cot_tape *)(uintptr_t)2, (uint64_t)value};
 #endif
@@ -310,7 +344,7 @@ static inline cot_var cot_integer(int64_t value) {
 
 /* An unsigned number that no int64_t holds goes in as floating point. */
 static inline cot_var cot__as_unsigned(unsigned long long value) {
-    return value <= INT64_MAX ? cot_integer((int64_t)value) : cot_number((double)value);
+    return value <= INT64_MAX ? cot_integer(COT__AS(int64_t, value)) : cot_number(COT__AS(double, value));
 }
 
 /* Gives a value a name for printing and messages; returns x. The text is copied. */
@@ -384,8 +418,10 @@ COT_API void cot_no_grad_close(cot_tape *t);
 
 /* ==== Writing ==================================================================================================== */
 
-/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers and running statistics.
- * Values computed from the old numbers keep them; a derivative whose rules would read the old numbers is then an error. */
+/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For
+ * optimisers and running statistics. The value has the leaf's shape, or is a plain number for
+ * every element. Values computed from the old numbers keep them; a derivative whose rules would
+ * read the old numbers is then an error. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from random numbers,
@@ -397,16 +433,18 @@ COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
  * (1 - beta2) g², w = (1 - rate decay) w - rate m' / (sqrt(v') + eps), where m' = m / (1 - beta1^step), v' = v / (1 - beta2^step). m[k] and
  * v[k] are your arrays, of the leaf's size and dtype, zero before the first step; `step` counts from 1. decay 0 is Adam. */
 typedef struct cot_adamw {
-    int64_t step;
-    double  rate;
-    double  beta1, beta2, eps; /* 0, or left out: 0.9, 0.999, 1e-8 */
-    double  decay;
+    int64_t step COT__OR_0;
+    double  rate COT__OR_0;
+    double  beta1 COT__OR_0, beta2 COT__OR_0, eps COT__OR_0; /* 0, or left out: 0.9, 0.999, 1e-8 */
+    double  decay COT__OR_0;
 } cot_adamw;
 COT_API cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options);
 
-/* In-place operations: x becomes x op y, in x's own memory, and *x the new value. Older vars and views of that memory become stale: reading
- * one is an error. If a backward rule had saved the old value, the error names both operations, at the write when the tape
- * is strict, otherwise at backward. Writing through a broadcast view is an error. x keeps its dtype. A scalar is simply replaced. */
+/* In-place operations: x becomes x op y, in x's own memory, and *x the new value. y broadcasts
+ * to x, which keeps its shape. Older vars and views of that memory become stale: reading one is
+ * an error. If a backward rule had saved the old value, the error names both operations, at the
+ * write when the tape is strict, otherwise at backward. Writing through a broadcast view is an
+ * error. x keeps its dtype. A scalar is simply replaced. */
 COT_API cot_status cot_add_into(cot_var *x, cot_var y);
 COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
 COT_API cot_status cot_mul_into(cot_var *x, cot_var y);
@@ -470,18 +508,18 @@ typedef struct cot_array {
  * vjp and jvp record on the tape like any other code, but start no sweep there and keep no var. All operands and the result count
  * as saved: overwriting one in place before backward is an error. */
 typedef struct cot_custom {
-    const char *name;
+    const char *name COT__OR_0;
     /* Result dtype and shape from the operands' (no data is shown); y arrives like the first operand. NULL: leave it so. */
-    int (*shape)(int n, const cot_array *xs, cot_array *y, void *user);
+    int (*shape)(int n, const cot_array *xs, cot_array *y, void *user) COT__OR_0;
     /* y arrives zeroed; write into y->data. */
-    int (*value)(int n, const cot_array *xs, cot_array *y, void *user);
+    int (*value)(int n, const cot_array *xs, cot_array *y, void *user) COT__OR_0;
     /* xbars[i] starts invalid, which means zero; set those that are not, in the shapes of xs. ybar has y's shape. Linear in ybar. */
-    int (*vjp)(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user);
+    int (*vjp)(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user) COT__OR_0;
     /* dxs[i] is invalid where the operand does not move; dy, with y's shape, starts invalid: zero. Linear in dxs. */
-    int (*jvp)(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot_var *dy, void *user);
+    int (*jvp)(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot_var *dy, void *user) COT__OR_0;
     /* xbars and dy arrive zeroed; dxs[i].data is NULL where the operand does not move. */
-    int (*vjp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user);
-    int (*jvp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user);
+    int (*vjp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user) COT__OR_0;
+    int (*jvp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user) COT__OR_0;
 } cot_custom;
 
 /* Records op on n >= 1 operands, each in its own dtype and any shape (numbers take the first operand's). The tape keeps `op` and `user`: let
@@ -545,6 +583,7 @@ COT_API cot_var cot_sited(cot_var x, const cot_site *site);
 
 #include <initializer_list>
 inline cot_var::cot_var(double number) : cot_var(cot_number(number)) {}
+inline cot_var::cot_var(float number) : cot_var(cot_number(static_cast<double>(number))) {}
 inline cot_var::cot_var(long double number) : cot_var(cot_number(static_cast<double>(number))) {}
 inline cot_var::cot_var(int number) : cot_var(cot_integer(number)) {}
 inline cot_var::cot_var(unsigned number) : cot_var(cot_integer(number)) {}
@@ -594,27 +633,28 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #define cot_backward_seeded(y, seed) (cot_backward_seeded)(y, COT__MIX(seed))
 #define cot_vjp(y, seed, ...) (cot_vjp)(y, COT__MIX(seed), __VA_ARGS__)
 #ifdef COT_SOURCE_LINES
-/* The write returns a status; its node is the one *x names after it. */
+/* What writes or records, but returns a status, is stamped through a var: of a write the one
+ * that *x is after it, else the one that it starts from. A function gives the status: a value
+ * that nobody takes would be a warning of clang's. */
+static inline cot_status cot__stamped(cot_status status, const cot_var *x, const cot_site *site) {
+    if (x) cot_sited(*x, site);
+    return status;
+}
 #define COT__SITED_WRITE(write, x, ...) COT__SITED_WRITE_IN(write, x, __COUNTER__, __VA_ARGS__)
 #define COT__SITED_WRITE_IN(write, x, n, ...) COT__SITED_WRITE_AS(write, x, n, __VA_ARGS__)
 #define COT__SITED_WRITE_AS(write, x, n, ...)                                                                                \
     (__extension__({                                                                                                         \
         static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
         cot_var              *cot__p##n = (x);                                                                               \
-        cot_status            cot__r##n = (write)(cot__p##n, __VA_ARGS__);                                                   \
-        if (cot__p##n) cot_sited(*cot__p##n, &cot__s##n);                                                                    \
-        cot__r##n;                                                                                                           \
+        cot__stamped((write)(cot__p##n, __VA_ARGS__), cot__p##n, &cot__s##n);                                                \
     }))
-/* What records but returns a status stamps through the var it starts from. */
 #define COT__SITED_FROM(function, y, ...) COT__SITED_FROM_IN(function, y, __COUNTER__, __VA_ARGS__)
 #define COT__SITED_FROM_IN(function, y, n, ...) COT__SITED_FROM_AS(function, y, n, __VA_ARGS__)
 #define COT__SITED_FROM_AS(function, y, n, ...)                                                                              \
     (__extension__({                                                                                                         \
         static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
-        cot_var               cot__y##n = (y);                                                                               \
-        cot_status            cot__r##n = (function)(cot__y##n, __VA_ARGS__);                                                \
-        cot_sited(cot__y##n, &cot__s##n);                                                                                    \
-        cot__r##n;                                                                                                           \
+        const cot_var         cot__y##n = (y);                                                                               \
+        cot__stamped((function)(cot__y##n, __VA_ARGS__), &cot__y##n, &cot__s##n);                                            \
     }))
 #define cot_grad_of(y, ...) COT__SITED_FROM(cot_grad_of, y, __VA_ARGS__)
 #undef cot_vjp

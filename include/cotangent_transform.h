@@ -76,13 +76,14 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * body it keeps all, and there the cure is a cot_checkpoint around an inner loop; but those of a cot_while in a body, which is as
  * long as it turns out to be each time that body is played, stay under the bound. */
 typedef struct cot_loop_options {
-    int         states;  /* 0: 100. More than there are steps cost nothing */
-    const char *spill;   /* a folder: states are kept in files without names there, not in memory (Linux). Must live as long
-                          * as what was recorded. A state is its carried values, each rounded up to 64 bytes. Beside
-                          * it 48 to 96 bytes for each kept state are in memory, with and without `spill` (without, and above 2 KB
-                          * each, some 150 more) */
-    bool        reverse; /* cot_scan, cot_fori: from the last step to the first */
-    int64_t     limit;   /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */
+    int         states COT__OR_0;  /* 0: 100. More than there are steps cost nothing */
+    /* a folder: states are kept in files without names there, not in memory (Linux). Must live as
+     * long as what was recorded. A state is its carried values, each rounded up to 64 bytes.
+     * Beside it 48 to 96 bytes for each kept state are in memory, with and without `spill`
+     * (without, and above 2 KB each, some 150 more) */
+    const char *spill COT__OR_0;
+    bool        reverse COT__OR_0; /* cot_scan, cot_fori: from the last step to the first */
+    int64_t     limit COT__OR_0;   /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */
 } cot_loop_options;
 
 /* Steps along the first axis of the xs. The body reads `carry` carried values and a slice of each xs; it gives the next carried
@@ -135,12 +136,12 @@ COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, cons
  * derivatives themselves.
  * What f uses from outside gets no gradient: give it as an input. For a function in plain C numbers there is cot_call. */
 typedef struct cot_fn_rules {
-    const char *name;
+    const char *name COT__OR_0;
     /* xbars[k] starts invalid, which means zero. Linear in ybars. */
-    int (*vjp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user);
+    int (*vjp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) COT__OR_0;
     /* dxs[k] is invalid where an input does not move; dys[k] starts invalid: zero. It has the shape of ys[k], or is a
      * number that stands everywhere; of an integer result it is ignored. Linear in dxs. */
-    int (*jvp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user);
+    int (*jvp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) COT__OR_0;
 } cot_fn_rules;
 /* ys = f(xs), recorded once as a body (see cot_scan: it reads no values), with these derivatives. rules and user must live as
  * long as what was recorded. */
@@ -221,16 +222,19 @@ COT_API cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file);
  * order. Functions are recorded once as bodies (see cot_scan); what they use from outside gets its gradient too. A solver that
  * does not converge is an error with its residual. */
 typedef struct cot_solve_options {
-    double tolerance;  /* of the residual |F|, relative to |b| (linear) or to 1 + |F| at the start; 0: 1e-12 (linear) or
-                        * 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2 below. A linear system of up to 64 unknowns is
-                        * eliminated, which leaves more where x is large against b: there 0 takes as many parts of
-                        * |b| + |A||x|, but no more than the third of the digits below, in parts of |b|: past that the
-                        * system counts as singular. What a solver of yours found is held to the tolerance, too;
-                        * 0 asks of it a third of the digits: at most 2^-17 (f64), 2^-8 (f32), 2^-3 (f16), 2^-2 (bf16) of
-                        * |F| at the start + |∂F/∂x x|, which is how large the terms are that cancel at x. INFINITY:
-                        * whatever it found, as long as F has a value there */
-    int    iterations; /* at most; 0: 1000 (linear) or 100. Each linear system inside cot_root and cot_fixed_point, for a step or for a derivative
-                        * (of cot_minimize, too), has 1000 of its own, or as many as this where it is more, to come to its 1e-12 */
+    /* of the residual |F|, relative to |b| (linear) or to 1 + |F| at the start; 0: 1e-12 (linear)
+     * or 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2 below. A linear system of up to 64 unknowns is
+     * eliminated, which leaves more where x is large against b: there 0 takes as many parts of |b|
+     * + |A||x|, but no more than the third of the digits below, in parts of |b|: past that the
+     * system counts as singular. What a solver of yours found is held to the tolerance, too; 0
+     * asks of it a third of the digits: at most 2^-17 (f64), 2^-8 (f32), 2^-3 (f16), 2^-2 (bf16)
+     * of |F| at the start + |∂F/∂x x|, which is how large the terms are that cancel at x.
+     * INFINITY: whatever it found, as long as F has a value there */
+    double tolerance COT__OR_0;
+    /* at most; 0: 1000 (linear) or 100. Each linear system inside cot_root and cot_fixed_point,
+     * for a step or for a derivative (of cot_minimize, too), has 1000 of its own, or as many as
+     * this where it is more, to come to its 1e-12 */
+    int    iterations COT__OR_0;
 } cot_solve_options;
 
 /* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64 unknowns): GMRES. That a

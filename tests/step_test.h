@@ -12,6 +12,7 @@
 
 #include "cli_test.h"
 #include "screen.h"
+#include "terminal_test.h"
 
 enum { PATIENCE = 30 }; /* seconds, for a machine that is busy */
 
@@ -26,10 +27,7 @@ static inline void set_size(int rows, int columns) {
 }
 
 static inline void open_terminal(int rows, int columns) {
-    master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
-    slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    assert_true(slave >= 0);
+    take_terminal(&master, &slave);
     set_size(rows, columns);
     assert_int_equal(tcgetattr(slave, &settings), 0);
     screen_start(&seen, rows, columns);

@@ -389,6 +389,75 @@ static void results_may_go_where_inputs_are(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- constants ------------------------------------------------------------------------------------------------------------- */
+
+/* p(x) = 2 x³ - x + 3, step by step at x, x/2, x/4, …: the example of cotangent.h. Numbers alone
+ * come through `user`. */
+BODY(horner) {
+    const double *c = user;
+    cot_var       sum = cot_full_like(xs[0], 0);
+    (void)n, (void)m;
+    for (int k = 0; k < 4; k++) sum = cot_fma(sum, xs[0], c[k]);
+    ys[0] = cot_mul(0.5, xs[0]);
+    ys[1] = sum;
+    return 0;
+}
+
+/* A body that joins its value and a number on the same tape. */
+BODY(with_one) {
+    UNUSED;
+    cot_var both[2] = {cot_reshape(xs[0], COT_SHAPE(1)), cot_reshape(cot_constant(cot_tape_of(xs[0]), 3), COT_SHAPE(1))};
+    ys[0] = cot_sum(cot_square(cot_concat(2, both, 0)), COT_ALL);
+    return 0;
+}
+
+static double p_of(double x) { return 2 * x * x * x - x + 3; }
+
+static void bodies_make_constants_like_what_they_are_given(void **state) {
+    (void)state;
+    static const double c[] = {2, 0, -1, 3};
+    for (int d = COT_F64; d <= COT_F16; d++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_cast(cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){0, 1, 2, -2}), (cot_dtype)d), last, ys;
+        double    have[12], g[4];
+        cot_retain_grad(x);
+        cot_scan(horner, (void *)(uintptr_t)c, 3, 1, &x, 0, NULL, &last, 1, &ys, NULL);
+        assert_int_equal(cot_dtype_of(ys), d);
+        cot_read(ys, have, 12);
+        for (int k = 0; k < 12; k++) assert_true(have[k] == p_of((double[]){0, 1, 2, -2}[k % 4] / (1 << k / 4))); /* all are exact */
+        assert_int_equal(cot_backward(cot_sum(cot_cast(ys, COT_F64), COT_ALL)), COT_OK);
+        cot_read_grad(x, g, 4);
+        for (int k = 0; k < 4; k++) { /* Σ over steps of p'(x/2^s)/2^s, p'(x) = 6 x² - 1: exact too */
+            double at = (double[]){0, 1, 2, -2}[k], want = 0;
+            for (int s = 0; s < 3; s++) want += (6 * (at / (1 << s)) * (at / (1 << s)) - 1) / (1 << s);
+            assert_true(g[k] == want);
+        }
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+}
+
+/* Under cot_vmap a constant like an example has the shape of the example; an empty batch has
+ * constants, too. */
+static void constants_in_batches_have_the_shape_of_an_example(void **state) {
+    (void)state;
+    static const double c[] = {2, 0, -1, 3};
+    cot_tape           *t = cot_tape_create(NULL);
+    cot_var             x = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), (double[]){0, 1, 2, 3, 4, 5}), ys[2], none[2];
+    double              have[6], sums[3];
+    assert_int_equal(cot_vmap(horner, (void *)(uintptr_t)c, 1, &x, NULL, 2, ys, NULL), COT_OK);
+    cot_read(ys[1], have, 6);
+    for (int k = 0; k < 6; k++) assert_true(have[k] == p_of(k));
+    cot_var empty = cot_zeros(t, COT_F64, COT_SHAPE(0, 2)), column = cot_slice(x, 1, 0, 1, 1);
+    assert_int_equal(cot_vmap(horner, (void *)(uintptr_t)c, 1, &empty, NULL, 2, none, NULL), COT_OK);
+    assert_int_equal(cot_size(none[1]), 0);
+    assert_int_equal(cot_vmap(with_one, NULL, 1, &column, NULL, 1, ys, NULL), COT_OK);
+    cot_read(ys[0], sums, 3);
+    for (int k = 0; k < 3; k++) assert_true(sums[k] == 4 * k * k + 9);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_small_states_lie_in_few_files),
@@ -403,6 +472,8 @@ int main(void) {
         cmocka_unit_test(bodies_without_inputs_have_derivatives),
         cmocka_unit_test(nothing_of_a_failed_body_is_left),
         cmocka_unit_test(results_may_go_where_inputs_are),
+        cmocka_unit_test(bodies_make_constants_like_what_they_are_given),
+        cmocka_unit_test(constants_in_batches_have_the_shape_of_an_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

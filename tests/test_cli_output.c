@@ -1,8 +1,9 @@
 /* What the command writes, and where: files put in place whole or not at all, full disks and closed pipes, colour on terminals
  * only, memory that is short. ctest: timeout=300 */
+#define _GNU_SOURCE
 #include "cli_test.h"
+#include "terminal_test.h"
 
-#include <errno.h>
 #include <pty.h>
 #include <signal.h>
 
@@ -82,10 +83,13 @@ static void an_interrupt_prints_nothing(void **state) {
 static char *on_terminal(const char *line) {
     static char    text[1 << 16];
     size_t         used = 0;
-    int            terminal;
+    int            terminal, other;
     struct winsize size = {.ws_row = 24, .ws_col = 80};
     char           command[2048];
     snprintf(command, sizeof command, "cd %s; export PATH=%s:$PATH; unset COLUMNS; %s", folder, COT_COMMAND_FOLDER, line);
+    take_terminal(&terminal, &other);
+    close(terminal);
+    close(other);
     pid_t child = forkpty(&terminal, NULL, NULL, &size);
     assert_true(child >= 0);
     if (child == 0) {

@@ -525,7 +525,7 @@ static void call_operations(cot_tape *t, cot_var x) {
     cot_conv_transpose2d(x, x, COT_CONV(0)), cot_conv_transpose3d(x, x, COT_CONV(0)), cot_max_pool1d(x, COT_POOL(.window = {2}));
     cot_max_pool2d(x, COT_POOL(.window = {1, 1})), cot_max_pool3d(x, COT_POOL(.window = {1, 1, 1})), cot_avg_pool1d(x, COT_POOL(.window = {2}));
     cot_avg_pool2d(x, COT_POOL(.window = {1, 1})), cot_avg_pool3d(x, COT_POOL(.window = {1, 1, 1}));
-    cot_zeros(t, COT_F64, shape), cot_ones(t, COT_F64, shape), cot_full(t, COT_F64, shape, 2), cot_arange(t, COT_F64, 0, 3, 1);
+    cot_zeros(t, COT_F64, shape), cot_ones(t, COT_F64, shape), cot_full(t, COT_F64, shape, 2), cot_full_like(x, 2), cot_arange(t, COT_F64, 0, 3, 1);
     cot_linspace(t, COT_F64, 0, 1, 3), cot_eye(t, COT_F64, 2, 2), cot_split(x, 2, 0, out), cot_detach(x);
     cot_layer_norm(x, x, x, 0, 1), cot_rms_norm(x, x, 0, 1), cot_group_norm(x, 1, x, x, 1), cot_layer_norm(x, COT_NONE, COT_NONE, 0, 1);
     cot_batch_norm(x, all, x, x, 1, out, out + 1), cot_batch_norm_inference(x, all, x, x, x, x, 1), cot_embedding(x, x, COT_NO_PADDING);
@@ -564,7 +564,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t);
     cot_scalar(t, 1), cot_scalar_of(t, COT_F32, 1), cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), cot_constant(t, 1);
     cot_data(t, COT_F64, COT_SHAPE(2), NULL), cot_wrap(t, COT_F64, COT_SHAPE(2), d), cot_name(x, "x"), cot_name(x, NULL);
-    cot_is_valid(x), cot_value(x), cot_value_i64(x), cot_dtype_of(x), cot_shape_of(x), cot_size(x), cot_requires_grad(x);
+    cot_is_valid(x), cot_tape_of(x), cot_value(x), cot_value_i64(x), cot_dtype_of(x), cot_shape_of(x), cot_size(x), cot_requires_grad(x);
     cot_read(x, d, 1), cot_read_as(x, COT_F32, d, 1), cot_dtype_name(cot_dtype_of(x)), cot_status_name(cot_tape_status(t));
     cot_backward(x), cot_backward_seeded(x, x), cot_grad_value(x), cot_read_grad(x, d, 1), cot_grad(x), cot_zero_grad(x);
     cot_tape_zero_grads(t), cot_retain_grad(x), cot_grad_of(x, 1, &x, g), cot_vjp(x, x, 1, &x, g), cot_jvp(x, 1, &x, &x);

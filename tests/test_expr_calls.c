@@ -196,6 +196,9 @@ static void signatures_are_those_of_numpy(void **state) {
     assert_string_equal(cot__expr_signature("einsum", buf, sizeof buf), "einsum(subscripts, *xs)");
     assert_string_equal(cot__expr_signature("var", buf, sizeof buf), "var(x, axis=None, keepdims=False)");
     assert_string_equal(cot__expr_signature("where", buf, sizeof buf), "where(condition, x, y)");
+    assert_string_equal(cot__expr_signature("arctan2", buf, sizeof buf), "arctan2(y, x)");
+    assert_string_equal(cot__expr_signature("polygamma", buf, sizeof buf), "polygamma(n, x)");
+    assert_string_equal(cot__expr_signature("clip", buf, sizeof buf), "clip(x, min, max)");
     assert_null(cot__expr_signature("nothing", buf, sizeof buf));
 }
 

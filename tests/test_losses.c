@@ -159,8 +159,8 @@ static void errors_say_what_is_wrong(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = LEAF(S(2, 3), 1, 2, 3, 4, 5, 6), two = LEAF(S(2), 1, 2);
-    SAYS(cot_bce_with_logits(x, two), COT_SHAPE, "[bce_with_logits] the operands have shapes (2,3) and (2,); they must be equal, or one a scalar");
-    SAYS(cot_huber(x, two, 1), COT_SHAPE, "[huber] the operands have shapes (2,3) and (2,); they must be equal, or one a scalar");
+    SAYS(cot_bce_with_logits(x, two), COT_SHAPE, "[bce_with_logits] the operands have shapes (2,3) and (2,); they must be equal, or one a scalar: this does not broadcast, and cot_reshape or cot_broadcast_to say what is meant");
+    SAYS(cot_huber(x, two, 1), COT_SHAPE, "[huber] the operands have shapes (2,3) and (2,); they must be equal, or one a scalar: this does not broadcast, and cot_reshape or cot_broadcast_to say what is meant");
     SAYS(cot_huber(x, x, 0), COT_VALUE, "[huber] delta is 0; it must be positive");
     SAYS(cot_huber(x, x, NAN), COT_VALUE, "[huber] delta is nan; it must be positive");
     SAYS(cot_nll(x, INTS(S(2), 0, 3)), COT_VALUE, "[nll] labels[1] is 3, out of range for extent 3; values run from 0 to 2");
@@ -170,7 +170,7 @@ static void errors_say_what_is_wrong(void **state) {
     SAYS(cot_nll(cot_scalar(t, 1), INTS(COT_SCALAR, 0)), COT_SHAPE, "[nll] the predictions have shape (); the last axis holds the classes, at least one");
     SAYS(cot_kl_div(x, two), COT_SHAPE, "[kl_div] predictions of shape (2,3) need targets of shape (2,3); these have (2,)");
     SAYS(cot_kl_div(x, INTS(S(2), 0, 1)), COT_DTYPE, "[kl_div] the targets have dtype i64; they must be probabilities, and cot_nll takes labels");
-    SAYS(cot_cosine_similarity(x, two, 0, 1), COT_SHAPE, "[cosine_similarity] the operands have shapes (2,3) and (2,); they must be equal, or one a scalar");
+    SAYS(cot_cosine_similarity(x, two, 0, 1), COT_SHAPE, "[cosine_similarity] the operands have shapes (2,3) and (2,); they must be equal, or one a scalar: this does not broadcast, and cot_reshape or cot_broadcast_to say what is meant");
     SAYS(cot_cosine_similarity(x, x, 2, 1), COT_SHAPE, "[cosine_similarity] axis 2 is out of range for rank 2; axes run from -2 to 1");
     SAYS(cot_cosine_similarity(x, x, 0, 0), COT_VALUE, "[cosine_similarity] eps is 0; it must be positive");
     SAYS(cot_embedding(two, INTS(S(1), 0), COT_NO_PADDING), COT_SHAPE, "[embedding] the table has shape (2,); it must be a matrix, a row for each index");

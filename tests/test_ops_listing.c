@@ -120,11 +120,11 @@ static void entries_in_full(void **state) {
                         "  value      a @ b; leading axes are batches and broadcast; a vector on either side is a row or a column\n"
                         "  there      a @ b\n"
                         "  adjoints   ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄\n");
-    assert_string_equal(shown("where"), "where(cot_var x, cot_var y, cot_var w)   [Elementwise]\n"
-                                        "  value      x ? y : w\n"
-                                        "  to x       no derivative\n"
-                                        "  to y       [x]·g\n"
-                                        "  to w       [not x]·g\n");
+    assert_string_equal(shown("where"), "where(cot_var c, cot_var x, cot_var y)   [Elementwise]\n"
+                                        "  value      c ? x : y\n"
+                                        "  to c       no derivative\n"
+                                        "  to x       [c]·g\n"
+                                        "  to y       [not c]·g\n");
     assert_string_equal(shown("argmin"), "argmin(cot_var x, cot_axes axes)   [Reductions]\n"
                                          "  value      position (i64) of the first minimum\n"
                                          "  there      the first i with x[i] = min x\n"

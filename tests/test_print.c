@@ -194,7 +194,7 @@ static void long_tapes_print_whole(void **state) {
 static void formulas_have_the_parentheses_they_need(void **state) {
     (void)state;
     char buf[COT__FORMULA_TEXT];
-#define PARTIAL(op, k) cot__formula(cot__elementwise_table[OP_##op].partial[k], buf, sizeof buf)
+#define PARTIAL(op, k) cot__formula(OP_##op, cot__elementwise_table[OP_##op].partial[k], buf, sizeof buf)
     assert_string_equal(PARTIAL(sqrt, 0), "g/(2·z)");
     assert_string_equal(PARTIAL(div, 1), "-g·z/y");
     assert_string_equal(PARTIAL(relu, 0), "[x > 0]·g");
@@ -206,11 +206,15 @@ static void formulas_have_the_parentheses_they_need(void **state) {
     assert_string_equal(PARTIAL(hard_sigmoid, 0), "[x > -3 and x < 3]·(g/6)");
     assert_string_equal(PARTIAL(lerp, 0), "g - g·w");
     assert_string_equal(PARTIAL(floor, 0), "");
-    assert_string_equal(cot__formula(cot__elementwise_table[OP_lerp].value, buf, sizeof buf),
+    assert_string_equal(cot__formula(OP_lerp, cot__elementwise_table[OP_lerp].value, buf, sizeof buf),
                         "w < 0.5 ? x + w·(y - x) : y - (1 - w)·(y - x)");
+    assert_string_equal(PARTIAL(atan2, 0), "g·(x/hypot(y, x))/hypot(y, x)"); /* by y, the first operand */
+    assert_string_equal(PARTIAL(clamp, 1), "[x ≤ lo and lo < hi]·g");
+    assert_string_equal(PARTIAL(where, 2), "[not c]·g");
+    assert_string_equal(PARTIAL(polygamma, 1), "g·polygamma(n + 1, x)");
     char small[4]; /* never half a character */
-    assert_string_equal(cot__formula(cot__elementwise_table[OP_square].value, small, 3), "x");
-    assert_string_equal(cot__formula(cot__elementwise_table[OP_square].value, small, 4), "x²");
+    assert_string_equal(cot__formula(OP_square, cot__elementwise_table[OP_square].value, small, 3), "x");
+    assert_string_equal(cot__formula(OP_square, cot__elementwise_table[OP_square].value, small, 4), "x²");
 }
 
 /* The newest name of a value wins, whether values were named in order or not. */

@@ -19,7 +19,7 @@ static void every_kink_has_the_gradient_of_the_table(void **state) {
         for (int n = 0; n < 2; n++) { /* as scalars, and as tensors of one element */
             for (int j = 0; j < arity; j++)
                 xs[j] = n ? cot_tensor(t, COT_F64, COT_SHAPE(1), &k->point[j]) : cot_scalar(t, k->point[j]);
-            for (int j = 0; j < arity; j++) cot_name(xs[j], (const char *[]){"x", "y", "w"}[j]); /* called as in the table */
+            for (int j = 0; j < arity; j++) cot_name(xs[j], cot__operand_name(k->op, j)); /* called as in the table */
             cot_var y = cot__elementwise(k->op, arity, xs);
             if (cot_requires_grad(y)) cot_backward(y);
             for (int j = 0; j < arity; j++)
@@ -176,6 +176,26 @@ static void a_smooth_tape_says_when_it_cannot_look(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A formula is filled with the operands of the node, by place, whatever their names and those of
+ * the formula are. */
+static void operands_of_other_names_are_filled_in(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    char      buf[1000];
+    cot_var   x = cot_name(cot_scalar(t, -2), "x"), y = cot_name(cot_scalar(t, 0), "y"), lo = cot_scalar(t, 0);
+    assert_int_equal(cot_report(cot_atan2(y, x), buf, sizeof buf), 1);
+    assert_non_null(strstr(buf, "sits on its kink y = 0 and x < 0; "));
+    assert_int_equal(cot_report(cot_atan2(lo, x), buf, sizeof buf), 1);
+    assert_non_null(strstr(buf, "sits on its kink %2 = 0 and x < 0; "));
+    assert_int_equal(cot_report(cot_clamp(y, lo, 7), buf, sizeof buf), 1);
+    assert_non_null(strstr(buf, "sits on its kink y = %2 and %2 < "));
+    assert_non_null(strstr(buf, "; its derivative there: all to %2, none to y."));
+    assert_int_equal(cot_report(cot_leaky_relu(y, 0.25), buf, sizeof buf), 1);
+    assert_non_null(strstr(buf, "sits on its kink y = 0; its derivative there: 0.25, as on the left."));
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kink_has_the_gradient_of_the_table),
@@ -183,6 +203,7 @@ int main(void) {
         cmocka_unit_test(every_kink_of_arrays_has_the_gradient_of_the_table),
         cmocka_unit_test(kinks_are_listed_with_place_and_convention),
         cmocka_unit_test(kinks_that_no_leaf_reaches_are_not_listed),
+        cmocka_unit_test(operands_of_other_names_are_filled_in),
         cmocka_unit_test(a_zero_that_won_over_infinity_is_listed),
         cmocka_unit_test(whatever_is_not_a_value_reports_nothing),
         cmocka_unit_test(failing_allocations_are_said),

@@ -24,6 +24,57 @@ static void creation_fills_real_memory(void **state) {
     cot_tape_destroy(t);
 }
 
+static void a_constant_like_another_value_has_its_shape_dtype_and_tape(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    for (int d = 0; d < COT_DTYPE_COUNT; d++) {
+        cot_var x = cot_zeros(t, (cot_dtype)d, S(2, 3)), z = cot_full_like(x, 1);
+        assert_int_equal(cot_dtype_of(z), d);
+        assert_ptr_equal(cot_tape_of(z), t);
+        VALUES(z, S(2, 3), 1, 1, 1, 1, 1, 1);
+    }
+    cot_var x = cot_tensor(t, COT_F64, S(2, 3), NULL), weak = cot_full_like(cot_ones(t, COT_I32, S(1)), 2.75);
+    VALUES(cot_full_like(cot_transpose(x), -0.5), S(3, 2), -0.5, -0.5, -0.5, -0.5, -0.5, -0.5);
+    VALUES(cot_full_like(cot_broadcast_to(cot_scalar(t, 1), S(2)), 4), S(2), 4, 4);
+    VALUES(weak, S(1), 2); /* as a cast to integers would */
+    VALUES(cot_full_like(cot_scalar(t, 3), INFINITY), O, INFINITY);
+    VALUES(cot_full_like(cot_zeros(t, COT_F32, S(2, 0)), 5), S(2, 0), 0);
+    assert_true(isnan(cot_value(cot_full_like(cot_scalar(t, 3), NAN))));
+    cot_no_grad_open(t);
+    VALUES(cot_full_like(x, 1), S(2, 3), 1, 1, 1, 1, 1, 1);
+    cot_no_grad_close(t);
+
+    cot_var ones = cot_full_like(x, 1), once = cot_mul(x, ones); /* a constant: x gets no gradient through it … */
+    assert_false(cot_requires_grad(ones));
+    assert_int_equal(cot_add_into(&ones, 1.0), COT_OK); /* … and memory of its own */
+    VALUES(x, S(2, 3), 0, 0, 0, 0, 0, 0);
+    assert_int_equal(cot_backward(cot_sum(once, COT_ALL)), COT_STALE); /* the product had saved it */
+    cot_tape_destroy(t);
+}
+
+static void whatever_is_on_no_tape_has_none(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 2);
+    cot_mark  mark = cot_tape_mark(t);
+    cot_var   later = cot_exp(x);
+    assert_ptr_equal(cot_tape_of(x), t);
+    assert_ptr_equal(cot_tape_of(cot_scalar(other, 1)), other);
+    assert_null(cot_tape_of(COT_NONE));
+    assert_null(cot_tape_of(cot_number(2)));
+    assert_null(cot_tape_of(cot_integer(2)));
+    cot_tape_rewind(t, mark);
+    assert_ptr_equal(cot_tape_of(later), t); /* forgotten, but its errors stand there */
+    assert_false(cot_is_valid(cot_full_like(cot_number(2), 1)));
+    assert_false(cot_is_valid(cot_full_like(COT_NONE, 1)));
+    assert_ok(t);
+    assert_false(cot_is_valid(cot_full_like(later, 1)));
+    assert_int_equal(cot_tape_status(t), COT_VAR);
+    assert_ptr_equal(cot_tape_of(cot_full_like(x, 1)), t); /* an error is there: invalid, but it says where */
+    cot_tape_destroy(t);
+    cot_tape_destroy(other);
+}
+
 static void casts_keep_values_and_carry_gradients(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -221,6 +272,8 @@ static void empty_arrays_are_fine_where_they_make_sense(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_constant_like_another_value_has_its_shape_dtype_and_tape),
+        cmocka_unit_test(whatever_is_on_no_tape_has_none),
         cmocka_unit_test(casts_keep_values_and_carry_gradients),
         cmocka_unit_test(shapes_move_no_element_to_the_wrong_place),
         cmocka_unit_test(slices_follow_python),

@@ -80,7 +80,7 @@ static void errors_name_the_operation_the_facts_and_the_rule(void **state) {
     SAYS(cot_cross_entropy(x, v), COT_SHAPE, "[cross_entropy] predictions of shape (2,3) need targets of shape (2,3); these have (3,)");
     SAYS(cot_cross_entropy(s, s), COT_SHAPE,
          "[cross_entropy] the predictions have shape (); the last axis holds the classes, at least one");
-    SAYS(cot_mse(x, v), COT_SHAPE, "[mse] the operands have shapes (2,3) and (3,); they must be equal, or one a scalar");
+    SAYS(cot_mse(x, v), COT_SHAPE, "[mse] the operands have shapes (2,3) and (3,); they must be equal, or one a scalar: this does not broadcast, and cot_reshape or cot_broadcast_to say what is meant");
     SAYS(cot_arange(t, COT_F64, 0, 1, 0), COT_VALUE, "[arange] start 0, stop 1, step 0; all must be finite and the step not 0");
     SAYS(cot_arange(t, COT_F64, 0, 1e300, 1), COT_LIMIT, "[arange] 1e+300 elements are too many to address");
     SAYS(cot_linspace(t, COT_F64, 0, 1, -1), COT_SHAPE, "[linspace] axis 0 of shape (-1,) has extent -1; extents are not negative");

@@ -1,8 +1,10 @@
-/* gen_expr_calls: prints the table of functions that expressions can call, from rules.def, functions.def and spelling.def: for each its
- * parameters as Python spells them, and a C function that calls the one of the library.
+/* gen_expr_calls: prints the table of functions that expressions can call, from rules.def,
+ * operands.def, functions.def and spelling.def: for each its parameters as Python spells them,
+ * and a C function that calls the one of the library.
  *
- * Run by the build. It exits with 1, and says why, when a parameter of a prototype has no spelling or a spelling no parameter, so that a new
- * operation either can be called or breaks the build. */
+ * Run by the build. It exits with 1, and says why, when a parameter of a prototype has no
+ * spelling or a spelling no parameter, so that a new operation either can be called or breaks
+ * the build. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,13 +22,17 @@ typedef struct row {
 
 #define NOTHING(...)
 static const row elementwise[] = {
-#define UNARY(name, ...) {#name, "(cot_var x)", 1},
-#define BINARY(name, ...) {#name, "(cot_var x, cot_var y)", 2},
-#define TERNARY(name, ...) {#name, "(cot_var x, cot_var y, cot_var w)", 3},
+#define UNARY(name, ...) {#name, NULL, 1},
+#define BINARY(name, ...) {#name, NULL, 2},
+#define TERNARY(name, ...) {#name, NULL, 3},
 #include "ops/rules.def"
 #undef UNARY
 #undef BINARY
 #undef TERNARY
+};
+static const struct { const char *name, *operand[3]; } operands[] = {
+#define OPERANDS(name, first, second, third) {#name, {first, second, third}},
+#include "ops/operands.def"
 };
 static const row functions[] = {
 #define FAMILY NOTHING
@@ -229,6 +235,19 @@ static void add_spelling(function *f, const char *list) {
     }
 }
 
+/* An elementwise operation with its prototype, which stands in text. */
+static row with_prototype(const row *r, char text[TEXT]) {
+    static const char *const usual[] = {"x", "y", "w"};
+    const char *const       *names = usual;
+    size_t                   used = 0;
+    for (int i = 0; i < COUNTOF(operands); i++)
+        if (strcmp(operands[i].name, r->name) == 0) names = operands[i].operand;
+    for (int k = 0; k < r->mixes; k++)
+        used += (size_t)snprintf(text + used, TEXT - used, "%scot_var %s", k ? ", " : "(", names[k]);
+    snprintf(text + used, TEXT - used, ")");
+    return (row){r->name, text, r->mixes};
+}
+
 static void read_function(function *f, const row *r, bool is_elementwise, bool returns_status) {
     char        text[TEXT];
     const char *list = r->text, *own = FIND(signatures, r->name);
@@ -347,7 +366,11 @@ int main(void) {
     static function all[COUNTOF(elementwise) + COUNTOF(functions) + COUNTOF(extras)];
     static entry    entries[COUNTOF(all) + COUNTOF(aliases)];
     int             n = 0, count = 0;
-    for (int i = 0; i < COUNTOF(elementwise); i++) read_function(&all[n++], &elementwise[i], true, false);
+    for (int i = 0; i < COUNTOF(elementwise); i++) {
+        char text[TEXT];
+        row  r = with_prototype(&elementwise[i], text);
+        read_function(&all[n++], &r, true, false);
+    }
     for (int i = 0; i < COUNTOF(functions); i++) /* one that is extra as well has another prototype there */
         if (!FIND(extras, functions[i].name)) read_function(&all[n++], &functions[i], false, false);
     for (int i = 0; i < COUNTOF(extras); i++) {

@@ -33,7 +33,7 @@ static int print_elementwise(const cot__kink *k) {
     if (cot_requires_grad(y)) cot_backward(y);
     for (int i = 0; i < arity; i++) partial[i] = cot_grad_value(xs[i]);
     printf("| `%s` | ", cot__elementwise_table[k->op].name);
-    cell(cot__formula(k->condition, text, sizeof text));
+    cell(cot__formula(k->op, k->condition, text, sizeof text));
     printf(" | %s | ", k->convention);
     numbers(arity, k->point);
     fputs(" | ", stdout);
@@ -74,7 +74,7 @@ int main(void) {
          "be the same every time. This is what Cotangent takes. `cot_report(y, …)` lists the operations behind a value that sit\n"
          "exactly on such a point; a tape made with `.smooth = true` refuses to differentiate there.\n\n"
          "These are first derivatives. A second derivative at such a point is what differentiating the rule gives, and may be infinite or NaN.\n\n"
-         "The last column is not written by hand: it is the gradient the library gives at the point beside it, for the operands x, y, w in\n"
+         "The last column is not written by hand: it is the gradient the library gives at the point beside it, for the operands in\n"
          "order. The page is printed by `tools/gen_nonsmooth.c` from `src/ops/kinks.def`; a test fails when it is stale.\n\n"
          "| operation | where | taken as the derivative | for example at | gives |\n"
          "| --- | --- | --- | --- | --- |");

@@ -117,7 +117,7 @@ static void say_origin(cot__text *x, const trail *w) {
     cot__put(x, cot__describe(t, i, text, sizeof text));
     cot__put(x, ": ");
     if (n->op < OP_elementwise_count) {
-        cot__formula(cot__elementwise_table[n->op].value, text, sizeof text);
+        cot__formula(n->op, cot__elementwise_table[n->op].value, text, sizeof text);
         cot__put(x, cot__filled(t, i, text, filled, sizeof filled));
         cot__put(x, " = ");
         cot__show_element(x, cot__element(&z, w->index), z.dtype);

@@ -108,7 +108,7 @@ static bool say_rule(search *s, uint32_t i, bool zero) {
         int64_t at = zero ? (cot__all_zero(&c) ? 0 : -1) : first_made_odd(&g, &c);
         if (at >= 0) {
             said = true;
-            cot__formula(e->partial[k], text, sizeof text);
+            cot__formula(s->t->nodes[i].op, e->partial[k], text, sizeof text);
             cot__putf(x, ": its rule %s gives ", cot__filled(s->t, i, text, filled, sizeof filled));
             cot__show_element(x, cot__element(&c, at), c.dtype);
             if (zero) cot__put(x, c.ndim ? " everywhere for " : " for ");

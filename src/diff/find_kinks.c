@@ -57,7 +57,7 @@ static void find_kink(cot__findings *r, uint32_t i, const cot__kink *kink) {
     }
     if (!count) return;
     cot__finding_begin(r, i);
-    cot__formula(kink->condition, text, sizeof text);
+    cot__formula(n->op, kink->condition, text, sizeof text);
     cot__putf(&r->x, " sits on its kink %s", cot__filled(r->t, i, text, filled, sizeof filled));
     cot__finding_where(r, &z, first, count);
     cot__putf(&r->x, "; its derivative there: %s.", cot__filled(r->t, i, kink->convention, filled, sizeof filled));

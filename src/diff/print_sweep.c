@@ -15,7 +15,7 @@ static void show_elementwise(cot__text *x, cot_tape *t, uint32_t i, const cot__v
         int64_t   stride[COT_MAX_NDIM];
         if (to == COT__NONE || !e->partial[k] || !(t->nodes[to].flags & COT__ACTIVE)) continue;
         cot__putf(x, "    %%%u += ", to);
-        cot__put(x, cot__formula(e->partial[k], formula, sizeof formula));
+        cot__put(x, cot__formula(t->nodes[i].op, e->partial[k], formula, sizeof formula));
         void *data = cot__contribution(t, i, k, g, &out, stride);
         cot__put(x, " = ");
         if (data)

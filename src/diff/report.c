@@ -33,11 +33,12 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
         if (a == 0 && !isfinite(v) && count++ == 0) first = partial.at - 1, value = v;
     }
     if (count) {
+        int op = r->t->nodes[i].op;
         cot__finding_begin(&r->f, i);
         cot__put(&r->f.x, " has the partial ");
         cot__put_number(&r->f.x, value);
         cot__finding_where(&r->f, &c, first, count);
-        cot__formula(cot__elementwise_table[r->t->nodes[i].op].partial[k], text, sizeof text);
+        cot__formula(op, cot__elementwise_table[op].partial[k], text, sizeof text);
         cot__putf(&r->f.x, ", by the rule %s, but the adjoint g is 0: the zero wins.",
                   cot__filled(r->t, i, text, filled, sizeof filled));
     }

@@ -19,6 +19,14 @@ cot_var cot_zeros(cot_tape *t, cot_dtype dtype, cot_shape shape) { return filled
 cot_var cot_ones(cot_tape *t, cot_dtype dtype, cot_shape shape) { return filled(t, "ones", dtype, &shape, 1); }
 cot_var cot_full(cot_tape *t, cot_dtype dtype, cot_shape shape, double value) { return filled(t, "full", dtype, &shape, value); }
 
+cot_var cot_full_like(cot_var x, double value) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "full_like", "x", &i);
+    if (!t) return cot__invalid(1, &x);
+    cot_shape shape = cot__shape_at(t, i);
+    return filled(t, "full_like", cot__dtype_at(&t->nodes[i]), &shape, value);
+}
+
 static void *element(const cot__view *v, int64_t i) { return (char *)v->data + i * cot__dtype_size(v->dtype); }
 
 cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, double step) {

@@ -54,9 +54,10 @@ cot_var cot__call(int op, const cot_var *xs);
 /* Records the tree on the tape with these operands; numbers fold into numbers. */
 cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g);
 
-/* The tree as a formula over x y w z g, "g/(2·z)"; "" for NULL. COT__FORMULA_TEXT bytes hold any rule. */
+/* A tree of the operation as a formula over z, g and its operands, "g/(2·z)"; "" for NULL.
+ * COT__FORMULA_TEXT bytes hold any rule. */
 #define COT__FORMULA_TEXT 512
-const char *cot__formula(const cot__tree *tree, char *buf, size_t size);
+const char *cot__formula(int op, const cot__tree *tree, char *buf, size_t size);
 
 /* z = op(xs) for views of z's shape (0-d operands repeat); z may be one of the operands. */
 void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);

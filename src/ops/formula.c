@@ -50,7 +50,8 @@ static int binding(const cot__tree *e) {
     return infix[e->op].sign ? infix[e->op].binds : around[e->op].before ? around[e->op].binds : ATOM;
 }
 
-static void write(cot__text *x, const cot__tree *e, int least);
+/* `of` is the operation whose rule it is, and whose names the operands have. */
+static void write(cot__text *x, int of, const cot__tree *e, int least);
 
 static void write_number(cot__text *x, double v) {
     char digits[40];
@@ -62,65 +63,64 @@ static void write_number(cot__text *x, double v) {
     cot__put(x, digits);
 }
 
-static void write_call(cot__text *x, const cot__tree *e) {
+static void write_call(cot__text *x, int of, const cot__tree *e) {
     static const char *const names[OP_elementwise_count] = {[OP_maximum] = "max", [OP_minimum] = "min", [OP_log_sigmoid] = "log sigmoid"};
     cot__put(x, names[e->op] ? names[e->op] : cot__elementwise_table[e->op].name);
     for (int k = 0; k < cot__elementwise_table[e->op].arity; k++) {
         cot__put(x, k ? ", " : "(");
-        write(x, operand(e, k), CHOICE);
+        write(x, of, operand(e, k), CHOICE);
     }
     cot__put(x, ")");
 }
 
-static void write_operation(cot__text *x, const cot__tree *e) {
+static void write_operation(cot__text *x, int of, const cot__tree *e) {
     const struct infix  *i = &infix[e->op];
     const struct around *a = &around[e->op];
     if (is_gate(e)) {
         cot__put(x, "[");
-        write(x, operand(e, 0), CHOICE);
+        write(x, of, operand(e, 0), CHOICE);
         cot__put(x, "]·");
-        write(x, operand(e, 1), is_division(operand(e, 1)) ? POWER : PRODUCT);
+        write(x, of, operand(e, 1), is_division(operand(e, 1)) ? POWER : PRODUCT);
     } else if (e->op == OP_where) {
-        write(x, operand(e, 0), OR_ELSE);
+        write(x, of, operand(e, 0), OR_ELSE);
         cot__put(x, " ? ");
-        write(x, operand(e, 1), OR_ELSE);
+        write(x, of, operand(e, 1), OR_ELSE);
         cot__put(x, " : ");
-        write(x, operand(e, 2), CHOICE);
+        write(x, of, operand(e, 2), CHOICE);
     } else if (e->op == OP_fma) {
-        write(x, operand(e, 0), PRODUCT);
+        write(x, of, operand(e, 0), PRODUCT);
         cot__put(x, "·");
-        write(x, operand(e, 1), is_division(operand(e, 1)) ? POWER : PRODUCT);
+        write(x, of, operand(e, 1), is_division(operand(e, 1)) ? POWER : PRODUCT);
         cot__put(x, " + ");
-        write(x, operand(e, 2), PRODUCT);
+        write(x, of, operand(e, 2), PRODUCT);
     } else if (i->sign) {
         bool chain = i->binds == PRODUCT && is_division(operand(e, 1)); /* a·(b/c) is not computed as a·b/c */
-        write(x, operand(e, 0), i->left);
+        write(x, of, operand(e, 0), i->left);
         cot__put(x, i->sign);
-        write(x, operand(e, 1), chain ? POWER : e->op == OP_add && binding(operand(e, 1)) == SUM ? SUM : i->right);
+        write(x, of, operand(e, 1), chain ? POWER : e->op == OP_add && binding(operand(e, 1)) == SUM ? SUM : i->right);
     } else if (a->before) {
         cot__put(x, a->before);
-        write(x, operand(e, 0), a->inside);
+        write(x, of, operand(e, 0), a->inside);
         cot__put(x, a->after);
     } else
-        write_call(x, e);
+        write_call(x, of, e);
 }
 
-static void write(cot__text *x, const cot__tree *e, int least) {
-    static const char *const letter[] = {"x", "y", "w"};
+static void write(cot__text *x, int of, const cot__tree *e, int least) {
     bool parentheses = binding(e) < least;
     if (parentheses) cot__put(x, "(");
     switch (e->what) {
-    case TREE_OPERAND: cot__put(x, letter[e->op]); break;
+    case TREE_OPERAND: cot__put(x, cot__operand_name(of, e->op)); break;
     case TREE_RESULT: cot__put(x, "z"); break;
     case TREE_G: cot__put(x, "g"); break;
     case TREE_NUMBER: write_number(x, cot__tree_number(e)); break;
-    case TREE_OP: write_operation(x, e); break;
+    case TREE_OP: write_operation(x, of, e); break;
     }
     if (parentheses) cot__put(x, ")");
 }
 
-const char *cot__formula(const cot__tree *tree, char *buf, size_t size) {
+const char *cot__formula(int op, const cot__tree *tree, char *buf, size_t size) {
     cot__text x = cot__text_buffer(buf, size);
-    if (tree) write(&x, tree, CHOICE);
+    if (tree) write(&x, op, tree, CHOICE);
     return buf;
 }

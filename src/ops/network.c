@@ -233,7 +233,8 @@ bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]) {
     if (cot__same_shape(&s[0], &s[1])) return true;
     int small = s[0].ndim == 0 ? 0 : s[1].ndim == 0 ? 1 : -1;
     if (small < 0) {
-        cot__fail(t, COT_SHAPE, "[%s] the operands have shapes %s and %s; they must be equal, or one a scalar", op,
+        cot__fail(t, COT_SHAPE, "[%s] the operands have shapes %s and %s; they must be equal, or one a scalar: "
+                  "this does not broadcast, and cot_reshape or cot_broadcast_to say what is meant", op,
                   cot__shape_text(s[0].ndim, s[0].dim, a), cot__shape_text(s[1].ndim, s[1].dim, b));
         return false;
     }

@@ -58,3 +58,12 @@ uint32_t cot__elementwise_saves(int op, int k) { return cot__elementwise_table[o
 const cot__op *cot__op_of(int op) {
     return op < OP_elementwise_count ? &elementwise_ops[op] : structural_ops[op - OP_elementwise_count - 1];
 }
+
+const char *cot__operand_name(int op, int k) {
+    static const char *const usual[] = {"x", "y", "w"};
+    static const char *const own[OP_elementwise_count][3] = {
+#define OPERANDS(name, first, second, third) [OP_##name] = {first, second, third},
+#include "ops/operands.def"
+    };
+    return own[op][k] ? own[op][k] : usual[k];
+}

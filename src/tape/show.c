@@ -106,20 +106,29 @@ const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {
     return buf;
 }
 
+/* The operand that the word is the name of; 3: the result; -1: none of them. */
+static int operand_called(const cot__node *n, const char *word, size_t length) {
+    static const char *const usual[] = {"x", "y", "w"};
+    int                      nargs = cot__nargs(n) < 3 ? cot__nargs(n) : 3;
+    for (int k = 0; k < nargs; k++) {
+        const char *name = n->op < OP_elementwise_count ? cot__operand_name(n->op, k) : usual[k];
+        if (strlen(name) == length && strncmp(name, word, length) == 0) return k;
+    }
+    return length == 1 && *word == 'z' ? 3 : -1;
+}
+
 const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, char *buf, size_t size) {
-    static const char letters[] = "xywz";
-    const cot__node  *n = &t->nodes[node];
-    cot__text         x = cot__text_buffer(buf, size);
-    char              called[COT__CALLED_TEXT], before = ' ';
-    for (; *formula; before = *formula++) {
-        const char *letter = in_word(before) || in_word(formula[1]) ? NULL : strchr(letters, *formula);
-        int         k = letter ? (int)(letter - letters) : 4;
-        if (k > 3 || (k < 3 && k >= cot__nargs(n))) {
-            cot__put(&x, (char[]){*formula, 0});
-            continue;
-        }
-        uint32_t a = k < 3 ? cot__arg(n, k) : node;
-        if (a == COT__NONE)
+    const cot__node *n = &t->nodes[node];
+    cot__text        x = cot__text_buffer(buf, size);
+    char             called[COT__CALLED_TEXT];
+    for (size_t length; *formula; formula += length) {
+        for (length = 0; in_word(formula[length]);) length++;
+        int      k = operand_called(n, formula, length);
+        uint32_t a = k < 0 ? COT__NONE : k < 3 ? cot__arg(n, k) : node;
+        if (k < 0) {
+            length += !length;
+            for (size_t i = 0; i < length; i++) cot__put(&x, (char[]){formula[i], 0});
+        } else if (a == COT__NONE)
             cot__put_number(&x, n->extra.number);
         else
             cot__put(&x, cot__called(t, a, called));

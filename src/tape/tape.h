@@ -78,6 +78,9 @@ typedef struct cot__op {
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */
 const cot__op *cot__op_of(int op);
+/* What formulas call operand k of an elementwise operation: x, y, w, or as ops/operands.def
+ * says. */
+const char *cot__operand_name(int op, int k);
 
 /* ---- storage and tensors ------------------------------------------------------------------------------------------ */
 

@@ -7,6 +7,8 @@ bool cot_is_valid(cot_var x) {
     return i < x.tape->count && x.tape->nodes[i].stamp == (uint32_t)(x.id >> 32);
 }
 
+cot_tape *cot_tape_of(cot_var x) { return cot__is_number(x) ? NULL : x.tape; }
+
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead) {
     if (!t->body || i < t->body_from) return true;
     cot__fail(t, COT_VALUE, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; "

@@ -23,6 +23,7 @@ static const char *const letters[OP_count] = {
 
 const char *cot__letter(int op, int k, int n, char *buf) {
     static const char *const usual[] = {"x", "y", "w"};
+    if (op < OP_elementwise_count) return cot__operand_name(op, k);
     if (op == OP_concat || op == OP_sum_of || op == OP_logsumexp_of) return "x";
     if (op == OP_dot_of) return k < n / 2 ? "x" : "y";
     const char *p = letters[op];

@@ -4,8 +4,8 @@
 
 #include "tape/tape.h"
 
-/* The letter of operand k of n: x, y, w for elementwise operations, a and b for matmul, …; "x" for every operand of a list.
- * Static storage or buf (16 bytes). */
+/* The letter of operand k of n: for elementwise operations cot__operand_name, a and b for
+ * matmul, …; "x" for every operand of a list. Static storage or buf (16 bytes). */
 const char *cot__letter(int op, int k, int n, char *buf);
 
 /* A letter with a bar ("x̄", or "ā" as one character) at the beginning of s: how many bytes it takes, 0: none. */

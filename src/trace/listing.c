@@ -91,7 +91,7 @@ static void kinks_of_elementwise(cot__listing *l, int op) {
     char condition[COT__FORMULA_TEXT];
     for (int k = 0; k < KINK_count; k++)
         if (cot__kinks[k].op == op)
-            add_kink(l, cot__formula(cot__kinks[k].condition, condition, sizeof condition), cot__kinks[k].convention);
+            add_kink(l, cot__formula(op, cot__kinks[k].condition, condition, sizeof condition), cot__kinks[k].convention);
 }
 
 /* An array's convention is called after the function, or the operation, it is about: std_0, max_pool_tie. */
@@ -123,12 +123,18 @@ static const char *domain_of(int op) {
 
 static void get_elementwise(cot__listing *l, int op) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
-    static const char *const     parameters[] = {"", "(cot_var x)", "(cot_var x, cot_var y)", "(cot_var x, cot_var y, cot_var w)"};
+    size_t                       used = 0;
     l->name = e->name;
     l->arity = e->arity;
-    l->parameters = parameters[e->arity];
-    cot__formula(e->value, l->value, sizeof l->value);
-    for (int k = 0; k < e->arity; k++) cot__formula(e->partial[k], l->partial[k], sizeof l->partial[k]);
+    for (int k = 0; k < e->arity; k++) {
+        l->operand[k] = cot__operand_name(op, k);
+        used += (size_t)snprintf(l->prototype + used, sizeof l->prototype - used, "%scot_var %s", k ? ", " : "(",
+                                 l->operand[k]);
+    }
+    snprintf(l->prototype + used, sizeof l->prototype - used, ")");
+    l->parameters = l->prototype;
+    cot__formula(op, e->value, l->value, sizeof l->value);
+    for (int k = 0; k < e->arity; k++) cot__formula(op, e->partial[k], l->partial[k], sizeof l->partial[k]);
     l->domain = domain_of(op);
     kinks_of_elementwise(l, op);
 }

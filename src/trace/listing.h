@@ -13,8 +13,10 @@ typedef struct cot__listing {
     const char *family;     /* "Elementwise", "Reductions", …, "On the tape" for operations that no function has the name of */
     const char *parameters; /* "(cot_var x, cot_axes axes)"; "" when it is no public function */
     int         arity;      /* elementwise: number of operands; else 0 */
+    const char *operand[3]; /* … and their names */
+    char        prototype[64]; /* … and where parameters points */
     char        value[COT__LISTING_TEXT];      /* "x·y", "a @ b" */
-    char        partial[3][COT__LISTING_TEXT]; /* elementwise: d/dx, d/dy, d/dw times g; "" none */
+    char        partial[3][COT__LISTING_TEXT]; /* elementwise: by each operand, times g; "" none */
     const char *recorded_as;                    /* a function: the operation on the tape that has the rule; "" when it is made of several */
     char        recorded_value[COT__LISTING_TEXT]; /* the value of that operation, in the letters of adjoints */
     char        adjoints[COT__LISTING_TEXT];   /* structural: "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄"; "" none */

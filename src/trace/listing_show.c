@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-static const char *const operand_names[] = {"x", "y", "w"};
-
 void cot__listing_table(FILE *out, int width) {
     const char *family = NULL;
     char        value[COT__LISTING_TEXT + 8];
@@ -32,7 +30,7 @@ void cot__listing_show(FILE *out, int i, const char *call) {
     else fprintf(out, "%s%s   [%s]\n", l.name, l.parameters, l.family);
     if (call && l.parameters[0]) fprintf(out, "  in C       cot_%s%s\n", l.name, l.parameters);
     line(out, "value", l.value);
-    for (int k = 0; k < l.arity; k++) fprintf(out, "  to %-7s %s\n", operand_names[k], l.partial[k][0] ? l.partial[k] : "no derivative");
+    for (int k = 0; k < l.arity; k++) fprintf(out, "  to %-7s %s\n", l.operand[k], l.partial[k][0] ? l.partial[k] : "no derivative");
     if (l.recorded_value[0] && strcmp(l.recorded_value, l.value) != 0) {
         if (strcmp(l.recorded_as, l.name) != 0) line(out, "on tape", l.recorded_as);
         line(out, "there", l.recorded_value);
@@ -61,7 +59,7 @@ static void one(cot__json *j, int i) {
     pair(j, "value", l.value);
     cot__json_key(j, "partials");
     cot__json_open(j, '{');
-    for (int k = 0; k < l.arity; k++) pair(j, operand_names[k], l.partial[k][0] ? l.partial[k] : NULL);
+    for (int k = 0; k < l.arity; k++) pair(j, l.operand[k], l.partial[k][0] ? l.partial[k] : NULL);
     cot__json_close(j, '}');
     pair(j, "recorded_as", l.recorded_as[0] ? l.recorded_as : NULL);
     pair(j, "recorded_value", l.recorded_value[0] ? l.recorded_value : NULL);

@@ -66,7 +66,7 @@ const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_
 
 const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size) {
     const cot__trace_node *n = &tr->nodes[node];
-    if (elementwise(n)) return cot__formula(cot__elementwise_table[n->op].value, buf, size);
+    if (elementwise(n)) return cot__formula(n->op, cot__elementwise_table[n->op].value, buf, size);
     cot__formula_value(cot__op_of(n->op)->formula, buf, size);
     return buf;
 }
@@ -108,7 +108,7 @@ const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *b
     const cot__trace_node *n;
     const cot__trace_add  *a = add_of(tr, step, add, &n);
     char                   letter[16];
-    if (elementwise(n)) return cot__formula(cot__elementwise_table[n->op].partial[a->operand], buf, size);
+    if (elementwise(n)) return cot__formula(n->op, cot__elementwise_table[n->op].partial[a->operand], buf, size);
     const char *adjoints = cot__formula_adjoints(cot__op_of(n->op)->formula);
     if (*adjoints)
         cot__formula_part(adjoints, cot__letter(n->op, a->operand, n->nargs, letter), buf, size);

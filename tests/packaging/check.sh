@@ -6,7 +6,9 @@ unset DESTDIR
 what=$1
 stage=$2
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
 prefix=$stage/prefix
+said=$stage/said-$what # checks run side by side
 libdir=$prefix/$LIBDIR
 library=$libdir/libcotangent.so
 export PKG_CONFIG_PATH="$libdir/pkgconfig"
@@ -34,6 +36,19 @@ compile() {
     if readelf -d "$4-static" | grep 'NEEDED.*libcotangent'; then say_fail "$4-static uses the shared library"; fi
 }
 
+skip() { # ctest knows 77
+    echo "SKIPPED: $*"
+    exit 77
+}
+
+# configure FOLDER COMPILER OPTION...: the library alone, as users configure it
+configure() {
+    folder=$1 compiler=$2
+    shift 2
+    "$CMAKE" -S "$root" -B "$folder" -DCMAKE_C_COMPILER="$compiler" -DCOT_BUILD_TESTS=OFF -DCOT_BUILD_EXAMPLES=OFF \
+        -DCOT_BUILD_BENCH=OFF "$@" > "$said" || { cat "$said"; say_fail "it cannot be configured"; }
+}
+
 case $what in
 install) # installed in one place, moved to another: nothing in it may know where it was
     rm -rf "$stage"
@@ -55,6 +70,38 @@ find_package)
     run "$stage/find_package/consumer"
     "$stage/find_package/consumer_static"
     ;;
+static) # a program without any shared library: the linker has nothing to say, and no LAPACK is missed
+    if nm "$libdir/libcotangent.a" 2> /dev/null | grep -w dlopen; then say_fail "the static library asks for dlopen"; fi
+    nothing='int main(void) { return 0; }'
+    echo "$nothing" | "$CC" -static -x c - -o "$stage/nothing" 2> /dev/null || skip "no static libc is installed"
+    "$CC" -std=c11 -static $(pkg-config --cflags cotangent) "$here/static.c" -o "$stage/all-static" \
+        $(pkg-config --static --libs cotangent) > "$said" 2>&1 && linked=yes || linked=no
+    cat "$said"
+    [ $linked = yes ] || say_fail "it cannot be linked -static"
+    [ ! -s "$said" ] || say_fail "linking -static says something"
+    if readelf -d "$stage/all-static" | grep NEEDED; then say_fail "it needs shared libraries"; fi
+    "$stage/all-static"
+    COTANGENT_LAPACK=liblapack.so.3 "$stage/all-static"
+    ;;
+without_lapack) # lapack.c alone loads libraries, and nothing is built from it with COT_LAPACK_AT_RUN_TIME=OFF
+    rm -rf "$stage/without_lapack"
+    for choice in ON OFF; do
+        configure "$stage/without_lapack" "$CC" -DCOT_LAPACK_AT_RUN_TIME=$choice -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
+        used=$(grep -c '"file".*/lapack\.c"' "$stage/without_lapack/compile_commands.json") || true
+        echo "COT_LAPACK_AT_RUN_TIME=$choice: $used of lapack.c"
+        [ "$used" = "$([ $choice = ON ] && echo 1 || echo 0)" ] || say_fail "that is wrong"
+    done
+    loaders=$(grep -rlE 'dlfcn\.h|dlopen *\(' "$root/src" "$root/cli")
+    [ "$loaders" = "$root/src/backend/cpu/lapack.c" ] || say_fail "these load libraries: $loaders"
+    ;;
+musl) # its loader may not know packed relocations: a shared library that has them crashes there
+    command -v musl-gcc > /dev/null || skip "musl-gcc is not installed"
+    rm -rf "$stage/musl"
+    configure "$stage/musl" musl-gcc -G "Unix Makefiles"
+    link=$stage/musl/CMakeFiles/cotangent.dir/link.txt
+    grep -q musl-gcc "$link" || say_fail "this is not how the shared library is linked: $(cat "$link")"
+    if grep -q pack-relative-relocs "$link"; then say_fail "the shared library has packed relocations"; fi
+    ;;
 cxx)
     found=no
     for cxx in g++ clang++; do
@@ -64,6 +111,43 @@ cxx)
         fi
     done
     [ $found = yes ] || say_fail "neither g++ nor clang++ is installed"
+    ;;
+headers) # every macro is used, with every warning that users may have on, in every C and C++ there is
+    headers=$(pkg-config --variable=includedir cotangent)
+    names='s/^ *#define (COT_[A-Z][A-Z_]*|cot_[a-z0-9_]+)[( ].*/\1/p'
+    for macro in $(sed -nE "$names" "$headers/cotangent.h" "$headers/cotangent_transform.h" | sort -u); do
+        grep -qw "$macro" "$here/macros.h" || say_fail "macros.h does not use $macro"
+    done
+    mkdir -p "$stage/macros"
+    # cot_atan2(y, x) becomes  y = cot_atan2(x, 2);  with numbers at other places too
+    define='^#define (cot_[a-z0-9_]+)' two='\([a-z]+, [a-z]+\) COT__' three='\([a-z]+, [a-z]+, [a-z]+\) COT__'
+    sed -nE "s/$define$two.*/    y = \\1(x, 2), y = \\1(0.5, x), y = \\1(x, y);/p
+             s/$define$three.*/    y = \\1(x, 2, 0.5f), y = \\1(y, x, x);/p" \
+        "$headers/cotangent_ops.h" > "$stage/macros/elementwise.h"
+    [ "$(wc -l < "$stage/macros/elementwise.h")" -gt 25 ] || say_fail "elementwise.h misses macros"
+    warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wdouble-promotion -Wundef -Wcast-qual
+              -Wwrite-strings -Wmissing-declarations -Wmissing-field-initializers -Werror"
+    accepts() { echo 'int nothing;' | "$1" "-std=$2" -x "$3" -fsyntax-only - 2> /dev/null; }
+    each() { # each COMPILER LANGUAGE SOURCE EXTRA-WARNINGS STANDARD...
+        compiler=$1 language=$2 source=$3 extra=$4
+        shift 4
+        for standard; do
+            accepts "$compiler" "$standard" "$language" || continue
+            for mode in -DUSUAL -DCOT_PLAIN -DCOT_SOURCE_LINES; do
+                echo "-- $compiler -std=$standard $mode"
+                "$compiler" "-std=$standard" $mode $warnings $extra -fsyntax-only -I"$headers" -I"$stage/macros" \
+                    "$source"
+            done
+        done
+    }
+    for compiler in gcc clang; do
+        ! command -v "$compiler" > /dev/null ||
+            each "$compiler" c "$here/macros.c" "-Wstrict-prototypes" c11 c17 gnu11 c2x
+    done
+    for compiler in g++ clang++; do
+        ! command -v "$compiler" > /dev/null || each "$compiler" c++ "$here/macros.cpp" \
+            "-Wold-style-cast -Wzero-as-null-pointer-constant -Wextra-semi" c++11 c++14 c++17 c++20
+    done
     ;;
 symbols) # libcotangent shares a process with other libraries: it takes no name but its own
     nm -D --defined-only "$library" | awk '{ print $NF }' > "$stage/symbols.txt"

@@ -1,7 +1,6 @@
 // kinks.js: a node that sits exactly where there is no derivative says what is taken as one. The engine's own sentences, with the
-// names of this tape for its letters.
+// names of this tape.
 import { bar, el } from "./dom.js";
-import { showFactor } from "./numbers.js";
 
 // "relu (%2) sits on its kink x = 0; …": the line belongs to %2.
 const linesOf = (tape, node) => (tape.trace.report ?? []).filter(line => line.match(/^\S+ \(%(\d+)\b/)?.[1] === String(node.id));
@@ -27,9 +26,7 @@ function placed(line) {
   return rest.replace(/sits on its kink/, `sits ${place}`).replace(/\binf\b/g, "∞").replace("-∞", "−∞");
 }
 
-// x, y, w are the operands of a node, z is its value and g its adjoint.
+// The engine has put in the names of operands and values. g is left, the adjoint of the node.
 function inNames(tape, node, text) {
-  const operand = k => node.args[k] === null ? showFactor(node.numbers[k]) : node.args[k] === undefined ? null : tape.label(node.args[k]);
-  const own = tape.label(node.id), names = { x: operand(0), y: operand(1), w: operand(2), z: own, g: bar(own) };
-  return text.split(/(?<![\p{L}\d_%])([xywzg])(?![\p{L}\d_])/u).map((part, i) => i % 2 ? names[part] ?? part : part);
+  return text.split(/(?<![\p{L}\d_%])g(?![\p{L}\d_])/u).flatMap((part, i) => i ? [bar(tape.label(node.id)), part] : [part]);
 }

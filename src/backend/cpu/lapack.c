@@ -1,10 +1,17 @@
-/* lapack.c: eigenvalues and singular values through a LAPACK of the user's choice, loaded at run time.
+/* lapack.c: eigenvalues and singular values through a LAPACK of the user's choice, loaded at run
+ * time.
  *
- * Only when the environment says so: COTANGENT_LAPACK=liblapack.so.3 (or a path). Without it our own kernels do everything, for
- * two reasons. A LAPACK may split its work by a number of threads that is the host program's to set, and its results then depend
- * on it; and some builds (the serial OpenBLAS of Debian) give wrong results when two threads call them at once, from which no lock
- * of ours protects a host that calls the same library itself. Whoever sets the variable knows the library. Our own calls take
- * turns.
+ * Only when the environment says so: COTANGENT_LAPACK=liblapack.so.3 (or a path). Without it our
+ * own kernels do everything, for two reasons. A LAPACK may split its work by a number of threads
+ * that is the host program's to set, and its results then depend on it; and some builds (the
+ * serial OpenBLAS of Debian) give wrong results when two threads call them at once, from which
+ * no lock of ours protects a host that calls the same library itself. Whoever sets the variable
+ * knows the library. Our own calls take turns.
+ *
+ * The shared library has this file, and so has the command. In the static library, and
+ * everywhere with COT_LAPACK_AT_RUN_TIME=OFF, lapack_none.c stands in its place: a program that
+ * is linked -static could load a library only beside the very glibc that it was linked with, and
+ * the linker warns of that.
  *
  * Integers of the library are taken to be 32 bits wide (LP64), so larger matrices stay with us. */
 #define _GNU_SOURCE

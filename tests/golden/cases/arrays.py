@@ -15,6 +15,10 @@ def creation():
         case(f"ones_{d}", "ones", lambda: jnp.ones((2,), t), [], dict(dtype=d, shape=[2]), exact=True)
         case(f"full_{d}", "full", lambda: jnp.full((2, 1), 1, t), [], dict(dtype=d, shape=[2, 1], value=1), exact=True)
         case(f"eye_{d}", "eye", lambda: jnp.eye(2, 3, dtype=t), [], dict(dtype=d, rows=2, columns=3), exact=True)
+    for d, t in DTYPES.items():
+        case(f"full_like_{d}", "full_like", lambda x: jnp.full_like(x, 2), [Const(np.ones((2, 3), t))], dict(value=2), exact=True)
+    case("full_like_scalar", "full_like", lambda x: jnp.full_like(x, 0.1), [Const(np.array(3.0))], dict(value=0.1), exact=True)
+    case("full_like_empty", "full_like", lambda x: jnp.full_like(x, 5), [Const(np.zeros((2, 0)))], dict(value=5), exact=True)
     case("full_scalar", "full", lambda: jnp.full((), 2.5), [], dict(dtype="f64", shape=[], value=2.5), exact=True)
     case("full_bf16_rounds", "full", lambda: jnp.full((1,), 0.1, jnp.bfloat16), [], dict(dtype="bf16", shape=[1], value=0.1), exact=True)
     case("eye_tall", "eye", lambda: jnp.eye(3, 2), [], dict(dtype="f64", rows=3, columns=2), exact=True)

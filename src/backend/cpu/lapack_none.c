@@ -1,4 +1,5 @@
-/* lapack.c: where nothing can be loaded at run time (WebAssembly) there is no LAPACK. In place of src/backend/cpu/lapack.c. */
+/* lapack_none.c: there is no LAPACK. It stands in for lapack.c where nothing is loaded at run
+ * time: in the static library, in WebAssembly, and everywhere with COT_LAPACK_AT_RUN_TIME=OFF. */
 #include "backend/cpu/lin.h"
 
 bool cot__lapack_use(const char *library) { (void)library; return false; }

@@ -1,0 +1,2 @@
+/* Every public macro in C; see macros.h. */
+#include "macros.h"
