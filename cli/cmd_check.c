@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "expression.h"
 #include "problem.h"
 #include "progress.h"
@@ -37,7 +38,7 @@ static void print_check(FILE *out, look how, const char *what, double error) {
     bool fine = error <= 1; /* not NaN either */
     fprintf(out, "%-32s %s%s%s  ", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "", fine ? "agree   " : "DISAGREE",
             how.colour ? "\033[0m" : "");
-    if (isfinite(error)) fprintf(out, "%.2g of the tolerance\n", error);
+    if (isfinite(error)) cot__write(out, "%.2g of the tolerance\n", error);
     else fprintf(out, "nothing finite to compare\n");
 }
 

@@ -1,7 +1,6 @@
 /* expression.c: what the expression language, or a tape, says is wrong. */
 #include "expression.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +12,8 @@ static bool status_failure(cot_status status, const char *message, failure *f) {
         return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - message), message, size + strlen("out of memory: "));
     if (status == COT_MEMORY) return failure_memory(f);
     snprintf(code, sizeof code, "%s", cot_status_name(status));
-    for (char *p = code; *p; p++) *p = (char)tolower((unsigned char)*p);
+    for (char *p = code; *p; p++)
+        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a'); /* tolower would ask the locale */
     return failure_set(f, EXIT_RUN, code, "%s", message);
 }
 

@@ -1,6 +1,8 @@
 /* failure.c: setting a failure. */
 #include "failure.h"
 
+#include "base/number.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -8,7 +10,7 @@ static bool set(failure *f, int status, const char *code, const char *format, va
     if (f->status != EXIT_FINE) return false;
     f->status = status;
     snprintf(f->code, sizeof f->code, "%s", code);
-    vsnprintf(f->message, sizeof f->message, format, arguments);
+    cot__vformat(f->message, sizeof f->message, format, arguments);
     return false;
 }
 

@@ -41,6 +41,7 @@ test | ci)
     need g++ has g++
     need binutils has readelf
     need diffutils has diff
+    need locales test -e /usr/share/i18n/locales/POSIX # localedef makes a locale with a decimal comma of it
     [ "$level" = test ] || need clang has clang
     ;;
 web | test-web)

@@ -1,5 +1,6 @@
 /* root_find.c: finding x with F(x, θ) = 0 in numbers: Newton's method, the way down to a minimum, or a solver of the user's, whose
  * result is looked at. */
+#include "base/number.h"
 #include "diff/descend.h"
 #include "diff/implicit.h"
 #include "ops/structural.h"
@@ -87,7 +88,7 @@ static void no_start(cot_tape *t, const cot__root *q, double value) {
 /* To the message that there is no next step. */
 static void say_where(cot_tape *t, double residual, int steps) {
     size_t used = strlen(t->message);
-    snprintf(t->message + used, sizeof t->message - used, "; |F| is %g after %d steps; give a better start, or a solver of your own", residual,
+    cot__format(t->message + used, sizeof t->message - used, "; |F| is %g after %d steps; give a better start, or a solver of your own", residual,
              steps);
 }
 

@@ -1,6 +1,8 @@
 /* region.c: recording a body, turning it into a program, and playing that on other values. */
 #include "tape/region.h"
 
+#include "base/number.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -37,7 +39,7 @@ void cot__error_in(cot_tape *t, const char *format, ...) {
     if (t->status == COT_OK || t->status == COT_MEMORY || room < 8) return;
     memcpy(t->message + used, " (in ", 6);
     va_start(args, format);
-    int length = vsnprintf(t->message + used + 5, room - 6, format, args);
+    int length = cot__vformat(t->message + used + 5, room - 6, format, args);
     va_end(args);
     if (length < 0 || (size_t)length >= room - 6) t->message[used] = 0; /* no room: the fact alone */
     else memcpy(t->message + used + 5 + length, ")", 2);

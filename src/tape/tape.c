@@ -3,6 +3,8 @@
  * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and arena chunks. */
 #include "tape/tape.h"
 
+#include "base/number.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -87,7 +89,7 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
     if (t && t->status == COT_OK) {
         va_list args;
         va_start(args, format);
-        vsnprintf(t->message, sizeof t->message, format, args);
+        cot__vformat(t->message, sizeof t->message, format, args);
         va_end(args);
         t->status = code;
         t->errors++;
@@ -116,7 +118,7 @@ void cot__note(cot_tape *t, const char *format, ...) {
     if (t->note[0]) return;
     va_list args;
     va_start(args, format);
-    vsnprintf(t->note, sizeof t->note, format, args);
+    cot__vformat(t->note, sizeof t->note, format, args);
     va_end(args);
     t->notes++;
 }
