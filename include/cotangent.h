@@ -13,10 +13,12 @@
  * This header is the manual, top to bottom: objects, errors, values, differentiation, in-place writes, custom operations, looking
  * at a tape. The operations themselves, with the formula beside each, are in <cotangent_ops.h>, which it includes.
  *
- * Three things to know:
+ * Four things to know:
  *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid var; every later operation on that
  *     tape does nothing. Check once, at the end, with cot_tape_status and cot_tape_message. The library never prints, aborts
  *     or exits. A NULL tape and an invalid var are accepted everywhere; getters then return NaN.
+ *   - A pointer may be NULL where its comment says so, and so may `user`, which is only handed on. NULL for any other is an error
+ *     like others: on the tape where another argument has one, and in what is returned.
  *   - The tape owns everything recorded on it. Vars are plain values: copy them, drop them, never free them.
  *   - One thread a tape; any number of tapes. */
 #ifndef COTANGENT_H
@@ -282,7 +284,7 @@ COT_API cot_var cot_scalar_of(cot_tape *t, cot_dtype dtype, double value);   /* 
 /* A tensor leaf; `data` (row-major, of that dtype) is copied; NULL means zeros. */
 COT_API cot_var cot_tensor(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
 
-/* Constants: no gradient is kept for them. cot_data copies; cot_wrap borrows memory that must outlive its use on the tape
+/* Constants: no gradient is kept for them. cot_data copies, and NULL means zeros there too; cot_wrap borrows memory that must outlive its use on the tape
  * (in-place operations write into it; call cot_touch after changing it yourself). */
 COT_API cot_var cot_constant(cot_tape *t, double value);
 COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
@@ -321,9 +323,9 @@ COT_API cot_var cot_name(cot_var x, const char *name);
 COT_API bool      cot_is_valid(cot_var x);
 COT_API double    cot_value(cot_var x);                              /* of a scalar or a tensor of one element; else NaN and an error */
 COT_API int64_t   cot_value_i64(cot_var x);
-COT_API cot_dtype cot_dtype_of(cot_var x);
-COT_API cot_shape cot_shape_of(cot_var x);
-COT_API int64_t   cot_size(cot_var x);                               /* number of elements */
+COT_API cot_dtype cot_dtype_of(cot_var x);                          /* of an invalid var: COT_F64, … */
+COT_API cot_shape cot_shape_of(cot_var x);                           /* … COT_SCALAR, … */
+COT_API int64_t   cot_size(cot_var x);                               /* number of elements; … 0, without an error */
 COT_API bool      cot_requires_grad(cot_var x);                      /* is it a leaf, or computed from one? */
 /* Copies the elements, row-major, as doubles; n must be cot_size(x). Returns the status. */
 COT_API cot_status cot_read(cot_var x, double *out, int64_t n);
@@ -470,7 +472,7 @@ typedef struct cot_array {
  * vjp and jvp record on the tape like any other code, but start no sweep there and keep no var. All operands and the result count
  * as saved: overwriting one in place before backward is an error. */
 typedef struct cot_custom {
-    const char *name;
+    const char *name; /* for printing and messages; NULL: "custom" */
     /* Result dtype and shape from the operands' (no data is shown); y arrives like the first operand. NULL: leave it so. */
     int (*shape)(int n, const cot_array *xs, cot_array *y, void *user);
     /* y arrives zeroed; write into y->data. */
@@ -510,7 +512,7 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
 
 /* The tape as a let-list, one operation a line, with dtype and shape, value (a few elements, or their range), name and source line:
  *     %2 = mul %0 %1          f64           2.35619     "area"  model.c:12
- * A failed or NULL tape prints its error as the last line. */
+ * A failed or NULL tape prints its error as the last line. Where out is NULL, nothing is printed. */
 COT_API void cot_tape_print(const cot_tape *t, FILE *out);
 /* The same, then the reverse sweep from y (seeded with ones), last operation first: the adjoint of each value beside it, and below it
  * the rule of the operation and what it adds to whom. Leaf gradients are not touched. */
@@ -540,6 +542,7 @@ typedef struct cot_site {
     int         line;
     const char *function;
 } cot_site;
+/* Returns x. A NULL site, or a site with file NULL: the line is not known. */
 COT_API cot_var cot_sited(cot_var x, const cot_site *site);
 
 #ifdef __cplusplus
