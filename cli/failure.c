@@ -3,8 +3,10 @@
 
 #include "base/number.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool set(failure *f, int status, const char *code, const char *format, va_list arguments) {
     if (f->status != EXIT_FINE) return false;
@@ -28,6 +30,12 @@ bool failure_usage(failure *f, const char *format, ...) {
     set(f, EXIT_USAGE, "usage", format, arguments);
     va_end(arguments);
     return false;
+}
+
+/* A stream takes memory too: that the file is to blame would be wrong. */
+bool failure_file(failure *f, const char *what, const char *path, int error) {
+    if (error == ENOMEM) return failure_memory(f);
+    return failure_set(f, EXIT_RUN, "file", "cannot %s %s: %s", what, path, strerror(error));
 }
 
 bool failure_memory_for(failure *f, uint64_t bytes) {

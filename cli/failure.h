@@ -23,6 +23,8 @@ typedef struct failure {
 bool failure_set(failure *f, int status, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* A mistake on the command line; always false. */
 bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A file that cannot be read or written ("read", "write"), for the reason that errno had; always false. */
+bool failure_file(failure *f, const char *what, const char *path, int error);
 /* Memory is short; always false. */
 bool failure_memory(failure *f);
 /* The same, where it is known for how much. */

@@ -134,9 +134,10 @@ void svg_axes(const svg_panel *p, const char *x_label, const char *y_label, bool
 }
 
 /* Of many points only one in each square of a unit, a fifth of a point's width: what a million would cover up, a viewer need not draw. */
-void svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
+bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
     size_t wide = (size_t)p->width + 1, high = (size_t)p->height + 1;
-    bool  *taken = n > MANY_POINTS ? calloc(wide * high, sizeof *taken) : NULL; /* without memory: all of them */
+    bool  *taken = n > MANY_POINTS ? calloc(wide * high, sizeof *taken) : NULL;
+    if (n > MANY_POINTS && !taken) return false;
     fprintf(p->out, "<path class=\"point %s\" d=\"", class);
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(x[i]) || !isfinite(y[i])) continue;
@@ -150,6 +151,7 @@ void svg_points(const svg_panel *p, const char *class, int64_t n, const double *
     }
     fputs("\"/>\n", p->out);
     free(taken);
+    return true;
 }
 
 void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {

@@ -73,7 +73,7 @@ double system_seconds(void) {
 }
 
 static bool cannot_write(const char *path, int error, failure *f) {
-    return failure_set(f, EXIT_RUN, "file", "cannot write %s: %s", path, strerror(error));
+    return failure_file(f, "write", path, error);
 }
 
 /* fclose writes too, so its answer counts. */
@@ -94,8 +94,10 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
         if (fd >= 0) {
             FILE *file = fdopen(fd, "wb");
             if (file) return file;
+            int error = errno;
             close(fd);
             unlink(name);
+            errno = error;
             break;
         }
         guard(NULL); /* the name belongs to somebody else */

@@ -522,13 +522,15 @@ COT_API cot_status cot_tape_check(const cot_tape *t, char *why, size_t size);
 
 /* Why is y NaN or infinite, or why is a gradient zero or not finite? Writes sentences into `out` (always terminated): the first
  * operation responsible, the element, its operands, the chain from there to y, the source line if known; a paragraph for each
- * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings. (A
+ * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings, of which the text
+ * may not hold all, or -1 when memory is short, which the text says instead. `out` may be NULL: it only counts. (A
  * body that is being recorded, see cot_scan, has no values: there cot_explain, cot_report and cot_tape_print_sweep are errors,
  * like reading one.) */
 COT_API int cot_explain(cot_var y, char *out, size_t size);
 
 /* Lists the points, among the values y was computed from, where a non-smooth operation sat exactly on its kink, and where in the
- * reverse sweep a zero met an infinite or NaN partial (the strong zero won). A line for each operation and reason; returns how many.
+ * reverse sweep a zero met an infinite or NaN partial (the strong zero won). A line for each operation and reason; returns how many, or -1
+ * when memory is short. `out` may be NULL.
  * Of a loop the last step that has such a kink is told of; strong zeros in its body are not. What is taken there:
  * docs/nonsmooth.md. */
 COT_API int cot_report(cot_var y, char *out, size_t size);

@@ -116,11 +116,9 @@ static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint
     char text[320];
     if (!t->smooth) return true;
     if (t->body) return cot__smooth_between(t, op, 1, &y, n, xs);
-    if (cot_report(VAR(t, y), text, sizeof text) == 0) {
-        bool looked = strncmp(text, "There is not enough memory", 26) != 0; /* what else it says, the sweep will say too */
-        if (!looked) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
-        return looked;
-    }
+    int found = cot_report(VAR(t, y), text, sizeof text);
+    if (found < 0) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
+    if (found <= 0) return found == 0; /* what else it says, the sweep will say too */
     text[strcspn(text, "\n")] = 0;
     cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op, text);
     return false;
