@@ -34,11 +34,7 @@ static void put(const traced *x, const char *path, writer write, FILE *out, fail
     }
     if (!memory_file_open(&m, f)) return;
     write(x, m.file, f);
-    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f)) {
-        fputs("cotangent: wrote ", stderr);
-        system_put_safely(stderr, path);
-        fputs("\n", stderr);
-    }
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE) system_put_file(path, m.text, m.size, f);
     memory_file_free(&m);
 }
 
