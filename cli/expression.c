@@ -6,7 +6,9 @@
 
 bool sentence_failure(const char *why, const char *code, failure *f) {
     const char *size = strstr(why, "out of memory: "); /* "[zeros] out of memory: 8000 bytes for …" */
-    if (size) return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - why), why, size + strlen("out of memory: "));
+    if (size)
+        return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - why), why,
+                           size + strlen("out of memory: "));
     return failure_set(f, EXIT_RUN, code, "%s", why);
 }
 

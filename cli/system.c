@@ -104,8 +104,9 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
 }
 
 #ifndef __wasi__
-/* Where a file of that name is, or would be: through symbolic links, which stay, also where they lead to nothing yet. Malloced; NULL, with
- * errno, where links go round in a circle or cannot be read. */
+/* Where a file of that name is, or would be: through symbolic links, which stay, also where they
+ * lead to nothing yet. Malloced; NULL, with errno, where links go round in a circle or cannot be
+ * read. */
 static char *place_of(const char *path) {
     char   link[4096];
     char  *at = malloc(strlen(path) + 1);
@@ -135,7 +136,8 @@ static char *place_of(const char *path) {
     return NULL;
 }
 
-/* The standard output under another name, /dev/stdout say: written through its own descriptor, so that what else goes there stays. */
+/* The standard output under another name, /dev/stdout say: written through its own descriptor,
+ * so that what else goes there stays. */
 static FILE *open_as_output(const struct stat *about) {
     struct stat out;
     if (fstat(STDOUT_FILENO, &out) != 0 || out.st_dev != about->st_dev || out.st_ino != about->st_ino) return NULL;

@@ -508,7 +508,8 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
 
 /* ==== Seeing ===================================================================================================== */
 
-/* Numbers in all that is printed here, and in messages, have a decimal point whatever locale the program or its thread has set. */
+/* Numbers in all that is printed here, and in messages, have a decimal point whatever locale the
+ * program or its thread has set. */
 
 /* The tape as a let-list, one operation a line, with dtype and shape, value (a few elements, or their range), name and source line:
  *     %2 = mul %0 %1          f64           2.35619     "area"  model.c:12

@@ -1,9 +1,10 @@
-/* test_cli_memory.c: any allocation of the command may fail. Its output is then what it would have been, whole and with the same status, or
- * there is an error and nothing else: never a part. So for every command, in its forms, and for each file that it writes.
- *
- * The command runs as a function, in a process of its own, with an allocator that fails the n-th allocation, for every n, alone and with
- * all that follow. */
 /* ctest: timeout=400 */
+/* test_cli_memory.c: any allocation of the command may fail. Its output is then what it would
+ * have been, whole and with the same status, or there is an error and nothing else: never a
+ * part. So for every command, in its forms, and for each file that it writes.
+ *
+ * The command runs as a function, in a process of its own, with an allocator that fails the n-th
+ * allocation, for every n, alone and with all that follow. */
 #include "cli_test.h"
 
 #include <dirent.h>
@@ -58,7 +59,7 @@ static const char *const lines[] = {
     "nonsense",
 };
 
-/* ---- one run --------------------------------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 typedef struct outcome {
     int  status; /* -1: it crashed */
@@ -98,12 +99,14 @@ static void run(const char *line, long fail_at, bool later_too, outcome *o) {
     int   n = 1;
     fflush(NULL);
     snprintf(words, sizeof words, "%s|--threads|1", line);
-    if (strncmp(line, "ops", 3) == 0 || strncmp(line, "help", 4) == 0 || strstr(line, "--help") || !strcmp(line, "nonsense") || strstr(line, "--inputs"))
+    if (strncmp(line, "ops", 3) == 0 || strncmp(line, "help", 4) == 0 || strstr(line, "--help") ||
+        !strcmp(line, "nonsense") || strstr(line, "--inputs"))
         snprintf(words, sizeof words, "%s", line);
     pid_t child = fork();
     if (child == 0) {
         for (char *word = strtok(words, "|"); word; word = strtok(NULL, "|")) argv[n++] = word;
-        int out = open(".out", O_WRONLY | O_CREAT | O_TRUNC, 0600), err = open(".err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        int out = open(".out", O_WRONLY | O_CREAT | O_TRUNC, 0600),
+            err = open(".err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(out, 1), dup2(err, 2);
         fail_malloc(fail_at, later_too);
         int  status = cotangent_command(n, argv);
@@ -122,7 +125,8 @@ static void run(const char *line, long fail_at, bool later_too, outcome *o) {
 }
 
 static bool same(const outcome *a, const outcome *b) {
-    return a->status == b->status && strcmp(a->out, b->out) == 0 && strcmp(a->err, b->err) == 0 && strcmp(a->files, b->files) == 0;
+    return a->status == b->status && strcmp(a->out, b->out) == 0 && strcmp(a->err, b->err) == 0 &&
+           strcmp(a->files, b->files) == 0;
 }
 
 /* An error, said whole, and nothing else but files that are whole: they were written before it. */
@@ -149,7 +153,8 @@ static void any_allocation_may_fail(void **state) {
                 run(lines[k], n, later, &got);
                 const char *what = same(&got, &whole) ? NULL : what_is_wrong(&got, &whole);
                 if (what && ++wrong && said++ < 2)
-                    print_error("%s, allocation %ld%s: %s, status %d\n%.300s%.300s\n", lines[k], n, later ? " and all later ones" : "", what, got.status, got.out, got.err);
+                    print_error("%s, allocation %ld%s: %s, status %d\n%.300s%.300s\n", lines[k], n,
+                                later ? " and all later ones" : "", what, got.status, got.out, got.err);
                 n++;
             } while (got.failed && n < 20000);
             assert_true(n > 3);
@@ -177,7 +182,8 @@ static void put_bytes(const char *path, const char *bytes, size_t n) {
 }
 
 static int make_files(void **state) {
-    static const char npy[] = "\x93NUMPY\x01\x00\x36\x00{'descr': '<f8', 'fortran_order': False, 'shape': (), }\0\0\0\0\0\0\xf8?";
+    static const char npy[] =
+        "\x93NUMPY\x01\x00\x36\x00{'descr': '<f8', 'fortran_order': False, 'shape': (), }\0\0\0\0\0\0\xf8?";
     static const char header[] = "{\"b\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]}}";
     char              tensors[8 + sizeof header - 1 + 8] = {sizeof header - 1};
     if (folder_make(state) != 0 || chdir(folder) != 0) return -1;
@@ -196,6 +202,7 @@ static int  make_files(void **state) { return folder_make(state); }
 #endif
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_command_is_tried), cmocka_unit_test(any_allocation_may_fail)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_command_is_tried),
+                                       cmocka_unit_test(any_allocation_may_fail)};
     return cmocka_run_group_tests(tests, make_files, folder_remove);
 }

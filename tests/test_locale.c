@@ -1,9 +1,11 @@
-/* test_locale.c: numbers are written and read with a decimal point, whatever locale the program or the thread has chosen: in printed
- * tapes, messages, explanations, expressions, traces, and all that the command prints and reads.
- *
- * Everything is done in the locale "C" and again in locales with other decimal points, one of them of several bytes, and must be the
- * same bytes. The locales are made here by localedef, so that none need be installed; without it this is passed over. */
 /* ctest: timeout=240 */
+/* test_locale.c: numbers are written and read with a decimal point, whatever locale the program
+ * or the thread has chosen: in printed tapes, messages, explanations, expressions, traces, and
+ * all that the command prints and reads.
+ *
+ * Everything is done in the locale "C" and again in locales with other decimal points, one of
+ * them of several bytes, and must be the same bytes. The locales are made here by localedef, so
+ * that none need be installed; without it this is passed over. */
 #define _GNU_SOURCE /* uselocale, mkdtemp */
 #include "tape_test.h"
 
@@ -18,7 +20,7 @@
 #include "support.h"
 #include "trace/trace.h"
 
-/* ---- locales ------------------------------------------------------------------------------------------------------- */
+/* ---- locales --------------------------------------------------------------------------------- */
 
 static char folder[] = "/tmp/cotangent-locale-XXXXXX";
 
@@ -56,7 +58,9 @@ static int make_locales(void **state) {
     if (!data) return -1;
     fputs("y,x\n1.5,0.5\n2.75,1.5\n4.25,2.5\n", data);
     fclose(data);
-    if (!made) print_message("localedef made no locale with another decimal point (Debian: package locales), so none is looked at\n");
+    if (!made)
+        print_message(
+            "localedef made no locale with another decimal point (Debian: package locales), so none is looked at\n");
     return 0;
 }
 
@@ -75,7 +79,7 @@ static void enter(const char *name) {
     assert_int_equal(strcmp(text, "2.5") == 0, strcmp(name, "C") == 0);
 }
 
-/* ---- all that is written ------------------------------------------------------------------------------------------- */
+/* ---- all that is written --------------------------------------------------------------------- */
 
 static cot_var half_squared(int n, const cot_var *xs, void *user) {
     (void)n, (void)user;
@@ -131,8 +135,15 @@ static void write_library(FILE *out) {
 }
 
 static void write_expressions(FILE *out) {
-    static const char *const lines[] = {"2.5 + .5e1 + 1_000.25", "norm(x, 1.5)", "1.5x", "clip(x, 0.5, 1.25)", "dropout(x, 2.5, key(1))", "gelu(x)*1e-5",
-                                        "x[2.5]", "layer_norm(x)", "1,5"};
+    static const char *const lines[] = {"2.5 + .5e1 + 1_000.25",
+                                        "norm(x, 1.5)",
+                                        "1.5x",
+                                        "clip(x, 0.5, 1.25)",
+                                        "dropout(x, 2.5, key(1))",
+                                        "gelu(x)*1e-5",
+                                        "x[2.5]",
+                                        "layer_norm(x)",
+                                        "1,5"};
     for (int k = 0; k < TEST_COUNT(lines); k++) {
         cot_tape       *t = cot_tape_create(NULL);
         cot__expr_error error = {0};
@@ -142,7 +153,8 @@ static void write_expressions(FILE *out) {
         cot_var         y = COT_NONE;
         if (e) y = cot__expr_run(e, t, 1, &in, &error, NULL, NULL);
         if (cot_is_valid(y)) sum = cot_value(cot_sum(y, COT_ALL));
-        fprintf(out, "%s: %lld millionths %s\n", lines[k], (long long)(0 * sum == 0 ? floor(1e6 * sum) : 0), error.message);
+        fprintf(out, "%s: %lld millionths %s\n", lines[k], (long long)(0 * sum == 0 ? floor(1e6 * sum) : 0),
+                error.message);
         cot_tape_print(t, out);
         cot__expr_free(e);
         cot_tape_destroy(t);
@@ -206,7 +218,8 @@ static void same_text(const char *where, const char *want, const char *got) {
     size_t n = 0;
     while (want[n] == got[n]) n++;
     while (n > 0 && want[n - 1] != '\n') n--;
-    test_note("%s: \"%.*s\" instead of \"%.*s\"", where, (int)strcspn(got + n, "\n"), got + n, (int)strcspn(want + n, "\n"), want + n);
+    test_note("%s: \"%.*s\" instead of \"%.*s\"", where, (int)strcspn(got + n, "\n"), got + n,
+              (int)strcspn(want + n, "\n"), want + n);
 }
 
 static void (*const writers[])(FILE *) = {write_library, write_expressions, write_command};
@@ -252,13 +265,17 @@ static void a_thread_may_choose_a_locale(void **state) {
     test_verdict();
 }
 
-/* ---- one number ------------------------------------------------------------------------------------------------------ */
+/* ---- one number ------------------------------------------------------------------------------ */
 
-#define FORMATS(X)                                                                                                           \
-    X("%g", 2.5) X("%.17g|%g|%s", 0.1, -1e-300, "x") X("%8.3f|%-8.3f|%+.1e|% g", 2.5, 2.5, 12345.678, 1.5)                      \
-    X("%*.*f|%-*g|%.*s|%5d%%", 9, 2, 3.14159, 7, 0.5, 2, "abc", 42) X("%lld %zu %ld %u %x %c %p", -5LL, (size_t)7, 3L, 4u, 255, 'c', (void *)0)  \
-    X("%.0f %.3g %G %E %F", 1e22, 1e22, 1e-10, 0.5, 2.25) X("%g %g %8g|", (double)INFINITY, (double)-INFINITY, (double)INFINITY)  \
-    X("%.300f", 1e-5) X("%s", "") X("100%%") X("%.*g", -1, 0.123456789) X("%jd %td", (intmax_t)-3, (ptrdiff_t)4) X("%a %A", 0.1, 2.5)
+#define FORMATS(X)                                                                                                     \
+    X("%g", 2.5)                                                                                                       \
+    X("%.17g|%g|%s", 0.1, -1e-300, "x") X("%8.3f|%-8.3f|%+.1e|% g", 2.5, 2.5, 12345.678, 1.5)                          \
+        X("%*.*f|%-*g|%.*s|%5d%%", 9, 2, 3.14159, 7, 0.5, 2, "abc", 42)                                                \
+            X("%lld %zu %ld %u %x %c %p", -5LL, (size_t)7, 3L, 4u, 255, 'c', (void *)0)                                \
+                X("%.0f %.3g %G %E %F", 1e22, 1e22, 1e-10, 0.5, 2.25)                                                  \
+                    X("%g %g %8g|", (double)INFINITY, (double)-INFINITY, (double)INFINITY) X("%.300f", 1e-5)           \
+                        X("%s", "") X("100%%") X("%.*g", -1, 0.123456789) X("%jd %td", (intmax_t)-3, (ptrdiff_t)4)     \
+                            X("%a %A", 0.1, 2.5)
 
 /* snprintf in the locale C is the reference, into buffers of every size up to beyond the text. */
 static void formats_are_those_of_printf(void **state) {
@@ -273,7 +290,8 @@ static void formats_are_those_of_printf(void **state) {
         int length = snprintf(want, size, __VA_ARGS__);                                                                      \
         setlocale(LC_ALL, where);                                                                                            \
         int told = cot__format(got, size, __VA_ARGS__);                                                                      \
-        if (told != length || memcmp(want, got, size)) test_note("%s, size %zu: %d \"%s\", not %d \"%s\"", where, size, told, got, length, want); \
+        if (told != length || memcmp(want, got, size))                                                                       \
+            test_note("%s, size %zu: %d \"%s\", not %d \"%s\"", where, size, told, got, length, want);                       \
     }
         FORMATS(TRY)
     }
@@ -283,11 +301,55 @@ static void formats_are_those_of_printf(void **state) {
 
 static void reading_is_that_of_strtod(void **state) {
     (void)state;
-    static const char *const texts[] = {
-        "2.5", "-2.5e3x", "+.5", "1.", ".", "", "-", "e5", "1e", "1e+", "1.5e-", "0x1.8p3", "0X.8P-1z", "0x", "0x.", "0xg", "0x1p", "inf", "-INFINITY", "nan", "nan(12)",
-        "nano", " \t7.25 ", "00.001", "0e999999999999999999999", "1e999999999999999999999", "1e-99999999999999999999", "-0.0", "1,5", ",5", "1.2.3", "4.9e-324", "2.2250738585072011e-308",
-        "1.7976931348623159e308", "9007199254740993.0", "9007199254740992.99999999999", "0.1e1_0", "i", "n", "+inf", "infx", "1e5.5", "0x1.fffffffffffff8p0",
-        "0x1.00000000000008000000000000000000001p0", "123456789012345678901234567890", "٫5", "1٫5", "\xa0" "2.5"};
+    static const char *const texts[] = {"2.5",
+                                        "-2.5e3x",
+                                        "+.5",
+                                        "1.",
+                                        ".",
+                                        "",
+                                        "-",
+                                        "e5",
+                                        "1e",
+                                        "1e+",
+                                        "1.5e-",
+                                        "0x1.8p3",
+                                        "0X.8P-1z",
+                                        "0x",
+                                        "0x.",
+                                        "0xg",
+                                        "0x1p",
+                                        "inf",
+                                        "-INFINITY",
+                                        "nan",
+                                        "nan(12)",
+                                        "nano",
+                                        " \t7.25 ",
+                                        "00.001",
+                                        "0e999999999999999999999",
+                                        "1e999999999999999999999",
+                                        "1e-99999999999999999999",
+                                        "-0.0",
+                                        "1,5",
+                                        ",5",
+                                        "1.2.3",
+                                        "4.9e-324",
+                                        "2.2250738585072011e-308",
+                                        "1.7976931348623159e308",
+                                        "9007199254740993.0",
+                                        "9007199254740992.99999999999",
+                                        "0.1e1_0",
+                                        "i",
+                                        "n",
+                                        "+inf",
+                                        "infx",
+                                        "1e5.5",
+                                        "0x1.fffffffffffff8p0",
+                                        "0x1.00000000000008000000000000000000001p0",
+                                        "123456789012345678901234567890",
+                                        "٫5",
+                                        "1٫5",
+                                        "\xa0"
+                                        "2.5"};
     char deep[3000];
     for (int k = -1; k < (made ? TEST_COUNT(locales) : 0); k++) {
         test_random r = test_random_of("reading", 0);

@@ -1,10 +1,13 @@
-/* test_null.c: every function of the public headers, with every argument that can be bad (NULL, no var, a forgotten var), one at a time, on a
- * tape without an error and on one that has one. What may be left out, as the header says, means something; anything else is an error in a whole sentence. Nothing crashes,
- * nothing leaks, and the tape can be cleared and used afterwards.
- *
- * The calls are made from the headers by tools/gen_null_calls.c, with the arguments of null_arguments.def, so that a function that is added
- * to a header is tried here too, or the build says what it lacks. */
 /* ctest: timeout=240 */
+/* test_null.c: every function of the public headers, with every argument that can be bad (NULL,
+ * no var, a forgotten var), one at a time, on a tape without an error and on one that has one.
+ * What may be left out, as the header says, means something; anything else is an error in a
+ * whole sentence. Nothing crashes, nothing leaks, and the tape can be cleared and used
+ * afterwards.
+ *
+ * The calls are made from the headers by tools/gen_null_calls.c, with the arguments of
+ * null_arguments.def, so that a function that is added to a header is tried here too, or the
+ * build says what it lacks. */
 #define COT_PLAIN
 #include "tape_test.h"
 
@@ -14,14 +17,15 @@
 
 #include "support.h"
 
-/* ---- arguments ----------------------------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 enum { LIST = 16 };
 
 typedef struct fixture {
     counting          memory;
     cot_tape         *t;
-    cot_var           x, y, vector, matrix, positions, coordinates, mask, pairs, channels, image[3], kernel[3], target, wrapped, step, gone;
+    cot_var x, y, vector, matrix, positions, coordinates, mask, pairs, channels, image[3], kernel[3], target, wrapped,
+        step, gone;
     cot_var           xs[LIST], ys[LIST], constants[LIST], vectors[LIST], nones[LIST], gones[LIST];
     cot_var           out[LIST], more[LIST], gone_out[LIST]; /* where results go */
     cot_key           key, gone_key, keys[2];
@@ -90,12 +94,14 @@ static const cot_custom doubled = {.name = "doubled", .value = double_it, .vjp =
 static const cot_custom nameless = {.value = double_it, .vjp = double_back};
 static const cot_custom valueless = {.name = "valueless", .vjp = double_back};
 
-static int bowl_back(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int bowl_back(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                     void *user) {
     (void)m, (void)ys, (void)user;
     for (int k = 0; k < n; k++) xbars[k] = cot_mul(cot_mul(xs[k], cot_number(2)), ybars[0]);
     return 0;
 }
-static const cot_fn_rules bowl_rules = {.name = "bowl", .vjp = bowl_back}, nameless_rules = {.vjp = bowl_back}, no_rules = {.name = "no"};
+static const cot_fn_rules bowl_rules = {.name = "bowl", .vjp = bowl_back}, nameless_rules = {.vjp = bowl_back},
+                          no_rules = {.name = "no"};
 
 /* What solves grow = 0, grow = x and bowl = least. */
 static double sum_of(int n, const cot_array *theta) {
@@ -201,7 +207,7 @@ static void close_fixture(fixture *f) {
 static int noted;
 #define NOTE(...) (noted++, test_note(__VA_ARGS__))
 
-/* ---- results ------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void says(fixture *f, bool failed) { f->failed = failed, f->told = true; }
 
@@ -230,7 +236,7 @@ static void take_cot_key(fixture *f, cot_key v) { (void)f, (void)v; }
 static void take_cot_mark(fixture *f, cot_mark v) { (void)f, (void)v; }
 static void take_cot_sparse_info(fixture *f, cot_sparse_info v) { (void)f, (void)v; }
 
-/* ---- the calls ----------------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 typedef struct null_parameter {
     int         bad, way; /* bad < 0: the end of the list */
@@ -246,35 +252,44 @@ typedef struct null_function {
 
 #include "null_calls.inc"
 
-/* Functions that put no error on a tape that they see: they look at a tape or a var, for which "accepted everywhere" in the header is said,
- * make keys, which are on none, or do not know how many vars there are. */
+/* Functions that put no error on a tape that they see: they look at a tape or a var, for which
+ * "accepted everywhere" in the header is said, make keys, which are on none, or do not know how
+ * many vars there are. */
 static bool is_quiet(const char *name) {
-    static const char *const quiet[] = {"cot_is_valid", "cot_requires_grad", "cot_dtype_of", "cot_shape_of", "cot_size", "cot_explain", "cot_report",
-                                        "cot_tape_print", "cot_tape_print_sweep", "cot_key_split", "cot_key_fold", "cot_key_at", "cot_sited",
-                                        "cot_linear_jvp", "cot_linear_vjp"};
+    static const char *const quiet[] = {
+        "cot_is_valid", "cot_requires_grad", "cot_dtype_of",   "cot_shape_of",         "cot_size",
+        "cot_explain",  "cot_report",        "cot_tape_print", "cot_tape_print_sweep", "cot_key_split",
+        "cot_key_fold", "cot_key_at",        "cot_sited",      "cot_linear_jvp",       "cot_linear_vjp"};
     for (int k = 0; k < TEST_COUNT(quiet); k++)
         if (strcmp(quiet[k], name) == 0) return true;
     return false;
 }
 
-/* Does another argument than p have a tape? Then an error stands there. A forgotten var knows its own. */
+/* Does another argument than p have a tape? Then an error stands there. A forgotten var knows
+ * its own. */
 static bool has_tape(const null_function *g, const null_parameter *p) {
     if (strstr(p->what, "forgotten")) return true;
     for (const null_parameter *o = g->parameters; o->bad >= 0; o++)
-        if (o->bad != p->bad && (strstr(o->type, "cot_tape") || strcmp(o->type, "cot_var") == 0 || strcmp(o->type, "const cot_var *") == 0)) return true;
+        if (o->bad != p->bad &&
+            (strstr(o->type, "cot_tape") || strcmp(o->type, "cot_var") == 0 || strcmp(o->type, "const cot_var *") == 0))
+            return true;
     return false;
 }
 
-/* "[grad_of] the list of 2 gradients is NULL": the operation in brackets, then words. It has the name of the function, or the part of it that
- * several share (read, read_as), or that of the operation that the user gave. */
+/* "[grad_of] the list of 2 gradients is NULL": the operation in brackets, then words. It has the
+ * name of the function, or the part of it that several share (read, read_as), or that of the
+ * operation that the user gave. */
 static bool is_sentence(const char *name, const char *message) {
-    static const char *const others[][2] = {{"cot_call", "doubled"}, {"cot_call", "valueless"}, {"cot_call", "custom"}, {"cot_custom_fn", "bowl"},
-                                            {"cot_custom_fn", "no"}, {"cot_custom_fn", "custom_fn"}, {"cot_stop_gradient", "detach"}};
+    static const char *const others[][2] = {{"cot_call", "doubled"},        {"cot_call", "valueless"},
+                                            {"cot_call", "custom"},         {"cot_custom_fn", "bowl"},
+                                            {"cot_custom_fn", "no"},        {"cot_custom_fn", "custom_fn"},
+                                            {"cot_stop_gradient", "detach"}};
     const char *end = message[0] == '[' ? strstr(message, "] ") : NULL;
     size_t      n = end ? (size_t)(end - message) - 1 : 0;
     bool        named = end && n > 1 && strncmp(name + strlen("cot_"), message + 1, n) == 0;
     for (int k = 0; k < TEST_COUNT(others) && end; k++)
-        named = named || (strcmp(others[k][0], name) == 0 && strlen(others[k][1]) == n && strncmp(others[k][1], message + 1, n) == 0);
+        named = named || (strcmp(others[k][0], name) == 0 && strlen(others[k][1]) == n &&
+                          strncmp(others[k][1], message + 1, n) == 0);
     return named && strlen(end) > 10 && strchr(end + 2, ' ');
 }
 
@@ -291,14 +306,16 @@ static void try_call(const null_function *g, const null_parameter *p, bool after
     const char *message = cot_tape_message(f->t);
     if (after_an_error) {
         bool clears = strcmp(g->name, "cot_tape_clear_error") == 0 || strcmp(g->name, "cot_tape_rewind") == 0;
-        if (!clears && strncmp(message, first, strlen(first))) NOTE("%s(%s: %s) after an error changes it: %s", g->name, name, what, message);
+        if (!clears && strncmp(message, first, strlen(first)))
+            NOTE("%s(%s: %s) after an error changes it: %s", g->name, name, what, message);
     } else if (!p || p->optional) {
         if (status != COT_OK || (f->told && f->failed)) NOTE("%s(%s: %s) fails: %s", g->name, name, what, message);
     } else {
         bool must = has_tape(g, p) && !is_quiet(g->name);
         if (f->told && !f->failed) NOTE("%s(%s: %s) returns as if all were well: %s", g->name, name, what, message);
         if (must && status == COT_OK) NOTE("%s(%s: %s) is not told of on the tape", g->name, name, what);
-        if (status != COT_OK && !is_sentence(g->name, message)) NOTE("%s(%s: %s) says: %s", g->name, name, what, message);
+        if (status != COT_OK && !is_sentence(g->name, message))
+            NOTE("%s(%s: %s) says: %s", g->name, name, what, message);
     }
     cot_tape_clear_error(f->t);
     if (strcmp(g->name, "cot_no_grad_open") == 0 && !p) cot_no_grad_close(f->t);
@@ -308,7 +325,8 @@ static void try_call(const null_function *g, const null_parameter *p, bool after
     if (cot_grad_value(f->xs[0]) != cot_value(f->xs[1]) || cot_tape_status(f->t) != COT_OK)
         NOTE("%s(%s: %s): the tape cannot be used afterwards: %s", g->name, name, what, cot_tape_message(f->t));
     close_fixture(f);
-    if (f->memory.live || f->memory.blocks) NOTE("%s(%s: %s) leaks %zu bytes in %zu blocks", g->name, name, what, f->memory.live, f->memory.blocks);
+    if (f->memory.live || f->memory.blocks)
+        NOTE("%s(%s: %s) leaks %zu bytes in %zu blocks", g->name, name, what, f->memory.live, f->memory.blocks);
     free(f);
 }
 
@@ -318,7 +336,8 @@ static int in_child(const null_function *g, const null_parameter *only) {
     pid_t child = fork();
     if (child == 0) {
         static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-        for (int k = 0; k < TEST_COUNT(deadly); k++) signal(deadly[k], SIG_DFL); /* cmocka would go on here as in the parent */
+        for (int k = 0; k < TEST_COUNT(deadly); k++)
+            signal(deadly[k], SIG_DFL); /* cmocka would go on here as in the parent */
         for (int after = 0; after < 2; after++) {
             if (!only) try_call(g, NULL, after);
             for (const null_parameter *p = only ? only : g->parameters; p->bad >= 0; p++) {
@@ -386,8 +405,10 @@ static void what_is_missing_is_named(void **state) {
     SAYS(cot_add_into(NULL, x), COT_VAR, "[add_into] the target is not a value on a tape");
     SAYS(cot_update_slice(none, 0, 0, 1, 1, x), COT_VAR, "[update_slice] the target is not a value on a tape");
     SAYS(cot_assign(COT_NONE, x), COT_VAR, "[assign] the leaf is not a value on a tape");
-    SAYS(cot_bernoulli(NULL, cot_key_of(1), x, COT_SHAPE(2)), COT_VAR, "[bernoulli] the tape is NULL; it is where p is");
-    SAYS(cot_layer_norm(COT_NONE, vector, COT_NONE, 0, 0), COT_VAR, "[layer_norm] the x operand is not a value on a tape");
+    SAYS(cot_bernoulli(NULL, cot_key_of(1), x, COT_SHAPE(2)), COT_VAR,
+         "[bernoulli] the tape is NULL; it is where p is");
+    SAYS(cot_layer_norm(COT_NONE, vector, COT_NONE, 0, 0), COT_VAR,
+         "[layer_norm] the x operand is not a value on a tape");
     cot_key old = cot_key_of(1);
     cot_mark m = cot_tape_mark(t);
     old.step = cot_scalar(t, 1);
@@ -397,6 +418,7 @@ static void what_is_missing_is_named(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_argument_that_is_missing_does_harm), cmocka_unit_test(what_is_missing_is_named)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_argument_that_is_missing_does_harm),
+                                       cmocka_unit_test(what_is_missing_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,11 @@
-/* gen_null_calls HEADER…: prints, for tests/test_null.c, a call of every function that the public headers declare, in which any one argument
- * can be a bad one (NULL, COT_NONE, a forgotten var), and a table of them. The other arguments are those of tests/null_arguments.def.
+/* gen_null_calls HEADER…: prints, for tests/test_null.c, a call of every function that the
+ * public headers declare, in which any one argument can be a bad one (NULL, COT_NONE, a
+ * forgotten var), and a table of them. The other arguments are those of
+ * tests/null_arguments.def.
  *
- * Run by the build. It exits with 1, and says why, when a parameter has no argument in the table, when a row of the table fits nothing, and
- * when the header does not say what the table says of a parameter that may be left out: so a new function is tried like the others, or
+ * Run by the build. It exits with 1, and says why, when a parameter has no argument in the
+ * table, when a row of the table fits nothing, and when the header does not say what the table
+ * says of a parameter that may be left out: so a new function is tried like the others, or
  * breaks the build. */
 #include <ctype.h>
 #include <stdbool.h>
@@ -13,7 +16,7 @@
 #define COUNTOF(a) ((int)(sizeof(a) / sizeof(*(a))))
 enum { MOST = 16, TEXT = 1 << 18 };
 
-/* ---- the tables ------------------------------------------------------------------------------------------------------------ */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 typedef struct row {
     const char *function, *parameter, *type, *what, *text; /* NULL: any */
@@ -68,8 +71,8 @@ typedef struct function {
 } function;
 
 static bool fits(row *r, const function *f, const parameter *p) {
-    return (!r->function || strcmp(r->function, f->name) == 0) && (!r->parameter || strcmp(r->parameter, p->name) == 0) &&
-           (!r->type || strcmp(r->type, p->type) == 0);
+    return (!r->function || strcmp(r->function, f->name) == 0) &&
+           (!r->parameter || strcmp(r->parameter, p->name) == 0) && (!r->type || strcmp(r->type, p->type) == 0);
 }
 
 /* The function's own row, else one for type and name, else one for the type. */
@@ -86,7 +89,7 @@ static row *argument_of(const function *f, const parameter *p) {
 
 static bool is_pointer(const parameter *p) { return strchr(p->type, '*') != NULL; }
 
-/* ---- the headers ------------------------------------------------------------------------------------------------------------ */
+/* ---- the headers ----------------------------------------------------------------------------- */
 
 static char section[TEXT]; /* the comments since the last heading, one line of words, … */
 static char opening[TEXT]; /* … and those in front of the first, which hold everywhere */
@@ -152,7 +155,7 @@ static bool read_function(const char *from, const char *to, function *f) {
     return true;
 }
 
-/* ---- what is printed -------------------------------------------------------------------------------------------------------- */
+/* ---- what is printed ------------------------------------------------------------------------- */
 
 static int  functions;
 static char table[TEXT], names[TEXT];
@@ -172,7 +175,8 @@ static bool may_be(const function *f, const parameter *p, const char *what) {
         row *r = &optional[i];
         if (!fits(r, f, p) || strcmp(r->what, what)) continue;
         r->used = true;
-        if (!strstr(r->function ? section : opening, r->text)) say("the header does not say there that it may be left out", f->name, p->name);
+        if (!strstr(r->function ? section : opening, r->text))
+            say("the header does not say there that it may be left out", f->name, p->name);
         return true;
     }
     return false;
@@ -205,15 +209,16 @@ static void print_function(const function *f) {
         printf("%s\n        ", k ? "," : "");
         for (int w = 0; w < count; w++) {
             printf("bad == %d && way == %d ? %s : ", k, w, bad[w]->text);
-            used += snprintf(rows + used, left - (size_t)used, "    {%d, %d, \"%s\", \"%s\", \"%s\", %s},\n", k, w, p->type, p->name, bad[w]->what,
-                             may_be(f, p, bad[w]->what) ? "true" : "false");
+            used += snprintf(rows + used, left - (size_t)used, "    {%d, %d, \"%s\", \"%s\", \"%s\", %s},\n", k, w,
+                             p->type, p->name, bad[w]->what, may_be(f, p, bad[w]->what) ? "true" : "false");
         }
         printf("%s", good->text);
     }
     printf(")%s;\n}\n", strcmp(f->type, "void") ? ")" : "");
     used += snprintf(rows + used, left - (size_t)used, "    {-1, -1, \"\", \"\", \"\", true},\n};\n");
     size_t at = strlen(names);
-    snprintf(names + at, sizeof names - at, "    {\"%s\", \"%s\", call_%s, parameters_of_%s},\n", f->name, f->type, f->name, f->name);
+    snprintf(names + at, sizeof names - at, "    {\"%s\", \"%s\", call_%s, parameters_of_%s},\n", f->name, f->type,
+             f->name, f->name);
     functions++;
 }
 
@@ -236,13 +241,15 @@ static void read_header(const char *path) {
             for (; *p && *p != '\n'; p++)
                 if (p[0] == '\\' && p[1] == '\n') p++;
         } else if (strncmp(p, "COT_API", 7) == 0) {
-            char    *end = strchr(p, ';'), *line = end ? strchr(end, '\n') : NULL, *comment = end ? strstr(end, "/*") : NULL;
+            char *end = strchr(p, ';'), *line = end ? strchr(end, '\n') : NULL,
+                 *comment = end ? strstr(end, "/*") : NULL;
             function f;
             if (!end || !read_function(p + 7, end, &f)) {
                 say("a declaration cannot be read", path, NULL);
                 break;
             }
-            if (comment && line && comment < line) add_comment(comment, line); /* it stands beside, and is read again: no matter */
+            if (comment && line && comment < line)
+                add_comment(comment, line); /* it stands beside, and is read again: no matter */
             print_function(&f);
             p = end + 1;
         } else {
@@ -257,11 +264,14 @@ static void read_header(const char *path) {
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) read_header(argv[i]);
     for (int i = 0; i < COUNTOF(arguments); i++)
-        if (!arguments[i].used) say("a row of null_arguments.def fits nothing", arguments[i].function, arguments[i].parameter ? arguments[i].parameter : arguments[i].type);
+        if (!arguments[i].used)
+            say("a row of null_arguments.def fits nothing", arguments[i].function,
+                arguments[i].parameter ? arguments[i].parameter : arguments[i].type);
     for (int i = 0; i < COUNTOF(ways); i++)
         if (!ways[i].used) say("a way in null_arguments.def fits nothing", ways[i].function, ways[i].what);
     for (int i = 0; i < COUNTOF(optional); i++)
-        if (!optional[i].used) say("a parameter that may be left out fits nothing", optional[i].function, optional[i].parameter);
+        if (!optional[i].used)
+            say("a parameter that may be left out fits nothing", optional[i].function, optional[i].parameter);
     printf("%sstatic const null_function null_functions[] = {\n%s};\n", table, names);
     if (functions < 100) say("there are too few functions; are the headers read?", "", "");
     return wrong;

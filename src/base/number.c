@@ -1,8 +1,9 @@
 /* number.c: printf and strtod that know no locale.
  *
- * Writing: the format is taken apart, every conversion but those of floating-point numbers goes to snprintf, and a number is written
- * by itself, where whatever is no digit, sign or letter can only be the decimal point of some locale. Reading: the text is written
- * again without its point, 12.5e3 as 125e2, which every locale reads alike. */
+ * Writing: the format is taken apart, every conversion but those of floating-point numbers goes
+ * to snprintf, and a number is written by itself, where whatever is no digit, sign or letter can
+ * only be the decimal point of some locale. Reading: the text is written again without its
+ * point, 12.5e3 as 125e2, which every locale reads alike. */
 #include "base/number.h"
 
 #include <limits.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct sink {
     char  *out;
@@ -144,10 +145,10 @@ void cot__write(FILE *file, const char *format, ...) {
     fputs(line, file);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* No double has more than 767 digits, nor lies half way between two with more than one more: digits behind these count as one that
- * says whether they are all zero. */
+/* No double has more than 767 digits, nor lies half way between two with more than one more:
+ * digits behind these count as one that says whether they are all zero. */
 enum { DIGITS = 800, REWRITTEN = DIGITS + 32 };
 
 static int digit_of(char c, int base) {
@@ -194,12 +195,14 @@ static const char *scan_exponent(const char *p, const char *letters, long long *
     return p;
 }
 
-/* Writes the number that `text` begins with again, without a point; returns where it ends, or NULL when there is none. */
+/* Writes the number that `text` begins with again, without a point; returns where it ends, or
+ * NULL when there is none. */
 static const char *rewrite(const char *text, char out[REWRITTEN]) {
     const char *p = text + strspn(text, " \t\n\v\f\r");
     scan        s = {.to = out};
     if (*p == '-' || *p == '+') *s.to++ = *p++;
-    bool hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X') && (digit_of(p[2], 16) >= 0 || (p[2] == '.' && digit_of(p[3], 16) >= 0));
+    bool hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X') &&
+               (digit_of(p[2], 16) >= 0 || (p[2] == '.' && digit_of(p[3], 16) >= 0));
     int  base = hex ? 16 : 10;
     if (hex) *s.to++ = '0', *s.to++ = 'x', p += 2;
     p = scan_digits(&s, p, base, false);
@@ -215,7 +218,8 @@ static const char *rewrite(const char *text, char out[REWRITTEN]) {
     return p;
 }
 
-/* inf and nan have no point; strtod may see them. Nothing else may, for in some locale it begins with a point. */
+/* inf and nan have no point; strtod may see them. Nothing else may, for in some locale it begins
+ * with a point. */
 static bool is_word(const char *text) {
     text += strspn(text, " \t\n\v\f\r");
     if (*text == '-' || *text == '+') text++;

@@ -1,4 +1,5 @@
-/* fail_malloc.c: malloc, calloc and realloc that fail on demand. For glibc, which exports its allocator under second names. */
+/* fail_malloc.c: malloc, calloc and realloc that fail on demand. For glibc, which exports its
+ * allocator under second names. */
 #include "fail_malloc.h"
 
 #include <errno.h>

@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* Allocation number `at` from now on fails, counted from 1, and all later ones if asked; 0: none. */
+/* Allocation number `at` from now on fails, counted from 1, and all later ones if asked; 0:
+ * none. */
 void fail_malloc(long at, bool later_too);
 /* Has it come to that? */
 bool fail_malloc_did(void);
