@@ -9,7 +9,7 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test web test-web bench bench-peers asan tsan clang install format ops-header clean help
+.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan clang install format ops-header clean help
 
 all: build
 
@@ -43,8 +43,8 @@ bench: build ## build and run the benchmarks
 bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
 	@tools/bench_peers.sh
 
-asan tsan clang: ## the tests with ASan and UBSan; the threaded ones with TSan; everything with clang
-	@tools/setup.sh $(if $(filter clang,$@),ci,test)
+asan ubsan tsan clang: ## the tests with ASan and UBSan; clang's UBSan; the threaded ones with TSan; everything with clang
+	@tools/setup.sh $(if $(filter clang ubsan,$@),ci,test)
 	cmake --preset $@
 	cmake --build --preset $@ -j $(JOBS)
 	$(if $(filter tsan,$@),$(norandom)) ctest --preset $@ -j $(JOBS)
@@ -61,7 +61,7 @@ format: ## format the lines you changed since the last commit (much is aligned b
 	git clang-format --style=file
 
 clean: ## remove all build folders
-	rm -rf build build-debug build-asan build-tsan build-clang build-web
+	rm -rf build build-debug build-asan build-ubsan build-tsan build-clang build-web
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "expression.h"
 #include "problem.h"
 #include "progress.h"
+#include "trace/trace.h"
 #include "values.h"
 
 typedef struct checked {
@@ -37,7 +39,7 @@ static void print_check(FILE *out, look how, const char *what, double error) {
     bool fine = error <= 1; /* not NaN either */
     fprintf(out, "%-32s %s%s%s  ", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "", fine ? "agree   " : "DISAGREE",
             how.colour ? "\033[0m" : "");
-    if (isfinite(error)) fprintf(out, "%.2g of the tolerance\n", error);
+    if (isfinite(error)) cot__write(out, "%.2g of the tolerance\n", error);
     else fprintf(out, "nothing finite to compare\n");
 }
 
@@ -81,10 +83,14 @@ static void print_json_check(FILE *out, const cot_check_report *r, bool agree, c
 }
 
 static int print_report(const problem *p, FILE *out, look how, const cot_check_report *r, bool agree, failure *f) {
-    char kinks[4096] = "", message[2 * sizeof r->message];
+    char  message[2 * sizeof r->message];
+    int   found;
+    char *kinks = cot__whole_text(cot_report, p->y, &found);
     name_inputs(p, r->message, message, sizeof message);
-    if (cot_report(p->y, kinks, sizeof kinks) == 0 && (strstr(kinks, "not enough memory") || strstr(kinks, "out of memory")))
+    if (!kinks) {
         failure_memory(f);
+        return EXIT_RUN;
+    }
     if (p->o->json) {
         print_json_check(out, r, agree, message, kinks);
     } else {
@@ -95,6 +101,7 @@ static int print_report(const problem *p, FILE *out, look how, const cot_check_r
         if (message[0]) fprintf(out, "%s\n", message);
         if (kinks[0]) fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s\n", kinks);
     }
+    free(kinks);
     return agree ? EXIT_FINE : EXIT_DISAGREES;
 }
 

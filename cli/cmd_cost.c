@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "expression.h"
 #include "problem.h"
 #include "trace/cost.h"
 
@@ -29,7 +30,7 @@ int run_cost(const options *o, FILE *out, look how, failure *f) {
     }
     if (problem_for_derivatives(&p, o, f)) {
         if (cot__cost_of(&c, p.y, p.wanted_count, p.wanted, why)) print_cost(o, out, &c);
-        else failure_set(f, EXIT_RUN, strstr(why, "out of memory") ? "memory" : "cost", "%s", why);
+        else sentence_failure(why, "cost", f);
     }
     problem_close(&p);
     return EXIT_FINE;

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "results.h"
+#include "trace/trace.h"
 #include "values.h"
-
-enum { TEXT = 1 << 16 };
 
 /* A paragraph with a newline at its end, whether or not it brings one. */
 static void paragraph(FILE *out, const char *text) {
@@ -46,16 +45,17 @@ static void print_explanation(const problem *p, FILE *out, look how, const cot_a
 int run_explain(const options *o, FILE *out, look how, failure *f) {
     problem   p;
     cot_array value = {0};
-    char     *explanation = calloc(2, TEXT), *report = explanation ? explanation + TEXT : NULL;
-    if (!explanation) failure_memory(f);
-    if (problem_open(&p, o, f) && explanation && problem_record(&p, f) && value_of_var(p.y, &value, f)) {
-        int findings = cot_explain(p.y, explanation, TEXT), kinks = cot_report(p.y, report, TEXT);
-        if (findings < 0 || kinks < 0)
-            failure_memory(f);
-        else
+    if (problem_open(&p, o, f) && problem_record(&p, f) && value_of_var(p.y, &value, f)) {
+        int   findings, kinks = 0;
+        char *explanation = cot__whole_text(cot_explain, p.y, &findings);
+        char *report = explanation ? cot__whole_text(cot_report, p.y, &kinks) : NULL;
+        if (report)
             print_explanation(&p, out, how, &value, findings, explanation, kinks, report);
+        else
+            failure_memory(f);
+        free(explanation);
+        free(report);
     }
-    free(explanation);
     free(value.data);
     problem_close(&p);
     return EXIT_FINE;

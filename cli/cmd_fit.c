@@ -56,8 +56,7 @@ static void put_plot(fit *x, const char *path, FILE *out, const fit_result *r, f
     }
     if (!memory_file_open(&m, f)) return;
     fit_plot(x, m.file, r);
-    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f))
-        fprintf(stderr, "cotangent: wrote %s\n", path);
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE) system_put_file(path, m.text, m.size, f);
     memory_file_free(&m);
 }
 

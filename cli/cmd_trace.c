@@ -19,8 +19,8 @@ static void write_dot(const traced *x, FILE *out, failure *f) {
 static void write_html(const traced *x, FILE *out, failure *f) {
     memory_file json;
     if (!memory_file_open(&json, f)) return;
-    traced_json(x, json.file);
-    if (memory_file_close(&json, f)) viewer_write(out, json.text, json.size);
+    traced_json(x, json.file, f);
+    if (memory_file_close(&json, f) && f->status == EXIT_FINE) viewer_write(out, json.text, json.size);
     memory_file_free(&json);
 }
 
@@ -34,11 +34,7 @@ static void put(const traced *x, const char *path, writer write, FILE *out, fail
     }
     if (!memory_file_open(&m, f)) return;
     write(x, m.file, f);
-    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f)) {
-        fputs("cotangent: wrote ", stderr);
-        system_put_safely(stderr, path);
-        fputs("\n", stderr);
-    }
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE) system_put_file(path, m.text, m.size, f);
     memory_file_free(&m);
 }
 
@@ -58,7 +54,7 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
         if (o->html) put(&x, o->html, write_html, out, f);
         if (o->dot) put(&x, o->dot, write_dot, out, f);
         if (o->json) {
-            traced_json(&x, out);
+            traced_json(&x, out, f);
             fputs("\n", out);
         } else if (!o->html && !o->dot) {
             cot__trace_table(out, x.trace, (cot__trace_look){how.colour, how.width});

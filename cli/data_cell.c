@@ -4,11 +4,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "data_table.h"
 
 static bool whole_number(const char *text, double *out) {
     char *end;
-    *out = strtod(text, &end);
+    *out = cot__read_number(text, &end);
     return end != text && *end == 0;
 }
 

@@ -1,20 +1,25 @@
 /* expression.c: what the expression language, or a tape, says is wrong. */
 #include "expression.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+bool sentence_failure(const char *why, const char *code, failure *f) {
+    const char *size = strstr(why, "out of memory: "); /* "[zeros] out of memory: 8000 bytes for …" */
+    if (size)
+        return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - why), why,
+                           size + strlen("out of memory: "));
+    return failure_set(f, EXIT_RUN, code, "%s", why);
+}
 
 /* The code of a status: its name in small letters. */
 static bool status_failure(cot_status status, const char *message, failure *f) {
     char code[16];
-    const char *size = strstr(message, "out of memory: "); /* "[zeros] out of memory: 8000 bytes for …" */
-    if (status == COT_MEMORY && size)
-        return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - message), message, size + strlen("out of memory: "));
-    if (status == COT_MEMORY) return failure_memory(f);
+    if (status == COT_MEMORY && !strstr(message, "out of memory: ")) return failure_memory(f);
     snprintf(code, sizeof code, "%s", cot_status_name(status));
-    for (char *p = code; *p; p++) *p = (char)tolower((unsigned char)*p);
-    return failure_set(f, EXIT_RUN, code, "%s", message);
+    for (char *p = code; *p; p++)
+        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a'); /* tolower would ask the locale */
+    return status == COT_MEMORY ? sentence_failure(message, code, f) : failure_set(f, EXIT_RUN, code, "%s", message);
 }
 
 bool tape_failure(const cot_tape *t, failure *f) { return status_failure(cot_tape_status(t), cot_tape_message(t), f); }

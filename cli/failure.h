@@ -1,7 +1,8 @@
-/* failure.h: what went wrong, kept until the command ends and says it once: as a sentence on stderr, or as the JSON object of a
- * failure.
+/* failure.h: what went wrong, kept until the command ends and says it once: as a sentence on
+ * stderr, or as the JSON object of a failure.
  *
- * Functions that can fail take a failure and return false; the first one set stays, so that callers simply pass it on. */
+ * Functions that can fail take a failure and return false; the first one set stays, so that
+ * callers simply pass it on. */
 #ifndef COT_CLI_FAILURE_H
 #define COT_CLI_FAILURE_H
 
@@ -23,6 +24,9 @@ typedef struct failure {
 bool failure_set(failure *f, int status, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* A mistake on the command line; always false. */
 bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A file that cannot be read or written ("read", "write"), for the reason that errno had; always
+ * false. */
+bool failure_file(failure *f, const char *what, const char *path, int error);
 /* Memory is short; always false. */
 bool failure_memory(failure *f);
 /* The same, where it is known for how much. */

@@ -40,7 +40,7 @@ static void residuals(const svg_panel *p, const fit *x, const double *against, c
     double ends[2] = {p->x.low, p->x.high}, zero[2] = {0, 0};
     svg_axes(p, label, "residual", true);
     svg_line(p, "zero", 2, ends, zero);
-    svg_points(p, "data", x->table.rows, against, x->r);
+    if (!svg_points(p, "data", x->table.rows, against, x->r)) failure_memory(x->f);
 }
 
 /* Residuals with zero in the middle of their range. */
@@ -58,9 +58,10 @@ static void with_curve(fit *x, FILE *out, const double *fitted) {
     svg_panel     below = {out, LEFT, TOP + 330, INNER, 170, above.x, residual_range(x)};
     above.y = svg_range_join(above.y, svg_range_of(m, fitted));
     svg_axes(&above, "", x->response_name, false);
-    svg_points(&above, "data", m, column, x->y);
+    bool fine = svg_points(&above, "data", m, column, x->y);
     if (make_curve(x, fitted, at, curve)) svg_line(&above, "fit", CURVE, at, curve);
-    else svg_points(&above, "fit", m, column, fitted);
+    else fine = svg_points(&above, "fit", m, column, fitted) && fine;
+    if (!fine) failure_memory(x->f);
     residuals(&below, x, column, x->columns[0].name);
 }
 

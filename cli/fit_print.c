@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "fit.h"
 #include "names.h"
 #include "trace/trace.h"
@@ -55,11 +56,10 @@ static const char *explain(const fit *x, const fit_result *r, fit_end end, char 
     else if (isnan(r->change))
         snprintf(buf, size, "no convergence in %lld iteration%s%s; try another start", (long long)r->iterations, plural, more);
     else
-        snprintf(buf, size,
-                 "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; "
-                 "try another start, "
-                 "or more with --max-iterations",
-                 (long long)r->iterations, plural, r->change);
+        cot__format(buf, size,
+                    "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; "
+                    "try another start, or more with --max-iterations",
+                    (long long)r->iterations, plural, r->change);
     return buf;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "command.h"
 #include "expr/expr.h"
 #include "least_squares.h"
@@ -82,7 +83,7 @@ static bool read_number(const char *dashes, const char *name, const char *text, 
 
 static bool read_fraction(const option *p, const char *text, double *out, failure *f) {
     char *end;
-    *out = strtod(text, &end);
+    *out = cot__read_number(text, &end);
     if (end == text || *end || *text == ' ' || !(*out > 0 && *out < 1))
         return failure_usage(f, "--%s is a number between 0 and 1, not '%.60s'", p->name, text);
     return true;

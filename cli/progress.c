@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "system.h"
 
 progress progress_start(const char *what, int64_t total) {
@@ -19,10 +20,10 @@ void progress_at(progress *p, int64_t done) {
     p->shown = now;
     p->visible = true;
     if (p->total > 0)
-        fprintf(stderr, "\r%s: %3.0f %% of %lld, %.0f s\033[K", p->what, 100.0 * (double)done / (double)p->total,
+        cot__write(stderr, "\r%s: %3.0f %% of %lld, %.0f s\033[K", p->what, 100.0 * (double)done / (double)p->total,
                 (long long)p->total, now - p->start);
     else
-        fprintf(stderr, "\r%s: %lld evaluations, %.0f s\033[K", p->what, (long long)done, now - p->start);
+        cot__write(stderr, "\r%s: %lld evaluations, %.0f s\033[K", p->what, (long long)done, now - p->start);
 }
 
 void progress_end(progress *p) {

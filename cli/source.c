@@ -9,10 +9,10 @@
 bool source_open(source *s, const char *path, failure *f) {
     *s = (source){.path = path};
     struct stat about;
-    if (stat(path, &about) != 0) return failure_set(f, EXIT_RUN, "file", "cannot read %s: %s", path, strerror(errno));
+    if (stat(path, &about) != 0) return failure_file(f, "read", path, errno);
     if (!S_ISREG(about.st_mode)) return failure_set(f, EXIT_RUN, "file", "cannot read %s: it is not a regular file", path);
     s->file = fopen(path, "rb");
-    if (!s->file) return failure_set(f, EXIT_RUN, "file", "cannot read %s: %s", path, strerror(errno));
+    if (!s->file) return failure_file(f, "read", path, errno);
     s->size = (uint64_t)about.st_size;
     return true;
 }
@@ -39,11 +39,11 @@ bool source_read(source *s, uint64_t offset, void *to, size_t n, failure *f) {
         return true;
     }
     if (offset != s->at && fseeko(s->file, (off_t)offset, SEEK_SET) != 0)
-        return failure_set(f, EXIT_RUN, "file", "cannot read %s: %s", s->path, strerror(errno));
+        return failure_file(f, "read", s->path, errno);
     size_t got = fread(to, 1, n, s->file);
     s->at      = offset + got;
     if (got == n) return true;
-    if (ferror(s->file)) return failure_set(f, EXIT_RUN, "file", "cannot read %s: %s", s->path, strerror(errno));
+    if (ferror(s->file)) return failure_file(f, "read", s->path, errno);
     return failure_set(f, EXIT_RUN, "file", "%s became shorter while it was read", s->path);
 }
 
@@ -68,7 +68,7 @@ static char *read_all(FILE *file, const char *name, const char *what, size_t lim
         if (used > limit)
             failure_usage(f, "%s in %s is longer than %zu bytes", what, name, limit);
         else if (ferror(file))
-            failure_set(f, EXIT_RUN, "file", "cannot read %s: %s", name, strerror(errno));
+            failure_file(f, "read", name, errno);
         else if (got)
             continue;
         break;
@@ -91,7 +91,7 @@ char *source_text(const char *path, const char *what, size_t limit, size_t *size
     }
     FILE *file = fopen(path, "rb");
     if (!file) {
-        failure_set(f, EXIT_RUN, "file", "cannot read %s: %s", path, strerror(errno));
+        failure_file(f, "read", path, errno);
         return NULL;
     }
     char *text = read_all(file, path, what, limit, size, f);

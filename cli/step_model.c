@@ -1,6 +1,8 @@
 /* step_model.c: positions, prompts and keys of a walk through a trace. */
 #include "step_model.h"
 
+#include "base/number.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,7 +57,7 @@ void step_refit(step_model *m, int64_t nodes, int64_t steps) {
 void step_say(step_model *m, bool wrong, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(m->message, sizeof m->message, format, arguments);
+    cot__vformat(m->message, sizeof m->message, format, arguments);
     va_end(arguments);
     m->wrong = wrong;
 }

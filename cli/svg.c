@@ -1,6 +1,7 @@
 /* svg.c: drawing in panels. Halves are subtracted, not wholes, so that a range may be as wide as a double. */
 #include "svg.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -51,10 +52,10 @@ int svg_ticks(svg_range r, int most, double ticks[SVG_TICKS], double *step) {
 const char *svg_tick_text(double tick, double step, char *buf) {
     int last = (int)floor(log10(step) + 1e-9); /* the decimal place that changes */
     if (tick == 0) snprintf(buf, 40, "0");
-    else if (fabs(tick) < 1e6 && last >= -6) snprintf(buf, 40, "%.*f", last < 0 ? -last : 0, tick);
+    else if (fabs(tick) < 1e6 && last >= -6) cot__format(buf, 40, "%.*f", last < 0 ? -last : 0, tick);
     else {
         int digits = (int)floor(log10(fabs(tick)) + 1e-9) - last;
-        snprintf(buf, 40, "%.*e", digits < 0 ? 0 : digits > 16 ? 16 : digits, tick);
+        cot__format(buf, 40, "%.*e", digits < 0 ? 0 : digits > 16 ? 16 : digits, tick);
     }
     return buf;
 }
@@ -104,7 +105,7 @@ static double place_x(const svg_panel *p, double v) { return bounded(p->left + p
 static double place_y(const svg_panel *p, double v) { return bounded(p->top + p->height * (1 - part(p->y, v))); }
 
 static void label(FILE *out, double x, double y, const char *more, const char *text) {
-    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
+    cot__write(out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
     svg_text(out, text, strlen(text), 60);
     fputs("</text>\n", out);
 }
@@ -115,27 +116,28 @@ void svg_axes(const svg_panel *p, const char *x_label, const char *y_label, bool
     int    n = svg_ticks(p->x, 9, ticks, &step);
     for (int k = 0; k < n; k++) {
         double at = place_x(p, ticks[k]);
-        fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", at, p->top, at, bottom);
+        cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", at, p->top, at, bottom);
         if (x_numbers) label(p->out, at, bottom + 18, "text-anchor=\"middle\"", svg_tick_text(ticks[k], step, buf));
     }
     n = svg_ticks(p->y, p->height > 200 ? 9 : 5, ticks, &step);
     for (int k = 0; k < n; k++) {
         double at = place_y(p, ticks[k]);
-        fprintf(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", p->left, at, right, at);
+        cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", p->left, at, right, at);
         label(p->out, p->left - 6, at + 4, "text-anchor=\"end\"", svg_tick_text(ticks[k], step, buf));
     }
-    fprintf(p->out, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", p->left, p->top, p->width,
+    cot__write(p->out, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", p->left, p->top, p->width,
             p->height);
     if (x_numbers) label(p->out, p->left + p->width / 2, bottom + 38, "text-anchor=\"middle\"", x_label);
     double middle = p->top + p->height / 2;
-    snprintf(turned, sizeof turned, "text-anchor=\"middle\" transform=\"rotate(-90 18 %.1f)\"", middle);
+    cot__format(turned, sizeof turned, "text-anchor=\"middle\" transform=\"rotate(-90 18 %.1f)\"", middle);
     label(p->out, 18, middle, turned, y_label);
 }
 
 /* Of many points only one in each square of a unit, a fifth of a point's width: what a million would cover up, a viewer need not draw. */
-void svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
+bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
     size_t wide = (size_t)p->width + 1, high = (size_t)p->height + 1;
-    bool  *taken = n > MANY_POINTS ? calloc(wide * high, sizeof *taken) : NULL; /* without memory: all of them */
+    bool  *taken = n > MANY_POINTS ? calloc(wide * high, sizeof *taken) : NULL;
+    if (n > MANY_POINTS && !taken) return false;
     fprintf(p->out, "<path class=\"point %s\" d=\"", class);
     for (int64_t i = 0; i < n; i++) {
         if (!isfinite(x[i]) || !isfinite(y[i])) continue;
@@ -145,19 +147,20 @@ void svg_points(const svg_panel *p, const char *class, int64_t n, const double *
             if (*at) continue;
             *at = true;
         }
-        fprintf(p->out, "M%.1f %.1fh0", right, down);
+        cot__write(p->out, "M%.1f %.1fh0", right, down);
     }
     fputs("\"/>\n", p->out);
     free(taken);
+    return true;
 }
 
 void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
     bool going = false;
-    fprintf(p->out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><path class=\"%s\" d=\"", p->left, p->top, p->width,
+    cot__write(p->out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><path class=\"%s\" d=\"", p->left, p->top, p->width,
             p->height, class);
     for (int64_t i = 0; i < n; i++) {
         bool finite = isfinite(x[i]) && isfinite(y[i]);
-        if (finite) fprintf(p->out, "%c%.1f %.1f", going ? 'L' : 'M', place_x(p, x[i]) - p->left, place_y(p, y[i]) - p->top);
+        if (finite) cot__write(p->out, "%c%.1f %.1f", going ? 'L' : 'M', place_x(p, x[i]) - p->left, place_y(p, y[i]) - p->top);
         going = finite;
     }
     fputs("\"/></svg>\n", p->out);

@@ -38,7 +38,7 @@ void svg_close(FILE *out);
 /* Frame, grid, ticks and labels; numbers below the x axis only when wanted. */
 void svg_axes(const svg_panel *p, const char *x_label, const char *y_label, bool x_numbers);
 /* Points of a class; those that are not finite are left out. */
-void svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y);
+bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y);
 /* A line through points, interrupted where they are not finite. Outside of the panel it is cut. */
 void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y);
 

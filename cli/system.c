@@ -72,10 +72,6 @@ double system_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static bool cannot_write(const char *path, int error, failure *f) {
-    return failure_set(f, EXIT_RUN, "file", "cannot write %s: %s", path, strerror(error));
-}
-
 /* fclose writes too, so its answer counts. */
 static bool fill(FILE *file, const char *bytes, size_t n) {
     bool fine = fwrite(bytes, 1, n, file) == n;
@@ -94,8 +90,10 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
         if (fd >= 0) {
             FILE *file = fdopen(fd, "wb");
             if (file) return file;
+            int error = errno;
             close(fd);
             unlink(name);
+            errno = error;
             break;
         }
         guard(NULL); /* the name belongs to somebody else */
@@ -105,35 +103,107 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
     return NULL;
 }
 
-bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) {
-    struct stat about;
-    bool        there = stat(path, &about) == 0;
-    if (there && S_ISDIR(about.st_mode)) return failure_set(f, EXIT_RUN, "file", "cannot write %s: it is a directory", path);
-    if (there && !S_ISREG(about.st_mode)) {
-        FILE *file = fopen(path, "wb");
-        return (file && fill(file, bytes, n)) || cannot_write(path, errno, f);
-    }
-    char *place = NULL;
 #ifndef __wasi__
-    if (there) place = realpath(path, NULL); /* through a symbolic link: the link stays */
-#endif
-    const char *target = place ? place : path;
-    size_t      size = strlen(target) + 16;
-    char       *name = malloc(size);
-    if (!name) {
-        free(place);
-        return failure_memory(f);
+/* Where a file of that name is, or would be: through symbolic links, which stay, also where they
+ * lead to nothing yet. Malloced; NULL, with errno, where links go round in a circle or cannot be
+ * read. */
+static char *place_of(const char *path) {
+    char   link[4096];
+    char  *at = malloc(strlen(path) + 1);
+    if (!at) return NULL;
+    strcpy(at, path);
+    for (int k = 0; k < 40; k++) {
+        ssize_t n = readlink(at, link, sizeof link);
+        if (n < 0 && (errno == EINVAL || errno == ENOENT)) return at; /* no link, or nothing */
+        if (n < 0 || n == sizeof link) {
+            if (n >= 0) errno = ENAMETOOLONG;
+            break;
+        }
+        const char *slash = strrchr(at, '/');
+        size_t      folder = link[0] == '/' || !slash ? 0 : (size_t)(slash - at) + 1;
+        char       *next = malloc(folder + (size_t)n + 1);
+        if (!next) break;
+        memcpy(next, at, folder);
+        memcpy(next + folder, link, (size_t)n);
+        next[folder + (size_t)n] = 0;
+        free(at);
+        at = next;
+        if (k == 39) errno = ELOOP;
     }
+    int error = errno;
+    free(at);
+    errno = error;
+    return NULL;
+}
+
+/* The standard output under another name, /dev/stdout say: written through its own descriptor,
+ * so that what else goes there stays. */
+static FILE *open_as_output(const struct stat *about) {
+    struct stat out;
+    if (fstat(STDOUT_FILENO, &out) != 0 || out.st_dev != about->st_dev || out.st_ino != about->st_ino) return NULL;
+    fflush(stdout);
+    int   fd = dup(STDOUT_FILENO);
+    FILE *file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (!file && fd >= 0) close(fd);
+    return file;
+}
+#else
+static char *place_of(const char *path) {
+    char *at = malloc(strlen(path) + 1);
+    if (at) strcpy(at, path);
+    return at;
+}
+
+static FILE *open_as_output(const struct stat *about) { return (void)about, NULL; }
+#endif
+
+/* Beside the target, and then in its place: whole, or as it was. */
+static bool replace(const char *target, const struct stat *before, const char *bytes, size_t n) {
+    size_t size = strlen(target) + 16;
+    char  *name = malloc(size);
+    if (!name) return false;
     FILE *file = open_beside(target, name, size);
     bool  fine = file && fill(file, bytes, n);
-    if (fine && there) keep_rights(name, about.st_mode);
+    if (fine && before) keep_rights(name, before->st_mode);
     fine = fine && rename(name, target) == 0;
     int error = errno;
     if (file && !fine) unlink(name);
     guard(NULL);
     free(name);
-    free(place);
-    return fine || cannot_write(path, error, f);
+    errno = error;
+    return fine;
+}
+
+static bool put(const char *path, const char *bytes, size_t n) {
+    struct stat about;
+    bool        there = stat(path, &about) == 0;
+    if (!there && errno != ENOENT) return false;
+    if (there && S_ISDIR(about.st_mode)) return errno = EISDIR, false;
+    FILE *output = there ? open_as_output(&about) : NULL;
+    if (output) return fill(output, bytes, n);
+    if (there && !S_ISREG(about.st_mode)) {
+        FILE *file = fopen(path, "wb");
+        return file && fill(file, bytes, n);
+    }
+    if (there && access(path, W_OK) != 0) return false; /* a new file could stand in its place, but it is not to be written */
+    char *target = place_of(path);
+    if (!target) return false;
+    bool fine = replace(target, there ? &about : NULL, bytes, n);
+    int  error = errno;
+    free(target);
+    errno = error;
+    return fine;
+}
+
+bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) {
+    if (!put(path, bytes, n)) {
+        if (errno == EISDIR) return failure_set(f, EXIT_RUN, "file", "cannot write %s: it is a directory", path);
+        return failure_file(f, "write", path, errno);
+    }
+    fputs("cotangent: wrote ", stderr);
+    system_put_safely(stderr, path);
+    fputs("\n", stderr);
+    return true;
 }
 
 void system_put_safely(FILE *file, const char *text) {

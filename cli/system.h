@@ -16,8 +16,10 @@ bool   system_colour(FILE *file); /* a terminal, and neither NO_COLOR nor TERM=d
 int    system_width(FILE *file);  /* columns; 80 when nobody knows */
 double system_seconds(void);      /* of a clock that only goes forward */
 
-/* Puts a file there, whole or not at all: written beside its place, then renamed. A directory is never replaced; a device or
- * pipe is written to. */
+/* Puts a file there and says so on stderr, whole or not at all: written beside its place, then
+ * renamed. Symbolic links are followed and stay, also to a file that is not there yet. A
+ * directory is never replaced, nor a file without the right to write to it; a device, a pipe or
+ * the standard output is written to. */
 bool system_put_file(const char *path, const char *bytes, size_t n, failure *f);
 
 /* Writes all of it. False when the other end of a pipe is gone (no failure is set: there is nobody to tell) or the write failed. */

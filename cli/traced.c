@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "expression.h"
 #include "results.h"
 
 static bool trace_it(traced *x, failure *f) {
@@ -22,7 +23,7 @@ static bool trace_it(traced *x, failure *f) {
         request.seed = &seed;
     }
     x->trace = cot__trace_make(&request, why);
-    return x->trace ? true : failure_set(f, EXIT_RUN, strstr(why, "out of memory") ? "memory" : "trace", "%s", why);
+    return x->trace ? true : sentence_failure(why, "trace", f);
 }
 
 bool traced_open(traced *x, const options *o, failure *f) {
@@ -51,7 +52,7 @@ void traced_close(traced *x) {
     problem_close(&x->p);
 }
 
-void traced_json(const traced *x, FILE *out) {
+bool traced_json(const traced *x, FILE *out, failure *f) {
     cot__json j = cot__json_to(out);
-    cot__trace_json(&j, x->trace, x->p.text, x->p.o->dtype, x->p.n, x->inputs);
+    return cot__trace_json(&j, x->trace, x->p.text, x->p.o->dtype, x->p.n, x->inputs) || failure_memory(f);
 }

@@ -19,6 +19,6 @@ bool traced_again(traced *x, failure *f);
 void traced_close(traced *x);
 
 /* The object of `trace --json`, without a newline. */
-void traced_json(const traced *x, FILE *out);
+bool traced_json(const traced *x, FILE *out, failure *f);
 
 #endif

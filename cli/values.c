@@ -1,7 +1,6 @@
 /* values.c: values from text. Constant expressions run on a tape of their own, where nothing can be differentiated. */
 #include "values.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +27,8 @@ static bool about(const char *who, failure *f) {
     return false;
 }
 
+static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
 /* Does the text call anything? Without a call, whole numbers are just numbers, x=2; a call that gives integers, cast([0,2],
  * i64), means them. */
 static bool has_call(const char *text, size_t length) {
@@ -36,7 +37,7 @@ static bool has_call(const char *text, size_t length) {
         if (text[i] != '(') continue;
         size_t end = i, start;
         while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == '\t')) end--;
-        for (start = end; start > 0 && (isalnum((unsigned char)text[start - 1]) || text[start - 1] == '_'); start--) {
+        for (start = end; start > 0 && in_word(text[start - 1]); start--) {
         }
         if (start == end) continue;
         bool keyword = false;
@@ -113,7 +114,7 @@ static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure
     cot_shape   shape;
     const char *p = past_shape(past(past_natural(past(text + strlen("uniform"), '('), &seed), ','), &shape);
     const char *scale = past(p, ','), *end = text + strlen(text);
-    while (end > text && isspace((unsigned char)end[-1])) end--;
+    while (end > text && strchr(" \t\n\v\f\r", end[-1])) end--;
     if (!scale || end[-1] != ')' || end - 1 <= scale || seed > UINT32_MAX)
         return failure_usage(f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: "
                                 "uniform(1, [128, 784], 0.5)");

@@ -13,10 +13,12 @@
  * This header is the manual, top to bottom: objects, errors, values, differentiation, in-place writes, custom operations, looking
  * at a tape. The operations themselves, with the formula beside each, are in <cotangent_ops.h>, which it includes.
  *
- * Three things to know:
+ * Four things to know:
  *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid var; every later operation on that
  *     tape does nothing. Check once, at the end, with cot_tape_status and cot_tape_message. The library never prints, aborts
  *     or exits. A NULL tape and an invalid var are accepted everywhere; getters then return NaN.
+ *   - A pointer may be NULL where its comment says so, and so may `user`, which is only handed on. NULL for any other is an error
+ *     like others: on the tape where another argument has one, and in what is returned.
  *   - The tape owns everything recorded on it. Vars are plain values: copy them, drop them, never free them.
  *   - One thread a tape; any number of tapes. */
 #ifndef COTANGENT_H
@@ -301,7 +303,7 @@ COT_API cot_var cot_scalar_of(cot_tape *t, cot_dtype dtype, double value);   /* 
 /* A tensor leaf; `data` (row-major, of that dtype) is copied; NULL means zeros. */
 COT_API cot_var cot_tensor(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
 
-/* Constants: no gradient is kept for them. cot_data copies; cot_wrap borrows memory that must outlive its use on the tape
+/* Constants: no gradient is kept for them. cot_data copies, and NULL means zeros there too; cot_wrap borrows memory that must outlive its use on the tape
  * (in-place operations write into it; call cot_touch after changing it yourself). */
 COT_API cot_var cot_constant(cot_tape *t, double value);
 COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
@@ -355,9 +357,9 @@ COT_API cot_var cot_name(cot_var x, const char *name);
 COT_API bool      cot_is_valid(cot_var x);
 COT_API double    cot_value(cot_var x);                              /* of a scalar or a tensor of one element; else NaN and an error */
 COT_API int64_t   cot_value_i64(cot_var x);
-COT_API cot_dtype cot_dtype_of(cot_var x);
-COT_API cot_shape cot_shape_of(cot_var x);
-COT_API int64_t   cot_size(cot_var x);                               /* number of elements */
+COT_API cot_dtype cot_dtype_of(cot_var x);                          /* of an invalid var: COT_F64, … */
+COT_API cot_shape cot_shape_of(cot_var x);                           /* … COT_SCALAR, … */
+COT_API int64_t   cot_size(cot_var x);                               /* number of elements; … 0, without an error */
 COT_API bool      cot_requires_grad(cot_var x);                      /* is it a leaf, or computed from one? */
 /* Copies the elements, row-major, as doubles; n must be cot_size(x). Returns the status. */
 COT_API cot_status cot_read(cot_var x, double *out, int64_t n);
@@ -508,7 +510,7 @@ typedef struct cot_array {
  * vjp and jvp record on the tape like any other code, but start no sweep there and keep no var. All operands and the result count
  * as saved: overwriting one in place before backward is an error. */
 typedef struct cot_custom {
-    const char *name COT__OR_0;
+    const char *name COT__OR_0; /* for printing and messages; NULL: "custom" */
     /* Result dtype and shape from the operands' (no data is shown); y arrives like the first operand. NULL: leave it so. */
     int (*shape)(int n, const cot_array *xs, cot_array *y, void *user) COT__OR_0;
     /* y arrives zeroed; write into y->data. */
@@ -544,9 +546,12 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
 
 /* ==== Seeing ===================================================================================================== */
 
+/* Numbers in all that is printed here, and in messages, have a decimal point whatever locale the
+ * program or its thread has set. */
+
 /* The tape as a let-list, one operation a line, with dtype and shape, value (a few elements, or their range), name and source line:
  *     %2 = mul %0 %1          f64           2.35619     "area"  model.c:12
- * A failed or NULL tape prints its error as the last line. */
+ * A failed or NULL tape prints its error as the last line. Where out is NULL, nothing is printed. */
 COT_API void cot_tape_print(const cot_tape *t, FILE *out);
 /* The same, then the reverse sweep from y (seeded with ones), last operation first: the adjoint of each value beside it, and below it
  * the rule of the operation and what it adds to whom. Leaf gradients are not touched. */
@@ -556,13 +561,15 @@ COT_API cot_status cot_tape_check(const cot_tape *t, char *why, size_t size);
 
 /* Why is y NaN or infinite, or why is a gradient zero or not finite? Writes sentences into `out` (always terminated): the first
  * operation responsible, the element, its operands, the chain from there to y, the source line if known; a paragraph for each
- * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings. (A
+ * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings, of which the text
+ * may not hold all, or -1 when memory is short, which the text says instead. `out` may be NULL: it only counts. (A
  * body that is being recorded, see cot_scan, has no values: there cot_explain, cot_report and cot_tape_print_sweep are errors,
  * like reading one.) */
 COT_API int cot_explain(cot_var y, char *out, size_t size);
 
 /* Lists the points, among the values y was computed from, where a non-smooth operation sat exactly on its kink, and where in the
- * reverse sweep a zero met an infinite or NaN partial (the strong zero won). A line for each operation and reason; returns how many.
+ * reverse sweep a zero met an infinite or NaN partial (the strong zero won). A line for each operation and reason; returns how many, or -1
+ * when memory is short. `out` may be NULL.
  * Of a loop the last step that has such a kink is told of; strong zeros in its body are not. What is taken there:
  * docs/nonsmooth.md. */
 COT_API int cot_report(cot_var y, char *out, size_t size);
@@ -576,6 +583,7 @@ typedef struct cot_site {
     int         line;
     const char *function;
 } cot_site;
+/* Returns x. A NULL site, or a site with file NULL: the line is not known. */
 COT_API cot_var cot_sited(cot_var x, const cot_site *site);
 
 #ifdef __cplusplus

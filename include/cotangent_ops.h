@@ -371,7 +371,7 @@ COT_API cot_var cot_cross_entropy(cot_var probabilities, cot_var targets);
 /* mean of (x - y)² over all elements; x and y have one shape, or one is a scalar */
 COT_API cot_var cot_mse(cot_var x, cot_var y);
 
-/* ==== Attention ==== Options, and what a mask means: cot_attention_options. Value and gradient take memory linear in the sequences; second derivatives do not. */
+/* ==== Attention ==== Options (NULL: none of them), and what a mask means: cot_attention_options. Value and gradient take memory linear in the sequences; second derivatives do not. */
 
 /* softmax(scale · q @ kᵀ + bias, masked) @ v */
 COT_API cot_var cot_attention(cot_var q, cot_var k, cot_var v, const cot_attention_options *options);

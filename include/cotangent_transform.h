@@ -44,6 +44,7 @@ COT_API cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, co
  * and is forgotten by a rewind to before it: do not use it after that. */
 typedef struct cot_linear cot_linear;
 COT_API cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_linear **linear);
+/* Where linear is NULL, they do nothing and return COT_VAR. */
 COT_API cot_status cot_linear_jvp(cot_linear *linear, const cot_var *tangents, cot_var *dys);
 COT_API cot_status cot_linear_vjp(cot_linear *linear, const cot_var *seeds, cot_var *grads);
 
@@ -74,7 +75,7 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * cot_while no step more than r times in all, up to C(states + r, states) steps. What records a gradient (cot_grad_of,
  * cot_value_and_grad, …) keeps that bound where `states` or `spill` are set, and all states where they are not. Inside another
  * body it keeps all, and there the cure is a cot_checkpoint around an inner loop; but those of a cot_while in a body, which is as
- * long as it turns out to be each time that body is played, stay under the bound. */
+ * long as it turns out to be each time that body is played, stay under the bound. NULL options for the defaults, all 0. */
 typedef struct cot_loop_options {
     int         states COT__OR_0;  /* 0: 100. More than there are steps cost nothing */
     /* a folder: states are kept in files without names there, not in memory (Linux). Must live as
@@ -136,7 +137,7 @@ COT_API cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, cons
  * derivatives themselves.
  * What f uses from outside gets no gradient: give it as an input. For a function in plain C numbers there is cot_call. */
 typedef struct cot_fn_rules {
-    const char *name COT__OR_0;
+    const char *name COT__OR_0; /* for printing and messages; NULL: "custom_fn" */
     /* xbars[k] starts invalid, which means zero. Linear in ybars. */
     int (*vjp)(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) COT__OR_0;
     /* dxs[k] is invalid where an input does not move; dys[k] starts invalid: zero. It has the shape of ys[k], or is a
@@ -220,7 +221,7 @@ COT_API cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file);
 
 /* Their derivatives solve the transposed linear system at the solution, and do not go through the way it was found; to every
  * order. Functions are recorded once as bodies (see cot_scan); what they use from outside gets its gradient too. A solver that
- * does not converge is an error with its residual. */
+ * does not converge is an error with its residual. NULL options for the defaults, all 0. */
 typedef struct cot_solve_options {
     /* of the residual |F|, relative to |b| (linear) or to 1 + |F| at the start; 0: 1e-12 (linear)
      * or 1e-10 for f64, 1e-5 or 1e-4 for f32, 5e-2 below. A linear system of up to 64 unknowns is

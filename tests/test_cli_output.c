@@ -125,6 +125,83 @@ static void rows_fit_the_terminal(void **state) {
     for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n")) assert_true(strlen(line) <= 80);
 }
 
+/* ---- where files go ---------------------------------------------------------------------------------------------------------- */
+
+/* Every option that writes a file, to `path`. */
+static const struct { const char *line, *holds; } written[] = {
+    {"cotangent trace x*x x=3 --html %s", "<html"},
+    {"cotangent trace x*x x=3 --dot %s", "digraph"},
+    {"cotangent fit 'a*x' data.csv a=1 --plot %s", "<svg"},
+};
+
+static void write_data(void) { assert_int_equal(sh("printf 'y,x\\n1,1\\n2,2.5\\n' > data.csv"), 0); }
+
+static void links_are_followed_and_stay(void **state) {
+    (void)state;
+    write_data();
+    for (size_t k = 0; k < sizeof written / sizeof *written; k++) {
+        char line[256];
+        snprintf(line, sizeof line, written[k].line, "l1");
+        /* to what is there, to what is not there yet, through a second link and another folder */
+        assert_int_equal(sh("rm -rf d && mkdir d && echo old > d/live && chmod 640 d/live && ln -sf d/live l1 && %s && test -L l1 && grep -q '%s' d/live"
+                            " && test $(stat -c %%a d/live) = 640", line, written[k].holds), 0);
+        assert_int_equal(sh("rm -rf d && mkdir d && ln -sf d/l2 l1 && ln -s not-yet d/l2 && %s && test -L l1 && test -L d/l2 && grep -q '%s' d/not-yet", line,
+                            written[k].holds), 0);
+        assert_int_equal(sh("rm -rf d && mkdir d && ln -sf \"$PWD/d/new\" l1 && %s && test -L l1 && grep -q '%s' d/new && test $(ls d | wc -l) = 1", line,
+                            written[k].holds), 0);
+        /* to a folder that is not there, and round in a circle: the links stay as they were */
+        assert_int_equal(sh("rm -rf d; ln -sf d/nothing l1; %s", line), 3);
+        assert_string_equal(last.err, "cotangent: cannot write l1: No such file or directory\n");
+        assert_int_equal(sh("ln -sf l3 l1; ln -sf l1 l3; %s", line), 3);
+        assert_string_equal(last.err, "cotangent: cannot write l1: Too many levels of symbolic links\n");
+        assert_int_equal(sh("test -L l1 && test -L l3 && test $(ls -A | grep -c new) = 0"), 0);
+    }
+}
+
+static void devices_pipes_and_the_output_are_written_to(void **state) {
+    (void)state;
+    write_data();
+    for (size_t k = 0; k < sizeof written / sizeof *written; k++) {
+        char to_output[256], to_null[256], to_pipe[256], to_folder[256];
+        snprintf(to_output, sizeof to_output, written[k].line, "/dev/stdout");
+        snprintf(to_null, sizeof to_null, written[k].line, "/dev/null");
+        snprintf(to_pipe, sizeof to_pipe, written[k].line, "pipe");
+        snprintf(to_folder, sizeof to_folder, written[k].line, "folder");
+        assert_int_equal(sh("%s", to_output), 0); /* a regular file, here: nothing of it may be lost */
+        assert_non_null(strstr(last.out, written[k].holds));
+        assert_int_equal(sh("echo before; %s; echo after", to_output), 0);
+        assert_true(strncmp(last.out, "before\n", 7) == 0 && strstr(last.out, written[k].holds) && strstr(last.out, "\nafter\n"));
+        assert_int_equal(sh("%s | cat", to_output), 0);
+        assert_non_null(strstr(last.out, written[k].holds));
+        assert_int_equal(sh("%s && test -c /dev/null", to_null), 0);
+        assert_int_equal(sh("rm -f pipe; mkfifo pipe; cat pipe > piped & %s && wait && test -p pipe && grep -q '%s' piped", to_pipe, written[k].holds), 0);
+        assert_int_equal(sh("mkdir -p folder; %s", to_folder), 3);
+        assert_string_equal(last.err, "cotangent: cannot write folder: it is a directory\n");
+    }
+}
+
+/* Root may write everything, so where the tests are root's, somebody else tries. */
+static void what_may_not_be_written_stays(void **state) {
+    (void)state;
+    if (geteuid() == 0 && sh("command -v setpriv") != 0) {
+        print_message("without setpriv root cannot try as somebody else\n");
+        skip();
+    }
+    const char *as = geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups" : "";
+    assert_int_equal(sh("chmod 755 . && mkdir open closed && chmod 777 open && echo old > open/kept && chmod 444 open/kept && ln -s kept open/l"), 0);
+    if (sh("%s cotangent --version", as) != 0) skip(); /* it cannot reach the command */
+    for (int k = 0; k < 2; k++) {
+        const char *path = k ? "open/l" : "open/kept";
+        char        expected[128];
+        snprintf(expected, sizeof expected, "cotangent: cannot write %s: Permission denied\n", path);
+        assert_int_equal(sh("%s cotangent trace x*x x=3 --dot %s", as, path), 3);
+        assert_string_equal(last.err, expected);
+    }
+    assert_int_equal(sh("chmod 555 closed; %s cotangent trace x*x x=3 --dot closed/new", as), 3);
+    assert_string_equal(last.err, "cotangent: cannot write closed/new: Permission denied\n");
+    assert_int_equal(sh("test $(cat open/kept) = old && test -L open/l && test $(ls open closed | grep -c new) = 0; s=$?; chmod 755 closed; exit $s"), 0);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------------------ */
 
 static void too_much_memory_is_an_error(void **state) {
@@ -135,50 +212,6 @@ static void too_much_memory_is_an_error(void **state) {
     assert_non_null(strstr(last.err, "[ones] memory is short: 8000000000 bytes for a tensor\n"));
     assert_int_equal(sh("ulimit -v 1000000; cotangent eval --json 'ones([100000,10000])'"), 3);
     assert_true(strncmp(last.out, "{\"error\":{\"code\":\"memory\"", 25) == 0);
-}
-
-/* Each allocation fails once, alone and with all that follow: the result is there whole, or there is an error and no result. */
-static void any_allocation_may_fail(void **state) {
-    (void)state;
-#ifdef COT_FAIL_MALLOC
-    static const char *const lines[] = {
-        "cotangent grad --json 'sum(tanh(W @ x))' 'W=uniform(1,[2,2],1)' x=[5,6] --threads 1",
-        "cotangent hess 'x**2*y' x=2 y=5 --threads 1",
-        "cotangent jac --sparse --json 'x[1:]**2*y' x=[1,2,3] y=5 --threads 1",
-        "cotangent hess --sparse 'sum(x**2)*y' x=[1,2] y=5 --threads 1",
-        "cotangent trace --json 'x*y + sin(x)' x=1 y=2 --threads 1 --dot t.dot",
-        "cotangent check 'x*y' x=1 y=2 --threads 1",
-        "cotangent taylor 'sum(x**2*y)' x=[1,2] y=5 --along x=[1,1] --threads 1",
-        "cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1 --threads 1",
-        "cotangent grad --json 'x*(' x=2",
-    };
-    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
-        int   expected = sh("%s", lines[k]);
-        char *whole = strdup(last.out), *told = strdup(last.err);
-        for (int keep = 0; keep < 2; keep++) {
-            int quiet = 0, n = 1;
-            for (; quiet < 3 && n < 3000;
-                 n += n < 60 ? 1 : 7) { /* past the last allocation the result is there three times in a row */
-                int status = sh("LD_PRELOAD=%s COT_FAIL_AT=%d %s exec %s", COT_FAIL_MALLOC, n,
-                                keep ? "COT_FAIL_ON=1" : "COT_UNUSED=1", lines[k]);
-                if (status == expected && strcmp(last.out, whole) == 0 && strcmp(last.err, told) == 0) {
-                    quiet++;
-                    continue;
-                }
-                quiet = 0;
-                if (status == expected && status == 2) continue; /* the caret may be missing */
-                if (status != 3) print_error("%s, allocation %d: status %d\n%s%s", lines[k], n, status, last.out, last.err);
-                assert_int_equal(status, 3);
-                assert_true(last.out[0] == 0 || strncmp(last.out, "{\"error\":", 9) == 0);
-            }
-            assert_true(n < 3000);
-        }
-        free(whole);
-        free(told);
-    }
-#else
-    skip();
-#endif
 }
 
 /* ---- completion and manual --------------------------------------------------------------------------------------------------- */
@@ -222,8 +255,10 @@ int main(void) {
         cmocka_unit_test(an_interrupt_prints_nothing),
         cmocka_unit_test(colour_is_for_terminals),
         cmocka_unit_test(rows_fit_the_terminal),
+        cmocka_unit_test(links_are_followed_and_stay),
+        cmocka_unit_test(devices_pipes_and_the_output_are_written_to),
+        cmocka_unit_test(what_may_not_be_written_stays),
         cmocka_unit_test(too_much_memory_is_an_error),
-        cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(bash_completes),
         cmocka_unit_test(the_manual_page_is_clean),
     };

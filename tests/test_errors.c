@@ -279,6 +279,7 @@ static void matrices(void **state) {
     assert_int_equal(cot_grad_of(y, 1, NULL, one), COT_VALUE);
     expect(t, COT_VALUE, "[grad_of] the list of 1 vars is NULL");
     assert_int_equal(cot_jacobian(1, NULL, 1, &x, COT_AUTO, out), COT_VAR);
+    expect(t, COT_VAR, "[jacobian] the list of 1 y is NULL");
     assert_false(cot_is_valid(cot_stack(2, NULL, 0)) || cot_is_valid(cot_concat(2, NULL, 0)) || cot_is_valid(cot_sum_of(2, NULL)));
     assert_int_equal(cot_hessian(gone, 1, &x, out), COT_VAR);
     expect(t, COT_VAR, "[hessian] the operand was forgotten by a rewind");

@@ -213,14 +213,14 @@ static void failing_allocations_are_said_and_leave_the_tape_alone(void **state) 
         assert_int_equal(cot_tape_status(own), COT_OK);
         assert_int_equal(cot_tape_check(own, NULL, 0), COT_OK);
         if (found == 1) break;
-        assert_int_equal(found, 0);
-        assert_true(strstr(out, "memory") != NULL);
+        assert_int_equal(found, -1);
+        assert_true(strncmp(out, "There is not enough memory", 26) == 0);
         failures++;
     }
     assert_true(failures > 5);
     cot_tape_trim(own);
     let_succeed(&c, 0);
-    assert_int_equal(cot_explain(bad, out, sizeof out), 0);
+    assert_int_equal(cot_explain(bad, out, sizeof out), -1);
     assert_string_equal(out, "There is not enough memory to explain the result: a few bytes for each of 5 operations.");
     let_succeed(&c, -1);
     cot_tape_destroy(own);

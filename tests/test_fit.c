@@ -519,37 +519,6 @@ static void pictures_are_put_whole_or_not_at_all(void **state) {
     assert_int_equal(sh("ls | grep -c 'new'"), 1); /* nothing unfinished lies about */
 }
 
-/* As test_cli_output.c does for the other commands. */
-static void any_allocation_may_fail(void **state) {
-    (void)state;
-#ifdef COT_FAIL_MALLOC
-    static const char line[] = "cotangent fit --json 'a*x + b*t' m.csv a=1 b=1 --threads 1";
-    static const char drawn[] = "cotangent fit 'a*x' m.csv a=1 --threads 1 --plot -";
-    put_file("m.csv", "y,x,t\n1,1,0\n2,2,1\n3,3.5,2\n");
-    for (int which = 0; which < 2; which++) {
-        const char *tried = which ? drawn : line;
-        assert_int_equal(sh("%s", tried), 0);
-        char *whole = strdup(last.out);
-        int   quiet = 0, n = 1;
-        for (; quiet < 3 && n < 6000; n += n < 80 ? 1 : 5) {
-            int status = sh("LD_PRELOAD=%s COT_FAIL_AT=%d exec %s", COT_FAIL_MALLOC, n, tried);
-            if (status == 0 && strcmp(last.out, whole) == 0 && strcmp(last.err, "") == 0) {
-                quiet++;
-                continue;
-            }
-            quiet = 0;
-            if (status != 3) print_error("%s, allocation %d: status %d\n%s%s", tried, n, status, last.out, last.err);
-            assert_int_equal(status, 3);
-            assert_true(last.out[0] == 0 || strncmp(last.out, "{\"error\":", 9) == 0);
-        }
-        assert_true(n < 6000);
-        free(whole);
-    }
-#else
-    skip();
-#endif
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_data_are_fitted_from_both_starts),
@@ -564,7 +533,6 @@ int main(void) {
         cmocka_unit_test(no_convergence_prints_where_it_stands),
         cmocka_unit_test(pictures_are_well_formed),
         cmocka_unit_test(pictures_are_put_whole_or_not_at_all),
-        cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -473,6 +473,7 @@ static void plans_that_cannot_be_made_say_why(void **state) {
     assert_null(cot_sparse_hessian_plan(y, 1, &x)); /* the error stands */
     cot_tape_clear_error(t);
     assert_null(cot_sparse_hessian_plan(COT_NONE, 1, &x));
+    assert_error(t, COT_VAR, "[sparse_hessian_plan] y is not a value on a tape");
     cot_var wide = cot_broadcast_to(cot_index(x, 0, 0), COT_SHAPE((int64_t)1 << 31));
     assert_null(cot_sparse_jacobian_plan(1, &wide, 1, &x, COT_AUTO));
     assert_error(t, COT_LIMIT, "[sparse_jacobian_plan] a matrix of 2147483648 rows and 2 columns; sparse ones have at most 2147483647 of each");

@@ -3,7 +3,7 @@
 # may. Calls nothing slow when nothing is missing.
 #   build     the library and the examples
 #   test      the tests too, with gcc's sanitizers
-#   ci        clang as well
+#   ci        clang as well, with its sanitizers
 #   web       WebAssembly for the page: clang, lld, wasi-libc
 #   test-web  and a browser to test it in
 set -euo pipefail
@@ -12,6 +12,7 @@ level=${1:-build}
 has() { command -v "$1" > /dev/null 2>&1; }
 for_web() { echo "$1" | clang --target=wasm32-wasi -x c -fsyntax-only - 2> /dev/null; }
 runtime_for_web() { [ -e "$(clang --target=wasm32-wasi --rtlib=compiler-rt -print-libgcc-file-name 2> /dev/null)" ]; }
+sanitizes_with_clang() { echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c -o /dev/null - 2> /dev/null; }
 compiles() { echo "$1" | ${CC:-cc} -x c -fsyntax-only - 2> /dev/null; }
 
 missing=()
@@ -41,7 +42,11 @@ test | ci)
     need g++ has g++
     need binutils has readelf
     need diffutils has diff
-    [ "$level" = test ] || need clang has clang
+    need locales test -e /usr/share/i18n/locales/POSIX # localedef makes a locale with a decimal comma of it
+    if [ "$level" = ci ]; then
+        need clang has clang
+        need libclang-rt-dev sanitizes_with_clang
+    fi
     ;;
 web | test-web)
     need clang has clang

@@ -1,6 +1,8 @@
 /* text.c: pieces of text to a file or a buffer. */
 #include "base/text.h"
 
+#include "base/number.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -43,7 +45,7 @@ void cot__putf(cot__text *x, const char *format, ...) {
     char    piece[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(piece, sizeof piece, format, args);
+    cot__vformat(piece, sizeof piece, format, args);
     va_end(args);
     cot__put(x, piece);
 }

@@ -100,6 +100,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
     cot_tape *t;
     uint32_t  i, v;
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    cot__tape_beside("assign", "the leaf", 1, &leaf, 1, &value);
     if (!assignable(leaf, "assign", &t, &i)) return cot__status_of(1, &leaf);
     if (cot__is_number(value)) {
         double    number = cot__number_value(value);

@@ -18,6 +18,7 @@
  * vjp and jvp are computed, not approximated: <w, J v> = <Jᵀ w, v> up to one rounding for each operation and each term. Inside either, terms
  * may cancel that do not show in the result; how large they are is read off the tangents that a recorded jvp leaves on the tape. (v moves x by
  * its own size, so terms of f that cancel are about as large: they count as noise in f too.) */
+#include "base/number.h"
 #include "base/random.h"
 #include "tape/tape.h"
 
@@ -64,7 +65,7 @@ static void tell(check *c, const char *format, ...) {
     va_list args;
     if (c->report->message[0]) return;
     va_start(args, format);
-    vsnprintf(c->report->message, sizeof c->report->message, format, args);
+    cot__vformat(c->report->message, sizeof c->report->message, format, args);
     va_end(args);
 }
 

@@ -199,5 +199,5 @@ int cot_explain(cot_var y, char *out, size_t size) {
     if (found >= 0) return found;
     x = cot__text_buffer(out, size);
     cot__putf(&x, "There is not enough memory to explain the result: a few bytes for each of %u operations.", cot__index(y) + 1);
-    return 0;
+    return -1;
 }

@@ -215,6 +215,7 @@ static int say_findings(search *s) {
 /* Marks, sweeps, walks, tells. */
 static int run(search *s) {
     if (!cot__watch_open(&s->w, s->t, s->y, NULL)) {
+        if (s->w.short_of_memory) return -1;
         cot__put(s->x, "The result is finite, but its reverse sweep cannot run: ");
         cot__put(s->x, s->w.why);
         cot__put(s->x, ".");

@@ -11,8 +11,8 @@
 
 /* ---- running ------------------------------------------------------------------------------------------------------- */
 
-bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs) {
-    cot_tape *t = cot__tape_of(n, xs);
+bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs, int m, const cot_var *others) {
+    cot_tape *t = cot__tape_beside(op, n == 1 ? "x" : "xs", n, xs, m, others);
     *c = (cot__form){.t = t, .op = op, .n = n, .none = cot__invalid(n, xs), .status = t ? COT_OK : cot__status_of(n, xs)};
     return t != NULL;
 }
@@ -157,7 +157,7 @@ cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, co
 cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads) {
     cot__form c;
     cot_var   value, one = cot_number(1);
-    bool      ran = cot__form_open(&c, op, n, xs) && cot__check_lists(c.t, c.op, n, grads, 0, NULL) &&
+    bool      ran = cot__form_open(&c, op, n, xs, 0, NULL) && cot__check_lists(c.t, c.op, n, grads, 0, NULL) &&
                cot__form_run(&c, f, user, xs, 1, &value) && gives_one_float(&c, rule);
     cot__form_fill(&c, n, grads, ran ? cot__form_pull(&c, &one) : NULL);
     cot__form_fill(&c, 1, y, ran ? c.out : NULL);
@@ -166,7 +166,7 @@ cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void 
 
 cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds, cot_var *grads) {
     cot__form c;
-    bool      ran = cot__form_open(&c, "fn_vjp", n, xs) && cot__check_lists(c.t, c.op, n, grads, m, seeds) &&
+    bool      ran = cot__form_open(&c, "fn_vjp", n, xs, m, seeds) && cot__check_lists(c.t, c.op, n, grads, m, seeds) &&
                cot__form_run(&c, f, user, xs, m, ys);
     cot__form_fill(&c, n, grads, ran ? cot__form_pull(&c, seeds) : NULL);
     cot__form_fill(&c, m, ys, ran ? c.out : NULL);
@@ -175,7 +175,7 @@ cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot
 
 cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys, cot_var *dys) {
     cot__form c;
-    bool      ran = cot__form_open(&c, "fn_jvp", n, xs) && cot__check_lists(c.t, c.op, m, dys, n, tangents) &&
+    bool      ran = cot__form_open(&c, "fn_jvp", n, xs, n, tangents) && cot__check_lists(c.t, c.op, m, dys, n, tangents) &&
                cot__form_run(&c, f, user, xs, m, ys);
     cot__form_fill(&c, m, dys, ran ? push(&c, tangents) : NULL);
     cot__form_fill(&c, m, ys, ran ? c.out : NULL);
@@ -191,7 +191,7 @@ struct cot_linear {
 cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_linear **linear) {
     cot__form c;
     if (linear) *linear = NULL;
-    bool ran = cot__form_open(&c, "linearize", n, xs);
+    bool ran = cot__form_open(&c, "linearize", n, xs, 0, NULL);
     if (ran && !linear) cot__fail(c.t, COT_VALUE, "[linearize] the place for the derivative is NULL");
     ran = ran && linear && cot__form_run(&c, f, user, xs, m, ys);
     cot_linear *l = ran ? cot__arena(c.t, sizeof *l, "linearize") : NULL;
@@ -201,7 +201,7 @@ cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, 
 }
 
 cot_status cot_linear_jvp(cot_linear *l, const cot_var *tangents, cot_var *dys) {
-    if (!l) return COT_VAR;
+    if (!l) return COT_VAR; /* how many tangents there are, it alone knows */
     l->c.op = "linear_jvp";
     bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.n, tangents, l->c.m, dys);
     cot__form_fill(&l->c, l->c.m, dys, given ? push(&l->c, tangents) : NULL);

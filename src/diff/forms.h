@@ -15,8 +15,8 @@ typedef struct cot__form {
 } cot__form;
 
 /* A form on n inputs; false: there is nothing to do, c->status says why. What a form fills may lie where it reads, so it is filled
- * last. */
-bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs);
+ * last. Where the xs are on no tape, the m others (seeds or tangents, if it has any) may be on one that is told. */
+bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs, int m, const cot_var *others);
 /* Runs f; false after a failure. c->out are its m results as values of the tape, for ys, which is only looked at. */
 bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m, const cot_var *ys);
 /* cot_value_and_grad for an operation of another name, whose rule it is that the function gives one float. */

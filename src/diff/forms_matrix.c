@@ -160,7 +160,7 @@ static const cot_var *or_any(const cot__form *c, int m, const cot_var *list) {
 cot_status cot_fn_jacobian(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_mode mode, cot_var *jacobians) {
     cot__form      c;
     const cot_var *at = NULL;
-    bool           ran = cot__form_open(&c, "fn_jacobian", n, xs) && check_blocks(&c, m, jacobians) && is_mode(&c, mode) &&
+    bool           ran = cot__form_open(&c, "fn_jacobian", n, xs, 0, NULL) && check_blocks(&c, m, jacobians) && is_mode(&c, mode) &&
                (at = or_any(&c, m, ys)) != NULL && cot__form_run(&c, f, user, xs, m, at);
     cot__form_fill(&c, block_count(m, n), jacobians, ran ? matrix(&c, mode) : NULL);
     cot__form_fill(&c, m, ys, ran ? c.out : NULL);
@@ -179,7 +179,7 @@ static int gradient_of(int n, const cot_var *xs, int m, cot_var *grads, void *us
     cot__form c;
     cot_var   one = cot_number(1), *all;
     char      text[COT__SHAPE_TEXT];
-    if (!cot__form_open(&c, "fn_hessian", n, xs) || !cot__form_run(&c, g->f, g->user, xs, 1, &g->y)) return 0;
+    if (!cot__form_open(&c, "fn_hessian", n, xs, 0, NULL) || !cot__form_run(&c, g->f, g->user, xs, 1, &g->y)) return 0;
     g->y = c.out[0];
     if (cot__size_at(c.t, c.y[0]) != 1 || !is_float(c.t, c.y[0])) {
         cot__fail(c.t, COT_SHAPE, "[fn_hessian] the function gives %s of shape %s; a Hessian is of one float, use "
@@ -210,7 +210,7 @@ cot_status cot_fn_hessian(cot_fn f, void *user, int n, const cot_var *xs, cot_va
     cot__form c;
     gradient  g = {.f = f, .user = user};
     int       floats = 0;
-    bool      given = cot__form_open(&c, "fn_hessian", n, xs) && check_blocks(&c, n, hessians);
+    bool      given = cot__form_open(&c, "fn_hessian", n, xs, 0, NULL) && check_blocks(&c, n, hessians);
     if (given && !f) cot__fail(c.t, COT_VALUE, "[fn_hessian] the function is NULL");
     given = given && f;
     for (int k = 0; given && k < n; k++)

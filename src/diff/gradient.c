@@ -33,10 +33,7 @@ bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, ui
         cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
         return false;
     }
-    if (n > 0 && !xs) {
-        cot__fail(t, COT_VALUE, "[%s] the list of %d vars is NULL", op, n);
-        return false;
-    }
+    if (!cot__list_given(t, op, "vars", n, xs)) return false;
     for (int k = 0; k < n; k++) {
         uint32_t i = cot__index(xs[k]);
         if (UNLIKELY(xs[k].tape != t || i >= t->count || t->nodes[i].stamp != (uint32_t)(xs[k].id >> 32))) {
@@ -64,10 +61,10 @@ void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on) {
 }
 
 /* The output of a sweep: alive, and a float. */
-static cot_tape *enter_output(cot_var y, const char *op, uint32_t *i) {
-    cot_tape *t = cot__enter(NULL, y, op, "", i);
+static cot_tape *enter_output(cot_var y, const char *op, int n, const cot_var *others, uint32_t *i) {
+    cot_tape *t = cot__tape_beside(op, "y", 1, &y, n, others);
     char      text[160];
-    if (!t || !cot__may_sweep(t, op)) return NULL;
+    if (!t || !cot__enter(t, y, op, "", i) || !cot__may_sweep(t, op)) return NULL;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[*i]))) {
         cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op, cot__describe(t, *i, text, sizeof text),
                   cot__dtype_name(cot__dtype_at(&t->nodes[*i])));
@@ -119,11 +116,9 @@ static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint
     char text[320];
     if (!t->smooth) return true;
     if (t->body) return cot__smooth_between(t, op, 1, &y, n, xs);
-    if (cot_report(VAR(t, y), text, sizeof text) == 0) {
-        bool looked = strncmp(text, "There is not enough memory", 26) != 0; /* what else it says, the sweep will say too */
-        if (!looked) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
-        return looked;
-    }
+    int found = cot_report(VAR(t, y), text, sizeof text);
+    if (found < 0) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
+    if (found <= 0) return found == 0; /* what else it says, the sweep will say too */
     text[strcspn(text, "\n")] = 0;
     cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op, text);
     return false;
@@ -131,7 +126,7 @@ static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint
 
 static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     uint32_t  i, seed;
-    cot_tape *t = enter_output(y, op, &i);
+    cot_tape *t = enter_output(y, op, 1, given, &i);
     if (!t || !cot__outside_bodies(t, op)) return cot__status_of(1, &y);
     char text[160];
     if (!(t->nodes[i].flags & COT__ACTIVE)) {
@@ -245,15 +240,16 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
 /* The gradients may go where the inputs are; after a failure they are invalid. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads) {
     uint32_t   i, seed, few[16];
-    cot_tape  *t = enter_output(y, op, &i);
+    cot_tape  *t = enter_output(y, op, n, xs, &i);
     cot_status status = t ? COT_OK : cot__status_of(1, &y);
     uint32_t  *index = n <= 16 || !t ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
     if (!index) cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
-    if (t && index && cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
+    if (t && index && cot__check_inputs(t, op, n, xs, index) && cot__list_given(t, op, "gradients", n, grads) &&
+        is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
     if (t && index && index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t) status = t->status;
-    for (int k = 0; k < n && status != COT_OK; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
+    for (int k = 0; grads && k < n && status != COT_OK; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
     return status;
 }
 

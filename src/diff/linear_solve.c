@@ -225,12 +225,13 @@ static bool is_linear(operator_at_work *a, const double *x) {
     cot_tape *t = a->t;
     int64_t   n = a->size;
     size_t    bytes = 6 * (size_t)n * sizeof(double);
-    double   *v = cot__alloc(&t->al, bytes), *u = v + n, *sum = u + n, *of_u = sum + n, *of_v = of_u + n, *of_sum = of_v + n;
+    double   *v = cot__alloc(&t->al, bytes);
     double    scale = sqrt(dot(n, x, x) / (double)n);
     if (!v) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);
         return false;
     }
+    double *u = v + n, *sum = u + n, *of_u = sum + n, *of_v = of_u + n, *of_sum = of_v + n;
     for (int64_t k = 0; k < n; k++) {
         v[k] = (scale > 0 ? scale : 1) * cot__mixed_direction((uint64_t)k);
         u[k] = scale > 0 ? x[k] : cot__mixed_direction((uint64_t)(n + k));
@@ -258,12 +259,13 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     int64_t          size = cot__size_at(t, args[0]);
     cot_shape        shape = cot__shape_at(t, args[0]);
     size_t           bytes = 2 * (size_t)size * sizeof(double) + 8;
-    double          *b = attr ? cot__alloc(&t->al, bytes) : NULL, *x = b + size;
+    double          *b = attr ? cot__alloc(&t->al, bytes) : NULL;
     operator_at_work a;
     cot__result      r;
     uint8_t          mask = t->active_mask;
     if (!attr) return INVALID(t);
     if (!b) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", l->name, bytes);
+    double *x = b + size;
     t->active_mask = 0;
     bool ok = cot__read_view(t, l->name, &v, COT_F64, b, size) == COT_OK;
     if (t->body) { /* an example: any vector does */

@@ -35,7 +35,7 @@ static int64_t group_of(int64_t directions, int64_t results) {
 }
 
 static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
-    cot_tape *t = cot__tape_of(m, ys);
+    cot_tape *t = cot__tape_beside("jacobian", m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return cot__status_of(m, ys);
     if ((unsigned)mode > COT_FORWARD) {
         cot__fail(t, COT_VALUE, "[jacobian] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", (int)mode);
@@ -75,7 +75,7 @@ cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_
 
 /* The gradient is recorded, then its Jacobian taken in forward mode: forward over reverse. */
 static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var *xs, const double *v, double *out) {
-    cot_tape *t = cot__tape_of(1, &y);
+    cot_tape *t = cot__tape_beside(op, "y", 1, &y, n, xs);
     if (!t) return cot__status_of(1, &y);
     if (cot_is_valid(y) && !cot__may_sweep_numbers(t, op, cot__index(y))) return t->status;
     if (!out && total_size(n, xs) > 0) {
@@ -115,9 +115,9 @@ cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out) {
 
 static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, y, "hvp", "", &i);
+    cot_tape *t = cot__tape_beside("hvp", "y", 1, &y, n, xs);
     cot__side inputs;
-    if (!t || !cot__may_sweep_numbers(t, "hvp", i)) return cot__status_of(1, &y);
+    if (!t || !cot__enter(t, y, "hvp", "", &i) || !cot__may_sweep_numbers(t, "hvp", i)) return cot__status_of(1, &y);
     if ((!v || !out) && total_size(n, xs) > 0) {
         cot__fail(t, COT_VALUE, "[hvp] %s is NULL; both have an element for each of the xs",
                   v ? "the place for the product" : "the direction v");

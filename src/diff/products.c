@@ -241,7 +241,7 @@ static bool lists_given(cot_tape *t, const char *op, const cot__side *from, cons
 }
 
 cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *ys, int n, const cot_var *xs, const cot__directions *d) {
-    cot_tape *t = cot__tape_of(m, ys);
+    cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return cot__status_of(m, ys);
     if (!cot__may_sweep(t, op)) return t->status;
     if (d->lanes < 0) {

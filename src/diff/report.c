@@ -81,11 +81,12 @@ int cot_report(cot_var y, char *out, size_t size) {
     for (uint32_t i = top + 1; ancestor && r.swept && i-- > 0;)
         if (ancestor[i]) find_strong_zeros(&r, i);
     cot__free(&r.t->al, ancestor, (size_t)top + 1);
+    r.short_of_memory = r.short_of_memory || !ancestor || r.w.short_of_memory;
     if (!r.swept && r.f.found) cot__put(&r.f.x, "\n");
     if (!r.swept) cot__put(&r.f.x, "The reverse sweep cannot run: "), cot__put(&r.f.x, r.w.why);
     cot__watch_close(&r.w);
-    if (ancestor && !r.short_of_memory) return r.f.found;
+    if (!r.short_of_memory) return r.f.found;
     r.f.x = cot__text_buffer(out, size);
     cot__put(&r.f.x, "There is not enough memory to look at the tape.");
-    return 0;
+    return -1;
 }

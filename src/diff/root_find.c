@@ -1,5 +1,6 @@
 /* root_find.c: finding x with F(x, θ) = 0 in numbers: Newton's method, the way down to a minimum, or a solver of the user's, whose
  * result is looked at. */
+#include "base/number.h"
 #include "diff/descend.h"
 #include "diff/implicit.h"
 #include "ops/structural.h"
@@ -87,7 +88,7 @@ static void no_start(cot_tape *t, const cot__root *q, double value) {
 /* To the message that there is no next step. */
 static void say_where(cot_tape *t, double residual, int steps) {
     size_t used = strlen(t->message);
-    snprintf(t->message + used, sizeof t->message - used, "; |F| is %g after %d steps; give a better start, or a solver of your own", residual,
+    cot__format(t->message + used, sizeof t->message - used, "; |F| is %g after %d steps; give a better start, or a solver of your own", residual,
              steps);
 }
 
@@ -96,13 +97,13 @@ static void say_where(cot_tape *t, double residual, int steps) {
 static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x) {
     size_t  bytes = (size_t)x->size * (sizeof(double) + 8) + 8;
     double *step = cot__alloc(&t->al, bytes), first = residual_at(t, q, args, x->data), now = first;
-    void   *next = step + x->size;
     int     most = q->options.iterations > 0 ? q->options.iterations : 100, k = 0;
     double  allowed = cot__solve_tolerance(&q->options, x->dtype, 1e-10, 1e-4) * (1 + first);
     if (!step) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", q->name, bytes);
         return false;
     }
+    void *next = step + x->size;
     if (t->status == COT_OK && !isfinite(first)) no_start(t, q, first);
     for (; k < most && now > 0 && t->status == COT_OK; k++) {
         if (!newton_step(t, q, args, x->data, step, x->size)) {
@@ -177,11 +178,12 @@ static double eps_of(cot_dtype d) { return d == COT_F64 ? 0x1p-52 : d == COT_F32
 /* Down to a minimum from x; or, without `search`, only a look whether f bends down there. */
 static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x, bool search) {
     size_t  bytes = cot__descend_bytes(x->size) + 2 * (size_t)x->size * sizeof(double);
-    double *start = cot__alloc(&t->al, bytes), *raw = start + x->size;
+    double *start = cot__alloc(&t->al, bytes);
     if (!start) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", q->name, bytes);
         return false;
     }
+    double        *raw = start + x->size;
     ground         g = {t, q, args, x->dtype, x->size, raw};
     cot__landscape f = {&g, x->size, eps_of(x->dtype), ground_at, ground_bend};
     cot__descended how;

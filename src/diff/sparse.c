@@ -104,7 +104,7 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
 
 cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode) {
     const char *op = "sparse_jacobian_plan";
-    cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
+    cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
     if (!t) return NULL;
     if ((unsigned)mode > COT_FORWARD) {
         cot__fail(t, COT_VALUE, "[%s] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", op, (int)mode);
@@ -132,7 +132,7 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
 
 cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
     const char *op = "sparse_hessian_plan";
-    cot_tape   *t = cot__tape_of(1, &y);
+    cot_tape   *t = cot__tape_beside(op, "y", 1, &y, n, xs);
     if (!t) return NULL;
     cot_mark         mark = cot__mark(t);
     cot_var         *grads = gradient(op, t, y, n, xs);
@@ -178,7 +178,7 @@ static cot_status finish(cot_status status, const cot_sparse_plan *p, double *va
 
 cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
     const char *op = "sparse_jacobian";
-    cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
+    cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
     if (!t) return finish(cot__status_of(m > 0 ? m : 0, ys), p, values);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
         fits(op, t, p, false, total_size(m, ys), total_size(n, xs), values))
@@ -206,7 +206,7 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
     if (*done && fits(op, t, p, true, n, n, values) && cot__leaves_unassigned(t, op, 1, &yi)) {
         int64_t       size = n;
         size_t        row = (size_t)n * sizeof(double), bytes = (size_t)(AT_ONCE + p->lanes) * row;
-        double       *v = cot__alloc(&t->al, bytes), *out = v + AT_ONCE * size;
+        double       *v = cot__alloc(&t->al, bytes), *out = v ? v + AT_ONCE * size : NULL;
         const double *products[COT__HELD];
         if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, (int)p->lanes, bytes);
         for (int32_t c = 0; c < p->colours && t->status == COT_OK;) {
@@ -228,7 +228,7 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
 
 cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values) {
     const char *op = "sparse_hessian";
-    cot_tape   *t = cot__tape_of(1, &y);
+    cot_tape   *t = cot__tape_beside(op, "y", 1, &y, n, xs);
     bool        done;
     if (!t) return finish(cot__status_of(1, &y), p, values);
     over_scalars(op, t, p, y, n, xs, values, &done);
@@ -283,7 +283,7 @@ static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, doubl
 cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, const double *values,
                             uint64_t seed) {
     const char *op = "sparse_check";
-    cot_tape   *t = m > 0 ? cot__tape_of(m, ys) : NULL;
+    cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
     if (!t) return cot__status_of(m > 0 ? m : 0, ys);
     bool    hessian = p && p->hessian;
     int64_t cols = total_size(n, xs), rows = hessian ? cols : total_size(m, ys);
@@ -292,7 +292,7 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     cot_mark mark = cot__mark(t);
     cot_var *grads = hessian ? gradient(op, t, ys[0], n, xs) : NULL;
     size_t   bytes = (size_t)(rows + cols) * sizeof(double);
-    double  *v = cot__alloc(&t->al, bytes), *out = v + cols;
+    double  *v = cot__alloc(&t->al, bytes), *out = v ? v + cols : NULL;
     if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: a direction of %lld elements", op, (long long)cols);
     if (v && t->status == COT_OK) {
         memset(out, 0, (size_t)rows * sizeof *out); /* products of nothing write nothing */

@@ -26,7 +26,7 @@ static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, con
     if (!r->t || !cot__may_sweep_numbers(r->t, op, r->t->count)) return false; /* what f records has no numbers in a body */
     r->mark = cot_tape_mark(r->t);
     r->ys   = cot__arena(r->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *r->ys, op);
-    if (!r->ys || !(xs = copies(r->t, op, n, xs)) || !cot__form_open(&r->form, op, n, xs) || !cot__form_run(&r->form, f, user, xs, m, r->ys)) return false;
+    if (!r->ys || !(xs = copies(r->t, op, n, xs)) || !cot__form_open(&r->form, op, n, xs, 0, NULL) || !cot__form_run(&r->form, f, user, xs, m, r->ys)) return false;
     for (int k = 0; k < m; k++) r->ys[k] = VAR(r->t, r->form.y[k]); /* as they were recorded, also in a no-grad scope */
     return true;
 }

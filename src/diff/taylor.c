@@ -37,7 +37,8 @@ static bool open_question(bool recorded, question *q, cot_var y, int n, const co
                           const void *out) {
     char      text[160];
     uint32_t  yi;
-    cot_tape *t = cot__enter(NULL, y, "taylor", "", &yi);
+    cot_tape *t = cot__tape_beside("taylor", "y", 1, &y, n, xs);
+    if (t && !cot__enter(t, y, "taylor", "", &yi)) t = NULL;
     *q = (question){.t = t, .n = n, .degree = degree, .order = order};
     if (!t) return false;
     q->y = yi;

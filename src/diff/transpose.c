@@ -194,12 +194,13 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     int       n = cot__nargs(cot__rule_node(r));
     uint8_t mask = t->active_mask;
     size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t));
-    cot_var  *tangents = cot__alloc(&t->al, bytes), *grads = tangents + n;
-    uint32_t *leaves = (uint32_t *)(void *)(grads + n);
+    cot_var  *tangents = cot__alloc(&t->al, bytes);
     if (!tangents) {
         cot__fail(t, COT_MEMORY, "[vjp] out of memory: the tangents of %d operands", n);
         return;
     }
+    cot_var  *grads = tangents + n;
+    uint32_t *leaves = (uint32_t *)(void *)(grads + n);
     t->active_mask = COT__ACTIVE;
     cot__rule forth = *r;
     int       count = tangent_leaves(r, n, tangents, leaves);

@@ -100,14 +100,14 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
     size_t          outer = (size_t)(r->n + r->captures), count = outer + r->fixed + r->steps;
     size_t          bytes = (size_t)most * (sizeof(cot_var) + 1) + count + 1;
     cot_var        *xs = cot__alloc(&t->al, bytes);
-    bool           *batched = (bool *)(xs + most), *is = batched + most;
     const uint64_t *ref = r->ref;
     cot__player     p;
     if (!xs) {
         cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
         return false;
     }
-    bool ok = cot__player_open(&p, t, op, r);
+    bool *batched = (bool *)(xs + most), *is = batched + most;
+    bool  ok = cot__player_open(&p, t, op, r);
     if (ok) memcpy(p.value, values, outer * sizeof *values);
     memset(is, 0, count);
     memcpy(is, given, outer);
@@ -143,8 +143,9 @@ bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bo
 static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys, const int *axes) {
     size_t   count = (size_t)(r->n + r->captures);
     cot_var *values = cot__arena(t, count * sizeof *values, "vmap");
-    bool    *given = values ? cot__arena(t, count + (size_t)r->m, "vmap") : NULL, *is = given + count;
+    bool    *given = values ? cot__arena(t, count + (size_t)r->m, "vmap") : NULL;
     if (!given) return;
+    bool *is = given + count;
     memcpy(values, in->x, (size_t)r->n * sizeof *values);
     memcpy(given, in->is, (size_t)r->n);
     for (int k = 0; k < r->captures; k++) values[r->n + k] = VAR(t, r->captured[k]), given[r->n + k] = false;

@@ -50,6 +50,7 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *se
     }
     if (t->status == COT_OK) return true;
     memcpy(w->why, t->message, sizeof w->why);
+    w->short_of_memory = t->status == COT_MEMORY;
     cot_tape_clear_error(t);
     return false;
 }

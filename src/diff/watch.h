@@ -8,7 +8,8 @@
 
 typedef struct cot__watch {
     cot__sweep sweep;
-    char       why[512]; /* why it failed, else "" */
+    char       why[512];        /* why it failed, else "" */
+    bool       short_of_memory; /* and that was why */
 } cot__watch;
 
 /* Sweeps from y. seed: of y's shape, or 0-d for every element the same; NULL: ones (with more than one element: the gradient of

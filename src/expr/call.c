@@ -1,6 +1,8 @@
 /* call.c: a call when it runs: arguments become what the library's function takes, or an error that names the parameter. */
 #include "expr/program.h"
 
+#include "base/number.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ static cot__item fallback(const char *text) {
     if (strcmp(text, "False") == 0) return cot__item_bool(false);
     if (cot__dtype_named(text, strlen(text), &dtype)) return (cot__item){.kind = ITEM_DTYPE, .as.integer = dtype};
     if (text[0] == '\'') return (cot__item){.kind = ITEM_TEXT, .as.text = text};
-    if (strpbrk(text, ".e")) return cot__item_number(strtod(text, NULL));
+    if (strpbrk(text, ".e")) return cot__item_number(cot__read_number(text, NULL));
     return cot__item_integer(strtoll(text, NULL, 10));
 }
 

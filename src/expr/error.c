@@ -1,6 +1,7 @@
 /* error.c: where in a text something is wrong, and showing it. */
 #include "expr/program.h"
 
+#include "base/number.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -47,7 +48,7 @@ static bool fail_v(cot__expr_error *error, const char *text, size_t length, size
     cot__expr_error filled = {.status = COT_OK};
     if (!error) return false;
     locate(&filled, text, length, start, stop);
-    vsnprintf(filled.message, sizeof filled.message, format, args);
+    cot__vformat(filled.message, sizeof filled.message, format, args);
     finish(filled.message);
     *error = filled;
     return false;

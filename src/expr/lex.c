@@ -1,6 +1,7 @@
 /* lex.c: numbers, names, strings and operators as Python writes them; comments and spaces are passed over. */
 #include "expr/lex.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "expr/program.h"
 
@@ -91,7 +92,7 @@ static bool number(cot__lexer *x, cot__token *out) {
     }
     d.text[d.n] = 0;
     out->kind = TOKEN_NUMBER;
-    out->number = strtod(d.text, NULL);
+    out->number = cot__read_number(d.text, NULL);
     if (!whole) return true;
     errno = 0;
     out->integer = strtoll(d.text, NULL, 10);

@@ -86,8 +86,9 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_shape z = cot__batch_shape(t, b->extent, cot__shape_at(t, r->node));
     if (b->extent == 0 && t->status == COT_OK) return cot_zeros(t, cot__dtype_at(cot__rule_node(r)), z);
     size_t   bytes = (size_t)(b->extent + b->n) * sizeof(cot_var);
-    cot_var *each = cot__alloc(&t->al, bytes), *one = each + b->extent, result = INVALID(t);
+    cot_var *each = cot__alloc(&t->al, bytes), result = INVALID(t);
     if (!each) return cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %lld values", r->op->name, (long long)b->extent);
+    cot_var *one = each + b->extent;
     for (int64_t i = 0; i < b->extent && t->status == COT_OK; i++) {
         for (int k = 0; k < b->n; k++) one[k] = b->is[k] ? cot_index(xs[k], 0, i) : xs[k];
         each[i] = cot__reapply(t, r->node, one);

@@ -1,6 +1,7 @@
 /* formula.c: a rule as a formula for people, with as few parentheses as precedence allows.
  *
  * Recursive over a rule, whose depth the table bounds; never over the tape. */
+#include "base/number.h"
 #include "base/text.h"
 #include "ops/elementwise.h"
 
@@ -56,9 +57,8 @@ static void write(cot__text *x, int of, const cot__tree *e, int least);
 static void write_number(cot__text *x, double v) {
     char digits[40];
     for (int n = 6; n <= 17; n++) { /* the shortest text that reads back as v, but no shorter than %g */
-        snprintf(digits, sizeof digits, "%.*g", n, v);
-        double back = 0;
-        if (sscanf(digits, "%lf", &back) == 1 && back == v) break;
+        cot__format(digits, sizeof digits, "%.*g", n, v);
+        if (cot__read_number(digits, NULL) == v) break;
     }
     cot__put(x, digits);
 }

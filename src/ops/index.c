@@ -8,7 +8,7 @@ enum { VALUES, POSITIONS, UPDATES };
 
 /* Enters x and indices and checks the axis; the positions themselves are checked by the caller. */
 static cot_tape *enter(const char *op, cot_var x, cot_var indices, int *axis, uint32_t *index) {
-    cot_tape *t = cot__tape_of(1, &x);
+    cot_tape *t = cot__tape_of(2, (cot_var[]){x, indices});
     if (!t || !cot__enter(t, x, op, "first", &index[VALUES]) || !cot__enter(t, indices, op, "index", &index[POSITIONS])) return NULL;
     return cot__check_axis(t, op, *axis, cot__ndim_at(t, index[VALUES]), axis) ? t : NULL;
 }

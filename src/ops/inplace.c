@@ -61,11 +61,17 @@ static bool lies_on_source(const cot_tape *t, uint32_t i) {
     return true;
 }
 
+/* What is written to; where it is missing, y may be on a tape, which is told. */
+static cot_tape *enter_target(const char *op, const cot_var *x, cot_var y, uint32_t *xi) {
+    cot_tape *t = cot__tape_beside(op, "the target", 1, x ? x : &COT_NONE, 1, &y);
+    return t ? cot__enter(t, *x, op, "target", xi) : NULL;
+}
+
 /* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's constants are read again when
  * it is played, and its inputs are somebody else's: there a copy is written. */
-static cot_tape *enter_write(const char *op, cot_var *x, uint32_t *xi) {
-    if (!x || !cot__enter(NULL, *x, op, "target", xi)) return NULL;
-    cot_tape *t = x->tape;
+static cot_tape *enter_write(const char *op, cot_var *x, cot_var y, uint32_t *xi) {
+    cot_tape *t = enter_target(op, x, y, xi);
+    if (!t) return NULL;
     if (!cot__is_tensor(&t->nodes[*xi])) return t;
     if (t->body && *xi < t->body_from) {
         cot__fail(t, COT_VALUE, "[%s] the target is older than the body of [%s], which is recorded once and would write it then only; copy it first", op,
@@ -152,7 +158,7 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
     char name[32];
     snprintf(name, sizeof name, "%s_into", cot__elementwise_table[op].name);
     uint32_t  xi, yi;
-    cot_tape *t = enter_write(name, x, &xi);
+    cot_tape *t = enter_write(name, x, y, &xi);
     if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_dtype dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape shape = cot__shape_at(t, xi);
@@ -193,7 +199,7 @@ cot_status(cot_div_into)(cot_var *x, cot_var y) { return cot__elementwise_into(O
 /* Slice attributes: axis, first, length, step; no attributes: the whole. */
 static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, const int64_t *slice) {
     uint32_t  xi, yi;
-    cot_tape *t = enter_write(name, x, &xi);
+    cot_tape *t = enter_write(name, x, y, &xi);
     if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_dtype  dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape  shape = cot__shape_at(t, xi);
@@ -234,7 +240,7 @@ cot_status(cot_update_slice)(cot_var *x, int axis, int64_t start, int64_t stop, 
     uint32_t  xi;
     int64_t   slice[4];
     int       at;
-    cot_tape *t = x ? cot__enter(NULL, *x, "update_slice", "target", &xi) : NULL;
+    cot_tape *t = enter_target("update_slice", x, y, &xi);
     if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_shape shape = cot__shape_at(t, xi);
     if (!cot__check_axis(t, "update_slice", axis, shape.ndim, &at)) return t->status;

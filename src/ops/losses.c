@@ -6,9 +6,9 @@
 
 cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, table, "embedding", "table", &i);
+    cot_tape *t = cot__tape_of(2, (cot_var[]){table, indices});
     char      text[COT__SHAPE_TEXT];
-    if (!t) return cot__invalid(1, &table);
+    if (!t || !cot__enter(t, table, "embedding", "table", &i)) return cot__invalid(1, &table);
     cot_shape s = cot__shape_at(t, i);
     if (s.ndim != 2)
         return cot__fail(t, COT_SHAPE, "[embedding] the table has shape %s; it must be a matrix, a row for each index",

@@ -168,7 +168,12 @@ static inline __attribute__((always_inline)) cot_var record(int op, const char *
 }
 
 cot_var(cot_sum_of)(int n, const cot_var *xs) { return record(OP_sum_of, "sum_of", n, xs, NULL); }
-cot_var(cot_dot_of)(int n, const cot_var *xs, const cot_var *ys) { return record(OP_dot_of, "dot_of", n, xs, ys); }
+cot_var(cot_dot_of)(int n, const cot_var *xs, const cot_var *ys) {
+    if (LIKELY((xs && ys) || n <= 0)) return record(OP_dot_of, "dot_of", n, xs, ys);
+    cot_tape *t = cot__tape_of(n, xs ? xs : ys);
+    if (t) cot__list_given(t, "dot_of", xs ? "ys" : "xs", n, NULL);
+    return cot__invalid(n, xs ? xs : ys);
+}
 cot_var(cot_logsumexp_of)(int n, const cot_var *xs) { return record(OP_logsumexp_of, "logsumexp_of", n, xs, NULL); }
 
 /* ---- rules ------------------------------------------------------------------------------------------------------------ */

@@ -88,7 +88,7 @@ static bool check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
 }
 
 cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]) {
-    cot_tape *t = cot__tape_of(1, &prediction);
+    cot_tape *t = cot__tape_of(2, (cot_var[]){prediction, target});
     if (!t || !cot__enter(t, prediction, op, "prediction", &xs[PREDICTION]) || !cot__enter(t, target, op, "target", &xs[TARGET])) return NULL;
     cot_dtype d = cot__dtype_at(&t->nodes[xs[PREDICTION]]);
     if (!cot__dtype_is_float(d) && (xs[PREDICTION] = cot__as(t, xs[PREDICTION], d = COT_F64)) == COT__NONE) return NULL;

@@ -212,7 +212,7 @@ static cot_tape *enter_parameters(const char *op, cot_var xs[3], bool given[3]) 
     int         n = 0;
     for (int k = 0; k < 3; k++)
         if ((given[k] = k == 0 || !is_absent(xs[k]))) names[n] = operand_names[k], list[n++] = xs[k];
-    cot_tape *t = is_absent(xs[0]) ? NULL : cot__enter_all(op, names, n, list, true, index);
+    cot_tape *t = cot__enter_all(op, names, n, list, true, index);
     for (int k = 0, i = 0; t && k < 3; k++)
         if (given[k]) xs[k] = VAR(t, index[i]), i++;
     return t;

@@ -188,6 +188,7 @@ static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
 /* u < p with the 53 bits of f64, so that 0 is never and 1 always true. */
 cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
     uint32_t i;
+    if (!t) cot__fail(cot__tape_of(1, &p), COT_VAR, "[bernoulli] the tape is NULL; it is where p is");
     if (!cot__usable(t) || !cot__enter(t, p, "bernoulli", "p", &i) || !check_probabilities(t, "bernoulli", i)) return INVALID(t);
     cot_var wide = cot__broadcast_as("bernoulli", cot_detach(VAR(t, i)), shape);
     return cot_less(drawn(t, "bernoulli", COT__UNIFORM, key, COT_F64, &shape, 0, 1), wide);
@@ -227,16 +228,18 @@ cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
     return z;
 }
 
-cot_var cot_permutation(cot_tape *t, cot_key key, int64_t n) {
-    return drawn(t, "permutation", PERMUTATION, key, COT_I64, &(cot_shape){1, {n}}, 0, 0);
+static cot_var permutation(cot_tape *t, const char *op, cot_key key, int64_t n) {
+    return drawn(t, op, PERMUTATION, key, COT_I64, &(cot_shape){1, {n}}, 0, 0);
 }
+
+cot_var cot_permutation(cot_tape *t, cot_key key, int64_t n) { return permutation(t, "permutation", key, n); }
 
 cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, "shuffle", "", &i);
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, "shuffle", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
-    return cot_take(VAR(t, i), cot_permutation(t, key, cot__shape_at(t, i).dim[axis]), axis);
+    return cot_take(VAR(t, i), permutation(t, "shuffle", key, cot__shape_at(t, i).dim[axis]), axis);
 }
 
 /* ---- dropout ----------------------------------------------------------------------------------------------------------------- */

@@ -69,7 +69,7 @@ static cot_var push_ravel(cot_tape *t, uint32_t indices, int d, const cot_shape 
 
 cot_var cot_gather(cot_var x, cot_var indices) {
     uint32_t  xi, ii;
-    cot_tape *t = cot__tape_of(1, &x);
+    cot_tape *t = cot__tape_of(2, (cot_var[]){x, indices});
     if (!t || !cot__enter(t, x, "gather", "first", &xi) || !cot__enter(t, indices, "gather", "index", &ii))
         return cot__invalid(1, &x);
     cot_shape shape = cot__shape_at(t, xi), p = cot__shape_at(t, ii), flat = {1, {1}};
@@ -121,7 +121,7 @@ static cot_var push_last_writer(cot_tape *t, uint32_t indices, int64_t extent) {
 cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     uint32_t  xi, ii, ui;
-    cot_tape *t = cot__tape_of(1, &x);
+    cot_tape *t = cot__tape_of(3, (cot_var[]){x, indices, updates});
     if (!t || !cot__enter(t, x, "scatter", "first", &xi) || !cot__enter(t, indices, "scatter", "index", &ii) ||
         !cot__enter(t, updates, "scatter", "updates", &ui))
         return cot__invalid(1, &x);
@@ -160,7 +160,7 @@ const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_
 /* ---- masks --------------------------------------------------------------------------------------------------------------- */
 
 static cot_tape *enter_mask(const char *op, cot_var x, cot_var mask, uint32_t *xi, uint32_t *mi) {
-    cot_tape *t = cot__tape_of(1, &x);
+    cot_tape *t = cot__tape_of(2, (cot_var[]){x, mask});
     if (!t || !cot__enter(t, x, op, "first", xi) || !cot__enter(t, mask, op, "mask", mi)) return NULL;
     cot_dtype d = cot__dtype_at(&t->nodes[*mi]);
     if (d == COT_BOOL) return t;

@@ -282,7 +282,8 @@ cot_var cot_flip(cot_var x, cot_axes axes) {
 cot_status cot_split(cot_var x, int parts, int axis, cot_var *out) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, "split", "", &i);
-    for (int k = 0; k < parts; k++) out[k] = cot__invalid(1, &x);
+    if (t && !cot__list_given(t, "split", "parts", parts, out)) return t->status;
+    for (int k = 0; out && k < parts; k++) out[k] = cot__invalid(1, &x);
     if (!t) return cot_tape_status(cot__invalid(1, &x).tape);
     if (!cot__check_axis(t, "split", axis, cot__ndim_at(t, i), &axis)) return t->status;
     int64_t extent = cot__view_place(t, i).shape[axis];

@@ -43,6 +43,23 @@ cot_status cot__status_of(int n, const cot_var *xs) {
     return COT_VAR;
 }
 
+cot_tape *cot__tape_beside(const char *op, const char *what, int m, const cot_var *ys, int n, const cot_var *others) {
+    cot_tape *t = cot__tape_of(m, ys);
+    if (t || cot__invalid(m, ys).tape) return t;
+    t = cot__tape_of(n, others);
+    if (!t || m < 1) return NULL;
+    if (!ys) cot__fail(t, COT_VAR, "[%s] the list of %d %s is NULL", op, m, what); /* the status that cot__status_of has for it */
+    else if (m == 1) cot__fail(t, COT_VAR, "[%s] %s is not a value on a tape", op, what);
+    else cot__fail(t, COT_VAR, "[%s] none of the %d %s is a value on a tape", op, m, what);
+    return NULL;
+}
+
+bool cot__list_given(cot_tape *t, const char *op, const char *what, int n, const void *list) {
+    if (list || n <= 0) return true;
+    cot__fail(t, COT_VALUE, "[%s] the list of %d %s is NULL", op, n, what);
+    return false;
+}
+
 /* A stale value is one whose storage has been written since. */
 static bool is_stale(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;

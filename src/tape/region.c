@@ -1,6 +1,8 @@
 /* region.c: recording a body, turning it into a program, and playing that on other values. */
 #include "tape/region.h"
 
+#include "base/number.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -37,7 +39,7 @@ void cot__error_in(cot_tape *t, const char *format, ...) {
     if (t->status == COT_OK || t->status == COT_MEMORY || room < 8) return;
     memcpy(t->message + used, " (in ", 6);
     va_start(args, format);
-    int length = vsnprintf(t->message + used + 5, room - 6, format, args);
+    int length = cot__vformat(t->message + used + 5, room - 6, format, args);
     va_end(args);
     if (length < 0 || (size_t)length >= room - 6) t->message[used] = 0; /* no room: the fact alone */
     else memcpy(t->message + used + 5 + length, ")", 2);
@@ -340,16 +342,18 @@ cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *use
 cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
                                      const cot_var *examples, int m) {
     size_t       bytes = (size_t)(n + m) * (sizeof(cot_var) + sizeof(uint32_t)) + 8;
-    cot_var     *xs = cot__alloc(&t->al, bytes), *ys = xs + n;
-    uint32_t    *in = (uint32_t *)(void *)(ys + m), *out = in + n, first = t->count, storages = t->storage_count;
+    cot_var     *xs = cot__alloc(&t->al, bytes);
+    uint32_t     first = t->count, storages = t->storage_count;
     cot__region *r = NULL;
     maker        k = {.t = t};
     if (!xs) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d values", op, n + m);
         return NULL;
     }
-    scope before = scope_open(t, op);
-    bool  ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
+    cot_var  *ys = xs + n;
+    uint32_t *in = (uint32_t *)(void *)(ys + m), *out = in + n;
+    scope     before = scope_open(t, op);
+    bool      ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
     scope_close(t, before);
     if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
         (r = make_program(&k, op, n, in, m, out)) != NULL) {

@@ -3,6 +3,8 @@
  * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and arena chunks. */
 #include "tape/tape.h"
 
+#include "base/number.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -87,7 +89,7 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
     if (t && t->status == COT_OK) {
         va_list args;
         va_start(args, format);
-        vsnprintf(t->message, sizeof t->message, format, args);
+        cot__vformat(t->message, sizeof t->message, format, args);
         va_end(args);
         t->status = code;
         t->errors++;
@@ -116,7 +118,7 @@ void cot__note(cot_tape *t, const char *format, ...) {
     if (t->note[0]) return;
     va_list args;
     va_start(args, format);
-    vsnprintf(t->note, sizeof t->note, format, args);
+    cot__vformat(t->note, sizeof t->note, format, args);
     va_end(args);
     t->notes++;
 }
@@ -269,15 +271,17 @@ static const char *file_name(const char *path) { return strrchr(path, '/') ? str
 
 /* The call that just failed says where it stands; calls after it found the tape failed and have nothing to add. */
 static void place_error(cot_tape *t, const cot_site *site) {
-    if (t->error_placed) return;
+    if (t->error_placed || !site) return;
     size_t used = strlen(t->message);
-    snprintf(t->message + used, sizeof t->message - used, " (%s:%d in %s)", file_name(site->file), site->line, site->function);
+    snprintf(t->message + used, sizeof t->message - used, " (%s:%d%s%s)", file_name(site->file), site->line, site->function ? " in " : "",
+             site->function ? site->function : "");
     t->error_placed = true;
 }
 
 /* Sites are runs: a call stamps all nodes made since the previous stamp. A NULL site marks nodes made without one. */
 cot_var cot_sited(cot_var x, const cot_site *site) {
     cot_tape *t = x.tape;
+    if (site && !site->file) site = NULL;
     if (t && !cot__is_number(x) && t->status != COT_OK) place_error(t, site);
     if (!t || cot__is_number(x) || t->count == 0) return x;
     uint32_t first = t->site_count ? t->sites[t->site_count - 1].first : 0; /* `first` of the last run is its end, exclusive */

@@ -326,6 +326,11 @@ cot_status cot__status_of(int n, const cot_var *xs);
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
 /* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */
 cot_tape *cot__tape_of(int n, const cot_var *xs);
+/* The same for what starts from the ys, which `what` names ("y", "ys"): where they are missing,
+ * or on no tape, this is said on the tape of the others, if those have one. Then NULL, too. */
+cot_tape *cot__tape_beside(const char *op, const char *what, int m, const cot_var *ys, int n, const cot_var *others);
+/* Is there a list of n places or values? Or the error "[op] the list of n WHAT is NULL". */
+bool cot__list_given(cot_tape *t, const char *op, const char *what, int n, const void *list);
 /* t, or NULL when it is NULL or has failed. */
 cot_tape *cot__usable(cot_tape *t);
 /* One operand of a structural operation: its tape and index, with all checks done. A plain number is recorded as a constant of t's (needs

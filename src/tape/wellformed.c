@@ -2,6 +2,7 @@
  *
  * Reads everything, trusts nothing that it has not checked before: a check only follows indices and pointers that an earlier check has
  * found in range. (What cannot be checked is whether a pointer points to memory at all.) */
+#include "base/number.h"
 #include "base/text.h"
 #include "tape/show.h"
 
@@ -14,7 +15,7 @@ static bool broken(cot__text *why, const char *format, ...) {
     char    text[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    cot__vformat(text, sizeof text, format, args);
     va_end(args);
     cot__put(why, text);
     return false;

@@ -1,6 +1,7 @@
 /* cost.c: what the derivative of a recorded function costs in either mode, and where the two cross. */
 #include "trace/cost.h"
 
+#include "base/number.h"
 #include "trace/cost_rules.h"
 
 #include <string.h>
@@ -185,11 +186,11 @@ static void compare(cot__cost *c, const char *why) {
     else if (isnan(c->crossing))
         snprintf(c->why, sizeof c->why, "a reverse sweep costs nothing here, so it is never dearer");
     else
-        snprintf(c->why, sizeof c->why,
-                 "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output (%g %s each): "
-                 "the same at %.4g output%s",
-                 (long long)c->inputs, c->inputs == 1 ? "" : "s", c->forward_sweep, unit, c->reverse_sweep, unit, c->crossing,
-                 c->crossing == 1 ? "" : "s");
+        cot__format(c->why, sizeof c->why,
+                    "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output (%g %s each): "
+                    "the same at %.4g output%s",
+                    (long long)c->inputs, c->inputs == 1 ? "" : "s", c->forward_sweep, unit, c->reverse_sweep, unit, c->crossing,
+                    c->crossing == 1 ? "" : "s");
 }
 
 bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char why[512]) {

@@ -1,6 +1,7 @@
 /* json.c: JSON, written as it comes. */
 #include "trace/json.h"
 
+#include "base/number.h"
 #include "base/utf8.h"
 #include "diff/watch.h"
 
@@ -69,17 +70,10 @@ void cot__json_string(cot__json *j, const char *s) {
 
 static const char *odd_number(double v) { return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"; }
 
-/* A locale may write another decimal point. */
-static const char *with_point(char *buf) {
-    for (char *p = buf; *p; p++)
-        if (!strchr("0123456789+-eE", *p)) *p = '.';
-    return buf;
-}
-
 /* At most 24 characters for 17 digits; gcc's sanitizer builds reckon with more, and would warn. */
 static void write_digits(char *buf, int digits, double v) {
     char text[64];
-    int  n = snprintf(text, sizeof text, "%.*g", digits, v);
+    int  n = cot__format(text, sizeof text, "%.*g", digits, v);
     memcpy(buf, text, n < 31 ? (size_t)n + 1 : 32);
 }
 
@@ -89,9 +83,9 @@ const char *cot__shortest(double v, char *buf) {
     if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");
     for (int digits = fabs(v) < 2.2250738585072014e-308 ? 1 : 15; digits <= 17; digits++) {
         write_digits(buf, digits, v);
-        if (strtod(buf, NULL) == v) break;
+        if (cot__read_number(buf, NULL) == v) break;
     }
-    return with_point(buf);
+    return buf;
 }
 
 const char *cot__shortest_float(float v, char *buf) {
@@ -99,9 +93,9 @@ const char *cot__shortest_float(float v, char *buf) {
     if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");
     for (int digits = fabsf(v) < 1.17549435e-38f ? 1 : 6; digits <= 9; digits++) {
         write_digits(buf, digits, (double)v);
-        if (strtof(buf, NULL) == v) break;
+        if (cot__read_float(buf) == v) break;
     }
-    return with_point(buf);
+    return buf;
 }
 
 const char *cot__element_text(const void *p, cot_dtype dtype, char *buf) {

@@ -115,7 +115,11 @@ void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_loo
 void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__trace_look look);
 
 /* The whole object of `cotangent trace --json`: value, grad, expression, dtype, seed, inputs, output, nodes, sweep, cost, report. */
-void cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs);
+/* All that cot_explain or cot_report tell of y, however long: a text to be freed, and how many
+ * findings. NULL when memory is short. */
+char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y, int *found);
+/* False when memory is short; what was written until then is no JSON. */
+bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs);
 
 /* A graph for Graphviz: nodes with values and adjoints, an edge for each operand with what was added along it. */
 void cot__trace_dot(FILE *out, const cot__trace *tr);

@@ -1,6 +1,7 @@
 /* trace_json.c: a trace as the one JSON object that `cotangent trace --json` prints and the viewer reads. */
 #include "trace/trace.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void string_key(cot__json *j, const char *key, const char *value) {
@@ -122,10 +123,21 @@ static void write_inputs(cot__json *j, int n, const cot__trace_input *inputs) {
     cot__json_close(j, ']');
 }
 
-/* Where a derivative rests on a convention: what cot_report says, a string for each line. A very long report ends in the middle. */
-static void write_report(cot__json *j, const cot__trace *tr) {
-    char text[8192];
-    int  found = tr->why[0] ? 0 : cot_report(VAR(tr->t, tr->nodes[tr->output].id), text, sizeof text);
+char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y, int *found) {
+    for (size_t size = 1 << 14;; size *= 2) {
+        char *text = malloc(size);
+        *found = text ? tell(y, text, size) : -1;
+        if (*found >= 0 && strlen(text) < size - 4) return text; /* it was not cut, not even for a character of four bytes */
+        free(text);
+        if (*found < 0) return NULL;
+    }
+}
+
+/* Where a derivative rests on a convention: what cot_report says, a string for each line. */
+static bool write_report(cot__json *j, const cot__trace *tr) {
+    int   found = 0;
+    char *text = tr->why[0] ? NULL : cot__whole_text(cot_report, VAR(tr->t, tr->nodes[tr->output].id), &found);
+    if (found < 0) return false;
     cot__json_key(j, "report");
     cot__json_open(j, '[');
     for (const char *line = text; found > 0 && *line;) {
@@ -134,9 +146,11 @@ static void write_report(cot__json *j, const cot__trace *tr) {
         line += n + (line[n] == '\n');
     }
     cot__json_close(j, ']');
+    free(text);
+    return true;
 }
 
-void cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs) {
+bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs) {
     cot__json_open(j, '{');
     cot__json_key(j, "value"), cot__json_view(j, &tr->nodes[tr->output].value);
     cot__json_key(j, "grad");
@@ -159,6 +173,7 @@ void cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression,
     cot__json_close(j, ']');
     cot__json_key(j, "cost");
     cot__cost_json(j, &tr->cost);
-    write_report(j, tr);
+    bool whole = write_report(j, tr);
     cot__json_close(j, '}');
+    return whole;
 }

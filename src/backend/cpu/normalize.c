@@ -118,6 +118,7 @@ size_t cot__normalize_scratch(const cot__rows *r) { return (size_t)sums_of(r) * 
 
 void cot__normalize_weights(const cot__rows *r, const void *x, const void *g, void *scratch, void *z) {
     rows_job j = {.r = *r, .x = x, .g = g, .parts = sums_of(r), .totals = scratch};
+    if (r->n == 0) return; /* no sums, and no room for them */
     cot__parallel(j.parts, weights_part, &j);
     for (int64_t i = 0; i < 2 * r->n; i++) {
         double sum = 0;

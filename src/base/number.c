@@ -1,0 +1,241 @@
+/* number.c: printf and strtod that know no locale.
+ *
+ * Writing: the format is taken apart, every conversion but those of floating-point numbers goes
+ * to snprintf, and a number is written by itself, where whatever is no digit, sign or letter can
+ * only be the decimal point of some locale. Reading: the text is written again without its
+ * point, 12.5e3 as 125e2, which every locale reads alike. */
+#include "base/number.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+typedef struct sink {
+    char  *out;
+    size_t size, used; /* used: what there is to write, also where it does not fit */
+} sink;
+
+typedef struct conversion {
+    char flags[8], length[3], letter;
+    int  width, precision; /* precision -1: not given */
+} conversion;
+
+static char  *place(const sink *s) { return s->used < s->size ? s->out + s->used : NULL; }
+static size_t room(const sink *s) { return s->used < s->size ? s->size - s->used : 0; }
+
+static void put_bytes(sink *s, const char *text, size_t n) {
+    size_t fits = room(s) ? room(s) - 1 : 0;
+    if (fits > n) fits = n;
+    if (fits) memcpy(place(s), text, fits);
+    if (room(s)) place(s)[fits] = 0;
+    s->used += n;
+}
+
+/* Reads what stands behind a percent sign; returns where the format goes on. */
+static const char *read_conversion(const char *p, conversion *c, va_list *args) {
+    *c = (conversion){.precision = -1};
+    for (size_t n = 0; *p && strchr("-+ #0", *p); p++)
+        if (n + 1 < sizeof c->flags) c->flags[n++] = *p;
+    if (*p == '*') c->width = va_arg(*args, int), p++;
+    else for (; *p >= '0' && *p <= '9'; p++) c->width = 10 * c->width + (*p - '0');
+    if (*p == '.') {
+        c->precision = 0;
+        if (*++p == '*') c->precision = va_arg(*args, int), p++;
+        else for (; *p >= '0' && *p <= '9'; p++) c->precision = 10 * c->precision + (*p - '0');
+    }
+    for (size_t n = 0; *p && strchr("hljzt", *p); p++)
+        if (n + 1 < sizeof c->length) c->length[n++] = *p;
+    c->letter = *p;
+    return *p ? p + 1 : p;
+}
+
+/* "%-*.*lld": width and precision go in as arguments, where a precision below 0 counts as none. */
+static const char *specification(const conversion *c, char spec[24]) {
+    snprintf(spec, 24, "%%%s*.*%s%c", c->flags, c->length, c->letter);
+    return spec;
+}
+
+static void put_floating(sink *s, const conversion *c, double v) {
+    char       text[512];
+    conversion bare = *c;
+    char       spec[24];
+    bare.length[0] = 0; /* %lf is %f */
+    int   n = snprintf(text, sizeof text, specification(&bare, spec), 0, c->precision, v);
+    char *to = text;
+    if (n >= (int)sizeof text) n = (int)sizeof text - 1;
+    for (const char *p = text; isfinite(v) && *p; p++) {
+        if (strchr(strchr("aA", c->letter) ? "0123456789abcdefABCDEFxXpP+- " : "0123456789eE+- ", *p)) *to++ = *p;
+        else if (to == text || to[-1] != '.') *to++ = '.'; /* one point, however many bytes the locale's has */
+    }
+    if (isfinite(v)) *to = 0;
+    bare = (conversion){.letter = 's', .width = c->width, .precision = -1};
+    if (strchr(c->flags, '-')) strcpy(bare.flags, "-");
+    s->used += (size_t)snprintf(place(s), room(s), specification(&bare, spec), bare.width, -1, text);
+}
+
+/* Integers, texts and pointers: snprintf knows them, and their type is in the letters. */
+static int put_other(sink *s, const conversion *c, va_list *args) {
+    char        spec[24], *at = place(s);
+    size_t      n = room(s);
+    const char *f = specification(c, spec), *l = c->length;
+    int         w = c->width, p = c->precision;
+    switch (c->letter) {
+    case 's': return snprintf(at, n, f, w, p, va_arg(*args, const char *));
+    case 'p': return snprintf(at, n, f, w, p, va_arg(*args, void *));
+    case 'c': return snprintf(at, n, f, w, p, va_arg(*args, int));
+    case 'd': case 'i': case 'u': case 'x': case 'X': case 'o':
+        if (strcmp(l, "ll") == 0) return snprintf(at, n, f, w, p, va_arg(*args, long long));
+        if (strcmp(l, "l") == 0) return snprintf(at, n, f, w, p, va_arg(*args, long));
+        if (strcmp(l, "z") == 0) return snprintf(at, n, f, w, p, va_arg(*args, size_t));
+        if (strcmp(l, "j") == 0) return snprintf(at, n, f, w, p, va_arg(*args, intmax_t));
+        if (strcmp(l, "t") == 0) return snprintf(at, n, f, w, p, va_arg(*args, ptrdiff_t));
+        return snprintf(at, n, f, w, p, va_arg(*args, int));
+    default: return -1;
+    }
+}
+
+int cot__vformat(char *out, size_t size, const char *format, va_list given) {
+    sink    s = {out, size, 0};
+    va_list args;
+    va_copy(args, given);
+    put_bytes(&s, "", 0);
+    while (*format) {
+        size_t n = strcspn(format, "%");
+        put_bytes(&s, format, n);
+        format += n;
+        if (!*format) break;
+        if (format[1] == '%') {
+            put_bytes(&s, "%", 1);
+            format += 2;
+            continue;
+        }
+        conversion c;
+        format = read_conversion(format + 1, &c, &args);
+        if (c.letter && strchr("aefgAEFG", c.letter)) {
+            put_floating(&s, &c, va_arg(args, double));
+            continue;
+        }
+        int wrote = put_other(&s, &c, &args);
+        if (wrote < 0) break; /* a conversion that nobody uses: what follows cannot be read */
+        s.used += (size_t)wrote;
+    }
+    va_end(args);
+    return s.used < INT_MAX ? (int)s.used : INT_MAX;
+}
+
+int cot__format(char *out, size_t size, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = cot__vformat(out, size, format, args);
+    va_end(args);
+    return n;
+}
+
+void cot__write(FILE *file, const char *format, ...) {
+    char    line[2048];
+    va_list args;
+    va_start(args, format);
+    cot__vformat(line, sizeof line, format, args);
+    va_end(args);
+    fputs(line, file);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* No double has more than 767 digits, nor lies half way between two with more than one more:
+ * digits behind these count as one that says whether they are all zero. */
+enum { DIGITS = 800, REWRITTEN = DIGITS + 32 };
+
+static int digit_of(char c, int base) {
+    static const char digits[] = "0123456789abcdef";
+    char              small = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+    const char       *at = small ? strchr(digits, small) : NULL;
+    return at && at - digits < base ? (int)(at - digits) : -1;
+}
+
+typedef struct scan {
+    char     *to;    /* the digits that count, without a point */
+    int       count; /* how many of them there are */
+    long long shift; /* by how many places the point moved to behind the last of them */
+    bool      seen, rest;
+} scan;
+
+static const char *scan_digits(scan *s, const char *p, int base, bool fraction) {
+    for (; digit_of(*p, base) >= 0; p++) {
+        s->seen = true;
+        if (s->count == 0 && *p == '0') { /* a zero in front says nothing but where the point is */
+            s->shift -= fraction;
+        } else if (s->count < DIGITS) {
+            s->to[s->count++] = *p;
+            s->shift -= fraction;
+        } else {
+            s->rest = s->rest || *p != '0';
+            s->shift += !fraction;
+        }
+    }
+    return p;
+}
+
+/* The exponent at p, "e-12", and where it ends; nothing where there is none. */
+static const char *scan_exponent(const char *p, const char *letters, long long *exponent) {
+    const char *digits = p + 1;
+    *exponent = 0;
+    if (!*p || !strchr(letters, *p)) return p;
+    bool minus = *digits == '-';
+    if (*digits == '-' || *digits == '+') digits++;
+    if (*digits < '0' || *digits > '9') return p;
+    for (p = digits; *p >= '0' && *p <= '9'; p++)
+        if (*exponent < LLONG_MAX / 100) *exponent = 10 * *exponent + (*p - '0');
+    if (minus) *exponent = -*exponent;
+    return p;
+}
+
+/* Writes the number that `text` begins with again, without a point; returns where it ends, or
+ * NULL when there is none. */
+static const char *rewrite(const char *text, char out[REWRITTEN]) {
+    const char *p = text + strspn(text, " \t\n\v\f\r");
+    scan        s = {.to = out};
+    if (*p == '-' || *p == '+') *s.to++ = *p++;
+    bool hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X') &&
+               (digit_of(p[2], 16) >= 0 || (p[2] == '.' && digit_of(p[3], 16) >= 0));
+    int  base = hex ? 16 : 10;
+    if (hex) *s.to++ = '0', *s.to++ = 'x', p += 2;
+    p = scan_digits(&s, p, base, false);
+    if (*p == '.' && (s.seen || digit_of(p[1], base) >= 0)) p = scan_digits(&s, p + 1, base, true);
+    if (!s.seen) return NULL;
+    long long exponent;
+    p = scan_exponent(p, hex ? "pP" : "eE", &exponent);
+    if (s.rest) s.to[s.count++] = '1', s.shift--;
+    if (s.count == 0) s.to[s.count++] = '0', exponent = s.shift = 0;
+    exponent += hex ? 4 * s.shift : s.shift;
+    exponent = exponent < -99999 ? -99999 : exponent > 99999 ? 99999 : exponent; /* beyond all doubles */
+    snprintf(s.to + s.count, REWRITTEN - (size_t)(s.to + s.count - out), "%c%lld", hex ? 'p' : 'e', exponent);
+    return p;
+}
+
+/* inf and nan have no point; strtod may see them. Nothing else may, for in some locale it begins
+ * with a point. */
+static bool is_word(const char *text) {
+    text += strspn(text, " \t\n\v\f\r");
+    if (*text == '-' || *text == '+') text++;
+    return *text && strchr("iInN", *text) != NULL;
+}
+
+double cot__read_number(const char *text, char **end) {
+    char        plain[REWRITTEN];
+    const char *stop = rewrite(text, plain);
+    if (!stop && is_word(text)) return strtod(text, end);
+    if (end) *end = (char *)(uintptr_t)(stop ? stop : text);
+    return stop ? strtod(plain, NULL) : 0;
+}
+
+float cot__read_float(const char *text) {
+    char plain[REWRITTEN];
+    if (rewrite(text, plain)) return strtof(plain, NULL);
+    return is_word(text) ? strtof(text, NULL) : 0;
+}
