@@ -129,7 +129,7 @@ static void write_library(FILE *out) {
     fprintf(out, "%s\n", report.message);
     cot_tape_destroy(t);
     for (int op = 0; op < OP_elementwise_count; op++) {
-        cot__formula(cot__elementwise_table[op].value, text, sizeof text);
+        cot__formula(op, cot__elementwise_table[op].value, text, sizeof text);
         fprintf(out, "%s\n", text);
     }
 }
