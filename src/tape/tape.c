@@ -3,6 +3,8 @@
  * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and arena chunks. */
 #include "tape/tape.h"
 
+#include "base/poison.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -43,9 +45,12 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
     while (t->arena && t->arena != chunk) {
         cot__chunk *c = t->arena;
         t->arena = c->prev;
+        cot__unpoison(c, sizeof *c + c->size);
         cot__free(&t->al, c, sizeof *c + c->size);
     }
-    if (t->arena) t->arena->used = used;
+    if (!t->arena) return;
+    t->arena->used = used;
+    cot__poison((char *)t->arena->align + used, t->arena->size - used);
 }
 
 void cot_tape_destroy(cot_tape *t) {
