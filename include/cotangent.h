@@ -171,7 +171,8 @@ typedef struct cot_conv_options {
 typedef struct cot_pool_options {
     int64_t window[3];
     int64_t stride[3];       /* 0: as far as the window reaches */
-    int64_t padding[3];      /* on both sides, at most half the window; the maximum never is there */
+    int64_t padding[3];      /* on both sides, at most half the window; the maximum never is there, so an axis without
+                              * elements is an error; means of padding alone are 0, or NaN where that is excluded */
     bool    ceil_mode;       /* a last window may reach beyond the end, if it starts before it */
     bool    exclude_padding; /* averages divide by the elements that are there instead of the window with its padding */
 } cot_pool_options;

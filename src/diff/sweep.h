@@ -154,6 +154,8 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
  * open queue, to be differentiated and rewound. */
 void cot__forget_unread(cot_tape *t, cot__queue_point since, uint32_t from);
 
+/* Elements of all of them together; 0 for a NULL list. */
+int64_t cot__total_size(int n, const cot_var *vars);
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);
 void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on);

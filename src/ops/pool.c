@@ -241,11 +241,11 @@ const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .batch = cot__batch_sh
 
 /* Windows along an axis of n elements: the last may reach beyond in ceil mode, but starts before the padding behind. */
 static int64_t windows(int64_t n, int64_t window, int64_t stride, int64_t padding, bool ceil_mode) {
-    int64_t free = n + 2 * padding - window, z = (free + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+    int64_t z = cot__size_windows(n + 2 * padding + (ceil_mode ? stride - 1 : 0), window, stride);
     return ceil_mode && (z - 1) * stride >= n + padding ? z - 1 : z;
 }
 
-static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, int space, int a, int64_t n) {
+static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, int space, bool largest, int a, int64_t n) {
     long long w = o->window[a], s = o->stride[a], p = o->padding[a];
     if (a >= space) {
         if (!w && !s && !p) return true;
@@ -255,10 +255,12 @@ static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, i
     }
     if (w < 1 || w > INT32_MAX || s < 0 || s > INT32_MAX)
         cot__fail(t, COT_VALUE, "[%s] window[%d] is %lld and stride[%d] %lld; a window has 1 to %d elements, a stride is not negative", op, a, w, a, s, INT32_MAX);
-    else if (p < 0 || 2 * p > w)
+    else if (p < 0 || p > w / 2)
         cot__fail(t, COT_VALUE, "[%s] padding[%d] is %lld for a window of %lld; it may be up to half the window", op, a, p, w);
-    else if (n + 2 * p < w)
+    else if (n + 2 * p < w) /* p is at most half of 2^31 */
         cot__fail(t, COT_SHAPE, "[%s] the window has %lld elements along spatial axis %d, which has %lld with its padding; it must fit", op, w, a, (long long)n + 2 * p);
+    else if (n == 0 && largest)
+        cot__fail(t, COT_SHAPE, "[%s] spatial axis %d has no elements, and its windows would hold padding alone; an empty maximum does not exist", op, a);
     else return true;
     return false;
 }
@@ -278,7 +280,7 @@ static cot_tape *enter(const char *op, int space, bool real, cot_var x, const co
     for (int a = 0; a < 3; a++) {
         int64_t n = a < space ? s.dim[s.ndim - space + a] : 1;
         int     to = 3 - space + a;
-        if (!check_axis(t, op, o, space, a, n)) return NULL;
+        if (!check_axis(t, op, o, space, !real, a, n)) return NULL;
         if (a >= space) continue;
         g->x[to] = n, g->window[to] = o->window[a], g->stride[to] = o->stride[a] ? o->stride[a] : o->window[a], g->before[to] = o->padding[a];
         g->z[to] = windows(n, g->window[to], g->stride[to], g->before[to], o->ceil_mode);
