@@ -113,6 +113,8 @@ uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, cons
 /* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (apart.c) */
 bool cot__move_apart(cot_tape *t, const char *op, int n, const cot_var *xs);
 
+/* The rule of a structural node, in reverse mode; not of one without elements, which gives zeros. */
+void cot__run_vjp(cot__rule *r);
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
