@@ -413,6 +413,94 @@ static void matrices_that_no_memory_holds_are_refused(void **state) {
     assert_int_equal(c.blocks, 0);
 }
 
+/* ---- how much memory a reduction of bytes takes ---------------------------------------------------------------------------------------- */
+
+typedef struct peak { size_t live, most; } peak;
+
+static void *peak_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+    peak *p = user;
+    p->live += new_size - old_size;
+    if (p->live > p->most) p->most = p->live;
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
+
+/* Bytes in use at once while f runs, beside those of x, for each byte of x (n of u8). */
+static double factor(cot_var (*f)(cot_var), cot_shape shape, bool *same) {
+    peak      p = {0, 0};
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {peak_alloc, &p}});
+    int64_t   n = shape.dim[0] * (shape.ndim > 1 ? shape.dim[1] : 1);
+    uint8_t  *data = malloc((size_t)n);
+    for (int64_t i = 0; i < n; i++) data[i] = (uint8_t)((uint64_t)i * 2654435761u >> 13);
+    cot_var x = cot_data(t, COT_U8, shape, data);
+    cot_constant(t, 0);
+    size_t  before = p.live;
+    p.most = p.live;
+    cot_var z = f(x);
+    assert_ok(t);
+    double by = (double)(p.most - before) / (double)n;
+    cot_var in_f64 = f(cot_cast(x, COT_F64)); /* the bits are those of the numbers in f64 */
+    double *a = malloc((size_t)cot_size(z) * sizeof *a), *b = malloc((size_t)cot_size(z) * sizeof *b);
+    cot_read(z, a, cot_size(z));
+    cot_read(in_f64, b, cot_size(z));
+    *same = memcmp(a, b, (size_t)cot_size(z) * sizeof *a) == 0;
+    free(a), free(b), free(data);
+    cot_tape_destroy(t);
+    assert_int_equal(p.live, 0);
+    return by;
+}
+
+static cot_var mean_of(cot_var x) { return cot_mean(x, COT_ALL); }
+static cot_var mean_of_rows(cot_var x) { return cot_mean(x, COT_AXES(-1)); }
+static cot_var norm_of(cot_var x) { return cot_norm(x, 2, COT_ALL); }
+static cot_var logsumexp_of(cot_var x) { return cot_logsumexp(x, COT_ALL); }
+static cot_var cummax_of(cot_var x) { return cot_cummax(x, -1, false); }
+static cot_var max_pool_of(cot_var x) { return cot_max_pool1d(x, COT_POOL(.window = {2})); }
+
+static void bytes_are_reduced_without_a_copy_in_f64(void **state) {
+    (void)state;
+    static const struct { const char *name; cot_var (*f)(cot_var); double most; } cases[] = {
+        {"mean", mean_of, 0.1}, {"norm", norm_of, 0.1}, {"logsumexp", logsumexp_of, 0.1}, {"mean of rows", mean_of_rows, 0.1},
+        /* results, and places of 1 or 4 bytes, rounded up by an eighth */
+        {"cummax", cummax_of, 2.4}, {"max_pool1d", max_pool_of, 3.0},
+    };
+    for (int i = 0; i < COUNTOF(cases); i++) {
+        bool   same;
+        double by = factor(cases[i].f, COT_SHAPE(1 << 12, 1 << 8), &same);
+        TEST_CHECK(by <= cases[i].most, "%s takes %g times the bytes of its operand; %g would do", cases[i].name, by, cases[i].most);
+        TEST_CHECK(same, "%s of bytes differs from that in f64", cases[i].name);
+    }
+    bool   same;
+    double by = factor(cummax_of, COT_SHAPE(1 << 20), &same);
+    TEST_CHECK(by <= 5.8 && same, "cummax along a long axis takes %g times the bytes", by);
+    test_verdict();
+}
+
+/* Large integers, in any order of axes: sums in f64 round as those of a copy would. */
+static void means_of_integers_have_the_bits_of_their_copies(void **state) {
+    (void)state;
+    enum { N = 6000 };
+    static int64_t data[N];
+    for (int i = 0; i < N; i++) data[i] = (int64_t)((uint64_t)i * UINT64_C(0x9e3779b97f4a7c15)) >> (i % 40);
+    for (int d = COT_I64; d <= COT_BOOL; d++)
+        for (int turned = 0; turned < 2; turned++)
+            for (int axes = 0; axes < 3; axes++) {
+                cot_tape *t = cot_tape_create(NULL);
+                cot_var   x = cot_cast(cot_data(t, COT_I64, COT_SHAPE(60, 100), data), (cot_dtype)d);
+                double    a[100], b[100];
+                if (turned) x = cot_transpose(x);
+                cot_axes which = axes == 2 ? COT_ALL : COT_AXES(axes);
+                cot_var  y = cot_mean(x, which), z = cot_mean(cot_cast(x, COT_F64), which);
+                assert_int_equal(cot_dtype_of(y), COT_F64);
+                cot_read(y, a, cot_size(y));
+                cot_read(z, b, cot_size(y));
+                TEST_CHECK(memcmp(a, b, (size_t)cot_size(y) * sizeof *a) == 0, "mean of %s, %d, %d", cot_dtype_name((cot_dtype)d), turned, axes);
+                cot_tape_destroy(t);
+            }
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_counted_exactly),
@@ -421,6 +509,8 @@ int main(void) {
         cmocka_unit_test(writes_and_loops_may_be_given_extremes),
         cmocka_unit_test(what_a_loop_carries_is_counted_together),
         cmocka_unit_test(matrices_that_no_memory_holds_are_refused),
+        cmocka_unit_test(bytes_are_reduced_without_a_copy_in_f64),
+        cmocka_unit_test(means_of_integers_have_the_bits_of_their_copies),
         cmocka_unit_test(every_integer_may_be_extreme),
         cmocka_unit_test(two_integers_may_be_extreme),
         cmocka_unit_test(positions_between_brackets_may_be_extreme),

@@ -123,7 +123,7 @@ static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x, 
     cot__result index, r;
     flat        f, to;
     cot__view   v = cot__view_of(t, x);
-    cot_dtype   dtype = cot__dtype_compute(v.dtype);
+    cot_dtype   dtype = cot__dtype_is_float(v.dtype) ? cot__dtype_compute(v.dtype) : v.dtype; /* integers are compared as they are */
     cot__attr  *attr = attr_of(t, op, g, space, 0, false);
     if (!attr || !cot__check_shape(t, op, &shape) || !cot__result_open(t, &index, "max_pool_index", COT_I32, shape.ndim, shape.dim) ||
         !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, dtype, &f))
