@@ -1,18 +1,24 @@
-/* Arrays without elements: what takes one forward takes it in every derivative, and a batch of 2^40 of them is done at once. */
+/* Arrays without elements: what takes one forward takes it in every derivative, and a batch of 2^40
+ * of them is done at once. */
 /* ctest: timeout=300 */
 #include "samples.h"
 #include "tape_test.h"
 #include "trace/json.h"
 
-/* ---- functions of which the samples have no form without elements -------------------------------------------------------------- */
+/* ---- functions of which the samples have no form without elements ---------------------------- */
 
 static cot_var no_positions(cot_var x, cot_shape s) { return cot_zeros(x.tape, COT_I64, s); }
 /* As many labels as there are rows. */
 static cot_var labels_of(cot_var x) { return no_positions(x, COT_SHAPE(cot_shape_of(x).dim[0])); }
-static cot_var truths_of(cot_var x, int axis) { return cot_zeros(x.tape, COT_BOOL, COT_SHAPE(cot_shape_of(x).dim[axis])); }
+static cot_var truths_of(cot_var x, int axis) {
+    return cot_zeros(x.tape, COT_BOOL, COT_SHAPE(cot_shape_of(x).dim[axis]));
+}
 
 SAMPLE(e_take) { UNUSED; return cot_take(x[0], no_positions(x[0], COT_SHAPE(2, 0)), 0); }
-SAMPLE(e_take_along) { UNUSED; return cot_take_along_axis(x[0], no_positions(x[0], COT_SHAPE(cot_shape_of(x[0]).dim[0], 0)), 1); }
+SAMPLE(e_take_along) {
+    UNUSED;
+    return cot_take_along_axis(x[0], no_positions(x[0], COT_SHAPE(cot_shape_of(x[0]).dim[0], 0)), 1);
+}
 SAMPLE(e_gather) { UNUSED; return cot_gather(x[0], no_positions(x[0], COT_SHAPE(0, 2))); }
 SAMPLE(e_scatter_add) { UNUSED; return cot_scatter_add(x[0], labels_of(x[1]), x[1], 0); }
 SAMPLE(e_scatter) { UNUSED; return cot_scatter(x[0], labels_of(x[1]), x[1], 0); }
@@ -31,7 +37,10 @@ SAMPLE(e_conv) { UNUSED; return cot_conv1d(x[0], x[1], COT_CONV(.padding = {2}))
 SAMPLE(e_conv_back) { UNUSED; return cot_conv_transpose1d(x[0], x[1], COT_CONV(.stride = {2})); }
 SAMPLE(e_max_pool) { UNUSED; return cot_max_pool1d(x[0], COT_POOL(.window = {2}, .padding = {1})); }
 SAMPLE(e_avg_pool) { UNUSED; return cot_avg_pool1d(x[0], COT_POOL(.window = {2}, .padding = {1})); }
-SAMPLE(e_avg_pool2d) { UNUSED; return cot_avg_pool2d(x[0], COT_POOL(.window = {2, 2}, .stride = {1, 1}, .padding = {1, 1})); }
+SAMPLE(e_avg_pool2d) {
+    UNUSED;
+    return cot_avg_pool2d(x[0], COT_POOL(.window = {2, 2}, .stride = {1, 1}, .padding = {1, 1}));
+}
 SAMPLE(e_einsum) { (void)user; return cot_einsum("bij,bjk->bik", n, x); }
 SAMPLE(e_einsum_sum) { (void)user; return cot_einsum("bij,bij->", n, x); }
 SAMPLE(e_cube) { UNUSED; return cot_prod(cot_mul(x[0], x[0]), COT_AXES(0)); }
@@ -53,26 +62,49 @@ SAMPLE(e_whole_matmul) {
 }
 
 static const struct sample more_samples[] = {
-    {"take", e_take, 1, {{2, 2, 3}}}, {"take_along", e_take_along, 1, {{2, 2, 3}}}, {"gather", e_gather, 1, {{3, 2, 3, 2}}},
-    {"scatter_add", e_scatter_add, 2, {{2, 2, 3}, {2, 1, 3}}}, {"scatter", e_scatter, 2, {{2, 2, 3}, {2, 1, 3}}},
-    {"embedding", e_embedding, 1, {{2, 2, 3}}}, {"topk", e_topk, 1, {{2, 2, 3}}}, {"tile", e_tile, 1, {{2, 2, 3}}},
-    {"repeat", e_repeat, 1, {{2, 2, 3}}}, {"slice", e_slice, 1, {{2, 2, 3}}}, {"compress_to", e_compress, 1, {{2, 2, 3}}},
-    {"compress_to", e_compress_more, 1, {{2, 2, 3}}}, {"masked_select", e_mask, 1, {{2, 2, 3}}}, {"broadcast_to", e_broadcast, 1, {{2, 2, 3}}},
-    {"cross entropy", e_labels, 1, {{2, 2, 3}}}, {"nll", e_nll, 1, {{2, 2, 3}}}, {"conv", e_conv, 2, {{3, 2, 2, 5}, {3, 3, 2, 3}}},
-    {"conv_transpose", e_conv_back, 2, {{3, 2, 2, 5}, {3, 2, 3, 3}}}, {"max_pool", e_max_pool, 1, {{3, 2, 2, 5}}},
-    {"avg_pool", e_avg_pool, 1, {{3, 2, 2, 5}}}, {"avg_pool", e_avg_pool2d, 1, {{3, 2, 4, 5}}},
-    {"einsum", e_einsum, 2, {{3, 4, 2, 3}, {3, 4, 3, 5}}}, {"einsum", e_einsum_sum, 2, {{3, 4, 2, 3}, {3, 4, 2, 3}}},
-    {"prod", e_cube, 1, {{3, 2, 3, 4}}}, {"softmax", e_softmax, 1, {{3, 2, 3, 4}}}, {"sort", e_sort, 1, {{3, 2, 3, 4}}},
-    {"cumsum", e_cumsum, 1, {{3, 2, 3, 4}}}, {"rfft", e_fft, 1, {{3, 2, 3, 4}}}, {"layer_norm", e_layer_norm, 1, {{3, 2, 3, 4}}},
-    {"max", e_max, 1, {{3, 2, 3, 4}}}, {"logsumexp", e_logsumexp, 1, {{3, 2, 3, 4}}}, {"norm", e_norm, 1, {{3, 2, 3, 4}}},
-    {"inv", e_inv, 1, {{3, 2, 3, 3}}}, {"solve", e_solve, 2, {{3, 2, 3, 3}, {3, 2, 3, 4}}}, {"matmul", e_matmul, 2, {{3, 4, 2, 3}, {3, 4, 3, 5}}},
+    {"take", e_take, 1, {{2, 2, 3}}},
+    {"take_along", e_take_along, 1, {{2, 2, 3}}},
+    {"gather", e_gather, 1, {{3, 2, 3, 2}}},
+    {"scatter_add", e_scatter_add, 2, {{2, 2, 3}, {2, 1, 3}}},
+    {"scatter", e_scatter, 2, {{2, 2, 3}, {2, 1, 3}}},
+    {"embedding", e_embedding, 1, {{2, 2, 3}}},
+    {"topk", e_topk, 1, {{2, 2, 3}}},
+    {"tile", e_tile, 1, {{2, 2, 3}}},
+    {"repeat", e_repeat, 1, {{2, 2, 3}}},
+    {"slice", e_slice, 1, {{2, 2, 3}}},
+    {"compress_to", e_compress, 1, {{2, 2, 3}}},
+    {"compress_to", e_compress_more, 1, {{2, 2, 3}}},
+    {"masked_select", e_mask, 1, {{2, 2, 3}}},
+    {"broadcast_to", e_broadcast, 1, {{2, 2, 3}}},
+    {"cross entropy", e_labels, 1, {{2, 2, 3}}},
+    {"nll", e_nll, 1, {{2, 2, 3}}},
+    {"conv", e_conv, 2, {{3, 2, 2, 5}, {3, 3, 2, 3}}},
+    {"conv_transpose", e_conv_back, 2, {{3, 2, 2, 5}, {3, 2, 3, 3}}},
+    {"max_pool", e_max_pool, 1, {{3, 2, 2, 5}}},
+    {"avg_pool", e_avg_pool, 1, {{3, 2, 2, 5}}},
+    {"avg_pool", e_avg_pool2d, 1, {{3, 2, 4, 5}}},
+    {"einsum", e_einsum, 2, {{3, 4, 2, 3}, {3, 4, 3, 5}}},
+    {"einsum", e_einsum_sum, 2, {{3, 4, 2, 3}, {3, 4, 2, 3}}},
+    {"prod", e_cube, 1, {{3, 2, 3, 4}}},
+    {"softmax", e_softmax, 1, {{3, 2, 3, 4}}},
+    {"sort", e_sort, 1, {{3, 2, 3, 4}}},
+    {"cumsum", e_cumsum, 1, {{3, 2, 3, 4}}},
+    {"rfft", e_fft, 1, {{3, 2, 3, 4}}},
+    {"layer_norm", e_layer_norm, 1, {{3, 2, 3, 4}}},
+    {"max", e_max, 1, {{3, 2, 3, 4}}},
+    {"logsumexp", e_logsumexp, 1, {{3, 2, 3, 4}}},
+    {"norm", e_norm, 1, {{3, 2, 3, 4}}},
+    {"inv", e_inv, 1, {{3, 2, 3, 3}}},
+    {"solve", e_solve, 2, {{3, 2, 3, 3}, {3, 2, 3, 4}}},
+    {"matmul", e_matmul, 2, {{3, 4, 2, 3}, {3, 4, 3, 5}}},
     {"matmul of integers", e_whole_matmul, 2, {{3, 4, 2, 3}, {3, 4, 3, 5}}},
 };
 
-/* ---- shapes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 /* A larger request is refused: nothing here needs one, as what has elements has few. */
 enum { ROOM = 1 << 22 };
+/* COT_TEST_SAY=1 prints each shape before it is tried: the last one is the one that does not end. */
 
 /* Extents for the axes of a sample's inputs, all in one row. */
 typedef struct extents { int n; int64_t at[TEST_MAX_INPUTS * 4]; } extents;
@@ -93,7 +125,8 @@ typedef struct attempt {
 
 static bool fine(attempt *a, const char *what) {
     if (cot_tape_status(a->t) == COT_OK) return true;
-    bool refused = strstr(cot_tape_message(a->t), "would depend on values"); /* in bodies, whatever the shape */
+    /* In bodies, whatever the shape. */
+    bool refused = strstr(cot_tape_message(a->t), "would depend on values");
     if (!refused) test_note("%s: %s: %s", a->name, what, cot_tape_message(a->t));
     cot_tape_clear_error(a->t);
     return false;
@@ -111,11 +144,12 @@ static void same_shapes(attempt *a, const char *what, bool zero, int n, const co
     for (int k = 0; k < n; k++) {
         cot_shape x = cot_shape_of(xs[k]), g = cot_shape_of(gs[k]);
         TEST_CHECK(cot__same_shape(&x, &g), "%s: %s %d has another shape", a->name, what, k);
-        TEST_CHECK(!zero || all_zero(gs[k]), "%s: %s %d is not zero, but there is nothing it could come from", a->name, what, k);
+        TEST_CHECK(!zero || all_zero(gs[k]), "%s: %s %d is not zero, but there is nothing it could come from", a->name,
+                   what, k);
     }
 }
 
-/* ---- ways to a derivative ------------------------------------------------------------------------------------------------------ */
+/* ---- ways to a derivative -------------------------------------------------------------------- */
 
 static int as_fn(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const attempt *a = user;
@@ -208,12 +242,15 @@ static void looks(attempt *a, cot_var z) {
     fine(a, "printing");
 }
 
-/* ---- one sample in one shape ----------------------------------------------------------------------------------------------------- */
+/* ---- one sample in one shape ----------------------------------------------------------------- */
 
-/* The inputs, of numbers from 0.5 to 1.2; false where one of them would need more memory than there is. */
+/* The inputs, of numbers from 0.5 to 1.2; false where one of them would need more memory than there
+ * is. */
 static bool make_inputs(attempt *a, const extents *e, cot_dtype dtype) {
     double data[TEST_MAX_SIZE * 4];
-    int    used = snprintf(a->name, sizeof a->name, "%s in %s of", a->s->op ? a->s->op : "composed", cot_dtype_name(dtype)), at = 0;
+    int    used =
+            snprintf(a->name, sizeof a->name, "%s in %s of", a->s->op ? a->s->op : "composed", cot_dtype_name(dtype)),
+        at = 0;
     for (int i = 0; i < TEST_COUNT(data); i++) data[i] = 0.5 + 0.01 * ((i * 37) % 64);
     for (int k = 0; k < a->s->n; k++) {
         cot_shape s = {(int)a->s->shapes[k][0], {0}};
@@ -222,7 +259,8 @@ static bool make_inputs(attempt *a, const extents *e, cot_dtype dtype) {
         for (int i = 0; i < s.ndim; i++) size *= (double)(s.dim[i] = e->at[at++]);
         if (size > TEST_COUNT(data)) return false;
         used += snprintf(a->name + used, sizeof a->name - (size_t)used, " %s", cot__shape_text(s.ndim, s.dim, text));
-        a->x[k] = s.ndim ? cot_leaf(cot_cast(cot_data(a->t, COT_F64, s, data), dtype)) : cot_scalar_of(a->t, dtype, 0.5);
+        a->x[k] =
+            s.ndim ? cot_leaf(cot_cast(cot_data(a->t, COT_F64, s, data), dtype)) : cot_scalar_of(a->t, dtype, 0.5);
     }
     return cot_tape_status(a->t) == COT_OK;
 }
@@ -252,9 +290,11 @@ static void attempt_shapes(const struct sample *s, int number, const extents *e,
 /* Every axis of every input gets each of the extents in turn: its own, or one of `values`. */
 static void each_shape(const struct sample *s, int number, int n, const int64_t *values, bool huge) {
     extents own = extents_of(s), e = own;
-    if (s->f == s_while || s->f == s_slopes_of_while) return; /* a sum of nothing never grows beyond their bound */
+    /* A sum of nothing never grows beyond their bound. */
+    if (s->f == s_while || s->f == s_slopes_of_while) return;
     int64_t count = 1;
-    bool    by_value = own.n > (test_small() ? (huge ? 2 : 4) : huge ? 5 : 8); /* then axes of the same extent go together */
+    /* Then axes of the same extent go together. */
+    bool    by_value = own.n > (test_small() ? (huge ? 2 : 4) : huge ? 5 : 8);
     int     kinds = 0, kind[TEST_COUNT(own.at)];
     for (int i = 0; i < own.n; i++) {
         kind[i] = kinds;
@@ -296,7 +336,7 @@ static void many_empty_arrays_are_done_at_once(void **state) {
     each_sample(2, values, true);
 }
 
-/* ---- functions of functions ------------------------------------------------------------------------------------------------------ */
+/* ---- functions of functions ------------------------------------------------------------------ */
 
 static int curved(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -318,7 +358,9 @@ static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     if (m > 1) ys[1] = cot_mul(xs[0], xs[0]);
     return 0;
 }
-static int counted_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) { return step(n - 1, xs + 1, m, ys, user); }
+static int counted_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    return step(n - 1, xs + 1, m, ys, user);
+}
 static int next_half(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
     ys[0] = cot_add(cot_mul(0.5, cot_sin(xs[0])), xs[1]);
@@ -354,13 +396,15 @@ static cot_var curved_alone(int n, const cot_var *xs, void *user) {
 
 static void functions_of_functions_take_empty_arrays(void **state) {
     (void)state;
-    const cot_shape shapes[] = {COT_SHAPE(0), COT_SHAPE(2, 0), COT_SHAPE(0, 3), COT_SHAPE((int64_t)1 << 40, 0), COT_SHAPE(0, (int64_t)1 << 40)};
+    const cot_shape shapes[] = {COT_SHAPE(0), COT_SHAPE(2, 0), COT_SHAPE(0, 3), COT_SHAPE((int64_t)1 << 40, 0),
+                                COT_SHAPE(0, (int64_t)1 << 40)};
     for (int i = 0; i < TEST_COUNT(shapes); i++) {
         char       text[COT__SHAPE_TEXT];
         counting   c = {.fail_from_size = ROOM};
         cot_tape  *t = counted_tape(&c, false);
         cot_var    x = cot_tensor(t, COT_F64, shapes[i], NULL), y, ys[2], g, last;
-        bool       few = shapes[i].dim[0] <= 3 && shapes[i].dim[shapes[i].ndim - 1] <= 3; /* extents */
+        /* Extents. */
+        bool       few = shapes[i].dim[0] <= 3 && shapes[i].dim[shapes[i].ndim - 1] <= 3;
         double     nothing[1] = {0};
         cot_linear *linear = NULL;
         cot__shape_text(shapes[i].ndim, shapes[i].dim, text);
@@ -399,8 +443,12 @@ static void functions_of_functions_take_empty_arrays(void **state) {
         cot_sparse_plan_destroy(plan);
         if (few) {
             EACH_OK(t, "vmap of a gradient", text, cot_vmap(slope, NULL, 1, &x, NULL, 1, &y, NULL));
-            EACH_OK(t, "scan along it", text, cot_scan(step, NULL, -1, 1, (cot_var[]){cot_scalar(t, 1)}, 1, (cot_var[]){cot_sum(x, shapes[i].ndim > 1 ? COT_AXES(1) : (cot_axes){0, false, {0}})}, &last, 1, ys, NULL));
-            EACH_OK(t, "backward of scan", text, cot_backward(cot_add(cot_sum(last, COT_ALL), cot_sum(ys[0], COT_ALL))));
+            EACH_OK(t, "scan along it", text,
+                    cot_scan(step, NULL, -1, 1, (cot_var[]){cot_scalar(t, 1)}, 1,
+                             (cot_var[]){cot_sum(x, shapes[i].ndim > 1 ? COT_AXES(1) : (cot_axes){0, false, {0}})},
+                             &last, 1, ys, NULL));
+            EACH_OK(t, "backward of scan", text,
+                    cot_backward(cot_add(cot_sum(last, COT_ALL), cot_sum(ys[0], COT_ALL))));
         }
         EACH_OK(t, "scan with it", text, cot_scan(step, NULL, 3, 1, &x, 0, NULL, &last, 1, ys, NULL));
         EACH_OK(t, "backward of scan", text, cot_backward(cot_add(cot_sum(last, COT_ALL), cot_sum(ys[0], COT_ALL))));
@@ -419,7 +467,8 @@ static void functions_of_functions_take_empty_arrays(void **state) {
         EACH_OK(t, "backward of minimize", text, cot_backward(cot_sum(y, COT_ALL)));
         cot_array        at = {COT_F64, shapes[i], 0, nothing};
         cot_check_report report;
-        TEST_CHECK(cot_check_grads(curved_alone, NULL, 1, &at, 2, &report) == COT_OK, "check_grads of %s: %s", text, report.message);
+        TEST_CHECK(cot_check_grads(curved_alone, NULL, 1, &at, 2, &report) == COT_OK, "check_grads of %s: %s", text,
+                   report.message);
         cot_tape_destroy(t);
         TEST_CHECK(c.blocks == 0, "%s: %zu blocks leak", text, c.blocks);
     }

@@ -1,5 +1,5 @@
-/* Numbers at the ends of their range at every integer parameter of every function: each call gives a result, or an error, and the shape of a
- * result is that of exact arithmetic. */
+/* Numbers at the ends of their range at every integer parameter of every function: each call gives
+ * a result, or an error, and the shape of a result is that of exact arithmetic. */
 /* ctest: timeout=300 */
 #include "expr_samples.h"
 
@@ -7,27 +7,48 @@
 
 #include "support.h"
 
-/* An allocation of more than this is refused, so that a request that is merely large ends in an error of memory at once. */
+/* An allocation of more than this is refused, so that a request that is merely large ends in an
+ * error of memory at once. */
 enum { ROOM = 1 << 20 };
+/* COT_TEST_SAY=1 prints each call before it is made: the last one is the one that does not end. */
 
 #define LEAST "(-9223372036854775807-1)"
-static const char *const extremes[] = {LEAST, "(-9223372036854775807)", "(-4611686018427387904)", "(-4294967296)", "(-2147483649)", "(-2147483648)",
-                                       "(-1)", "0", "1", "2147483647", "2147483648", "4294967296", "1099511627776", "1152921504606846976",
-                                       "4611686018427387904", "9223372036854775806", "9223372036854775807"};
-static const char *const few_extremes[] = {LEAST, "(-1)", "0", "1", "2147483647", "4611686018427387904", "9223372036854775806", "9223372036854775807"};
+static const char *const extremes[]     = {LEAST,
+                                           "(-9223372036854775807)",
+                                           "(-4611686018427387904)",
+                                           "(-4294967296)",
+                                           "(-2147483649)",
+                                           "(-2147483648)",
+                                           "(-1)",
+                                           "0",
+                                           "1",
+                                           "2147483647",
+                                           "2147483648",
+                                           "4294967296",
+                                           "1099511627776",
+                                           "1152921504606846976",
+                                           "4611686018427387904",
+                                           "9223372036854775806",
+                                           "9223372036854775807"};
+static const char *const few_extremes[] = {
+    LEAST, "(-1)", "0", "1", "2147483647", "4611686018427387904", "9223372036854775806", "9223372036854775807"};
 
-/* What the samples are called on: the arrays of their prelude, without columns, and without rows. */
+/* What the samples are called on: the arrays of their prelude, without columns, and without rows.
+ * */
 static const char *const preludes[] = {
     prelude,
-    "A = zeros([2, 0]) + x; v = A[0]; S = zeros([0, 0]) * x; i = zeros([0], int64); m = v > 0; q = zeros([2, 0, 4]) * x; b = zeros([1, 2, 0]) * x;"
+    "A = zeros([2, 0]) + x; v = A[0]; S = zeros([0, 0]) * x; i = zeros([0], int64); m = v > 0; q = zeros([2, 0, 4]) * "
+    "x; b = zeros([1, 2, 0]) * x;"
     "b2 = b[:, :, None]; b3 = b2[:, :, None];",
-    "A = zeros([0, 3]) + x; v = zeros([3]) + x; S = eye(3) * x; i = zeros([0], int64); m = v > 0; q = zeros([0, 3, 4]) * x; b = zeros([0, 2, 6]) * x;"
+    "A = zeros([0, 3]) + x; v = zeros([3]) + x; S = eye(3) * x; i = zeros([0], int64); m = v > 0; q = zeros([0, 3, 4]) "
+    "* x; b = zeros([0, 2, 6]) * x;"
     "b2 = b[:, :, None]; b3 = b2[:, :, None];",
 };
 
-/* ---- one call ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one call -------------------------------------------------------------------------------- */
 
-/* Of what y was computed from x all derivatives must exist, in each way to get them: whoever accepts a shape accepts it to the end. */
+/* Of what y was computed from x all derivatives must exist, in each way to get them: whoever
+ * accepts a shape accepts it to the end. */
 static void differentiate(cot_tape *t, const char *text, cot_var x, cot_var z) {
     cot_var g, gg;
     if (!cot_requires_grad(z) || cot_size(z) > 4096) return;
@@ -52,8 +73,11 @@ static void try_call(const char *before, const char *call) {
     if (e) {
         cot_var z = cot__expr_run(e, t, 1, &x, &error, NULL, NULL);
         if (cot_is_valid(z)) differentiate(t, text, x.value, z);
-        else TEST_CHECK(error.message[0] && !strstr(error.message, "knows no reason"), "%s: no result, and no reason", text);
-        if (cot_tape_status(t) != COT_OK) TEST_CHECK(cot_tape_message(t)[0] == '[', "%s: %s", text, cot_tape_message(t));
+        else
+            TEST_CHECK(error.message[0] && !strstr(error.message, "knows no reason"), "%s: no result, and no reason",
+                       text);
+        if (cot_tape_status(t) != COT_OK)
+            TEST_CHECK(cot_tape_message(t)[0] == '[', "%s: %s", text, cot_tape_message(t));
         cot_tape_clear_error(t);
         TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s: %s", text, why);
     }
@@ -62,11 +86,14 @@ static void try_call(const char *before, const char *call) {
     TEST_CHECK(c.blocks == 0 && !c.wrong_size, "%s: %zu blocks leak", text, c.blocks);
 }
 
-/* ---- where integers stand in a call -------------------------------------------------------------------------------------------- */
+/* ---- where integers stand in a call ---------------------------------------------------------- */
 
-typedef struct place { int start, length; const char *name; } place; /* length 0: the parameter is left out, and put there */
+/* Length 0: the parameter is left out, and put there. */
+typedef struct place { int start, length; const char *name; } place;
 
-static bool is_word(char c) { return c == '_' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool is_word(char c) {
+    return c == '_' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 /* Integers as they are written, with their sign. */
 static int written(const char *call, place *out, int most) {
@@ -87,8 +114,8 @@ static int written(const char *call, place *out, int most) {
 }
 
 static bool takes_integers(const cot__parameter *p) {
-    return p->takes == TAKES_AXES || p->takes == TAKES_SHAPE || p->takes == TAKES_INT || p->takes == TAKES_INTEGER || p->takes == TAKES_THREE ||
-           p->takes == TAKES_TABLE || p->takes == TAKES_KEY;
+    return p->takes == TAKES_AXES || p->takes == TAKES_SHAPE || p->takes == TAKES_INT || p->takes == TAKES_INTEGER ||
+           p->takes == TAKES_THREE || p->takes == TAKES_TABLE || p->takes == TAKES_KEY;
 }
 
 /* The bracket that closes the first one. */
@@ -101,7 +128,8 @@ static int end_of_call(const char *call) {
     return (int)strlen(call);
 }
 
-/* … and parameters that are left out. (One that is given by its place is then given twice, which is an error of the text.) */
+/* … and parameters that are left out. (One that is given by its place is then given twice, which is
+ * an error of the text.) */
 static int left_out(const cot__callee *f, const char *call, place *out, int most) {
     int n = 0;
     for (int k = 1; k < f->n && n < most; k++) {
@@ -128,12 +156,15 @@ static int places_of(const char *name, const char *call, place *out) {
 }
 
 /* The samples have few windows and strides at once; these have all. */
-static const struct { const char *name, *text; } more_calls[] = {
+static const struct { const char *name, *text;
+} more_calls[] = {
     {"max_pool1d", "max_pool1d(b, window=2, stride=1, padding=1)"},
     {"avg_pool1d", "avg_pool1d(b, window=2, stride=1, padding=1, ceil_mode=True)"},
     {"max_pool2d", "max_pool2d(b2, window=[1, 2], stride=[1, 1], padding=[0, 1], ceil_mode=True)"},
-    {"conv1d", "conv1d(b, ones([2, 1, 3]), stride=1, padding=1, dilation=1, groups=2, padding_before=1, padding_after=1)"},
-    {"conv_transpose1d", "conv_transpose1d(b, ones([2, 1, 3]), stride=2, padding=1, dilation=1, groups=1, output_padding=1)"},
+    {"conv1d",
+     "conv1d(b, ones([2, 1, 3]), stride=1, padding=1, dilation=1, groups=2, padding_before=1, padding_after=1)"},
+    {"conv_transpose1d",
+     "conv_transpose1d(b, ones([2, 1, 3]), stride=2, padding=1, dilation=1, groups=1, output_padding=1)"},
     {"pad", "pad(A, [[1, 2], [0, 1]])"},
     {"slice", "slice(A, 1, 0, 2, 1)"},
     {"reshape", "reshape(A, [3, -1, 1])"},
@@ -192,7 +223,8 @@ static void two_integers_may_be_extreme(void **state) {
 /* x[a:b:c], x[i]. */
 static void positions_between_brackets_may_be_extreme(void **state) {
     (void)state;
-    static const char *const forms[] = {"A[%s]", "A[:, %s]", "A[%s:]", "A[:%s]", "A[::%s]", "A[1:%s:-1]", "A[%s::-1]", "A[[0, %s]]", "A[..., %s:]"};
+    static const char *const forms[] = {"A[%s]",      "A[:, %s]",  "A[%s:]",     "A[:%s]",     "A[::%s]",
+                                        "A[1:%s:-1]", "A[%s::-1]", "A[[0, %s]]", "A[..., %s:]"};
     for (int f = 0; f < COUNTOF(forms); f++)
         for (int v = 0; v < COUNTOF(extremes); v++)
             for (int p = 0; p < COUNTOF(preludes); p++) {
@@ -203,16 +235,31 @@ static void positions_between_brackets_may_be_extreme(void **state) {
     test_verdict();
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 __extension__ typedef __int128 wide;
 
-static const int64_t numbers[] = {INT64_MIN, INT64_MIN + 1, -((int64_t)1 << 32), -1, 0, 1, 2, 3, 4, 7, INT32_MAX, (int64_t)1 << 31, (int64_t)1 << 32,
-                                  ((int64_t)1 << 62) + 1, INT64_MAX - 1, INT64_MAX};
+static const int64_t numbers[] = {INT64_MIN,
+                                  INT64_MIN + 1,
+                                  -((int64_t)1 << 32),
+                                  -1,
+                                  0,
+                                  1,
+                                  2,
+                                  3,
+                                  4,
+                                  7,
+                                  INT32_MAX,
+                                  (int64_t)1 << 31,
+                                  (int64_t)1 << 32,
+                                  ((int64_t)1 << 62) + 1,
+                                  INT64_MAX - 1,
+                                  INT64_MAX};
 
 /* The extent that the result has, or -1: refused. */
 static wide pooled(wide n, wide w, wide s, wide p, bool up, bool largest) {
-    if (w < 1 || w > INT32_MAX || s < 0 || s > INT32_MAX || p < 0 || 2 * p > w || n + 2 * p < w || (n == 0 && largest)) return -1;
+    if (w < 1 || w > INT32_MAX || s < 0 || s > INT32_MAX || p < 0 || 2 * p > w || n + 2 * p < w || (n == 0 && largest))
+        return -1;
     if (s == 0) s = w;
     wide z = (n + 2 * p - w + (up ? s - 1 : 0)) / s + 1;
     return up && (z - 1) * s >= n + p ? z - 1 : z;
@@ -221,7 +268,9 @@ static wide pooled(wide n, wide w, wide s, wide p, bool up, bool largest) {
 static void check_extent(cot_tape *t, cot_var z, int axis, wide want, const char *what) {
     bool valid = cot_is_valid(z), memory = cot_tape_status(t) == COT_MEMORY;
     if (want < 0) TEST_CHECK(!valid, "%s: is not refused", what);
-    else if (valid) TEST_CHECK(cot_shape_of(z).dim[axis] == (int64_t)want, "%s: extent %lld", what, (long long)cot_shape_of(z).dim[axis]);
+    else if (valid)
+        TEST_CHECK(cot_shape_of(z).dim[axis] == (int64_t)want, "%s: extent %lld", what,
+                   (long long)cot_shape_of(z).dim[axis]);
     else TEST_CHECK(memory || (want > 1 << 20 && cot_tape_status(t) == COT_LIMIT), "%s: %s", what, cot_tape_message(t));
     cot_tape_clear_error(t);
 }
@@ -232,15 +281,17 @@ static void windows_are_counted_exactly(void **state) {
     cot_tape *t = counted_tape(&c, false);
     for (int n = 0; n < 6; n++)
         for (int i = 0; i < COUNTOF(numbers) * COUNTOF(numbers) * COUNTOF(numbers); i++) {
-            int64_t  w = numbers[i % COUNTOF(numbers)], s = numbers[i / COUNTOF(numbers) % COUNTOF(numbers)], p = numbers[i / COUNTOF(numbers) / COUNTOF(numbers)];
+            int64_t w = numbers[i % COUNTOF(numbers)], s = numbers[i / COUNTOF(numbers) % COUNTOF(numbers)],
+                    p  = numbers[i / COUNTOF(numbers) / COUNTOF(numbers)];
             cot_mark m = cot_tape_mark(t);
             cot_var  x = cot_zeros(t, COT_F64, COT_SHAPE(2, n));
             char     what[200];
             for (int how = 0; how < 4; how++) {
                 cot_pool_options o = {.window = {w}, .stride = {s}, .padding = {p}, .ceil_mode = how & 1};
-                snprintf(what, sizeof what, "%s_pool1d of %d, window %lld, stride %lld, padding %lld%s", how < 2 ? "max" : "avg", n, (long long)w,
-                         (long long)s, (long long)p, how & 1 ? ", ceil" : "");
-                check_extent(t, how < 2 ? cot_max_pool1d(x, o) : cot_avg_pool1d(x, o), 1, pooled(n, w, s, p, how & 1, how < 2), what);
+                snprintf(what, sizeof what, "%s_pool1d of %d, window %lld, stride %lld, padding %lld%s",
+                         how < 2 ? "max" : "avg", n, (long long)w, (long long)s, (long long)p, how & 1 ? ", ceil" : "");
+                check_extent(t, how < 2 ? cot_max_pool1d(x, o) : cot_avg_pool1d(x, o), 1,
+                             pooled(n, w, s, p, how & 1, how < 2), what);
             }
             cot_tape_rewind(t, m);
         }
@@ -263,15 +314,17 @@ static void convolutions_are_measured_exactly(void **state) {
     cot_tape *t = counted_tape(&c, false);
     for (int n = 0; n < 4; n++)
         for (int i = 0; i < COUNTOF(numbers) * COUNTOF(numbers) * COUNTOF(numbers); i++) {
-            int64_t  s = numbers[i % COUNTOF(numbers)], d = numbers[i / COUNTOF(numbers) % COUNTOF(numbers)], p = numbers[i / COUNTOF(numbers) / COUNTOF(numbers)];
+            int64_t s = numbers[i % COUNTOF(numbers)], d = numbers[i / COUNTOF(numbers) % COUNTOF(numbers)],
+                    p  = numbers[i / COUNTOF(numbers) / COUNTOF(numbers)];
             cot_mark m = cot_tape_mark(t);
             cot_var  x = cot_zeros(t, COT_F64, COT_SHAPE(1, 1, n)), w = cot_zeros(t, COT_F64, COT_SHAPE(1, 1, 2));
             for (int back = 0; back < 2; back++) {
                 cot_conv_options o = {.stride = {s}, .dilation = {d}, .padding = {p}};
                 char             what[200];
-                snprintf(what, sizeof what, "conv%s1d of %d, stride %lld, dilation %lld, padding %lld", back ? "_transpose" : "", n, (long long)s,
-                         (long long)d, (long long)p);
-                check_extent(t, back ? cot_conv_transpose1d(x, w, o) : cot_conv1d(x, w, o), 2, convolved(n, 2, s, d, p, back), what);
+                snprintf(what, sizeof what, "conv%s1d of %d, stride %lld, dilation %lld, padding %lld",
+                         back ? "_transpose" : "", n, (long long)s, (long long)d, (long long)p);
+                check_extent(t, back ? cot_conv_transpose1d(x, w, o) : cot_conv1d(x, w, o), 2,
+                             convolved(n, 2, s, d, p, back), what);
             }
             cot_tape_rewind(t, m);
         }
@@ -279,7 +332,7 @@ static void convolutions_are_measured_exactly(void **state) {
     test_verdict();
 }
 
-/* ---- what expressions cannot say ----------------------------------------------------------------------------------------------------- */
+/* ---- what expressions cannot say ------------------------------------------------------------- */
 
 static int add_one(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)m, (void)user;
@@ -296,13 +349,21 @@ static void shapes_may_be_extreme(void **state) {
         int64_t   a = numbers[i % COUNTOF(numbers)], b = numbers[i / COUNTOF(numbers)];
         cot_shape s = COT_SHAPE(a, b, 0), whole = COT_SHAPE(a, b);
         cot_mark  m = cot_tape_mark(t);
-        cot_var   z[] = {cot_tensor(t, COT_F64, s, NULL), cot_data(t, COT_U8, s, NULL), cot_wrap(t, COT_F64, s, memory), cot_full(t, COT_F32, s, 1),
-                         cot_eye(t, COT_F64, a, b), cot_zeros(t, COT_BF16, whole), cot_uniform(t, cot_key_of(1), COT_F32, s, 0, 1),
-                         cot_linspace(t, COT_F64, 0, 1, a), cot_broadcast_to(cot_scalar(t, 1), whole), cot_permutation(t, cot_key_of(1), a)};
+        cot_var   z[] = {cot_tensor(t, COT_F64, s, NULL),
+                         cot_data(t, COT_U8, s, NULL),
+                         cot_wrap(t, COT_F64, s, memory),
+                         cot_full(t, COT_F32, s, 1),
+                         cot_eye(t, COT_F64, a, b),
+                         cot_zeros(t, COT_BF16, whole),
+                         cot_uniform(t, cot_key_of(1), COT_F32, s, 0, 1),
+                         cot_linspace(t, COT_F64, 0, 1, a),
+                         cot_broadcast_to(cot_scalar(t, 1), whole),
+                         cot_permutation(t, cot_key_of(1), a)};
         for (int k = 0; k < COUNTOF(z); k++) {
             if (!cot_is_valid(z[k])) continue;
             cot_shape got = cot_shape_of(z[k]);
-            TEST_CHECK(got.dim[0] == a && a >= 0 && (got.ndim == 1 || (got.dim[1] == b && b >= 0)), "shape %d of %lld, %lld", k, (long long)a, (long long)b);
+            TEST_CHECK(got.dim[0] == a && a >= 0 && (got.ndim == 1 || (got.dim[1] == b && b >= 0)),
+                       "shape %d of %lld, %lld", k, (long long)a, (long long)b);
         }
         cot_tape_clear_error(t);
         cot_tape_rewind(t, m);
@@ -334,7 +395,8 @@ static void writes_and_loops_may_be_given_extremes(void **state) {
         int64_t  a = numbers[i % COUNTOF(numbers)], b = numbers[i / COUNTOF(numbers)];
         cot_mark m = cot_tape_mark(t);
         char     why[400];
-        cot_var  x = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), NULL), z = cot_mul(x, 1.0), last, ys[2], out[2], s = cot_scalar(t, 1);
+        cot_var  x = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), NULL), z = cot_mul(x, 1.0), last, ys[2], out[2],
+                s = cot_scalar(t, 1);
         for (int step = -2; step < 3; step++) {
             cot_update_slice(&z, 0, a, b, step, 2.0);
             cot_tape_clear_error(t);
@@ -346,7 +408,8 @@ static void writes_and_loops_may_be_given_extremes(void **state) {
         cot_tape_clear_error(t);
         if (a < 8) cot_scan(add_one, NULL, a, 1, &s, 0, NULL, &last, 0, NULL, &o);
         cot_tape_clear_error(t);
-        if (a <= 4 || a > 60) cot_taylor(cot_sin(s), 1, &s, (int)b < 2 ? (int)b : 1, &s, (int)a < 1 || (int)a > 60 ? (int)a : 1, out);
+        if (a <= 4 || a > 60)
+            cot_taylor(cot_sin(s), 1, &s, (int)b < 2 ? (int)b : 1, &s, (int)a < 1 || (int)a > 60 ? (int)a : 1, out);
         cot_tape_clear_error(t);
         if ((int)a <= 2) cot_split(x, (int)a, (int)b, ys); /* as many as there is room for */
         cot_tape_clear_error(t);
@@ -375,7 +438,8 @@ static int repeat_all(int n, const cot_var *xs, int m, cot_var *ys, void *user) 
     return 0;
 }
 
-/* Views of one number, each of which could be addressed; the bytes of 32 of them together are 2^66, which is 0 in 64 bits. */
+/* Views of one number, each of which could be addressed; the bytes of 32 of them together are 2^66,
+ * which is 0 in 64 bits. */
 static void what_a_loop_carries_is_counted_together(void **state) {
     (void)state;
     enum { N = 32 };
@@ -396,7 +460,8 @@ static cot_var repeated(int n, const cot_var *xs, void *user) {
     return cot_broadcast_to(xs[0], COT_SHAPE((int64_t)1 << 58));
 }
 
-/* Matrices of derivatives of so many elements have no memory, and what is asked for does not wrap to less. */
+/* Matrices of derivatives of so many elements have no memory, and what is asked for does not wrap
+ * to less. */
 static void matrices_that_no_memory_holds_are_refused(void **state) {
     (void)state;
     counting  c = {.fail_from_size = ROOM};
@@ -413,7 +478,7 @@ static void matrices_that_no_memory_holds_are_refused(void **state) {
     assert_int_equal(c.blocks, 0);
 }
 
-/* ---- how much memory a reduction of bytes takes ---------------------------------------------------------------------------------------- */
+/* ---- how much memory a reduction of bytes takes ---------------------------------------------- */
 
 typedef struct peak { size_t live, most; } peak;
 
@@ -460,15 +525,21 @@ static cot_var max_pool_of(cot_var x) { return cot_max_pool1d(x, COT_POOL(.windo
 
 static void bytes_are_reduced_without_a_copy_in_f64(void **state) {
     (void)state;
-    static const struct { const char *name; cot_var (*f)(cot_var); double most; } cases[] = {
-        {"mean", mean_of, 0.1}, {"norm", norm_of, 0.1}, {"logsumexp", logsumexp_of, 0.1}, {"mean of rows", mean_of_rows, 0.1},
+    static const struct { const char *name; cot_var (*f)(cot_var); double most;
+    } cases[] = {
+        {"mean", mean_of, 0.1},
+        {"norm", norm_of, 0.1},
+        {"logsumexp", logsumexp_of, 0.1},
+        {"mean of rows", mean_of_rows, 0.1},
         /* results, and places of 1 or 4 bytes, rounded up by an eighth */
-        {"cummax", cummax_of, 2.4}, {"max_pool1d", max_pool_of, 3.0},
+        {"cummax", cummax_of, 2.4},
+        {"max_pool1d", max_pool_of, 3.0},
     };
     for (int i = 0; i < COUNTOF(cases); i++) {
         bool   same;
         double by = factor(cases[i].f, COT_SHAPE(1 << 12, 1 << 8), &same);
-        TEST_CHECK(by <= cases[i].most, "%s takes %g times the bytes of its operand; %g would do", cases[i].name, by, cases[i].most);
+        TEST_CHECK(by <= cases[i].most, "%s takes %g times the bytes of its operand; %g would do", cases[i].name, by,
+                   cases[i].most);
         TEST_CHECK(same, "%s of bytes differs from that in f64", cases[i].name);
     }
     bool   same;
@@ -495,7 +566,8 @@ static void means_of_integers_have_the_bits_of_their_copies(void **state) {
                 assert_int_equal(cot_dtype_of(y), COT_F64);
                 cot_read(y, a, cot_size(y));
                 cot_read(z, b, cot_size(y));
-                TEST_CHECK(memcmp(a, b, (size_t)cot_size(y) * sizeof *a) == 0, "mean of %s, %d, %d", cot_dtype_name((cot_dtype)d), turned, axes);
+                TEST_CHECK(memcmp(a, b, (size_t)cot_size(y) * sizeof *a) == 0, "mean of %s, %d, %d",
+                           cot_dtype_name((cot_dtype)d), turned, axes);
                 cot_tape_destroy(t);
             }
     test_verdict();

@@ -9,7 +9,9 @@ enum { LEAST = 64, SLACK = 1 << 20 };
 
 /* The smallest size of the form (8 + step) << shift that holds `size`, and its number; what is too large for the lists stays as it is. */
 static size_t round_up(size_t size, int *class) {
-    if (COT__ADDRESS_SANITIZER) { /* nothing is kept, as use after free would go unseen, nor rounded up: that would be room to read in */
+    /* Nothing is kept, as use after free would go unseen, nor rounded up: that would be room to
+     * read in. */
+    if (COT__ADDRESS_SANITIZER) {
         *class = -1;
         return size;
     }

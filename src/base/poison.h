@@ -1,8 +1,10 @@
-/* poison.h: memory that is ours and must not be read, made known to AddressSanitizer; nothing elsewhere.
+/* poison.h: memory that is ours and must not be read, made known to AddressSanitizer; nothing
+ * elsewhere.
  *
- * A tensor of no elements has no byte that may be read, but its block has: the header, the alignment, what sizes were rounded up by.
- * With these poisoned a sanitizer build finds whoever reads element 0 of nothing, or a vector beyond the end. Kernels are entitled to no
- * slack: the payload of a storage is all they may touch. */
+ * A tensor of no elements has no byte that may be read, but its block has: the header, the
+ * alignment, what sizes were rounded up by. With these poisoned a sanitizer build finds whoever
+ * reads element 0 of nothing, or a vector beyond the end. Kernels are entitled to no slack: the
+ * payload of a storage is all they may touch. */
 #ifndef COT_POISON_H
 #define COT_POISON_H
 

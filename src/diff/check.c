@@ -442,7 +442,8 @@ static cot_status open_check(check *c) {
     }
     if (status == COT_OK) {
         int64_t out = c->y_size > c->in ? c->y_size : c->in;
-        int64_t all = cot__size_add(cot__size_mul(4, c->in), cot__size_add(cot__size_mul(5 + LEVELS, out), c->y_size + 1));
+        int64_t all =
+            cot__size_add(cot__size_mul(4, c->in), cot__size_add(cot__size_mul(5 + LEVELS, out), c->y_size + 1));
         if (cot__size_bytes(all, sizeof(double), &c->block_bytes)) c->block = cot__alloc(&ordinary, c->block_bytes);
         double *p = c->block;
         if (p) {

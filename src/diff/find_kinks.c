@@ -115,7 +115,9 @@ static double element(const cot__view *x, int64_t offset) {
 }
 
 /* Element e of an array of places, row-major. */
-static int64_t place_at(const cot__view *z, int64_t e) { return cot__load_i64((const char *)z->data + e * cot__dtype_size(z->dtype), z->dtype); }
+static int64_t place_at(const cot__view *z, int64_t e) {
+    return cot__load_i64((const char *)z->data + e * cot__dtype_size(z->dtype), z->dtype);
+}
 
 /* Is the element that z chose at its e-th place equal to one that could stand there instead? x is the operand of an argsort or a
  * cumargmax. */

@@ -42,7 +42,8 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
     size_t  unit_bytes, column_bytes;
     bool    fits = cot__size_bytes(cot__size_mul(group, directions), sizeof(double), &unit_bytes);
     fits = cot__size_bytes(cot__size_mul(group, results), sizeof(double), &column_bytes) && fits;
-    double *unit = fits ? cot__alloc(&t->al, unit_bytes) : NULL, *column = reverse || !fits ? NULL : cot__alloc(&t->al, column_bytes);
+    double *unit   = fits ? cot__alloc(&t->al, unit_bytes) : NULL,
+           *column = reverse || !fits ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
         cot__fail(t, COT_MEMORY, "[jacobian] out of memory: %lld directions of %lld elements", (long long)group, (long long)directions);
     for (int64_t at = 0; at < directions && t->status == COT_OK; at += group) {

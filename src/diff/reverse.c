@@ -315,8 +315,9 @@ static bool repeats(const cot_tape *t, uint32_t i) {
     return cot__is_tensor(&t->nodes[i]) && cot__bytes_at(t, i) > t->nodes[i].value.tensor->storage->bytes;
 }
 
-/* What a result without elements gives: zeros, whatever the operation is, and none to repeated elements, which somebody would add up. Its
- * rule is not asked: on the way it might make rows and columns that have elements, and as many as there is no memory for. */
+/* What a result without elements gives: zeros, whatever the operation is, and none to repeated
+ * elements, which somebody would add up. Its rule is not asked: on the way it might make rows and
+ * columns that have elements, and as many as there is no memory for. */
 static void give_nothing(cot__rule *r) {
     cot_tape *t = r->t;
     for (int k = 0, n = cot__nargs(cot__rule_node(r)); k < n && t->status == COT_OK; k++) {

@@ -234,7 +234,8 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     cot_var         *grads = gradient(op, t, y, n, xs);
     cot__forget_unread(t, since, from);
     if (grads) {
-        if (fits(op, t, p, true, cot__total_size(n, xs), cot__total_size(n, xs), values)) cot__sparse_entries(op, t, p, n, grads, n, xs, values);
+        if (fits(op, t, p, true, cot__total_size(n, xs), cot__total_size(n, xs), values))
+            cot__sparse_entries(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     }
     cot__queue_close(t);

@@ -274,8 +274,9 @@ static bool find(probe *q) {
     bool fits = false, transposable = q->r.op->kind == KIND_LINEAR;
     if (q->r.op->kind != KIND_BILINEAR && (!by_selection(q, &fits) || fits)) return fits;
     if (transposable && (!by_transpose(q, &fits) || fits)) return fits;
+    /* Those that move and have elements. */
     for (int k = 0; k < q->n; k++)
-        if (q->base[k + 1] > q->base[k] && !by_axes(q, k)) return false; /* it moves, and has elements */
+        if (q->base[k + 1] > q->base[k] && !by_axes(q, k)) return false;
     return true;
 }
 
@@ -304,8 +305,10 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
     }
     widest = total > widest ? total : widest;
     uint8_t active = t->active_mask;
-    bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0; /* nothing goes anywhere; extents may be larger than probes */
-    bool    ok = none || ensure_probes(p, cot__size_mul(2, widest)); /* by_axes takes the factors from the far end */
+    /* none: nothing goes anywhere, and extents may be larger than probes. Twice the widest, because
+     * by_axes takes the factors from the far end. */
+    bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0;
+    bool    ok = none || ensure_probes(p, cot__size_mul(2, widest));
     cot_mark mark = cot__mark(t);
     t->active_mask = COT__ACTIVE; /* the transpose needs it, whatever scope is open */
     ok = ok && (none || find(&q)) && t->status == COT_OK;

@@ -113,7 +113,7 @@ uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, cons
 /* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (apart.c) */
 bool cot__move_apart(cot_tape *t, const char *op, int n, const cot_var *xs);
 
-/* The rule of a structural node, in reverse mode; not of one without elements, which gives zeros. */
+/* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);

@@ -39,7 +39,8 @@ cot_var cot_tile(cot_var x, cot_shape reps) {
         z.dim[k] = cot__size_mul(now.dim[k], count);
     }
     if (!cot__check_shape(t, "tile", &z)) return INVALID(t);
-    if (cot__size_at(t, i) == 0) return cot_reshape(x, z); /* the counts do not matter, and may be more than any shape has */
+    /* The counts do not matter, and may be more than any shape has. */
+    if (cot__size_at(t, i) == 0) return cot_reshape(x, z);
     x = cot_reshape(x, now);
     for (int k = now.ndim - 1; k >= no_count; k--) { /* the inner axes first: the largest copy is the last */
         int64_t count = reps.dim[k - no_count], outer = cot__count(k, now.dim), inner = cot__count(now.ndim - k, now.dim + k);

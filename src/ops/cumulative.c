@@ -124,7 +124,9 @@ cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
 enum { SMALLEST = 1 };
 
 /* Places are kept for the derivative, in the smallest integers that hold them. */
-static cot_dtype place_dtype(int64_t extent) { return extent <= UINT8_MAX + 1 ? COT_U8 : extent <= (int64_t)INT32_MAX + 1 ? COT_I32 : COT_I64; }
+static cot_dtype place_dtype(int64_t extent) {
+    return extent <= UINT8_MAX + 1 ? COT_U8 : extent <= (int64_t)INT32_MAX + 1 ? COT_I32 : COT_I64;
+}
 
 static cot_var push_places(const char *op, cot_tape *t, cot_var x, int axis, bool smallest) {
     uint32_t    i;

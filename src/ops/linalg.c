@@ -83,7 +83,9 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
 /* ---- notes ----------------------------------------------------------------------------------------------------- */
 
 /* As cot__lin_count. */
-static int64_t matrices_in(const cot_shape *s) { return cot__count(s->ndim, s->dim) == 0 ? 0 : cot__count(s->ndim - 2, s->dim); }
+static int64_t matrices_in(const cot_shape *s) {
+    return cot__count(s->ndim, s->dim) == 0 ? 0 : cot__count(s->ndim - 2, s->dim);
+}
 
 uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int64_t *count) {
     *count = matrices_in(batch);
@@ -169,7 +171,8 @@ static cot_var band(cot_tape *t, int64_t rows, int64_t columns, int64_t lower, i
 
 static cot_var within(cot_var x, int64_t lower, int64_t upper) {
     cot_shape s = cot_shape_of(x);
-    if (s.ndim < 2 || cot_size(x) == 0) return x; /* an invalid var; no elements, of matrices that may be large */
+    /* x is invalid, or has no elements, and a mask of its matrices might be large. */
+    if (s.ndim < 2 || cot_size(x) == 0) return x;
     return cot_where(band(x.tape, cot__rows_of(&s), cot__columns_of(&s), lower, upper), x, 0.0);
 }
 

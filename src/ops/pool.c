@@ -123,7 +123,8 @@ static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x, 
     cot__result index, r;
     flat        f, to;
     cot__view   v = cot__view_of(t, x);
-    cot_dtype   dtype = cot__dtype_is_float(v.dtype) ? cot__dtype_compute(v.dtype) : v.dtype; /* integers are compared as they are */
+    /* Integers are compared as they are. */
+    cot_dtype   dtype = cot__dtype_is_float(v.dtype) ? cot__dtype_compute(v.dtype) : v.dtype;
     cot__attr  *attr = attr_of(t, op, g, space, 0, false);
     if (!attr || !cot__check_shape(t, op, &shape) || !cot__result_open(t, &index, "max_pool_index", COT_I32, shape.ndim, shape.dim) ||
         !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, dtype, &f))
@@ -245,7 +246,8 @@ static int64_t windows(int64_t n, int64_t window, int64_t stride, int64_t paddin
     return ceil_mode && (z - 1) * stride >= n + padding ? z - 1 : z;
 }
 
-static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, int space, bool largest, int a, int64_t n) {
+static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, int space, bool largest, int a,
+                       int64_t n) {
     long long w = o->window[a], s = o->stride[a], p = o->padding[a];
     if (a >= space) {
         if (!w && !s && !p) return true;
@@ -260,7 +262,8 @@ static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, i
     else if (n + 2 * p < w) /* p is at most half of 2^31 */
         cot__fail(t, COT_SHAPE, "[%s] the window has %lld elements along spatial axis %d, which has %lld with its padding; it must fit", op, w, a, (long long)n + 2 * p);
     else if (n == 0 && largest)
-        cot__fail(t, COT_SHAPE, "[%s] spatial axis %d has no elements, and its windows would hold padding alone; an empty maximum does not exist", op, a);
+        cot__fail(t, COT_SHAPE, "[%s] spatial axis %d has no elements, only padding; an empty maximum does not exist",
+                  op, a);
     else return true;
     return false;
 }

@@ -38,12 +38,14 @@ static bool enter_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
     return (c->x = cot__as(c->t, c->x, COT_F64)) != COT__NONE;
 }
 
-/* The same for one reduction to f64, which reads integers block by block, so that no copy of eight bytes for each of them is needed. A row-major
- * array is read in the order in which its copy would be, so the bits are the same; of others a copy is made. */
+/* The same for one reduction to f64, which reads integers block by block, so that no copy of eight
+ * bytes for each of them is needed. A row-major array is read in the order in which its copy would
+ * be, so the bits are the same; of others a copy is made. */
 static bool enter_read_as_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
     if (!enter(op, x, axes, c)) return false;
     cot__view v = cot__view_place(c->t, c->x);
-    if (!c->mask || cot__dtype_is_float(c->dtype) || !cot__is_contiguous(v.ndim, v.shape, v.stride)) return enter_real(op, x, axes, c);
+    if (!c->mask || cot__dtype_is_float(c->dtype) || !cot__is_contiguous(v.ndim, v.shape, v.stride))
+        return enter_real(op, x, axes, c);
     c->dtype = COT_F64;
     return true;
 }
@@ -115,8 +117,10 @@ static void    sum_vjp(cot__rule *r) { cot__give(r, 0, cot_broadcast_to(kept(r, 
 /* A sum of integers in f64 is what a mean is made of. */
 static cot_var sum_apply(cot__rule *r, const cot_var *xs) {
     reduction c;
-    if (!cot__dtype_is_float(cot__dtype_at(cot__rule_node(r))) || cot__dtype_is_float(cot_dtype_of(xs[0]))) return cot_sum(xs[0], axes_of(r));
-    return enter_read_as_real("sum", xs[0], axes_of(r), &c) ? push_reduction(OP_sum, COT__SUM, &c, c.dtype) : INVALID(r->t);
+    if (!cot__dtype_is_float(cot__dtype_at(cot__rule_node(r))) || cot__dtype_is_float(cot_dtype_of(xs[0])))
+        return cot_sum(xs[0], axes_of(r));
+    return enter_read_as_real("sum", xs[0], axes_of(r), &c) ? push_reduction(OP_sum, COT__SUM, &c, c.dtype)
+                                                            : INVALID(r->t);
 }
 
 const cot__op cot__op_sum = {
@@ -128,7 +132,8 @@ cot_var cot_mean(cot_var x, cot_axes axes) {
     reduction c;
     if (!enter_read_as_real("mean", x, axes, &c)) return cot__invalid(1, &x);
     if (!c.mask) return VAR(c.t, c.x);
-    if (!cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.x]))) return cot_div(push_reduction(OP_sum, COT__SUM, &c, c.dtype), (double)c.count);
+    if (!cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.x])))
+        return cot_div(push_reduction(OP_sum, COT__SUM, &c, c.dtype), (double)c.count);
     cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
     return cot_cast(cot_div(cot_sum(wide, axes), (double)c.count), c.dtype);
 }

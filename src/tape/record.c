@@ -183,7 +183,8 @@ int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim
     }
     size = cot__size_product(ndim, shape);
     if (size > PTRDIFF_MAX / cot__dtype_size(dtype)) {
-        cot__fail(t, COT_LIMIT, "[%s] shape %s has more elements than memory can hold", op, cot__shape_text(ndim, shape, text));
+        cot__fail(t, COT_LIMIT, "[%s] shape %s has more elements than memory can hold", op,
+                  cot__shape_text(ndim, shape, text));
         return -1;
     }
     return empty ? 0 : size;

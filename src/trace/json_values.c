@@ -12,15 +12,17 @@ static void element(cot__json *j, const void *p, cot_dtype dtype) {
     fprintf(j->out, odd ? "\"%s\"" : "%s", text);
 }
 
-/* How many lists an array without elements has inside of each other, at most: those before its first axis of extent 0. */
+/* How many lists an array without elements has inside of each other, at most: those before its
+ * first axis of extent 0. */
 static int64_t lists_of(const cot__view *v) {
     int64_t n = 1;
     for (int k = 0; k < v->ndim && v->shape[k] > 0; k++) n *= v->shape[k];
     return n;
 }
 
-/* An odometer over the axes, so that no depth of nesting is a depth of calls. An axis of extent 0 ends the nesting: "[[],[]]"; where that
- * would be more empty lists than a picture has numbers, one stands for all: "[]". */
+/* An odometer over the axes, so that no depth of nesting is a depth of calls. An axis of extent 0
+ * ends the nesting: "[[],[]]"; where that would be more empty lists than a picture has numbers, one
+ * stands for all: "[]". */
 void cot__json_view(cot__json *j, const cot__view *v) {
     int64_t     at[COT_MAX_NDIM] = {0};
     const char *p = v->data;

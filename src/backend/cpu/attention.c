@@ -200,7 +200,8 @@ static bool make_plan(const cot__attention *a, bool backward, plan *p) {
     p->wide = cot__dtype_compute(a->q.dtype);
     p->kernel = &kernels[isa > 0 ? isa : 0][p->wide == COT_F32];
     p->heads = cot__count(n - 2, a->q.shape);
-    if (backward && !has_elements(&a->q) && !has_elements(&a->k) && !has_elements(&a->v)) p->heads = 0; /* nothing to write, for any number */
+    /* Nothing is to be written then, for any number of heads. */
+    if (backward && !has_elements(&a->q) && !has_elements(&a->k) && !has_elements(&a->v)) p->heads = 0;
     p->queries = a->q.shape[n - 2];
     p->keys = a->k.shape[n - 2];
     p->tiles = tiles_of(p->queries);

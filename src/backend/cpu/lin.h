@@ -53,7 +53,7 @@ bool cot__lin_svd(const cot_allocator *al, const cot__view *a, const cot__view *
 
 /* ---- shared by the files lin_*.c ------------------------------------------------------------------------------- */
 
-/* How many matrices there are to be done: none where they have no elements, however many those are. */
+/* How many matrices there are to be done: none where they have no elements. */
 static inline int64_t cot__lin_count(const cot__view *v, int tail) {
     return cot__count(v->ndim, v->shape) == 0 ? 0 : cot__count(v->ndim - tail, v->shape);
 }
