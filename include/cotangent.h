@@ -191,7 +191,9 @@ typedef struct cot_conv_options {
 typedef struct cot_pool_options {
     int64_t window[3] COT__OR_0;
     int64_t stride[3] COT__OR_0;       /* 0: as far as the window reaches */
-    int64_t padding[3] COT__OR_0;      /* on both sides, at most half the window; the maximum never is there */
+    /* on both sides, at most half the window; the maximum never is there, so an axis without elements is
+     * an error; means of padding alone are 0, or NaN where that is excluded */
+    int64_t padding[3] COT__OR_0;
     bool    ceil_mode COT__OR_0;       /* a last window may reach beyond the end, if it starts before it */
     bool    exclude_padding COT__OR_0; /* averages divide by the elements that are there instead of the window with its padding */
 } cot_pool_options;
@@ -309,9 +311,9 @@ COT_API cot_var cot_constant(cot_tape *t, double value);
 COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
 COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory);
 
-/* The tape that x is on; NULL for a plain number and for COT_NONE. With it the body of a loop,
- * or any other function of vars, makes its constants: cot_constant(cot_tape_of(x), 3) is a
- * number, and cot_full_like(x, 3) has the shape and dtype of x.
+/* The tape that x is on, also of a var that was forgotten; NULL for a plain number and for COT_NONE.
+ * With it the body of a loop, or any other function of vars, makes its constants:
+ * cot_constant(cot_tape_of(x), 3) is a number, and cot_full_like(x, 3) has the shape and dtype of x.
  *
  *     // A body of cot_scan: it carries x and gives p(x). Numbers alone come from outside.
  *     static int horner(int n, const cot_var *xs, int m, cot_var *ys, void *user) {

@@ -182,7 +182,7 @@ COT_API cot_var cot_lerp(cot_var x, cot_var y, cot_var w);
 /* x in another dtype; floats to integers saturate, NaN becomes 0 */
 COT_API cot_var cot_cast(cot_var x, cot_dtype dtype);
 
-/* ==== Reductions ==== Axes: COT_ALL, COT_AXES(0, 2), COT_KEEP(1), COT_KEEP_ALL. Empty sums are 0, empty products 1, empty means NaN; an empty max is an error. */
+/* ==== Reductions ==== Axes: COT_ALL, COT_AXES(0, 2), COT_KEEP(1), COT_KEEP_ALL. Empty sums are 0, empty products 1, empty means NaN; an empty max is an error. Of integers in row-major order mean, logsumexp and norm (of order 2) make no copy in f64; variance and std do: the deviations are f64. */
 
 /* Σ x */
 COT_API cot_var cot_sum(cot_var x, cot_axes axes);
@@ -286,7 +286,7 @@ COT_API cot_var cot_compress_to(cot_var x, cot_var mask, int axis, int64_t size,
 /* x[mask]: the mask has x's shape, or that of its leading axes; z has one axis instead of those */
 COT_API cot_var cot_masked_select(cot_var x, cot_var mask);
 
-/* ==== Cumulative ==== Along one axis; reverse: from its end. Carried in f64 and rounded to the dtype at each place; integers count in i64. */
+/* ==== Cumulative ==== Along one axis; reverse: from its end. Carried in f64 and rounded to the dtype at each place; integers count in i64. cummax and cummin keep the place of each result for the derivative: 1 byte along an axis of up to 256, 4 up to 2^31, else 8. */
 
 /* z[k] = x[0] + … + x[k] */
 COT_API cot_var cot_cumsum(cot_var x, int axis, bool reverse);
@@ -376,7 +376,7 @@ COT_API cot_var cot_mse(cot_var x, cot_var y);
 /* softmax(scale · q @ kᵀ + bias, masked) @ v */
 COT_API cot_var cot_attention(cot_var q, cot_var k, cot_var v, const cot_attention_options *options);
 
-/* ==== Convolution and pooling ==== Arrays are (images, channels, spatial axes), kernels (out, in/groups, spatial axes), as in PyTorch; no kernel is flipped. Biases are added: cot_add(z, b) with b of (channels, 1, 1). Pools take any leading axes. */
+/* ==== Convolution and pooling ==== Arrays are (images, channels, spatial axes), kernels (out, in/groups, spatial axes), as in PyTorch; no kernel is flipped. Biases are added: cot_add(z, b) with b of (channels, 1, 1). Pools take any leading axes. A maximum keeps which element of its window it is, 4 bytes for each result. */
 
 /* z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding]·w[o,c,k] */
 COT_API cot_var cot_conv1d(cot_var x, cot_var w, cot_conv_options options);

@@ -194,7 +194,7 @@ static const struct sample { const char *op; cot_function f; int n; int64_t shap
     {"logsumexp_of", s_logsumexp_of, 3, {{0}, {0}, {0}}},
 };
 
-static test_function function_of(const struct sample *s, int number, int round) {
+static inline test_function function_of(const struct sample *s, int number, int round) {
     static char   name[64];
     test_function f = {.name = name, .f = s->f, .n = s->n};
     snprintf(name, sizeof name, "sample %d (%s)", number, s->op ? s->op : "composed");

@@ -8,6 +8,7 @@ static cot_var linalg_apart(cot_var x, double first, double diagonal) {
     cot_shape s = cot_shape_of(x);
     int64_t   m = s.dim[s.ndim - 2], n = s.dim[s.ndim - 1];
     double    d[16] = {0};
+    if (m > 4 || n > 4) return cot_mul(x, 0.25); /* without elements, in a batch of none */
     for (int64_t i = 0; i < m && i < n; i++) d[i * n + i] = first + (double)i * diagonal;
     return cot_add(cot_mul(x, 0.25), cot_cast(cot_data(x.tape, COT_F64, COT_SHAPE(m, n), d), cot_dtype_of(x)));
 }

@@ -205,6 +205,10 @@ static void errors_say_what_was_given(void **s) {
     REFUSED(cot_avg_pool1d(x, COT_POOL(.window = {2}, .stride = {-1})), COT_VALUE,
             "[avg_pool1d] window[0] is 2 and stride[0] -1; a window has 1 to 2147483647 elements, a stride is not negative");
     REFUSED(cot_max_pool1d(x, COT_POOL(.window = {3}, .padding = {2})), COT_VALUE, "[max_pool1d] padding[0] is 2 for a window of 3; it may be up to half the window");
+    REFUSED(cot_avg_pool1d(x, COT_POOL(.window = {2}, .stride = {1}, .padding = {INT64_MAX - 1})), COT_VALUE,
+            "[avg_pool1d] padding[0] is 9223372036854775806 for a window of 2; it may be up to half the window");
+    REFUSED(cot_max_pool1d(cot_zeros(t, COT_F64, COT_SHAPE(2, 0)), COT_POOL(.window = {2}, .padding = {1})), COT_SHAPE,
+            "[max_pool1d] spatial axis 0 has no elements, only padding; an empty maximum does not exist");
     REFUSED(cot_max_pool1d(x, COT_POOL(.window = {8}, .padding = {1})), COT_SHAPE,
             "[max_pool1d] the window has 8 elements along spatial axis 0, which has 7 with its padding; it must fit");
     REFUSED(cot_max_pool1d(x, COT_POOL(.window = {2, 2})), COT_VALUE,

@@ -6,6 +6,8 @@
 
 #include <cotangent.h>
 
+#include "base/sizes.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>

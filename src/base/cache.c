@@ -1,26 +1,25 @@
 /* cache.c: free lists by size. See cache.h. */
 #include "base/cache.h"
 
-#include <string.h>
+#include "base/poison.h"
 
-/* Under AddressSanitizer nothing is kept: use after free would go unseen. */
-#if defined(__has_feature)
-#define ADDRESS_SANITIZER __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZER 1
-#else
-#define ADDRESS_SANITIZER 0
-#endif
+#include <string.h>
 
 enum { LEAST = 64, SLACK = 1 << 20 };
 
 /* The smallest size of the form (8 + step) << shift that holds `size`, and its number; what is too large for the lists stays as it is. */
 static size_t round_up(size_t size, int *class) {
+    /* Nothing is kept, as use after free would go unseen, nor rounded up: that would be room to
+     * read in. */
+    if (COT__ADDRESS_SANITIZER) {
+        *class = -1;
+        return size;
+    }
     if (size < LEAST) size = LEAST;
     int    shift = 63 - __builtin_clzll((unsigned long long)(size - 1)) - 3; /* (size - 1) >> shift lies in [8, 16) */
     size_t step = ((size - 1) >> shift) + 1;
     *class = (shift - 2) * 8 + (int)step - 9;
-    if (ADDRESS_SANITIZER || *class >= COT__CACHE_CLASSES) {
+    if (*class >= COT__CACHE_CLASSES) {
         *class = -1;
         return size;
     }

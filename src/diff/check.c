@@ -20,6 +20,7 @@
  * its own size, so terms of f that cancel are about as large: they count as noise in f too.) */
 #include "base/number.h"
 #include "base/random.h"
+#include "diff/sweep.h"
 #include "tape/tape.h"
 
 #include <float.h>
@@ -125,8 +126,7 @@ static cot_status record(check *c, const double *point) {
 }
 
 static cot_status read_outputs(check *c, double *out) {
-    int64_t have = 0;
-    for (int k = 0; k < c->m; k++) have += cot_size(c->outs[k]);
+    int64_t have = cot__total_size(c->m, c->outs);
     if (have != c->out) {
         cot__fail(c->t, COT_SHAPE, "[check_grads] f returned %lld elements where it returned %lld before", (long long)have, (long long)c->out);
         return c->t->status;
@@ -443,8 +443,9 @@ static cot_status open_check(check *c) {
     }
     if (status == COT_OK) {
         int64_t out = c->y_size > c->in ? c->y_size : c->in;
-        c->block_bytes = (size_t)(4 * c->in + (5 + LEVELS) * out + c->y_size + 1) * sizeof(double);
-        c->block = cot__alloc(&ordinary, c->block_bytes);
+        int64_t all =
+            cot__size_add(cot__size_mul(4, c->in), cot__size_add(cot__size_mul(5 + LEVELS, out), c->y_size + 1));
+        if (cot__size_bytes(all, sizeof(double), &c->block_bytes)) c->block = cot__alloc(&ordinary, c->block_bytes);
         double *p = c->block;
         if (p) {
             c->x = p, c->point = p += c->in, c->v = p += c->in, c->vjp = p += c->in, p += c->in;

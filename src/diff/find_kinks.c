@@ -114,21 +114,25 @@ static double element(const cot__view *x, int64_t offset) {
     return cot__load_f64((const char *)x->data + offset * cot__dtype_size(x->dtype), x->dtype);
 }
 
+/* Element e of an array of places, row-major. */
+static int64_t place_at(const cot__view *z, int64_t e) {
+    return cot__load_i64((const char *)z->data + e * cot__dtype_size(z->dtype), z->dtype);
+}
+
 /* Is the element that z chose at its e-th place equal to one that could stand there instead? x is the operand of an argsort or a
  * cumargmax. */
 static bool tied_choice(const cot__view *x, const cot__view *z, int axis, bool order, int64_t e) {
-    const int64_t *chosen = z->data;
-    int64_t        base = 0, place = 0, step = x->stride[axis], n = x->shape[axis], next_row = 1;
+    int64_t base = 0, place = 0, chosen = place_at(z, e), step = x->stride[axis], n = x->shape[axis], next_row = 1;
     for (int k = z->ndim - 1; k >= 0; k--) {
         int64_t at = e / next_row % z->shape[k];
         if (k == axis) place = at;
         else base += at * x->stride[k];
         next_row *= z->shape[k];
     }
-    double v = element(x, base + chosen[e] * step);
-    if (!order) return chosen[e] != place && element(x, base + place * step) == v;
-    if (place + 1 < z->shape[axis]) return element(x, base + chosen[e + z->stride[axis]] * step) == v;
-    for (int64_t i = chosen[e] + 1; z->shape[axis] < n && i < n; i++)
+    double v = element(x, base + chosen * step);
+    if (!order) return chosen != place && element(x, base + place * step) == v;
+    if (place + 1 < z->shape[axis]) return element(x, base + place_at(z, e + z->stride[axis]) * step) == v;
+    for (int64_t i = chosen + 1; z->shape[axis] < n && i < n; i++)
         if (element(x, base + i * step) == v) return true; /* left out, though as good as the last one taken */
     return false;
 }

@@ -13,7 +13,7 @@ static bool is_float(const cot_tape *t, uint32_t i) { return cot__dtype_is_float
 
 static int64_t float_elements(const cot_tape *t, int n, const uint32_t *list) {
     int64_t size = 0;
-    for (int k = 0; k < n; k++) size += is_float(t, list[k]) ? cot__size_at(t, list[k]) : 0;
+    for (int k = 0; k < n; k++) size = cot__size_add(size, is_float(t, list[k]) ? cot__size_at(t, list[k]) : 0);
     return size;
 }
 

@@ -39,6 +39,8 @@ cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents
     bool      moves = false;
     cot__rule r = {.t = t, .node = i, .op = cot__op_of(t->nodes[i].op), .tangents = tangents, .tangent = INVALID(t), .driver = NULL};
     for (int k = 0; k < n; k++) moves |= !cot__failed(tangents[k]);
+    /* Of a result without elements nothing moves; its rule might make some on the way. */
+    moves = moves && cot__size_at(t, i) > 0;
     if (!moves || t->status != COT_OK) return r.tangent;
     if (r.op->kind == KIND_LINEAR) {
         if (n > 8 && !(xs = cot__alloc(&t->al, (size_t)n * sizeof *xs)))

@@ -125,7 +125,7 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
         a->of[k] = k < n - tested && cot__rule_wants(r, k); /* what only the test reads has no derivative */
         if (!a->of[k]) continue;
         a->dtype = count++ ? cot__dtype_promote(a->dtype, cot_dtype_of(x)) : cot_dtype_of(x);
-        a->size += cot_size(x);
+        a->size = cot__size_add(a->size, cot_size(x));
     }
     args[n] = cot__index(r->g);
     cot_var flat = count ? record_value(t, a, args) : INVALID(t);
@@ -343,7 +343,7 @@ static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs
         int at = a->of[k] ? wide_operand(&w, k) : -1;
         if (at < 0) continue;
         all->of[at] = true;
-        all->size += cot__size_at(t, w.args[at]);
+        all->size = cot__size_add(all->size, cot__size_at(t, w.args[at]));
     }
     memcpy(args, w.args, (size_t)n * sizeof *args);
     args[n] = cot__index(g);

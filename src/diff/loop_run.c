@@ -131,7 +131,10 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
     }
     for (int k = 0; k < l->carry; k++) {
         s->offset[k] = s->bytes;
-        s->bytes += (cot__bytes_at(t, carried(s, k)) + ALIGN - 1) / ALIGN * ALIGN;
+        size_t one = (cot__bytes_at(t, carried(s, k)) + ALIGN - 1) / ALIGN * ALIGN;
+        if (cot__size_bytes(cot__size_add((int64_t)s->bytes, (int64_t)one), 1, &s->bytes)) continue;
+        cot__fail(t, COT_LIMIT, "[%s] the carried values have more elements together than memory can hold", l->name);
+        return false;
     }
     if (!cot__player_open(&s->player, t, l->name, s->body) || (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
         return false;
@@ -301,9 +304,12 @@ int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dt
         cot__loop_result(t, l, length, j, &shape);
         int64_t size = cot__checked_size(t, l->name, dtype, shape.ndim, shape.dim);
         place[j] = total;
-        if (size < 0 || __builtin_add_overflow(total, size, &total)) return -1;
+        if (size < 0) return -1;
+        total = cot__size_add(total, size);
     }
-    return total;
+    if (total < COT__SIZE_MOST) return total;
+    cot__fail(t, COT_LIMIT, "[%s] the results have more elements together than memory can hold", l->name);
+    return -1;
 }
 
 /* The flat value, pushed as a node. */

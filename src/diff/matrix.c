@@ -5,16 +5,10 @@
 
 #include <string.h>
 
-static int64_t total_size(int n, const cot_var *vars) {
-    int64_t size = 0;
-    for (int k = 0; vars && k < n; k++) size += cot_size(vars[k]);
-    return size;
-}
-
 /* A failure leaves no numbers behind that could be taken for results: out is (rows, elements of the vars). */
 static cot_status finish(cot_status status, double *out, int64_t rows, int n, const cot_var *vars) {
     if (status == COT_OK || !out) return status;
-    for (int64_t i = 0, count = rows * total_size(n, vars); i < count; i++) out[i] = (double)NAN;
+    for (int64_t i = 0, count = cot__size_mul(rows, cot__total_size(n, vars)); i < count; i++) out[i] = (double)NAN;
     return status;
 }
 
@@ -41,7 +35,7 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
         cot__fail(t, COT_VALUE, "[jacobian] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", (int)mode);
         return t->status;
     }
-    int64_t rows = total_size(m, ys), cols = total_size(n, xs);
+    int64_t rows = cot__total_size(m, ys), cols = cot__total_size(n, xs);
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
     if (directions == 0 || results == 0) return cot__products("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
@@ -50,8 +44,11 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
         return t->status;
     }
     int64_t group = group_of(directions, results);
-    size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
-    double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
+    size_t  unit_bytes, column_bytes;
+    bool    fits = cot__size_bytes(cot__size_mul(group, directions), sizeof(double), &unit_bytes);
+    fits = cot__size_bytes(cot__size_mul(group, results), sizeof(double), &column_bytes) && fits;
+    double *unit   = fits ? cot__alloc(&t->al, unit_bytes) : NULL,
+           *column = reverse || !fits ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
         cot__fail(t, COT_MEMORY, "[jacobian] out of memory: %lld directions of %lld elements", (long long)group, (long long)directions);
     for (int64_t at = 0; at < directions && t->status == COT_OK; at += group) {
@@ -70,7 +67,7 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
 
 cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
     cot_status status = jacobian(m, ys, n, xs, mode, out);
-    return finish(status, out, status == COT_OK ? 0 : total_size(m, ys), n, xs);
+    return finish(status, out, status == COT_OK ? 0 : cot__total_size(m, ys), n, xs);
 }
 
 /* The gradient is recorded, then its Jacobian taken in forward mode: forward over reverse. */
@@ -78,7 +75,7 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     cot_tape *t = cot__tape_beside(op, "y", 1, &y, n, xs);
     if (!t) return cot__status_of(1, &y);
     if (cot_is_valid(y) && !cot__may_sweep_numbers(t, op, cot__index(y))) return t->status;
-    if (!out && total_size(n, xs) > 0) {
+    if (!out && cot__total_size(n, xs) > 0) {
         cot__fail(t, COT_VALUE, "[%s] the place for the result is NULL", op);
         return t->status;
     }
@@ -110,7 +107,7 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
 
 cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out) {
     cot_status status = over_gradient("hessian", y, n, xs, NULL, out);
-    return finish(status, out, status == COT_OK ? 0 : total_size(n, xs), n, xs);
+    return finish(status, out, status == COT_OK ? 0 : cot__total_size(n, xs), n, xs);
 }
 
 static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, double *out) {
@@ -118,7 +115,7 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
     cot_tape *t = cot__tape_beside("hvp", "y", 1, &y, n, xs);
     cot__side inputs;
     if (!t || !cot__enter(t, y, "hvp", "", &i) || !cot__may_sweep_numbers(t, "hvp", i)) return cot__status_of(1, &y);
-    if ((!v || !out) && total_size(n, xs) > 0) {
+    if ((!v || !out) && cot__total_size(n, xs) > 0) {
         cot__fail(t, COT_VALUE, "[hvp] %s is NULL; both have an element for each of the xs",
                   v ? "the place for the product" : "the direction v");
         return t->status;

@@ -21,6 +21,12 @@ static bool output_operand(cot_tape *t, const char *op, int k, cot_var y, uint32
     return cot__operand(t, y, op, which, index);
 }
 
+int64_t cot__total_size(int n, const cot_var *vars) {
+    int64_t size = 0;
+    for (int k = 0; vars && k < n; k++) size = cot__size_add(size, cot_size(vars[k]));
+    return size;
+}
+
 bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars) {
     *s = (cot__side){.t = t, .n = n, .lo = UINT32_MAX};
     if (n < 0) {
@@ -41,7 +47,7 @@ bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int 
                       cot__dtype_name(cot__dtype_at(&t->nodes[s->index[k]])));
             return false;
         }
-        s->size += cot__is_tensor(&t->nodes[s->index[k]]) ? cot__size_at(t, s->index[k]) : 1;
+        s->size = cot__is_tensor(&t->nodes[s->index[k]]) ? cot__size_add(s->size, cot__size_at(t, s->index[k])) : s->size + 1;
         s->lo = s->index[k] < s->lo ? s->index[k] : s->lo;
         s->hi = s->index[k] > s->hi ? s->index[k] : s->hi;
     }

@@ -310,12 +310,34 @@ static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
     return t->status == COT_OK;
 }
 
+/* Does node i show elements more than once? Then it may have more of them than any memory. */
+static bool repeats(const cot_tape *t, uint32_t i) {
+    return cot__is_tensor(&t->nodes[i]) && cot__bytes_at(t, i) > t->nodes[i].value.tensor->storage->bytes;
+}
+
+/* What a result without elements gives: zeros, whatever the operation is, and none to repeated
+ * elements, which somebody would add up. Its rule is not asked: on the way it might make rows and
+ * columns that have elements, and as many as there is no memory for. */
+static void give_nothing(cot__rule *r) {
+    cot_tape *t = r->t;
+    for (int k = 0, n = cot__nargs(cot__rule_node(r)); k < n && t->status == COT_OK; k++) {
+        uint32_t a = cot__rule_arg(r, k);
+        if (!cot__rule_wants(r, k) || repeats(t, a)) continue;
+        cot__give(r, k, cot_broadcast_to(cot_zeros(t, cot__dtype_at(&t->nodes[a]), COT_SCALAR), cot__rule_shape(r, k)));
+    }
+}
+
+void cot__run_vjp(cot__rule *r) {
+    if (cot__size_at(r->t, r->node) == 0) give_nothing(r);
+    else if (r->op->vjp) r->op->vjp(r);
+}
+
 /* Generic operations may keep memory of their own. */
 static void run_rule(cot__rule *r) {
     bool        alone = r->op->kind == KIND_GENERIC;
     cot__paused paused = {0};
     if (alone) paused = cot__queue_pause(r->t);
-    if (r->op->vjp) r->op->vjp(r);
+    cot__run_vjp(r);
     if (alone) cot__queue_resume(r->t, paused);
 }
 

@@ -1,12 +1,14 @@
 /* revolve.c: the arithmetic of binomial checkpointing. */
 #include "diff/revolve.h"
 
+#include "base/sizes.h"
+
 int64_t cot__binomial(int64_t s, int64_t r) {
     if (r < 0 || s < 0) return 0;
     int64_t low = s < r ? s : r, all = s + r, c = 1;
     for (int64_t k = 1; k <= low; k++) {
-        int64_t next;
-        if (__builtin_mul_overflow(c, all - low + k, &next)) return INT64_MAX;
+        int64_t next = cot__size_mul(c, all - low + k);
+        if (next == COT__SIZE_MOST) return next;
         c = next / k;
     }
     return c;

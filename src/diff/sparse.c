@@ -144,12 +144,6 @@ cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
 
 /* ---- evaluations ----------------------------------------------------------------------------------------------------------- */
 
-static int64_t total_size(int n, const cot_var *vars) {
-    int64_t size = 0;
-    for (int k = 0; vars && k < n; k++) size += cot_size(vars[k]);
-    return size;
-}
-
 /* Does the plan belong here, and is there a list of its values? Otherwise sets the error. */
 static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
                  const double *values) {
@@ -181,7 +175,7 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
     cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
     if (!t) return finish(cot__status_of(m > 0 ? m : 0, ys), p, values);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
-        fits(op, t, p, false, total_size(m, ys), total_size(n, xs), values))
+        fits(op, t, p, false, cot__total_size(m, ys), cot__total_size(n, xs), values))
         cot__sparse_entries(op, t, p, m, ys, n, xs, values);
     return finish(t->status, p, values);
 }
@@ -240,7 +234,8 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     cot_var         *grads = gradient(op, t, y, n, xs);
     cot__forget_unread(t, since, from);
     if (grads) {
-        if (fits(op, t, p, true, total_size(n, xs), total_size(n, xs), values)) cot__sparse_entries(op, t, p, n, grads, n, xs, values);
+        if (fits(op, t, p, true, cot__total_size(n, xs), cot__total_size(n, xs), values))
+            cot__sparse_entries(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     }
     cot__queue_close(t);
@@ -286,7 +281,7 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
     if (!t) return cot__status_of(m > 0 ? m : 0, ys);
     bool    hessian = p && p->hessian;
-    int64_t cols = total_size(n, xs), rows = hessian ? cols : total_size(m, ys);
+    int64_t cols = cot__total_size(n, xs), rows = hessian ? cols : cot__total_size(m, ys);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK) return t->status;
     if (!fits(op, t, p, hessian, rows, cols, values)) return t->status;
     cot_mark mark = cot__mark(t);

@@ -123,12 +123,6 @@ static void done(void *ctx) {
     cot__sparse_collect(e->p, e->group, e->products, e->values);
 }
 
-static int64_t elements(int n, const cot_var *vars) {
-    int64_t size = 0;
-    for (int k = 0; k < n; k++) size += cot_size(vars[k]);
-    return size;
-}
-
 /* Numbers only: sweeps carry several of them at once, from rows to rows. */
 static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_var *xs) {
     const cot_sparse_plan *p = e->p;
@@ -152,7 +146,7 @@ static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_
 void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
     evaluation e = {.op = op, .t = t, .p = p, .to = p->forward ? p->pattern.rows : p->pattern.cols, .values = values};
     e.held = (p->forward ? m : n) <= COT__HELD_VARS;
-    if (elements(n, xs) == n && elements(m, ys) == m)
+    if (cot__total_size(n, xs) == n && cot__total_size(m, ys) == m)
         over_rows(&e, m, ys, n, xs);
     else
         for (; e.group < cot__plan_groups(p) && t->status == COT_OK; e.group++) {

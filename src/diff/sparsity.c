@@ -348,17 +348,11 @@ void cot__csr_free(const cot_allocator *al, cot__csr *c) {
     *c = (cot__csr){0};
 }
 
-static int64_t size_of(cot_tape *t, int n, const cot_var *vars) {
-    int64_t size = 0;
-    for (int k = 0; k < n; k++) size += cot__size_at(t, cot__index(vars[k]));
-    return size;
-}
-
 bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, const cot_var *ys, int n, const cot_var *xs,
                    cot__csr *out) {
     cot__patterns p = {.t = t, .op = op, .lo = UINT32_MAX};
     uint32_t      hi = 0;
-    *out = (cot__csr){.rows = size_of(t, m, ys), .cols = size_of(t, n, xs)};
+    *out = (cot__csr){.rows = cot__total_size(m, ys), .cols = cot__total_size(n, xs)};
     if (out->rows > INT32_MAX || out->cols > INT32_MAX) {
         cot__fail(t, COT_LIMIT, "[%s] a matrix of %lld rows and %lld columns; sparse ones have at most 2147483647 of each", op,
                   (long long)out->rows, (long long)out->cols);

@@ -274,8 +274,9 @@ static bool find(probe *q) {
     bool fits = false, transposable = q->r.op->kind == KIND_LINEAR;
     if (q->r.op->kind != KIND_BILINEAR && (!by_selection(q, &fits) || fits)) return fits;
     if (transposable && (!by_transpose(q, &fits) || fits)) return fits;
+    /* Those that move and have elements. */
     for (int k = 0; k < q->n; k++)
-        if (cot__moves(q->p, q->r.node, k) && !by_axes(q, k)) return false;
+        if (q->base[k + 1] > q->base[k] && !by_axes(q, k)) return false;
     return true;
 }
 
@@ -299,15 +300,18 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
     q.base[0] = 0;
     for (int k = 0; k < n; k++) {
         int64_t size = cot__size_at(t, cot__arg(&t->nodes[node], k));
-        q.base[k + 1] = q.base[k] + (cot__moves(p, node, k) ? size : 0);
-        total += size;
+        q.base[k + 1] = cot__size_add(q.base[k], cot__moves(p, node, k) ? size : 0);
+        total = cot__size_add(total, size);
     }
     widest = total > widest ? total : widest;
     uint8_t active = t->active_mask;
-    bool    ok = ensure_probes(p, 2 * widest); /* by_axes takes the factors from the far end */
+    /* none: nothing goes anywhere, and extents may be larger than probes. Twice the widest, because
+     * by_axes takes the factors from the far end. */
+    bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0;
+    bool    ok = none || ensure_probes(p, cot__size_mul(2, widest));
     cot_mark mark = cot__mark(t);
     t->active_mask = COT__ACTIVE; /* the transpose needs it, whatever scope is open */
-    ok = ok && find(&q) && t->status == COT_OK;
+    ok = ok && (none || find(&q)) && t->status == COT_OK;
     t->active_mask = active;
     cot__rewind(t, mark);
     cot__free(&t->al, vars, bytes);

@@ -109,7 +109,7 @@ static bool walker_open(walker *w) {
     cot_tape        *t  = p->t;
     const cot__loop *l  = w->l;
     bool             ok = cot__stepper_open(&w->s, t, l, w->args);
-    for (int k = 0; k < l->carry; k++) w->elements += cot__size_at(t, carried(w, k));
+    for (int k = 0; k < l->carry; k++) w->elements = cot__size_add(w->elements, cot__size_at(t, carried(w, k)));
     w->bytes      = w->s.bytes + 64;
     w->block      = cot__alloc(&t->al, w->bytes);
     w->state      = (void *)(((uintptr_t)w->block + 63) & ~(uintptr_t)63);

@@ -113,6 +113,8 @@ uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, cons
 /* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (apart.c) */
 bool cot__move_apart(cot_tape *t, const char *op, int n, const cot_var *xs);
 
+/* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
+void cot__run_vjp(cot__rule *r);
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
@@ -154,6 +156,8 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
  * open queue, to be differentiated and rewound. */
 void cot__forget_unread(cot_tape *t, cot__queue_point since, uint32_t from);
 
+/* Elements of all of them together; 0 for a NULL list. */
+int64_t cot__total_size(int n, const cot_var *vars);
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);
 void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on);

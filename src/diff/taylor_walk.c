@@ -130,6 +130,7 @@ static bool compute(cot__taylor_walk *w, uint32_t i) {
     cot_tape    *t = s->t;
     bool         moves = false, given = t->nodes[i].flags & COT__WANTED;
     s->base = t->count;
+    if (cot__size_at(t, i) == 0) return true; /* no element moves */
     uint32_t z = cot__taylor_enter(s, i);
     if (z == COT__NONE || !intact(w, i)) return false;
     for (int k = 0, n = cot__nargs(&t->nodes[i]); k < n; k++) {

@@ -4,11 +4,6 @@
  * operation leaves out gets a zero, also beside infinities. */
 #include "ops/structural.h"
 
-static int64_t product(int64_t a, int64_t b) {
-    int64_t z;
-    return __builtin_mul_overflow(a, b, &z) ? INT64_MAX : z;
-}
-
 /* ---- roll, tile, repeat -------------------------------------------------------------------------------------------------- */
 
 cot_var cot_roll(cot_var x, int64_t shift, int axis) {
@@ -41,9 +36,11 @@ cot_var cot_tile(cot_var x, cot_shape reps) {
         if (count < 0)
             return cot__fail(t, COT_VALUE, "[tile] %lld repetitions along axis %d; counts are not negative", (long long)count, k);
         now.dim[k] = k < new_axes ? 1 : s.dim[k - new_axes];
-        z.dim[k] = product(now.dim[k], count);
+        z.dim[k] = cot__size_mul(now.dim[k], count);
     }
     if (!cot__check_shape(t, "tile", &z)) return INVALID(t);
+    /* The counts do not matter, and may be more than any shape has. */
+    if (cot__size_at(t, i) == 0) return cot_reshape(x, z);
     x = cot_reshape(x, now);
     for (int k = now.ndim - 1; k >= no_count; k--) { /* the inner axes first: the largest copy is the last */
         int64_t count = reps.dim[k - no_count], outer = cot__count(k, now.dim), inner = cot__count(now.ndim - k, now.dim + k);
@@ -60,9 +57,10 @@ cot_var cot_repeat(cot_var x, int64_t count, int axis) {
     if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, i), z = s;
     if (count < 0) return cot__fail(t, COT_VALUE, "[repeat] %lld repetitions; the count is not negative", (long long)count);
-    z.dim[axis] = product(s.dim[axis], count);
+    z.dim[axis] = cot__size_mul(s.dim[axis], count);
     if (!cot__check_shape(t, "repeat", &z)) return INVALID(t);
     if (count == 1) return x;
+    if (cot__size_at(t, i) == 0) return cot_reshape(x, z);
     return repeated(x, cot__count(axis + 1, s.dim), count, cot__count(s.ndim - axis - 1, s.dim + axis + 1), z);
 }
 
@@ -88,10 +86,8 @@ static cot_var diagonal(cot_var x, cot_shape s, int64_t k) {
 }
 
 static cot_var diagonal_matrix(cot_tape *t, uint32_t i, int64_t k) {
-    int64_t   n = cot__size_at(t, i), extra = k < 0 ? (k == INT64_MIN ? INT64_MAX : -k) : k, side, first;
-    cot_shape s = {2, {0}};
-    if (__builtin_add_overflow(n, extra, &side)) side = INT64_MAX;
-    s.dim[0] = s.dim[1] = side;
+    int64_t   n = cot__size_at(t, i), side = cot__size_add(n, k < 0 ? cot__size_neg(k) : k), first;
+    cot_shape s = {2, {side, side}};
     if (!cot__check_shape(t, "diag", &s)) return INVALID(t);
     diagonal_length(side, side, k, &first);
     cot_var z = cot_zeros(t, cot__dtype_at(&t->nodes[i]), COT_SHAPE(side * side));
@@ -133,6 +129,7 @@ static cot_var triangle(const char *op, cot_var x, int64_t k, bool lower) {
     cot_shape s;
     cot_tape *t = enter_matrices(op, x, &s);
     if (!t) return cot__invalid(1, &x);
+    if (cot_size(x) == 0) return x;
     int64_t rows = s.dim[s.ndim - 2], columns = s.dim[s.ndim - 1];
     k = k < -rows ? -rows : k > columns ? columns : k; /* beyond the corners nothing changes */
     cot_var down = cot_reshape(cot_arange(t, COT_I64, (double)k, (double)k + (double)rows, 1), COT_SHAPE(rows, 1));
@@ -164,7 +161,7 @@ cot_var(cot_kron)(cot_var a, cot_var b) {
         wa.dim[2 * k] = k < n - sa.ndim ? 1 : sa.dim[k - (n - sa.ndim)];
         wb.dim[2 * k + 1] = k < n - sb.ndim ? 1 : sb.dim[k - (n - sb.ndim)];
         wa.dim[2 * k + 1] = wb.dim[2 * k] = 1;
-        z.dim[k] = product(wa.dim[2 * k], wb.dim[2 * k + 1]);
+        z.dim[k] = cot__size_mul(wa.dim[2 * k], wb.dim[2 * k + 1]);
     }
     if (!cot__check_shape(t, "kron", &z)) return INVALID(t);
     cot_var left = cot_reshape(VAR(t, index[0]), wa), right = cot_reshape(VAR(t, index[1]), wb);

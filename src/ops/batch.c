@@ -85,6 +85,9 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_tape *t = r->t;
     cot_shape z = cot__batch_shape(t, b->extent, cot__shape_at(t, r->node));
     if (b->extent == 0 && t->status == COT_OK) return cot_zeros(t, cot__dtype_at(cot__rule_node(r)), z);
+    if (b->extent > INT32_MAX)
+        return cot__fail(t, COT_LIMIT, "[%s] a batch of %lld is done one by one, and is too large for that",
+                         r->op->name, (long long)b->extent);
     size_t   bytes = (size_t)(b->extent + b->n) * sizeof(cot_var);
     cot_var *each = cot__alloc(&t->al, bytes), result = INVALID(t);
     if (!each) return cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %lld values", r->op->name, (long long)b->extent);
@@ -94,7 +97,6 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
         each[i] = cot__reapply(t, r->node, one);
         cot__error_in(t, "example %lld of the batch", (long long)i);
     }
-    if (b->extent > INT32_MAX) cot__fail(t, COT_LIMIT, "[%s] a batch of %lld is done one by one, and is too large for that", r->op->name, (long long)b->extent);
     if (t->status == COT_OK) result = cot_stack((int)b->extent, each, 0);
     cot__free(&t->al, each, bytes);
     return result;

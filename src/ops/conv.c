@@ -167,7 +167,7 @@ static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, co
         return NULL;
     }
     g->batch = sx.dim[0], g->groups = o->groups ? o->groups : 1;
-    int64_t channels = sx.dim[1], takes = transposed ? sw.dim[0] : sw.dim[1] * g->groups;
+    int64_t channels = sx.dim[1], takes = transposed ? sw.dim[0] : cot__size_mul(sw.dim[1], g->groups);
     if (channels % g->groups || sw.dim[0] % g->groups) {
         cot__fail(t, COT_SHAPE, "[%s] %lld groups, but x has %lld channels and the weight %lld along its first axis; groups divide both", op,
                   (long long)g->groups, (long long)channels, (long long)sw.dim[0]);
@@ -179,7 +179,7 @@ static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, co
                   transposed ? "its first axis is the channels of x" : "groups times its second axis is the channels of x");
         return NULL;
     }
-    g->in = transposed ? sw.dim[1] * g->groups : channels;
+    g->in = transposed ? cot__size_mul(sw.dim[1], g->groups) : channels;
     g->out = sw.dim[0];
     for (int i = 0, to = COT__SPACE - space; i < COT__SPACE; i++) {
         g->before[i] += both[i], after[i] += both[i];
@@ -194,11 +194,8 @@ static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, co
     return t;
 }
 
-/* Elements that the kernel reaches over, dilation included; more than any array has when that cannot be said. */
-static int64_t reach(const cot__conv *g, int a) {
-    int64_t n;
-    return __builtin_mul_overflow(g->k[a] - 1, g->dilation[a], &n) || n > INT64_MAX / 4 ? INT64_MAX / 4 : n + 1;
-}
+/* Elements that the kernel reaches over along an axis. */
+static int64_t reach(const cot__conv *g, int a) { return cot__size_reach(g->k[a], g->dilation[a]); }
 
 static cot_var convolve(const char *op, int space, cot_var x, cot_var w, const cot_conv_options *o) {
     cot__conv g;
@@ -213,7 +210,7 @@ static cot_var convolve(const char *op, int space, cot_var x, cot_var w, const c
         if (reach(&g, a) > padded)
             return cot__fail(t, COT_SHAPE, "[%s] the kernel reaches over %lld elements of spatial axis %d, which has %lld with its padding; it must fit", op,
                              (long long)reach(&g, a), a - COT__SPACE + space, (long long)padded);
-        g.z[a] = (padded - reach(&g, a)) / g.stride[a] + 1;
+        g.z[a] = cot__size_windows(padded, reach(&g, a), g.stride[a]);
     }
     return push(t, COT__CONV_OUTPUT, &g, space, xs);
 }
@@ -225,11 +222,11 @@ static cot_var transpose(const char *op, int space, cot_var x, cot_var w, const 
     cot_tape *t = enter(op, space, true, x, w, o, xs, &g, after, more);
     if (!t) return cot__invalid(2, (cot_var[]){x, w});
     for (int a = COT__SPACE - space; a < COT__SPACE; a++) {
-        int64_t span, place = a - COT__SPACE + space;
+        int64_t place = a - COT__SPACE + space;
         if (more[a] >= g.stride[a] && more[a] >= g.dilation[a])
             return cot__fail(t, COT_VALUE, "[%s] output_padding[%lld] is %lld; it must be less than stride or dilation", op, (long long)place, (long long)more[a]);
-        if (__builtin_mul_overflow(g.z[a] - 1, g.stride[a], &span) || span > INT64_MAX / 4) span = INT64_MAX / 4;
-        g.x[a] = span + reach(&g, a) + more[a] - g.before[a] - after[a];
+        g.x[a] = cot__size_mul(g.z[a] - 1, g.stride[a]);
+        g.x[a] = cot__size_add(cot__size_add(g.x[a], reach(&g, a)), more[a] - g.before[a] - after[a]);
         if (g.z[a] == 0 || g.x[a] < 1)
             return cot__fail(t, COT_SHAPE, "[%s] %lld elements along spatial axis %lld would become %lld; the result has at least one", op,
                              (long long)g.z[a], (long long)place, (long long)(g.z[a] ? g.x[a] : 0));

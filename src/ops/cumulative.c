@@ -123,13 +123,18 @@ cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
 
 enum { SMALLEST = 1 };
 
+/* Places are kept for the derivative, in the smallest integers that hold them. */
+static cot_dtype place_dtype(int64_t extent) {
+    return extent <= UINT8_MAX + 1 ? COT_U8 : extent <= (int64_t)INT32_MAX + 1 ? COT_I32 : COT_I64;
+}
+
 static cot_var push_places(const char *op, cot_tape *t, cot_var x, int axis, bool smallest) {
     uint32_t    i;
     cot__result r;
     if (!cot__enter(t, x, op, "", &i)) return INVALID(t);
     cot__view  v = cot__view_of(t, i);
     cot__attr *attr = cot__attr_make(t, op, 2, (int64_t[]){axis, smallest}, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, op, COT_I64, v.ndim, v.shape)) return INVALID(t);
+    if (!attr || !cot__result_open(t, &r, op, place_dtype(v.shape[axis]), v.ndim, v.shape)) return INVALID(t);
     cot__cumargmax(&v, axis, smallest, &r.view);
     return cot__result_push(t, &r, OP_cumargmax, 1, &i, attr);
 }

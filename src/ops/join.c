@@ -49,7 +49,7 @@ static bool joined_shape(cot_tape *t, const char *op, int n, const uint32_t *xs,
                       new_axis ? "all shapes must be equal" : "all extents but the one along the axis must be equal");
             return false;
         }
-        if (!new_axis && __builtin_add_overflow(total, x.shape[*axis], &total)) total = INT64_MAX;
+        if (!new_axis) total = cot__size_add(total, x.shape[*axis]);
     }
     if (new_axis) {
         memmove(z->dim + *axis + 1, z->dim + *axis, (size_t)(z->ndim - *axis) * sizeof *z->dim);
@@ -114,8 +114,7 @@ static bool padded_shape(cot_tape *t, const cot_shape *before, const cot_shape *
                       (long long)after->dim[k], k);
             return false;
         }
-        if (__builtin_add_overflow(z->dim[k], before->dim[k], &z->dim[k]) || __builtin_add_overflow(z->dim[k], after->dim[k], &z->dim[k]))
-            z->dim[k] = INT64_MAX;
+        z->dim[k] = cot__size_add(cot__size_add(z->dim[k], before->dim[k]), after->dim[k]);
     }
     return cot__check_shape(t, "pad", z);
 }

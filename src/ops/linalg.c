@@ -82,8 +82,13 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
 
 /* ---- notes ----------------------------------------------------------------------------------------------------- */
 
+/* As cot__lin_count. */
+static int64_t matrices_in(const cot_shape *s) {
+    return cot__count(s->ndim, s->dim) == 0 ? 0 : cot__count(s->ndim - 2, s->dim);
+}
+
 uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int64_t *count) {
-    *count = cot__count(batch->ndim - 2, batch->dim);
+    *count = matrices_in(batch);
     uint8_t *bad = cot__alloc(&t->al, (size_t)*count + 1);
     if (bad) memset(bad, 0, (size_t)*count + 1);
     else cot__lin_no_memory(t, op);
@@ -106,7 +111,7 @@ static void note_matrix(cot_tape *t, const char *op, const cot_shape *batch, int
 }
 
 void cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what, const char *consequence) {
-    int64_t count = cot__count(batch->ndim - 2, batch->dim), found = 0, first = 0;
+    int64_t count = matrices_in(batch), found = 0, first = 0;
     for (int64_t i = 0; i < count; i++)
         if (bad[i] && found++ == 0) first = i;
     if (found) note_matrix(t, op, batch, first, found, what, consequence);
@@ -166,7 +171,8 @@ static cot_var band(cot_tape *t, int64_t rows, int64_t columns, int64_t lower, i
 
 static cot_var within(cot_var x, int64_t lower, int64_t upper) {
     cot_shape s = cot_shape_of(x);
-    if (s.ndim < 2) return x; /* an invalid var */
+    /* x is invalid, or has no elements, and a mask of its matrices might be large. */
+    if (s.ndim < 2 || cot_size(x) == 0) return x;
     return cot_where(band(x.tape, cot__rows_of(&s), cot__columns_of(&s), lower, upper), x, 0.0);
 }
 
@@ -177,6 +183,11 @@ cot_var cot__diagonal(cot_var x) {
     cot_shape s = cot_shape_of(x);
     if (s.ndim < 1) return x;
     int64_t n = s.dim[s.ndim - 1];
+    if (cot_size(x) == 0) {
+        cot_var column = cot_expand_dims(x, -1);
+        s = cot_shape_of(column);
+        return cot_broadcast_to(column, cot__matrices(s, n, n));
+    }
     return cot_where(band(x.tape, n, n, 0, 0), cot_expand_dims(x, -1), 0.0);
 }
 

@@ -110,7 +110,6 @@ static cot_var squared_by_norm(cot_tape *t, cot_var a, double theta) {
     enum { MOST = 20 };
     cot_shape s = cot_shape_of(a);
     cot_dtype dtype = cot_dtype_of(a);
-    if (cot__rows_of(&s) == 0) return a;
     cot_var norm = cot_max(cot_sum(cot_abs(cot_detach(a)), (cot_axes){1, true, {-2}}), COT_KEEP(-1));
     cot_var times = cot_ceil(cot_log2(cot_maximum(cot_div(norm, theta), 1.0)));
     cot_var scaled = cot_mul(a, cot_exp2(cot_neg(times))), identity = cot_eye(t, dtype, cot__rows_of(&s), cot__rows_of(&s));
@@ -125,6 +124,7 @@ cot_var cot_matrix_exp(cot_var x) {
     cot_tape *t = cot__enter_matrix("matrix_exp", x, true, &i, &dtype);
     if (!t) return cot__invalid(1, &x);
     cot__view v = cot__view_of(t, i);
+    if (cot__size_at(t, i) == 0) return cot_cast(VAR(t, i), dtype);
     double    theta = v.dtype == COT_F64 ? 5.371920351148152 : 3.925724783138660;
     if (t->body) return cot_cast(squared_by_norm(t, VAR(t, i), theta), dtype);
     size_t  bytes = ((size_t)cot__lin_count(&v, 2) + 1) * sizeof(double);

@@ -167,6 +167,7 @@ cot_var cot_solve(cot_var x, cot_var y) {
 
 static cot_var identity_like(cot_tape *t, cot_var a) {
     cot_shape s = cot_shape_of(a);
+    if (cot_size(a) == 0) return cot_zeros(t, cot_dtype_of(a), s);
     return cot_broadcast_to(cot_eye(t, cot_dtype_of(a), cot__rows_of(&s), cot__rows_of(&s)), s);
 }
 

@@ -70,6 +70,7 @@ static bool multiply(cot_tape *t, const cot__view *a, const cot__view *b, void *
     products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, NULL, 0};
     double   work = (double)m * (double)n * (double)k;
     bool     kernel = a->dtype == COT_F64 || a->dtype == COT_F32;
+    if (m == 0 || n == 0) return true; /* however many products of nothing */
     if (k == 1 && kernel) { /* gradients of weights for one example each: nothing to pack, everything to write */
         x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
         cot__parallel(x.parts, some_rows, &x);

@@ -123,7 +123,8 @@ static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x, 
     cot__result index, r;
     flat        f, to;
     cot__view   v = cot__view_of(t, x);
-    cot_dtype   dtype = cot__dtype_compute(v.dtype);
+    /* Integers are compared as they are. */
+    cot_dtype   dtype = cot__dtype_is_float(v.dtype) ? cot__dtype_compute(v.dtype) : v.dtype;
     cot__attr  *attr = attr_of(t, op, g, space, 0, false);
     if (!attr || !cot__check_shape(t, op, &shape) || !cot__result_open(t, &index, "max_pool_index", COT_I32, shape.ndim, shape.dim) ||
         !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, dtype, &f))
@@ -241,11 +242,12 @@ const cot__op cot__op_avg_unpool = {.name = "avg_unpool", .batch = cot__batch_sh
 
 /* Windows along an axis of n elements: the last may reach beyond in ceil mode, but starts before the padding behind. */
 static int64_t windows(int64_t n, int64_t window, int64_t stride, int64_t padding, bool ceil_mode) {
-    int64_t free = n + 2 * padding - window, z = (free + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+    int64_t z = cot__size_windows(n + 2 * padding + (ceil_mode ? stride - 1 : 0), window, stride);
     return ceil_mode && (z - 1) * stride >= n + padding ? z - 1 : z;
 }
 
-static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, int space, int a, int64_t n) {
+static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, int space, bool largest, int a,
+                       int64_t n) {
     long long w = o->window[a], s = o->stride[a], p = o->padding[a];
     if (a >= space) {
         if (!w && !s && !p) return true;
@@ -255,10 +257,13 @@ static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, i
     }
     if (w < 1 || w > INT32_MAX || s < 0 || s > INT32_MAX)
         cot__fail(t, COT_VALUE, "[%s] window[%d] is %lld and stride[%d] %lld; a window has 1 to %d elements, a stride is not negative", op, a, w, a, s, INT32_MAX);
-    else if (p < 0 || 2 * p > w)
+    else if (p < 0 || p > w / 2)
         cot__fail(t, COT_VALUE, "[%s] padding[%d] is %lld for a window of %lld; it may be up to half the window", op, a, p, w);
-    else if (n + 2 * p < w)
+    else if (n + 2 * p < w) /* p is at most half of 2^31 */
         cot__fail(t, COT_SHAPE, "[%s] the window has %lld elements along spatial axis %d, which has %lld with its padding; it must fit", op, w, a, (long long)n + 2 * p);
+    else if (n == 0 && largest)
+        cot__fail(t, COT_SHAPE, "[%s] spatial axis %d has no elements, only padding; an empty maximum does not exist",
+                  op, a);
     else return true;
     return false;
 }
@@ -278,7 +283,7 @@ static cot_tape *enter(const char *op, int space, bool real, cot_var x, const co
     for (int a = 0; a < 3; a++) {
         int64_t n = a < space ? s.dim[s.ndim - space + a] : 1;
         int     to = 3 - space + a;
-        if (!check_axis(t, op, o, space, a, n)) return NULL;
+        if (!check_axis(t, op, o, space, !real, a, n)) return NULL;
         if (a >= space) continue;
         g->x[to] = n, g->window[to] = o->window[a], g->stride[to] = o->stride[a] ? o->stride[a] : o->window[a], g->before[to] = o->padding[a];
         g->z[to] = windows(n, g->window[to], g->stride[to], g->before[to], o->ceil_mode);

@@ -38,6 +38,18 @@ static bool enter_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
     return (c->x = cot__as(c->t, c->x, COT_F64)) != COT__NONE;
 }
 
+/* The same for one reduction to f64, which reads integers block by block, so that no copy of eight
+ * bytes for each of them is needed. A row-major array is read in the order in which its copy would
+ * be, so the bits are the same; of others a copy is made. */
+static bool enter_read_as_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
+    if (!enter(op, x, axes, c)) return false;
+    cot__view v = cot__view_place(c->t, c->x);
+    if (!c->mask || cot__dtype_is_float(c->dtype) || !cot__is_contiguous(v.ndim, v.shape, v.stride))
+        return enter_real(op, x, axes, c);
+    c->dtype = COT_F64;
+    return true;
+}
+
 static bool not_empty(const reduction *c, const char *op) {
     char text[COT__SHAPE_TEXT];
     if (c->count > 0) return true;
@@ -88,7 +100,7 @@ static cot_axes axes_of(const cot__rule *r) {
 
 static cot_var norm2(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
+    if (!enter_read_as_real("norm", x, axes, &c)) return cot__invalid(1, &x);
     return c.mask ? push_reduction(OP_norm, COT__NORM2, &c, c.dtype) : cot_abs(VAR(c.t, c.x));
 }
 
@@ -102,7 +114,14 @@ cot_var cot_sum(cot_var x, cot_axes axes) {
 }
 
 static void    sum_vjp(cot__rule *r) { cot__give(r, 0, cot_broadcast_to(kept(r, r->g), cot__rule_shape(r, 0))); }
-static cot_var sum_apply(cot__rule *r, const cot_var *xs) { return cot_sum(xs[0], axes_of(r)); }
+/* A sum of integers in f64 is what a mean is made of. */
+static cot_var sum_apply(cot__rule *r, const cot_var *xs) {
+    reduction c;
+    if (!cot__dtype_is_float(cot__dtype_at(cot__rule_node(r))) || cot__dtype_is_float(cot_dtype_of(xs[0])))
+        return cot_sum(xs[0], axes_of(r));
+    return enter_read_as_real("sum", xs[0], axes_of(r), &c) ? push_reduction(OP_sum, COT__SUM, &c, c.dtype)
+                                                            : INVALID(r->t);
+}
 
 const cot__op cot__op_sum = {
     .name = "sum", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR,
@@ -111,8 +130,10 @@ const cot__op cot__op_sum = {
 
 cot_var cot_mean(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter_real("mean", x, axes, &c)) return cot__invalid(1, &x);
+    if (!enter_read_as_real("mean", x, axes, &c)) return cot__invalid(1, &x);
     if (!c.mask) return VAR(c.t, c.x);
+    if (!cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.x])))
+        return cot_div(push_reduction(OP_sum, COT__SUM, &c, c.dtype), (double)c.count);
     cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
     return cot_cast(cot_div(cot_sum(wide, axes), (double)c.count), c.dtype);
 }
@@ -275,7 +296,7 @@ const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = 
 
 cot_var cot_logsumexp(cot_var x, cot_axes axes) {
     reduction c;
-    if (!enter_real("logsumexp", x, axes, &c)) return cot__invalid(1, &x);
+    if (!enter_read_as_real("logsumexp", x, axes, &c)) return cot__invalid(1, &x);
     return c.mask ? push_reduction(OP_logsumexp, COT__LOGSUMEXP, &c, c.dtype) : VAR(c.t, c.x);
 }
 
@@ -310,10 +331,10 @@ static cot_var leading(cot_var size, double order, cot_axes axes) {
 
 cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     reduction c;
+    if (order == 2) return norm2(x, axes);
     if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
     if (isnan(order)) return cot__fail(c.t, COT_VALUE, "[norm] the order is NaN; orders are numbers, INFINITY or -INFINITY");
     cot_var v = VAR(c.t, c.x);
-    if (order == 2) return norm2(v, axes);
     if (order == 0) return cot_cast(cot_sum(cot_not_equal(v, 0), axes), c.dtype);
     cot_var size = cot_abs(v);
     if (order == 1) return cot_sum(size, axes);

@@ -14,8 +14,7 @@ bool cot__check_dtype(cot_tape *t, const char *op, cot_dtype dtype) {
 }
 
 bool cot__check_shape(cot_tape *t, const char *op, const cot_shape *shape) {
-    char    text[COT__SHAPE_TEXT];
-    int64_t n = 1;
+    char text[COT__SHAPE_TEXT];
     if (shape->ndim < 0 || shape->ndim > COT_MAX_NDIM) {
         cot__fail(t, COT_LIMIT, "[%s] a shape of %d axes; shapes have 0 to %d axes", op, shape->ndim, COT_MAX_NDIM);
         return false;
@@ -27,9 +26,8 @@ bool cot__check_shape(cot_tape *t, const char *op, const cot_shape *shape) {
                       cot__shape_text(shape->ndim, shape->dim, text), (long long)d);
             return false;
         }
-        if (d > 0 && __builtin_mul_overflow(n, d, &n)) n = INT64_MAX;
     }
-    if (n <= INT64_MAX / 16) return true;
+    if (cot__size_product(shape->ndim, shape->dim) <= COT__SIZE_MOST / 16) return true;
     cot__fail(t, COT_LIMIT, "[%s] shape %s has too many elements to address", op, cot__shape_text(shape->ndim, shape->dim, text));
     return false;
 }

@@ -5,6 +5,8 @@
 #define _GNU_SOURCE /* mkstemp */
 #include "tape/tape.h"
 
+#include "base/poison.h"
+
 #include <string.h>
 
 #if defined(__linux__)
@@ -88,6 +90,7 @@ bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, siz
 #define CHUNK_BYTES ((size_t)1 << 16)
 
 void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
+    size_t asked = bytes;
     bytes = (bytes + 15) & ~(size_t)15;
     cot__chunk *c = t->arena;
     if (UNLIKELY(!c || c->size - c->used < bytes)) {
@@ -99,9 +102,11 @@ void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
         }
         *fresh = (cot__chunk){.prev = c, .size = size};
         t->arena = c = fresh;
+        cot__poison(c->align, size);
     }
     void *p = (char *)c->align + c->used;
     c->used += bytes;
+    cot__unpoison(p, asked);
     return p;
 }
 
@@ -131,6 +136,8 @@ cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
     *s = (cot__storage){.refs = 1, .bytes = bytes, .block_bytes = block, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
     t->storage_bytes += (int64_t)bytes;
+    cot__poison(s + 1, (size_t)((char *)data - (char *)(s + 1)));
+    cot__poison((char *)data + bytes, (size_t)((char *)s + block - (char *)data) - bytes);
     return s;
 }
 
@@ -205,6 +212,7 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif
     if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
+    cot__unpoison(s, s->block_bytes);
     cot__free(&t->al, s, s->block_bytes);
 }
 

@@ -181,15 +181,15 @@ const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
 
 /* ---- room for a result ----------------------------------------------------------------------------------------------------- */
 
-/* Number of elements, or -1 when the bytes would not fit a ptrdiff. Empty extents count as 1 there: the strides are made of the others. */
+/* Number of elements, or -1 when the bytes, empty extents counted as 1, would not fit a ptrdiff. */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
     char    text[COT__SHAPE_TEXT];
-    int64_t size = 1, limit = PTRDIFF_MAX / cot__dtype_size(dtype);
+    int64_t size = 0;
     if (ndim > COT_MAX_NDIM) {
         cot__fail(t, COT_LIMIT, "[%s] %d axes; at most %d are possible", op, ndim, COT_MAX_NDIM);
         return -1;
     }
-    bool empty = false; /* an extent of 0 counts as 1 below: strides must be representable too */
+    bool empty = false;
     for (int k = 0; k < ndim; k++) {
         if (shape[k] < 0) {
             cot__fail(t, COT_SHAPE, "[%s] extent %lld of axis %d is negative: shape %s", op, (long long)shape[k], k,
@@ -198,11 +198,12 @@ int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim
         }
         empty |= shape[k] == 0;
     }
-    for (int k = 0; k < ndim; k++)
-        if (__builtin_mul_overflow(size, shape[k] ? shape[k] : 1, &size) || size > limit) {
-            cot__fail(t, COT_LIMIT, "[%s] shape %s has more elements than memory can hold", op, cot__shape_text(ndim, shape, text));
-            return -1;
-        }
+    size = cot__size_product(ndim, shape);
+    if (size > PTRDIFF_MAX / cot__dtype_size(dtype)) {
+        cot__fail(t, COT_LIMIT, "[%s] shape %s has more elements than memory can hold", op,
+                  cot__shape_text(ndim, shape, text));
+        return -1;
+    }
     return empty ? 0 : size;
 }
 

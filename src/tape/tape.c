@@ -4,6 +4,7 @@
 #include "tape/tape.h"
 
 #include "base/number.h"
+#include "base/poison.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -45,9 +46,12 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
     while (t->arena && t->arena != chunk) {
         cot__chunk *c = t->arena;
         t->arena = c->prev;
+        cot__unpoison(c, sizeof *c + c->size);
         cot__free(&t->al, c, sizeof *c + c->size);
     }
-    if (t->arena) t->arena->used = used;
+    if (!t->arena) return;
+    t->arena->used = used;
+    cot__poison((char *)t->arena->align + used, t->arena->size - used);
 }
 
 void cot_tape_destroy(cot_tape *t) {

@@ -84,7 +84,7 @@ bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
     uint8_t   mask = t->active_mask;
     t->active_mask = 0;
     r.g = ones_like(t, node);
-    if (t->status == COT_OK && op->vjp) op->vjp(&r);
+    if (t->status == COT_OK) cot__run_vjp(&r);
     t->active_mask = mask;
     count_recorded(s, from);
     cot__rewind(t, m);
@@ -113,6 +113,7 @@ static bool structural_forward(cot__cost_sweep *s, uint32_t node, const cot__op 
         tangents[k] = moves ? ones_like(t, cot__arg(&t->nodes[node], k)) : INVALID(t);
     }
     uint32_t from = t->count;
+    if (cot__size_at(t, node) == 0) return t->status == COT_OK;
     if (t->status == COT_OK && op->jvp)
         op->jvp(&r);
     else if (t->status == COT_OK && op->vjp)

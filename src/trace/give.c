@@ -178,7 +178,7 @@ static bool structural(cot__trace_giver *w) {
     uint8_t   mask = t->active_mask;
     t->active_mask = 0;
     r.g = as_var(t, w->id, &w->g);
-    if (t->status == COT_OK && r.op->vjp) r.op->vjp(&r);
+    if (t->status == COT_OK) cot__run_vjp(&r);
     t->active_mask = mask;
     cot__rewind(t, m);
     return t->status == COT_OK && !w->build->failed;

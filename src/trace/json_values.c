@@ -12,7 +12,17 @@ static void element(cot__json *j, const void *p, cot_dtype dtype) {
     fprintf(j->out, odd ? "\"%s\"" : "%s", text);
 }
 
-/* An odometer over the axes, so that no depth of nesting is a depth of calls. An axis of extent 0 ends the nesting: "[[],[]]". */
+/* How many lists an array without elements has inside of each other, at most: those before its
+ * first axis of extent 0. */
+static int64_t lists_of(const cot__view *v) {
+    int64_t n = 1;
+    for (int k = 0; k < v->ndim && v->shape[k] > 0; k++) n *= v->shape[k];
+    return n;
+}
+
+/* An odometer over the axes, so that no depth of nesting is a depth of calls. An axis of extent 0
+ * ends the nesting: "[[],[]]"; where that would be more empty lists than a picture has numbers, one
+ * stands for all: "[]". */
 void cot__json_view(cot__json *j, const cot__view *v) {
     int64_t     at[COT_MAX_NDIM] = {0};
     const char *p = v->data;
@@ -22,6 +32,10 @@ void cot__json_view(cot__json *j, const cot__view *v) {
         return;
     }
     cot__json_open(j, '[');
+    if (cot__count(v->ndim, v->shape) == 0 && lists_of(v) > COT__JSON_ALL) {
+        cot__json_close(j, ']');
+        return;
+    }
     for (;;) { /* a list of `axis` is open; at[axis] of its items are written */
         if (at[axis] == v->shape[axis]) {
             cot__json_close(j, ']');

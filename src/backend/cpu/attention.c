@@ -189,6 +189,8 @@ static int widest(void) {
 static int64_t padded(int64_t n) { return (n + PAD - 1) / PAD * PAD; }
 static int64_t tiles_of(int64_t n) { return (n + TILE - 1) / TILE; }
 
+static bool has_elements(const cot__view *v) { return cot__count(v->ndim, v->shape) > 0; }
+
 /* False: the tiles alone would be larger than any memory. */
 static bool make_plan(const cot__attention *a, bool backward, plan *p) {
     int     n = a->q.ndim, isa = widest() - a->narrower;
@@ -198,6 +200,8 @@ static bool make_plan(const cot__attention *a, bool backward, plan *p) {
     p->wide = cot__dtype_compute(a->q.dtype);
     p->kernel = &kernels[isa > 0 ? isa : 0][p->wide == COT_F32];
     p->heads = cot__count(n - 2, a->q.shape);
+    /* Nothing is to be written then, for any number of heads. */
+    if (backward && !has_elements(&a->q) && !has_elements(&a->k) && !has_elements(&a->v)) p->heads = 0;
     p->queries = a->q.shape[n - 2];
     p->keys = a->k.shape[n - 2];
     p->tiles = tiles_of(p->queries);
@@ -209,28 +213,26 @@ static bool make_plan(const cot__attention *a, bool backward, plan *p) {
         int64_t tiles = tiles_of(p->keys), chunks = p->heads < CHUNKS && p->heads > 0 ? (CHUNKS + p->heads - 1) / p->heads : 1;
         p->chunks = chunks > tiles ? (tiles > 0 ? tiles : 1) : chunks;
         items = p->heads * p->chunks;
-        cost = p->queries / p->chunks * (p->keys / TILE + 1) * TILE / 8;
+        cost = cot__size_mul(p->queries / p->chunks, (p->keys / TILE + 1) * (TILE / 8));
         floats = 4 * TILE * p->d + 3 * TILE * p->dv + 2 * TILE * TILE;
-        if (__builtin_mul_overflow(p->tiles * TILE, p->d * size, &p->sum_bytes) ||
-            __builtin_mul_overflow(p->sum_bytes, (size_t)(p->heads * p->chunks), &(size_t){0})) return false;
+        if (!cot__size_bytes(cot__size_mul(p->tiles * TILE, p->d), size, &p->sum_bytes)) return false;
     } else {
         items = p->heads * p->tiles;
         cost = TILE * (p->keys / 8 + 1);
         floats = 2 * TILE * p->d + 2 * TILE * p->dv + TILE * TILE;
     }
-    p->parts = items == 0 ? 0 : cot__parts(items, cost / 4 * (p->d + p->dv), PARTS);
+    p->parts = items == 0 ? 0 : cot__parts(items, cot__size_mul(cost / 4, p->d + p->dv), PARTS);
     p->stride = (size_t)(floats * size);
     return true;
 }
 
 int64_t cot__attention_bytes(const cot__attention *a, bool backward) {
     plan    p;
-    int64_t bytes = 0, sums = 0;
     if (!make_plan(a, backward, &p)) return -1;
     int64_t deltas = backward ? p.heads * p.queries * cot__dtype_size(p.wide) : 0; /* as large as lse, which exists */
-    if (backward && __builtin_mul_overflow((int64_t)p.sum_bytes, p.heads * p.chunks, &sums)) return -1;
-    if (__builtin_mul_overflow((int64_t)p.stride, p.parts, &bytes) || __builtin_add_overflow(bytes, sums, &bytes)) return -1;
-    return __builtin_add_overflow(bytes, deltas, &bytes) ? -1 : bytes;
+    int64_t sums = backward ? cot__size_mul((int64_t)p.sum_bytes, p.heads * p.chunks) : 0;
+    int64_t bytes = cot__size_add(cot__size_add(cot__size_mul((int64_t)p.stride, p.parts), sums), deltas);
+    return bytes == COT__SIZE_MOST ? -1 : bytes;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------------------------------- */

@@ -281,8 +281,8 @@ static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const c
     product       p = {.e = e, .s = &s, .groups = g->groups, .in = input ? outs : in, .outs = input ? in : outs};
     const void   *w = flat_of(m, b, dtype);
     if (!w || !(input ? cot__plan_input(m, g, &l) : cot__plan_output(m, g, in, e->lanes, &l, &s))) return false;
-    int64_t image, channels = a->shape[1], plane = 1;
-    if (__builtin_mul_overflow(l.channel, channels, &image) || image > INT64_MAX / 64) return false;
+    int64_t channels = a->shape[1], image = cot__size_mul(l.channel, channels), plane = 1;
+    if (image > COT__SIZE_MOST / 64) return false;
     int64_t slab = slab_of(g->batch, image, e->size);
     char   *padded = cot__scratch_get(m, slab * image + e->lanes, e->size);
     if (!padded) return false;
@@ -446,13 +446,13 @@ static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     const engine *e = engine_of(dtype);
     cot__layout   l;
     cot__sweep    s;
-    int64_t       in = g->in / g->groups, outs = g->out / g->groups, image, cut;
+    int64_t       in = g->in / g->groups, outs = g->out / g->groups;
     if (!cot__plan_output(m, g, in, e->lanes, &l, &s)) return false;
     weighing w = {.e = e, .s = &s, .g = g, .z = z, .dtype = dtype, .channel = l.channel, .taps = s.taps, .width = width_of(g, e->wide)};
     int64_t  kernel = g->k[0] * g->k[1] * g->k[2], *offset = cot__scratch_get(m, s.taps, sizeof *offset);
     w.j = (cot__correlation){s.chunks, masks_of(m, e, &s), 0, 0, s.chunk_count * e->lanes, s.taps};
-    if (__builtin_mul_overflow(l.channel, g->in, &image) || __builtin_mul_overflow(w.j.z_channel, g->out, &cut)) return false;
-    if (m->failed || image > INT64_MAX / 64 || cut > INT64_MAX / 64) return false;
+    int64_t  image = cot__size_mul(l.channel, g->in), cut = cot__size_mul(w.j.z_channel, g->out);
+    if (m->failed || image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) return false;
     for (int64_t p = 0; p < s.taps; p++) offset[s.channel[p] * kernel + s.kernel[p]] = s.offset[p];
     int64_t slab = slab_of(g->batch, image + cut, e->size), panels = g->groups * ((outs + HIGH - 1) / HIGH);
     int64_t units = (s.taps + w.width - 1) / w.width; /* tiles of taps: blocks of UNITS, or fewer where there are few panels */

@@ -4,19 +4,19 @@
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
 
 void *cot__scratch_get(cot__scratch *s, int64_t count, int64_t size) {
-    int64_t bytes;
-    if (s->failed || count < 0 || s->n == COUNTOF(s->block) || __builtin_mul_overflow(count, size, &bytes) || bytes > INT64_MAX / 2) {
+    size_t bytes;
+    if (s->failed || s->n == COUNTOF(s->block) || !cot__size_bytes(count, size, &bytes)) {
         s->failed = true;
         return NULL;
     }
     bytes += 128;
-    void *memory = cot__alloc(s->al, (size_t)bytes);
+    void *memory = cot__alloc(s->al, bytes);
     if (!memory) {
         s->failed = true;
         return NULL;
     }
     s->block[s->n].memory = memory;
-    s->block[s->n++].bytes = (size_t)bytes;
+    s->block[s->n++].bytes = bytes;
     return (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
 }
 
@@ -39,14 +39,11 @@ static bool axis_taps(cot__scratch *m, cot__axis_taps *t, int64_t n) {
     return true;
 }
 
-/* Elements of a channel; the layout's rooms and slots are known. */
+/* Elements of a channel; the layout's rooms and slots are known. -1: more than any memory has. */
 static void measure(cot__layout *l) {
     l->channel = 1;
-    for (int a = 0; a < COT__SPACE; a++)
-        if (__builtin_mul_overflow(l->channel, l->slots[a], &l->channel) || __builtin_mul_overflow(l->channel, l->room[a], &l->channel)) {
-            l->channel = -1;
-            return;
-        }
+    for (int a = 0; a < COT__SPACE; a++) l->channel = cot__size_mul(l->channel, cot__size_mul(l->slots[a], l->room[a]));
+    if (l->channel == COT__SIZE_MOST) l->channel = -1;
 }
 
 static int64_t room_stride(const cot__layout *l, int a) { return a == 0 ? l->room[1] * l->room[2] : a == 1 ? l->room[2] : 1; }
@@ -127,7 +124,7 @@ static bool finish(cot__scratch *m, const cot__conv *g, int64_t channels, int la
     int                   other = 1 - s->skip;
     const cot__axis_taps *x = &s->axis[s->skip], *y = &s->axis[other], *z = &s->axis[2];
     int64_t               k_stride[COT__SPACE] = {g->k[1] * g->k[2], g->k[2], 1}, p = 0, count = x->n * y->n * z->n;
-    if (__builtin_mul_overflow(count, channels, &s->taps)) return false;
+    s->taps = cot__size_mul(count, channels);
     s->offset = cot__scratch_get(m, s->taps, sizeof *s->offset);
     s->channel = cot__scratch_get(m, s->taps, sizeof *s->channel);
     s->kernel = cot__scratch_get(m, s->taps, sizeof *s->kernel);

@@ -82,7 +82,7 @@ void cot__scatter_add_along(const cot__view *x, int axis, const cot__view *index
 /* Scans along one axis, carried in f64 or i64; z like x (integers: z is I64). reverse: from the end.
  * recurrence: z[0] = b[0], z[k] = b[k] + a[k] z[k-1]; reverse: z[n-1] = b[n-1], z[k] = b[k] + a[k+1] z[k+1], its transpose in b. a[0] is
  * never read. strong: in the product a zero wins over anything.
- * cumargmax: z (I64) is the place of the largest (smallest) element so far, the first of equals; the first NaN wins. */
+ * cumargmax: z (integers that hold it) is the place of the largest (smallest) element so far, the first of equals; the first NaN wins. */
 void cot__cumsum(const cot__view *x, int axis, bool reverse, const cot__view *z);
 void cot__recurrence(const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z);
 void cot__cumargmax(const cot__view *x, int axis, bool smallest, const cot__view *z);

@@ -53,7 +53,10 @@ bool cot__lin_svd(const cot_allocator *al, const cot__view *a, const cot__view *
 
 /* ---- shared by the files lin_*.c ------------------------------------------------------------------------------- */
 
-static inline int64_t cot__lin_count(const cot__view *v, int tail) { return cot__count(v->ndim - tail, v->shape); }
+/* How many matrices there are to be done: none where they have no elements. */
+static inline int64_t cot__lin_count(const cot__view *v, int tail) {
+    return cot__count(v->ndim, v->shape) == 0 ? 0 : cot__count(v->ndim - tail, v->shape);
+}
 
 /* Where matrix i begins; the last `tail` axes are the matrix. */
 static inline void *cot__lin_at(const cot__view *v, int tail, int64_t i) {

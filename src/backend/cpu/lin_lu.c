@@ -10,7 +10,8 @@ bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *p
     double       m = (double)a->shape[a->ndim - 2], n = (double)a->shape[a->ndim - 1], k = m < n ? m : n;
     bool         large = k > COT__LIN_BASE;
     cot__lin_job j = {.al = al, .a = a, .permutation = permutation, .one = a->dtype == COT_F64 ? one_lu_f64 : one_lu_f32};
-    return cot__lin_run(&j, cot__lin_count(a, 2), m * n * k, large ? k * n * cot__dtype_size(a->dtype) : 0, large);
+    return cot__lin_run(&j, cot__lin_count(permutation, 1), m * n * k, large ? k * n * cot__dtype_size(a->dtype) : 0,
+                        large);
 }
 
 bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
@@ -54,21 +55,22 @@ static double determinant(const cot__view *f, const int64_t *p, int64_t i, bool 
 }
 
 void cot__lin_lu_det(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z) {
-    for (int64_t i = 0, count = cot__lin_count(factors, 2); i < count; i++) {
+    /* The determinant of an empty matrix is 1, so these count too. */
+    for (int64_t i = 0, count = cot__count(z->ndim, z->shape); i < count; i++) {
         double sum, det = determinant(factors, permutation->data, i, logarithm, &sum);
         cot__store_f64((char *)z->data + i * cot__dtype_size(z->dtype), z->dtype, logarithm ? sum : det);
     }
 }
 
 void cot__lin_lu_sign(const cot__view *factors, const cot__view *permutation, const cot__view *z) {
-    for (int64_t i = 0, count = cot__lin_count(factors, 2); i < count; i++) {
+    for (int64_t i = 0, count = cot__count(z->ndim, z->shape); i < count; i++) {
         double sum, sign = determinant(factors, permutation->data, i, true, &sum);
         cot__store_f64((char *)z->data + i * cot__dtype_size(z->dtype), z->dtype, sign);
     }
 }
 
 void cot__lin_lu_pack(const cot__view *factors, const cot__view *packed) {
-    for (int64_t i = 0, count = cot__lin_count(factors, 2); i < count; i++)
+    for (int64_t i = 0, count = cot__lin_count(packed, 2); i < count; i++)
         if (factors->dtype == COT_F64) pack_f64(factors, packed, i);
         else pack_f32(factors, packed, i);
 }

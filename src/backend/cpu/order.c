@@ -219,7 +219,7 @@ static sorting plan(const cot__view *x, int axis, int64_t k, bool descending, co
         if (i != axis) cot__walk_axis(&s.rows, x->shape[i], x->stride[i], z ? z->stride[i] : 0, 0);
     s.row_count = s.n > 0 ? cot__count(x->ndim, x->shape) / s.n : 0;
     s.each = selects(&s) ? k : 2 * s.n;
-    s.parts = selects(&s) || s.n <= BLOCK ? cot__parts(s.row_count, s.n > INT64_MAX / 16 ? s.n : s.n * 16, MOST_PARTS) : 1;
+    s.parts = selects(&s) || s.n <= BLOCK ? cot__parts(s.row_count, cot__size_mul(s.n, 16), MOST_PARTS) : 1;
     return s;
 }
 

@@ -53,6 +53,18 @@ static inline int64_t element_of(const cot__pool *g, int64_t d, int64_t h, int64
 #define TARGET
 #include "backend/cpu/pool_template.h"
 
+#define T int32_t
+#define LOWEST INT32_MIN
+#define N(name) name##_i32
+#define TARGET
+#include "backend/cpu/pool_template.h"
+
+#define T uint8_t /* bools too */
+#define LOWEST 0
+#define N(name) name##_u8
+#define TARGET
+#include "backend/cpu/pool_template.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -108,6 +120,8 @@ static void run_plane(const work *w, int64_t p) {
     case MAX: {
         int32_t *chose = w->chose + p * w->z_plane;
         if (w->dtype == COT_I64) max_plane_i64(g, (const void *)x, (void *)to, chose);
+        else if (w->dtype == COT_I32) max_plane_i32(g, (const void *)x, (void *)to, chose);
+        else if (w->dtype == COT_U8 || w->dtype == COT_BOOL) max_plane_u8(g, (const void *)x, (void *)to, chose);
         else if (f64) max_plane_f64(g, (const void *)x, (void *)to, chose);
         else if (w->avx2) max_plane_f32_avx2(g, (const void *)x, (void *)to, chose);
         else max_plane_f32(g, (const void *)x, (void *)to, chose);

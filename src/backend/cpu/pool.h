@@ -11,7 +11,7 @@ typedef struct cot__pool {
     int64_t x[3], z[3], window[3], stride[3], before[3]; /* before: padding on either side, which holds no elements */
 } cot__pool;
 
-/* Of dtype F64, F32 or I64: z[q] = the largest element of window q (a NaN counts as larger), index[q] = which one, the first of equals,
+/* Of dtype F64, F32 or any integers: z[q] = the largest element of window q (a NaN counts as larger), index[q] = which one, the first of equals,
  * counted row-major over the whole window. */
 void cot__max_pool(const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index);
 /* z[q] = the element of window q that index[q] names; elements of any `size`. */

@@ -133,7 +133,8 @@ static void reduce_empty(cot__reduction what, const cot__view *z) {
 
 static cot_dtype compute_type(cot__reduction what, const cot__view *x, const cot__view *z) {
     cot_dtype d = cot__dtype_compute(x->dtype);
-    if (d == COT_I64 && (what == COT__NORM2 || what == COT__LOGSUMEXP))
+    if (d == COT_I64 &&
+        (what == COT__NORM2 || what == COT__LOGSUMEXP || (what == COT__SUM && cot__dtype_is_float(z->dtype))))
         d = cot__dtype_is_float(z->dtype) ? cot__dtype_compute(z->dtype) : COT_F64;
     return d;
 }
