@@ -19,7 +19,7 @@ static bool output_operand(cot_tape *t, const char *op, int k, cot_var y, uint32
 }
 
 bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars) {
-    *s = (cot__side){.t = t, .n = n, .lo = UINT32_MAX};
+    *s = (cot__side){.t = t, .n = n, .each_one = true, .lo = UINT32_MAX};
     if (n < 0) {
         cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
         s->n = 0;
@@ -38,7 +38,9 @@ bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int 
                       cot__dtype_name(cot__dtype_at(&t->nodes[s->index[k]])));
             return false;
         }
-        s->size += cot__size_at(t, s->index[k]);
+        int64_t size = cot__size_at(t, s->index[k]);
+        s->size += size;
+        s->each_one = s->each_one && size == 1;
         s->lo = s->index[k] < s->lo ? s->index[k] : s->lo;
         s->hi = s->index[k] > s->hi ? s->index[k] : s->hi;
     }
@@ -221,7 +223,7 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     if (from->n == 0 || to->n == 0 || d->lanes == 0) return;
     if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return;
     if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return;
-    bool scalar = d->lanes > 1 && d->in && d->out && from->size == from->n && to->size == to->n && cot__all_scalar(t, op, lo, hi, ys);
+    bool scalar = d->lanes > 1 && d->in && d->out && from->each_one && to->each_one && cot__all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return;
     cot__mark_wanted(t, xs->n, xs->index, true);
     if (scalar) scalars(op, &w, reverse, hi);
