@@ -1,5 +1,6 @@
-/* Every structural operation, each of its derivatives, each allocation on the way failing: an error of memory, no leak, and, as
- * sanitizer builds see, no look at the shape of what has failed. */
+/* Every structural operation, each of its derivatives, each allocation on the way failing: an
+ * error of memory, no leak, and, as sanitizer builds see, no look at the shape of what has
+ * failed. */
 /* ctest: timeout=300 */
 #include "samples.h"
 #include "tape_test.h"
@@ -21,13 +22,13 @@ static void differentiate(cot_tape *t, void *user) {
     cot_var    xs[TEST_MAX_INPUTS], out[TEST_MAX_INPUTS], tangents[TEST_MAX_INPUTS], series[3];
     int        none[TEST_MAX_INPUTS], axes[TEST_MAX_INPUTS] = {0};
     for (int k = 0; k < j->f->n; k++) {
-        xs[k] = cot_tensor(t, COT_F64, j->f->in[k].shape, j->f->in[k].data);
+        xs[k]       = cot_tensor(t, COT_F64, j->f->in[k].shape, j->f->in[k].data);
         tangents[k] = cot_number(0.5);
-        none[k] = COT_NOT_BATCHED;
+        none[k]     = COT_NOT_BATCHED;
     }
     if (j->way == 3) {
         none[0] = axes[0];
-        xs[0] = cot_stack(2, (cot_var[]){xs[0], xs[0]}, 0);
+        xs[0]   = cot_stack(2, (cot_var[]){xs[0], xs[0]}, 0);
         cot_vmap(in_a_batch, (void *)(uintptr_t)j->f, j->f->n, xs, none, 1, out, NULL);
         return;
     }
@@ -37,7 +38,8 @@ static void differentiate(cot_tape *t, void *user) {
     if (j->way == 2) cot_taylor(y, j->f->n, xs, 1, tangents, 2, series);
 }
 
-/* Some samples are errors in one of the ways, which is no matter of memory: these are left to others. */
+/* Some samples are errors in one of the ways, which is no matter of memory: these are left to
+ * others. */
 static bool can(const job *j) {
     cot_tape *t = cot_tape_create(NULL);
     differentiate(t, (void *)(uintptr_t)j);
