@@ -3,13 +3,14 @@ MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 WERROR ?= OFF
 JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+MINUTES ?= 60
 
 # TSan of older compilers dislikes much address randomisation; run without it where that is allowed.
 norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan clang install format ops-header clean help
+.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format ops-header clean help
 
 all: build
 
@@ -33,9 +34,10 @@ web: ## build the page, one file: build-web/cotangent.html
 	@cmake --build build-web -j $(JOBS)
 	@echo "open build-web/cotangent.html in a browser"
 
-test-web: build web ## drive the page in headless Chromium
+test-web: build web ## drive the page in headless Chromium, and throw hostile texts at it
 	@tools/setup.sh test-web
 	python3 tests/web/test_page.py build-web/cotangent.html build/cotangent
+	python3 tests/web/test_hostile.py build-web/cotangent.html build/cotangent
 
 bench: build ## build and run the benchmarks
 	@tools/bench.sh
@@ -43,11 +45,15 @@ bench: build ## build and run the benchmarks
 bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
 	@tools/bench_peers.sh
 
-asan ubsan tsan clang: ## the tests with ASan and UBSan; clang's UBSan; the threaded ones with TSan; everything with clang
-	@tools/setup.sh $(if $(filter clang ubsan,$@),ci,test)
+asan ubsan tsan msan clang: ## the tests with ASan and UBSan; clang's UBSan; the threaded ones with TSan; a part with MSan; all with clang
+	@tools/setup.sh $(if $(filter clang ubsan msan,$@),ci,test)
 	cmake --preset $@
 	cmake --build --preset $@ -j $(JOBS)
 	$(if $(filter tsan,$@),$(norandom)) ctest --preset $@ -j $(JOBS)
+
+fuzz: ## hostile trials for MINUTES=60 (TARGETS=… for some of them only)
+	@tools/setup.sh ci
+	@tools/fuzz.sh $(MINUTES) $(TARGETS)
 
 install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
 	cmake --install build --prefix $(PREFIX)
@@ -61,7 +67,7 @@ format: ## format the lines you changed since the last commit (much is aligned b
 	git clang-format --style=file
 
 clean: ## remove all build folders
-	rm -rf build build-debug build-asan build-ubsan build-tsan build-clang build-web
+	rm -rf build build-debug build-asan build-ubsan build-tsan build-msan build-clang build-fuzz build-web
 
 help: ## this list
-	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-28s %s\n", $$1, $$2 }'

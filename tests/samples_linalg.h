@@ -6,6 +6,7 @@
 /* x/4 with `diagonal`, 2·diagonal, … added on the diagonal of its last two axes (from `first` on). */
 static cot_var linalg_apart(cot_var x, double first, double diagonal) {
     cot_shape s = cot_shape_of(x);
+    if (cot__failed(x)) return x; /* it has no axes */
     int64_t   m = s.dim[s.ndim - 2], n = s.dim[s.ndim - 1];
     double    d[16] = {0};
     if (m > 4 || n > 4) return cot_mul(x, 0.25); /* without elements, in a batch of none */

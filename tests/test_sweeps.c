@@ -189,6 +189,47 @@ static void lanes_pass_over_what_the_outputs_do_not_need(void **state) {
     finish(t);
 }
 
+/* They never ended there: the sweep over f64 scalars stood still before a scalar of another dtype. */
+static void lanes_pass_over_scalars_of_other_dtypes(void **state) {
+    (void)state;
+    for (int d = COT_F32; d <= COT_F16; d++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_scalar(t, 0.5), h = cot_scalar_of(t, (cot_dtype)d, 0.75);
+        cot_var   beside = cot_square(h), y = cot_mul(x, x);
+        double    out[2] = {0};
+        (void)beside;
+        assert_int_equal(cot_jvps(2, 1, &x, (double[]){1, 2}, 1, &y, out), COT_OK);
+        assert_true(out[0] == 1 && out[1] == 2);
+        assert_int_equal(cot_vjps(2, 1, &y, (double[]){1, 2}, 1, &x, out), COT_OK);
+        assert_true(out[0] == 1 && out[1] == 2);
+        assert_int_equal(cot_hessian(y, 1, &x, out), COT_OK);
+        assert_true(out[0] == 2);
+        finish(t);
+    }
+}
+
+/* Two elements, one and none are three inputs with three elements in all, which were taken for three scalars. */
+static void an_empty_input_moves_no_column(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   two = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), x = cot_scalar(t, 3), none = cot_tensor(t, COT_F64, COT_SHAPE(0), NULL);
+    cot_var   xs[3] = {two, x, none}, y = cot_square(x);
+    double    out[9];
+    for (int mode = COT_AUTO; mode <= COT_FORWARD; mode++) {
+        assert_int_equal(cot_jacobian(1, &y, 3, xs, (cot_mode)mode, out), COT_OK);
+        assert_true(out[0] == 0 && out[1] == 0 && out[2] == 6);
+    }
+    assert_int_equal(cot_jvps(2, 3, xs, (double[]){5, 7, 1, 0, 0, 2}, 1, &y, out), COT_OK);
+    assert_true(out[0] == 6 && out[1] == 12);
+    assert_int_equal(cot_vjps(2, 1, &y, (double[]){1, 2}, 3, xs, out), COT_OK);
+    assert_true(out[0] == 0 && out[1] == 0 && out[2] == 6 && out[3] == 0 && out[4] == 0 && out[5] == 12);
+    assert_int_equal(cot_hvp(y, 3, xs, (double[]){5, 7, 1}, out), COT_OK);
+    assert_true(out[0] == 0 && out[1] == 0 && out[2] == 2);
+    assert_int_equal(cot_hessian(y, 3, xs, out), COT_OK);
+    for (int i = 0; i < 9; i++) assert_true(out[i] == (i == 8 ? 2 : 0));
+    finish(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inactive_sums_and_dots_are_passed_over),
@@ -200,6 +241,8 @@ int main(void) {
         cmocka_unit_test(an_input_that_is_not_needed_may_lack_a_derivative),
         cmocka_unit_test(many_inputs_take_linear_time),
         cmocka_unit_test(lanes_pass_over_what_the_outputs_do_not_need),
+        cmocka_unit_test(lanes_pass_over_scalars_of_other_dtypes),
+        cmocka_unit_test(an_empty_input_moves_no_column),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

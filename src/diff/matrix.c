@@ -120,7 +120,7 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
                   v ? "the place for the product" : "the direction v");
         return t->status;
     }
-    bool ok = cot__side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.size == n && inputs.hi <= i;
+    bool ok = cot__side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.each_one && inputs.hi <= i;
     ok = ok && cot__move_apart(t, "hvp", n, xs);
     scalars = scalars && ok && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
     if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i) && cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))

@@ -28,7 +28,7 @@ int64_t cot__total_size(int n, const cot_var *vars) {
 }
 
 bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars) {
-    *s = (cot__side){.t = t, .n = n, .lo = UINT32_MAX};
+    *s = (cot__side){.t = t, .n = n, .each_one = true, .lo = UINT32_MAX};
     if (n < 0) {
         cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
         s->n = 0;
@@ -47,7 +47,9 @@ bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int 
                       cot__dtype_name(cot__dtype_at(&t->nodes[s->index[k]])));
             return false;
         }
-        s->size = cot__is_tensor(&t->nodes[s->index[k]]) ? cot__size_add(s->size, cot__size_at(t, s->index[k])) : s->size + 1;
+        int64_t size = cot__is_tensor(&t->nodes[s->index[k]]) ? cot__size_at(t, s->index[k]) : 1;
+        s->size = cot__size_add(s->size, size);
+        s->each_one = s->each_one && size == 1;
         s->lo = s->index[k] < s->lo ? s->index[k] : s->lo;
         s->hi = s->index[k] > s->hi ? s->index[k] : s->hi;
     }
@@ -230,7 +232,7 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     if (from->n == 0 || to->n == 0 || d->lanes == 0) return;
     if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return;
     if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return;
-    bool scalar = d->lanes > 1 && d->in && d->out && from->size == from->n && to->size == to->n && cot__all_scalar(t, op, lo, hi, ys);
+    bool scalar = d->lanes > 1 && d->in && d->out && from->each_one && to->each_one && cot__all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return;
     if (!scalar && cot__products_batched(op, reverse, from, to, d)) return;
     cot__mark_wanted(t, xs->n, xs->index, true);

@@ -10,6 +10,7 @@ typedef struct cot__side {
     int       n;
     uint32_t *index;
     int64_t   size; /* elements of all */
+    bool      each_one; /* every var has one element; that size is n says less, where some have none */
     uint32_t  lo, hi;
 } cot__side;
 

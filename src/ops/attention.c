@@ -241,8 +241,8 @@ static parts parts_of(cot__rule *r, int q, int masks) {
     if (has_mask) s = cot_where(cot__rule_x(r, masks), s, -INFINITY);
     if (causal) {
         cot_shape shape = cot_shape_of(s);
-        cot_var   i = cot_arange(r->t, COT_I64, 0, (double)shape.dim[shape.ndim - 2], 1);
-        cot_var   j = cot_arange(r->t, COT_I64, 0, (double)shape.dim[shape.ndim - 1], 1);
+        cot_var   i = cot_arange(r->t, COT_I64, 0, (double)cot__extent_back(&shape, 2), 1);
+        cot_var   j = cot_arange(r->t, COT_I64, 0, (double)cot__extent_back(&shape, 1), 1);
         s = cot_where(cot_greater_equal(cot_expand_dims(i, 1), j), s, -INFINITY);
     }
     cot_var alive = cot_any(cot_not_equal(s, -INFINITY), COT_KEEP(-1));

@@ -56,7 +56,7 @@ cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square,
 cot_var cot__with_leading(cot_var x, int tail, int n, const int64_t *leading) {
     cot_shape s = cot_shape_of(x), z = {n + tail, {0}};
     for (int k = 0; k < n; k++) z.dim[k] = leading[k];
-    for (int k = 0; k < tail; k++) z.dim[n + k] = s.dim[s.ndim - tail + k];
+    for (int k = 0; k < tail; k++) z.dim[n + k] = cot__extent_back(&s, tail - k);
     return cot_broadcast_to(x, z);
 }
 

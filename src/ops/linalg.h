@@ -20,14 +20,15 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
 /* x with other leading axes, n of them; the last `tail` stay. */
 cot_var cot__with_leading(cot_var x, int tail, int n, const int64_t *leading);
 
-/* s with its last two extents replaced. */
+/* s with its last two extents replaced; s itself where it has no two axes, as that of a var that failed. */
 static inline cot_shape cot__matrices(cot_shape s, int64_t rows, int64_t columns) {
+    if (s.ndim < 2) return s;
     s.dim[s.ndim - 2] = rows;
     s.dim[s.ndim - 1] = columns;
     return s;
 }
-static inline int64_t cot__rows_of(const cot_shape *s) { return s->dim[s->ndim - 2]; }
-static inline int64_t cot__columns_of(const cot_shape *s) { return s->dim[s->ndim - 1]; }
+static inline int64_t cot__rows_of(const cot_shape *s) { return cot__extent_back(s, 2); }
+static inline int64_t cot__columns_of(const cot_shape *s) { return cot__extent_back(s, 1); }
 
 /* A byte for each matrix of a batch (see lin.h), and what is said of those that were set: "[op] matrix [2] of 5 <is what>;
  * <consequence>". */

@@ -153,7 +153,7 @@ const cot__op cot__op_svd = {.name = "svd", .batch = cot__batch_shift, .kind = K
 static cot_var products_of_others(cot_var s) {
     cot_shape shape = cot_shape_of(s);
     if (cot_size(s) == 0) return s;
-    cot_var   one = cot_eye(s.tape, cot_dtype_of(s), shape.dim[shape.ndim - 1], shape.dim[shape.ndim - 1]);
+    cot_var   one = cot_eye(s.tape, cot_dtype_of(s), cot__columns_of(&shape), cot__columns_of(&shape));
     return cot_prod(cot_where(cot_not_equal(one, 0.0), 1.0, as_row(s)), COT_AXES(-1));
 }
 

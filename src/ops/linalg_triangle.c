@@ -162,7 +162,7 @@ cot_status cot_qr(cot_var x, cot_var *q, cot_var *r) {
  * failure; how many in *found. To be closed. */
 static uint8_t *short_ranks(cot_tape *t, const char *op, cot_var r, int64_t m, int64_t *found) {
     cot_shape s = cot_shape_of(r);
-    int64_t   n = s.dim[s.ndim - 1], count;
+    int64_t   n = cot__columns_of(&s), count;
     double    eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
     uint8_t  *bad = cot__lin_open(t, op, &s, &count);
     double   *d = bad ? cot__alloc(&t->al, (size_t)(count * n) * sizeof *d + 1) : NULL;
@@ -202,7 +202,7 @@ const cot__op cot__op_qr = {.name = "qr", .batch = cot__batch_shift, .kind = KIN
 /* short_ranks as operations, for bodies: a bool (…,1,1). */
 static cot_var short_ranks_recorded(cot_var r, int64_t m) {
     cot_shape s = cot_shape_of(r);
-    int64_t   n = s.dim[s.ndim - 1];
+    int64_t   n = cot__columns_of(&s);
     double    eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
     cot_var   d = cot_abs(cot_diag(cot_detach(r), 0)), limit = cot_mul(eps * (double)(m > n ? m : n), cot_max(d, COT_KEEP(-1)));
     return cot_expand_dims(cot_less_equal(cot_min(d, COT_KEEP(-1)), limit), -1);
@@ -210,12 +210,11 @@ static cot_var short_ranks_recorded(cot_var r, int64_t m) {
 
 /* A bool (…,1,1), true where the rank is short; COT_NONE: nowhere. Leaves the note. */
 static cot_var where_rank_is_short(cot_tape *t, cot_var r, int64_t m) {
-    cot_shape s = cot_shape_of(r), one = s;
+    cot_shape s = cot_shape_of(r), one = cot__matrices(s, 1, 1);
     cot_var   z = COT_NONE;
     int64_t   found;
-    if (t->body) return s.dim[s.ndim - 1] > 0 ? short_ranks_recorded(r, m) : z;
+    if (t->body) return cot__columns_of(&s) > 0 ? short_ranks_recorded(r, m) : z;
     uint8_t *bad = short_ranks(t, "lstsq", r, m, &found);
-    one.dim[s.ndim - 2] = one.dim[s.ndim - 1] = 1;
     if (found) z = cot_data(t, COT_BOOL, one, bad);
     if (bad) cot__lin_close(t, "lstsq", &s, bad, "is not of full rank", "its solution is NaN");
     return z;

@@ -113,8 +113,8 @@ static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
 static cot_var with_leading(cot_var x, int n, const int64_t *to) {
     cot_shape s = cot_shape_of(x), z = {n + 2, {0}};
     for (int k = 0; k < n; k++) z.dim[k] = to[k];
-    z.dim[n] = s.dim[s.ndim - 2];
-    z.dim[n + 1] = s.dim[s.ndim - 1];
+    z.dim[n] = cot__extent_back(&s, 2);
+    z.dim[n + 1] = cot__extent_back(&s, 1);
     return cot_broadcast_to(x, z);
 }
 

@@ -210,6 +210,14 @@ static void dot_of_jvp(cot__rule *r) {
     r->tangent = sum;
 }
 
+/* The same shift as an operation, for a body, which is recorded once and for other values too. It has no derivative: what it
+ * takes from every exponent it takes from none of the quotients. */
+static cot_var recorded_shift(cot__rule *r, int n) {
+    cot_var top = cot_detach(cot__rule_x(r, 0));
+    for (int k = 1; k < n; k++) top = cot_maximum(top, cot_detach(cot__rule_x(r, k)));
+    return cot_where(cot_equal(top, -INFINITY), 0.0, top);
+}
+
 /* Recorded: the exponentials, in the tape's arena, and their sum. */
 static cot_var *exponentials(cot__rule *r, cot_var *s) {
     const cot__node *node = cot__rule_node(r);
@@ -219,12 +227,8 @@ static cot_var *exponentials(cot__rule *r, cot_var *s) {
     cot_var         *e = cot__arena(r->t, (size_t)n * sizeof *e, "logsumexp_of");
     if (!e) return NULL;
     TOP(top, n, number_at(r->t, x[k]));
-    if (r->t->body) { /* recorded once, for other values too: not shifted by a number that is right for this one only */
-        for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), cot__rule_z(r)));
-        *s = cot_full(r->t, cot__dtype_at(cot__rule_node(r)), COT_SCALAR, 1);
-        return e;
-    }
-    for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), shift_of(top)));
+    const cot_var shift = r->t->body ? recorded_shift(r, n) : cot_number(shift_of(top));
+    for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), shift));
     *s = cot_sum_of(n, e);
     return e;
 }

@@ -44,6 +44,10 @@ uint32_t cot__dense(cot_tape *t, uint32_t i);
 
 /* ---- shapes ------------------------------------------------------------------------------------------------------ */
 
+/* The extent of the k-th axis from the end, 1 for the last. A var that failed has no axes, and rules go on after a failure, as all
+ * code does here: its extents are 0. */
+static inline int64_t cot__extent_back(const cot_shape *s, int k) { return s->ndim >= k ? s->dim[s->ndim - k] : 0; }
+
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
