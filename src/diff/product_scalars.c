@@ -79,7 +79,7 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, cot__s
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots) {
     for (uint32_t i = lo; i <= hi;) {
         const cot__node *n = &t->nodes[i];
-        bool known = cot__in_switch(n) && !cot__is_tensor(n); /* what is not known here is not needed either */
+        bool known = cot__in_switch(n) && n->kind == COT_F64; /* what is not known here is not needed either */
         if (!(n->flags & COT__ACTIVE) || !known)
             i++;
         else if (n->flags & COT__WANTED)

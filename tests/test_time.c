@@ -1,0 +1,26 @@
+/* Derivatives and time: what was recorded before a write is differentiated as it was recorded, or said to be stale, whatever bodies,
+ * failures, marks and rewinds lie between; nothing else is refused; and the error names the function that was called, the operation
+ * that needs the value and the write. test_time_model.c looks for such cases, this file keeps those that were found. */
+#include "tape_test.h"
+
+static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
+
+/* Two tangents at once go over f64 scalars; others that lie between are passed over. */
+static void scalars_of_another_dtype_are_passed_over(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar(t, 3), narrow = cot_scalar_of(t, COT_F32, 2), y;
+    double    dy[2];
+    cot_square(narrow);
+    y = cot_square(x);
+    assert_int_equal(cot_jvps(2, 1, &x, (double[]){1, 2}, 1, &y, dy), COT_OK);
+    assert_true(dy[0] == 6 && dy[1] == 12);
+    cot_tape_destroy(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scalars_of_another_dtype_are_passed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
