@@ -4,6 +4,21 @@
 #include "tape_test.h"
 
 static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
+static cot_var   leaf(cot_tape *t, int n, const double *v) { return cot_tensor(t, COT_F64, COT_SHAPE(n), v); }
+
+static const double start[3] = {1.5, -2.0, 0.75};
+
+/* x · s, with s spread over x, where s becomes 1 afterwards: the derivative is the s that was. */
+static void a_factor_that_becomes_one_was_not_one(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), s = cot_scalar(t, 3), y = cot_mul(x, s);
+    double    j[9];
+    cot_assign(s, 1.0);
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, j), COT_OK);
+    for (int i = 0; i < 9; i++) assert_near(j[i], i % 4 == 0 ? 3 : 0, 0);
+    cot_tape_destroy(t);
+}
 
 /* Two tangents at once go over f64 scalars; others that lie between are passed over. */
 static void scalars_of_another_dtype_are_passed_over(void **state) {
@@ -20,6 +35,7 @@ static void scalars_of_another_dtype_are_passed_over(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_factor_that_becomes_one_was_not_one),
         cmocka_unit_test(scalars_of_another_dtype_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

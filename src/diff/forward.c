@@ -106,12 +106,15 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     return cot__elementwise_tangent(t, i, tangents);
 }
 
-/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint of what a sum adds up. */
+/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint of what a sum adds up. What was
+ * spread is a copy: the number may have been given another value since. */
 static bool times_one(const cot_tape *t, uint32_t by, int k) {
-    bool             product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
-    uint32_t         i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
-    const cot__node *n = i == COT__NONE || t->nodes[i].op != OP_broadcast_to ? NULL : &t->nodes[cot__arg(&t->nodes[i], 0)];
-    return n && !cot__is_tensor(n) && cot__load_f64(&n->value, cot__dtype_at(n)) == 1;
+    bool     product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
+    uint32_t i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
+    if (i == COT__NONE || t->nodes[i].op != OP_broadcast_to) return false;
+    uint32_t         one = cot__arg(&t->nodes[i], 0);
+    const cot__node *n = &t->nodes[one];
+    return !cot__is_tensor(n) && cot__load_f64(&n->value, cot__dtype_at(n)) == 1 && !cot__assigned_since(t, one, i);
 }
 
 /* The same in numbers for a tensor node: block kernels straight into its tangent, all terms in one pass. A tangent that is only handed on is kept
