@@ -6,7 +6,31 @@
 static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
 static cot_var   leaf(cot_tape *t, int n, const double *v) { return cot_tensor(t, COT_F64, COT_SHAPE(n), v); }
 
-static const double start[3] = {1.5, -2.0, 0.75};
+static const double start[3] = {1.5, -2.0, 0.75}, other[3] = {0.5, 4.0, -1.25}, ones[3] = {1, 1, 1};
+
+/* A leaf is written to in place, gets numbers again, and is used again: both uses count. */
+static void a_leaf_that_has_numbers_again_moves_again(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), z = x, u, y;
+    double    forward[9], reverse[9], values[9], v[3];
+    cot_update_slice(&z, 0, 0, 1, 1, 7.0);
+    u = cot_mul(z, 1.0);
+    cot_assign_data(x, other);
+    y = cot_add(u, cot_mul(2.0, x));
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_REVERSE, reverse), COT_OK);
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, forward), COT_OK);
+    for (int i = 0; i < 9; i++) assert_near(forward[i], i == 0 ? 2 : i % 4 == 0 ? 3 : 0, 0);
+    for (int i = 0; i < 9; i++) assert_near(forward[i], reverse[i], 0);
+    assert_int_equal(cot_jvps(1, 1, &x, ones, 1, &x, v), COT_OK); /* as a result, too */
+    assert_near(v[0], 1, 0);
+    cot_sparse_plan *plan = cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO);
+    assert_int_equal(cot_sparse_plan_info(plan).nnz, 3);
+    assert_int_equal(cot_sparse_jacobian(plan, 1, &y, 1, &x, values), COT_OK);
+    for (int i = 0; i < 3; i++) assert_near(values[i], i ? 3 : 2, 0);
+    cot_sparse_plan_destroy(plan);
+    cot_tape_destroy(t);
+}
 
 /* x · s, with s spread over x, where s becomes 1 afterwards: the derivative is the s that was. */
 static void a_factor_that_becomes_one_was_not_one(void **state) {
@@ -35,6 +59,7 @@ static void scalars_of_another_dtype_are_passed_over(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_leaf_that_has_numbers_again_moves_again),
         cmocka_unit_test(a_factor_that_becomes_one_was_not_one),
         cmocka_unit_test(scalars_of_another_dtype_are_passed_over),
     };

@@ -188,8 +188,9 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     return true;
 }
 
-/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the write, no output either. The
- * gradient of a function of slices, swept forward for a Hessian, is full of these. */
+/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the
+ * write, no output either; unless x is a leaf that was given new numbers since. The gradient of a function of slices, swept forward
+ * for a Hessian, is full of these. */
 static bool written_slice(cot__sweep *s, uint32_t i) {
     cot_tape      *t = s->t;
     uint32_t       x = t->nodes[i].a, y = t->nodes[i].b;
@@ -198,8 +199,13 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     int64_t        shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
     if (*cot__slot(t, x) == 0 && *cot__slot(t, y) == 0) return true;
     if (*cot__slot(t, x) == 0 && adds && slice[3] == 1) return fresh_slice(s, i, y, slice);
-    *cot__slot(t, i) = *cot__slot(t, x);
-    *cot__slot(t, x) = 0;
+    if (*cot__slot(t, x) != 0 && cot__assigned_since(t, x, i)) {
+        cot__acc g = s->accs[*cot__slot(t, x) - 1];
+        if (!cot__acc_share(s, i, g.storage, g.offset, g.stride)) return false;
+    } else {
+        *cot__slot(t, i) = *cot__slot(t, x);
+        *cot__slot(t, x) = 0;
+    }
     if (!cot__acc_own(s, i, true)) return false;
     cot__view z = cot__acc_view(s, i, z_stride), part = cot__slice_view(&z, slice, shape, stride);
     if (*cot__slot(t, y) == 0) {

@@ -159,12 +159,12 @@ static bool all_scalars(cot__patterns *p, uint32_t i) {
     return all;
 }
 
-/* Memory that was donated takes its sets along: nothing reads the old value any more, no output either. A loop of writes to
- * slices stays linear so. (In a body the memory is a copy of its own.) */
+/* Memory that was donated takes its sets along: nothing reads the old value any more, no output either, unless it is a leaf that was
+ * given new numbers since. A loop of writes to slices stays linear so. (In a body the memory is a copy of its own.) */
 static cot__set *inherit(cot__patterns *p, uint32_t i) {
     uint32_t a = p->t->nodes[i].a;
     if (!cot__depends(p, a)) return cot__sets_at(p, i);
-    if (p->of[i - p->lo] == 0) {
+    if (p->of[i - p->lo] == 0 && !cot__assigned_since(p->t, a, i)) {
         p->of[i - p->lo] = p->of[a - p->lo];
         p->of[a - p->lo] = 0;
         return cot__sets_at(p, i);
