@@ -57,11 +57,29 @@ static void scalars_of_another_dtype_are_passed_over(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A scalar has no memory to be written to: the target is replaced by a value that is not y itself. */
+static void a_scalar_copied_in_place_is_another_value(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   a = cot_scalar(t, 3), y = cot_square(a), x = cot_scalar(t, 1), z, g;
+    cot_copy_into(&x, y);
+    z = cot_mul(y, 5.0);
+    cot_grad_of(z, 1, &x, &g);
+    assert_near(cot_value(g), 0, 0);
+    cot_no_grad_open(t);
+    cot_copy_into(&x, y);
+    cot_no_grad_close(t);
+    assert_near(cot_value(x), 9, 0);
+    assert_false(cot_requires_grad(x));
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leaf_that_has_numbers_again_moves_again),
         cmocka_unit_test(a_factor_that_becomes_one_was_not_one),
         cmocka_unit_test(scalars_of_another_dtype_are_passed_over),
+        cmocka_unit_test(a_scalar_copied_in_place_is_another_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
