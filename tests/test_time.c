@@ -1,12 +1,16 @@
 /* Derivatives and time: what was recorded before a write is differentiated as it was recorded, or said to be stale, whatever bodies,
  * failures, marks and rewinds lie between; nothing else is refused; and the error names the function that was called, the operation
  * that needs the value and the write. test_time_model.c looks for such cases, this file keeps those that were found. */
+#include "body_test.h"
 #include "tape_test.h"
 
 static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
 static cot_var   leaf(cot_tape *t, int n, const double *v) { return cot_tensor(t, COT_F64, COT_SHAPE(n), v); }
 
 static const double start[3] = {1.5, -2.0, 0.75}, other[3] = {0.5, 4.0, -1.25}, ones[3] = {1, 1, 1};
+
+BODY(square) { UNUSED; ys[0] = cot_square(xs[0]); return 0; }
+BODY(curved) { UNUSED; ys[0] = cot_sub(cot_mul(xs[0], cot_add(cot_square(xs[1]), 2.0)), 1.0); return 0; }
 
 /* A leaf is written to in place, gets numbers again, and is used again: both uses count. */
 static void a_leaf_that_has_numbers_again_moves_again(void **state) {
@@ -74,12 +78,28 @@ static void a_scalar_copied_in_place_is_another_value(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Where a rule differentiates a body, too. */
+static void a_derivative_recorded_without_gradients_has_none(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   a = cot_scalar(t, 3), y = cot_root(curved, NULL, NULL, cot_constant(t, 1), 1, &a, NULL), g, d, v, one = cot_number(1);
+    cot_no_grad_open(t);
+    cot_grad_of(y, 1, &a, &g);
+    d = cot_jvp(y, 1, &a, &one);
+    cot_value_and_grad(square, NULL, 1, &a, &y, &v);
+    cot_no_grad_close(t);
+    assert_near(cot_value(g), -6.0 / 121, 1e-12); /* of 1 / (a² + 2) */
+    assert_false(cot_requires_grad(g) || cot_requires_grad(d) || cot_requires_grad(v));
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leaf_that_has_numbers_again_moves_again),
         cmocka_unit_test(a_factor_that_becomes_one_was_not_one),
         cmocka_unit_test(scalars_of_another_dtype_are_passed_over),
         cmocka_unit_test(a_scalar_copied_in_place_is_another_value),
+        cmocka_unit_test(a_derivative_recorded_without_gradients_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -422,5 +422,5 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     ok = ok && cot__smooth_between(t, "jvp", 1, &yi, n, index);
     if (ok && cot__jvp_recorded(t, "jvp", 1, &yi, n, index, dx, &dy) == COT_OK && cot__failed(dy)) dy = zeros_like(t, yi);
     if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);
-    return t->status == COT_OK ? dy : INVALID(t);
+    return t->status == COT_OK ? cot__as_recorded(t, dy) : INVALID(t);
 }

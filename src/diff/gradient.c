@@ -238,6 +238,10 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     return t->status;
 }
 
+cot_var cot__as_recorded(cot_tape *t, cot_var v) {
+    return !t->active_mask && !cot__failed(v) && (t->nodes[cot__index(v)].flags & COT__ACTIVE) ? cot_detach(v) : v;
+}
+
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads) {
     return cot__vjp_recorded(t, op, 1, &y, &seed, n, xs, grads);
 }
@@ -251,6 +255,7 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
     if (!index) cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
     if (t && index && cot__check_inputs(t, op, n, xs, index) && is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
+    for (int k = 0; t && index && k < n && t->status == COT_OK; k++) grads[k] = cot__as_recorded(t, grads[k]);
     if (t && index && index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t) status = t->status;
     for (int k = 0; k < n && status != COT_OK; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);
