@@ -397,9 +397,11 @@ cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     cot__sweep s = {.t = t, .recording = true, .lo = from, .top = top, .ny = m, .ys = ys};
     for (int k = 0; k < n; k++)
         if (xs[k] <= top) seed_recorded(t, xs[k], dxs[k]);
+    const char *before = cot__ask(t, op);
     cot__mark_wanted(t, n, xs, true);
     bool ok = t->status == COT_OK && cot__forward(&s, from);
     cot__mark_wanted(t, n, xs, false);
+    cot__asked(t, before);
     for (int k = 0; k < m && ok; k++) {
         uint64_t slot = ys[k] >= from ? *cot__slot(t, ys[k]) : 0;
         if (slot) dys[k] = VAR(t, (uint32_t)slot - 1);

@@ -139,9 +139,10 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
                                "operation without derivative lie between)", op, cot__describe(t, i, text, sizeof text));
         return t->status;
     }
-    cot_mark   m = cot__mark(t);
-    cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) &&
+    cot_mark    m = cot__mark(t);
+    cot__sweep  s = {.t = t, .lo = i, .top = i};
+    const char *before = cot__ask(t, op);
+    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i, 0, NULL) &&
         cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
@@ -151,6 +152,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
         cot__sweep_close(&s, done);
     } else
         cot__rewind(t, m);
+    cot__asked(t, before);
     return t->status;
 }
 
@@ -226,9 +228,11 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
         cot__sweep_close(&s, false);
         return t->status;
     }
+    const char *before = cot__ask(t, op);
     cot__mark_wanted(t, n, xs, true);
     for (int k = 0; k < m; k++) seed_recorded(&s, ys[k], seeds[k]);
     bool ok = t->status == COT_OK && cot__reverse(&s);
+    cot__asked(t, before);
     for (int k = 0; k < n && ok; k++) {
         uint64_t slot = xs[k] <= y ? *cot__slot(t, xs[k]) : 0;
         grads[k] = slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));

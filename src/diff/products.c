@@ -219,7 +219,7 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     uint32_t   hi = ys->hi > xs->hi ? ys->hi : xs->hi, lo = xs->lo < ys->lo ? xs->lo : ys->lo;
     work       w = {.t = t, .d = d, .from = from, .to = to};
     if (from->n == 0 || to->n == 0 || d->lanes == 0) return;
-    if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return;
+    if (!cot__leaves_unassigned(t, op, ys->n, ys->index, xs->n, xs->index)) return;
     if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return;
     bool scalar = d->lanes > 1 && d->in && d->out && from->size == from->n && to->size == to->n && cot__all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return;
@@ -244,10 +244,12 @@ cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *
         cot__fail(t, COT_VALUE, "[%s] a negative number of lanes: %d", op, d->lanes);
         return t->status;
     }
-    cot__side a, b = {.t = t};
+    cot__side   a, b = {.t = t};
+    const char *before = cot__ask(t, op);
     if (cot__side_open(&a, t, op, false, m, ys) && cot__may_sweep_numbers(t, op, a.hi) && cot__side_open(&b, t, op, true, n, xs) &&
         lists_given(t, op, reverse ? &a : &b, reverse ? &b : &a, d) && cot__not_lost(t, op, a.n, a.index, b.n, b.index))
         products(op, reverse, reverse ? &a : &b, reverse ? &b : &a, d);
+    cot__asked(t, before);
     cot__side_close(&a);
     cot__side_close(&b);
     return t->status;

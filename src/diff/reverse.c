@@ -150,34 +150,18 @@ bool cot__rule_wants(const cot__rule *r, int k) {
     return !s || !s->reach || (a >= s->reach_from && s->reach[a - s->reach_from]);
 }
 
-/* A value on the memory of a leaf or constant that was assigned, an alias of it or a view: "cot_assign to leaf (%0)". NULL: there
- * is none. */
-static const char *assignment_of(const cot_tape *t, const cot__storage *s, char *buf, size_t size) {
-    char it[160];
-    for (uint32_t i = 0; i < t->count; i++) {
-        const cot__node *n = &t->nodes[i];
-        if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) continue;
-        if (!cot__is_tensor(n) || n->value.tensor->storage != s) continue;
-        snprintf(buf, size, "cot_assign to %s", cot__describe(t, i, it, sizeof it));
-        return buf;
-    }
-    return NULL;
-}
-
 /* Was the value of node x, as node `by` saw it, overwritten since? Sets the error. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
     const cot__node *n = &t->nodes[x];
-    char             a[160], b[160], c[180];
-    const char      *writer = "cot_assign";
-    if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version) {
-        writer = cot__describe_writer(t, n->value.tensor, c, sizeof c);
-        if (!writer) writer = assignment_of(t, n->value.tensor->storage, c, sizeof c);
-    } else if (!cot__assigned_since(t, x, by))
+    char             a[160], b[160], c[200];
+    if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
+        cot__describe_writer(t, n->value.tensor, c, sizeof c);
+    else if (cot__assigned_since(t, x, by))
+        snprintf(c, sizeof c, "%s", cot__assigner_name(n));
+    else
         return true;
-    cot__fail(t, COT_STALE,
-              "[backward] %s needs the value of %s, which was overwritten by %s; "
-              "compute before the write, or write to a copy (cot_copy)", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
-              writer ? writer : "a write from outside (cot_touch)");
+    cot__fail(t, COT_STALE, "[%s] %s needs the value of %s, which was overwritten by %s; compute before the write, or write to a copy (cot_copy)",
+              t->asked ? t->asked : cot__op_name(t, by), cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b), c);
     return false;
 }
 

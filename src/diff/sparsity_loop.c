@@ -367,6 +367,8 @@ bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
     const cot__loop *l = a->pointer;
     cot__set        *z = cot__sets_at(p, node); /* before any frame, or it would go with it */
     if (!z) return false;
+    for (int k = 0, n = cot__nargs(&p->t->nodes[node]); k < n; k++) /* with other operands its steps would be others */
+        if (!cot__saved_intact(p->t, node, a->args[k])) return false;
     if (l->rules) return by_rule(p, node, z);
     if (!cot__loop_chosen(l)) {
         bool ok = pattern_with(p, node, a->args, false);

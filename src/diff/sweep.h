@@ -86,14 +86,18 @@ const cot__runs *cot__runs_for(int lanes);
 /* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold their tangents. */
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots);
 
-/* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not
- * assigned.) */
+/* Was node x, a leaf or constant, assigned after node `by` was recorded? (What a body read when it was recorded is an example.) */
 static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
     const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
-    if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) return false;
-    return n->b > user->stamp || (n->b == user->stamp && n->a > by);
+    if (!cot__was_assigned(n) || cot__in_body(user)) return false;
+    return n->b / 4 > user->stamp || (n->b / 4 == user->stamp && n->a > by);
 }
-/* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
+/* Has the value of node x, as node `by` saw it, been overwritten? */
+static inline bool cot__overwritten(const cot_tape *t, uint32_t x, uint32_t by) {
+    const cot__node *n = &t->nodes[x];
+    return (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version) || cot__assigned_since(t, x, by);
+}
+/* Is it still that? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 /* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
 bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
@@ -101,8 +105,18 @@ bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
-/* Does no node that a sweep from ys can meet read a leaf or constant that was assigned since? Otherwise sets the error. */
-bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys);
+/* Does no scalar that a sweep from the ys to the xs (NULL: to all leaves) can meet read a leaf or constant that was assigned since?
+ * Otherwise sets the error. Other nodes look for themselves when their rule runs. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
+
+/* Names the function that was called, for messages about what its sweeps find; of functions that call each other, the outermost.
+ * Give what it returns to cot__asked when done. */
+static inline const char *cot__ask(cot_tape *t, const char *op) {
+    const char *before = t->asked;
+    if (!before) t->asked = op;
+    return before;
+}
+static inline void cot__asked(cot_tape *t, const char *before) { t->asked = before; }
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
