@@ -243,8 +243,8 @@ COT_API void cot_tape_destroy(cot_tape *t);
 COT_API void cot_set_threads(int n);
 COT_API int  cot_threads(void);
 
-/* The first error since the last clear (COT_MEMORY for a NULL tape), and its sentence ("" when there is none). It begins with the
- * function that was called, "[matmul] …". */
+/* The first error since the last clear (COT_MEMORY for a NULL tape), and its sentence ("" when
+ * there is none). It begins with the function that was called, "[matmul] …". */
 COT_API cot_status  cot_tape_status(const cot_tape *t);
 COT_API const char *cot_tape_message(const cot_tape *t);
 /* Forgets the error and goes on; vars that failed stay invalid. */
@@ -385,10 +385,11 @@ COT_API void cot_no_grad_close(cot_tape *t);
 
 /* ==== Writing ==================================================================================================== */
 
-/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers and running statistics.
- * Values computed from the old numbers keep them. A derivative is that of what was recorded, with the old numbers: where a rule on the
- * way from its xs to its y would have to read them, it is an error (COT_STALE), which names the write. cot_sgd_step and
- * cot_adamw_step write in the same way. */
+/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers
+ * and running statistics. Values computed from the old numbers keep them. A derivative is that of
+ * what was recorded, with the old numbers: where a rule on the way from its xs to its y would have
+ * to read them, it is an error (COT_STALE), which names the write. cot_sgd_step and cot_adamw_step
+ * write in the same way. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from random numbers,
@@ -407,10 +408,11 @@ typedef struct cot_adamw {
 } cot_adamw;
 COT_API cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options);
 
-/* In-place operations: x becomes x op y, in x's own memory, and *x the new value. Older vars and views of that memory become stale: reading
- * one is an error. If a backward rule had saved the old value, the error names both operations, at the write when the tape
- * is strict, otherwise at backward. Writing through a broadcast view is an error. x keeps its dtype. A scalar has no memory: *x
- * becomes a new value. */
+/* In-place operations: x becomes x op y, in x's own memory, and *x the new value. Older vars and
+ * views of that memory become stale: reading one is an error. If a backward rule had saved the old
+ * value, the error names both operations, at the write when the tape is strict, otherwise at
+ * backward. Writing through a broadcast view is an error. x keeps its dtype. A scalar has no
+ * memory: *x becomes a new value. */
 COT_API cot_status cot_add_into(cot_var *x, cot_var y);
 COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
 COT_API cot_status cot_mul_into(cot_var *x, cot_var y);

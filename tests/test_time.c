@@ -1,6 +1,7 @@
-/* Derivatives and time: what was recorded before a write is differentiated as it was recorded, or said to be stale, whatever bodies,
- * failures, marks and rewinds lie between; nothing else is refused; and the error names the function that was called, the operation
- * that needs the value and the write. test_time_model.c looks for such cases, this file keeps those that were found. */
+/* Derivatives and time: what was recorded before a write is differentiated as it was recorded, or
+ * said to be stale, whatever bodies, failures, marks and rewinds lie between; nothing else is
+ * refused; and the error names the function that was called, the operation that needs the value and
+ * the write. test_time_model.c looks for such cases, this file keeps those that were found. */
 #include "body_test.h"
 #include "support.h"
 #include "tape_test.h"
@@ -23,7 +24,7 @@ static uint32_t node_of(const cot_tape *t, int op) {
     return i;
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 BODY(square) { UNUSED; ys[0] = cot_square(xs[0]); return 0; }
 BODY(doubled) { UNUSED; ys[0] = cot_mul(2.0, xs[0]); return 0; }
@@ -38,14 +39,21 @@ BODY(is_small) { UNUSED; ys[0] = cot_less(xs[0], 4.0); return 0; }
 static void checkpoint(cot_var q) { cot_var r; cot_checkpoint(square, NULL, 1, &q, 1, &r); }
 static void scan(cot_var q) { cot_var r; cot_scan(square, NULL, 2, 1, &q, 0, NULL, &r, 0, NULL, NULL); }
 static void loop_while(cot_var q) { cot_var r; cot_while(is_small, doubled, NULL, 1, &q, &r, NULL); }
-static void vmap(cot_var q) { cot_var r, x = cot_stack(2, (cot_var[]){q, q}, 0); cot_vmap(square, NULL, 1, &x, NULL, 1, &r, NULL); }
+static void vmap(cot_var q) {
+    cot_var r, x = cot_stack(2, (cot_var[]){q, q}, 0);
+    cot_vmap(square, NULL, 1, &x, NULL, 1, &r, NULL);
+}
 static void root(cot_var q) { cot_root(less_one, NULL, NULL, q, 1, &q, NULL); }
 static void fixed_point(cot_var q) { cot_fixed_point(halved, NULL, NULL, q, 0, NULL, NULL); }
 static void minimize(cot_var q) { cot_minimize(bowl, NULL, NULL, q, 0, NULL, NULL); }
 static void linear_solve(cot_var q) { cot_linear_solve(doubled, NULL, q, NULL); }
 static void hessian(cot_var q) { cot_var r, h; cot_fn_hessian(square, NULL, 1, &q, &r, &h); }
 static void failed(cot_var q) { cot_var r; cot_checkpoint(fails, NULL, 1, &q, 1, &r); cot_tape_clear_error(q.tape); }
-static void failed_inside(cot_var q) { cot_var r; cot_checkpoint(fails_inside, NULL, 1, &q, 1, &r); cot_tape_clear_error(q.tape); }
+static void failed_inside(cot_var q) {
+    cot_var r;
+    cot_checkpoint(fails_inside, NULL, 1, &q, 1, &r);
+    cot_tape_clear_error(q.tape);
+}
 static void rewound(cot_var q) {
     cot_mark m = cot_tape_mark(q.tape);
     checkpoint(q);
@@ -54,8 +62,9 @@ static void rewound(cot_var q) {
 }
 static void nothing(cot_var q) { (void)q; }
 
-static void (*const before[])(cot_var q) = {nothing, checkpoint, scan, loop_while, vmap, root, fixed_point, minimize, linear_solve, hessian, failed,
-                                            failed_inside, rewound};
+static void (*const before[])(cot_var q) = {nothing, checkpoint,    scan,     loop_while,   vmap,
+                                            root,    fixed_point,   minimize, linear_solve, hessian,
+                                            failed,  failed_inside, rewound};
 
 /* The n-th way to write a leaf that has a gradient. */
 static void write_leaf(cot_var a, int how) {
@@ -81,8 +90,10 @@ static void an_assigned_scalar_is_noticed_behind_every_body(void **state) {
             cot_backward(a);
             write_leaf(a, how);
             cot_backward(y);
-            snprintf(want, sizeof want, "[backward] square (%%%u) needs the value of leaf (%%%u), which was overwritten by %s; "
-                                        "compute before the write, or write to a copy (cot_copy)", (uint32_t)y.id, (uint32_t)a.id, writers[how]);
+            snprintf(want, sizeof want,
+                     "[backward] square (%%%u) needs the value of leaf (%%%u), which was overwritten by %s; "
+                     "compute before the write, or write to a copy (cot_copy)",
+                     (uint32_t)y.id, (uint32_t)a.id, writers[how]);
             expect(t, COT_STALE, want);
             assert_near(cot_grad_value(a), 1, 0);
             assert_int_equal(cot_vjps(2, 1, &y, seeds, 1, &a, j), COT_STALE);
@@ -97,7 +108,8 @@ static void an_assigned_scalar_is_noticed_behind_every_body(void **state) {
         }
 }
 
-/* The look for assigned leaves is cheap: after a rewind it is at what is left, whatever has been recorded since. */
+/* The look for assigned leaves is cheap: after a rewind it is at what is left, whatever has been
+ * recorded since. */
 static void only_what_is_older_than_the_last_assignment_is_looked_at(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -153,8 +165,11 @@ static void a_plan_does_not_look_at_operands_that_were_overwritten(void **state)
     cot_cond(choice, square, doubled, NULL, 1, &x, 1, &y);
     cot_assign(choice, 0.0);
     assert_null(cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO));
-    snprintf(want, sizeof want, "[sparse_jacobian_plan] cond (%%%u) needs the value of constant (%%1), which was overwritten by cot_assign; "
-                                "compute before the write, or write to a copy (cot_copy)", node_of(t, OP_loop));
+    snprintf(
+        want, sizeof want,
+        "[sparse_jacobian_plan] cond (%%%u) needs the value of constant (%%1), which was overwritten by cot_assign; "
+        "compute before the write, or write to a copy (cot_copy)",
+        node_of(t, OP_loop));
     expect(t, COT_STALE, want);
     cot_tape_destroy(t);
 }
@@ -171,7 +186,8 @@ static int count_vjp(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var 
     return 0;
 }
 
-/* The rule's own records are forgotten, and what is recorded in their place is later than the assignment. */
+/* The rule's own records are forgotten, and what is recorded in their place is later than the
+ * assignment. */
 static void what_follows_an_assignment_in_a_rule_is_later(void **state) {
     (void)state;
     static const cot_custom count = {.name = "count", .value = count_value, .vjp = count_vjp};
@@ -185,9 +201,10 @@ static void what_follows_an_assignment_in_a_rule_is_later(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- stamps ----------------------------------------------------------------------------------------------------------------- */
+/* ---- stamps ---------------------------------------------------------------------------------- */
 
-/* When all stamps have been used, those that are free are used again: training goes on, and what is stale is still known. */
+/* When all stamps have been used, those that are free are used again: training goes on, and what is
+ * stale is still known. */
 static void stamps_are_used_again(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -218,7 +235,58 @@ static void stamps_are_used_again(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- wrong numbers ---------------------------------------------------------------------------------------------------------- */
+/* ---- what no x needs ------------------------------------------------------------------------- */
+
+/* Rules that are not on the way from the xs to the ys are not asked, so what they would read may be
+ * overwritten. */
+static void a_derivative_asks_only_the_rules_on_its_way(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   a = cot_scalar(t, 3), b = cot_sin(a), y = cot_square(b), v = leaf(t, 3, start), w = cot_sin(v),
+            x   = leaf(t, 3, other), g;
+    cot_var   z = cot_sum(cot_mul(w, x), COT_ALL);
+    double    j[6], one[6] = {1, 2, 1, 1, 1, 1};
+    cot_assign(a, 5.0);
+    cot_assign_data(v, other);
+    for (int lanes = 1; lanes <= 2; lanes++) {
+        assert_int_equal(cot_vjps(lanes, 1, &y, one, 1, &b, j), COT_OK);
+        assert_near(j[lanes - 1], lanes * 2 * cot_value(b), 0);
+        assert_int_equal(cot_vjps(lanes, 1, &z, one, 1, &x, j), COT_OK);
+        assert_near(j[3 * lanes - 1], lanes * sin(start[2]), 1e-15);
+    }
+    assert_int_equal(cot_jacobian(1, &y, 1, &b, COT_REVERSE, j), COT_OK);
+    assert_int_equal(cot_jacobian(1, &z, 1, &w, COT_REVERSE, j), COT_OK);
+    assert_near(j[1], other[1], 0);
+    assert_int_equal(cot_hvp(y, 1, &b, one, j), COT_OK);
+    assert_near(j[0], 2, 0);
+    assert_int_equal(cot_vjps(1, 1, &z, one, 1, &v, j), COT_STALE);
+    cot_tape_clear_error(t);
+    cot_checkpoint(square, NULL, 1, &v, 1, &y);
+    cot_assign_data(v, start);
+    assert_int_equal(cot_vjp(y, 1.0, 1, &y, &g), COT_OK); /* by itself */
+    assert_int_equal(cot_jacobian(1, &y, 1, &y, COT_REVERSE, (double[9]){0}), COT_OK);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* What was overwritten as a whole moves nothing. */
+static void the_way_forward_does_not_go_through_what_was_overwritten(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), y = cot_mul(x, 1.0), p = cot_mul(x, y), z;
+    double    j[9];
+    cot_add_into(&y, 1.0);
+    z = p;
+    cot_copy_into(&z, x);
+    assert_int_equal(cot_jacobian(1, &z, 1, &x, COT_FORWARD, j), COT_OK);
+    assert_near(j[4], 1, 0);
+    cot_sparse_plan *plan = cot_sparse_jacobian_plan(1, &z, 1, &x, COT_AUTO);
+    assert_non_null(plan);
+    cot_sparse_plan_destroy(plan);
+    cot_tape_destroy(t);
+}
+
+/* ---- wrong numbers --------------------------------------------------------------------------- */
 
 /* A leaf is written to in place, gets numbers again, and is used again: both uses count. */
 static void a_leaf_that_has_numbers_again_moves_again(void **state) {
@@ -269,7 +337,8 @@ static void scalars_of_another_dtype_are_passed_over(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A scalar has no memory to be written to: the target is replaced by a value that is not y itself. */
+/* A scalar has no memory to be written to: the target is replaced by a value that is not y
+ * itself. */
 static void a_scalar_copied_in_place_is_another_value(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -290,7 +359,8 @@ static void a_scalar_copied_in_place_is_another_value(void **state) {
 static void a_derivative_recorded_without_gradients_has_none(void **state) {
     (void)state;
     cot_tape *t = open_tape();
-    cot_var   a = cot_scalar(t, 3), y = cot_root(curved, NULL, NULL, cot_constant(t, 1), 1, &a, NULL), g, d, v, one = cot_number(1);
+    cot_var   a = cot_scalar(t, 3), y = cot_root(curved, NULL, NULL, cot_constant(t, 1), 1, &a, NULL), g, d, v,
+            one = cot_number(1);
     cot_no_grad_open(t);
     cot_grad_of(y, 1, &a, &g);
     d = cot_jvp(y, 1, &a, &one);
@@ -301,7 +371,7 @@ static void a_derivative_recorded_without_gradients_has_none(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- messages --------------------------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static cot_var stale_scalar(cot_tape *t, cot_var *a) {
     *a = cot_scalar(t, 3);
@@ -364,8 +434,10 @@ static void a_stale_error_begins_with_the_function_that_was_called(void **state)
             cot_var     a, y = make[k](t, &a);
             const char *name = differentiate(n, y, a);
             char        want[256];
-            snprintf(want, sizeof want, "[%s] %s needs the value of leaf (%%0), which was overwritten by cot_assign; "
-                                        "compute before the write, or write to a copy (cot_copy)", name ? name : "", needs[k]);
+            snprintf(want, sizeof want,
+                     "[%s] %s needs the value of leaf (%%0), which was overwritten by cot_assign; "
+                     "compute before the write, or write to a copy (cot_copy)",
+                     name ? name : "", needs[k]);
             if (name) expect(t, COT_STALE, want);
             cot_tape_destroy(t);
             if (!name) break;
@@ -380,8 +452,10 @@ static void a_stale_error_in_a_body_begins_with_what_the_body_called(void **stat
     cot_linearize(square, NULL, 1, &x, 1, &y, &l);
     cot_assign_data(x, other);
     cot_linear_jvp(l, &one, &g);
-    expect(t, COT_STALE, "[linear_jvp] square (%2) needs the value of alias (%1), which was overwritten by cot_assign_data to leaf (%0); "
-                         "compute before the write, or write to a copy (cot_copy)");
+    expect(t, COT_STALE,
+           "[linear_jvp] square (%2) needs the value of alias (%1), which was overwritten by cot_assign_data to leaf "
+           "(%0); "
+           "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 
@@ -393,7 +467,8 @@ static void a_stale_error_names_the_optimiser(void **state) {
         for (int wide = 0; wide < 2; wide++)
             for (int adam = 0; adam < (d < 2 ? 2 : 1); adam++) {
                 cot_tape *t = open_tape();
-                cot_var   x = wide ? cot_tensor(t, dtypes[d], COT_SHAPE(3), NULL) : cot_scalar_of(t, dtypes[d], 1), y, view;
+                cot_var   x = wide ? cot_tensor(t, dtypes[d], COT_SHAPE(3), NULL) : cot_scalar_of(t, dtypes[d], 1), y,
+                        view;
                 double    m[3] = {0}, v[3] = {0};
                 char      want[256];
                 cot_backward_seeded(x, 1.0);
@@ -404,12 +479,16 @@ static void a_stale_error_names_the_optimiser(void **state) {
                 assert_ok(t);
                 cot_backward_seeded(y, 1.0);
                 const char *writer = adam ? "cot_adamw_step" : "cot_sgd_step";
-                snprintf(want, sizeof want, "[backward_seeded] square (%%1) needs the value of leaf (%%0), which was overwritten by %s; "
-                                            "compute before the write, or write to a copy (cot_copy)", writer);
+                snprintf(want, sizeof want,
+                         "[backward_seeded] square (%%1) needs the value of leaf (%%0), which was overwritten by %s; "
+                         "compute before the write, or write to a copy (cot_copy)",
+                         writer);
                 expect(t, COT_STALE, want);
                 if (wide) {
                     cot_exp(view);
-                    snprintf(want, sizeof want, "[exp] the operand, slice (%%2), was overwritten by %s to leaf (%%0); record it again", writer);
+                    snprintf(want, sizeof want,
+                             "[exp] the operand, slice (%%2), was overwritten by %s to leaf (%%0); record it again",
+                             writer);
                     expect(t, COT_STALE, want);
                 }
                 cot_tape_destroy(t);
@@ -426,9 +505,11 @@ static void the_write_that_made_a_value_stale_is_named(void **state) {
     written = x;
     cot_add_into(&written, 1.0);
     cot_sin(view);
-    expect(t, COT_STALE, "[sin] the operand, slice (%1), was overwritten by cot_assign_data to leaf (%0); record it again");
+    expect(t, COT_STALE,
+           "[sin] the operand, slice (%1), was overwritten by cot_assign_data to leaf (%0); record it again");
     cot_sin(x);
-    expect(t, COT_STALE, "[sin] the operand, leaf (%0), was overwritten by add (%4); use the var that the write updated");
+    expect(t, COT_STALE,
+           "[sin] the operand, leaf (%0), was overwritten by add (%4); use the var that the write updated");
     cot_assign(x, 1.0);
     cot_sin(written);
     expect(t, COT_STALE, "[sin] the operand, add (%4), was overwritten by cot_assign to leaf (%0); record it again");
@@ -436,7 +517,9 @@ static void the_write_that_made_a_value_stale_is_named(void **state) {
     late = w;
     cot_touch(&late);
     cot_sin(w);
-    expect(t, COT_STALE, "[sin] the operand, constant (%5), was overwritten by a write from outside (cot_touch); use the var that the write updated");
+    expect(t, COT_STALE,
+           "[sin] the operand, constant (%5), was overwritten by a write from outside (cot_touch); use the var that "
+           "the write updated");
     cot_tape_destroy(t);
 }
 
@@ -464,6 +547,8 @@ int main(void) {
         cmocka_unit_test(a_plan_does_not_look_at_operands_that_were_overwritten),
         cmocka_unit_test(what_follows_an_assignment_in_a_rule_is_later),
         cmocka_unit_test(stamps_are_used_again),
+        cmocka_unit_test(a_derivative_asks_only_the_rules_on_its_way),
+        cmocka_unit_test(the_way_forward_does_not_go_through_what_was_overwritten),
         cmocka_unit_test(a_leaf_that_has_numbers_again_moves_again),
         cmocka_unit_test(a_factor_that_becomes_one_was_not_one),
         cmocka_unit_test(scalars_of_another_dtype_are_passed_over),

@@ -12,12 +12,14 @@
 /* What a sweep meets: bit 0, an output depends on the node; bit 1, it depends on an input. */
 enum { MET = 1, REACHED = 2 };
 
-/* Is the partial of the node to its operand a run? All partials to active operands are, where nothing is known of the inputs. */
+/* Is the partial of the node to its operand a run? All partials to active operands are, where
+ * nothing is known of the inputs. */
 static bool runs(const cot_tape *t, uint32_t a, const uint8_t *met) {
     return a != COT__NONE && (t->nodes[a].flags & COT__ACTIVE) && (!met || met[a] & REACHED);
 }
 
-/* Which operands the partials of node i that are run read, as a mask; of lists of scalars bit 31 stands for all. */
+/* Which operands the partials of node i that are run read, as a mask; of lists of scalars bit 31
+ * stands for all. */
 static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     const cot__node *n = &t->nodes[i];
     uint32_t         mask = 0;
@@ -33,7 +35,8 @@ static bool list_reads(const cot_tape *t, const cot__node *n, int k, const uint8
     return n->op != OP_dot_of || runs(t, cot__arg(n, k < half ? k + half : k - half), met);
 }
 
-/* Does node i, a scalar whose rule runs, read nothing that was assigned after i was recorded? `report` sets the error. */
+/* Does node i, a scalar whose rule runs, read nothing that was assigned after i was recorded?
+ * `report` sets the error. */
 static bool reads_unassigned(cot_tape *t, uint32_t i, const uint8_t *met, bool report) {
     const cot__node *n = &t->nodes[i];
     if (!(n->flags & COT__ACTIVE) || cot__is_tensor(n) || !cot__in_switch(n) || cot__in_body(n)) return true;
@@ -73,9 +76,10 @@ static bool meets_unassigned(cot_tape *t, uint8_t *met, uint32_t hi) {
     return true;
 }
 
-/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before a
- * sweep: first whether any scalar older than the last assignment reads what was assigned (in a training loop that part of the tape
- * holds the leaves alone); if so, whether the sweep can meet it. */
+/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do
+ * not look. So look here, before a sweep: first whether any scalar older than the last assignment
+ * reads what was assigned (in a training loop that part of the tape holds the leaves alone); if so,
+ * whether the sweep can meet it. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
     uint32_t hi = 0, end = 0;
     for (int k = 0; k < m; k++) hi = ys[k] > hi ? ys[k] : hi;

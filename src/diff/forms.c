@@ -114,7 +114,8 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
         s[m++] = VAR(t, seed);
     }
     if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK) return NULL;
-    for (int k = 0; k < c->n; k++) grads[k] = cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, *g++) : INVALID(t);
+    for (int k = 0; k < c->n; k++)
+        grads[k] = cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, *g++) : INVALID(t);
     return grads;
 }
 

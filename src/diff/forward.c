@@ -106,8 +106,9 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     return cot__elementwise_tangent(t, i, tangents);
 }
 
-/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint of what a sum adds up. What was
- * spread is a copy: the number may have been given another value since. */
+/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint
+ * of what a sum adds up. What was spread is a copy: the number may have been given another value
+ * since. */
 static bool times_one(const cot_tape *t, uint32_t by, int k) {
     bool     product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
     uint32_t i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
@@ -188,9 +189,10 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     return true;
 }
 
-/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the
- * write, no output either; unless x is a leaf that was given new numbers since. The gradient of a function of slices, swept forward
- * for a Hessian, is full of these. */
+/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it,
+ * as nothing reads x after the write, no output either; unless x is a leaf that was given new
+ * numbers since. The gradient of a function of slices, swept forward for a Hessian, is full of
+ * these. */
 static bool written_slice(cot__sweep *s, uint32_t i) {
     cot_tape      *t = s->t;
     uint32_t       x = t->nodes[i].a, y = t->nodes[i].b;
@@ -262,7 +264,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
 static bool mark_needed(cot__sweep *s, uint32_t from) {
     s->reach_from = from;
     s->reach_bytes = (size_t)s->top - from + 1;
-    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys) : cot__needed(s->t, from, s->top, 1, &s->top);
+    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, false)
+                     : cot__needed(s->t, from, s->top, 1, &s->top, false);
     if (s->reach) return true;
     cot__fail(s->t, COT_MEMORY, "[jvp] out of memory: %zu bytes to mark what the results depend on", s->reach_bytes);
     s->reach_bytes = 0;

@@ -142,8 +142,8 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     cot_mark    m = cot__mark(t);
     cot__sweep  s = {.t = t, .lo = i, .top = i};
     const char *before = cot__ask(t, op);
-    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i, 0, NULL) &&
-        cot__slots(t, i, 1, op)) {
+    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) &&
+        cot__leaves_unassigned(t, op, 1, &i, 0, NULL) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;
@@ -161,8 +161,7 @@ cot_status(cot_backward_seeded)(cot_var y, cot_var seed) { return backward(y, &s
 
 /* ---- gradients on the tape --------------------------------------------------------------------------------------------------- */
 
-/* Which nodes between the lowest x and y depend on any x: only those get adjoints. */
-static bool mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {
+bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {
     cot_tape *t = s->t;
     s->reach_from = y;
     for (int k = 0; k < n; k++) s->reach_from = xs[k] < s->reach_from ? xs[k] : s->reach_from;
@@ -217,7 +216,7 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
                              cot_var *grads) {
     uint32_t   y = highest(m, ys);
     cot__sweep s = {.t = t, .recording = true, .lo = y, .top = y};
-    if (!mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
+    if (!cot__mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
         s.lo = y + 1;
         cot__sweep_close(&s, false);
         return t->status;

@@ -29,7 +29,8 @@ cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents,
 /* Unit directions in groups, so that the memory stays a few rows whatever the size. */
 enum { GROUP = 64 };
 
-static cot_status jacobian(const char *op, int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
+static cot_status jacobian(const char *op, int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode,
+                           double *out) {
     cot_tape *t = cot__tape_of(m, ys);
     if (!t) return cot__status_of(m, ys);
     if ((unsigned)mode > COT_FORWARD) {
@@ -40,7 +41,8 @@ static cot_status jacobian(const char *op, int m, const cot_var *ys, int n, cons
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
     int64_t group = directions < GROUP ? directions : GROUP;
-    if (directions == 0 || results == 0) return cot__products(op, reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
+    if (directions == 0 || results == 0)
+        return cot__products(op, reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
     if (!out) {
         cot__fail(t, COT_VALUE, "[%s] the place for the result is NULL", op);
         return t->status;
@@ -48,7 +50,8 @@ static cot_status jacobian(const char *op, int m, const cot_var *ys, int n, cons
     size_t  unit_bytes = (size_t)(group * directions) * sizeof(double), column_bytes = (size_t)(group * results) * sizeof(double);
     double *unit = cot__alloc(&t->al, unit_bytes), *column = reverse ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %lld directions of %lld elements", op, (long long)group, (long long)directions);
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %lld directions of %lld elements", op, (long long)group,
+                  (long long)directions);
     for (int64_t at = 0; at < directions && t->status == COT_OK; at += group) {
         int64_t k = directions - at < group ? directions - at : group;
         memset(unit, 0, unit_bytes);
@@ -124,7 +127,8 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
     ok = ok && cot__move_apart(t, "hvp", n, xs);
     scalars = scalars && ok && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
     const char *before = cot__ask(t, "hvp");
-    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i, n, inputs.index) && cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))
+    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i, n, inputs.index) &&
+        cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))
         cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
     cot__asked(t, before);
     cot__side_close(&inputs);

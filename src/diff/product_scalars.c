@@ -12,7 +12,7 @@ bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, cons
     uint32_t i = lo;
     while (i <= hi && is_scalar_run(&t->nodes[i])) i++;
     if (i > hi) return true;
-    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index);
+    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index, false);
     bool     all = needed != NULL;
     if (!all) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op, (size_t)hi - lo + 1);
     for (; all && i <= hi; i++) all = !needed[i - lo] || is_scalar_run(&t->nodes[i]);

@@ -160,8 +160,11 @@ bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
         snprintf(c, sizeof c, "%s", cot__assigner_name(n));
     else
         return true;
-    cot__fail(t, COT_STALE, "[%s] %s needs the value of %s, which was overwritten by %s; compute before the write, or write to a copy (cot_copy)",
-              t->asked ? t->asked : cot__op_name(t, by), cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b), c);
+    cot__fail(t, COT_STALE,
+              "[%s] %s needs the value of %s, which was overwritten by %s; compute before the write, or write to a "
+              "copy (cot_copy)",
+              t->asked ? t->asked : cot__op_name(t, by), cot__describe(t, by, a, sizeof a),
+              cot__describe(t, x, b, sizeof b), c);
     return false;
 }
 
@@ -316,6 +319,15 @@ static bool structural_numbers(cot__sweep *s, cot__rule *r) {
     return t->status == COT_OK;
 }
 
+/* Is there an operand whose adjoint is asked for? Where none is, the rule must not fail for what it
+ * would read. */
+static bool wants_any(const cot__rule *r) {
+    const cot__sweep *s = r->driver;
+    int               n = s->reach ? cot__nargs(cot__rule_node(r)) : 0, k = 0;
+    while (k < n && !cot__rule_wants(r, k)) k++;
+    return !s->reach || k < n;
+}
+
 static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape  *t = s->t;
     cot__node *n = &t->nodes[i];
@@ -326,7 +338,7 @@ static bool visit(cot__sweep *s, uint32_t i) {
     r.give_scatter = s->recording ? give_scatter_recorded : give_scatter_numbers;
     bool arrives = (n->flags & COT__WANTED) || (!s->wanted_only && ((n->flags & COT__RETAIN) || n->op == OP_leaf));
     if (arrives && !s->recording) ok = cot__arrive(s, i);
-    if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE) {
+    if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE && wants_any(&r)) {
         if (s->recording) {
             r.g = slot_held(t, i);
             if (n->op < OP_elementwise_count)

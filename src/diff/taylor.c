@@ -27,8 +27,8 @@ static bool in_range(cot_tape *t, const char *op, int degree, int order, const v
         cot__fail(t, COT_VALUE, "[%s] a curve of degree %d; degrees run from 0 to %d, and 1 is a line", op, degree,
                   COT__TAYLOR_ORDERS);
     else if (!curve && degree > 0)
-        cot__fail(t, COT_VALUE, "[%s] the curve is NULL; it holds a derivative of each input for each of its %d orders", op,
-                  degree);
+        cot__fail(t, COT_VALUE, "[%s] the curve is NULL; it holds a derivative of each input for each of its %d orders",
+                  op, degree);
     else if (!out)
         cot__fail(t, COT_VALUE, "[%s] the place for the derivatives is NULL; there are %d of them", op, order + 1);
     return t->status == COT_OK;
@@ -46,8 +46,8 @@ static bool open_question(bool recorded, question *q, cot_var y, int n, const co
     if (!(recorded ? cot__may_sweep(t, op) : cot__may_sweep_numbers(t, op, yi))) return false;
     if (!in_range(t, op, degree, order, curve, out)) return false;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[yi]))) {
-        cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op, cot__describe(t, yi, text, sizeof text),
-                  cot__dtype_name(cot__dtype_at(&t->nodes[yi])));
+        cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op,
+                  cot__describe(t, yi, text, sizeof text), cot__dtype_name(cot__dtype_at(&t->nodes[yi])));
         return false;
     }
     q->bytes = n > 0 ? (size_t)n * (1 + (size_t)degree) * sizeof *q->xs : 0;

@@ -42,7 +42,8 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *se
         return true;
     }
     const char *before = cot__ask(t, "sweep");
-    if (!cot__may_sweep(t, "sweep") || !cot__leaves_unassigned(t, "sweep", 1, &y, 0, NULL) || !cot__slots(t, y, 1, "sweep"))
+    if (!cot__may_sweep(t, "sweep") || !cot__leaves_unassigned(t, "sweep", 1, &y, 0, NULL) ||
+        !cot__slots(t, y, 1, "sweep"))
         w->sweep.lo = y + 1; /* no slot was touched */
     else {
         want_all(t, y, true);

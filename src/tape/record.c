@@ -74,7 +74,7 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         cot__writer writer = cot__describe_writer(t, t->nodes[i].value.tensor, by, sizeof by);
         cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; %s", op, which, *which ? " " : "",
                   cot__describe(t, i, it, sizeof it), by,
-                  writer == COT__IN_PLACE_WRITE || writer == COT__OUTSIDE_WRITE     ? "use the var that the write updated"
+                  writer == COT__IN_PLACE_WRITE || writer == COT__OUTSIDE_WRITE ? "use the var that the write updated"
                   : cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE ? "cot_assign gives it new numbers" : "record it again");
         return false;
     }
@@ -294,7 +294,8 @@ const char *cot__assigner_name(const cot__node *n) {
     return names[n->b % 4];
 }
 
-/* Which node on v's storage made or holds the write: of those later than v, the earliest. COT__NONE: it is not on the tape. */
+/* Which node on v's storage made or holds the write: of those later than v, the earliest.
+ * COT__NONE: it is not on the tape. */
 static uint32_t write_after(const cot_tape *t, const cot__tensor *v) {
     uint32_t found = COT__NONE, version = UINT32_MAX;
     for (uint32_t i = 0; i < t->count; i++) { /* a walk, but only to word an error */
@@ -311,7 +312,8 @@ cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *
     char     it[160];
     uint32_t i = write_after(t, v);
     if (i == COT__NONE) {
-        snprintf(buf, size, v->storage->writer == COT__NONE ? "a write from outside (cot_touch)" : "a write that was rewound");
+        snprintf(buf, size,
+                 v->storage->writer == COT__NONE ? "a write from outside (cot_touch)" : "a write that was rewound");
         return v->storage->writer == COT__NONE ? COT__OUTSIDE_WRITE : COT__REWOUND_WRITE;
     }
     cot__describe(t, i, it, sizeof it);

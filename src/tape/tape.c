@@ -151,8 +151,8 @@ static void forget(cot_tape *t, cot_mark m) {
     t->site_count = (uint32_t)m.part[LISTS];
 }
 
-/* An assignment among what is forgotten (by a rule of the user's, say) has a time that is to come again: another stamp tells what is
- * recorded then from what was there before. */
+/* An assignment among what is forgotten (by a rule of the user's, say) has a time that is to come
+ * again: another stamp tells what is recorded then from what was there before. */
 void cot__rewind(cot_tape *t, cot_mark m) {
     forget(t, m);
     if (LIKELY(t->assigned_at <= t->count)) return;
@@ -204,7 +204,8 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
     cot__next_stamp(t);
 }
 
-/* How many nodes are older than the assignment that source n remembers. Times of nodes ascend along the tape. */
+/* How many nodes are older than the assignment that source n remembers. Times of nodes ascend along
+ * the tape. */
 static uint32_t older_nodes(const cot_tape *t, const cot__node *n) {
     uint32_t lo = 0, hi = t->count, stamp = n->b / 4;
     while (lo < hi) {
@@ -217,9 +218,10 @@ static uint32_t older_nodes(const cot_tape *t, const cot__node *n) {
 
 static uint32_t stamp_before(const cot_tape *t, uint32_t i) { return i ? t->nodes[i - 1].stamp & ~COT__BODY_STAMP : 0; }
 
-/* When stamps are used up, those after the last node's are used again. Assignments that are to stay later than every node before
- * them, and no later than the nodes to come, get the time of the last such node. Should that be the last stamp itself, it is used
- * for good: from then on a forgotten var may be taken for a new one. */
+/* When stamps are used up, those after the last node's are used again. Assignments that are to stay
+ * later than every node before them, and no later than the nodes to come, get the time of the last
+ * such node. Should that be the last stamp itself, it is used for good: from then on a forgotten
+ * var may be taken for a new one. */
 static void reuse_stamps(cot_tape *t) {
     for (uint32_t i = 0; i < t->count; i++) {
         cot__node *n = &t->nodes[i];

@@ -133,8 +133,10 @@ enum {
     COT__FIXED   = 128 /* in a body that is over: its value is the same at every step, and kept */
 };
 
-#define COT__BODY_STAMP UINT32_C(0x80000000) /* in `stamp`, of nodes in the body of a loop or the like that is over: no var has it */
-#define COT__LAST_STAMP (UINT32_MAX / 4 - 1) /* so that a stamp and two bits more fit, and are not COT__NONE: see cot__time */
+/* In `stamp`, of nodes in the body of a loop or the like that is over: no var has it. */
+#define COT__BODY_STAMP UINT32_C(0x80000000)
+/* So that a stamp and two bits more (cot__assigner) fit, and are not COT__NONE. */
+#define COT__LAST_STAMP (UINT32_MAX / 4 - 1)
 
 #define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
 
@@ -153,7 +155,7 @@ typedef struct cot__node {
     uint8_t  kind;  /* dtype, with COT__TENSOR for tensors; 0 is an f64 scalar */
     uint8_t  flags;
     uint32_t stamp;
-    uint32_t a, b;  /* operands; for a source the time of its last cot_assign: index, and stamp * 4 + who (see cot__assigner) */
+    uint32_t a, b;  /* operands; for a source the time of its last assignment: index, and stamp * 4 + cot__assigner */
     union {
         double        number; /* elementwise: the immediate operand; scalar leaf: its gradient */
         uint32_t      c;      /* elementwise with three operands */
@@ -179,7 +181,8 @@ static inline uint64_t cot__head(const cot__node *n) {
 
 typedef char cot__node_is_32_bytes[sizeof(cot__node) == 32 ? 1 : -1];
 
-/* Is it in a body that is over? Then it is played again, under other numbers, and never swept itself. */
+/* Is it in a body that is over? Then it is played again, under other numbers, and never swept
+ * itself. */
 static inline bool cot__in_body(const cot__node *n) { return (n->stamp & COT__BODY_STAMP) != 0; }
 
 /* Who writes to leaves and constants for good. */
@@ -275,7 +278,7 @@ struct cot_tape {
     cot__put_off *put_off; /* NULL: nothing is */
     struct cot__waiting *waiting; /* products that wait, the newest first */
 
-    const char *asked;       /* the function whose derivative is under way, for messages: the outermost one; NULL: none */
+    const char *asked;       /* for messages: the function whose derivative is under way, the outermost; NULL: none */
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
     const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */

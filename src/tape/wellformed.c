@@ -28,7 +28,8 @@ static bool head_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     if ((n->kind & 0x7f) >= COT_DTYPE_COUNT) return broken(why, "%%%u has the dtype number %u, which does not exist.", i, n->kind & 0x7fu);
     uint32_t stamp = n->stamp & ~COT__BODY_STAMP, before = i ? t->nodes[i - 1].stamp & ~COT__BODY_STAMP : 0;
     if (stamp > t->stamp) return broken(why, "%%%u has the stamp %u, newer than the tape's, %u.", i, stamp, t->stamp);
-    if (stamp < before) return broken(why, "%%%u has the stamp %u, older than that of %%%u, %u.", i, stamp, i - 1, before);
+    if (stamp < before)
+        return broken(why, "%%%u has the stamp %u, older than that of %%%u, %u.", i, stamp, i - 1, before);
     if (cot__in_body(n)) return true;
     if (n->flags & COT__WANTED) return broken(why, "%%%u is still marked as wanted, but no sweep runs.", i);
     return true;
