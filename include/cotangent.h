@@ -244,7 +244,13 @@ COT_API void cot_set_threads(int n);
 COT_API int  cot_threads(void);
 
 /* The first error since the last clear (COT_MEMORY for a NULL tape), and its sentence ("" when
- * there is none). It begins with the function that was called, "[matmul] …". */
+ * there is none). It begins with the function that was called, "[matmul] …".
+ *
+ * An operation belongs to the tape of its first operand that is on one; a derivative to that of y,
+ * a loop or the like to that of its first input. Where another operand is of another tape, the
+ * error stands on the operation's own tape alone: the other is as it was, and goes on. What failed
+ * returned an invalid var of the failed tape, and using that on the other tape is an error
+ * there. */
 COT_API cot_status  cot_tape_status(const cot_tape *t);
 COT_API const char *cot_tape_message(const cot_tape *t);
 /* Forgets the error and goes on; vars that failed stay invalid. */

@@ -538,6 +538,82 @@ static void looking_back_does_not_show_later_numbers(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- two tapes ------------------------------------------------------------------------------- */
+
+#define FOREIGN " operand belongs to another tape; operands of one operation share a tape"
+
+/* The error stands on the tape of the operation, its first operand's; the other is as it was. */
+static void expect_one(cot_tape *t, cot_tape *u, int64_t length, const char *text) {
+    expect(t, COT_VAR, text);
+    assert_ok(u);
+    assert_int_equal(cot_tape_length(u), length);
+}
+
+static void an_elementwise_operation_on_two_tapes_fails_on_the_first(void **state) {
+    (void)state;
+    static const char *const which[] = {"left", "right"}, *const third[] = {"first", "second", "third"};
+    for (int op = 0; op < OP_elementwise_count; op++)
+        for (int wide = 0; wide < 2; wide++)
+            for (int k = 1, n = cot__elementwise_arity(op); k < n; k++) {
+                cot_tape *t = open_tape(), *u = open_tape();
+                cot_var   x     = wide ? leaf(t, 3, ones) : cot_scalar(t, 1),
+                        foreign = wide ? leaf(u, 3, ones) : cot_scalar(u, 1), xs[3] = {x, x, x};
+                char      want[200];
+                xs[k] = foreign;
+                cot_var z = test_call(op, xs);
+                assert_ptr_equal(z.tape, t);
+                assert_false(cot_is_valid(z));
+                snprintf(want, sizeof want, "[%s] the %s" FOREIGN, cot__elementwise_table[op].name,
+                         n == 2 ? which[k] : third[k]);
+                expect_one(t, u, 1, want);
+                cot_sin(foreign);
+                assert_ok(u);
+                cot_tape_destroy(t);
+                cot_tape_destroy(u);
+            }
+}
+
+static void other_operations_on_two_tapes_fail_on_the_first(void **state) {
+    (void)state;
+    cot_tape *t = open_tape(), *u = open_tape();
+    cot_var x = leaf(t, 3, start), y = leaf(u, 3, other), both[2] = {x, y}, s = cot_scalar(t, 1), r = cot_scalar(u, 1),
+            out;
+    cot_matmul(x, y), expect_one(t, u, 2, "[matmul] the right" FOREIGN);
+    cot_matmul(y, x), expect(u, COT_VAR, "[matmul] the right" FOREIGN);
+    assert_ok(t);
+    cot_concat(2, both, 0), expect_one(t, u, 2, "[concat] the xs[1]" FOREIGN);
+    cot_dot_of(1, &s, &r), expect_one(t, u, 2, "[dot_of] the second" FOREIGN);
+    cot_take(x, y, 0), expect_one(t, u, 2, "[take] the index" FOREIGN);
+    cot_einsum("i,i->", 2, both), expect_one(t, u, 2, "[einsum] the xs[1]" FOREIGN);
+    cot_layer_norm(x, y, COT_NONE, 1, 1e-5), expect_one(t, u, 2, "[layer_norm] the weight" FOREIGN);
+    cot_assign(x, y), expect_one(t, u, 2, "[assign] the new" FOREIGN);
+    cot_add_into(&x, y), expect_one(t, u, 2, "[add_into] the new" FOREIGN);
+    cot_copy_into(&s, r), expect_one(t, u, 2, "[copy_into] the new" FOREIGN);
+    cot_checkpoint(square, NULL, 2, both, 1, &out), expect_one(t, u, 2, "[checkpoint] the xs[1]" FOREIGN);
+    cot_vmap(square, NULL, 2, both, NULL, 1, &out, NULL), expect_one(t, u, 2, "[vmap] the xs[1]" FOREIGN);
+    cot_sgd_step(2, both, 1), expect_one(t, u, 2, "[sgd_step] the" FOREIGN);
+    cot_tape_destroy(t);
+    cot_tape_destroy(u);
+}
+
+static void derivatives_on_two_tapes_fail_on_that_of_y(void **state) {
+    (void)state;
+    for (int n = 1;; n++) {
+        cot_tape   *t = open_tape(), *u = open_tape();
+        cot_var     y = cot_square(cot_scalar(t, 1)), x = cot_scalar(u, 1), g;
+        const char *name = n == 1 ? (cot_backward_seeded(y, x), "backward_seeded") : differentiate(n, y, x);
+        char        want[200];
+        snprintf(want, sizeof want, "[%s] the %s" FOREIGN, name ? name : "", n == 1 ? "seed" : "xs[0]");
+        if (name) expect_one(t, u, 1, want);
+        assert_int_equal(cot_backward(x), COT_OK);
+        assert_int_equal(cot_vjp(y, x, 1, &y, &g), COT_VAR);
+        expect_one(t, u, 1, "[vjp] the seed" FOREIGN);
+        cot_tape_destroy(t);
+        cot_tape_destroy(u);
+        if (!name) break;
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_assigned_scalar_is_noticed_behind_every_body),
@@ -559,6 +635,9 @@ int main(void) {
         cmocka_unit_test(a_stale_error_names_the_optimiser),
         cmocka_unit_test(the_write_that_made_a_value_stale_is_named),
         cmocka_unit_test(looking_back_does_not_show_later_numbers),
+        cmocka_unit_test(an_elementwise_operation_on_two_tapes_fails_on_the_first),
+        cmocka_unit_test(other_operations_on_two_tapes_fail_on_the_first),
+        cmocka_unit_test(derivatives_on_two_tapes_fail_on_that_of_y),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
