@@ -266,7 +266,14 @@ COT_API void cot_tape_destroy(cot_tape *t);
 COT_API void cot_set_threads(int n);
 COT_API int  cot_threads(void);
 
-/* The first error since the last clear (COT_MEMORY for a NULL tape), and its sentence ("" when there is none). */
+/* The first error since the last clear (COT_MEMORY for a NULL tape), and its sentence ("" when
+ * there is none). It begins with the function that was called, "[matmul] …".
+ *
+ * An operation belongs to the tape of its first operand that is on one; a derivative to that of y,
+ * a loop or the like to that of its first input. Where another operand is of another tape, the
+ * error stands on the operation's own tape alone: the other is as it was, and goes on. What failed
+ * returned an invalid var of the failed tape, and using that on the other tape is an error
+ * there. */
 COT_API cot_status  cot_tape_status(const cot_tape *t);
 COT_API const char *cot_tape_message(const cot_tape *t);
 /* Forgets the error and goes on; vars that failed stay invalid. */
@@ -422,10 +429,11 @@ COT_API void cot_no_grad_close(cot_tape *t);
 
 /* ==== Writing ==================================================================================================== */
 
-/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For
- * optimisers and running statistics. The value has the leaf's shape, or is a plain number for
- * every element. Values computed from the old numbers keep them; a derivative whose rules would
- * read the old numbers is then an error. */
+/* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers
+ * and running statistics. The value has the leaf's shape, or is a plain number for every element.
+ * Values computed from the old numbers keep them. A derivative is that of what was recorded, with
+ * the old numbers: where a rule on the way from its xs to its y would have to read them, it is an
+ * error (COT_STALE), which names the write. cot_sgd_step and cot_adamw_step write in the same way. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from random numbers,
@@ -448,7 +456,7 @@ COT_API cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void
  * to x, which keeps its shape. Older vars and views of that memory become stale: reading one is
  * an error. If a backward rule had saved the old value, the error names both operations, at the
  * write when the tape is strict, otherwise at backward. Writing through a broadcast view is an
- * error. x keeps its dtype. A scalar is simply replaced. */
+ * error. x keeps its dtype. A scalar has no memory: *x becomes a new value. */
 COT_API cot_status cot_add_into(cot_var *x, cot_var y);
 COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
 COT_API cot_status cot_mul_into(cot_var *x, cot_var y);

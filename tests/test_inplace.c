@@ -261,7 +261,7 @@ static void a_saved_value_that_was_overwritten_is_reported_at_backward(void **st
     assert_false(cot_is_valid(grad));
     cot_tape_clear_error(t);
     assert_false(cot_is_valid(cot_jvp(y, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(3))})));
-    assert_error(t, COT_STALE, "[backward] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
+    assert_error(t, COT_STALE, "[jvp] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
                                "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
@@ -473,7 +473,9 @@ static void touch_tells_of_a_write_from_outside(void **state) {
     cot_touch(&w);
     assert_values(w, 3, (double[]){10, 2, 3});
     cot_exp(old);
-    assert_error(t, COT_STALE, "[exp] the operand, constant (%0), was overwritten by a write from outside; use the var that the write updated");
+    assert_error(t, COT_STALE,
+                 "[exp] the operand, constant (%0), was overwritten by a write from outside (cot_touch); use the var "
+                 "that the write updated");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(y, COT_ALL));
     assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%0), which was overwritten by a write from outside (cot_touch); "
@@ -521,14 +523,16 @@ static void assignment_of_a_tensor_makes_backward_an_error(void **state) {
     cot_var   x = leaf(t, 3, start), y = cot_sum(cot_square(x), COT_ALL), view = cot_slice(x, 0, 0, 2, 1);
     cot_assign_data(x, other);
     cot_backward(y);
-    assert_error(t, COT_STALE, "[backward] square (%1) needs the value of leaf (%0), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy (cot_copy)");
+    assert_error(t, COT_STALE,
+                 "[backward] square (%1) needs the value of leaf (%0), which was overwritten by cot_assign_data; "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double j[3];
     assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, j), COT_STALE);
     cot_tape_clear_error(t);
     cot_exp(view);
-    assert_error(t, COT_STALE, "[exp] the operand, slice (%3), was overwritten by a write from outside; use the var that the write updated");
+    assert_error(t, COT_STALE,
+                 "[exp] the operand, slice (%3), was overwritten by cot_assign_data to leaf (%0); record it again");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_square(x), COT_ALL));
     assert_ok(t);
@@ -555,8 +559,10 @@ static void assignment_of_constants_makes_backward_an_error_too(void **state) {
     char     want[200];
     cot_assign_data(w, other);
     cot_backward(z);
-    snprintf(want, sizeof want, "[backward] mul (%%%u) needs the value of constant (%%%u), which was overwritten by cot_assign; "
-                                "compute before the write, or write to a copy (cot_copy)", at + 1, at);
+    snprintf(want, sizeof want,
+             "[backward] mul (%%%u) needs the value of constant (%%%u), which was overwritten by cot_assign_data; "
+             "compute before the write, or write to a copy (cot_copy)",
+             at + 1, at);
     assert_error(t, COT_STALE, want);
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_mul(v, w), COT_ALL)); /* recorded after it */

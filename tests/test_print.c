@@ -170,8 +170,9 @@ static void overwritten_values_say_so(void **state) {
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), e = cot_exp(x);
     (cot_add_into)(&e, x);
     assert_non_null(strstr(printed(t), "%1 = exp %0             f64(2,)       (overwritten)\n"));
-    assert_non_null(strstr(printed_sweep(e), "error: [backward] exp (%1) needs the value of exp (%1), which was overwritten by add (%2); "
-                                             "compute before the write, or write to a copy (cot_copy)\n"));
+    assert_non_null(strstr(printed_sweep(e),
+                           "error: [sweep] exp (%1) needs the value of exp (%1), which was overwritten by add (%2); "
+                           "compute before the write, or write to a copy (cot_copy)\n"));
     assert_int_equal(cot_tape_status(t), COT_OK); /* looking is not an error of the tape */
     cot_tape_destroy(t);
 }

@@ -25,7 +25,7 @@ static cot_var replay_node(cot_tape *t, uint32_t i) {
     cot_var xs[MAX_ARGS];
     int     n = cot__nargs(&t->nodes[i]);
     assert_in_range(n, 0, MAX_ARGS);
-    if (t->nodes[i].stamp == COT__BODY_STAMP) return VAR(t, i); /* it is played by the loop it belongs to */
+    if (cot__in_body(&t->nodes[i])) return VAR(t, i); /* it is played by the loop it belongs to */
     if (cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE) return source(t, i);
     for (int k = 0; k < n; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
@@ -58,7 +58,7 @@ static void replay_and_compare(cot_tape *t, uint32_t from, uint32_t to, const ch
     for (uint32_t i = from; i < to; i++) {
         values[i] = replay_node(t, i);
         if (!test_tape_ok(t, name)) return;
-        if (overwritten(t, i) || t->nodes[i].stamp == COT__BODY_STAMP) continue;
+        if (overwritten(t, i) || cot__in_body(&t->nodes[i])) continue;
         const char *op = cot__op_of(t->nodes[i].op)->name;
         TEST_CHECK(same_value(values[i], VAR(t, i)), "%s: %s (%%%u) is not the same when applied again", name, op, i);
         TEST_CHECK(cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE || cot__index(values[i]) != i, "%s: %s gave the old node back", name, op);

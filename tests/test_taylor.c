@@ -543,7 +543,7 @@ static void errors(void **state) {
     zs[0] = zs[1] = zs[2] = y; /* what has no such order has no such length: nothing is written */
     expect(cot_taylor(y, 1, &x, 1, &one, 61, zs), COT_VALUE, "[taylor] order 61; orders run from 0 to 60");
     out[0] = 7;
-    expect(cot_taylor_values(y, 1, &x, 1, d, 61, out), COT_VALUE, "[taylor] order 61; orders run from 0 to 60");
+    expect(cot_taylor_values(y, 1, &x, 1, d, 61, out), COT_VALUE, "[taylor_values] order 61; orders run from 0 to 60");
     for (int m = 0; m < 3; m++) assert_memory_equal(&zs[m], &y, sizeof y);
     assert_near(out[0], 7, 0);
     expect(cot_taylor(y, 1, &x, -1, &one, 2, zs), COT_VALUE, "[taylor] a curve of degree -1; degrees run from 0 to 60, and 1 is a line");

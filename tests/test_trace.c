@@ -484,7 +484,7 @@ static void writes_in_place(void **state) {
     assert_int_equal(tr->step_count, 0);
     assert_non_null(strstr(tr->why, "was overwritten by"));
     text = table_of(tr);
-    assert_non_null(strstr(text, "error: [backward] exp"));
+    assert_non_null(strstr(text, "error: [sweep] exp"));
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);
     cot__trace_json(&j, tr, "", COT_F64, 0, NULL);
@@ -494,7 +494,7 @@ static void writes_in_place(void **state) {
     z = cot_softmax(x, 0), y = cot_sum(z, COT_ALL);
     cot_mul_into(&z, cot_number(2));
     tr = trace_of(y);
-    assert_non_null(strstr(tr->why, "[backward] softmax"));
+    assert_non_null(strstr(tr->why, "[sweep] softmax"));
     cot__trace_free(tr);
     assert_ok(t);
     cot_tape_destroy(t);

@@ -213,8 +213,10 @@ static void assignments_are_named(void **state) {
     cot_linear_vjp(l, &(cot_var){NULL, 0}, &g); /* no seed at all */
     assert_near(cot_value(cot_sum(g, COT_ALL)), 0, 0);
     cot_linear_vjp(l, &one, &g);
-    snprintf(want, sizeof want, "[backward] square (%%2) needs the value of alias (%%1), which was overwritten by cot_assign to leaf "
-                                "(%%0 \"x\"); compute before the write, or write to a copy (cot_copy)");
+    snprintf(
+        want, sizeof want,
+        "[linear_vjp] square (%%2) needs the value of alias (%%1), which was overwritten by cot_assign_data to leaf "
+        "(%%0 \"x\"); compute before the write, or write to a copy (cot_copy)");
     expect(t, COT_STALE, want);
     cot_tape_destroy(t);
 }

@@ -167,7 +167,7 @@ void cot__sweep_close(cot__sweep *s, bool consumed) {
     *s = (cot__sweep){.t = t, .lo = 1};
 }
 
-uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys) {
+uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive) {
     size_t   bytes = (size_t)top - from + 1;
     uint8_t *needed = cot__alloc(&t->al, bytes);
     if (!needed) return NULL;
@@ -177,9 +177,11 @@ uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, cons
     for (uint32_t i = top; i > from; i--) {
         const cot__node *node = &t->nodes[i];
         if (!needed[i - from] || !(node->flags & COT__ACTIVE)) continue;
+        uint32_t inactive = passive ? 0 : cot__op_of(node->op)->inactive;
         for (int k = 0, count = cot__nargs(node); k < count; k++) {
             uint32_t a = cot__arg(node, k);
-            if (a == COT__NONE || a < from || needed[a - from]) continue;
+            bool     gone = k == 0 && node->op == OP_copy_into; /* what was overwritten as a whole counts for nothing */
+            if (a == COT__NONE || a < from || needed[a - from] || gone || (k < 32 && inactive >> k & 1)) continue;
             needed[a - from] = 1;
             if (k < COT__LAST_USES) needed[i - from] |= (uint8_t)(2u << k); /* the walk is downward: nobody above needs it */
         }

@@ -9,49 +9,92 @@
 
 /* ---- before a sweep ---------------------------------------------------------------------------------------------------------- */
 
-/* Does node i, whose rule runs, read nothing that was assigned after i was recorded? `report` sets the error. */
-static bool reads_unassigned(cot_tape *t, uint32_t i, bool report) {
+/* What a sweep meets: bit 0, an output depends on the node; bit 1, it depends on an input. */
+enum { MET = 1, REACHED = 2 };
+
+/* Is the partial of the node to its operand a run? All partials to active operands are, where
+ * nothing is known of the inputs. */
+static bool runs(const cot_tape *t, uint32_t a, const uint8_t *met) {
+    return a != COT__NONE && (t->nodes[a].flags & COT__ACTIVE) && (!met || met[a] & REACHED);
+}
+
+/* Which operands the partials of node i that are run read, as a mask; of lists of scalars bit 31
+ * stands for all. */
+static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     const cot__node *n = &t->nodes[i];
-    uint32_t         saves = n->op == OP_dot_of || n->op == OP_logsumexp_of ? UINT32_MAX : cot__saved_mask(t, i);
-    if (!(n->flags & COT__ACTIVE) || !saves) return true;
-    for (int k = 0, count = cot__nargs(n); k < count; k++) {
+    uint32_t         mask = 0;
+    if (n->op == OP_dot_of || n->op == OP_logsumexp_of) return UINT32_MAX;
+    for (int k = 0, count = n->op < OP_elementwise_count ? cot__nargs(n) : 0; k < count; k++)
+        if (runs(t, cot__arg(n, k), met)) mask |= cot__elementwise_saves(n->op, k);
+    return mask;
+}
+
+/* The same for operand k of a list: the other factor of a product must move for its sake. */
+static bool list_reads(const cot_tape *t, const cot__node *n, int k, const uint8_t *met) {
+    int half = cot__nargs(n) / 2;
+    return n->op != OP_dot_of || runs(t, cot__arg(n, k < half ? k + half : k - half), met);
+}
+
+/* Does node i, a scalar whose rule runs, read nothing that was assigned after i was recorded?
+ * `report` sets the error. */
+static bool reads_unassigned(cot_tape *t, uint32_t i, const uint8_t *met, bool report) {
+    const cot__node *n = &t->nodes[i];
+    if (!(n->flags & COT__ACTIVE) || cot__is_tensor(n) || !cot__in_switch(n) || cot__in_body(n)) return true;
+    uint32_t reads = reads_of(t, i, met);
+    for (int k = 0, count = reads ? cot__nargs(n) : 0; k < count; k++) {
         uint32_t a = cot__arg(n, k);
-        if (a == COT__NONE || !cot__saves_operand(saves, k) || !cot__assigned_since(t, a, i)) continue;
+        if (a == COT__NONE || !cot__saves_operand(reads, k) || !cot__assigned_since(t, a, i)) continue;
+        if (reads == UINT32_MAX && !list_reads(t, n, k, met)) continue;
         return report && cot__saved_intact(t, i, a);
     }
     return true;
 }
 
-/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do not look. So look here, before a
- * sweep: first whether any node older than the last cot_assign reads what was assigned (in a training loop that part of the tape
- * holds the leaves alone); if so, whether the sweep from ys can meet it. */
-bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys) {
-    uint32_t hi = 0, end = 0;
-    bool     clean = true;
-    for (int k = 0; k < n; k++) hi = ys[k] > hi ? ys[k] : hi;
-    for (; n > 0 && end <= hi; end++) {
-        uint32_t stamp = t->nodes[end].stamp;
-        if (stamp > t->assigned_stamp || (stamp == t->assigned_stamp && end >= t->assigned_at)) break;
-        clean = clean && reads_unassigned(t, end, false);
+static void mark_reached(const cot_tape *t, uint8_t *met, uint32_t hi, int n, const uint32_t *xs) {
+    for (int k = 0; k < n; k++)
+        if (xs[k] <= hi) met[xs[k]] = REACHED;
+    for (uint32_t i = 0; i <= hi; i++) {
+        const cot__node *node = &t->nodes[i];
+        uint32_t         inactive = cot__op_of(node->op)->inactive;
+        for (int k = 0, count = node->flags & COT__ACTIVE ? cot__nargs(node) : 0; k < count; k++) {
+            uint32_t a = cot__arg(node, k);
+            if (a != COT__NONE && !(k < 32 && inactive >> k & 1)) met[i] |= met[a] & REACHED;
+        }
     }
-    if (clean) return true;
+}
+
+/* Down from the outputs, over all that is reached. */
+static bool meets_unassigned(cot_tape *t, uint8_t *met, uint32_t hi) {
+    for (uint32_t i = hi + 1; i-- > 0;) {
+        const cot__node *node = &t->nodes[i];
+        if (met[i] != (MET | REACHED) || !(node->flags & COT__ACTIVE)) continue;
+        if (!reads_unassigned(t, i, met, true)) return false;
+        uint32_t inactive = cot__op_of(node->op)->inactive;
+        for (int k = 0, count = cot__nargs(node); k < count; k++)
+            if (cot__arg(node, k) != COT__NONE && !(k < 32 && inactive >> k & 1)) met[cot__arg(node, k)] |= MET;
+    }
+    return true;
+}
+
+/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do
+ * not look. So look here, before a sweep: first whether any scalar older than the last assignment
+ * reads what was assigned (in a training loop that part of the tape holds the leaves alone); if so,
+ * whether the sweep can meet it. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
+    uint32_t hi = 0, end = 0;
+    for (int k = 0; k < m; k++) hi = ys[k] > hi ? ys[k] : hi;
+    while (end <= hi && end < t->assigned_at && reads_unassigned(t, end, NULL, false)) end++;
+    if (m == 0 || end > hi || end == t->assigned_at) return true;
     size_t   bytes = (size_t)hi + 1;
     uint8_t *met = cot__alloc(&t->al, bytes);
     if (!met) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to look for assigned leaves", op, bytes);
         return false;
     }
-    memset(met, 0, bytes);
-    for (int k = 0; k < n; k++) met[ys[k]] = 1;
-    clean = true;
-    for (uint32_t i = hi + 1; i-- > 0 && clean;) {
-        const cot__node *node = &t->nodes[i];
-        if (!met[i] || !(node->flags & COT__ACTIVE)) continue;
-        clean = reads_unassigned(t, i, true);
-        uint32_t inactive = cot__op_of(node->op)->inactive;
-        for (int k = 0, count = cot__nargs(node); k < count; k++)
-            if (cot__arg(node, k) != COT__NONE && !(k < 32 && inactive >> k & 1)) met[cot__arg(node, k)] = 1;
-    }
+    memset(met, xs ? 0 : REACHED, bytes);
+    if (xs) mark_reached(t, met, hi, n, xs);
+    for (int k = 0; k < m; k++) met[ys[k]] |= MET;
+    bool clean = meets_unassigned(t, met, hi);
     cot__free(&t->al, met, bytes);
     return clean;
 }
@@ -70,29 +113,25 @@ static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) 
     return false;
 }
 
-static void note_time(cot_tape *t, uint32_t i) {
+static void note_time(cot_tape *t, uint32_t i, cot__assigner who) {
     cot__node *n = &t->nodes[i];
-    n->a = t->count, n->b = t->stamp;
-    t->assigned_at = t->count;
-    t->assigned_stamp = t->stamp;
+    n->a = t->assigned_at = t->count;
+    n->b = t->stamp * 4 + who;
 }
 
-/* Notes the write: values computed from the old numbers are recognised by their time. */
-static void note_assign(cot_tape *t, uint32_t i) {
+void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
     cot__node *n = &t->nodes[i];
     if (cot__is_tensor(n)) {
         cot__bump(n->value.tensor->storage, COT__NONE);
         n->value.tensor->version = n->value.tensor->storage->version;
     }
-    note_time(t, i);
+    note_time(t, i, who);
 }
 
-void cot__note_assign(cot_tape *t, uint32_t i) { note_assign(t, i); }
-
-static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from) {
+static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, cot__assigner who) {
     cot__view to = cot__view_target(t, i);
     cot__copy(&to, from);
-    note_assign(t, i);
+    cot__note_assign(t, i, who);
     return t->status;
 }
 
@@ -108,7 +147,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         bool      exact = (uintptr_t)value.tape == 2; /* an integer beyond 2^53 is no double */
         cot__view to = cot__view_of(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
         if (exact) from.data = &whole, from.dtype = COT_I64;
-        return assign_view(t, i, &from);
+        return assign_view(t, i, &from, COT__ASSIGN);
     }
     if (!cot__operand(t, value, "assign", "new", &v)) return t->status;
     cot_shape want = cot__shape_at(t, i), have = cot__shape_at(t, v);
@@ -123,7 +162,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         return t->status;
     }
     cot__view from = cot__view_of(t, v);
-    return assign_view(t, i, &from);
+    return assign_view(t, i, &from, COT__ASSIGN);
 }
 
 cot_status cot_assign_data(cot_var leaf, const void *data) {
@@ -140,7 +179,7 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
     cot__view from = to;
     memcpy(&from.data, &data, sizeof data); /* const is kept: the copy reads only */
     from.stride = stride;
-    return assign_view(t, i, &from);
+    return assign_view(t, i, &from, COT__ASSIGN_DATA);
 }
 
 cot_var(cot_leaf)(cot_var x) {
@@ -179,19 +218,21 @@ static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
     d.parts = cot__parts(d.n, 1, 64);
     cot__parallel(d.parts, descend, &d);
-    note_assign(t, i);
+    cot__note_assign(t, i, COT__SGD_STEP);
     return true;
 }
 
 /* In recorded operations: scalars and halves. */
 static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
     cot_mark m = cot__mark(t);
+    uint32_t at = t->assigned_at;
     cot_no_grad_open(t);
     cot_var next = cot_sub(cot_detach(x), cot_mul(rate, cot_grad(x)));
     cot_no_grad_close(t);
     if (t->status == COT_OK) (cot_assign)(x, next);
+    t->assigned_at = at; /* the time is that of the step, not of the cot_assign within it */
     cot__rewind(t, m);
-    if (t->status == COT_OK) note_time(t, i); /* not the time within the step: the next node is recorded after it */
+    if (t->status == COT_OK) note_time(t, i, COT__SGD_STEP);
 }
 
 cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {

@@ -18,8 +18,8 @@ static void follow(trail *w, uint32_t from, uint32_t to) {
     if (w->next[to] == COT__NONE) w->next[to] = from;
 }
 
-static bool readable(const cot_tape *t, uint32_t a) {
-    return a != COT__NONE && cot__dtype_is_float(cot__dtype_at(&t->nodes[a])) && !cot__is_stale(&t->nodes[a]);
+static bool readable(const cot_tape *t, uint32_t by, uint32_t a) {
+    return a != COT__NONE && cot__dtype_is_float(cot__dtype_at(&t->nodes[a])) && !cot__overwritten(t, a, by);
 }
 
 /* Element by element: an operand is to blame where it is not finite itself, and where() took it. Returns the first element that no
@@ -30,9 +30,9 @@ static int64_t blame_elements(trail *w, uint32_t i) {
     cot__reader      result, operand[3];
     int              arity = cot__elementwise_arity(n->op);
     int64_t          origin = -1;
-    bool             reads[3] = {false, false, false}, choose = n->op == OP_where && !cot__is_stale(&w->t->nodes[n->a]);
+    bool             reads[3] = {false, false, false}, choose = n->op == OP_where && !cot__overwritten(w->t, n->a, i);
     for (int k = 0; k < arity; k++) {
-        reads[k] = readable(w->t, cot__arg(n, k)) || (choose && k == 0);
+        reads[k] = readable(w->t, i, cot__arg(n, k)) || (choose && k == 0);
         if (!reads[k]) continue;
         v = cot__view_of(w->t, cot__arg(n, k));
         cot__reader_spread(&operand[k], &v, &z);
@@ -60,7 +60,7 @@ static int64_t blame_operands(trail *w, uint32_t i) {
     bool             explained = false;
     for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {
         uint32_t a = cot__arg(n, k);
-        if (!readable(w->t, a)) continue;
+        if (!readable(w->t, i, a)) continue;
         cot__view v = cot__view_of(w->t, a);
         if (cot__first_odd(&v, &count) < 0) continue;
         follow(w, i, a);
@@ -94,7 +94,9 @@ void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t ma
         shown[count++] = a;
         cot__putf(x, "%s%s = ", before, cot__called(t, a, called));
         before = ", ";
-        if (index < 0 || cot__is_stale(&t->nodes[a])) {
+        if (cot__overwritten(t, a, node)) {
+            cot__put(x, "(overwritten)");
+        } else if (index < 0) {
             cot__show_value(x, t, a);
         } else {
             cot__view v = cot__view_of(t, a);

@@ -33,7 +33,7 @@ bool cot__has_active_operand(const cot_tape *t, uint32_t i) {
 bool cot__operands_are_there(const cot_tape *t, uint32_t i) {
     for (int k = 0, count = cot__nargs(&t->nodes[i]); k < count; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
-        if (a != COT__NONE && cot__is_stale(&t->nodes[a])) return false;
+        if (a != COT__NONE && cot__overwritten(t, a, i)) return false;
     }
     return true;
 }

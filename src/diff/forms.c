@@ -114,7 +114,8 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
         s[m++] = VAR(t, seed);
     }
     if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK) return NULL;
-    for (int k = 0; k < c->n; k++) grads[k] = cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? *g++ : INVALID(t);
+    for (int k = 0; k < c->n; k++)
+        grads[k] = cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, *g++) : INVALID(t);
     return grads;
 }
 
@@ -137,7 +138,9 @@ static cot_var *push(cot__form *c, const cot_var *tangents) {
         x[n++] = c->x[k];
     }
     if (!cot__smooth_between(t, c->op, c->m, c->y, n, x)) return NULL;
-    return cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys) == COT_OK ? dys : NULL;
+    if (cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys) != COT_OK) return NULL;
+    for (int k = 0; k < c->m; k++) dys[k] = cot__as_recorded(t, dys[k]);
+    return t->status == COT_OK ? dys : NULL;
 }
 
 /* ---- the forms ----------------------------------------------------------------------------------------------------- */

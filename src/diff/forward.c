@@ -108,12 +108,16 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     return cot__elementwise_tangent(t, i, tangents);
 }
 
-/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint of what a sum adds up. */
+/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint
+ * of what a sum adds up. What was spread is a copy: the number may have been given another value
+ * since. */
 static bool times_one(const cot_tape *t, uint32_t by, int k) {
-    bool             product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
-    uint32_t         i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
-    const cot__node *n = i == COT__NONE || t->nodes[i].op != OP_broadcast_to ? NULL : &t->nodes[cot__arg(&t->nodes[i], 0)];
-    return n && !cot__is_tensor(n) && cot__load_f64(&n->value, cot__dtype_at(n)) == 1;
+    bool     product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
+    uint32_t i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
+    if (i == COT__NONE || t->nodes[i].op != OP_broadcast_to) return false;
+    uint32_t         one = cot__arg(&t->nodes[i], 0);
+    const cot__node *n = &t->nodes[one];
+    return !cot__is_tensor(n) && cot__load_f64(&n->value, cot__dtype_at(n)) == 1 && !cot__assigned_since(t, one, i);
 }
 
 /* The same in numbers for a tensor node: block kernels straight into its tangent, all terms in one pass. A tangent that is only handed on is kept
@@ -187,8 +191,10 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     return true;
 }
 
-/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it, as nothing reads x after the write, no output either. The
- * gradient of a function of slices, swept forward for a Hessian, is full of these. */
+/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it,
+ * as nothing reads x after the write, no output either; unless x is a leaf that was given new
+ * numbers since. The gradient of a function of slices, swept forward for a Hessian, is full of
+ * these. */
 static bool written_slice(cot__sweep *s, uint32_t i) {
     cot_tape      *t = s->t;
     uint32_t       x = t->nodes[i].a, y = t->nodes[i].b;
@@ -197,8 +203,13 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     int64_t        shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
     if (*cot__slot(t, x) == 0 && *cot__slot(t, y) == 0) return true;
     if (*cot__slot(t, x) == 0 && adds && slice[3] == 1) return fresh_slice(s, i, y, slice);
-    *cot__slot(t, i) = *cot__slot(t, x);
-    *cot__slot(t, x) = 0;
+    if (*cot__slot(t, x) != 0 && cot__assigned_since(t, x, i)) {
+        cot__acc g = s->accs[*cot__slot(t, x) - 1];
+        if (!cot__acc_share(s, i, g.storage, g.offset, g.stride)) return false;
+    } else {
+        *cot__slot(t, i) = *cot__slot(t, x);
+        *cot__slot(t, x) = 0;
+    }
     if (!cot__acc_own(s, i, true)) return false;
     cot__view z = cot__acc_view(s, i, z_stride), part = cot__slice_view(&z, slice, shape, stride);
     if (*cot__slot(t, y) == 0) {
@@ -255,7 +266,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
 static bool mark_needed(cot__sweep *s, uint32_t from) {
     s->reach_from = from;
     s->reach_bytes = (size_t)s->top - from + 1;
-    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys) : cot__needed(s->t, from, s->top, 1, &s->top);
+    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, false)
+                     : cot__needed(s->t, from, s->top, 1, &s->top, false);
     if (s->reach) return true;
     cot__fail(s->t, COT_MEMORY, "[jvp] out of memory: %zu bytes to mark what the results depend on", s->reach_bytes);
     s->reach_bytes = 0;
@@ -390,9 +402,11 @@ cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     cot__sweep s = {.t = t, .recording = true, .lo = from, .top = top, .ny = m, .ys = ys};
     for (int k = 0; k < n; k++)
         if (xs[k] <= top) seed_recorded(t, xs[k], dxs[k]);
+    const char *before = cot__ask(t, op);
     cot__mark_wanted(t, n, xs, true);
     bool ok = t->status == COT_OK && cot__forward(&s, from);
     cot__mark_wanted(t, n, xs, false);
+    cot__asked(t, before);
     for (int k = 0; k < m && ok; k++) {
         uint64_t slot = ys[k] >= from ? *cot__slot(t, ys[k]) : 0;
         if (slot) dys[k] = VAR(t, (uint32_t)slot - 1);
@@ -416,5 +430,5 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     ok = ok && cot__smooth_between(t, "jvp", 1, &yi, n, index);
     if (ok && cot__jvp_recorded(t, "jvp", 1, &yi, n, index, dx, &dy) == COT_OK && cot__failed(dy)) dy = zeros_like(t, yi);
     if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);
-    return t->status == COT_OK ? dy : INVALID(t);
+    return t->status == COT_OK ? cot__as_recorded(t, dy) : INVALID(t);
 }

@@ -134,10 +134,11 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
                                "operation without derivative lie between)", op, cot__describe(t, i, text, sizeof text));
         return t->status;
     }
-    cot_mark   m = cot__mark(t);
-    cot__sweep s = {.t = t, .lo = i, .top = i};
-    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) && cot__leaves_unassigned(t, op, 1, &i) &&
-        cot__slots(t, i, 1, op)) {
+    cot_mark    m = cot__mark(t);
+    cot__sweep  s = {.t = t, .lo = i, .top = i};
+    const char *before = cot__ask(t, op);
+    if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) &&
+        cot__leaves_unassigned(t, op, 1, &i, 0, NULL) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
         t->arrived_count = 0;
@@ -146,6 +147,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
         cot__sweep_close(&s, done);
     } else
         cot__rewind(t, m);
+    cot__asked(t, before);
     return t->status;
 }
 
@@ -154,8 +156,7 @@ cot_status(cot_backward_seeded)(cot_var y, cot_var seed) { return backward(y, &s
 
 /* ---- gradients on the tape --------------------------------------------------------------------------------------------------- */
 
-/* Which nodes between the lowest x and y depend on any x: only those get adjoints. */
-static bool mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {
+bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {
     cot_tape *t = s->t;
     s->reach_from = y;
     for (int k = 0; k < n; k++) s->reach_from = xs[k] < s->reach_from ? xs[k] : s->reach_from;
@@ -210,7 +211,7 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
                              cot_var *grads) {
     uint32_t   y = highest(m, ys);
     cot__sweep s = {.t = t, .recording = true, .lo = y, .top = y};
-    if (!mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
+    if (!cot__mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
         s.lo = y + 1;
         cot__sweep_close(&s, false);
         return t->status;
@@ -221,9 +222,11 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
         cot__sweep_close(&s, false);
         return t->status;
     }
+    const char *before = cot__ask(t, op);
     cot__mark_wanted(t, n, xs, true);
     for (int k = 0; k < m; k++) seed_recorded(&s, ys[k], seeds[k]);
     bool ok = t->status == COT_OK && cot__reverse(&s);
+    cot__asked(t, before);
     for (int k = 0; k < n && ok; k++) {
         uint64_t slot = xs[k] <= y ? *cot__slot(t, xs[k]) : 0;
         grads[k] = slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
@@ -231,6 +234,10 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     cot__mark_wanted(t, n, xs, false);
     cot__sweep_close(&s, false);
     return t->status;
+}
+
+cot_var cot__as_recorded(cot_tape *t, cot_var v) {
+    return !t->active_mask && !cot__failed(v) && (t->nodes[cot__index(v)].flags & COT__ACTIVE) ? cot_detach(v) : v;
 }
 
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads) {
@@ -247,6 +254,7 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
     if (t && index && cot__check_inputs(t, op, n, xs, index) && cot__list_given(t, op, "gradients", n, grads) &&
         is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
+    for (int k = 0; t && index && k < n && t->status == COT_OK; k++) grads[k] = cot__as_recorded(t, grads[k]);
     if (t && index && index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t) status = t->status;
     for (int k = 0; grads && k < n && status != COT_OK; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);

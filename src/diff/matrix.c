@@ -28,19 +28,21 @@ static int64_t group_of(int64_t directions, int64_t results) {
     return directions < group ? directions : group;
 }
 
-static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
-    cot_tape *t = cot__tape_beside("jacobian", m == 1 ? "y" : "ys", m, ys, n, xs);
+static cot_status jacobian(const char *op, int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode,
+                           double *out) {
+    cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return cot__status_of(m, ys);
     if ((unsigned)mode > COT_FORWARD) {
-        cot__fail(t, COT_VALUE, "[jacobian] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", (int)mode);
+        cot__fail(t, COT_VALUE, "[%s] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", op, (int)mode);
         return t->status;
     }
     int64_t rows = cot__total_size(m, ys), cols = cot__total_size(n, xs);
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
-    if (directions == 0 || results == 0) return cot__products("jacobian", reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
+    if (directions == 0 || results == 0)
+        return cot__products(op, reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
     if (!out) {
-        cot__fail(t, COT_VALUE, "[jacobian] the place for the result is NULL");
+        cot__fail(t, COT_VALUE, "[%s] the place for the result is NULL", op);
         return t->status;
     }
     int64_t group = group_of(directions, results);
@@ -50,13 +52,14 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
     double *unit   = fits ? cot__alloc(&t->al, unit_bytes) : NULL,
            *column = reverse || !fits ? NULL : cot__alloc(&t->al, column_bytes);
     if (!unit || (!reverse && !column))
-        cot__fail(t, COT_MEMORY, "[jacobian] out of memory: %lld directions of %lld elements", (long long)group, (long long)directions);
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %lld directions of %lld elements", op, (long long)group,
+                  (long long)directions);
     for (int64_t at = 0; at < directions && t->status == COT_OK; at += group) {
         int64_t k = directions - at < group ? directions - at : group;
         memset(unit, 0, unit_bytes);
         for (int64_t i = 0; i < k; i++) unit[i * directions + at + i] = 1;
         double *to = reverse ? out + at * cols : column;
-        cot__products("jacobian", reverse, (int)k, m, ys, n, xs, unit, to);
+        cot__products(op, reverse, (int)k, m, ys, n, xs, unit, to);
         for (int64_t i = 0; i < k && !reverse; i++)
             for (int64_t r = 0; r < rows; r++) out[r * cols + at + i] = column[i * rows + r];
     }
@@ -66,7 +69,7 @@ static cot_status jacobian(int m, const cot_var *ys, int n, const cot_var *xs, c
 }
 
 cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out) {
-    cot_status status = jacobian(m, ys, n, xs, mode, out);
+    cot_status status = jacobian("jacobian", m, ys, n, xs, mode, out);
     return finish(status, out, status == COT_OK ? 0 : cot__total_size(m, ys), n, xs);
 }
 
@@ -85,7 +88,8 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
         return t->status;
     }
-    uint8_t mask = t->active_mask;
+    const char *before = cot__ask(t, op);
+    uint8_t     mask = t->active_mask;
     t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
     cot__queue_open(t); /* the gradient may wait for the product */
     cot__queue_point since = cot__queue_hold(t);
@@ -95,11 +99,12 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     cot__forget_unread(t, since, from);
     if (status == COT_OK && cot__move_apart(t, op, n, xs)) {
         if (v)
-            cot_jvps(1, n, xs, v, n, grads, out);
+            cot__products(op, false, 1, n, grads, n, xs, v, out);
         else
-            cot_jacobian(n, grads, n, xs, COT_FORWARD, out);
+            jacobian(op, n, grads, n, xs, COT_FORWARD, out);
     }
     cot__queue_close(t);
+    cot__asked(t, before);
     cot__free(&t->al, grads, (size_t)(n > 0 ? n : 0) * sizeof *grads);
     cot__rewind(t, m);
     return t->status;
@@ -123,8 +128,11 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
     bool ok = cot__side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.each_one && inputs.hi <= i;
     ok = ok && cot__move_apart(t, "hvp", n, xs);
     scalars = scalars && ok && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
-    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i) && cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))
+    const char *before = cot__ask(t, "hvp");
+    if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i, n, inputs.index) &&
+        cot__smooth_between(t, "hvp", 1, &i, n, inputs.index))
         cot__hvp_scalars(t, i, n, inputs.index, inputs.lo, v, out);
+    cot__asked(t, before);
     cot__side_close(&inputs);
     return scalars || !ok ? t->status : over_gradient("hvp", y, n, xs, v, out);
 }

@@ -33,7 +33,7 @@ static bool can_batch(const cot__node *n) {
  * a cache. 0: no batch. */
 static int64_t batch_extent(cot_tape *t, const cot__side *xs, const cot__side *ys, int lanes) {
     uint32_t lo = xs->lo, hi = ys->hi;
-    uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index) : NULL;
+    uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, false) : NULL;
     int64_t  largest = 1, scalars = 0, tensors = 0; /* a run over scalars is faster than a batch of each */
     bool     ok = needed != NULL;
     for (uint32_t i = lo; ok && i <= hi; i++) {

@@ -24,7 +24,7 @@ static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
 bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys) {
     uint32_t i = scalar_until(t->nodes, lo, hi);
     if (i > hi) return true;
-    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index);
+    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index, false);
     bool     all = needed != NULL;
     if (!all) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op, (size_t)hi - lo + 1);
     for (; all && i <= hi; i = scalar_until(t->nodes, i + 1, hi)) all = !needed[i - lo];

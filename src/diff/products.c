@@ -74,6 +74,9 @@ typedef struct work {
     int                    lane;
     held                  *held;
     uint32_t               count, capacity;
+    uint8_t               *reach; /* as in a sweep; NULL: not marked */
+    uint32_t               reach_from;
+    size_t                 reach_bytes;
 } work;
 
 /* The numbers of node i, elements from `at` on of this lane's direction, added to its slot as an adjoint or tangent. */
@@ -144,10 +147,11 @@ static bool hold(work *w, int k, int64_t at, bool arrived, double scalar, const 
     return take(w, w->lane, at, cot__size_at(w->t, i), arrived ? &(cot__view){&scalar, COT_F64, 0, NULL, NULL} : NULL);
 }
 
-static bool reverse_one(work *w) {
+static bool reverse_lane(work *w) {
     cot_tape  *t = w->t;
     cot__side *ys = w->from, *xs = w->to;
     cot__sweep s = {.t = t, .lo = ys->lo, .top = ys->hi, .wanted_only = true, .read_later = true};
+    s.reach = w->reach, s.reach_from = w->reach_from;
     int64_t    at = 0;
     bool       ok = seed(&s, w) && cot__reverse(&s);
     for (uint32_t a = 0; a < s.arrival_count && ok; a++) *cot__slot(t, s.arrivals[a].node) = (uint64_t)a + 1; /* the slots are free: an index */
@@ -157,8 +161,22 @@ static bool reverse_one(work *w) {
         ok = hold(w, k, at, a, a ? a->scalar : 0, a ? &a->tensor : NULL);
         at += cot__size_at(t, xs->index[k]);
     }
+    s.reach = NULL; /* it serves all lanes */
     cot__sweep_close(&s, false);
     return ok;
+}
+
+/* The sweep goes down to all that the ys depend on, and so may come to an overwritten value that no
+ * x needs. Then it is done again, on the way to the xs alone: marking that beforehand would cost
+ * all the others. */
+static bool reverse_one(work *w) {
+    cot__sweep marks = {.t = w->t};
+    if (reverse_lane(w)) return true;
+    if (w->t->status != COT_STALE || w->reach) return false;
+    cot_tape_clear_error(w->t);
+    if (!cot__mark_reach(&marks, w->t->asked, w->to->n, w->to->index, w->from->hi)) return false;
+    w->reach = marks.reach, w->reach_from = marks.reach_from, w->reach_bytes = marks.reach_bytes;
+    return reverse_lane(w);
 }
 
 static bool forward_one(work *w) {
@@ -211,6 +229,7 @@ static void any_nodes(work *w, bool reverse) {
     }
     cot__queue_close(w->t);
     cot__free(&w->t->al, w->held, w->capacity * sizeof *w->held);
+    cot__free(&w->t->al, w->reach, w->reach_bytes);
 }
 
 static void scalars(const char *op, work *w, bool reverse, uint32_t hi) {
@@ -230,7 +249,7 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     uint32_t   hi = ys->hi > xs->hi ? ys->hi : xs->hi, lo = xs->lo < ys->lo ? xs->lo : ys->lo;
     work       w = {.t = t, .d = d, .from = from, .to = to};
     if (from->n == 0 || to->n == 0 || d->lanes == 0) return;
-    if (!cot__leaves_unassigned(t, op, ys->n, ys->index)) return;
+    if (!cot__leaves_unassigned(t, op, ys->n, ys->index, xs->n, xs->index)) return;
     if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return;
     bool scalar = d->lanes > 1 && d->in && d->out && from->each_one && to->each_one && cot__all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return;
@@ -256,10 +275,12 @@ cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *
         cot__fail(t, COT_VALUE, "[%s] a negative number of lanes: %d", op, d->lanes);
         return t->status;
     }
-    cot__side a, b = {.t = t};
+    cot__side   a, b = {.t = t};
+    const char *before = cot__ask(t, op);
     if (cot__side_open(&a, t, op, false, m, ys) && cot__may_sweep_numbers(t, op, a.hi) && cot__side_open(&b, t, op, true, n, xs) &&
         lists_given(t, op, reverse ? &a : &b, reverse ? &b : &a, d) && cot__not_lost(t, op, a.n, a.index, b.n, b.index))
         products(op, reverse, reverse ? &a : &b, reverse ? &b : &a, d);
+    cot__asked(t, before);
     cot__side_close(&a);
     cot__side_close(&b);
     return t->status;

@@ -150,34 +150,21 @@ bool cot__rule_wants(const cot__rule *r, int k) {
     return !s || !s->reach || (a >= s->reach_from && s->reach[a - s->reach_from]);
 }
 
-/* A value on the memory of a leaf or constant that was assigned, an alias of it or a view: "cot_assign to leaf (%0)". NULL: there
- * is none. */
-static const char *assignment_of(const cot_tape *t, const cot__storage *s, char *buf, size_t size) {
-    char it[160];
-    for (uint32_t i = 0; i < t->count; i++) {
-        const cot__node *n = &t->nodes[i];
-        if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) continue;
-        if (!cot__is_tensor(n) || n->value.tensor->storage != s) continue;
-        snprintf(buf, size, "cot_assign to %s", cot__describe(t, i, it, sizeof it));
-        return buf;
-    }
-    return NULL;
-}
-
 /* Was the value of node x, as node `by` saw it, overwritten since? Sets the error. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
     const cot__node *n = &t->nodes[x];
-    char             a[160], b[160], c[180];
-    const char      *writer = "cot_assign";
-    if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version) {
-        writer = cot__describe_writer(t, n->value.tensor, c, sizeof c);
-        if (!writer) writer = assignment_of(t, n->value.tensor->storage, c, sizeof c);
-    } else if (!cot__assigned_since(t, x, by))
+    char             a[160], b[160], c[200];
+    if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
+        cot__describe_writer(t, n->value.tensor, c, sizeof c);
+    else if (cot__assigned_since(t, x, by))
+        snprintf(c, sizeof c, "%s", cot__assigner_name(n));
+    else
         return true;
     cot__fail(t, COT_STALE,
-              "[backward] %s needs the value of %s, which was overwritten by %s; "
-              "compute before the write, or write to a copy (cot_copy)", cot__describe(t, by, a, sizeof a), cot__describe(t, x, b, sizeof b),
-              writer ? writer : "a write from outside (cot_touch)");
+              "[%s] %s needs the value of %s, which was overwritten by %s; compute before the write, or write to a "
+              "copy (cot_copy)",
+              t->asked ? t->asked : cot__op_name(t, by), cot__describe(t, by, a, sizeof a),
+              cot__describe(t, x, b, sizeof b), c);
     return false;
 }
 
@@ -354,6 +341,15 @@ static bool structural_numbers(cot__sweep *s, cot__rule *r) {
     return t->status == COT_OK;
 }
 
+/* Is there an operand whose adjoint is asked for? Where none is, the rule must not fail for what it
+ * would read. */
+static bool wants_any(const cot__rule *r) {
+    const cot__sweep *s = r->driver;
+    int               n = s->reach ? cot__nargs(cot__rule_node(r)) : 0, k = 0;
+    while (k < n && !cot__rule_wants(r, k)) k++;
+    return !s->reach || k < n;
+}
+
 static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape  *t = s->t;
     cot__node *n = &t->nodes[i];
@@ -364,7 +360,7 @@ static bool visit(cot__sweep *s, uint32_t i) {
     r.give_scatter = s->recording ? give_scatter_recorded : give_scatter_numbers;
     bool arrives = (n->flags & COT__WANTED) || (!s->wanted_only && ((n->flags & COT__RETAIN) || n->op == OP_leaf));
     if (arrives && !s->recording) ok = cot__arrive(s, i);
-    if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE) {
+    if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE && wants_any(&r)) {
         if (s->recording) {
             r.g = slot_held(t, i);
             if (n->op < OP_elementwise_count)

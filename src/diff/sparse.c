@@ -90,7 +90,9 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
                              cot_mode mode) {
     cot_sparse_plan *p = cot__plan_create(&t->cache.below);
     if (p) p->hessian = hessian;
-    bool ok = p && cot__sparsity(op, t, &p->al, m, ys, n, xs, &p->pattern);
+    const char *before = cot__ask(t, op);
+    bool        ok = p && cot__sparsity(op, t, &p->al, m, ys, n, xs, &p->pattern);
+    cot__asked(t, before);
     if (p && t->status == COT_OK) ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode);
     cot__plan_verdict verdict = ok ? cot__plan_finish(p) : COT__PLAN_MEMORY;
     if (verdict == COT__PLAN_FINE) return p;
@@ -197,7 +199,7 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
     }
     int most = ok && hi <= yi && cot__hvp_lanes_apply(t, lo, yi) ? AT_ONCE : 1;
     *done = ok && hi <= yi && (most > 1 || cot__hvp_applies(t, lo, yi));
-    if (*done && fits(op, t, p, true, n, n, values) && cot__leaves_unassigned(t, op, 1, &yi)) {
+    if (*done && fits(op, t, p, true, n, n, values) && cot__leaves_unassigned(t, op, 1, &yi, n, index)) {
         int64_t       size = n;
         size_t        row = (size_t)n * sizeof(double), bytes = (size_t)(AT_ONCE + p->lanes) * row;
         double       *v = cot__alloc(&t->al, bytes), *out = v ? v + AT_ONCE * size : NULL;
@@ -225,7 +227,9 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     cot_tape   *t = cot__tape_beside(op, "y", 1, &y, n, xs);
     bool        done;
     if (!t) return finish(cot__status_of(1, &y), p, values);
+    const char *before = cot__ask(t, op);
     over_scalars(op, t, p, y, n, xs, values, &done);
+    cot__asked(t, before);
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
     cot__queue_open(t); /* the gradient may wait for the first product */

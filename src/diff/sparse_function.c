@@ -39,7 +39,7 @@ static void forget(recorded *r) {
         cot_tape_rewind(r->t, r->mark);
     else if (r->ys) {
         cot__rewind(r->t, r->mark);
-        r->t->stamp++;
+        cot__next_stamp(r->t);
     }
 }
 

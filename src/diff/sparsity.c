@@ -159,12 +159,13 @@ static bool all_scalars(cot__patterns *p, uint32_t i) {
     return all;
 }
 
-/* Memory that was donated takes its sets along: nothing reads the old value any more, no output either. A loop of writes to
- * slices stays linear so. (In a body the memory is a copy of its own.) */
+/* Memory that was donated takes its sets along: nothing reads the old value any more, no output
+ * either, unless it is a leaf that was given new numbers since. A loop of writes to slices stays
+ * linear so. (In a body the memory is a copy of its own.) */
 static cot__set *inherit(cot__patterns *p, uint32_t i) {
     uint32_t a = p->t->nodes[i].a;
     if (!cot__depends(p, a)) return cot__sets_at(p, i);
-    if (p->of[i - p->lo] == 0) {
+    if (p->of[i - p->lo] == 0 && !cot__assigned_since(p->t, a, i)) {
         p->of[i - p->lo] = p->of[a - p->lo];
         p->of[a - p->lo] = 0;
         return cot__sets_at(p, i);
@@ -368,7 +369,7 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     for (int k = 0; k < m && index; k++) index[k] = cot__index(ys[k]), hi = index[k] > hi ? index[k] : hi;
     for (int k = 0; k < n; k++) hi = cot__index(xs[k]) > hi ? cot__index(xs[k]) : hi;
     p.rows = out->rows, p.cols = out->cols;
-    uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index) : NULL;
+    uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index, true) : NULL;
     int64_t  limit = limit_of(t);
     bool     ok = needed && cot__sets_open(&p.sets, &t->al, out->cols, limit > out->cols ? limit : out->cols) && cot__patterns_grow(&p);
     if (!ok) cot__patterns_short(&p);

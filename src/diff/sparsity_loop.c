@@ -73,7 +73,7 @@ static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, co
     size_t    bytes = (size_t)m * sizeof(uint32_t);
     uint32_t *index = cot__alloc(&t->al, bytes);
     for (int k = 0; index && k < m; k++) index[k] = cot__index(out[k]);
-    uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index) : NULL;
+    uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index, true) : NULL;
     bool     ok     = index && (needed || end == f->first);
     if (!ok) cot__patterns_short(p);
     ok = ok && (!needed || cot__patterns_walk(p, f->first, end, needed));
@@ -367,6 +367,8 @@ bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
     const cot__loop *l = a->pointer;
     cot__set        *z = cot__sets_at(p, node); /* before any frame, or it would go with it */
     if (!z) return false;
+    for (int k = 0, n = cot__nargs(&p->t->nodes[node]); k < n; k++) /* with other operands its steps would be others */
+        if (!cot__saved_intact(p->t, node, a->args[k])) return false;
     if (l->rules) return by_rule(p, node, z);
     if (!cot__loop_chosen(l)) {
         bool ok = pattern_with(p, node, a->args, false);

@@ -36,8 +36,8 @@ typedef struct cot__sweep {
     uint32_t      acc_free;     /* index + 1 of the accumulator freed last; 0: none */
     cot__arrival *arrivals;
     uint32_t      arrival_count, arrival_capacity;
-    uint8_t      *reach;        /* reverse, recording: does node reach_from + i depend on what is asked for? forward: does what is asked
-                                 * for depend on it? NULL: all do */
+    uint8_t      *reach;        /* reverse: does node reach_from + i depend on what is asked for?
+                                 * forward: does what is asked for depend on it? NULL: all do */
     uint32_t      reach_from;
     size_t        reach_bytes;
     int             ny;         /* forward: the outputs; NULL ys: s->top alone */
@@ -86,14 +86,20 @@ const cot__runs *cot__runs_for(int lanes);
 /* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold their tangents. */
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots);
 
-/* Was node x, a leaf or constant, assigned after node `by` was recorded? (A stamp is never COT__NONE: a constant that was not
- * assigned.) */
+/* Was node x, a leaf or constant, assigned after node `by` was recorded? (What a body read when it
+ * was recorded is an example.) */
 static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
     const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
-    if ((n->op != OP_leaf && n->op != OP_constant) || n->b == COT__NONE) return false;
-    return n->b > user->stamp || (n->b == user->stamp && n->a > by);
+    if (!cot__was_assigned(n) || cot__in_body(user)) return false;
+    return n->b / 4 > user->stamp || (n->b / 4 == user->stamp && n->a > by);
 }
-/* Is the value of node x still what node `by` saw? Otherwise sets the error that names both operations. */
+/* Has the value of node x, as node `by` saw it, been overwritten? */
+static inline bool cot__overwritten(const cot_tape *t, uint32_t x, uint32_t by) {
+    const cot__node *n = &t->nodes[x];
+    return (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version) ||
+           cot__assigned_since(t, x, by);
+}
+/* Is it still that? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 /* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
 bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
@@ -101,20 +107,36 @@ bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
-/* Does no node that a sweep from ys can meet read a leaf or constant that was assigned since? Otherwise sets the error. */
-bool cot__leaves_unassigned(cot_tape *t, const char *op, int n, const uint32_t *ys);
+/* Does no scalar that a sweep from the ys to the xs (NULL: to all leaves) can meet read a leaf or
+ * constant that was assigned since? Otherwise sets the error. Other nodes look for themselves when
+ * their rule runs. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
+
+/* Names the function that was called, for messages about what its sweeps find; of functions that
+ * call each other, the outermost. Give what it returns to cot__asked when done. */
+static inline const char *cot__ask(cot_tape *t, const char *op) {
+    const char *before = t->asked;
+    if (!before) t->asked = op;
+    return before;
+}
+static inline void cot__asked(cot_tape *t, const char *before) { t->asked = before; }
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
-/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator; NULL when memory is short. Bit 0:
- * it is needed; bit 1 + k: operand k, one of the first COT__LAST_USES, is needed by no later node and is none of the ys. */
+/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator;
+ * NULL when memory is short. Bit 0: it is needed; bit 1 + k: operand k, one of the first
+ * COT__LAST_USES, is needed by no later node and is none of the ys. Not passive: operands without a
+ * derivative do not count, so that it says through which nodes the ys can move. */
 enum { COT__LAST_USES = 7 };
-uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys);
+uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
 /* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (apart.c) */
 bool cot__move_apart(cot_tape *t, const char *op, int n, const cot_var *xs);
 
 /* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
+/* Marks in s->reach which nodes between the lowest x and y depend on any x: only those get
+ * adjoints. False after setting the error. */
+bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y);
 /* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
 bool cot__reverse(cot__sweep *s);
 /* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
@@ -134,6 +156,10 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
  * is zero is recorded as zeros for float ys, and invalid for others. */
 cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs, const uint32_t *dxs, cot_var *dys);
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
+
+/* v, a derivative that was recorded, or the same without a gradient in a no-grad scope: rules that
+ * differentiate bodies record some even there. */
+cot_var cot__as_recorded(cot_tape *t, cot_var v);
 
 /* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);

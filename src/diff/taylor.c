@@ -12,6 +12,7 @@
 
 /* What is asked for: the curve as vars (k-th input, j-th derivative: [j * n + k]; COT__NONE: zero). */
 typedef struct question {
+    const char *op; /* the function that was called */
     cot_tape *t;
     uint32_t  y;
     int       n, degree, order;
@@ -19,41 +20,42 @@ typedef struct question {
     size_t    bytes;
 } question;
 
-static bool in_range(cot_tape *t, int degree, int order, const void *curve, const void *out) {
+static bool in_range(cot_tape *t, const char *op, int degree, int order, const void *curve, const void *out) {
     if (order < 0 || order > COT__TAYLOR_ORDERS)
-        cot__fail(t, COT_VALUE, "[taylor] order %d; orders run from 0 to %d", order, COT__TAYLOR_ORDERS);
+        cot__fail(t, COT_VALUE, "[%s] order %d; orders run from 0 to %d", op, order, COT__TAYLOR_ORDERS);
     else if (degree < 0 || degree > COT__TAYLOR_ORDERS)
-        cot__fail(t, COT_VALUE, "[taylor] a curve of degree %d; degrees run from 0 to %d, and 1 is a line", degree,
+        cot__fail(t, COT_VALUE, "[%s] a curve of degree %d; degrees run from 0 to %d, and 1 is a line", op, degree,
                   COT__TAYLOR_ORDERS);
     else if (!curve && degree > 0)
-        cot__fail(t, COT_VALUE, "[taylor] the curve is NULL; it holds a derivative of each input for each of its %d orders",
-                  degree);
+        cot__fail(t, COT_VALUE, "[%s] the curve is NULL; it holds a derivative of each input for each of its %d orders",
+                  op, degree);
     else if (!out)
-        cot__fail(t, COT_VALUE, "[taylor] the place for the derivatives is NULL; there are %d of them", order + 1);
+        cot__fail(t, COT_VALUE, "[%s] the place for the derivatives is NULL; there are %d of them", op, order + 1);
     return t->status == COT_OK;
 }
 
 static bool open_question(bool recorded, question *q, cot_var y, int n, const cot_var *xs, int degree, const void *curve, int order,
                           const void *out) {
-    char      text[160];
-    uint32_t  yi;
-    cot_tape *t = cot__tape_beside("taylor", "y", 1, &y, n, xs);
-    if (t && !cot__enter(t, y, "taylor", "", &yi)) t = NULL;
-    *q = (question){.t = t, .n = n, .degree = degree, .order = order};
+    const char *op = recorded ? "taylor" : "taylor_values";
+    char        text[160];
+    uint32_t    yi;
+    cot_tape   *t = cot__tape_beside(op, "y", 1, &y, n, xs);
+    if (t && !cot__enter(t, y, op, "", &yi)) t = NULL;
+    *q = (question){.t = t, .op = op, .n = n, .degree = degree, .order = order};
     if (!t) return false;
     q->y = yi;
-    if (!(recorded ? cot__may_sweep(t, "taylor") : cot__may_sweep_numbers(t, "taylor_values", yi))) return false;
-    if (!in_range(t, degree, order, curve, out)) return false;
+    if (!(recorded ? cot__may_sweep(t, op) : cot__may_sweep_numbers(t, op, yi))) return false;
+    if (!in_range(t, op, degree, order, curve, out)) return false;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[yi]))) {
-        cot__fail(t, COT_DTYPE, "[taylor] %s has dtype %s; only floats have derivatives", cot__describe(t, yi, text, sizeof text),
-                  cot__dtype_name(cot__dtype_at(&t->nodes[yi])));
+        cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op,
+                  cot__describe(t, yi, text, sizeof text), cot__dtype_name(cot__dtype_at(&t->nodes[yi])));
         return false;
     }
     q->bytes = n > 0 ? (size_t)n * (1 + (size_t)degree) * sizeof *q->xs : 0;
     q->xs = q->bytes ? cot__alloc(&t->al, q->bytes) : NULL;
     if (q->bytes && !q->xs) return cot__taylor_memory(t, q->bytes);
     q->curve = q->bytes ? q->xs + n : NULL;
-    return cot__check_inputs(t, "taylor", n, xs, q->xs);
+    return cot__check_inputs(t, op, n, xs, q->xs);
 }
 
 static void close_question(question *q) {
@@ -123,10 +125,11 @@ static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_w
     cot_tape        *t = q->t;
     cot__taylor_walk w = {.work = {.t = t, .order = q->order, .from = q->y}, .recording = recording, .top = q->y};
     uint8_t          mask = t->active_mask;
+    const char      *before = cot__ask(t, q->op);
     for (int k = 0; k < q->n; k++) w.work.from = q->xs[k] < w.work.from ? q->xs[k] : w.work.from;
     t->active_mask = COT__ACTIVE; /* rules leave out what is not active */
     cot__mark_wanted(t, q->n, q->xs, true);
-    bool ok = cot__smooth_between(t, "taylor", 1, &q->y, q->n, q->xs) && cot__taylor_open(&w);
+    bool ok = cot__smooth_between(t, q->op, 1, &q->y, q->n, q->xs) && cot__taylor_open(&w);
     ok = ok && give_inputs(&w, q) && (q->order == 0 || cot__taylor_run(&w));
     cot__mark_wanted(t, q->n, q->xs, false);
     for (int m = 1; m <= q->order && ok; m++) {
@@ -136,6 +139,7 @@ static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_w
         t->active_mask = COT__ACTIVE;
     }
     t->active_mask = mask;
+    cot__asked(t, before);
     cot__taylor_close(&w);
     return ok;
 }

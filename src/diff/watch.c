@@ -41,13 +41,16 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *se
         w->sweep.lo = y + 1;
         return true;
     }
-    if (!cot__may_sweep(t, "sweep") || !cot__leaves_unassigned(t, "sweep", 1, &y) || !cot__slots(t, y, 1, "sweep"))
+    const char *before = cot__ask(t, "sweep");
+    if (!cot__may_sweep(t, "sweep") || !cot__leaves_unassigned(t, "sweep", 1, &y, 0, NULL) ||
+        !cot__slots(t, y, 1, "sweep"))
         w->sweep.lo = y + 1; /* no slot was touched */
     else {
         want_all(t, y, true);
         if (seed_with(&w->sweep, y, seed)) cot__reverse(&w->sweep);
         want_all(t, y, false);
     }
+    cot__asked(t, before);
     if (t->status == COT_OK) return true;
     memcpy(w->why, t->message, sizeof w->why);
     w->short_of_memory = t->status == COT_MEMORY;

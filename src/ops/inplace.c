@@ -207,8 +207,9 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     if (slice && !(attr = cot__attr_make(t, name, 4, slice, 0, NULL))) return t->status;
     if (slice) shape.dim[slice[0]] = slice[2];
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
-    if (!cot__is_tensor(&t->nodes[xi])) { /* replaced; by a copy if cot_assign could change it */
-        cot_var z = !cot__is_number(y) && cot__op_of(t->nodes[yi].op)->kind == KIND_SOURCE ? cot__copy_var(t, yi) : VAR(t, yi);
+    if (!cot__is_tensor(&t->nodes[xi])) { /* replaced by a copy of y: another value, with a derivative of its own */
+        bool    fitted = cot__is_number(y) || cot__index(y) != yi;
+        cot_var z = fitted ? VAR(t, yi) : cot__copy_var(t, yi);
         if (t->status == COT_OK) *x = z;
         return t->status;
     }

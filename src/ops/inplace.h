@@ -11,7 +11,8 @@ cot__view cot__slice_view(const cot__view *v, const int64_t slice[4], int64_t *s
 /* Notes that node `writer` wrote s: everything older on it becomes stale. */
 void cot__bump(cot__storage *s, uint32_t writer);
 
-/* Notes that source i was written, as cot_assign does: values computed from its old numbers are recognised. */
-void cot__note_assign(cot_tape *t, uint32_t i);
+/* Notes that source i was written for good: values computed from its old numbers are recognised by
+ * their time. */
+void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who);
 
 #endif

@@ -79,7 +79,7 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         return false;
     }
     if (UNLIKELY(i >= t->count || t->nodes[i].stamp != (uint32_t)(x.id >> 32))) {
-        if (i < t->count && t->nodes[i].stamp == COT__BODY_STAMP)
+        if (i < t->count && cot__in_body(&t->nodes[i]))
             cot__fail(t, COT_VAR, "[%s] the %s%soperand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values out as "
                                   "its results", op, which, *which ? " " : "");
         else
@@ -87,11 +87,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         return false;
     }
     if (UNLIKELY(is_stale(&t->nodes[i]))) {
-        char        by[160], it[160];
-        const char *writer = cot__describe_writer(t, t->nodes[i].value.tensor, by, sizeof by);
+        char        by[200], it[160];
+        cot__writer writer = cot__describe_writer(t, t->nodes[i].value.tensor, by, sizeof by);
         cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; %s", op, which, *which ? " " : "",
-                  cot__describe(t, i, it, sizeof it), writer ? writer : "a write from outside",
-                  !writer || writer == by ? "use the var that the write updated"
+                  cot__describe(t, i, it, sizeof it), by,
+                  writer == COT__IN_PLACE_WRITE || writer == COT__OUTSIDE_WRITE ? "use the var that the write updated"
                   : cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE ? "cot_assign gives it new numbers" : "record it again");
         return false;
     }
@@ -281,7 +281,7 @@ static bool lies_on(const cot__node *n, const cot__storage *s, uint32_t version)
 }
 
 bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version) {
-    if (s->saver_version != version || s->saver >= t->count) return false;
+    if (s->saver_version != version || s->saver >= t->count || cot__in_body(&t->nodes[s->saver])) return false;
     const cot__node *n = &t->nodes[s->saver];
     uint32_t         mask = cot__saved_mask(t, s->saver);
     for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count; k++)
@@ -307,11 +307,40 @@ void cot__note_saves(cot_tape *t, uint32_t index) {
     if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
 }
 
-const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size) {
-    for (uint32_t i = t->count; i-- > 0;) /* a walk, but only to word an error */
-        if ((t->nodes[i].flags & COT__IN_PLACE) && lies_on(&t->nodes[i], v->storage, v->version + 1))
-            return cot__describe(t, i, buf, size);
-    return v->storage->writer == COT__NONE ? NULL : "a write that was rewound";
+const char *cot__assigner_name(const cot__node *n) {
+    static const char *const names[] = {"cot_assign", "cot_assign_data", "cot_sgd_step", "cot_adamw_step"};
+    return names[n->b % 4];
+}
+
+/* Which node on v's storage made or holds the write: of those later than v, the earliest.
+ * COT__NONE: it is not on the tape. */
+static uint32_t write_after(const cot_tape *t, const cot__tensor *v) {
+    uint32_t found = COT__NONE, version = UINT32_MAX;
+    for (uint32_t i = 0; i < t->count; i++) { /* a walk, but only to word an error */
+        const cot__node *n = &t->nodes[i];
+        if (!(n->flags & COT__IN_PLACE) && !cot__was_assigned(n)) continue;
+        if (!cot__is_tensor(n) || n->value.tensor->storage != v->storage) continue;
+        uint32_t at = n->value.tensor->version;
+        if (at > v->version && at < version) found = i, version = at;
+    }
+    return found;
+}
+
+cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size) {
+    char     it[160];
+    uint32_t i = write_after(t, v);
+    if (i == COT__NONE) {
+        snprintf(buf, size,
+                 v->storage->writer == COT__NONE ? "a write from outside (cot_touch)" : "a write that was rewound");
+        return v->storage->writer == COT__NONE ? COT__OUTSIDE_WRITE : COT__REWOUND_WRITE;
+    }
+    cot__describe(t, i, it, sizeof it);
+    if (t->nodes[i].flags & COT__IN_PLACE) {
+        snprintf(buf, size, "%s", it);
+        return COT__IN_PLACE_WRITE;
+    }
+    snprintf(buf, size, "%s to %s", cot__assigner_name(&t->nodes[i]), it);
+    return COT__ASSIGNMENT;
 }
 
 static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const uint32_t *args) {

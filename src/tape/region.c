@@ -359,7 +359,8 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
         (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
     }
-    for (uint32_t i = first; i < t->count; i++) t->nodes[i].stamp = COT__BODY_STAMP; /* examples, also where it failed */
+    for (uint32_t i = first; i < t->count; i++)
+        t->nodes[i].stamp |= COT__BODY_STAMP; /* examples, also where it failed */
     maker_close(&k);
     if (!t->body) t->watched_count = 0;
     cot__free(&t->al, xs, bytes);

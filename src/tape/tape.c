@@ -147,7 +147,7 @@ cot_mark cot__mark(cot_tape *t) {
     }};
 }
 
-void cot__rewind(cot_tape *t, cot_mark m) {
+static void forget(cot_tape *t, cot_mark m) {
     if (UNLIKELY(t->put_off && t->put_off->runs) && !t->sweeps) cot__queue_run(t); /* values older than the mark may wait too; in a sweep, what waits is buried */
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     release_storages(t, (uint32_t)m.part[STORAGES]);
@@ -155,6 +155,15 @@ void cot__rewind(cot_tape *t, cot_mark m) {
     t->count = (uint32_t)m.part[NODES];
     t->name_count = (uint32_t)(m.part[LISTS] >> 32);
     t->site_count = (uint32_t)m.part[LISTS];
+}
+
+/* An assignment among what is forgotten (by a rule of the user's, say) has a time that is to come
+ * again: another stamp tells what is recorded then from what was there before. */
+void cot__rewind(cot_tape *t, cot_mark m) {
+    forget(t, m);
+    if (LIKELY(t->assigned_at <= t->count)) return;
+    t->assigned_at = t->count;
+    cot__next_stamp(t);
 }
 
 cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}}; }
@@ -194,10 +203,44 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
     }
     if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t); /* it happened since */
     if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
-    cot__rewind(t, m);
+    forget(t, m);
+    if (t->assigned_at > t->count) t->assigned_at = t->count;
     t->no_grad = (int)(m.part[RETAINED] >> 32);
     t->active_mask = t->no_grad ? 0 : COT__ACTIVE;
-    t->stamp++;
+    cot__next_stamp(t);
+}
+
+/* How many nodes are older than the assignment that source n remembers. Times of nodes ascend along
+ * the tape. */
+static uint32_t older_nodes(const cot_tape *t, const cot__node *n) {
+    uint32_t lo = 0, hi = t->count, stamp = n->b / 4;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2, at = t->nodes[mid].stamp & ~COT__BODY_STAMP;
+        if (at < stamp || (at == stamp && mid < n->a)) lo = mid + 1;
+        else hi = mid;
+    }
+    return lo;
+}
+
+static uint32_t stamp_before(const cot_tape *t, uint32_t i) { return i ? t->nodes[i - 1].stamp & ~COT__BODY_STAMP : 0; }
+
+/* When stamps are used up, those after the last node's are used again. Assignments that are to stay
+ * later than every node before them, and no later than the nodes to come, get the time of the last
+ * such node. Should that be the last stamp itself, it is used for good: from then on a forgotten
+ * var may be taken for a new one. */
+static void reuse_stamps(cot_tape *t) {
+    for (uint32_t i = 0; i < t->count; i++) {
+        cot__node *n = &t->nodes[i];
+        if (!cot__was_assigned(n)) continue;
+        uint32_t end = older_nodes(t, n);
+        n->a = end, n->b = stamp_before(t, end) * 4 + n->b % 4;
+    }
+    t->stamp = stamp_before(t, t->count);
+}
+
+void cot__next_stamp(cot_tape *t) {
+    if (UNLIKELY(t->stamp >= COT__LAST_STAMP)) reuse_stamps(t);
+    if (t->stamp < COT__LAST_STAMP) t->stamp++;
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------------------------------- */

@@ -138,7 +138,10 @@ enum {
     COT__FIXED   = 128 /* in a body that is over: its value is the same at every step, and kept */
 };
 
-#define COT__BODY_STAMP UINT32_MAX /* of nodes in the body of a loop or the like: no var has it */
+/* In `stamp`, of nodes in the body of a loop or the like that is over: no var has it. */
+#define COT__BODY_STAMP UINT32_C(0x80000000)
+/* So that a stamp and two bits more (cot__assigner) fit, and are not COT__NONE. */
+#define COT__LAST_STAMP (UINT32_MAX / 4 - 1)
 
 #define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
 
@@ -157,7 +160,7 @@ typedef struct cot__node {
     uint8_t  kind;  /* dtype, with COT__TENSOR for tensors; 0 is an f64 scalar */
     uint8_t  flags;
     uint32_t stamp;
-    uint32_t a, b;  /* operands; for a source the time of its last cot_assign: index and stamp */
+    uint32_t a, b;  /* operands; for a source the time of its last assignment: index, and stamp * 4 + cot__assigner */
     union {
         double        number; /* elementwise: the immediate operand; scalar leaf: its gradient */
         uint32_t      c;      /* elementwise with three operands */
@@ -182,6 +185,18 @@ static inline uint64_t cot__head(const cot__node *n) {
 #endif
 
 typedef char cot__node_is_32_bytes[sizeof(cot__node) == 32 ? 1 : -1];
+
+/* Is it in a body that is over? Then it is played again, under other numbers, and never swept
+ * itself. */
+static inline bool cot__in_body(const cot__node *n) { return (n->stamp & COT__BODY_STAMP) != 0; }
+
+/* Who writes to leaves and constants for good. */
+typedef enum cot__assigner { COT__ASSIGN, COT__ASSIGN_DATA, COT__SGD_STEP, COT__ADAMW_STEP } cot__assigner;
+
+/* Was this leaf or constant ever assigned? (Of a leaf b is 0 before, of a constant COT__NONE.) */
+static inline bool cot__was_assigned(const cot__node *n) {
+    return (n->op == OP_leaf || n->op == OP_constant) && n->b != COT__NONE && n->b != 0;
+}
 
 /* ---- the tape ------------------------------------------------------------------------------------------------------- */
 
@@ -250,7 +265,7 @@ struct cot_tape {
     uint32_t       site_count, site_capacity;
     cot__retained *retained;
     uint32_t       retained_count, retained_capacity;
-    uint32_t       assigned_at, assigned_stamp; /* time of the last cot_assign */
+    uint32_t       assigned_at; /* the nodes before this one are older than the last cot_assign, and no others are */
 
     cot__chunk *arena; /* the current chunk */
     int64_t     storage_bytes; /* payload of storages */
@@ -268,6 +283,7 @@ struct cot_tape {
     cot__put_off *put_off; /* NULL: nothing is */
     struct cot__waiting *waiting; /* products that wait, the newest first */
 
+    const char *asked;       /* for messages: the function whose derivative is under way, the outermost; NULL: none */
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
     const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */
@@ -309,8 +325,11 @@ uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);
  * node at its index, does not count. */
 bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version);
 void cot__note_saves(cot_tape *t, uint32_t node);
-/* How messages name the write that made v stale, the first after it; NULL: from outside. */
-const char *cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size);
+/* The function that assigned a leaf or constant, "cot_sgd_step". */
+const char *cot__assigner_name(const cot__node *n);
+/* How messages name the write that made v stale, the first after it where that is known. */
+typedef enum cot__writer { COT__IN_PLACE_WRITE, COT__ASSIGNMENT, COT__OUTSIDE_WRITE, COT__REWOUND_WRITE } cot__writer;
+cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size);
 
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -391,6 +410,8 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 /* Internal marks: like the public ones, but the stamp stays. */
 cot_mark cot__mark(cot_tape *t);
 void     cot__rewind(cot_tape *t, cot_mark m);
+/* The tape's next stamp, after a rewind: vars that it has forgotten are recognised. */
+void cot__next_stamp(cot_tape *t);
 
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
 /* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer where there is no room for

@@ -27,10 +27,11 @@ static bool head_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[i];
     if (n->op >= OP_count || n->op == OP_elementwise_count) return broken(why, "%%%u has the operation number %u, which does not exist.", i, n->op);
     if ((n->kind & 0x7f) >= COT_DTYPE_COUNT) return broken(why, "%%%u has the dtype number %u, which does not exist.", i, n->kind & 0x7fu);
-    if (n->stamp == COT__BODY_STAMP) return true;
-    if (n->stamp > t->stamp) return broken(why, "%%%u has the stamp %u, newer than the tape's, %u.", i, n->stamp, t->stamp);
-    if (i && n->stamp < t->nodes[i - 1].stamp && t->nodes[i - 1].stamp != COT__BODY_STAMP)
-        return broken(why, "%%%u has the stamp %u, older than that of %%%u, %u.", i, n->stamp, i - 1, t->nodes[i - 1].stamp);
+    uint32_t stamp = n->stamp & ~COT__BODY_STAMP, before = i ? t->nodes[i - 1].stamp & ~COT__BODY_STAMP : 0;
+    if (stamp > t->stamp) return broken(why, "%%%u has the stamp %u, newer than the tape's, %u.", i, stamp, t->stamp);
+    if (stamp < before)
+        return broken(why, "%%%u has the stamp %u, older than that of %%%u, %u.", i, stamp, i - 1, before);
+    if (cot__in_body(n)) return true;
     if (n->flags & COT__WANTED) return broken(why, "%%%u is still marked as wanted, but no sweep runs.", i);
     return true;
 }
@@ -70,7 +71,7 @@ static bool storage_is_sound(cot__text *why, const cot__storage *s) {
 }
 
 static bool tensor_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
-    if (!cot__is_tensor(&t->nodes[i]) || t->nodes[i].stamp == COT__BODY_STAMP) return true; /* bodies have let their values go */
+    if (!cot__is_tensor(&t->nodes[i]) || cot__in_body(&t->nodes[i])) return true; /* bodies have let their values go */
     const cot__tensor *v = t->nodes[i].value.tensor;
     if (!v || !v->storage) return broken(why, "%%%u is a tensor without %s.", i, v ? "a storage" : "a header");
     if (v->ndim < 1 || v->ndim > COT_MAX_NDIM) return broken(why, "%%%u is a tensor with %d axes; 1 to %d are possible.", i, v->ndim, COT_MAX_NDIM);
