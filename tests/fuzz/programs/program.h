@@ -28,10 +28,6 @@ enum {
     MOST_ELEMENTS = 2000
 };
 
-/* Known faults that are being mended elsewhere. Each is 1 until then, and to be removed with its
- * uses. */
-#define AVOID_POOLS_OF_NOTHING 1 /* a pool whose windows lie in padding alone, as of an axis without elements */
-
 /* What the first byte of the head asks for. */
 enum {
     WILD       = 1, /* operands and parameters that do not fit, too */

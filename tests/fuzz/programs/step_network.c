@@ -117,7 +117,6 @@ STEP_FUNCTION(conv) {
 STEP_FUNCTION(pool) {
     value x = pick(f, c, has_axes, no_value);
     if (x.name < 0) return;
-    if (AVOID_POOLS_OF_NOTHING && (extent(x, -1) == 0 || (rank(x) > 1 && extent(x, -2) == 0))) return;
     bool             plane = rank(x) > 1 && chance(c, 2), max = chance(c, 2);
     cot_pool_options o = {.window = {1 + choose(c, 4), 1 + choose(c, 3)}, .stride = {choose(c, 4), choose(c, 3)}};
     o.padding[0] = choose(c, 3), o.padding[1] = choose(c, 2);
