@@ -150,7 +150,7 @@ static void found(uint8_t *bytes, size_t size, const char *name) {
     printf("\nWRONG: %s: %s\n", name, told->why);
     fflush(stdout);
     size = minimise(bytes, size);
-    snprintf(path, sizeof path, "program-%s.bin", name);
+    snprintf(path, sizeof path, strpbrk(name, ".-") ? "smaller-%s" : "program-%s.bin", name);
     FILE *file = fopen(path, "wb");
     if (file) {
         fwrite(bytes, 1, size, file);
