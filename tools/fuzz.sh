@@ -62,11 +62,11 @@ coverage() { sed -n 's/.*cov: \([0-9]*\) ft.*/\1/p' "log/$1" | tail -1; }
 
 table() {
     printf '%-10s %14s %10s %9s\n' target executions branches findings
-    for name in "${targets[@]}"; do
-        [ -e "log/$name" ] || continue
-        local n c
-        n=$(executions "$name") c=$(coverage "$name")
-        printf '%-10s %14s %10s %9s\n' "$name" "${n:-0}" "${c:--}" "$(findings "$name" | wc -l)"
+    local each n c
+    for each in "${targets[@]}"; do
+        [ -e "log/$each" ] || continue
+        n=$(executions "$each") c=$(coverage "$each")
+        printf '%-10s %14s %10s %9s\n' "$each" "${n:-0}" "${c:--}" "$(findings "$each" | wc -l)"
     done
 }
 

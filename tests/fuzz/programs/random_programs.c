@@ -19,6 +19,11 @@
 
 enum { MOST_BYTES = HEAD + STEP * MOST_STEPS };
 
+/* A race ends the child at once. ThreadSanitizer would tell by the status of an exit, and a child
+ * leaves by _exit. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return "halt_on_error=1"; }
+
 static int patience = 30; /* seconds; programs take some milliseconds */
 
 typedef struct shared { /* what the child tells the parent */
@@ -145,7 +150,7 @@ static void found(uint8_t *bytes, size_t size, const char *name) {
     printf("\nWRONG: %s: %s\n", name, told->why);
     fflush(stdout);
     size = minimise(bytes, size);
-    snprintf(path, sizeof path, "program-%s.bin", name);
+    snprintf(path, sizeof path, strpbrk(name, ".-") ? "smaller-%s" : "program-%s.bin", name);
     FILE *file = fopen(path, "wb");
     if (file) {
         fwrite(bytes, 1, size, file);
