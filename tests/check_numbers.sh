@@ -7,7 +7,7 @@ find src cli -name '*.[ch]' -o -name '*.inc' | grep -v '^src/base/number\.c$' | 
     { sub(/\/\*.*\*\//, ""); statement = statement " " $0 }
     /[;{}]$/ {
         if (statement ~ /(^|[^a-z_])(strtod|strtof|strtold|atof|setlocale|uselocale|localeconv|tolower|toupper|isalpha|isalnum|isspace) *\(/ ||
-            statement ~ /(^|[^a-z_])(v|f|sn|vsn|vf|d)?(printf|scanf) *\(.*%[-+ #0]*[0-9*]*(\.[0-9*]+)?l?[aefgAEFG]/) {
+            statement ~ /(^|[^a-z_])(v|f|s|vs|as|vas|sn|vsn|vf|d)?(printf|scanf) *\(.*%[-+ #0]*[0-9*]*(\.[0-9*]+)?l?[aefgAEFG]/) {
             print FILENAME ":" FNR ": " statement; bad = 1
         }
         statement = ""

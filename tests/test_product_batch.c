@@ -45,7 +45,8 @@ static bool compare_products(const char *name, bool reverse, cot_var y, int n, c
     ok = cot__side_open(&inputs, t, "vjps", true, n, xs) && ok;
     int64_t seeds = reverse ? ys.size : inputs.size, products = reverse ? inputs.size : ys.size;
     assert_true(seeds <= MANY && products <= MANY);
-    for (int64_t i = 0; i < LANES * seeds; i++) in[i] = test_f32(test_uniform(&random, -1, 1));
+    for (int64_t i = 0; i < LANES * seeds; i++)
+        in[i] = i / seeds % 2 && i % 3 ? 0 : test_f32(test_uniform(&random, -1, 1)); /* with zeros, as unit directions have */
     if (ok) {
         one_by_one(true);
         cot__products("vjps", reverse, LANES, 1, &y, n, xs, in, out[0]);
@@ -87,32 +88,30 @@ static void a_batch_of_products_has_the_bits_of_each_alone(void **state) {
 static void elementwise_operations_too(void **state) {
     (void)state;
     int batched = 0, count = 0;
-    for (int op = 0; op < OP_elementwise_count; op++)
-        for (int tensor = 0; tensor < 2; tensor++) {
-            const cot__elementwise_info *e = &cot__elementwise_table[op];
-            test_random                  random = test_random_of(e->name, tensor);
-            cot_tape                    *t = cot_tape_create(NULL);
-            double                       x[3], data[3][5];
-            cot_var                      xs[3], leaves[3], y;
-            int                          n = 0;
-            for (int i = 0; i < 5; i++) {
-                test_sample(op, &random, x);
-                for (int k = 0; k < 3; k++) data[k][i] = x[k];
-            }
-            for (int k = 0; k < e->arity; k++) {
-                xs[k] = cot_tensor(t, COT_F64, tensor ? COT_SHAPE(5) : COT_SCALAR, data[k]);
-                if (!(op == OP_where && k == 0)) leaves[n++] = xs[k];
-                else xs[k] = cot_greater(xs[k], 0.5);
-            }
-            y = cot_mul(test_call(op, xs), tensor ? cot_number(2) : cot_full(t, COT_F64, COT_SHAPE(2), 2));
-            for (int i = 0; i < 4; i++) y = cot_mul(y, 0.5); /* more tensors than scalars on the way */
-            if (test_tape_ok(t, e->name) && cot__dtype_is_float(cot_dtype_of(y))) {
-                count += 2;
-                batched += compare_products(e->name, true, y, n, leaves);
-                batched += compare_products(e->name, false, y, n, leaves);
-            }
-            cot_tape_destroy(t);
+    for (int op = 0; op < OP_elementwise_count; op++) {
+        const cot__elementwise_info *e = &cot__elementwise_table[op];
+        test_random                  random = test_random_of(e->name, 0);
+        cot_tape                    *t = cot_tape_create(NULL);
+        double                       x[3], data[3][5];
+        cot_var                      xs[3], leaves[3], y;
+        int                          n = 0;
+        for (int i = 0; i < 5; i++) {
+            test_sample(op, &random, x);
+            for (int k = 0; k < 3; k++) data[k][i] = x[k];
         }
+        for (int k = 0; k < e->arity; k++) {
+            xs[k] = cot_tensor(t, COT_F64, COT_SHAPE(5), data[k]);
+            if (!(op == OP_where && k == 0)) leaves[n++] = xs[k];
+            else xs[k] = cot_greater(xs[k], 0.5);
+        }
+        y = cot_mul(test_call(op, xs), 2.0);
+        if (test_tape_ok(t, e->name) && cot__dtype_is_float(cot_dtype_of(y))) {
+            count += 2;
+            batched += compare_products(e->name, true, y, n, leaves);
+            batched += compare_products(e->name, false, y, n, leaves);
+        }
+        cot_tape_destroy(t);
+    }
     TEST_CHECK(batched == count, "only %d of %d products went in batches", batched, count);
     test_verdict();
 }
@@ -129,7 +128,10 @@ static void matrices_have_the_bits_of_directions_one_by_one(void **state) {
         leaves_of(t, &f, COT_F64, xs);
         cot_var y = f.f(f.n, xs, f.user);
         int64_t n = elements(f.n, xs), m = cot_size(y);
-        if (!test_tape_ok(t, f.name) || !cot__dtype_is_float(cot_dtype_of(y)) || m > MANY) continue;
+        if (!test_tape_ok(t, f.name) || !cot__dtype_is_float(cot_dtype_of(y)) || m > MANY) {
+            cot_tape_destroy(t);
+            continue;
+        }
         cot_var loss = cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL);
         for (int mode = COT_REVERSE; mode <= COT_FORWARD; mode++) {
             for (int way = 0; way < 2; way++) {
@@ -189,23 +191,66 @@ static bool batches(cot_var y, cot_var x) {
     return is;
 }
 
-static void halves_bodies_and_large_values_are_swept_one_by_one(void **state) {
+static void what_would_differ_or_not_pay_is_swept_one_by_one(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   half = cot_leaf(cot_zeros(t, COT_F16, COT_SHAPE(4))), x = cot_leaf(cot_zeros(t, COT_F64, COT_SHAPE(4)));
-    cot_var   looped, large = cot_leaf(cot_zeros(t, COT_F64, COT_SHAPE(4000)));
-    one_by_one(false);
+    cot_var   looped, large = cot_leaf(cot_zeros(t, COT_F64, COT_SHAPE(400))), s = cot_scalar(t, 1);
+    cot_var   square = cot_leaf(cot_eye(t, COT_F64, 3, 3));
     cot__batch_from = 8;
     assert_true(batches(cot_sin(x), x));
     assert_false(batches(cot_sin(half), half));
+    assert_false(batches(cot_mul(s, x), x) && batches(cot_mul(s, x), s));
+    assert_false(batches(cot_inv(square), square)); /* it may leave a note about one matrix */
     cot_checkpoint(step, NULL, 1, &x, 1, &looped);
     assert_false(batches(looped, x));
-    assert_true(batches(cot_sin(large), large));
-    cot__batch_elements = 7 * 4000;
     assert_false(batches(cot_sin(large), large));
+    cot_var y = cot_matmul(cot_zeros(t, COT_F64, COT_SHAPE(2, 400)), large);
+    assert_true(batches(y, large));
+    cot__batch_elements = 7 * 400;
+    assert_false(batches(y, large));
     cot__batch_elements = 1 << 17;
+    cot_var chain = y;
+    for (int i = 0; i < 200000; i++) chain = cot_sin(chain);
+    assert_false(batches(chain, large)); /* all of its values would lie side by side */
     assert_string_equal(cot_tape_message(t), "");
     cot_tape_destroy(t);
+}
+
+/* 0 times infinity: a scalar that does not move stops a sweep in numbers. */
+static void an_infinity_beside_a_zero_direction_is_passed_over(void **state) {
+    (void)state;
+    double    jacobian[2][9 * 10], b[9] = {1, 2, (double)INFINITY, 3, 4, 5, 6, 7, 8};
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   s = cot_scalar(t, 2), v = cot_leaf(cot_zeros(t, COT_F64, COT_SHAPE(3, 3)));
+    cot_var   a = cot_full(t, COT_F64, COT_SHAPE(3, 3), 1.5), xs[2] = {s, v};
+    cot_var   y = cot_add(cot_matmul(cot_mul(s, a), cot_data(t, COT_F64, COT_SHAPE(3, 3), b)), v);
+    for (int way = 0; way < 2; way++) {
+        one_by_one(way);
+        assert_int_equal(cot_jacobian(1, &y, 2, xs, COT_FORWARD, jacobian[way]), COT_OK);
+    }
+    equal_arrays("jacobian", "an infinity", 90, jacobian[0], jacobian[1]);
+    assert_true(jacobian[0][2 * 10 + 1 + 2] == 1);
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* Equal eigenvalues: both ways leave the same note. */
+static void notes_are_those_of_single_sweeps(void **state) {
+    (void)state;
+    double jacobian[81];
+    char   said[2][512];
+    for (int way = 0; way < 2; way++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_leaf(cot_eye(t, COT_F64, 3, 3)), values, vectors;
+        cot_eigh(x, &values, &vectors);
+        one_by_one(way);
+        cot_jacobian(1, &vectors, 1, &x, COT_FORWARD, jacobian);
+        snprintf(said[way], sizeof said[way], "%s", cot_tape_note(t));
+        cot_tape_destroy(t);
+    }
+    assert_string_equal(said[0], said[1]);
+    assert_non_null(strstr(said[0], "equal eigenvalues"));
 }
 
 /* An error on the way is that of a single sweep: nothing tells of batches. */
@@ -233,7 +278,9 @@ int main(void) {
         cmocka_unit_test(elementwise_operations_too),
         cmocka_unit_test(matrices_have_the_bits_of_directions_one_by_one),
         cmocka_unit_test(groups_and_lists),
-        cmocka_unit_test(halves_bodies_and_large_values_are_swept_one_by_one),
+        cmocka_unit_test(what_would_differ_or_not_pay_is_swept_one_by_one),
+        cmocka_unit_test(an_infinity_beside_a_zero_direction_is_passed_over),
+        cmocka_unit_test(notes_are_those_of_single_sweeps),
         cmocka_unit_test(errors_are_those_of_single_sweeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

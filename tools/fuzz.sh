@@ -13,6 +13,7 @@ jobs=${JOBS:-$(nproc 2> /dev/null || echo 2)}
 build=build-fuzz
 bin=$PWD/$build/tests/fuzz
 
+echo "building into $build/ with clang and sanitizers, minutes the first time"
 cmake --preset fuzz > /dev/null
 cmake --build --preset fuzz -j "$jobs" > "$build/build.log" 2>&1 || { tail -30 "$build/build.log" >&2; exit 3; }
 
@@ -74,8 +75,8 @@ cd "$build"
 mkdir -p log
 rm -f log/*
 for name in "${targets[@]}"; do
-    mkdir -p "corpus/$name" "found/$name"
-    find "found/$name" -type f -delete
+    mkdir -p "corpus/$name" "found/$name" "before/$name"
+    find "found/$name" -type f -exec mv -f -t "before/$name" {} + # what an earlier run found is kept
 done
 trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 echo "${#targets[@]} targets, $jobs at a time, $share s each: ${targets[*]}"

@@ -29,10 +29,14 @@ static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     return mask;
 }
 
-/* The same for operand k of a list: the other factor of a product must move for its sake. */
+/* The same for operand k of a list: of products the other factor must move for its sake, of
+ * exponentials any operand. */
 static bool list_reads(const cot_tape *t, const cot__node *n, int k, const uint8_t *met) {
-    int half = cot__nargs(n) / 2;
-    return n->op != OP_dot_of || runs(t, cot__arg(n, k < half ? k + half : k - half), met);
+    int  count = cot__nargs(n), half = count / 2;
+    bool any = false;
+    if (n->op == OP_dot_of) return runs(t, cot__arg(n, k < half ? k + half : k - half), met);
+    for (int j = 0; j < count && !any; j++) any = runs(t, cot__arg(n, j), met);
+    return any;
 }
 
 /* Does node i, a scalar whose rule runs, read nothing that was assigned after i was recorded?

@@ -143,7 +143,7 @@ static cot_var root_apply(cot__rule *r, const cot_var *xs) {
     return args ? record_root(r->t, q, args) : INVALID(r->t);
 }
 
-const cot__op cot__op_root = {.name = "root", .kind = KIND_GENERIC, .bodies = true, .inactive = 1, .saves = 0x7e | COT__SAVES_Z,
+const cot__op cot__op_root = {.name = "root", .kind = KIND_GENERIC, .sweeps_alone = true, .inactive = 1, .saves = 0x7e | COT__SAVES_Z,
                               .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
                               .vjp = root_vjp, .jvp = root_jvp, .apply = root_apply};
 

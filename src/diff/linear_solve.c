@@ -414,6 +414,6 @@ static cot_var linear_solve_apply(cot__rule *r, const cot_var *xs) {
     return args ? record_solve(r->t, l, args) : INVALID(r->t);
 }
 
-const cot__op cot__op_linear_solve = {.name = "linear_solve", .kind = KIND_GENERIC, .bodies = true, .saves = 0x7e | COT__SAVES_Z,
+const cot__op cot__op_linear_solve = {.name = "linear_solve", .kind = KIND_GENERIC, .sweeps_alone = true, .saves = 0x7e | COT__SAVES_Z,
                                       .formula = "x with A(x) = b; b̄ += λ with Aᵀ(λ) = x̄, what A uses: -λ·∂A(x)",
                                       .vjp = linear_solve_vjp, .jvp = linear_solve_jvp, .apply = linear_solve_apply};

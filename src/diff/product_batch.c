@@ -5,7 +5,7 @@
  * a batch of directions: an operation of the sweep is then one operation for all of them. Results
  * have the bits of sweeps one by one (zeros perhaps another sign), because recorded rules have those
  * of sweeps in numbers, and an element of a batch those of the element alone. Operations for which
- * that does not hold say so in their record, batch_rounds.
+ * that does not hold say so in their record, sweeps_alone.
  *
  * Batches are a shorter way, never another result: where one does not apply or fails, products.c
  * sweeps one direction after the other, and what is wrong is said there. */
@@ -18,33 +18,43 @@
 
 int64_t cot__batch_elements = 1 << 17, cot__batch_from = 8;
 
+/* All values of a batch lie side by side until it has been played: 16 MB in f64. */
+enum { ALL_ELEMENTS = 1 << 21 };
+/* Elementwise work on more elements than this takes longer than its dispatch, and block kernels do
+ * a whole partial in one pass, which a recorded one does not. */
+enum { CHEAP_ELEMENTS = 64 };
+
 /* ---- does it apply? -------------------------------------------------------------------------- */
 
-/* In 16 bits a recorded rule rounds more often than a sweep in numbers. A loop that is differentiated
- * as a batch keeps all of its states. What has no batch is done one by one all the same. */
+/* A scalar that is 0 stops a sweep in numbers, and goes on in a recorded one, where a rule may make
+ * NaN of it and an infinity. In 16 bits a recorded rule rounds more often. */
 static bool can_batch(const cot__node *n) {
     cot_dtype      dtype = cot__dtype_at(n);
     const cot__op *op = cot__op_of(n->op);
-    if (dtype != COT_F64 && dtype != COT_F32) return false;
-    return n->op < OP_elementwise_count || op->kind == KIND_SOURCE || (op->batch && !op->bodies && !op->batch_rounds);
+    if (!cot__is_tensor(n) || (dtype != COT_F64 && dtype != COT_F32)) return false;
+    return n->op < OP_elementwise_count || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
 }
 
 /* How many directions a batch takes: so many that the largest value on the way from xs to ys stays in
- * a cache. 0: no batch. */
+ * a cache, and all of them in a few megabytes. 0: no batch. */
 static int64_t batch_extent(cot_tape *t, const cot__side *xs, const cot__side *ys, int lanes) {
     uint32_t lo = xs->lo, hi = ys->hi;
     uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, false) : NULL;
-    int64_t  largest = 1, scalars = 0, tensors = 0; /* a run over scalars is faster than a batch of each */
-    bool     ok = needed != NULL;
+    int64_t  largest = 1, all = 1;
+    bool     ok = needed != NULL, products = false;
     for (uint32_t i = lo; ok && i <= hi; i++) {
-        if (!(needed[i - lo] & 1) || !(t->nodes[i].flags & COT__ACTIVE)) continue;
+        const cot__node *n = &t->nodes[i];
+        if (!(needed[i - lo] & 1) || !(n->flags & COT__ACTIVE)) continue;
         int64_t size = cot__size_at(t, i);
+        ok = can_batch(n);
+        products |= cot__op_of(n->op)->kind == KIND_BILINEAR;
         largest = size > largest ? size : largest;
-        *(cot__is_tensor(&t->nodes[i]) ? &tensors : &scalars) += 1;
-        ok = can_batch(&t->nodes[i]);
+        all = cot__size_add(all, size);
     }
     if (needed) cot__free(&t->al, needed, (size_t)(hi - lo) + 1);
-    int64_t most = ok && scalars <= tensors ? cot__batch_elements / largest : 0;
+    if (!ok || (!products && largest > CHEAP_ELEMENTS)) return 0;
+    int64_t most = cot__batch_elements / largest, fit = ALL_ELEMENTS / all;
+    most = most < fit ? most : fit;
     return most < lanes ? most : lanes;
 }
 
@@ -74,7 +84,7 @@ static void row_strides(const cot_shape *batch, int64_t row, int64_t *stride) {
     stride[0] = row;
 }
 
-/* Directions first … first + extent of `from`, for its value k, whose elements begin at `at`. */
+/* A batch of directions for value k of `from`, whose elements begin at `at` in each row of `in`. */
 static cot_var directions(const cot__side *from, int k, int64_t at, const double *in, int64_t extent) {
     cot_tape   *t = from->t;
     uint32_t    i = from->index[k];

@@ -107,14 +107,14 @@ static void conv_weight_vjp(cot__rule *r) {
 }
 
 #define GEOMETRY "groups:u stride,dilation,padding,extent:l"
-const cot__op cot__op_conv = {.name = "conv", .batch_rounds = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u,
+const cot__op cot__op_conv = {.name = "conv", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u,
                               .vjp = conv_vjp, .apply = apply,
                               .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)"};
-const cot__op cot__op_conv_transpose = {.name = "conv_transpose", .batch_rounds = true, .batch = cot__batch_conv, .attrs = GEOMETRY,
+const cot__op cot__op_conv_transpose = {.name = "conv_transpose", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY,
                                         .kind = KIND_BILINEAR, .saves = 3u,
                                         .vjp = conv_transpose_vjp, .apply = apply,
                                         .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)"};
-const cot__op cot__op_conv_weight = {.name = "conv_weight", .batch_rounds = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR,
+const cot__op cot__op_conv_weight = {.name = "conv_weight", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR,
                                      .saves = 3u, .vjp = conv_weight_vjp,
                                      .apply = apply,
                                      .formula = "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)"};

@@ -466,7 +466,7 @@ static void numbers_again(cot__rule *r) {
 }
 
 /* The user's functions may read any operand and the result, so all are saved. */
-const cot__op cot__op_custom = {.name = "custom", .kind = KIND_GENERIC, .bodies = true, .saves = 0x7f | COT__SAVES_Z, .formula = "a function of the user's",
+const cot__op cot__op_custom = {.name = "custom", .kind = KIND_GENERIC, .sweeps_alone = true, .saves = 0x7f | COT__SAVES_Z, .formula = "a function of the user's",
                                 .vjp = custom_vjp, .jvp = custom_jvp, .apply = custom_apply};
-const cot__op cot__op_custom_numbers = {.name = "custom_numbers", .kind = KIND_GENERIC, .bodies = true, .formula = "a derivative of the user's, in numbers",
+const cot__op cot__op_custom_numbers = {.name = "custom_numbers", .kind = KIND_GENERIC, .sweeps_alone = true, .formula = "a derivative of the user's, in numbers",
                                         .attrs = "operands:d of:l", .vjp = numbers_again, .jvp = numbers_again, .apply = numbers_apply};

@@ -34,7 +34,7 @@ static cot_var factors_apply(cot__rule *r, const cot_var *xs) {
     return cot__result_push(r->t, op == OP_lu_factors ? &f : &p, op, 1, &a, NULL);
 }
 
-const cot__op cot__op_lu_factors = {.name = "lu_factors", .batch = cot__batch_shift, .kind = KIND_NONE,
+const cot__op cot__op_lu_factors = {.name = "lu_factors", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_NONE,
                                     .formula = "z = l - 1 + u with a[p] = l @ u", .apply = factors_apply};
 const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .batch = cot__batch_shift, .kind = KIND_NONE,
                                         .formula = "p with a[p] = l @ u", .apply = factors_apply};
@@ -101,7 +101,7 @@ static void lu_vjp(cot__rule *r) {
     cot__give_scatter(r, 0, ga, cot_broadcast_to(cot_expand_dims(cot__rule_x(r, 1), -1), s), s.ndim - 2, true);
 }
 
-const cot__op cot__op_lu = {.name = "lu", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 2u,
+const cot__op cot__op_lu = {.name = "lu", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 2u,
                             .saves = 2u | COT__SAVES_Z, .vjp = lu_vjp, .apply = lu_apply,
                             .formula = "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ"};
 
@@ -138,7 +138,7 @@ static void lu_solve_vjp(cot__rule *r) {
 
 static cot_var lu_solve_apply(cot__rule *r, const cot_var *xs) { return lu_solve(r->t, "solve", xs, cot__rule_attr(r)->ints[0] != 0); }
 
-const cot__op cot__op_lu_solve = {.name = "lu_solve", .batch = cot__batch_shift, .attrs = "transposed:f", .kind = KIND_GENERIC,
+const cot__op cot__op_lu_solve = {.name = "lu_solve", .sweeps_alone = true, .batch = cot__batch_shift, .attrs = "transposed:f", .kind = KIND_GENERIC,
                                   .inactive = 4u | 8u,
                                   .saves = 1u | 4u | 8u | COT__SAVES_Z, .vjp = lu_solve_vjp, .apply = lu_solve_apply,
                                   .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ"};
@@ -263,10 +263,10 @@ static cot_var number_apply(cot__rule *r, const cot_var *xs) {
     return push_number(r->t, cot__rule_node(r)->op, n == 3 ? i[0] : COT__NONE, xs[n - 2], VAR(r->t, i[n - 1]));
 }
 
-const cot__op cot__op_det = {.name = "det", .batch_rounds = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
+const cot__op cot__op_det = {.name = "det", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
                              .saves = 7u | COT__SAVES_Z, .vjp = det_vjp, .apply = number_apply,
                              .formula = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ"};
-const cot__op cot__op_logabsdet = {.name = "logabsdet", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
+const cot__op cot__op_logabsdet = {.name = "logabsdet", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
                                    .saves = 7u, .vjp = logabsdet_vjp, .apply = number_apply,
                                    .formula = "z = log |det a|; ā += z̄ a⁻ᵀ"};
 const cot__op cot__op_det_sign = {.name = "det_sign", .batch = cot__batch_shift, .kind = KIND_NONE,

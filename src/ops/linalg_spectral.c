@@ -69,7 +69,7 @@ static void eigh_vjp(cot__rule *r) {
 
 static cot_var eigh_apply(cot__rule *r, const cot_var *xs) { return push_eigh(r->t, xs[0]); }
 
-const cot__op cot__op_eigh = {.name = "eigh", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+const cot__op cot__op_eigh = {.name = "eigh", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
                               .vjp = eigh_vjp, .apply = eigh_apply,
                               .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
 
@@ -141,7 +141,7 @@ static cot_var svd_apply(cot__rule *r, const cot_var *xs) {
     return cot__enter(r->t, xs[0], "svd", "", &i) ? push_svd(r->t, "svd", i) : INVALID(r->t);
 }
 
-const cot__op cot__op_svd = {.name = "svd", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
+const cot__op cot__op_svd = {.name = "svd", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
                              .apply = svd_apply,
                              .formula = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
                                         "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"

@@ -106,7 +106,7 @@ static void cholesky_vjp(cot__rule *r) {
     cot__give(r, 0, cot_triangular_solve(l, cot_triangular_solve(l, phi, COT_TRANSPOSED), COT_RIGHT));
 }
 
-const cot__op cot__op_cholesky = {.name = "cholesky", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+const cot__op cot__op_cholesky = {.name = "cholesky", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
                                   .vjp = cholesky_vjp, .apply = cholesky_apply,
                                   .formula = "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
 
@@ -193,7 +193,7 @@ static void qr_vjp(cot__rule *k) {
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
 }
 
-const cot__op cot__op_qr = {.name = "qr", .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp,
+const cot__op cot__op_qr = {.name = "qr", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp,
                             .apply = qr_apply,
                             .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
 

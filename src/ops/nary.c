@@ -266,8 +266,8 @@ const cot__op cot__op_sum_of = {.name = "sum_of", .batch = cot__batch_nary, .kin
                                 .vjp = sum_of_vjp, .jvp = sum_of_jvp,
                                 .apply = nary_apply};
 /* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are read all the same. */
-const cot__op cot__op_dot_of = {.name = "dot_of", .batch_rounds = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]",
+const cot__op cot__op_dot_of = {.name = "dot_of", .sweeps_alone = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]",
                                 .vjp = dot_of_vjp, .jvp = dot_of_jvp,
                                 .apply = nary_apply};
-const cot__op cot__op_logsumexp_of = {.name = "logsumexp_of", .batch_rounds = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
+const cot__op cot__op_logsumexp_of = {.name = "logsumexp_of", .sweeps_alone = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
                                       .vjp = logsumexp_of_vjp, .jvp = logsumexp_of_jvp, .apply = nary_apply};

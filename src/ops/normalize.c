@@ -149,11 +149,11 @@ static cot_var norm_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_layer_norm = {
-    .name = "layer_norm", .batch_rounds = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
+    .name = "layer_norm", .sweeps_alone = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
     .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
     .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
 const cot__op cot__op_rms_norm = {
-    .name = "rms_norm", .batch_rounds = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
+    .name = "rms_norm", .sweeps_alone = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
     .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
     .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
 
@@ -183,7 +183,7 @@ static void norm_back_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_norm_back = {
-    .name = "norm_back", .batch_rounds = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u,
+    .name = "norm_back", .sweeps_alone = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u,
     .vjp = norm_back_vjp, .apply = norm_apply,
     .formula = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
 
@@ -195,7 +195,7 @@ static void norm_weights_vjp(cot__rule *r) {
     if (wants(r, 1)) cot__give(r, 1, normalized(m, x, u, v));
 }
 
-const cot__op cot__op_norm_weights = {.name = "norm_weights", .batch_rounds = true, .batch = cot__batch_norm_weights, .attrs = "start:a rms:f eps:n",
+const cot__op cot__op_norm_weights = {.name = "norm_weights", .sweeps_alone = true, .batch = cot__batch_norm_weights, .attrs = "start:a rms:f eps:n",
                                       .kind = KIND_GENERIC, .saves = 3u,
                                       .vjp = norm_weights_vjp, .apply = norm_apply,
                                       .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};

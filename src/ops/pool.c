@@ -256,7 +256,8 @@ static bool check_axis(cot_tape *t, const char *op, const cot_pool_options *o, i
         return false;
     }
     if (w < 1 || w > INT32_MAX || s < 0 || s > INT32_MAX)
-        cot__fail(t, COT_VALUE, "[%s] window[%d] is %lld and stride[%d] %lld; a window has 1 to %d elements, a stride is not negative", op, a, w, a, s, INT32_MAX);
+        cot__fail(t, COT_VALUE, "[%s] window[%d] is %lld and stride[%d] %lld; a window has 1 to %d elements, a stride is 0 to %d", op, a, w, a, s, INT32_MAX,
+                  INT32_MAX);
     else if (p < 0 || p > w / 2)
         cot__fail(t, COT_VALUE, "[%s] padding[%d] is %lld for a window of %lld; it may be up to half the window", op, a, p, w);
     else if (n + 2 * p < w) /* p is at most half of 2^31 */

@@ -72,8 +72,9 @@ typedef struct cot__op {
      * In a generic operation the first may say which axes it mixes, and diff/sparsity.c believes it: "axes:m keepdims:f" reduces
      * them; "axis:a" this one and "from:a" this and all after it, in operands of the result's shape. Others are then independent. */
     const char *attrs;
-    bool batch_rounds; /* its own sweep, done for a batch of seeds, may differ in the last bits from a sweep for each (test_product_batch) */
-    bool bodies; /* runs bodies or functions of the user's: loops, solvers, custom operations */
+    /* Directions through it are swept one by one (diff/product_batch.c): as a batch its sweep would
+     * round differently, lose a note about one matrix, or keep all states of a loop. */
+    bool sweeps_alone;
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */

@@ -21,6 +21,12 @@ static inline span places_of(const cot__pool *g, int64_t k) {
     return (span){at, first < last ? first : last, last};
 }
 
+/* Taps [first, last) of a row that meet an element in any of its windows: a wide window is mostly padding. */
+static inline span taps_of(const cot__pool *g) {
+    int64_t first = g->before[2] - (g->z[2] - 1) * g->stride[2], last = g->x[2] + g->before[2];
+    return (span){0, first > 0 ? first : 0, last < g->window[2] ? last : g->window[2]};
+}
+
 /* Elements along one axis that a mean counts: the padding too, but not what lies beyond it. */
 static inline int64_t counted(const cot__pool *g, bool exclude, int a, int64_t q) {
     span    s = span_of(g, a, q);

@@ -41,6 +41,7 @@ static TARGET void N(max_row_2x2)(const T *restrict a, const T *restrict b, T *r
 static TARGET void N(max_plane)(const cot__pool *g, const T *x, T *z, int32_t *index) {
     bool by_two = g->window[0] == 1 && g->x[0] == 1 && g->window[1] == 2 && g->window[2] == 2 && g->stride[1] == 2 && g->stride[2] == 2 &&
                   !g->before[1] && !g->before[2] && 2 * g->z[1] <= g->x[1] && 2 * g->z[2] <= g->x[2];
+    span taps = taps_of(g);
     for (int64_t d = 0; d < g->z[0]; d++)
         for (int64_t h = 0; h < g->z[1]; h++, z += g->z[2], index += g->z[2]) {
             if (by_two) {
@@ -54,7 +55,7 @@ static TARGET void N(max_plane)(const cot__pool *g, const T *x, T *z, int32_t *i
             }
             for (int64_t kd = sd.first; kd < sd.last; kd++)
                 for (int64_t kh = sh.first; kh < sh.last; kh++)
-                    for (int64_t kw = 0; kw < g->window[2]; kw++) {
+                    for (int64_t kw = taps.first; kw < taps.last; kw++) {
                         span     row = places_of(g, kw);
                         const T *from = x + ((sd.start + kd) * g->x[1] + sh.start + kh) * g->x[2] + row.first * g->stride[2] + kw - g->before[2];
                         int32_t  tap = (int32_t)((kd * g->window[1] + kh) * g->window[2] + kw);
@@ -101,6 +102,7 @@ static TARGET void N(put_plane)(const cot__pool *g, const T *z, const int32_t *i
 static inline T N(count)(const cot__pool *g, bool exclude, int64_t rows, int64_t w) { return (T)(rows * counted(g, exclude, 2, w)); }
 
 static TARGET void N(avg_plane)(const cot__pool *g, bool exclude, const T *x, T *z) {
+    span taps = taps_of(g);
     for (int64_t d = 0; d < g->z[0]; d++)
         for (int64_t h = 0; h < g->z[1]; h++, z += g->z[2]) {
             span    sd = span_of(g, 0, d), sh = span_of(g, 1, h);
@@ -108,7 +110,7 @@ static TARGET void N(avg_plane)(const cot__pool *g, bool exclude, const T *x, T 
             for (int64_t w = 0; w < g->z[2]; w++) z[w] = 0;
             for (int64_t kd = sd.first; kd < sd.last; kd++)
                 for (int64_t kh = sh.first; kh < sh.last; kh++)
-                    for (int64_t kw = 0; kw < g->window[2]; kw++) {
+                    for (int64_t kw = taps.first; kw < taps.last; kw++) {
                         span              row = places_of(g, kw);
                         const T *restrict from = x + ((sd.start + kd) * g->x[1] + sh.start + kh) * g->x[2] + row.first * g->stride[2] + kw - g->before[2];
                         T *restrict       to = z + row.first;
@@ -119,7 +121,8 @@ static TARGET void N(avg_plane)(const cot__pool *g, bool exclude, const T *x, T 
 }
 
 static TARGET void N(avg_unplane)(const cot__pool *g, bool exclude, const T *z, T *x) {
-    T share[COT__BLOCK];
+    T    share[COT__BLOCK];
+    span taps = taps_of(g);
     memset(x, 0, (size_t)(g->x[0] * g->x[1] * g->x[2]) * sizeof(T));
     for (int64_t d = 0; d < g->z[0]; d++)
         for (int64_t h = 0; h < g->z[1]; h++, z += g->z[2])
@@ -129,7 +132,7 @@ static TARGET void N(avg_unplane)(const cot__pool *g, bool exclude, const T *z, 
                 for (int64_t w = w0; w < end; w++) share[w - w0] = z[w] / N(count)(g, exclude, rows, w);
                 for (int64_t kd = sd.first; kd < sd.last; kd++)
                     for (int64_t kh = sh.first; kh < sh.last; kh++)
-                        for (int64_t kw = 0; kw < g->window[2]; kw++) {
+                        for (int64_t kw = taps.first; kw < taps.last; kw++) {
                             span    row = places_of(g, kw);
                             int64_t first = row.first > w0 ? row.first : w0, last = row.last < end ? row.last : end;
                             T      *to = x + ((sd.start + kd) * g->x[1] + sh.start + kh) * g->x[2] + kw - g->before[2];

@@ -78,7 +78,8 @@ void outcome_wrong(outcome *o, const char *format, ...) __attribute__((format(pr
 /* The same, of numbers that only need to agree in half of their digits. */
 void outcome_far(outcome *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the first difference to `why`; any two NaN are the same number. False: there is none. */
-bool outcome_differs(const outcome *a, const outcome *b, char *why, size_t size);
+/* zeros_alike: zeros of both signs are the same. */
+bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, char *why, size_t size);
 
 /* ---- ways.c ---------------------------------------------------------------------------------- */
 
@@ -89,6 +90,7 @@ typedef struct way {
     int64_t     grain;            /* 0: as it is */
     bool        work_waits;       /* elementwise work waits, in the shortest blocks, its memory full of NaN */
     bool        products_wait;    /* products of a column and a row wait, likewise */
+    bool        batches;          /* directions go in batches wherever they may; zeros may change their sign */
     bool        allocations_fail; /* one of them, which the head chooses: any error is fine, a crash or leak is not */
 } way;
 extern const way ways[];

@@ -64,7 +64,8 @@ bool trial(const program *p, char *why, size_t size) {
         if (o.wrong[0]) {
             snprintf(why, size, "%s: %s", ways[k].name, o.wrong);
             right = false;
-        } else if (k > 0 && !ways[k].allocations_fail && outcome_differs(&first, &o, difference, sizeof difference)) {
+        } else if (k > 0 && !ways[k].allocations_fail && 
+                   outcome_differs(&first, &o, ways[k].batches, difference, sizeof difference)) {
             snprintf(why, size, "'%s' and '%s' differ: %s", ways[0].name, ways[k].name, difference);
             right = false;
         }

@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "base/parallel.h"
+#include "diff/products.h"
 #include "ops/queue.h"
 #include "ops/waiting.h"
 
@@ -15,12 +16,13 @@ const way ways[] = {
      .work_waits    = true,
      .products_wait = true},
     {.name = "two threads, cut small, nothing waits", .threads = 2, .grain = 1},
+    {.name = "one thread, directions in batches", .threads = 1, .batches = true},
     {.name = "one thread, an allocation fails", .threads = 1, .allocations_fail = true},
 };
 const int way_count = sizeof ways / sizeof *ways;
 
 typedef struct settings {
-    int64_t grain, queue_from, queue_bytes;
+    int64_t grain, queue_from, queue_bytes, batch_from;
     size_t  waiting_from, waiting_times;
     bool    queue_spoils, waiting_spoils;
 } settings;
@@ -29,11 +31,12 @@ static settings usual;
 static bool     known;
 
 static settings get(void) {
-    return (settings){cot__grain,         cot__queue_from,   cot__queue_bytes,   cot__waiting_from,
-                      cot__waiting_times, cot__queue_spoils, cot__waiting_spoils};
+    return (settings){cot__grain,        cot__queue_from,    cot__queue_bytes,  cot__batch_from,
+                      cot__waiting_from, cot__waiting_times, cot__queue_spoils, cot__waiting_spoils};
 }
 static void set(settings s) {
     cot__grain = s.grain, cot__queue_from = s.queue_from, cot__queue_bytes = s.queue_bytes;
+    cot__batch_from = s.batch_from;
     cot__waiting_from = s.waiting_from, cot__waiting_times = s.waiting_times;
     cot__queue_spoils = s.queue_spoils, cot__waiting_spoils = s.waiting_spoils;
 }
@@ -42,6 +45,7 @@ void way_set(const way *w) {
     if (!known) usual = get(), known = true;
     settings s = usual;
     if (w->grain) s.grain = w->grain;
+    s.batch_from     = w->batches ? 1 : INT64_MAX;
     s.queue_from     = w->work_waits ? 1 : INT64_MAX;
     s.queue_bytes    = w->work_waits ? 1 : usual.queue_bytes;
     s.queue_spoils   = w->work_waits;
