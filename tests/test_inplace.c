@@ -434,7 +434,7 @@ static void what_does_not_fit_is_refused(void **state) {
     assert_error(t, COT_SHAPE, "[mul_into] a scalar target cannot take the shape of the other operand");
     cot_tape_clear_error(t);
     cot_copy_into(&x, big);
-    assert_error(t, COT_SHAPE, "[broadcast_to] (4,) does not broadcast to (3,); aligned at the last axis, extents are equal or 1");
+    assert_error(t, COT_SHAPE, "[copy_into] (4,) does not broadcast to (3,); aligned at the last axis, extents are equal or 1");
     cot_tape_clear_error(t);
     cot_update_slice(&s, 0, 0, 1, 1, 1.0);
     assert_error(t, COT_SHAPE, "[update_slice] axis 0 is out of range for rank 0; a scalar has no axes");

@@ -104,7 +104,7 @@ static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, con
     if ((i = cot__as(t, i, dtype)) == COT__NONE) return i;
     cot_shape s = cot__shape_at(t, i);
     if (!cot__same_shape(&s, shape)) {
-        cot_var b = cot_broadcast_to(VAR(t, i), *shape);
+        cot_var b = cot__broadcast_as(op, VAR(t, i), *shape);
         if (b.id == UINT64_MAX) return COT__NONE;
         i = cot__index(b);
     }
