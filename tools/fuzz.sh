@@ -37,8 +37,11 @@ run_target() { # run_target NAME: ends after its share of time
     fi
     corpus=$(awk -v n="$name" '$1 == n { print $2 }' "$bin/targets")
     length=$(awk -v n="$name" '$1 == n { print $3 }' "$bin/targets")
-    "$bin/fuzz_$name" -fork=1 -ignore_crashes=1 -ignore_timeouts=1 -ignore_ooms=1 -max_total_time="$share" -max_len="$length" -timeout=30 \
-        -rss_limit_mb=2048 -malloc_limit_mb=4096 -artifact_prefix="found/$name/" "corpus/$name" "$corpus"
+    local end=$((SECONDS + share))
+    while [ $SECONDS -lt $end ]; do # libFuzzer ends at a finding
+        "$bin/fuzz_$name" -max_total_time=$((end - SECONDS)) -max_len="$length" -timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=4096 \
+            -print_final_stats=1 -artifact_prefix="found/$name/" "corpus/$name" "$corpus" || sleep 1
+    done
 }
 
 run_seeds() {
@@ -55,7 +58,7 @@ findings() { find "found/$1" -type f \( -name 'crash-*' -o -name 'leak-*' -o -na
 
 executions() { # of one target, from its log
     if [ "$1" = seeds ]; then awk '/random programs from seed/ { n += $1 } END { print n + 0 }' "log/$1"
-    else sed -n 's/^#\([0-9]*\): cov.*/\1/p' "log/$1" | tail -1
+    else awk '/^INFO: Seed/ { n += last; last = 0 } /^#[0-9]/ { last = substr($1, 2) + 0 } /number_of_executed_units/ { last = $2 } END { print n + last }' "log/$1"
     fi
 }
 
@@ -95,6 +98,14 @@ wait
 
 printf '\n'
 table
+for name in "${targets[@]}"; do # one that did not even start has found nothing, which says nothing
+    n=$(executions "$name")
+    if [ "${n:-0}" = 0 ]; then
+        tail -5 "log/$name"
+        echo "FAILED: $name did not run: $build/log/$name"
+        exit 3
+    fi
+done
 total=0
 for name in "${targets[@]}"; do
     while read -r path; do

@@ -19,7 +19,7 @@ const char *__asan_default_options(void);
 
 /* For the sanitizer, where there is one. */
 const char *__asan_default_options(void) {
-    return "max_allocation_size_mb=16:allocator_may_return_null=1:detect_stack_use_after_return=0";
+    return "max_allocation_size_mb=64:allocator_may_return_null=1:detect_stack_use_after_return=0";
 }
 
 enum { MOST_ARGUMENTS = 24, MOST_BYTES = 2000 };
