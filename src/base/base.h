@@ -16,6 +16,9 @@
 #define LIKELY(c) __builtin_expect(!!(c), 1)
 #define UNLIKELY(c) __builtin_expect(!!(c), 0)
 #define COUNTOF(a) ((int)(sizeof(a) / sizeof(*(a))))
+/* n elements behind p, in the same block. NULL where p is NULL, on which C defines no arithmetic: lists are laid out in one block
+ * before anybody looks whether there was memory for it. */
+#define cot__behind(p, n) ((p) ? (p) + (n) : NULL)
 
 /* Elements a kernel handles at a time: small enough that five f64 blocks fit a small stack. */
 #define COT__BLOCK 256

@@ -102,8 +102,8 @@ static bool fit(cot_tape *t, const char *op, const char *what, int k, uint32_t i
 cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
     cot_tape *t = c->t;
     size_t    lists = (size_t)c->n + (size_t)c->m + 1;
-    uint32_t *x = cot__arena(t, lists * sizeof *x, c->op), *y = x + c->n, seed;
-    cot_var  *grads = x ? cot__arena(t, (lists + (size_t)c->n) * sizeof *grads, c->op) : NULL, *g = grads + c->n, *s = g + c->n;
+    uint32_t *x = cot__arena(t, lists * sizeof *x, c->op), *y = cot__behind(x, c->n), seed;
+    cot_var  *grads = x ? cot__arena(t, (lists + (size_t)c->n) * sizeof *grads, c->op) : NULL, *g = cot__behind(grads, c->n), *s = cot__behind(g, c->n);
     if (!grads) return NULL;
     int n = only_floats(c, x), m = 0;
     for (int k = 0; k < c->m; k++) {
@@ -122,7 +122,7 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
 /* The tangents of the results; NULL after a failure. */
 static cot_var *push(cot__form *c, const cot_var *tangents) {
     cot_tape *t = c->t;
-    uint32_t *x = cot__arena(t, 2 * ((size_t)c->n + 1) * sizeof *x, c->op), *dx = x + c->n;
+    uint32_t *x = cot__arena(t, 2 * ((size_t)c->n + 1) * sizeof *x, c->op), *dx = cot__behind(x, c->n);
     cot_var  *dys = x ? cot__arena(t, ((size_t)c->m + 1) * sizeof *dys, c->op) : NULL;
     int       n = 0;
     if (!dys) return NULL;

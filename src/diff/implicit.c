@@ -115,7 +115,7 @@ static void root_jvp(cot__rule *r) {
     cot_tape   *t = r->t;
     cot_var    *values = values_of(r, q), *outer = values ? values_of(r, q) : NULL, dy;
     int         n = cot__root_operands(q), count = 0;
-    uint32_t   *x = outer ? cot__arena(t, 2 * ((size_t)n + 1) * sizeof *x, q->name) : NULL, *dx = x + n;
+    uint32_t   *x = outer ? cot__arena(t, 2 * ((size_t)n + 1) * sizeof *x, q->name) : NULL, *dx = cot__behind(x, n);
     if (!x) return;
     uint8_t mask = t->active_mask;
     t->active_mask = COT__ACTIVE;

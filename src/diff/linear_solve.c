@@ -359,7 +359,7 @@ static void linear_solve_vjp(cot__rule *r) {
     int                  c = l->a->captures, count = 0;
     if (cot__failed(lambda)) return;
     cot__give(r, 0, lambda);
-    cot_var  *outer = cot__arena(t, (2 * (size_t)c + 1) * sizeof *outer, l->name), *grads = outer + c;
+    cot_var  *outer = cot__arena(t, (2 * (size_t)c + 1) * sizeof *outer, l->name), *grads = cot__behind(outer, c);
     uint32_t *x = outer ? cot__arena(t, ((size_t)c + 1) * sizeof *x, l->name) : NULL;
     if (!x) return;
     uint8_t mask = t->active_mask;
@@ -387,7 +387,7 @@ static void linear_solve_jvp(cot__rule *r) {
     int                  c = l->a->captures, count = 0;
     cot_var              rhs = r->tangents[0], dy = INVALID(t);
     cot_var             *outer = cot__arena(t, ((size_t)c + 1) * sizeof *outer, l->name);
-    uint32_t            *x = outer ? cot__arena(t, 2 * ((size_t)c + 1) * sizeof *x, l->name) : NULL, *dx = x + c;
+    uint32_t            *x = outer ? cot__arena(t, 2 * ((size_t)c + 1) * sizeof *x, l->name) : NULL, *dx = cot__behind(x, c);
     if (!x) return;
     uint8_t mask = t->active_mask;
     t->active_mask = COT__ACTIVE;

@@ -138,7 +138,7 @@ cot_var cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node) {
     const cot__attr *attr = t->nodes[node].extra.attr;
     const adjoint   *a = attr->pointer;
     int              n = 0;
-    cot_var         *x = cot__arena(t, 2 * ((size_t)a->operands + 1) * sizeof *x, OP), *bars = x + a->operands + 1;
+    cot_var         *x = cot__arena(t, 2 * ((size_t)a->operands + 1) * sizeof *x, OP), *bars = cot__behind(x, a->operands + 1);
     if (!x) return INVALID(t);
     for (int k = 0; k <= a->operands; k++) x[k] = VAR(t, attr->args[k]);
     if (!cot__loop_back(t, &a->loop, a->loop.test ? 1 : a->loop.length, x, a->of, x[a->operands], bars)) return INVALID(t);

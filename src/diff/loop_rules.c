@@ -40,7 +40,7 @@ static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_
                  const cot_var *outer, cot_var *out) {
     const cot__loop   *l = d->l;
     const cot__region *body = l->body[d->which];
-    cot_var           *values = vars(t, l, body->n + body->captures), *value = values + l->consts;
+    cot_var           *values = vars(t, l, body->n + body->captures), *value = cot__behind(values, l->consts);
     if (!values) return false;
     for (int k = 0; k < outer_count(d); k++) values[outer_place(d, k)] = outer[k];
     if (l->counts) *value++ = *count;
@@ -119,7 +119,7 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const cot_var *state = at, *slices = state + l->carry, *gy = slices + l->nxs;
     cot_var       *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, results) : NULL;
     cot_var       *seed = out ? vars(t, l, results) : NULL, *grad = seed ? vars(t, l, operands) : NULL;
-    uint32_t      *y = grad ? cot__arena(t, ((size_t)results + (size_t)operands + 1) * sizeof *y, l->name) : NULL, *x = y + results;
+    uint32_t      *y = grad ? cot__arena(t, ((size_t)results + (size_t)operands + 1) * sizeof *y, l->name) : NULL, *x = cot__behind(y, results);
     (void)n, (void)m;
     if (!y) return 0;
     for (int k = 0; k < outer_count(d); k++) {
@@ -231,7 +231,7 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
     cot_var       *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, results) : NULL;
     cot_var       *dy = out ? vars(t, l, results) : NULL;
     uint32_t      *x = dy ? cot__arena(t, (2 * (size_t)operands + (size_t)results + 1) * sizeof *x, l->name) : NULL;
-    uint32_t      *dx = x + operands, *y = dx + operands;
+    uint32_t      *dx = cot__behind(x, operands), *y = cot__behind(dx, operands);
     (void)n, (void)m;
     if (!x) return 0;
     for (int k = 0; k < outer_count(d); k++) {

@@ -49,7 +49,7 @@ bool cot__wide_play(cot__wide *w, const cot_var *xs, cot_var mask, cot_var *ys) 
     const cot__loop   *l = w->l;
     const cot__region *r = l->body[w->which];
     cot_var           *values = vars(w, r->n + r->captures), like = cot__failed(mask) ? mask : cot_argmax(mask, COT_ALL);
-    bool              *given = values ? flags(w, r->n + r->captures + r->m) : NULL, *is = given + r->n + r->captures;
+    bool              *given = values ? flags(w, r->n + r->captures + r->m) : NULL, *is = cot__behind(given, r->n + r->captures);
     if (!given) return false;
     for (int k = 0; k < r->n + r->captures; k++) {
         int operand = k < r->n ? input_operand(l, k) : capture_operand(w, k - r->n);
@@ -176,7 +176,7 @@ bool cot__widen(cot__wide *w) {
     wide->carry += w->masked;
     int      given = cot__loop_first_capture(wide), n = l->body[0]->n + w->masked, m = l->body[0]->m + w->masked;
     cot_fn   body = w->masked ? masked_body : plain_body, test = w->masked ? masked_test : plain_test;
-    cot_var *x = vars(w, given + n), *examples = x + given;
+    cot_var *x = vars(w, given + n), *examples = cot__behind(x, given);
     if (!x || !operands_of(w, wide, x) || !examples_of(w, wide, x, examples)) return false;
     for (w->which = 0; w->which < 2 && l->body[w->which]; w->which++)
         if (!(wide->body[w->which] = cot__region_record(t, l->name, body, w, n, examples, m))) return false;

@@ -168,7 +168,7 @@ static int64_t gather(cot__sets *s, int n, const cot__set *sets) {
 const uint32_t *cot__set_columns(cot__sets *s, cot__set a, int64_t *count) {
     const cot__set_entry *e = &s->entries[s->entries[a].as];
     *count = (int64_t)e->cost;
-    if (!e->pair) return s->columns + e->start;
+    if (!e->pair) return cot__behind(s->columns, e->start);
     *count = gather(s, 1, &a);
     if (*count >= 0) return s->scratch;
     fail(s);
