@@ -110,7 +110,7 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
 static char *place_of(const char *path) {
     char   link[4096];
     char  *at = malloc(strlen(path) + 1);
-    if (!at) return NULL;
+    if (!at) return errno = ENOMEM, NULL; /* said here: a compiler may take errno for what it was before malloc */
     strcpy(at, path);
     for (int k = 0; k < 40; k++) {
         ssize_t n = readlink(at, link, sizeof link);
@@ -122,7 +122,10 @@ static char *place_of(const char *path) {
         const char *slash = strrchr(at, '/');
         size_t      folder = link[0] == '/' || !slash ? 0 : (size_t)(slash - at) + 1;
         char       *next = malloc(folder + (size_t)n + 1);
-        if (!next) break;
+        if (!next) {
+            errno = ENOMEM;
+            break;
+        }
         memcpy(next, at, folder);
         memcpy(next + folder, link, (size_t)n);
         next[folder + (size_t)n] = 0;
@@ -161,7 +164,7 @@ static FILE *open_as_output(const struct stat *about) { return (void)about, NULL
 static bool replace(const char *target, const struct stat *before, const char *bytes, size_t n) {
     size_t size = strlen(target) + 16;
     char  *name = malloc(size);
-    if (!name) return false;
+    if (!name) return errno = ENOMEM, false;
     FILE *file = open_beside(target, name, size);
     bool  fine = file && fill(file, bytes, n);
     if (fine && before) keep_rights(name, before->st_mode);
