@@ -224,6 +224,42 @@ static void sentences_say_where(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A step of a loop in a body is played on examples and forgotten, with what was noted to be looked at
+ * later. While the notes stayed, a constant of the body that was recorded in the same place (the
+ * adjoint of a carried value that no step reads) became something to be computed at each step, of
+ * which nothing was known but its shape: its memory was never written. */
+static cot_var whole;
+static int     steep(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    cot_var sum = cot_sum(cot_erfinv(*(const cot_var *)user), COT_ALL);
+    ys[0]       = cot_mul(cot_sin(cot_broadcast_to(sum, cot_shape_of(xs[1]))), 0.75);
+    return 0;
+}
+static int with_a_loop(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    cot_var slice = xs[1], inner;
+    if (cot_fori(steep, &slice, -1, 2, 1, &whole, &inner, &(cot_loop_options){.states = 1}) != COT_OK) return 1;
+    ys[0] = cot_mul(cot_sin(inner), 0.75);
+    ys[1] = cot_mul(cot_sin(slice), 0.75);
+    return 0;
+}
+
+static void what_was_noted_in_a_forgotten_step_is_forgotten(void **state) {
+    (void)state;
+    counting  c = {0};
+    cot_tape *t = counted_tape(&c, false); /* its memory is not zero by chance */
+    double    number[6] = {0.3, -0.8, 0.7, 0.4, -0.1, 0.2};
+    t->smooth = true;
+    whole = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), number);
+    cot_var start = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), number), final, out, g[2];
+    assert_int_equal(cot_scan(with_a_loop, NULL, -1, 1, &start, 1, &whole, &final, 1, &out, NULL), COT_OK);
+    assert_int_equal(cot_grad_of(cot_sum(out, COT_ALL), 2, (cot_var[]){start, whole}, g), COT_OK);
+    cot_read(g[0], number, 6);
+    assert_ok(t);
+    for (int i = 0; i < 6; i++) assert_true(number[i] == 0);
+    cot_tape_destroy(t);
+}
+
 static void work(cot_tape *t, void *user) {
     (void)user;
     t->smooth = true;
@@ -245,6 +281,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_differentiated_may_sit_on_a_kink),
         cmocka_unit_test(the_equation_of_a_root_may_sit_on_its_kink),
         cmocka_unit_test(sentences_say_where),
+        cmocka_unit_test(what_was_noted_in_a_forgotten_step_is_forgotten),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

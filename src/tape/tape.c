@@ -147,6 +147,15 @@ cot_mark cot__mark(cot_tape *t) {
     }};
 }
 
+/* Nodes of a body that shall be looked at later (smooth tapes), as far as they are still there:
+ * others will have their numbers. */
+static void keep_watched(cot_tape *t) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < t->watched_count; i++)
+        if (t->watched[i] < t->count) t->watched[left++] = t->watched[i];
+    t->watched_count = left;
+}
+
 static void forget(cot_tape *t, cot_mark m) {
     if (UNLIKELY(t->put_off && t->put_off->runs) && !t->sweeps) cot__queue_run(t); /* values older than the mark may wait too; in a sweep, what waits is buried */
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
@@ -155,6 +164,7 @@ static void forget(cot_tape *t, cot_mark m) {
     t->count = (uint32_t)m.part[NODES];
     t->name_count = (uint32_t)(m.part[LISTS] >> 32);
     t->site_count = (uint32_t)m.part[LISTS];
+    if (UNLIKELY(t->watched_count)) keep_watched(t);
 }
 
 /* An assignment among what is forgotten (by a rule of the user's, say) has a time that is to come
