@@ -7,11 +7,22 @@
  * Operands and result stay scalars: a cosine is taken once, whatever the number of lanes. */
 
 #if defined(LANES) && LANES > 1
-/* Lanes need masking only where the factor is not finite: otherwise 0 * b is 0 anyway. */
+/* Is any of these lanes, each all ones or all zeros, set? */
+static inline bool NL(any)(LI lanes) {
+#if defined(__SSE2__) && LANES == 2
+    typedef double pair __attribute__((vector_size(16)));
+    return __builtin_ia32_movmskpd((pair)lanes) != 0;
+#else
+    LI_LANE any = lanes[0];
+    for (int k = 1; k < LANES; k++) any |= lanes[k];
+    return any != 0;
+#endif
+}
+/* 0 times anything is 0. Where the plain product is a number it is that already, but for the sign of zeros, which adding to an
+ * adjoint or tangent, never a -0, takes away. */
 static inline L NL(w_smul)(L a, T b) {
-    if (b == 0) return (L){0};
     L r = a * b;
-    return __builtin_expect(b - b != 0, 0) ? (L)((LI)r & (a != 0)) : r;
+    return __builtin_expect(NL(any)(r != r), 0) ? (L)((LI)r & (a != 0) & (LI_LANE)(b != 0 ? -1 : 0)) : r;
 }
 static inline L NL(w_sdiv)(L a, T b) {
     L r = a / b;
