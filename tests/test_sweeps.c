@@ -230,6 +230,64 @@ static void an_empty_input_moves_no_column(void **state) {
     finish(t);
 }
 
+/* What lies between an input and an output when many directions are asked for, each the identity. */
+static cot_var through_f32(cot_var x) { return cot_cast(cot_mul(cot_cast(x, COT_F32), cot_scalar_of(x.tape, COT_F32, 1)), COT_F64); }
+static cot_var through_f32_alone(cot_var x) { return cot_cast(cot_relu(cot_cast(x, COT_F32)), COT_F64); }
+static cot_var through_a_tensor(cot_var x) { return cot_sum(cot_stack(1, &x, 0), COT_ALL); }
+static cot_var through_a_detour(cot_var x) {
+    cot_var many[2] = {x, cot_sub(x, x)};
+    return cot_sum(cot_stack(2, many, 0), COT_ALL);
+}
+static cot_var through_scalars(cot_var x) { return cot_mul(x, 1.0); }
+
+/* The tape remembers from where on it holds nothing but f64 scalars. It must notice everything else, and a rewind must not make
+ * it forget what is still there. */
+static void lanes_notice_what_is_no_scalar(void **state) {
+    (void)state;
+    cot_var (*const between[])(cot_var) = {through_f32, through_f32_alone, through_a_tensor, through_a_detour, through_scalars};
+    const int count = (int)(sizeof between / sizeof *between);
+    for (int a = 0; a < count; a++)
+        for (int b = 0; b < count; b++) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   x = cot_scalar(t, 3), u = between[a](x);
+            cot_mark  m = cot_tape_mark(t);
+            for (int again = 0; again < 2; again++) {
+                cot_var y = cot_square(again ? u : between[b](u));
+                double  out[2] = {0};
+                assert_int_equal(cot_vjps(2, 1, &y, (double[]){1, 2}, 1, &x, out), COT_OK);
+                assert_true(out[0] == 6 && out[1] == 12);
+                assert_int_equal(cot_jvps(2, 1, &x, (double[]){1, 2}, 1, &y, out), COT_OK);
+                assert_true(out[0] == 6 && out[1] == 12);
+                assert_int_equal(cot_hessian(y, 1, &x, out), COT_OK);
+                assert_true(out[0] == 2);
+                cot_tape_rewind(t, m);
+            }
+            finish(t);
+        }
+}
+
+/* 0 times anything is 0, in each lane for itself: beside an infinite factor, and where an infinite adjoint meets a factor of 0. */
+static void lanes_keep_zeros_beside_infinities(void **state) {
+    (void)state;
+    const double huge[] = {INFINITY, -INFINITY, NAN, 0, -0.0, 2};
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   x = cot_scalar(t, 1.5), y = cot_mul(cot_mul(x, huge[i]), cot_constant(t, huge[j]));
+            double    seeds[2] = {0, 1}, out[2], one;
+            assert_int_equal(cot_vjps(2, 1, &y, seeds, 1, &x, out), COT_OK);
+            for (int lane = 0; lane < 2; lane++) {
+                assert_int_equal(cot_vjps(1, 1, &y, seeds + lane, 1, &x, &one), COT_OK);
+                assert_true(isnan(one) ? isnan(out[lane]) : one == out[lane]);
+            }
+            assert_true(out[0] == 0);
+            assert_true(out[1] == 0 || (huge[i] != 0 && huge[j] != 0));
+            assert_int_equal(cot_jvps(2, 1, &x, seeds, 1, &y, out), COT_OK);
+            assert_true(out[0] == 0);
+            finish(t);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inactive_sums_and_dots_are_passed_over),
@@ -243,6 +301,8 @@ int main(void) {
         cmocka_unit_test(lanes_pass_over_what_the_outputs_do_not_need),
         cmocka_unit_test(lanes_pass_over_scalars_of_other_dtypes),
         cmocka_unit_test(an_empty_input_moves_no_column),
+        cmocka_unit_test(lanes_notice_what_is_no_scalar),
+        cmocka_unit_test(lanes_keep_zeros_beside_infinities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,11 +72,8 @@ static inline __attribute__((always_inline)) void step(const walk *w, const cot_
 }
 
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y) {
-    for (uint32_t i = lo; i <= y; i++) {
-        const cot__node *n = &t->nodes[i];
-        if (!(n->flags & COT__ACTIVE)) continue;
-        if ((!cot__in_switch(n) && n->op != OP_leaf) || n->kind != COT_F64) return false;
-    }
+    for (uint32_t i = lo; i <= y && lo < t->scalars_from; i++)
+        if (!cot__is_swept_scalar(&t->nodes[i])) return false;
     return true;
 }
 

@@ -52,11 +52,10 @@ bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, ui
 }
 
 void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on) {
+    uint8_t set = on ? COT__WANTED : 0;
     for (int k = 0; k < n; k++) {
-        if (on)
-            t->nodes[index[k]].flags |= COT__WANTED;
-        else
-            t->nodes[index[k]].flags &= (uint8_t)~COT__WANTED;
+        cot__node *x = &t->nodes[index[k]];
+        x->flags = (uint8_t)((x->flags & ~COT__WANTED) | set);
     }
 }
 

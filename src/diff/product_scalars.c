@@ -3,25 +3,23 @@
 
 #include <string.h>
 
-/* A node that the runs know, or pass over. */
-static inline bool is_scalar_run(const cot__node *n) {
-    return !(n->flags & COT__ACTIVE) || (n->kind == COT_F64 && (cot__in_switch(n) || n->op == OP_leaf));
-}
-
-/* The first node from i to hi that is none; hi + 1: all are. Most are elementwise and f64, which one load of the head tells. */
+/* The first node from i to hi that the sweeps do not know; hi + 1: there is none. Most are elementwise and f64, which one load of
+ * the head tells. */
 static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
     for (; i <= hi; i++) {
 #if COT__HEADS
         uint64_t head = cot__head(&nodes[i]);
         if (LIKELY((head & (COT__HEAD_KIND | 0xffff)) < OP_elementwise_count)) continue;
 #endif
-        if (!is_scalar_run(&nodes[i])) break;
+        if (!cot__is_swept_scalar(&nodes[i])) break;
     }
     return i;
 }
 
-/* First without regard to what the ys need, which is cheap and mostly enough. */
+/* The tape often knows, because it has recorded nothing else since. Otherwise first without regard to what the ys need, which is
+ * cheap and mostly enough. */
 bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys) {
+    if (lo >= t->scalars_from) return true;
     uint32_t i = scalar_until(t->nodes, lo, hi);
     if (i > hi) return true;
     uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index, false);

@@ -27,8 +27,28 @@ int64_t cot__total_size(int n, const cot_var *vars) {
     return size;
 }
 
+/* The range and the elements of all of them. */
+static void measure(cot__side *s) {
+    uint32_t lo = UINT32_MAX, hi = 0;
+    int      scalars = 0;
+    for (int k = 0; k < s->n; k++) {
+        uint32_t i = s->index[k];
+        lo = i < lo ? i : lo;
+        hi = i > hi ? i : hi;
+        if (LIKELY(!cot__is_tensor(&s->t->nodes[i]))) {
+            scalars++;
+            continue;
+        }
+        int64_t size = cot__size_at(s->t, i);
+        s->size = cot__size_add(s->size, size);
+        s->each_one = s->each_one && size == 1;
+    }
+    s->lo = lo, s->hi = hi;
+    s->size = cot__size_add(s->size, scalars);
+}
+
 bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars) {
-    *s = (cot__side){.t = t, .n = n, .each_one = true, .lo = UINT32_MAX};
+    *s = (cot__side){.t = t, .n = n, .each_one = true};
     if (n < 0) {
         cot__fail(t, COT_VALUE, "[%s] a negative number of vars: %d", op, n);
         s->n = 0;
@@ -40,19 +60,15 @@ bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int 
         return false;
     }
     if (inputs && !cot__check_inputs(t, op, n, vars, s->index)) return false;
-    for (int k = 0; k < n; k++) {
-        if (!inputs && !output_operand(t, op, k, vars[k], &s->index[k])) return false;
-        if (!inputs && !cot__dtype_is_float(cot__dtype_at(&t->nodes[s->index[k]]))) {
+    for (int k = 0; k < n && !inputs; k++) {
+        if (!output_operand(t, op, k, vars[k], &s->index[k])) return false;
+        if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[s->index[k]]))) {
             cot__fail(t, COT_DTYPE, "[%s] ys[%d] has dtype %s; only floats have derivatives", op, k,
                       cot__dtype_name(cot__dtype_at(&t->nodes[s->index[k]])));
             return false;
         }
-        int64_t size = cot__is_tensor(&t->nodes[s->index[k]]) ? cot__size_at(t, s->index[k]) : 1;
-        s->size = cot__size_add(s->size, size);
-        s->each_one = s->each_one && size == 1;
-        s->lo = s->index[k] < s->lo ? s->index[k] : s->lo;
-        s->hi = s->index[k] > s->hi ? s->index[k] : s->hi;
     }
+    measure(s);
     return true;
 }
 

@@ -71,10 +71,6 @@ void cot__commit_arrivals(cot__sweep *s);
 /* Frees all; zeroes the slots lo … top unless the sweep has consumed them already. */
 void cot__sweep_close(cot__sweep *s, bool consumed);
 
-/* Does the switch of the runs know this operation? (ops.def: the three over lists of scalars stand together.) */
-static inline bool cot__in_switch(const cot__node *n) {
-    return n->op < OP_elementwise_count || (n->op >= OP_sum_of && n->op <= OP_logsumexp_of);
-}
 /* Runs of scalar nodes. They stop at the first node that is not a scalar of that kind, or is wanted, and return its index.
  * reverse: downward from i, stops below *lo, which follows the lowest slot pushed to. forward: upward to `end`. */
 typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);

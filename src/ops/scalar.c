@@ -73,6 +73,11 @@ static inline cot_var commit(cot_tape *t) {
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};
 }
 
+static inline cot_var commit_f32(cot_tape *t) {
+    t->scalars_from = t->count + 1;
+    return commit(t);
+}
+
 /* The slow path, with its arguments in registers, so that the fast one needs no stack frame. */
 static __attribute__((noinline)) cot_var slow_unary(cot_var x, int op) { return cot__elementwise(op, 1, &x); }
 static __attribute__((noinline)) cot_var slow_binary(cot_var x, cot_var y, int op) {
@@ -165,7 +170,7 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
             if (a && a->kind == COT_F32) {                                                                                   \
                 float v = name##_value_f32(a->value.f32, 0, 0);                                                              \
                 next_node(t, OP_##name, COT_F32, name##_x ? a->flags : 0, (uint32_t)x.id, COT__NONE)->value.f32 = v;         \
-                return commit(t);                                                                                            \
+                return commit_f32(t);                                                                                        \
             }                                                                                                                \
         }                                                                                                                    \
         return slow_unary(x, OP_##name);                                                                                     \
@@ -190,7 +195,7 @@ static inline cot_var push_f64(cot_tape *t, int op, uint64_t heads, uint32_t a, 
                 float    v = name##_value_f32(a->value.f32, b->value.f32, 0);                                                \
                 uint32_t flags = (name##_x ? a->flags : 0u) | (name##_y ? b->flags : 0u);                                    \
                 next_node(t, OP_##name, COT_F32, flags, (uint32_t)x.id, (uint32_t)y.id)->value.f32 = v;                      \
-                return commit(t);                                                                                            \
+                return commit_f32(t);                                                                                        \
             }                                                                                                                \
         }                                                                                                                    \
         return slow_binary(x, y, OP_##name);                                                                                 \

@@ -381,6 +381,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
         node.value = r->scalar;
     t->nodes[index] = node;
     t->count = index + 1;
+    if (kind != COT_F64 || !cot__sweeps_know(&node)) t->scalars_from = index + 1; /* active or not: aliases become so later */
     if (flags & COT__ACTIVE) cot__note_saves(t, index);
     return VAR(t, index);
 }

@@ -162,6 +162,7 @@ static void forget(cot_tape *t, cot_mark m) {
     release_storages(t, (uint32_t)m.part[STORAGES]);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
     t->count = (uint32_t)m.part[NODES];
+    if (t->scalars_from > t->count) t->scalars_from = t->count;
     t->name_count = (uint32_t)(m.part[LISTS] >> 32);
     t->site_count = (uint32_t)m.part[LISTS];
     if (UNLIKELY(t->watched_count)) keep_watched(t);

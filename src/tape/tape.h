@@ -266,6 +266,7 @@ struct cot_tape {
     uint32_t       site_count, site_capacity;
     cot__retained *retained;
     uint32_t       retained_count, retained_capacity;
+    uint32_t       scalars_from; /* from this node on there are only f64 scalars that the scalar sweeps know */
     uint32_t       assigned_at; /* the nodes before this one are older than the last cot_assign, and no others are */
 
     cot__chunk *arena; /* the current chunk */
@@ -306,6 +307,16 @@ static inline double   cot__number_value(cot_var x) {
 }
 static inline cot_dtype cot__dtype_at(const cot__node *n) { return (cot_dtype)(n->kind & 0x7f); }
 static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & COT__TENSOR) != 0; }
+
+/* Do the scalar sweeps know this operation? (ops.def: the three over lists of scalars stand together.) */
+static inline bool cot__in_switch(const cot__node *n) {
+    return n->op < OP_elementwise_count || (n->op >= OP_sum_of && n->op <= OP_logsumexp_of);
+}
+static inline bool cot__sweeps_know(const cot__node *n) { return cot__in_switch(n) || n->op == OP_leaf || n->op == OP_constant; }
+/* May a sweep over f64 scalars meet this node: as one of them, or as one that it passes over? */
+static inline bool cot__is_swept_scalar(const cot__node *n) {
+    return !(n->flags & COT__ACTIVE) || (n->kind == COT_F64 && cot__sweeps_know(n));
+}
 
 #define COT__MAX_NODES (UINT32_MAX - 16)
 /* Room for one more node; false after setting the error. */
