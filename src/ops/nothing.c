@@ -1,5 +1,6 @@
 /* nothing.c: the public functions that may have nothing to do, over those that give any operand as
  * it is. */
+#define COT__PUBLIC_NAMES
 #include "ops/structural.h"
 
 cot_var cot__own(cot_var z, cot__how how) {
@@ -18,5 +19,5 @@ cot_var cot__unchanged(cot_var z, cot__how how) {
 }
 
 #define NOTHING(name, how, parameters, arguments) \
-    cot_var(cot_##name) parameters { return cot__unchanged(cot__inner_##name arguments, COT__##how); }
+    cot_var cot_##name parameters { return cot__unchanged(cot__inner_##name arguments, COT__##how); }
 #include "ops/nothing.def"

@@ -8,7 +8,7 @@
  *
  * Inside of the library the same names stand for the functions beneath them, which give any operand
  * as it is: what a rule or a composition makes of a leaf on its way is seen by nobody, and a node
- * or a copy of it would only cost. */
+ * or a copy of it would only cost. So they do in expressions, whose inputs nobody assigns. */
 #ifndef COT_NOTHING_H
 #define COT_NOTHING_H
 
@@ -25,6 +25,7 @@ cot_var cot__unchanged(cot_var z, cot__how how);
 #define NOTHING(name, how, parameters, arguments) cot_var cot__inner_##name parameters;
 #include "ops/nothing.def"
 
+#ifndef COT__PUBLIC_NAMES
 #undef cot_cast
 #undef cot_sum
 #undef cot_mean
@@ -50,29 +51,30 @@ cot_var cot__unchanged(cot_var z, cot__how how);
 #undef cot_matrix_exp
 #undef cot_dropout
 
-#define cot_cast(...)         cot__inner_cast(__VA_ARGS__)
-#define cot_sum(...)          cot__inner_sum(__VA_ARGS__)
-#define cot_mean(...)         cot__inner_mean(__VA_ARGS__)
-#define cot_prod(...)         cot__inner_prod(__VA_ARGS__)
-#define cot_max(...)          cot__inner_max(__VA_ARGS__)
-#define cot_min(...)          cot__inner_min(__VA_ARGS__)
-#define cot_logsumexp(...)    cot__inner_logsumexp(__VA_ARGS__)
-#define cot_reshape(...)      cot__inner_reshape(__VA_ARGS__)
-#define cot_transpose(...)    cot__inner_transpose(__VA_ARGS__)
-#define cot_permute(...)      cot__inner_permute(__VA_ARGS__)
-#define cot_broadcast_to(...) cot__inner_broadcast_to(__VA_ARGS__)
-#define cot_squeeze(...)      cot__inner_squeeze(__VA_ARGS__)
-#define cot_slice(...)        cot__inner_slice(__VA_ARGS__)
-#define cot_flip(...)         cot__inner_flip(__VA_ARGS__)
-#define cot_pad(...)          cot__inner_pad(__VA_ARGS__)
-#define cot_roll(...)         cot__inner_roll(__VA_ARGS__)
-#define cot_tile(...)         cot__inner_tile(__VA_ARGS__)
-#define cot_repeat(...)       cot__inner_repeat(__VA_ARGS__)
-#define cot_tril(...)         cot__inner_tril(__VA_ARGS__)
-#define cot_triu(...)         cot__inner_triu(__VA_ARGS__)
-#define cot_cumprod(...)      cot__inner_cumprod(__VA_ARGS__)
-#define cot_einsum(...)       cot__inner_einsum(__VA_ARGS__)
-#define cot_matrix_exp(...)   cot__inner_matrix_exp(__VA_ARGS__)
-#define cot_dropout(...)      cot__inner_dropout(__VA_ARGS__)
+#define cot_cast         cot__inner_cast
+#define cot_sum          cot__inner_sum
+#define cot_mean         cot__inner_mean
+#define cot_prod         cot__inner_prod
+#define cot_max          cot__inner_max
+#define cot_min          cot__inner_min
+#define cot_logsumexp    cot__inner_logsumexp
+#define cot_reshape      cot__inner_reshape
+#define cot_transpose    cot__inner_transpose
+#define cot_permute      cot__inner_permute
+#define cot_broadcast_to cot__inner_broadcast_to
+#define cot_squeeze      cot__inner_squeeze
+#define cot_slice        cot__inner_slice
+#define cot_flip         cot__inner_flip
+#define cot_pad          cot__inner_pad
+#define cot_roll         cot__inner_roll
+#define cot_tile         cot__inner_tile
+#define cot_repeat       cot__inner_repeat
+#define cot_tril         cot__inner_tril
+#define cot_triu         cot__inner_triu
+#define cot_cumprod      cot__inner_cumprod
+#define cot_einsum       cot__inner_einsum
+#define cot_matrix_exp   cot__inner_matrix_exp
+#define cot_dropout      cot__inner_dropout
+#endif
 
 #endif
