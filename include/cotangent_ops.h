@@ -217,7 +217,7 @@ COT_API cot_var cot_dot_of(int n, const cot_var *xs, const cot_var *ys);
 /* log Σ exp(xs[i]) over scalars, stable, one operation on the tape */
 COT_API cot_var cot_logsumexp_of(int n, const cot_var *xs);
 
-/* ==== Shape ==== Views where possible: reshape of contiguous values, transpose, permute, broadcast_to, expand_dims, squeeze, slice and flip copy nothing. An operation that has nothing to do (a roll by 0, a dropout of rate 0) may give its operand itself: cot_copy before writing to it in place. */
+/* ==== Shape ==== Views where possible: reshape of contiguous values, transpose, permute, broadcast_to, expand_dims, squeeze, slice and flip copy nothing. An operation that has nothing to do (a roll by 0, a dropout of rate 0) gives its operand itself, unless that is a leaf or a constant: cot_copy before writing to it in place. */
 
 /* the same elements in another shape; one extent may be -1 */
 COT_API cot_var cot_reshape(cot_var x, cot_shape shape);

@@ -418,6 +418,19 @@ static void the_caret_stands_below_what_is_meant(void **state) {
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
 
+/* Nobody assigns the inputs of an expression: what has nothing to do is no step of its trace. */
+static void what_has_nothing_to_do_records_nothing(void **state) {
+    (void)state;
+    static const char *const texts[] = {"x", "sum(x)", "mean(x)", "v", "v.T", "transpose(v)", "v[:]", "reshape(v, 3)",
+                                        "cast(v, float64)", "roll(v, 0)", "einsum('i->i', v)"};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        outcome o = run(texts[k]);
+        if (!cot_is_valid(o.z)) fail_msg("%s: %s", texts[k], o.error.message);
+        if (cot_tape_length(o.t) != 6) fail_msg("%s records a node", texts[k]);
+        done(&o);
+    }
+}
+
 static void a_node_knows_its_part_of_the_text(void **state) {
     (void)state;
     const char     *text = "x*y + sin(x)";
@@ -474,6 +487,7 @@ int main(void) {
         cmocka_unit_test(an_error_of_the_library_keeps_its_sentence),
         cmocka_unit_test(a_run_says_what_does_not_fit),
         cmocka_unit_test(the_caret_stands_below_what_is_meant),
+        cmocka_unit_test(what_has_nothing_to_do_records_nothing),
         cmocka_unit_test(a_node_knows_its_part_of_the_text),
         cmocka_unit_test(names_are_listed_in_order_of_use),
     };

@@ -331,6 +331,35 @@ static void shape(world *w, const step *s) {
     as_view(w, z, a, which == 3, which == 0 ? "sum" : which == 1 ? "flip" : which == 2 ? "index" : "detach");
 }
 
+/* Operations that have nothing to do give a value of its own of a source, and back what is computed. */
+static void idle(world *w, const step *s) {
+    int a = pick(w, s->r[0], ANY), which = (int)(s->r[1] % 6);
+    if (a < 0) return;
+    cot_var     x = at(w, a), y;
+    bool        view = which >= 3;
+    const char *what;
+    switch (which) {
+    case 0: y = cot_cast(x, cot_dtype_of(x)), what = "cast to the same dtype"; break;
+    case 1: y = cot_sum(x, (cot_axes){0}), what = "sum over no axes"; break;
+    case 2: y = cot_dropout(x, 0, cot_key_of(s->r[2])), what = "dropout of nothing"; break;
+    case 3: y = cot_reshape(x, cot_shape_of(x)), what = "reshape to the same shape"; break;
+    case 4: y = cot_flip(x, (cot_axes){0}), what = "flip of no axis"; break;
+    default: y = cot_einsum("...->...", 1, &x), what = "einsum of one"; break;
+    }
+    if (w->m.node[a].op != M_SOURCE) {
+        if (y.id != x.id) TROUBLE(w, "%s: a computed value, %%%d, was not given back", what, a);
+        return;
+    }
+    if (view) {
+        int z = model_push(&w->m, M_SAME, a, -1, 0);
+        w->m.node[z].var = y;
+        as_view(w, z, a, false, what);
+        return;
+    }
+    fresh(w, M_SAME, a, -1, 0, y, what);
+    TELL(w, "  of %%%d\n", a);
+}
+
 /* ---- writes in place ------------------------------------------------------------------------- */
 
 /* Has a living rule saved what lies in the storage now? sure: an operation on arrays of one dtype,
@@ -1032,6 +1061,7 @@ static void take_step(world *w, const step *s) {
     else if (k < 49) use_stale(w, s);
     else if (k < 52) use_handle(w, s);
     else if (k < 53) zero_gradients(w);
+    else if (k < 55) idle(w, s);
     else derive(w, s);
 }
 

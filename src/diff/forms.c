@@ -14,6 +14,7 @@
 bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs, int m, const cot_var *others) {
     cot_tape *t = cot__tape_beside(op, n == 1 ? "x" : "xs", n, xs, m, others);
     *c = (cot__form){.t = t, .op = op, .n = n, .none = cot__invalid(n, xs), .status = t ? COT_OK : cot__status_of(n, xs)};
+    c->from = t ? t->count : 0;
     return t != NULL;
 }
 
@@ -66,8 +67,9 @@ bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m,
     bool ok = call_on_aliases(c, f, user, n, xs, m, c->out);
     t->active_mask = mask;
     t->no_grad = no_grad;
-    for (int k = 0; k < m && ok && !mask; k++) {
-        c->out[k] = cot_detach(c->out[k]);
+    for (int k = 0; k < m && ok; k++) {
+        if (!mask) c->out[k] = cot_detach(c->out[k]);
+        else if (c->y[k] < c->from) c->out[k] = cot__unchanged(c->out[k], COT__VIEW); /* inputs are views, too */
         ok = !cot__failed(c->out[k]);
     }
     return ok;
@@ -115,8 +117,9 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
     }
     if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK) return NULL;
     for (int k = 0; k < c->n; k++)
-        grads[k] = cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, *g++) : INVALID(t);
-    return grads;
+        grads[k] =
+            cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, c->from, *g++) : INVALID(t);
+    return t->status == COT_OK ? grads : NULL;
 }
 
 /* The tangents of the results; NULL after a failure. */
@@ -139,7 +142,7 @@ static cot_var *push(cot__form *c, const cot_var *tangents) {
     }
     if (!cot__smooth_between(t, c->op, c->m, c->y, n, x)) return NULL;
     if (cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys) != COT_OK) return NULL;
-    for (int k = 0; k < c->m; k++) dys[k] = cot__as_recorded(t, dys[k]);
+    for (int k = 0; k < c->m; k++) dys[k] = cot__as_recorded(t, c->from, dys[k]);
     return t->status == COT_OK ? dys : NULL;
 }
 
@@ -206,6 +209,7 @@ cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, 
 cot_status cot_linear_jvp(cot_linear *l, const cot_var *tangents, cot_var *dys) {
     if (!l) return COT_VAR; /* how many tangents there are, it alone knows */
     l->c.op = "linear_jvp";
+    l->c.from = l->c.t->count;
     bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.n, tangents, l->c.m, dys);
     cot__form_fill(&l->c, l->c.m, dys, given ? push(&l->c, tangents) : NULL);
     return l->c.t->status;
@@ -214,6 +218,7 @@ cot_status cot_linear_jvp(cot_linear *l, const cot_var *tangents, cot_var *dys) 
 cot_status cot_linear_vjp(cot_linear *l, const cot_var *seeds, cot_var *grads) {
     if (!l) return COT_VAR;
     l->c.op = "linear_vjp";
+    l->c.from = l->c.t->count;
     bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.m, seeds, l->c.n, grads);
     cot__form_fill(&l->c, l->c.n, grads, given ? cot__form_pull(&l->c, seeds) : NULL);
     return l->c.t->status;

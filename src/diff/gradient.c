@@ -235,7 +235,8 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     return t->status;
 }
 
-cot_var cot__as_recorded(cot_tape *t, cot_var v) {
+cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v) {
+    if (!cot__failed(v) && cot__index(v) < from) v = cot__unchanged(v, COT__COPY);
     return !t->active_mask && !cot__failed(v) && (t->nodes[cot__index(v)].flags & COT__ACTIVE) ? cot_detach(v) : v;
 }
 
@@ -248,12 +249,12 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
     uint32_t   i, seed, few[16];
     cot_tape  *t = enter_output(y, op, n, xs, &i);
     cot_status status = t ? COT_OK : cot__status_of(1, &y);
-    uint32_t  *index = n <= 16 || !t ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
+    uint32_t   from = t ? t->count : 0, *index = n <= 16 || !t ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
     if (!index) cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
     if (t && index && cot__check_inputs(t, op, n, xs, index) && cot__list_given(t, op, "gradients", n, grads) &&
         is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
-    for (int k = 0; t && index && k < n && t->status == COT_OK; k++) grads[k] = cot__as_recorded(t, grads[k]);
+    for (int k = 0; t && index && k < n && t->status == COT_OK; k++) grads[k] = cot__as_recorded(t, from, grads[k]);
     if (t && index && index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t) status = t->status;
     for (int k = 0; grads && k < n && status != COT_OK; k++) grads[k] = INVALID(cot__is_number(y) ? NULL : y.tape);

@@ -153,9 +153,10 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
 cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs, const uint32_t *dxs, cot_var *dys);
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
 
-/* v, a derivative that was recorded, or the same without a gradient in a no-grad scope: rules that
- * differentiate bodies record some even there. */
-cot_var cot__as_recorded(cot_tape *t, cot_var v);
+/* v, a derivative that was recorded, as the user gets it: not the seed or tangent itself, which is
+ * older than node `from`; and, in a no-grad scope, without a gradient: rules that differentiate
+ * bodies record some even there. */
+cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
 
 /* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);

@@ -150,7 +150,7 @@ static bool give_var(cot__taylor_walk *w, int m, cot_var v, void *out) {
     cot_tape *t = w->work.t;
     cot_var  *to = (cot_var *)out + m;
     *to = cot__failed(v)   ? cot_zeros(t, cot__dtype_at(&t->nodes[w->top]), cot__shape_at(t, w->top))
-          : t->active_mask ? v
+          : t->active_mask ? cot__unchanged(v, COT__COPY) /* that of y = x is the curve's */
                            : cot_detach(v);
     return t->status == COT_OK;
 }
@@ -162,9 +162,8 @@ cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot
     bool ok = open_question(true, &q, y, n, xs, degree, curve, order, out);
     for (int64_t at = 0; ok && at < (int64_t)n * degree; at++)
         ok = take_curve(q.t, (int)at, (int)(at % n), q.xs[at % n], curve[at], &q.curve[at]);
-    ok = ok && answer(&q, true, give_var, out);
-    if (ok) out[0] = y;
-    for (int m = 1; !ok && m <= given; m++) out[m] = cot__invalid(1, &y);
+    ok = ok && answer(&q, true, give_var, out) && !cot__failed(out[0] = cot__unchanged(y, COT__COPY));
+    for (int m = 0; !ok && m <= given; m++) out[m] = cot__invalid(1, &y);
     close_question(&q);
     return cot__status_of(1, &y);
 }

@@ -87,11 +87,11 @@ static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, co
     int axis = axes ? axes[k] : 0;
     if (axis == COT_NOT_BATCHED && is)
         return cot__fail(t, COT_VALUE, "[vmap] ys[%d] is to have no batch, but depends on a batched input; give it an axis", k);
-    if (axis == COT_NOT_BATCHED) return cot__alias(y);
+    if (axis == COT_NOT_BATCHED) return cot__own(y, COT__VIEW); /* it may be a node of the body */
     cot_shape s = cot_shape_of(y);
     if (!is) s = cot__batch_shape(t, extent, s);
     if (t->status != COT_OK || !cot__check_axis(t, "vmap", axis, s.ndim, &axis)) return INVALID(t);
-    return cot__moved_axis(is ? y : cot_broadcast_to(y, s), 0, axis);
+    return cot__unchanged(cot__moved_axis(is ? y : cot_broadcast_to(y, s), 0, axis), COT__VIEW);
 }
 
 bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given, int64_t extent,

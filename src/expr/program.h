@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "expr/expr.h"
+#include "ops/nothing.h" /* expressions record no node for what has nothing to do */
 
 /* ---- memory: a store that is freed as a whole ------------------------------------------------------------------------------- */
 

@@ -323,7 +323,7 @@ cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, d
     cot_shape kept = cot__kept_shape(s, mask);
     if (given[1]) scale = cot_mul(scale, cot_reshape(xs[1], kept)), given[1] = false; /* a small product instead of a large one */
     z = scaled(cot_mul(away, scale), xs, given, kept);
-    if (mean) *mean = cot_cast(cot_reshape(m, without(s, mask)), d);
+    if (mean) *mean = cot__unchanged(cot_cast(cot_reshape(m, without(s, mask)), d), COT__COPY); /* x, over no axes */
     if (variance) *variance = cot_cast(cot_reshape(v, without(s, mask)), d);
     return cot_cast(z, d);
 }

@@ -1,7 +1,8 @@
 /* shape.c: the same elements seen through another shape: reshape, permute, broadcast_to, slice and what is made of them.
  *
  * All are linear and all but some reshapes are views: no element moves. A slice of one index with its axis dropped, x[i], is
- * one node too. What is a no-op (the same shape, the same order) records nothing and returns x. */
+ * one node too. What is a no-op (the same shape, the same order) records nothing and returns x;
+ * what users get of a leaf then, nothing.h says. */
 #include "ops/structural.h"
 
 #include <string.h>

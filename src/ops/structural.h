@@ -107,4 +107,8 @@ cot_var cot__alias(cot_var x);
 /* The last two axes exchanged. */
 cot_var cot__swap_last(cot_var x);
 
+#ifdef COT_BUILDING
+#include "ops/nothing.h" /* last: it gives names of public functions another meaning */
+#endif
+
 #endif
