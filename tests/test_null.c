@@ -1,9 +1,9 @@
 /* ctest: timeout=240 */
 /* test_null.c: every function of the public headers, with every argument that can be bad (NULL,
- * no var, a forgotten var), one at a time, on a tape without an error and on one that has one.
- * What may be left out, as the header says, means something; anything else is an error in a
- * whole sentence. Nothing crashes, nothing leaks, and the tape can be cleared and used
- * afterwards.
+ * no var, a forgotten var, a negative count), one at a time, on a tape without an error and on one
+ * that has one. What may be left out, as the header says, means something; anything else is an
+ * error in a whole sentence, which begins with the name of the function. Nothing crashes, nothing
+ * leaks, and the tape can be cleared and used afterwards.
  *
  * The calls are made from the headers by tools/gen_null_calls.c, with the arguments of
  * null_arguments.def, so that a function that is added to a header is tried here too, or the
@@ -41,6 +41,7 @@ typedef struct fixture {
     FILE             *file, *saved;
     bool              failed; /* what the call returned says so */
     bool              told;   /* … or it cannot say so */
+    cot_status        status; /* what it returned, if that is a status */
 } fixture;
 
 /* ys[k] = Σ xs² */
@@ -212,7 +213,7 @@ static int noted;
 static void says(fixture *f, bool failed) { f->failed = failed, f->told = true; }
 
 static void take_cot_var(fixture *f, cot_var v) { says(f, !cot_is_valid(v)); }
-static void take_cot_status(fixture *f, cot_status s) { says(f, s != COT_OK); }
+static void take_cot_status(fixture *f, cot_status s) { says(f, (f->status = s) != COT_OK); }
 static void take_double(fixture *f, double v) { says(f, isnan(v)); }
 static void take_cot_sparse_plan_p(fixture *f, cot_sparse_plan *p) {
     says(f, !p);
@@ -267,27 +268,29 @@ static bool is_quiet(const char *name) {
 }
 
 /* Does another argument than p have a tape? Then an error stands there. A forgotten var knows
- * its own. */
+ * its own. A list has the length that the last count in front of it says: none, if p is that. */
 static bool has_tape(const null_function *g, const null_parameter *p) {
+    int count = -1;
     if (strstr(p->what, "forgotten")) return true;
-    for (const null_parameter *o = g->parameters; o->bad >= 0; o++)
-        if (o->bad != p->bad &&
-            (strstr(o->type, "cot_tape") || strcmp(o->type, "cot_var") == 0 || strcmp(o->type, "const cot_var *") == 0))
+    for (const null_parameter *o = g->parameters; o->bad >= 0; o++) {
+        if (strcmp(o->type, "int") == 0) count = o->bad;
+        if (o->bad != p->bad && (strstr(o->type, "cot_tape") || strcmp(o->type, "cot_var") == 0 ||
+                                 (strcmp(o->type, "const cot_var *") == 0 && count != p->bad)))
             return true;
+    }
     return false;
 }
 
-/* "[grad_of] the list of 2 gradients is NULL": the operation in brackets, then words. It has the
- * name of the function, or the part of it that several share (read, read_as), or that of the
- * operation that the user gave. */
+/* "[grad_of] the list of 2 gradients is NULL": the function that was called in brackets, then words.
+ * Functions that run what the user named say that name. */
 static bool is_sentence(const char *name, const char *message) {
-    static const char *const others[][2] = {{"cot_call", "doubled"},        {"cot_call", "valueless"},
-                                            {"cot_call", "custom"},         {"cot_custom_fn", "bowl"},
-                                            {"cot_custom_fn", "no"},        {"cot_custom_fn", "custom_fn"},
-                                            {"cot_stop_gradient", "detach"}};
+    static const char *const others[][2] = {{"cot_call", "doubled"},     {"cot_call", "valueless"},
+                                            {"cot_call", "custom"},      {"cot_custom_fn", "bowl"},
+                                            {"cot_custom_fn", "no"},     {"cot_custom_fn", "custom_fn"}};
     const char *end = message[0] == '[' ? strstr(message, "] ") : NULL;
     size_t      n = end ? (size_t)(end - message) - 1 : 0;
-    bool        named = end && n > 1 && strncmp(name + strlen("cot_"), message + 1, n) == 0;
+    const char *called = name + strlen("cot_");
+    bool        named = end && strlen(called) == n && strncmp(called, message + 1, n) == 0;
     for (int k = 0; k < TEST_COUNT(others) && end; k++)
         named = named || (strcmp(others[k][0], name) == 0 && strlen(others[k][1]) == n &&
                           strncmp(others[k][1], message + 1, n) == 0);
@@ -315,6 +318,8 @@ static void try_call(const null_function *g, const null_parameter *p, bool after
         bool must = has_tape(g, p) && !is_quiet(g->name);
         if (f->told && !f->failed) NOTE("%s(%s: %s) returns as if all were well: %s", g->name, name, what, message);
         if (must && status == COT_OK) NOTE("%s(%s: %s) is not told of on the tape", g->name, name, what);
+        if (status != COT_OK && f->status != COT_OK && f->status != status)
+            NOTE("%s(%s: %s) returns %s: %s", g->name, name, what, cot_status_name(f->status), message);
         if (status != COT_OK && !is_sentence(g->name, message))
             NOTE("%s(%s: %s) says: %s", g->name, name, what, message);
     }

@@ -193,21 +193,21 @@ static bool still_there(const cot_tape *t, const cot_mark *m) {
 void cot_tape_rewind(cot_tape *t, cot_mark m) {
     if (!t) return;
     if ((m.part[STAMP] >> 32) << 32 != tag(t)) {
-        cot__fail(t, COT_VALUE, "[rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
+        cot__fail(t, COT_VALUE, "[tape_rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
         return;
     }
     if (!still_there(t, &m)) {
-        cot__fail(t, COT_VALUE, "[rewind] this mark lies in a part of the tape that was already forgotten; "
+        cot__fail(t, COT_VALUE, "[tape_rewind] this mark lies in a part of the tape that was already forgotten; "
                                 "marks are rewound in the reverse of the order in which they were made");
         return;
     }
     if (t->inside && (uint32_t)m.part[NODES] < t->inside_from) {
-        cot__fail(t, COT_VALUE, "[rewind] called inside a function of [%s], to a mark made before; such a function may forget only what "
+        cot__fail(t, COT_VALUE, "[tape_rewind] called inside a function of [%s], to a mark made before; such a function may forget only what "
                                 "it recorded itself", t->inside);
         return;
     }
     if (t->body && (uint32_t)m.part[NODES] < t->body_from) {
-        cot__fail(t, COT_VALUE, "[rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget only what it "
+        cot__fail(t, COT_VALUE, "[tape_rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget only what it "
                                 "recorded itself", t->body);
         return;
     }
