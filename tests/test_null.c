@@ -403,6 +403,10 @@ static void what_is_missing_is_named(void **state) {
     SAYS(cot_vjps(1, 2, none, (double[]){1, 1}, 1, &x, out), COT_VAR, "[vjps] none of the 2 ys is a value on a tape");
     assert_true(isnan(out[0]));
     SAYS(cot_jacobian(2, NULL, 1, &x, COT_AUTO, out), COT_VAR, "[jacobian] the list of 2 ys is NULL");
+    SAYS(cot_jacobian(-1, &y, 1, &x, COT_AUTO, out), COT_VALUE, "[jacobian] a negative number of ys: -1");
+    SAYS(cot_jacobian(0, &y, 1, &x, COT_AUTO, out), COT_VAR, "[jacobian] there are no ys");
+    SAYS(cot_jacobian(1, &y, -1, &x, COT_AUTO, out), COT_VALUE, "[jacobian] a negative number of vars: -1");
+    assert_int_equal(cot_vjps(1, -1, &y, out, -1, &x, out), COT_VALUE); /* there is no tape to say it on */
     SAYS(cot_fn_vjp(bowl, NULL, 2, none, 1, &g, &x, xs), COT_VAR, "[fn_vjp] none of the 2 xs is a value on a tape");
     SAYS(cot_dot_of(1, &x, NULL), COT_VALUE, "[dot_of] the list of 1 ys is NULL");
     SAYS(cot_dot_of(1, NULL, &x), COT_VALUE, "[dot_of] the list of 1 xs is NULL");
