@@ -60,7 +60,9 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
     case ITEM_NONE: cot__put(&t, "None"); break;
     case ITEM_BOOL: cot__put(&t, x->as.integer ? "True" : "False"); break;
     case ITEM_INTEGER: cot__putf(&t, "the integer %lld", (long long)x->as.integer); break;
-    case ITEM_NUMBER: cot__putf(&t, "the number %g", x->as.number); break;
+    case ITEM_NUMBER: /* digits alone are a float where an int64 does not hold them */
+        cot__putf(&t, "the number %g%s", x->as.number, isfinite(x->as.number) && fabs(x->as.number) >= 0x1p63 ? ", which no int64 holds" : "");
+        break;
     case ITEM_TEXT: cot__put(&t, "a string"); break;
     case ITEM_LIST: cot__putf(&t, "a list of %d", x->n); break;
     case ITEM_TUPLE: cot__putf(&t, "a tuple of %d", x->n); break;
