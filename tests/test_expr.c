@@ -359,6 +359,8 @@ static void a_call_is_checked_against_the_signature(void **state) {
     refused("split(A, 4294967298)[0]", 10, 10, "[split] parts is 4294967298; it must lie between -2147483647 and 2147483647");
     refused("tensordot(A, A, [[4294967296], [0]])", 17, 19, "[tensordot] axes is 4294967296; it must lie between -2147483647 and 2147483647");
     refused("fft(A, 99999999999999999999)", 8, 20, "[fft] n must be an integer, not the number 1e+20, which no int64 holds");
+    refused("sum(svd(A))", 1, 3, "element 0 of the tuple has shape (2,2), element 1 has (2,); an array needs equal ones");
+    refused("sum([A, x])", 1, 3, "element 0 of the list has shape (2,3), element 1 has (); an array needs equal ones");
     refused("max(x, y)", 8, 1, "[max] axis must be an integer (the larger of two is maximum(x, y)), not a value of f64");
     refused("stack([])", 7, 2, "[stack] xs is empty; at least one is needed");
     refused("pad(A, [1, 2, 3])", 1, 3, "[pad] widths do not fit 2 axes; give one number, (before, after), or such a pair for each axis");

@@ -2,6 +2,7 @@
 #include "expr/program.h"
 
 #include "base/text.h"
+#include "ops/structural.h"
 
 #include <string.h>
 
@@ -163,6 +164,22 @@ static bool element(cot__run *r, const cot__item *x, cot_dtype others, cot_var *
     return cot_is_valid(*out) || cot__run_tape_failed(r);
 }
 
+/* Said here, since nobody called the function that stacks them. */
+static bool same_shapes(cot__run *r, const cot__item *x, const cot_var *xs) {
+    char texts[2][100];
+    for (int i = 1; i < x->n; i++) {
+        cot_shape shapes[2] = {cot_shape_of(xs[0]), cot_shape_of(xs[i])};
+        if (cot__same_shape(&shapes[0], &shapes[1])) continue;
+        for (int k = 0; k < 2; k++) {
+            cot__text t = cot__text_buffer(texts[k], sizeof texts[k]);
+            put_shape(&t, shapes[k]);
+        }
+        return cot__run_fail(r, "element 0 of the %s has shape %s, element %d has %s; an array needs equal ones", x->kind == ITEM_TUPLE ? "tuple" : "list",
+                             texts[0], i, texts[1]);
+    }
+    return true;
+}
+
 static bool stacked(cot__run *r, const cot__item *x, int depth, cot_dtype others, cot_var *out) {
     if (x->n == 0) return cot__to_var(r, x, out);
     cot_var *xs = cot__store_take(&r->pool, (size_t)(x->n + 1) * sizeof *xs);
@@ -176,6 +193,7 @@ static bool stacked(cot__run *r, const cot__item *x, int depth, cot_dtype others
             return false;
         }
     }
+    if (!same_shapes(r, x, xs)) return false;
     *out = (cot_stack)(x->n, xs, 0);
     return cot_is_valid(*out) || cot__run_tape_failed(r);
 }
