@@ -89,12 +89,23 @@ const char *cot_status_name(cot_status status) {
 cot_status  cot_tape_status(const cot_tape *t) { return t ? t->status : COT_MEMORY; }
 const char *cot_tape_message(const cot_tape *t) { return t ? t->message : "the tape is NULL: cot_tape_create found no memory"; }
 
+/* Memory may be short for any operation that a sweep records: the message names the function that
+ * was called instead. Not for what the user's own functions call: that is known to the user. */
+static void name_the_asked(cot_tape *t) {
+    char  *end = t->message[0] == '[' ? strchr(t->message, ']') : NULL;
+    size_t name = end && t->asked ? strlen(t->asked) : 0, rest = end ? strlen(end) : 0;
+    if (!name || name + rest + 2 > sizeof t->message || t->inside || t->body) return;
+    memmove(t->message + 1 + name, end, rest + 1);
+    memcpy(t->message + 1, t->asked, name);
+}
+
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
     if (t && t->status == COT_OK) {
         va_list args;
         va_start(args, format);
         cot__vformat(t->message, sizeof t->message, format, args);
         va_end(args);
+        if (code == COT_MEMORY) name_the_asked(t);
         t->status = code;
         t->errors++;
         t->error_placed = false;

@@ -337,6 +337,16 @@ cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Names the function that was called, for messages about what its sweeps find and about memory that
+ * is short; of functions that call each other, the outermost. Give what it returns to cot__asked
+ * when done. */
+static inline const char *cot__ask(cot_tape *t, const char *op) {
+    const char *before = t->asked;
+    if (!before) t->asked = op;
+    return before;
+}
+static inline void cot__asked(cot_tape *t, const char *before) { t->asked = before; }
+
 /* Puts the first note on the tape: something about the data that a user should know, while everything goes on. "[op] fact; consequence". */
 void cot__note(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
