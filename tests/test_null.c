@@ -288,13 +288,13 @@ static bool has_tape(const null_function *g, const null_parameter *p) {
 /* "[grad_of] the list of 2 gradients is NULL": the function that was called in brackets, then words.
  * Functions that run what the user named say that name. */
 static bool is_sentence(const char *name, const char *message) {
-    static const char *const others[][2] = {{"cot_call", "doubled"},     {"cot_call", "valueless"},
-                                            {"cot_call", "custom"},      {"cot_custom_fn", "bowl"},
-                                            {"cot_custom_fn", "no"},     {"cot_custom_fn", "custom_fn"}};
+    static const char *const others[][2] = {{"cot_call", "doubled"}, {"cot_call", "valueless"},
+                                            {"cot_call", "custom"},  {"cot_custom_fn", "bowl"},
+                                            {"cot_custom_fn", "no"}, {"cot_custom_fn", "custom_fn"}};
     const char *end = message[0] == '[' ? strstr(message, "] ") : NULL;
     size_t      n = end ? (size_t)(end - message) - 1 : 0;
-    const char *called = name + strlen("cot_");
-    bool        named = end && strlen(called) == n && strncmp(called, message + 1, n) == 0;
+    const char              *called      = name + strlen("cot_");
+    bool                     named       = end && strlen(called) == n && strncmp(called, message + 1, n) == 0;
     for (int k = 0; k < TEST_COUNT(others) && end; k++)
         named = named || (strcmp(others[k][0], name) == 0 && strlen(others[k][1]) == n &&
                           strncmp(others[k][1], message + 1, n) == 0);
@@ -388,12 +388,25 @@ static void no_argument_that_is_missing_does_harm(void **state) {
  * of the user's, the message may name the one that there was no memory for. What a sweep records
  * nobody has called. */
 static bool may_name_a_part(const char *name) {
-    static const char *const sweeps[] = {
-        "cot_backward",        "cot_backward_seeded", "cot_grad_of",              "cot_vjp",
-        "cot_jvp",             "cot_vjps",            "cot_jvps",                 "cot_jacobian",
-        "cot_hessian",         "cot_hvp",             "cot_sparse_jacobian",      "cot_sparse_hessian",
-        "cot_linear_jvp",      "cot_linear_vjp",      "cot_sparse_jacobian_plan", "cot_sparse_hessian_plan",
-        "cot_sparse_check",    "cot_taylor",          "cot_taylor_values"};
+    static const char *const sweeps[] = {"cot_backward",
+                                         "cot_backward_seeded",
+                                         "cot_grad_of",
+                                         "cot_vjp",
+                                         "cot_jvp",
+                                         "cot_vjps",
+                                         "cot_jvps",
+                                         "cot_jacobian",
+                                         "cot_hessian",
+                                         "cot_hvp",
+                                         "cot_sparse_jacobian",
+                                         "cot_sparse_hessian",
+                                         "cot_linear_jvp",
+                                         "cot_linear_vjp",
+                                         "cot_sparse_jacobian_plan",
+                                         "cot_sparse_hessian_plan",
+                                         "cot_sparse_check",
+                                         "cot_taylor",
+                                         "cot_taylor_values"};
     return !is_listed(name, TEST_COUNT(sweeps), sweeps);
 }
 
@@ -417,7 +430,7 @@ static bool runs_out(const null_function *g, long left) {
     cot_tape_trim(f->t); /* else what is kept would serve most */
     let_succeed(&f->memory, left);
     g->call(f, -1, -1);
-    bool        failed = f->memory.failed > 0;
+    bool        failed  = f->memory.failed > 0;
     const char *message = cot_tape_message(f->t);
     if (cot_tape_status(f->t) != COT_OK && !is_told(g->name, message))
         NOTE("%s without memory says: %s", g->name, message);
@@ -432,7 +445,8 @@ static void a_failed_allocation_is_told_by_a_function_that_users_know(void **sta
     (void)state;
     noted = 0;
     for (int i = 0; i < TEST_COUNT(null_functions); i++)
-        for (long left = 0; runs_out(&null_functions[i], left); left++) {}
+        for (long left = 0; runs_out(&null_functions[i], left); left++) {
+        }
     assert_int_equal(noted, 0);
 }
 

@@ -104,7 +104,8 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
     return NULL;
 }
 
-cot_sparse_plan *cot__sparse_jacobian_plan(const char *op, int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode) {
+cot_sparse_plan *cot__sparse_jacobian_plan(const char *op, int m, const cot_var *ys, int n, const cot_var *xs,
+                                           cot_mode mode) {
     cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return NULL;
     if ((unsigned)mode > COT_FORWARD) {
@@ -178,7 +179,8 @@ static cot_status finish(cot_status status, const cot_sparse_plan *p, double *va
     return status;
 }
 
-cot_status cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
+cot_status cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, int m, const cot_var *ys, int n,
+                                const cot_var *xs, double *values) {
     cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return finish(cot__status_of(m, ys), p, values);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
@@ -187,7 +189,8 @@ cot_status cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, int m,
     return finish(t->status, p, values);
 }
 
-cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
+cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs,
+                               double *values) {
     return cot__sparse_jacobian("sparse_jacobian", p, m, ys, n, xs, values);
 }
 
@@ -231,7 +234,8 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
     cot__free(&t->al, index, (size_t)n * sizeof *index);
 }
 
-cot_status cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values) {
+cot_status cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
+                               double *values) {
     cot_tape *t = cot__tape_beside(op, "y", 1, &y, n, xs);
     bool      done;
     if (!t) return finish(cot__status_of(1, &y), p, values);
@@ -294,7 +298,7 @@ static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, doubl
 cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, const double *values,
                             uint64_t seed) {
     const char *op = "sparse_check";
-    cot_tape   *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
+    cot_tape   *t  = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return cot__status_of(m, ys);
     bool    hessian = p && p->hessian;
     int64_t cols = cot__total_size(n, xs), rows = hessian ? cols : cot__total_size(m, ys);

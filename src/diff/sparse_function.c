@@ -46,7 +46,8 @@ static void forget(recorded *r) {
 cot_sparse_plan *cot_sparse_jacobian_plan_of(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_mode mode) {
     const char      *op = "sparse_jacobian_plan_of";
     recorded         r;
-    cot_sparse_plan *p = record(&r, op, f, user, n, xs, m) ? cot__sparse_jacobian_plan(op, m, r.ys, n, r.form.in, mode) : NULL;
+    cot_sparse_plan *p =
+        record(&r, op, f, user, n, xs, m) ? cot__sparse_jacobian_plan(op, m, r.ys, n, r.form.in, mode) : NULL;
     forget(&r);
     return p;
 }

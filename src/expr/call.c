@@ -46,12 +46,12 @@ static bool to_int(const call *c, const cot__item *x, const char *wanted, int64_
     return true;
 }
 
-/* A parameter that is a C int. What does not fit is shown as it was written: a smaller one in its place would be named in the
- * library's message, or be computed with. */
+/* A parameter that is a C int. What does not fit is shown as it was written: a smaller one in its
+ * place would be named in the library's message. */
 static bool is_int(const call *c, int64_t x) {
     if (x <= INT_MAX && x >= -INT_MAX) return true;
-    return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d", c->f->name, c->parameter->name, (long long)x, -INT_MAX,
-                            INT_MAX);
+    return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d", c->f->name,
+                            c->parameter->name, (long long)x, -INT_MAX, INT_MAX);
 }
 
 /* A parameter that is a double: integers beyond 2^53 may not be one, and are not changed in silence. */

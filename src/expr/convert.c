@@ -62,7 +62,8 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
     case ITEM_BOOL: cot__put(&t, x->as.integer ? "True" : "False"); break;
     case ITEM_INTEGER: cot__putf(&t, "the integer %lld", (long long)x->as.integer); break;
     case ITEM_NUMBER: /* digits alone are a float where an int64 does not hold them */
-        cot__putf(&t, "the number %g%s", x->as.number, isfinite(x->as.number) && fabs(x->as.number) >= 0x1p63 ? ", which no int64 holds" : "");
+        cot__putf(&t, "the number %g%s", x->as.number,
+                  isfinite(x->as.number) && fabs(x->as.number) >= 0x1p63 ? ", which no int64 holds" : "");
         break;
     case ITEM_TEXT: cot__put(&t, "a string"); break;
     case ITEM_LIST: cot__putf(&t, "a list of %d", x->n); break;
@@ -174,8 +175,8 @@ static bool same_shapes(cot__run *r, const cot__item *x, const cot_var *xs) {
             cot__text t = cot__text_buffer(texts[k], sizeof texts[k]);
             put_shape(&t, shapes[k]);
         }
-        return cot__run_fail(r, "element 0 of the %s has shape %s, element %d has %s; an array needs equal ones", x->kind == ITEM_TUPLE ? "tuple" : "list",
-                             texts[0], i, texts[1]);
+        return cot__run_fail(r, "element 0 of the %s has shape %s, element %d has %s; an array needs equal ones",
+                             x->kind == ITEM_TUPLE ? "tuple" : "list", texts[0], i, texts[1]);
     }
     return true;
 }

@@ -63,7 +63,8 @@ cot_var cot_scalar_of(cot_tape *t, cot_dtype dtype, double value) {
 }
 
 cot_var cot_scalar(cot_tape *t, double value) {
-    if (UNLIKELY(!t || t->count >= t->fast_limit)) return make_source(t, OP_leaf, "scalar", COT_F64, (cot_shape){0}, &value);
+    if (UNLIKELY(!t || t->count >= t->fast_limit))
+        return make_source(t, OP_leaf, "scalar", COT_F64, (cot_shape){0}, &value);
     uint32_t i = t->count++;
     t->nodes[i] = (cot__node){.op = OP_leaf, .kind = COT_F64, .flags = (uint8_t)t->active_mask, .stamp = t->stamp, .value.f64 = value};
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};

@@ -30,7 +30,8 @@ static const void *single_element(cot_var x, const char *op, cot_dtype *dtype) {
     if (!t) return NULL;
     if (cot__size_at(t, i) != 1) {
         char text[COT__SHAPE_TEXT];
-        cot__fail(t, COT_SHAPE, "[%s] shape %s has %lld elements; only a single number has a value, use cot_read for more", op,
+        cot__fail(t, COT_SHAPE,
+                  "[%s] shape %s has %lld elements; only a single number has a value, use cot_read for more", op,
                   cot__shape_text_at(t, i, text), (long long)cot__size_at(t, i));
         return NULL;
     }
@@ -97,5 +98,7 @@ static cot_status read_as(const char *op, cot_var x, cot_dtype dtype, void *out,
     return cot__read_view(t, op, &v, dtype, out, n);
 }
 
-cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n) { return read_as("read_as", x, dtype, out, n); }
+cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n) {
+    return read_as("read_as", x, dtype, out, n);
+}
 cot_status cot_read(cot_var x, double *out, int64_t n) { return read_as("read", x, COT_F64, out, n); }
