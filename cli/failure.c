@@ -35,7 +35,8 @@ bool failure_usage(failure *f, const char *format, ...) {
 /* A stream takes memory too: that the file is to blame would be wrong. */
 bool failure_file(failure *f, const char *what, const char *path, int error) {
     if (error == ENOMEM) return failure_memory(f);
-    return failure_set(f, EXIT_RUN, "file", "cannot %s %s: %s", what, path, strerror(error));
+    return failure_set(f, EXIT_RUN, "file", "cannot %s %s: %s", what, *path ? path : "a file with an empty name",
+                       strerror(error));
 }
 
 bool failure_memory_for(failure *f, uint64_t bytes) {

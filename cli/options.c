@@ -177,6 +177,8 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
         if (*i + 1 == n) return failure_usage(f, "--%s needs a value: --%s %s", p->name, p->name, p->argument);
         value = arguments[++*i];
     }
+    if (p->argument && strcmp(p->argument, "FILE") == 0 && !*value)
+        return failure_usage(f, "the FILE of --%s has an empty name", p->name);
     return set(o, p, value, f);
 }
 

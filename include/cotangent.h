@@ -442,7 +442,7 @@ COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from random numbers,
  *     cot_var w = cot_leaf(cot_mul(0.1, cot_normal(t, key, COT_F32, COT_SHAPE(784, 10)))); */
 COT_API cot_var cot_leaf(cot_var x);
-/* leaf -= rate * gradient, for every leaf of xs that has one. */
+/* leaf -= rate * gradient, for every leaf of xs that has one. The rate is finite and not negative. */
 COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
 /* AdamW, for every leaf of xs (f32 or f64) that has a gradient g: with its moments m[k] = beta1 m + (1 - beta1) g and v[k] = beta2 v +
  * (1 - beta2) g², w = (1 - rate decay) w - rate m' / (sqrt(v') + eps), where m' = m / (1 - beta1^step), v' = v / (1 - beta2^step). m[k] and

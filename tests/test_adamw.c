@@ -1,4 +1,4 @@
-/* The AdamW step: the formula, what it leaves alone, what it refuses. */
+/* Steps of optimisers: the formula of AdamW, what it leaves alone; what both refuse. */
 #include "tape_test.h"
 
 static const cot_adamw usual = {.step = 1, .rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01};
@@ -117,8 +117,43 @@ static void wrong_arguments_change_nothing(void **state) {
     cot_adamw o = usual;
     o.step = 0;
     REFUSED(COT_VALUE,
-            "[adamw_step] step 0, rate 0.1, betas 0.9 and 0.999, eps 1e-08, decay 0.01; steps count from 1, betas are in [0, 1), the others not negative", 1, &x, ms,
+            "[adamw_step] step 0, rate 0.1, betas 0.9 and 0.999, eps 1e-08, decay 0.01; steps count from 1, betas are in [0, 1), the others finite and not negative", 1, &x, ms,
             vs, o);
+    o = usual;
+    o.rate = (double)INFINITY;
+    REFUSED(COT_VALUE,
+            "[adamw_step] step 1, rate inf, betas 0.9 and 0.999, eps 1e-08, decay 0.01; steps count from 1, betas are in [0, 1), the others finite and not "
+            "negative",
+            1, &x, ms, vs, o);
+    o = usual;
+    o.decay = (double)INFINITY;
+    REFUSED(COT_VALUE,
+            "[adamw_step] step 1, rate 0.1, betas 0.9 and 0.999, eps 1e-08, decay inf; steps count from 1, betas are in [0, 1), the others finite and not "
+            "negative",
+            1, &x, ms, vs, o);
+#undef REFUSED
+    cot_tape_destroy(t);
+}
+
+static void a_wrong_step_along_the_gradient_changes_nothing(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 2), y = cot_mul(x, x);
+    cot_backward(y);
+#define REFUSED(text, ...)                                                                                                    \
+    do {                                                                                                                     \
+        assert_int_equal(cot_sgd_step(__VA_ARGS__), COT_VALUE);                                                              \
+        assert_error(t, COT_VALUE, text);                                                                                    \
+        cot_tape_clear_error(t);                                                                                             \
+        assert_true(cot_value(x) == 2);                                                                                      \
+    } while (0)
+    REFUSED("[sgd_step] the rate is nan; it must be finite and not negative", 1, &x, (double)NAN);
+    REFUSED("[sgd_step] the rate is inf; it must be finite and not negative", 1, &x, (double)INFINITY);
+    REFUSED("[sgd_step] the rate is -0.5; it must be finite and not negative", 1, &x, -0.5);
+    REFUSED("[sgd_step] xs[1] is not a leaf", 2, ((cot_var[]){x, y}), 0.5);
+#undef REFUSED
+    assert_int_equal(cot_sgd_step(1, &x, 0), COT_OK);
+    assert_true(cot_value(x) == 2);
     cot_tape_destroy(t);
 }
 
@@ -130,6 +165,7 @@ int main(void) {
         cmocka_unit_test(a_leaf_without_gradient_stays),
         cmocka_unit_test(threads_give_the_same_bits),
         cmocka_unit_test(wrong_arguments_change_nothing),
+        cmocka_unit_test(a_wrong_step_along_the_gradient_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -445,7 +445,7 @@ static void wrong_operands_are_refused(void **state) {
     cot_var one = cot_tensor(t, COT_F64, COT_SHAPE(1, 1), NULL), huge = cot_broadcast_to(one, COT_SHAPE(1, INT64_C(1) << 56));
     REFUSED(COT_LIMIT, "[attention] q has shape (1,72057594037927936); its tiles are larger than memory can hold", huge, huge, one, NULL);
     cot_var tall = cot_broadcast_to(one, COT_SHAPE(INT64_C(1) << 40, 1));
-    REFUSED(COT_MEMORY, "[attention_lse] out of memory: 8796093022208 bytes for a tensor", tall, one, one, NULL);
+    REFUSED(COT_MEMORY, "[attention] out of memory: 8796093022208 bytes for a tensor", tall, one, one, NULL);
     cot_var heads = cot_broadcast_to(one, COT_SHAPE(INT64_C(1) << 50, 1, 1));
     REFUSED(COT_LIMIT, "[broadcast_to] shape (1125899906842624,1099511627776,1) has too many elements to address", tall, heads, one, NULL);
     cot_tape_destroy(t);

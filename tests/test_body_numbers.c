@@ -24,9 +24,9 @@ static cot_var y_of(cot_fn f, const cot_var *x) {
 #define SQUARE "record the derivatives with cot_fn_hessian"
 #define CALLS(CALL)                                                                                                                \
     CALL(value, READ, cot_value(y_of(sum_of_cubes, x)))                                                                            \
-    CALL(value, READ, (double)cot_value_i64(y_of(sum_of_cubes, x)))                                                                \
+    CALL(value_i64, READ, (double)cot_value_i64(y_of(sum_of_cubes, x)))                                                            \
     CALL(read, READ, cot_read(*x, got, SIZE))                                                                                      \
-    CALL(read, READ, cot_read_as(*x, COT_F64, got, SIZE))                                                                          \
+    CALL(read_as, READ, cot_read_as(*x, COT_F64, got, SIZE))                                                                       \
     CALL(vjps, "record the product with cot_vjp or cot_fn_vjp", (y = y_of(cubes, x), cot_vjps(1, 1, &y, ones, 1, x, got)))         \
     CALL(jvps, "record the product with cot_jvp or cot_fn_jvp", (y = y_of(cubes, x), cot_jvps(1, 1, x, ones, 1, &y, got)))         \
     CALL(jacobian, MATRIX, (y = y_of(cubes, x), cot_jacobian(1, &y, 1, x, COT_AUTO, got)))                                         \

@@ -21,6 +21,10 @@ static void expressions_that_are_none(void **state) {
     assert_int_equal(sh("cotangent eval 'matmull(x, x)' x=[1]"), 2);
     assert_non_null(strstr(last.err, "did you mean 'matmul'?"));
     fails("cotangent eval -f nowhere.txt", 3, "cannot read nowhere.txt: No such file or directory", "");
+    fails("cotangent eval -f ''", 2, "the FILE of --file has an empty name", "");
+    fails("cotangent trace x x=1 --html ''", 2, "the FILE of --html has an empty name", "");
+    fails("cotangent trace x x=1 --dot=", 2, "the FILE of --dot has an empty name", "");
+    fails("cotangent fit 'a*x' '' a=1", 3, "cannot read a file with an empty name: No such file or directory", "");
     fails("cotangent eval -f .", 3, "cannot read .: it is a directory", "");
 }
 

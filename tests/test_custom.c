@@ -517,7 +517,7 @@ static void failures_in_rules_are_reported_and_leave_the_tape_usable(void **stat
         {COT_OK, ""},
         {COT_GRAD, "called inside a function of [broken]; such a function computes or records, and the library differentiates what it recorded "
                    "(use a tape of its own to differentiate there)"},
-        {COT_VALUE, "[rewind] called inside a function of [broken], to a mark made before; such a function may forget only what it recorded "
+        {COT_VALUE, "[tape_rewind] called inside a function of [broken], to a mark made before; such a function may forget only what it recorded "
                     "itself"},
         {COT_SHAPE, "[matmul]"},
     };

@@ -30,9 +30,9 @@ static void sources(void **state) {
     cot_data(t, (cot_dtype)42, COT_SHAPE(1), NULL);
     expect(t, COT_DTYPE, "[data] 42 is not a dtype");
     cot_scalar_of(t, COT_DTYPE_COUNT, 1);
-    expect(t, COT_DTYPE, "[scalar] 8 is not a dtype");
+    expect(t, COT_DTYPE, "[scalar_of] 8 is not a dtype");
     cot_scalar_of(t, COT_BOOL, 1);
-    expect(t, COT_DTYPE, "[scalar] a leaf of dtype bool; only f64, f32, bf16 and f16 have gradients, use cot_data for others");
+    expect(t, COT_DTYPE, "[scalar_of] a leaf of dtype bool; only f64, f32, bf16 and f16 have gradients, use cot_data for others");
     cot_tensor(t, COT_I32, COT_SHAPE(2), NULL);
     expect(t, COT_DTYPE, "[tensor] a leaf of dtype i32; only f64, f32, bf16 and f16 have gradients, use cot_data for others");
     cot_wrap(t, COT_F64, COT_SCALAR, &deep);
@@ -119,7 +119,7 @@ static void operands(void **state) {
 
 static void marks(void **state) {
     (void)state;
-    static const char *const text = "[rewind] this mark lies in a part of the tape that was already forgotten; "
+    static const char *const text = "[tape_rewind] this mark lies in a part of the tape that was already forgotten; "
                                     "marks are rewound in the reverse of the order in which they were made";
     cot_tape *t = open_tape(), *u = open_tape();
     cot_var   x = vec(t, 3);
@@ -145,9 +145,9 @@ static void marks(void **state) {
     double got[3];
     assert_int_equal(cot_read(x, got, 3), COT_OK);
     cot_tape_rewind(u, a);
-    expect(u, COT_VALUE, "[rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
+    expect(u, COT_VALUE, "[tape_rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
     cot_tape_rewind(t, (cot_mark){{0}});
-    expect(t, COT_VALUE, "[rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
+    expect(t, COT_VALUE, "[tape_rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
     cot_tape_rewind(t, a);
     assert_ok(t);
     cot_tape_destroy(t);
@@ -164,11 +164,11 @@ static void reading(void **state) {
     assert_true(isnan(cot_value(x)));
     expect(t, COT_SHAPE, "[value] shape (3,) has 3 elements; only a single number has a value, use cot_read for more");
     assert_int_equal(cot_value_i64(x), 0);
-    expect(t, COT_SHAPE, "[value] shape (3,) has 3 elements; only a single number has a value, use cot_read for more");
+    expect(t, COT_SHAPE, "[value_i64] shape (3,) has 3 elements; only a single number has a value, use cot_read for more");
     assert_int_equal(cot_read(x, got, 2), COT_SHAPE);
     expect(t, COT_SHAPE, "[read] room for 2 elements, but shape (3,) has 3");
     assert_int_equal(cot_read_as(x, (cot_dtype)-1, got, 3), COT_DTYPE);
-    expect(t, COT_DTYPE, "[read] -1 is not a dtype");
+    expect(t, COT_DTYPE, "[read_as] -1 is not a dtype");
     assert_int_equal(cot_read_grad(x, got, 4), COT_SHAPE);
     expect(t, COT_SHAPE, "[read_grad] room for 4 elements, but shape (3,) has 3");
     assert_true(isnan(cot_grad_value(x)));

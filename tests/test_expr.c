@@ -353,6 +353,14 @@ static void a_call_is_checked_against_the_signature(void **state) {
             "[full] fill_value is 9007199254740993, which becomes 9007199254740992 as a floating-point number; add the rest to the result");
     refused("arange(array(9223372036854775807))", 8, 26,
             "[arange] start is 9223372036854775807, which becomes 9223372036854775808 as a floating-point number; add the rest to the result");
+    refused("sum(A, axis=99999999999)", 13, 11, "[sum] axis is 99999999999; it must lie between -2147483647 and 2147483647");
+    refused("sum(A, axis=[0, -99999999999])", 13, 17, "[sum] axis is -99999999999; it must lie between -2147483647 and 2147483647");
+    refused("softmax(A, 4294967296)", 12, 10, "[softmax] axis is 4294967296; it must lie between -2147483647 and 2147483647");
+    refused("split(A, 4294967298)[0]", 10, 10, "[split] parts is 4294967298; it must lie between -2147483647 and 2147483647");
+    refused("tensordot(A, A, [[4294967296], [0]])", 17, 19, "[tensordot] axes is 4294967296; it must lie between -2147483647 and 2147483647");
+    refused("fft(A, 99999999999999999999)", 8, 20, "[fft] n must be an integer, not the number 1e+20, which no int64 holds");
+    refused("sum(svd(A))", 1, 3, "element 0 of the tuple has shape (2,2), element 1 has (2,); an array needs equal ones");
+    refused("sum([A, x])", 1, 3, "element 0 of the list has shape (2,3), element 1 has (); an array needs equal ones");
     refused("max(x, y)", 8, 1, "[max] axis must be an integer (the larger of two is maximum(x, y)), not a value of f64");
     refused("stack([])", 7, 2, "[stack] xs is empty; at least one is needed");
     refused("pad(A, [1, 2, 3])", 1, 3, "[pad] widths do not fit 2 axes; give one number, (before, after), or such a pair for each axis");

@@ -51,7 +51,7 @@ static void bodies_stand_for_every_step(void **state) {
     SCAN(writes_outside, &target, &x);
     expect(t, COT_VALUE, "[add_into] the target is older than the body of [scan], which is recorded once and would write it then only; copy it first");
     SCAN(rewinds, &start, &x);
-    expect(t, COT_VALUE, "[rewind] called while the body of [scan] is recorded, to a mark made before; a body may forget only what it recorded itself");
+    expect(t, COT_VALUE, "[tape_rewind] called while the body of [scan] is recorded, to a mark made before; a body may forget only what it recorded itself");
     SCAN(compresses, NULL, &x);
     expect(t, COT_SHAPE, "[compress] in the body of [scan], which is recorded once, the extent of the result would depend on values; use cot_where, or "
                          "cot_compress_to with a given size");

@@ -1,9 +1,9 @@
 /* ctest: timeout=240 */
 /* test_null.c: every function of the public headers, with every argument that can be bad (NULL,
- * no var, a forgotten var), one at a time, on a tape without an error and on one that has one.
- * What may be left out, as the header says, means something; anything else is an error in a
- * whole sentence. Nothing crashes, nothing leaks, and the tape can be cleared and used
- * afterwards.
+ * no var, a forgotten var, a negative count), one at a time, on a tape without an error and on one
+ * that has one. What may be left out, as the header says, means something; anything else is an
+ * error in a whole sentence, which begins with the name of the function. Nothing crashes, nothing
+ * leaks, and the tape can be cleared and used afterwards.
  *
  * The calls are made from the headers by tools/gen_null_calls.c, with the arguments of
  * null_arguments.def, so that a function that is added to a header is tried here too, or the
@@ -41,6 +41,7 @@ typedef struct fixture {
     FILE             *file, *saved;
     bool              failed; /* what the call returned says so */
     bool              told;   /* … or it cannot say so */
+    cot_status        status; /* what it returned, if that is a status */
 } fixture;
 
 /* ys[k] = Σ xs² */
@@ -212,7 +213,7 @@ static int noted;
 static void says(fixture *f, bool failed) { f->failed = failed, f->told = true; }
 
 static void take_cot_var(fixture *f, cot_var v) { says(f, !cot_is_valid(v)); }
-static void take_cot_status(fixture *f, cot_status s) { says(f, s != COT_OK); }
+static void take_cot_status(fixture *f, cot_status s) { says(f, (f->status = s) != COT_OK); }
 static void take_double(fixture *f, double v) { says(f, isnan(v)); }
 static void take_cot_sparse_plan_p(fixture *f, cot_sparse_plan *p) {
     says(f, !p);
@@ -252,6 +253,12 @@ typedef struct null_function {
 
 #include "null_calls.inc"
 
+static bool is_listed(const char *name, int n, const char *const *list) {
+    for (int k = 0; k < n; k++)
+        if (strcmp(list[k], name) == 0) return true;
+    return false;
+}
+
 /* Functions that put no error on a tape that they see: they look at a tape or a var, for which
  * "accepted everywhere" in the header is said, make keys, which are on none, or do not know how
  * many vars there are. */
@@ -261,33 +268,33 @@ static bool is_quiet(const char *name) {
         "cot_explain",  "cot_report",        "cot_tape_print", "cot_tape_print_sweep", "cot_key_split",
         "cot_key_fold", "cot_key_at",        "cot_sited",      "cot_linear_jvp",       "cot_linear_vjp",
         "cot_tape_of"};
-    for (int k = 0; k < TEST_COUNT(quiet); k++)
-        if (strcmp(quiet[k], name) == 0) return true;
-    return false;
+    return is_listed(name, TEST_COUNT(quiet), quiet);
 }
 
 /* Does another argument than p have a tape? Then an error stands there. A forgotten var knows
- * its own. */
+ * its own. A list has the length that the last count in front of it says: none, if p is that. */
 static bool has_tape(const null_function *g, const null_parameter *p) {
+    int count = -1;
     if (strstr(p->what, "forgotten")) return true;
-    for (const null_parameter *o = g->parameters; o->bad >= 0; o++)
-        if (o->bad != p->bad &&
-            (strstr(o->type, "cot_tape") || strcmp(o->type, "cot_var") == 0 || strcmp(o->type, "const cot_var *") == 0))
+    for (const null_parameter *o = g->parameters; o->bad >= 0; o++) {
+        if (strcmp(o->type, "int") == 0) count = o->bad;
+        if (o->bad != p->bad && (strstr(o->type, "cot_tape") || strcmp(o->type, "cot_var") == 0 ||
+                                 (strcmp(o->type, "const cot_var *") == 0 && count != p->bad)))
             return true;
+    }
     return false;
 }
 
-/* "[grad_of] the list of 2 gradients is NULL": the operation in brackets, then words. It has the
- * name of the function, or the part of it that several share (read, read_as), or that of the
- * operation that the user gave. */
+/* "[grad_of] the list of 2 gradients is NULL": the function that was called in brackets, then words.
+ * Functions that run what the user named say that name. */
 static bool is_sentence(const char *name, const char *message) {
-    static const char *const others[][2] = {{"cot_call", "doubled"},        {"cot_call", "valueless"},
-                                            {"cot_call", "custom"},         {"cot_custom_fn", "bowl"},
-                                            {"cot_custom_fn", "no"},        {"cot_custom_fn", "custom_fn"},
-                                            {"cot_stop_gradient", "detach"}};
+    static const char *const others[][2] = {{"cot_call", "doubled"}, {"cot_call", "valueless"},
+                                            {"cot_call", "custom"},  {"cot_custom_fn", "bowl"},
+                                            {"cot_custom_fn", "no"}, {"cot_custom_fn", "custom_fn"}};
     const char *end = message[0] == '[' ? strstr(message, "] ") : NULL;
     size_t      n = end ? (size_t)(end - message) - 1 : 0;
-    bool        named = end && n > 1 && strncmp(name + strlen("cot_"), message + 1, n) == 0;
+    const char              *called      = name + strlen("cot_");
+    bool                     named       = end && strlen(called) == n && strncmp(called, message + 1, n) == 0;
     for (int k = 0; k < TEST_COUNT(others) && end; k++)
         named = named || (strcmp(others[k][0], name) == 0 && strlen(others[k][1]) == n &&
                           strncmp(others[k][1], message + 1, n) == 0);
@@ -315,6 +322,8 @@ static void try_call(const null_function *g, const null_parameter *p, bool after
         bool must = has_tape(g, p) && !is_quiet(g->name);
         if (f->told && !f->failed) NOTE("%s(%s: %s) returns as if all were well: %s", g->name, name, what, message);
         if (must && status == COT_OK) NOTE("%s(%s: %s) is not told of on the tape", g->name, name, what);
+        if (status != COT_OK && f->status != COT_OK && f->status != status)
+            NOTE("%s(%s: %s) returns %s: %s", g->name, name, what, cot_status_name(f->status), message);
         if (status != COT_OK && !is_sentence(g->name, message))
             NOTE("%s(%s: %s) says: %s", g->name, name, what, message);
     }
@@ -375,6 +384,72 @@ static void no_argument_that_is_missing_does_harm(void **state) {
     if (wrong) fail_msg("%d functions of %d", wrong, TEST_COUNT(null_functions));
 }
 
+/* "[matmul] out of memory: …" of cot_einsum: where a function is made of public ones, or calls one
+ * of the user's, the message may name the one that there was no memory for. What a sweep records
+ * nobody has called. */
+static bool may_name_a_part(const char *name) {
+    static const char *const sweeps[] = {"cot_backward",
+                                         "cot_backward_seeded",
+                                         "cot_grad_of",
+                                         "cot_vjp",
+                                         "cot_jvp",
+                                         "cot_vjps",
+                                         "cot_jvps",
+                                         "cot_jacobian",
+                                         "cot_hessian",
+                                         "cot_hvp",
+                                         "cot_sparse_jacobian",
+                                         "cot_sparse_hessian",
+                                         "cot_linear_jvp",
+                                         "cot_linear_vjp",
+                                         "cot_sparse_jacobian_plan",
+                                         "cot_sparse_hessian_plan",
+                                         "cot_sparse_check",
+                                         "cot_taylor",
+                                         "cot_taylor_values"};
+    return !is_listed(name, TEST_COUNT(sweeps), sweeps);
+}
+
+static bool is_told(const char *name, const char *message) {
+    /* the inputs of a body, and the call of a macro, have no function */
+    static const char *const others[] = {"[parameter]", "[source line]"};
+    if (is_sentence(name, message)) return true;
+    if (!may_name_a_part(name)) return false;
+    for (int i = 0; i < TEST_COUNT(null_functions); i++)
+        if (is_sentence(null_functions[i].name, message)) return true;
+    for (int k = 0; k < TEST_COUNT(others); k++)
+        if (strncmp(message, others[k], strlen(others[k])) == 0) return true;
+    return false;
+}
+
+/* With its good arguments, and `left` more allocations. Did that fail one? */
+static bool runs_out(const null_function *g, long left) {
+    fixture *f = malloc(sizeof *f);
+    assert_non_null(f);
+    open_fixture(f);
+    cot_tape_trim(f->t); /* else what is kept would serve most */
+    let_succeed(&f->memory, left);
+    g->call(f, -1, -1);
+    bool        failed  = f->memory.failed > 0;
+    const char *message = cot_tape_message(f->t);
+    if (cot_tape_status(f->t) != COT_OK && !is_told(g->name, message))
+        NOTE("%s without memory says: %s", g->name, message);
+    let_succeed(&f->memory, -1);
+    close_fixture(f);
+    if (f->memory.live || f->memory.blocks) NOTE("%s without memory leaks", g->name);
+    free(f);
+    return failed;
+}
+
+static void a_failed_allocation_is_told_by_a_function_that_users_know(void **state) {
+    (void)state;
+    noted = 0;
+    for (int i = 0; i < TEST_COUNT(null_functions); i++)
+        for (long left = 0; runs_out(&null_functions[i], left); left++) {
+        }
+    assert_int_equal(noted, 0);
+}
+
 #define SAYS(call, code, sentence)                                                                                           \
     do {                                                                                                                     \
         (void)(call);                                                                                                        \
@@ -398,6 +473,10 @@ static void what_is_missing_is_named(void **state) {
     SAYS(cot_vjps(1, 2, none, (double[]){1, 1}, 1, &x, out), COT_VAR, "[vjps] none of the 2 ys is a value on a tape");
     assert_true(isnan(out[0]));
     SAYS(cot_jacobian(2, NULL, 1, &x, COT_AUTO, out), COT_VAR, "[jacobian] the list of 2 ys is NULL");
+    SAYS(cot_jacobian(-1, &y, 1, &x, COT_AUTO, out), COT_VALUE, "[jacobian] a negative number of ys: -1");
+    SAYS(cot_jacobian(0, &y, 1, &x, COT_AUTO, out), COT_VAR, "[jacobian] there are no ys");
+    SAYS(cot_jacobian(1, &y, -1, &x, COT_AUTO, out), COT_VALUE, "[jacobian] a negative number of vars: -1");
+    assert_int_equal(cot_vjps(1, -1, &y, out, -1, &x, out), COT_VALUE); /* there is no tape to say it on */
     SAYS(cot_fn_vjp(bowl, NULL, 2, none, 1, &g, &x, xs), COT_VAR, "[fn_vjp] none of the 2 xs is a value on a tape");
     SAYS(cot_dot_of(1, &x, NULL), COT_VALUE, "[dot_of] the list of 1 ys is NULL");
     SAYS(cot_dot_of(1, NULL, &x), COT_VALUE, "[dot_of] the list of 1 xs is NULL");
@@ -420,6 +499,7 @@ static void what_is_missing_is_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_argument_that_is_missing_does_harm),
+                                       cmocka_unit_test(a_failed_allocation_is_told_by_a_function_that_users_know),
                                        cmocka_unit_test(what_is_missing_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

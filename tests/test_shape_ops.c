@@ -16,6 +16,15 @@ static void creation_fills_real_memory(void **state) {
     VALUES(cot_arange(t, COT_F64, 0, 1, 0.25), S(4), 0, 0.25, 0.5, 0.75);
     VALUES(cot_arange(t, COT_I64, 5, 0, -2), S(3), 5, 3, 1);
     VALUES(cot_arange(t, COT_I64, 5, 0, 1), S(0), 0);
+    VALUES(cot_arange(t, COT_U8, 250, 256, 1), S(6), 250, 251, 252, 253, 254, 255);
+    VALUES(cot_arange(t, COT_U8, 2, -1, -1), S(3), 2, 1, 0);
+    VALUES(cot_arange(t, COT_BOOL, -1, 2, 1), S(3), 1, 0, 1);
+    VALUES(cot_arange(t, COT_U8, 300, 0, 1), S(0), 0);
+    VALUES(cot_linspace(t, COT_U8, 0, 255, 2), S(2), 0, 255);
+    cot_var end = cot_arange(t, COT_I64, 0x1p63 - 1024, 0x1p63, 1); /* the last is 2^63 - 1, which is no double */
+    assert_int_equal(cot_size(end), 1024);
+    assert_int_equal(cot_value_i64(cot_index(end, 0, -1)), INT64_MAX);
+    assert_int_equal(cot_value_i64(cot_index(cot_arange(t, COT_I64, -0x1p63, 0, 0x1p62), 0, 0)), INT64_MIN);
     cot_var far = cot_sub(cot_arange(t, COT_I64, 0x1p53, 0x1p53 + 4, 1), (cot_integer)(INT64_C(1) << 53)); /* 2^53 + 1 is no double */
     VALUES(far, S(4), 0, 1, 2, 3);
     VALUES(cot_linspace(t, COT_F64, 0, 1, 5), S(5), 0, 0.25, 0.5, 0.75, 1);

@@ -466,7 +466,9 @@ static void plans_that_cannot_be_made_say_why(void **state) {
     assert_null(cot_sparse_jacobian_plan(1, &y, -1, &x, COT_AUTO));
     assert_error(t, COT_VALUE, "[sparse_jacobian_plan] a negative number of vars: -1");
     assert_null(cot_sparse_jacobian_plan(0, NULL, 1, &x, COT_AUTO));
+    assert_error(t, COT_VAR, "[sparse_jacobian_plan] there are no ys");
     assert_null(cot_sparse_jacobian_plan(-1, NULL, 1, &x, COT_AUTO));
+    assert_error(t, COT_VALUE, "[sparse_jacobian_plan] a negative number of ys: -1");
     assert_null(cot_sparse_hessian_plan(y, 1, &x));
     assert_int_equal(cot_tape_status(t), COT_SHAPE); /* cot_grad_of's words: the output is no scalar */
     assert_non_null(strstr(cot_tape_message(t), "[sparse_hessian_plan] "));

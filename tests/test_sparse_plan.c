@@ -146,7 +146,7 @@ static void large_requests_are_named(void **state) {
     assert_true(isnan(values[0]) && isnan(values[LARGE - 1]));
     c.fail_from_size = 300000; /* the products fit, tangents and adjoints of 12003 nodes do not */
     assert_int_equal(cot_sparse_hessian(p, f, LARGE, xs, values), COT_MEMORY);
-    assert_error(t, COT_MEMORY, "[hvp] out of memory: 864216 bytes for the adjoints of the sweep");
+    assert_error(t, COT_MEMORY, "[sparse_hessian] out of memory: 864216 bytes for the adjoints of the sweep");
     cot_tape_clear_error(t);
     c.fail_from_size = LARGE * sizeof(double);
     assert_int_equal(cot_sparse_check(j, 1, &f, LARGE, xs, values, 1), COT_MEMORY);

@@ -81,8 +81,18 @@ static void errors_name_the_operation_the_facts_and_the_rule(void **state) {
     SAYS(cot_cross_entropy(s, s), COT_SHAPE,
          "[cross_entropy] the predictions have shape (); the last axis holds the classes, at least one");
     SAYS(cot_mse(x, v), COT_SHAPE, "[mse] the operands have shapes (2,3) and (3,); they must be equal, or one a scalar: this does not broadcast, and cot_reshape or cot_broadcast_to say what is meant");
-    SAYS(cot_arange(t, COT_F64, 0, 1, 0), COT_VALUE, "[arange] start 0, stop 1, step 0; all must be finite and the step not 0");
-    SAYS(cot_arange(t, COT_F64, 0, 1e300, 1), COT_LIMIT, "[arange] 1e+300 elements are too many to address");
+    SAYS(cot_arange(t, COT_F64, 0, 1, 0), COT_VALUE, "[arange] start 0, stop 1, step 0; these and stop - start must be finite, and the step not 0");
+    SAYS(cot_arange(t, COT_F64, 0, 1e300, 1), COT_LIMIT, "[arange] start 0, stop 1e+300, step 1; these are too many elements to address");
+    SAYS(cot_arange(t, COT_F64, -1e308, 1.5e308, 1e308), COT_VALUE,
+         "[arange] start -1e+308, stop 1.5e+308, step 1e+308; these and stop - start must be finite, and the step not 0");
+    SAYS(cot_arange(t, COT_F64, 0, 1, 1e-310), COT_LIMIT, "[arange] start 0, stop 1, step 1e-310; these are too many elements to address");
+    SAYS(cot_arange(t, COT_I64, 1e19, 1e19 + 4096, 2048), COT_DTYPE, "[arange] from 1e+19 to 1e+19, which i64 does not hold; choose a wider dtype");
+    SAYS(cot_arange(t, COT_I32, 0, 0x1p31 + 1, 0x1p30), COT_DTYPE, "[arange] from 0 to 2.14748e+09, which i32 does not hold; choose a wider dtype");
+    SAYS(cot_arange(t, COT_U8, 250, 257, 1), COT_DTYPE, "[arange] from 250 to 256, which u8 does not hold; choose a wider dtype");
+    SAYS(cot_arange(t, COT_U8, 2, -2, -1), COT_DTYPE, "[arange] from 2 to -1, which u8 does not hold; choose a wider dtype");
+    SAYS(cot_linspace(t, COT_I32, 0, 1e10, 5), COT_DTYPE, "[linspace] from 0 to 1e+10, which i32 does not hold; choose a wider dtype");
+    SAYS(cot_linspace(t, COT_I32, NAN, 1, 5), COT_DTYPE, "[linspace] from nan to 1, which i32 does not hold; choose a wider dtype");
+    SAYS(cot_linspace(t, COT_U8, -1, 1, 3), COT_DTYPE, "[linspace] from -1 to 1, which u8 does not hold; choose a wider dtype");
     SAYS(cot_linspace(t, COT_F64, 0, 1, -1), COT_SHAPE, "[linspace] axis 0 of shape (-1,) has extent -1; extents are not negative");
     SAYS(cot_zeros(t, (cot_dtype)-1, S(1)), COT_DTYPE, "[zeros] -1 is not a dtype; dtypes are COT_F64 … COT_BOOL");
     assert_int_equal(cot_split(x, 2, 1, out), COT_SHAPE);

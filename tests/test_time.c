@@ -151,7 +151,7 @@ static void a_mark_behind_a_failed_body_is_known_as_forgotten(void **state) {
     cot_tape_rewind(t, m);
     failed(q); /* as long as the one before */
     cot_tape_rewind(t, inner);
-    expect(t, COT_VALUE, "[rewind] this mark lies in a part of the tape that was already forgotten; "
+    expect(t, COT_VALUE, "[tape_rewind] this mark lies in a part of the tape that was already forgotten; "
                          "marks are rewound in the reverse of the order in which they were made");
     cot_tape_destroy(t);
 }

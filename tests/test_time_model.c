@@ -96,8 +96,12 @@ static int pick(const world *w, uint32_t r, int wish) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* Rounding along a path. An operation computes its partial (a function is good to 2 ulp, a quotient
+ * x / y² rounds three times), multiplies by it, and adds the product to what came by other paths:
+ * no more than 4 eps of the magnitude. A path passes each node once, and in second order once more
+ * on its way back: 8 eps for each node that there ever was, since gradients outlive a rewind. */
 static bool near(const world *w, double have, double want, double size) {
-    return isfinite(have) && fabs(have - want) <= 256 * w->eps * (size + fabs(want)) + 1e-30;
+    return isfinite(have) && fabs(have - want) <= 8 * w->m.most * w->eps * (size + fabs(want)) + 1e-30;
 }
 
 /* The library's value of node i is that of the model, within rounding; from now on it is the

@@ -63,11 +63,11 @@ static void lists_may_be_missing(void **state) {
     cot_sparse_jacobian(p, 1, &y, 1, &x, NULL);
     expect(t, COT_VALUE, "[sparse_jacobian] a list of 3 values is NULL");
     cot_sparse_jacobian_of(p, squares, NULL, 1, &x, 1, NULL);
-    expect(t, COT_VALUE, "[sparse_jacobian] a list of 3 values is NULL");
+    expect(t, COT_VALUE, "[sparse_jacobian_of] a list of 3 values is NULL");
     cot_sparse_hessian(h, sum, 1, &x, NULL);
     expect(t, COT_VALUE, "[sparse_hessian] a list of 3 values is NULL");
     cot_sparse_hessian_of(h, sum_of_squares, NULL, 1, &x, NULL);
-    expect(t, COT_VALUE, "[sparse_hessian] a list of 3 values is NULL");
+    expect(t, COT_VALUE, "[sparse_hessian_of] a list of 3 values is NULL");
     cot_sparse_check(p, 1, &y, 1, &x, NULL, 1);
     expect(t, COT_VALUE, "[sparse_check] a list of 3 values is NULL");
     cot_jacobian(1, &y, 1, &x, COT_AUTO, NULL);

@@ -69,6 +69,7 @@ typedef struct model {
     model_part part[MODEL_PARTS];
     unsigned   version[MODEL_STORAGES];
     int        count, parts, storages, no_grad;
+    int        most; /* nodes that there ever were at once */
     long       clock;
 } model;
 
@@ -116,6 +117,7 @@ static inline void model_value(model_node *z) {
 /* A new operation on nodes a and b (-1: none); its value is computed from what they are now. */
 static inline int model_push(model *m, model_op op, int a, int b, double number) {
     int         i = m->count++, in[2] = {a, b};
+    if (m->count > m->most) m->most = m->count;
     model_node *z = &m->node[i];
     *z = (model_node){.op = op, .n = (a >= 0) + (b >= 0), .in = {a, b}, .number = number, .clock = m->clock};
     z->storage = z->part = -1;
@@ -183,7 +185,11 @@ typedef struct model_sweep {
     double dg[MODEL_NODES][WIDE], dgs[MODEL_NODES][WIDE];
 } model_sweep;
 
-/* Which element of operand k element i of z reads; element j of a sum. */
+/* An operation that gives elements of its operand as they are, or their sum: every partial is 1. */
+static inline bool model_rearranges(model_op op) { return op == M_SUM || op == M_FLIP || op == M_INDEX; }
+
+/* How many elements of an operand one element of z reads, and which: element j of a sum. */
+static inline int model_terms(const model_node *z) { return z->op == M_SUM ? WIDE : 1; }
 static inline int model_from(const model *m, const model_node *z, int k, int i, int j) {
     if (z->op == M_SUM) return j;
     if (z->op == M_FLIP) return WIDE - 1 - i;
@@ -199,11 +205,11 @@ static inline bool model_moves(const model *m, const model_node *z, int k) {
 static inline void model_differentiate(const model *m, model_sweep *s) {
     for (int z = 0; z < m->count; z++) {
         const model_node *n = &m->node[z];
-        bool              moved = n->op == M_SUM || n->op == M_FLIP || n->op == M_INDEX;
+        bool              moved = model_rearranges(n->op);
         for (int i = 0; i < model_width(n); i++) {
             model_partials d = model_partials_at(n, i);
             for (int k = 0; k < n->n; k++)
-                for (int j = 0; j < (n->op == M_SUM ? WIDE : 1) && model_moves(m, n, k); j++) {
+                for (int j = 0; j < model_terms(n) && model_moves(m, n, k); j++) {
                     int a = n->in[k], at = model_from(m, n, k, i, j);
                     s->dx[z][i] += (moved ? 1 : d.p[k]) * s->dx[a][at];
                     s->dxs[z][i] += (moved ? 1 : d.ps[k]) * s->dxs[a][at];
@@ -212,11 +218,11 @@ static inline void model_differentiate(const model *m, model_sweep *s) {
     }
     for (int z = m->count; z-- > 0;) {
         const model_node *n = &m->node[z];
-        bool              moved = n->op == M_SUM || n->op == M_FLIP || n->op == M_INDEX;
+        bool              moved = model_rearranges(n->op);
         for (int i = 0; i < model_width(n); i++) {
             model_partials d = model_partials_at(n, i);
             for (int k = 0; k < n->n; k++)
-                for (int j = 0; j < (n->op == M_SUM ? WIDE : 1) && model_moves(m, n, k); j++) {
+                for (int j = 0; j < model_terms(n) && model_moves(m, n, k); j++) {
                     int    a = n->in[k], at = model_from(m, n, k, i, j);
                     double p = moved ? 1 : d.p[k], ps = moved ? 1 : d.ps[k], bend = 0, bends = 0;
                     for (int l = 0; l < n->n && !moved; l++) {

@@ -1,6 +1,6 @@
 /* gen_null_calls HEADER…: prints, for tests/test_null.c, a call of every function that the
  * public headers declare, in which any one argument can be a bad one (NULL, COT_NONE, a
- * forgotten var), and a table of them. The other arguments are those of
+ * forgotten var, a negative count), and a table of them. The other arguments are those of
  * tests/null_arguments.def.
  *
  * Run by the build. It exits with 1, and says why, when a parameter has no argument in the
@@ -29,6 +29,7 @@ static row arguments[] = { /* the first that fits is taken */
 #define NAMED(type, parameter, ...) {NULL, #parameter, type, NULL, #__VA_ARGS__, false},
 #define TYPE(type, ...) {NULL, NULL, type, NULL, #__VA_ARGS__, false},
 #define WAY NOTHING
+#define WAY_NAMED NOTHING
 #define WAY_OF NOTHING
 #define MAY_BE NOTHING
 #define EVERY_MAY_BE NOTHING
@@ -37,6 +38,7 @@ static row arguments[] = { /* the first that fits is taken */
 #undef NAMED
 #undef TYPE
 #undef WAY
+#undef WAY_NAMED
 #undef WAY_OF
 #undef MAY_BE
 #undef EVERY_MAY_BE
@@ -46,17 +48,20 @@ static row ways[] = {
 #define NAMED NOTHING
 #define TYPE NOTHING
 #define WAY(type, what, ...) {NULL, NULL, type, what, #__VA_ARGS__, false},
+#define WAY_NAMED(type, parameter, what, ...) {NULL, #parameter, type, what, #__VA_ARGS__, false},
 #define WAY_OF(function, parameter, what, ...) {"cot_" #function, #parameter, NULL, what, #__VA_ARGS__, false},
 #define MAY_BE NOTHING
 #define EVERY_MAY_BE NOTHING
 #include "null_arguments.def"
 #undef WAY
+#undef WAY_NAMED
 #undef WAY_OF
 #undef MAY_BE
 #undef EVERY_MAY_BE
 };
 static row optional[] = { /* text: the words of the header */
 #define WAY NOTHING
+#define WAY_NAMED NOTHING
 #define WAY_OF NOTHING
 #define MAY_BE(function, parameter, what, text) {"cot_" #function, #parameter, NULL, what, text, false},
 #define EVERY_MAY_BE(type, parameter, what, text) {NULL, #parameter, type, what, text, false},

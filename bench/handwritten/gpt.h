@@ -5,7 +5,7 @@
 #include "handwritten/handwritten.h"
 
 /* Sequences go through the network one by one: two or four together, with longer products, took as long. */
-enum { V = 256, T = 128, BATCH = 8, LAYERS = 4, HEADS = 4, D = 128, EACH = D / HEADS };
+enum { V = 256, T = 128, BATCH = SIZED(8, 4), LAYERS = SIZED(4, 2), HEADS = 4, D = 128, EACH = D / HEADS };
 
 /* Where each weight begins: in a layer, and in all. */
 enum {

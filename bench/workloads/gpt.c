@@ -2,7 +2,7 @@
  * width, H heads, V tokens. */
 #include "workloads/workloads.h"
 
-enum { VOCABULARY = 256, POSITIONS = 128, BATCH = 8, LAYERS = 4, HEADS = 4, WIDTH = 128, EACH = WIDTH / HEADS, ROWS = BATCH * POSITIONS };
+enum { VOCABULARY = 256, POSITIONS = 128, BATCH = SIZED(8, 4), LAYERS = SIZED(4, 2), HEADS = 4, WIDTH = 128, EACH = WIDTH / HEADS, ROWS = BATCH * POSITIONS };
 enum { QKV, QKV_BIAS, OUT, OUT_BIAS, UP, UP_BIAS, DOWN, DOWN_BIAS, NORM1, NORM1_BIAS, NORM2, NORM2_BIAS, PER_LAYER }; /* weights of a layer */
 enum { TOKENS, PLACES, NORM, NORM_BIAS, LAYER0, COUNT = LAYER0 + LAYERS * PER_LAYER };
 
@@ -96,4 +96,4 @@ static void gpt_destroy(void *state) {
     free(g);
 }
 
-const workload gpt_workload = {"gpt_nano", "f32", make_gpt, gpt_step, gpt_destroy, 5.567428, 1e-6};
+const workload gpt_workload = {"gpt_nano", "f32", make_gpt, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0)};

@@ -1,7 +1,7 @@
 /* numbers.c: a large elementwise function with its gradient, a Hessian-vector product, and a tall Jacobian. */
 #include "workloads/workloads.h"
 
-enum { ELEMENTS = 1 << 22, ROSENBROCK = 100000, INPUTS = 8, HIDDEN = 256, OUTPUTS = 1024 };
+enum { ELEMENTS = 1 << SIZED(22, 18), ROSENBROCK = 100000, INPUTS = 8, HIDDEN = 256, OUTPUTS = 1024 };
 
 typedef struct numbers {
     cot_tape *t;
@@ -107,7 +107,7 @@ static double jacobian_step(void *state) {
 
 /* `elementwise` is known to seven digits; the others to fourteen. */
 const workload number_workloads[3] = {
-    {"elementwise", "f32", elementwise_make, elementwise_step, destroy, 852839.9, 1e-6},
+    {"elementwise", "f32", elementwise_make, elementwise_step, destroy, 852839.9, SIZED(1e-6, 0)},
     {"rosenbrock_hvp", "f64", rosenbrock_make, rosenbrock_step, destroy, 299794.59591440, 1e-12},
     {"jac_tall", "f64", jacobian_make, jacobian_step, destroy, 4.41506599338597, 1e-12},
 };

@@ -68,6 +68,7 @@ static void *take(cot__cache *c, size_t size) {
     }
     c->live += bytes;
     if (c->live > c->most) c->most = c->live;
+    cot__unwritten(block, bytes);
     return block;
 }
 

@@ -5,9 +5,11 @@
 #include "tape/tape.h"
 
 static bool check_settings(cot_tape *t, const cot_adamw *o) {
-    if (o->step >= 1 && o->rate >= 0 && o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->decay >= 0) return true;
+    bool rates = cot__is_rate(o->rate) && cot__is_rate(o->eps) && cot__is_rate(o->decay);
+    if (o->step >= 1 && rates && o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1) return true;
     cot__fail(t, COT_VALUE,
-              "[adamw_step] step %lld, rate %g, betas %g and %g, eps %g, decay %g; steps count from 1, betas are in [0, 1), the others not negative",
+              "[adamw_step] step %lld, rate %g, betas %g and %g, eps %g, decay %g; steps count from 1, betas are in [0, 1), "
+              "the others finite and not negative",
               (long long)o->step, o->rate, o->beta1, o->beta2, o->eps, o->decay);
     return false;
 }

@@ -241,16 +241,17 @@ static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
 
 cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
     cot_tape *t = cot__tape_of(n, xs);
+    uint32_t  i;
     if (n == 0) return COT_OK;
-    for (int k = 0; k < n && t && t->status == COT_OK; k++) {
-        uint32_t i;
-        if (!cot__operand(t, xs[k], "sgd_step", "", &i)) break;
-        cot__node *leaf = &t->nodes[i];
-        if (leaf->op != OP_leaf) {
+    if (!t) return cot__status_of(n, xs);
+    if (!cot__is_rate(rate))
+        cot__fail(t, COT_VALUE, "[sgd_step] the rate is %g; it must be finite and not negative", rate);
+    for (int k = 0; k < n && t->status == COT_OK; k++) /* all are checked before any is changed */
+        if (cot__operand(t, xs[k], "sgd_step", "", &i) && t->nodes[i].op != OP_leaf)
             cot__fail(t, COT_VALUE, "[sgd_step] xs[%d] is not a leaf", k);
-            break;
-        }
-        if ((leaf->flags & COT__HAS_GRAD) && !step_in_place(t, i, rate)) step_recorded(t, xs[k], i, rate);
+    for (int k = 0; k < n && t->status == COT_OK; k++) {
+        i = cot__index(xs[k]);
+        if ((t->nodes[i].flags & COT__HAS_GRAD) && !step_in_place(t, i, rate)) step_recorded(t, xs[k], i, rate);
     }
-    return cot__status_of(n, xs);
+    return t->status;
 }

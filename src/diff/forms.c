@@ -224,4 +224,4 @@ cot_status cot_linear_vjp(cot_linear *l, const cot_var *seeds, cot_var *grads) {
     return l->c.t->status;
 }
 
-cot_var cot_stop_gradient(cot_var x) { return cot_detach(x); }
+cot_var cot_stop_gradient(cot_var x) { return cot__detach("stop_gradient", x); }

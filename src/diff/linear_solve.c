@@ -312,7 +312,10 @@ cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *
     if (!args) return INVALID(t);
     args[0] = i;
     for (int k = 0; k < l->a->captures; k++) args[1 + k] = l->a->captured[k];
-    return record_solve(t, l, args);
+    const char *before = cot__ask(t, name);
+    cot_var     x = record_solve(t, l, args);
+    cot__asked(t, before);
+    return x;
 }
 
 cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options) {

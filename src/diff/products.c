@@ -47,6 +47,12 @@ static void measure(cot__side *s) {
     s->size = cot__size_add(s->size, scalars);
 }
 
+bool cot__each_one(int n, const cot_var *vars) {
+    for (int k = 0; k < n; k++)
+        if (cot_size(vars[k]) != 1) return false;
+    return true;
+}
+
 bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars) {
     *s = (cot__side){.t = t, .n = n, .each_one = true};
     if (n < 0) {

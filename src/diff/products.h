@@ -14,6 +14,9 @@ typedef struct cot__side {
     uint32_t  lo, hi;
 } cot__side;
 
+/* The same for vars that are known to be values of a tape. */
+bool cot__each_one(int n, const cot_var *vars);
+
 /* Checks and indices; closed also after a failure, which has set the error. */
 bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int n, const cot_var *vars);
 void cot__side_close(cot__side *s);

@@ -104,15 +104,19 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
     return NULL;
 }
 
-cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode) {
-    const char *op = "sparse_jacobian_plan";
-    cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
+cot_sparse_plan *cot__sparse_jacobian_plan(const char *op, int m, const cot_var *ys, int n, const cot_var *xs,
+                                           cot_mode mode) {
+    cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return NULL;
     if ((unsigned)mode > COT_FORWARD) {
         cot__fail(t, COT_VALUE, "[%s] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", op, (int)mode);
         return NULL;
     }
     return cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK ? make(op, t, false, m, ys, n, xs, mode) : NULL;
+}
+
+cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode) {
+    return cot__sparse_jacobian_plan("sparse_jacobian_plan", m, ys, n, xs, mode);
 }
 
 /* The gradient of y, recorded: n vars of the tape's allocator, to be freed and rewound by the caller; NULL after setting the
@@ -132,9 +136,8 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     return NULL;
 }
 
-cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
-    const char *op = "sparse_hessian_plan";
-    cot_tape   *t = cot__tape_beside(op, "y", 1, &y, n, xs);
+cot_sparse_plan *cot__sparse_hessian_plan(const char *op, cot_var y, int n, const cot_var *xs) {
+    cot_tape *t = cot__tape_beside(op, "y", 1, &y, n, xs);
     if (!t) return NULL;
     cot_mark         mark = cot__mark(t);
     cot_var         *grads = gradient(op, t, y, n, xs);
@@ -142,6 +145,10 @@ cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
     if (grads) cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     cot__rewind(t, mark);
     return p;
+}
+
+cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
+    return cot__sparse_hessian_plan("sparse_hessian_plan", y, n, xs);
 }
 
 /* ---- evaluations ----------------------------------------------------------------------------------------------------------- */
@@ -172,14 +179,19 @@ static cot_status finish(cot_status status, const cot_sparse_plan *p, double *va
     return status;
 }
 
-cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
-    const char *op = "sparse_jacobian";
-    cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
-    if (!t) return finish(cot__status_of(m > 0 ? m : 0, ys), p, values);
+cot_status cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, int m, const cot_var *ys, int n,
+                                const cot_var *xs, double *values) {
+    cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
+    if (!t) return finish(cot__status_of(m, ys), p, values);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
         fits(op, t, p, false, cot__total_size(m, ys), cot__total_size(n, xs), values))
         cot__sparse_entries(op, t, p, m, ys, n, xs, values);
     return finish(t->status, p, values);
+}
+
+cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs,
+                               double *values) {
+    return cot__sparse_jacobian("sparse_jacobian", p, m, ys, n, xs, values);
 }
 
 enum { AT_ONCE = 4 }; /* products with a Hessian that a sweep over scalars carries */
@@ -222,10 +234,10 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
     cot__free(&t->al, index, (size_t)n * sizeof *index);
 }
 
-cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values) {
-    const char *op = "sparse_hessian";
-    cot_tape   *t = cot__tape_beside(op, "y", 1, &y, n, xs);
-    bool        done;
+cot_status cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
+                               double *values) {
+    cot_tape *t = cot__tape_beside(op, "y", 1, &y, n, xs);
+    bool      done;
     if (!t) return finish(cot__status_of(1, &y), p, values);
     const char *before = cot__ask(t, op);
     over_scalars(op, t, p, y, n, xs, values, &done);
@@ -245,6 +257,10 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     cot__queue_close(t);
     cot__rewind(t, mark);
     return finish(t->status, p, values);
+}
+
+cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values) {
+    return cot__sparse_hessian("sparse_hessian", p, y, n, xs, values);
 }
 
 /* ---- the check ------------------------------------------------------------------------------------------------------------- */
@@ -282,8 +298,8 @@ static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, doubl
 cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, const double *values,
                             uint64_t seed) {
     const char *op = "sparse_check";
-    cot_tape   *t = m > 0 ? cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs) : NULL;
-    if (!t) return cot__status_of(m > 0 ? m : 0, ys);
+    cot_tape   *t  = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
+    if (!t) return cot__status_of(m, ys);
     bool    hessian = p && p->hessian;
     int64_t cols = cot__total_size(n, xs), rows = hessian ? cols : cot__total_size(m, ys);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK) return t->status;

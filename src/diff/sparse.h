@@ -31,6 +31,15 @@ typedef enum cot__plan_verdict { COT__PLAN_FINE, COT__PLAN_MEMORY, COT__PLAN_MIX
  * read. */
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p);
 
+/* The public functions of these names, under the name of the one that was called (sparse.c). */
+cot_sparse_plan *cot__sparse_jacobian_plan(const char *op, int m, const cot_var *ys, int n, const cot_var *xs,
+                                           cot_mode mode);
+cot_sparse_plan *cot__sparse_hessian_plan(const char *op, cot_var y, int n, const cot_var *xs);
+cot_status       cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, int m, const cot_var *ys, int n,
+                                      const cot_var *xs, double *values);
+cot_status       cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
+                                     double *values);
+
 /* The entries of the matrix of ys by xs that the plan is for, or of group g alone out of rows of products (sparse_sweep.c). */
 void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values);
 void cot__sparse_seed(const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to);

@@ -44,38 +44,41 @@ static void forget(recorded *r) {
 }
 
 cot_sparse_plan *cot_sparse_jacobian_plan_of(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_mode mode) {
+    const char      *op = "sparse_jacobian_plan_of";
     recorded         r;
     cot_sparse_plan *p =
-        record(&r, "sparse_jacobian_plan_of", f, user, n, xs, m) ? cot_sparse_jacobian_plan(m, r.ys, n, r.form.in, mode) : NULL;
+        record(&r, op, f, user, n, xs, m) ? cot__sparse_jacobian_plan(op, m, r.ys, n, r.form.in, mode) : NULL;
     forget(&r);
     return p;
 }
 
 cot_sparse_plan *cot_sparse_hessian_plan_of(cot_fn f, void *user, int n, const cot_var *xs) {
+    const char      *op = "sparse_hessian_plan_of";
     recorded         r;
-    cot_sparse_plan *p =
-        record(&r, "sparse_hessian_plan_of", f, user, n, xs, 1) ? cot_sparse_hessian_plan(r.ys[0], n, r.form.in) : NULL;
+    cot_sparse_plan *p = record(&r, op, f, user, n, xs, 1) ? cot__sparse_hessian_plan(op, r.ys[0], n, r.form.in) : NULL;
     forget(&r);
     return p;
 }
 
 static cot_status failed(const cot_sparse_plan *p, int n, const cot_var *xs, double *values) {
     for (int64_t k = 0, nnz = cot_sparse_plan_info(p).nnz; values && k < nnz; k++) values[k] = (double)NAN;
-    return cot__status_of(n > 0 ? n : 0, xs);
+    return cot__status_of(n, xs);
 }
 
 cot_status cot_sparse_jacobian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs, int m, double *values) {
-    recorded   r;
-    bool       ok     = record(&r, "sparse_jacobian_of", f, user, n, xs, m);
-    cot_status status = ok ? cot_sparse_jacobian(p, m, r.ys, n, r.form.in, values) : failed(p, n, xs, values);
+    const char *op = "sparse_jacobian_of";
+    recorded    r;
+    bool        ok     = record(&r, op, f, user, n, xs, m);
+    cot_status  status = ok ? cot__sparse_jacobian(op, p, m, r.ys, n, r.form.in, values) : failed(p, n, xs, values);
     forget(&r);
     return status;
 }
 
 cot_status cot_sparse_hessian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs, double *values) {
-    recorded   r;
-    bool       ok     = record(&r, "sparse_hessian_of", f, user, n, xs, 1);
-    cot_status status = ok ? cot_sparse_hessian(p, r.ys[0], n, r.form.in, values) : failed(p, n, xs, values);
+    const char *op = "sparse_hessian_of";
+    recorded    r;
+    bool        ok     = record(&r, op, f, user, n, xs, 1);
+    cot_status  status = ok ? cot__sparse_hessian(op, p, r.ys[0], n, r.form.in, values) : failed(p, n, xs, values);
     forget(&r);
     return status;
 }

@@ -146,7 +146,7 @@ static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_
 void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
     evaluation e = {.op = op, .t = t, .p = p, .to = p->forward ? p->pattern.rows : p->pattern.cols, .values = values};
     e.held = (p->forward ? m : n) <= COT__HELD_VARS;
-    if (cot__total_size(n, xs) == n && cot__total_size(m, ys) == m)
+    if (cot__each_one(n, xs) && cot__each_one(m, ys))
         over_rows(&e, m, ys, n, xs);
     else
         for (; e.group < cot__plan_groups(p) && t->status == COT_OK; e.group++) {

@@ -108,15 +108,6 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
  * their rule runs. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
 
-/* Names the function that was called, for messages about what its sweeps find; of functions that
- * call each other, the outermost. Give what it returns to cot__asked when done. */
-static inline const char *cot__ask(cot_tape *t, const char *op) {
-    const char *before = t->asked;
-    if (!before) t->asked = op;
-    return before;
-}
-static inline void cot__asked(cot_tape *t, const char *before) { t->asked = before; }
-
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
 /* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator;

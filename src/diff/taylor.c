@@ -53,7 +53,10 @@ static bool open_question(bool recorded, question *q, cot_var y, int n, const co
     }
     q->bytes = n > 0 ? (size_t)n * (1 + (size_t)degree) * sizeof *q->xs : 0;
     q->xs = q->bytes ? cot__alloc(&t->al, q->bytes) : NULL;
-    if (q->bytes && !q->xs) return cot__taylor_memory(t, q->bytes);
+    if (q->bytes && !q->xs) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes", op, q->bytes);
+        return false;
+    }
     q->curve = q->bytes ? q->xs + n : NULL;
     return cot__check_inputs(t, op, n, xs, q->xs);
 }

@@ -46,6 +46,14 @@ static bool to_int(const call *c, const cot__item *x, const char *wanted, int64_
     return true;
 }
 
+/* A parameter that is a C int. What does not fit is shown as it was written: a smaller one in its
+ * place would be named in the library's message. */
+static bool is_int(const call *c, int64_t x) {
+    if (x <= INT_MAX && x >= -INT_MAX) return true;
+    return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d", c->f->name,
+                            c->parameter->name, (long long)x, -INT_MAX, INT_MAX);
+}
+
 /* A parameter that is a double: integers beyond 2^53 may not be one, and are not changed in silence. */
 static bool to_exact(const call *c, int64_t x, double *out) {
     *out = (double)x;
@@ -146,7 +154,10 @@ static bool to_axes(const call *c, const cot__item *x, cot_axes *out) {
     if (x->kind == ITEM_NONE) return true;
     if (is_largest(c->f) && (x->kind == ITEM_VAR || x->kind == ITEM_NUMBER)) return two_numbers(c, x);
     if (!to_integers(c, x, "an integer, a list of integers or None", COT_MAX_NDIM, &out->n, list)) return false;
-    for (int i = 0; i < out->n; i++) out->axis[i] = list[i] > INT_MAX ? INT_MAX : list[i] < -INT_MAX ? -INT_MAX : (int)list[i];
+    for (int i = 0; i < out->n; i++) {
+        if (!is_int(c, list[i])) return false;
+        out->axis[i] = (int)list[i];
+    }
     return true;
 }
 
@@ -179,7 +190,7 @@ static bool to_table(const call *c, const cot__item *x, cot__table *out) {
         for (int k = 0; k < out->dim[1]; k++) {
             int64_t *at = &out->at[i * out->dim[1] + k];
             if (!to_int(c, nested ? &row->as.items[k] : row, wanted, at)) return false;
-            if (*at > INT_MAX || *at < -INT_MAX) return wrong(c, nested ? &row->as.items[k] : row, "smaller");
+            if (!is_int(c, *at)) return false;
         }
     }
     return true;
@@ -229,10 +240,7 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
     case TAKES_SHAPE: return to_shape(c, x, &out->shape);
     case TAKES_DTYPE: return to_dtype(c, x, &out->dtype);
     case TAKES_FLAG: return to_flag(c, x, &out->flag);
-    case TAKES_INT:
-        if (!to_int(c, x, "an integer", &i)) return false;
-        out->integer = i > INT_MAX ? INT_MAX : i < -INT_MAX ? -INT_MAX : i; /* beyond any axis: the library says so */
-        return true;
+    case TAKES_INT: return to_int(c, x, "an integer", &out->integer) && is_int(c, out->integer);
     case TAKES_INTEGER: return to_int(c, x, "an integer", &out->integer);
     case TAKES_REAL:
         if (x->kind == ITEM_NUMBER || (x->kind == ITEM_VAR && cot__dtype_is_float(cot_dtype_of(x->as.var)))) v->whole = false;

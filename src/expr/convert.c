@@ -2,6 +2,7 @@
 #include "expr/program.h"
 
 #include "base/text.h"
+#include "ops/structural.h"
 
 #include <string.h>
 
@@ -60,7 +61,10 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
     case ITEM_NONE: cot__put(&t, "None"); break;
     case ITEM_BOOL: cot__put(&t, x->as.integer ? "True" : "False"); break;
     case ITEM_INTEGER: cot__putf(&t, "the integer %lld", (long long)x->as.integer); break;
-    case ITEM_NUMBER: cot__putf(&t, "the number %g", x->as.number); break;
+    case ITEM_NUMBER: /* digits alone are a float where an int64 does not hold them */
+        cot__putf(&t, "the number %g%s", x->as.number,
+                  isfinite(x->as.number) && fabs(x->as.number) >= 0x1p63 ? ", which no int64 holds" : "");
+        break;
     case ITEM_TEXT: cot__put(&t, "a string"); break;
     case ITEM_LIST: cot__putf(&t, "a list of %d", x->n); break;
     case ITEM_TUPLE: cot__putf(&t, "a tuple of %d", x->n); break;
@@ -161,6 +165,22 @@ static bool element(cot__run *r, const cot__item *x, cot_dtype others, cot_var *
     return cot_is_valid(*out) || cot__run_tape_failed(r);
 }
 
+/* Said here, since nobody called the function that stacks them. */
+static bool same_shapes(cot__run *r, const cot__item *x, const cot_var *xs) {
+    char texts[2][100];
+    for (int i = 1; i < x->n; i++) {
+        cot_shape shapes[2] = {cot_shape_of(xs[0]), cot_shape_of(xs[i])};
+        if (cot__same_shape(&shapes[0], &shapes[1])) continue;
+        for (int k = 0; k < 2; k++) {
+            cot__text t = cot__text_buffer(texts[k], sizeof texts[k]);
+            put_shape(&t, shapes[k]);
+        }
+        return cot__run_fail(r, "element 0 of the %s has shape %s, element %d has %s; an array needs equal ones",
+                             x->kind == ITEM_TUPLE ? "tuple" : "list", texts[0], i, texts[1]);
+    }
+    return true;
+}
+
 static bool stacked(cot__run *r, const cot__item *x, int depth, cot_dtype others, cot_var *out) {
     if (x->n == 0) return cot__to_var(r, x, out);
     cot_var *xs = cot__store_take(&r->pool, (size_t)(x->n + 1) * sizeof *xs);
@@ -174,6 +194,7 @@ static bool stacked(cot__run *r, const cot__item *x, int depth, cot_dtype others
             return false;
         }
     }
+    if (!same_shapes(r, x, xs)) return false;
     *out = (cot_stack)(x->n, xs, 0);
     return cot_is_valid(*out) || cot__run_tape_failed(r);
 }

@@ -117,8 +117,8 @@ static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, con
     cot_shape   shape = cot__shape_at(t, qkv[0]);
     cot__result z, lse;
     for (int i = 0; i < masks; i++) args[MASKS + i] = lse_args[2 + i] = mask[i];
-    cot__attr *lse_attr = attr_like(t, "attention_lse", ints, scale, 2 + masks, lse_args);
-    if (!lse_attr || !cot__result_open(t, &lse, "attention_lse", cot__dtype_compute(q.dtype), shape.ndim - 1, shape.dim)) return INVALID(t);
+    cot__attr *lse_attr = attr_like(t, "attention", ints, scale, 2 + masks, lse_args);
+    if (!lse_attr || !cot__result_open(t, &lse, "attention", cot__dtype_compute(q.dtype), shape.ndim - 1, shape.dim)) return INVALID(t);
     shape.dim[shape.ndim - 1] = v.shape[v.ndim - 1];
     if (!cot__check_shape(t, "attention", &shape) || !cot__result_open(t, &z, "attention", q.dtype, shape.ndim, shape.dim)) return INVALID(t);
     cot__attention a = job_of(t, qkv, mask, lse_attr);

@@ -212,7 +212,10 @@ static cot_var convolve(const char *op, int space, cot_var x, cot_var w, const c
                              (long long)reach(&g, a), a - COT__SPACE + space, (long long)padded);
         g.z[a] = cot__size_windows(padded, reach(&g, a), g.stride[a]);
     }
-    return push(t, COT__CONV_OUTPUT, &g, space, xs);
+    const char *before = cot__ask(t, op);
+    cot_var     z = push(t, COT__CONV_OUTPUT, &g, space, xs);
+    cot__asked(t, before);
+    return z;
 }
 
 static cot_var transpose(const char *op, int space, cot_var x, cot_var w, const cot_conv_options *o) {
@@ -231,7 +234,10 @@ static cot_var transpose(const char *op, int space, cot_var x, cot_var w, const 
             return cot__fail(t, COT_SHAPE, "[%s] %lld elements along spatial axis %lld would become %lld; the result has at least one", op,
                              (long long)g.z[a], (long long)place, (long long)(g.z[a] ? g.x[a] : 0));
     }
-    return push(t, COT__CONV_INPUT, &g, space, xs);
+    const char *before = cot__ask(t, op);
+    cot_var     z = push(t, COT__CONV_INPUT, &g, space, xs);
+    cot__asked(t, before);
+    return z;
 }
 
 cot_var cot_conv1d(cot_var x, cot_var w, cot_conv_options options) { return convolve("conv1d", 1, x, w, &options); }

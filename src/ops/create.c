@@ -29,14 +29,36 @@ cot_var cot_full_like(cot_var x, double value) {
 
 static void *element(const cot__view *v, int64_t i) { return (char *)v->data + i * cot__dtype_size(v->dtype); }
 
+/* Do the integers of this dtype hold the numbers from `first` to `last`, fractions cut off? A cast
+ * would take the nearest that there is, and the steps between them would not be the ones asked for.
+ * A bool holds any number: it is whether that is not 0. */
+static bool range_fits(cot_tape *t, const char *op, cot_dtype dtype, double first, double last) {
+    double below = dtype == COT_I64 ? -0x1p63 : dtype == COT_I32 ? -0x1p31 : 0;   /* the smallest, … */
+    double above = dtype == COT_I64 ? 0x1p63 : dtype == COT_I32 ? 0x1p31 : 0x1p8; /* … and one more than the largest */
+    double low = trunc(fmin(first, last)), high = trunc(fmax(first, last));
+    if ((unsigned)dtype >= COT_DTYPE_COUNT || cot__dtype_is_float(dtype) || dtype == COT_BOOL) return true;
+    if (low >= below && high < above && !isnan(first + last)) return true;
+    cot__fail(t, COT_DTYPE, "[%s] from %g to %g, which %s does not hold; choose a wider dtype", op, first, last,
+              cot__dtype_name(dtype));
+    return false;
+}
+
 cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, double step) {
     cot__result r;
     if (!t || t->status != COT_OK) return INVALID(t);
-    if (step == 0 || !isfinite(start) || !isfinite(stop) || !isfinite(step))
-        return cot__fail(t, COT_VALUE, "[arange] start %g, stop %g, step %g; all must be finite and the step not 0", start, stop, step);
+    if (step == 0 || !isfinite(stop - start) || !isfinite(step))
+        return cot__fail(
+            t, COT_VALUE,
+            "[arange] start %g, stop %g, step %g; these and stop - start must be finite, and the step not 0", start,
+            stop, step);
     double n = ceil((stop - start) / step);
-    if (!(n < 0x1p59)) return cot__fail(t, COT_LIMIT, "[arange] %g elements are too many to address", n);
+    if (!(n < 0x1p59))
+        return cot__fail(t, COT_LIMIT, "[arange] start %g, stop %g, step %g; these are too many elements to address",
+                         start, stop, step);
     cot_shape shape = {1, {n > 0 ? (int64_t)n : 0}};
+    double    last  = start + (n - 1) * step;
+    if (step > 0 ? last >= stop : last <= stop) last = nextafter(stop, start); /* it was rounded: it lies before stop */
+    if (n > 0 && !range_fits(t, "arange", dtype, start, last)) return INVALID(t);
     if (!cot__constant_open(t, &r, "arange", dtype, &shape)) return INVALID(t);
     bool whole = dtype == COT_I64 && start == floor(start) && step == floor(step) && fabs(start) < 0x1p63 && fabs(step) < 0x1p63;
     for (int64_t i = 0; i < shape.dim[0]; i++) { /* whole numbers beyond 2^53 are not all doubles, so they are not counted in doubles */
@@ -50,6 +72,8 @@ cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, doub
 cot_var cot_linspace(cot_tape *t, cot_dtype dtype, double start, double stop, int64_t n) {
     cot__result r;
     cot_shape   shape = {1, {n}};
+    if (n > 0 && t && t->status == COT_OK && !range_fits(t, "linspace", dtype, start, n > 1 ? stop : start))
+        return INVALID(t);
     if (!cot__constant_open(t, &r, "linspace", dtype, &shape)) return INVALID(t);
     double gaps = n > 1 ? (double)(n - 1) : 1, length = stop - start, step = length / gaps;
     bool   far = isinf(length); /* it overflowed: a mean of the ends, then */

@@ -115,7 +115,9 @@ cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
     if (reverse) v = flipped(v, axis);
     for (int k = 0; k < before.ndim; k++) before.dim[k] = after.dim[k] = 0;
     after.dim[axis] = n - 1;
-    cot_var z = recurrence(v, cot_pad(cot_slice(v, axis, 0, 1, 1), before, after, -0.0), axis, false, false);
+    const char *asked = cot__ask(t, "cumprod");
+    cot_var     z = recurrence(v, cot_pad(cot_slice(v, axis, 0, 1, 1), before, after, -0.0), axis, false, false);
+    cot__asked(t, asked);
     return reverse ? flipped(z, axis) : z;
 }
 

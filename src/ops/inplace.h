@@ -14,5 +14,7 @@ void cot__bump(cot__storage *s, uint32_t writer);
 /* Notes that source i was written for good: values computed from its old numbers are recognised by
  * their time. */
 void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who);
+/* May an optimiser be given this rate, or decay? */
+static inline bool cot__is_rate(double v) { return v >= 0 && isfinite(v); }
 
 #endif

@@ -131,7 +131,9 @@ cot_var cot_matrix_exp(cot_var x) {
     double *counts = cot__alloc(&t->al, bytes);
     if (!counts) return cot__lin_no_memory(t, "matrix_exp");
     int     most = halvings(&v, theta, counts);
-    cot_var z = squared(t, VAR(t, i), counts, most);
+    const char *before = cot__ask(t, "matrix_exp");
+    cot_var     z = squared(t, VAR(t, i), counts, most);
+    cot__asked(t, before);
     cot__free(&t->al, counts, bytes);
     return cot_cast(z, dtype);
 }

@@ -161,7 +161,9 @@ cot_var cot_solve(cot_var x, cot_var y) {
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
     if (!push_factors(t, "solve", cot__index(a), &factors, &permutation) || !cot__broadcast_batches(t, "solve", &a, &b))
         return INVALID(t);
-    cot_var z = solve_with(t, a, b, factors, permutation, false);
+    const char *before = cot__ask(t, "solve");
+    cot_var     z = solve_with(t, a, b, factors, permutation, false);
+    cot__asked(t, before);
     return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
 }
 
@@ -178,7 +180,10 @@ cot_var cot_inv(cot_var x) {
     cot_tape *t = cot__enter_matrix("inv", x, true, &a, &dtype);
     if (!t) return cot__invalid(1, &x);
     if (!push_factors(t, "inv", a, &factors, &permutation)) return INVALID(t);
-    return cot_cast(lu_solve(t, "inv", (cot_var[]){VAR(t, a), identity_like(t, VAR(t, a)), factors, permutation}, false), dtype);
+    const char *before = cot__ask(t, "inv");
+    cot_var     z = lu_solve(t, "inv", (cot_var[]){VAR(t, a), identity_like(t, VAR(t, a)), factors, permutation}, false);
+    cot__asked(t, before);
+    return cot_cast(z, dtype);
 }
 
 /* ---- determinants ---------------------------------------------------------------------------------------------- */

@@ -299,14 +299,22 @@ static cot_var largest(const char *op, int space, cot_var x, const cot_pool_opti
     uint32_t  i;
     cot__pool g;
     cot_tape *t = enter(op, space, false, x, o, &i, &g);
-    return t ? max_pool(t, &g, space, i, false) : cot__invalid(1, &x);
+    if (!t) return cot__invalid(1, &x);
+    const char *before = cot__ask(t, op);
+    cot_var     z = max_pool(t, &g, space, i, false);
+    cot__asked(t, before);
+    return z;
 }
 
 static cot_var mean(const char *op, int space, cot_var x, const cot_pool_options *o) {
     uint32_t  i;
     cot__pool g;
     cot_tape *t = enter(op, space, true, x, o, &i, &g);
-    return t ? average(t, &g, space, o->exclude_padding, false, i) : cot__invalid(1, &x);
+    if (!t) return cot__invalid(1, &x);
+    const char *before = cot__ask(t, op);
+    cot_var     z = average(t, &g, space, o->exclude_padding, false, i);
+    cot__asked(t, before);
+    return z;
 }
 
 cot_var cot_max_pool1d(cot_var x, cot_pool_options options) { return largest("max_pool1d", 1, x, &options); }

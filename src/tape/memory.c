@@ -107,6 +107,7 @@ void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
     void *p = (char *)c->align + c->used;
     c->used += bytes;
     cot__unpoison(p, asked);
+    cot__unwritten(p, bytes);
     return p;
 }
 

@@ -38,6 +38,7 @@ cot_var cot__invalid(int n, const cot_var *xs) {
 }
 
 cot_status cot__status_of(int n, const cot_var *xs) {
+    if (n < 0) return COT_VALUE;
     for (int i = 0; xs && i < n; i++)
         if (xs[i].tape && !cot__is_number(xs[i])) return xs[i].tape->status;
     return COT_VAR;
@@ -47,8 +48,10 @@ cot_tape *cot__tape_beside(const char *op, const char *what, int m, const cot_va
     cot_tape *t = cot__tape_of(m, ys);
     if (t || cot__invalid(m, ys).tape) return t;
     t = cot__tape_of(n, others);
-    if (!t || m < 1) return NULL;
-    if (!ys) cot__fail(t, COT_VAR, "[%s] the list of %d %s is NULL", op, m, what); /* the status that cot__status_of has for it */
+    if (!t) return NULL;
+    if (m < 0) cot__fail(t, COT_VALUE, "[%s] a negative number of %s: %d", op, what, m);
+    else if (m == 0) cot__fail(t, COT_VAR, "[%s] there are no %s", op, what);
+    else if (!ys) cot__fail(t, COT_VAR, "[%s] the list of %d %s is NULL", op, m, what); /* the status that cot__status_of has for it */
     else if (m == 1) cot__fail(t, COT_VAR, "[%s] %s is not a value on a tape", op, what);
     else cot__fail(t, COT_VAR, "[%s] none of the %d %s is a value on a tape", op, m, what);
     return NULL;

@@ -59,11 +59,12 @@ static cot_var make_source(cot_tape *t, int op, const char *name, cot_dtype dtyp
 cot_var cot_scalar_of(cot_tape *t, cot_dtype dtype, double value) {
     cot__value v = {0};
     if ((unsigned)dtype < COT_DTYPE_COUNT) cot__store_f64(&v, dtype, value);
-    return make_source(t, OP_leaf, "scalar", dtype, (cot_shape){0}, &v);
+    return make_source(t, OP_leaf, "scalar_of", dtype, (cot_shape){0}, &v);
 }
 
 cot_var cot_scalar(cot_tape *t, double value) {
-    if (UNLIKELY(!t || t->count >= t->fast_limit)) return cot_scalar_of(t, COT_F64, value);
+    if (UNLIKELY(!t || t->count >= t->fast_limit))
+        return make_source(t, OP_leaf, "scalar", COT_F64, (cot_shape){0}, &value);
     uint32_t i = t->count++;
     t->nodes[i] = (cot__node){.op = OP_leaf, .kind = COT_F64, .flags = (uint8_t)t->active_mask, .stamp = t->stamp, .value.f64 = value};
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};
@@ -96,10 +97,12 @@ cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory) {
     return cot__push_storage(t, OP_constant, s, dtype, shape.ndim, shape.dim, NULL, 0, 0, NULL);
 }
 
-cot_var cot_detach(cot_var x) {
+cot_var cot__detach(const char *op, cot_var x) {
     uint32_t  i;
-    cot_tape *t = cot__enter(NULL, x, "detach", "", &i);
+    cot_tape *t = cot__enter(NULL, x, op, "", &i);
     if (!t) return cot__invalid(1, &x);
     cot__view v = cot__view_of(t, i);
     return cot__push_view(t, OP_detach, i, v.ndim, v.shape, v.stride, 0, NULL);
 }
+
+cot_var cot_detach(cot_var x) { return cot__detach("detach", x); }

@@ -89,12 +89,23 @@ const char *cot_status_name(cot_status status) {
 cot_status  cot_tape_status(const cot_tape *t) { return t ? t->status : COT_MEMORY; }
 const char *cot_tape_message(const cot_tape *t) { return t ? t->message : "the tape is NULL: cot_tape_create found no memory"; }
 
+/* Memory may be short for any operation that a sweep records: the message names the function that
+ * was called instead. Not for what the user's own functions call: that is known to the user. */
+static void name_the_asked(cot_tape *t) {
+    char  *end = t->message[0] == '[' ? strchr(t->message, ']') : NULL;
+    size_t name = end && t->asked ? strlen(t->asked) : 0, rest = end ? strlen(end) : 0;
+    if (!name || name + rest + 2 > sizeof t->message || t->inside || t->body) return;
+    memmove(t->message + 1 + name, end, rest + 1);
+    memcpy(t->message + 1, t->asked, name);
+}
+
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
     if (t && t->status == COT_OK) {
         va_list args;
         va_start(args, format);
         cot__vformat(t->message, sizeof t->message, format, args);
         va_end(args);
+        if (code == COT_MEMORY) name_the_asked(t);
         t->status = code;
         t->errors++;
         t->error_placed = false;
@@ -194,21 +205,21 @@ static bool still_there(const cot_tape *t, const cot_mark *m) {
 void cot_tape_rewind(cot_tape *t, cot_mark m) {
     if (!t) return;
     if ((m.part[STAMP] >> 32) << 32 != tag(t)) {
-        cot__fail(t, COT_VALUE, "[rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
+        cot__fail(t, COT_VALUE, "[tape_rewind] this mark was made on another tape, or never; cot_tape_mark makes one");
         return;
     }
     if (!still_there(t, &m)) {
-        cot__fail(t, COT_VALUE, "[rewind] this mark lies in a part of the tape that was already forgotten; "
+        cot__fail(t, COT_VALUE, "[tape_rewind] this mark lies in a part of the tape that was already forgotten; "
                                 "marks are rewound in the reverse of the order in which they were made");
         return;
     }
     if (t->inside && (uint32_t)m.part[NODES] < t->inside_from) {
-        cot__fail(t, COT_VALUE, "[rewind] called inside a function of [%s], to a mark made before; such a function may forget only what "
+        cot__fail(t, COT_VALUE, "[tape_rewind] called inside a function of [%s], to a mark made before; such a function may forget only what "
                                 "it recorded itself", t->inside);
         return;
     }
     if (t->body && (uint32_t)m.part[NODES] < t->body_from) {
-        cot__fail(t, COT_VALUE, "[rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget only what it "
+        cot__fail(t, COT_VALUE, "[tape_rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget only what it "
                                 "recorded itself", t->body);
         return;
     }

@@ -337,6 +337,8 @@ uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);
  * node at its index, does not count. */
 bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version);
 void cot__note_saves(cot_tape *t, uint32_t node);
+/* cot_detach under the name of the function that was called. */
+cot_var cot__detach(const char *op, cot_var x);
 /* The function that assigned a leaf or constant, "cot_sgd_step". */
 const char *cot__assigner_name(const cot__node *n);
 /* How messages name the write that made v stale, the first after it where that is known. */
@@ -346,12 +348,22 @@ cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *
 /* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Names the function that was called, for messages about what its sweeps find and about memory that
+ * is short; of functions that call each other, the outermost. Give what it returns to cot__asked
+ * when done. */
+static inline const char *cot__ask(cot_tape *t, const char *op) {
+    const char *before = t->asked;
+    if (!before) t->asked = op;
+    return before;
+}
+static inline void cot__asked(cot_tape *t, const char *before) { t->asked = before; }
+
 /* Puts the first note on the tape: something about the data that a user should know, while everything goes on. "[op] fact; consequence". */
 void cot__note(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The invalid var that an operation on these vars returns. */
 cot_var cot__invalid(int n, const cot_var *xs);
-/* The status of the tape they are on, failed or not; COT_VAR when they are on none. */
+/* The status of the tape they are on, failed or not; COT_VAR when they are on none, COT_VALUE when n is negative. */
 cot_status cot__status_of(int n, const cot_var *xs);
 /* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its index. */
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);

@@ -24,13 +24,14 @@ static cot_tape *readable(cot_var x, const char *op, uint32_t *i) {
     return cot__has_values(t, op, *i, "choose by values with cot_where or cot_cond") ? t : NULL;
 }
 
-static const void *single_element(cot_var x, cot_dtype *dtype) {
+static const void *single_element(cot_var x, const char *op, cot_dtype *dtype) {
     uint32_t  i;
-    cot_tape *t = readable(x, "value", &i);
+    cot_tape *t = readable(x, op, &i);
     if (!t) return NULL;
     if (cot__size_at(t, i) != 1) {
         char text[COT__SHAPE_TEXT];
-        cot__fail(t, COT_SHAPE, "[value] shape %s has %lld elements; only a single number has a value, use cot_read for more",
+        cot__fail(t, COT_SHAPE,
+                  "[%s] shape %s has %lld elements; only a single number has a value, use cot_read for more", op,
                   cot__shape_text_at(t, i, text), (long long)cot__size_at(t, i));
         return NULL;
     }
@@ -45,7 +46,7 @@ double cot_value(cot_var x) {
         const cot__node *n = &x.tape->nodes[cot__index(x)];
         if (LIKELY(n->kind == COT_F64 && !x.tape->body)) return n->value.f64;
     }
-    const void *p = single_element(x, &dtype);
+    const void *p = single_element(x, "value", &dtype);
     return p ? cot__load_f64(p, dtype) : (double)NAN;
 }
 
@@ -56,7 +57,7 @@ int64_t cot_value_i64(cot_var x) {
         double v = cot__number_value(x);
         return cot__load_i64(&v, COT_F64);
     }
-    const void *p = single_element(x, &dtype);
+    const void *p = single_element(x, "value_i64", &dtype);
     return p ? cot__load_i64(p, dtype) : 0;
 }
 
@@ -85,16 +86,19 @@ cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_d
     return t->status;
 }
 
-cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n) {
+static cot_status read_as(const char *op, cot_var x, cot_dtype dtype, void *out, int64_t n) {
     uint32_t  i;
-    cot_tape *t = readable(x, "read", &i);
+    cot_tape *t = readable(x, op, &i);
     if (!t) return cot__status_of(1, &x);
     if ((unsigned)dtype >= COT_DTYPE_COUNT) {
-        cot__fail(t, COT_DTYPE, "[read] %d is not a dtype", (int)dtype);
+        cot__fail(t, COT_DTYPE, "[%s] %d is not a dtype", op, (int)dtype);
         return t->status;
     }
     cot__view v = cot__view_of(t, i);
-    return cot__read_view(t, "read", &v, dtype, out, n);
+    return cot__read_view(t, op, &v, dtype, out, n);
 }
 
-cot_status cot_read(cot_var x, double *out, int64_t n) { return cot_read_as(x, COT_F64, out, n); }
+cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n) {
+    return read_as("read_as", x, dtype, out, n);
+}
+cot_status cot_read(cot_var x, double *out, int64_t n) { return read_as("read", x, COT_F64, out, n); }
