@@ -1,7 +1,7 @@
 /* conv: the library's direct convolution beside the usual other way, im2col and a matrix product (our own, on as many threads), f32, forward, the
  * adjoint of the input and that of the weights. One line a layer and pass: milliseconds of either and their ratio, the least of several runs,
  * the two taking turns. Patches are gathered for one image at a time, so that they stay in cache: the best case of that way. */
-#include "backend/cpu/conv.h"
+#include "backend/cpu/conv/conv.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 
 enum { N = 4096, RUNS = 60 };
 

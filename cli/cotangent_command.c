@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command.h"
-#include "memory_file.h"
-#include "system.h"
+#include "commands/command.h"
+#include "io/memory_file.h"
+#include "io/system.h"
 
 static look look_at(FILE *file) { return (look){.colour = system_colour(file), .width = system_width(file)}; }
 

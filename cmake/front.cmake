@@ -1,6 +1,6 @@
 # What stands in front of the library: the expression language and the trace of a tape (cotangent_front), and the command. They use internals,
 # so they are linked with the static library, and none of it is in libcotangent.so.
-file(GLOB front_sources CONFIGURE_DEPENDS src/expr/*.c src/trace/*.c)
+file(GLOB_RECURSE front_sources CONFIGURE_DEPENDS src/expr/*.c src/trace/*.c)
 if(front_sources)
     # The functions that expressions can call, from the library's tables.
     add_executable(gen_expr_calls tools/gen_expr_calls.c)
@@ -18,7 +18,7 @@ else()
 endif()
 
 # The command is a library too, but for its main: tests reach into its readers.
-file(GLOB command_sources CONFIGURE_DEPENDS cli/*.c)
+file(GLOB_RECURSE command_sources CONFIGURE_DEPENDS cli/*.c)
 list(FILTER command_sources EXCLUDE REGEX "/main\\.c$")
 # The page of `trace --html`, from the sources of the web page.
 set(viewer_template ${PROJECT_BINARY_DIR}/viewer_template.c)

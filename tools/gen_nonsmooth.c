@@ -1,7 +1,7 @@
 /* gen_nonsmooth: prints docs/nonsmooth.md from kinks.def. The derivatives in it are not copied from the table: the library takes them.
  * A test compares the output with the checked-in page. */
 #include "base/text.h"
-#include "ops/kinks.h"
+#include "rules/kinks.h"
 
 static void number(double v) {
     char      buf[64];
@@ -65,7 +65,7 @@ static int print_array(const char *call, const char *condition, const char *conv
 #define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                        \
     static cot_var      f_##id(cot_var x) { return call; }                                                                   \
     static const double at_##id[] = LIST at;
-#include "ops/kinks.def"
+#include "rules/kinks.def"
 
 int main(void) {
     int failed = 0;
@@ -75,14 +75,14 @@ int main(void) {
          "exactly on such a point; a tape made with `.smooth = true` refuses to differentiate there.\n\n"
          "These are first derivatives. A second derivative at such a point is what differentiating the rule gives, and may be infinite or NaN.\n\n"
          "The last column is not written by hand: it is the gradient the library gives at the point beside it, for the operands in\n"
-         "order. The page is printed by `tools/gen_nonsmooth.c` from `src/ops/kinks.def`; a test fails when it is stale.\n\n"
+         "order. The page is printed by `tools/gen_nonsmooth.c` from `src/rules/kinks.def`; a test fails when it is stale.\n\n"
          "| operation | where | taken as the derivative | for example at | gives |\n"
          "| --- | --- | --- | --- | --- |");
     for (int i = 0; i < KINK_count; i++) failed |= print_elementwise(&cot__kinks[i]);
 #define KINK(...)
 #define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                        \
     failed |= print_array(#call, condition, convention, n, at_##id, f_##id);
-#include "ops/kinks.def"
+#include "rules/kinks.def"
     puts("\nIn the rules of elementwise operations a zero wins over anything, also over an infinite or NaN partial: where an adjoint is 0,\n"
          "its contribution is 0. So `where(x > 0, log(x), 0)` has a clean gradient at 0, and `cot_report` says where a zero won.\n"
          "Operations without any derivative (`sign`, `floor`, comparisons, `argmax`, …) let nothing through anywhere.");

@@ -1,7 +1,7 @@
-/* gen_null_calls HEADER…: prints, for tests/test_null.c, a call of every function that the
+/* gen_null_calls HEADER…: prints, for tests/tape/test_null.c, a call of every function that the
  * public headers declare, in which any one argument can be a bad one (NULL, COT_NONE, a
  * forgotten var, a negative count), and a table of them. The other arguments are those of
- * tests/null_arguments.def.
+ * tests/samples/null_arguments.def.
  *
  * Run by the build. It exits with 1, and says why, when a parameter has no argument in the
  * table, when a row of the table fits nothing, and when the header does not say what the table
@@ -33,7 +33,7 @@ static row arguments[] = { /* the first that fits is taken */
 #define WAY_OF NOTHING
 #define MAY_BE NOTHING
 #define EVERY_MAY_BE NOTHING
-#include "null_arguments.def"
+#include "samples/null_arguments.def"
 #undef ARG
 #undef NAMED
 #undef TYPE
@@ -52,7 +52,7 @@ static row ways[] = {
 #define WAY_OF(function, parameter, what, ...) {"cot_" #function, #parameter, NULL, what, #__VA_ARGS__, false},
 #define MAY_BE NOTHING
 #define EVERY_MAY_BE NOTHING
-#include "null_arguments.def"
+#include "samples/null_arguments.def"
 #undef WAY
 #undef WAY_NAMED
 #undef WAY_OF
@@ -65,7 +65,7 @@ static row optional[] = { /* text: the words of the header */
 #define WAY_OF NOTHING
 #define MAY_BE(function, parameter, what, text) {"cot_" #function, #parameter, NULL, what, text, false},
 #define EVERY_MAY_BE(type, parameter, what, text) {NULL, #parameter, type, what, text, false},
-#include "null_arguments.def"
+#include "samples/null_arguments.def"
 };
 
 typedef struct parameter { char type[80], name[40]; } parameter;

@@ -28,6 +28,6 @@ else()
     file(READ ${OUT}.html bytes HEX)
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
     string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
-    file(WRITE ${OUT} "/* Made from web/ by web/join.cmake. */\n#include \"viewer.h\"\n\n"
+    file(WRITE ${OUT} "/* Made from web/ by web/join.cmake. */\n#include \"output/viewer.h\"\n\n"
         "static const unsigned char text[] = {\n${bytes}0x00};\n\nconst char *viewer_template(void) { return (const char *)text; }\n")
 endif()

@@ -18,10 +18,10 @@ typedef enum cot__op_id {
 #define UNARY(name, ...) OP_##name,
 #define BINARY(name, ...) OP_##name,
 #define TERNARY(name, ...) OP_##name,
-#include "ops/rules.def"
+#include "rules/rules.def"
     OP_elementwise_count, /* all before are elementwise; all after are structural */
 #define STRUCTURAL(name) OP_##name,
-#include "ops/ops.def"
+#include "rules/ops.def"
     OP_count
 } cot__op_id;
 
@@ -69,17 +69,17 @@ typedef struct cot__op {
      * is written:
      * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes   n attr->number, no integer
      * and lists, of all that are left: l any   p an order of all axes   b two for each axis
-     * In a generic operation the first may say which axes it mixes, and diff/sparsity.c believes it: "axes:m keepdims:f" reduces
+     * In a generic operation the first may say which axes it mixes, and diff/sparse/sparsity.c believes it: "axes:m keepdims:f" reduces
      * them; "axis:a" this one and "from:a" this and all after it, in operands of the result's shape. Others are then independent. */
     const char *attrs;
-    /* Directions through it are swept one by one (diff/product_batch.c): as a batch its sweep would
+    /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its sweep would
      * round differently, lose a note about one matrix, or keep all states of a loop. */
     bool sweeps_alone;
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */
 const cot__op *cot__op_of(int op);
-/* What formulas call operand k of an elementwise operation: x, y, w, or as ops/operands.def
+/* What formulas call operand k of an elementwise operation: x, y, w, or as rules/operands.def
  * says. */
 const char *cot__operand_name(int op, int k);
 
@@ -99,7 +99,7 @@ typedef struct cot__storage {
     struct cot__waiting *waits;  /* how its elements are made, which are not written yet; NULL: they are */
 } cot__storage;
 
-/* Products that wait (ops/waiting.c): written when they are read around their recipe, dropped when nobody will. */
+/* Products that wait (ops/elementwise/lazy_product.c): written when they are read around their recipe, dropped when nobody will. */
 void cot__waiting_write(cot__storage *s);
 void cot__waiting_drop(cot__storage *s);
 /* The elements of s are about to change: what will be made from them is written before. */
@@ -218,7 +218,7 @@ typedef struct cot__named { uint32_t node; const char *name; } cot__named;
 typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run; /* nodes first … next run */
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
-/* Elementwise work that waits until somebody needs it; the rest is known to ops/queue.c alone. */
+/* Elementwise work that waits until somebody needs it; the rest is known to ops/elementwise/deferred.c alone. */
 typedef struct cot__put_off { int runs; cot_tape *tape; } cot__put_off;
 void cot__queue_run(const cot_tape *t); /* there is some */
 void cot__queue_forget(cot_tape *t); /* nobody will */
@@ -281,7 +281,7 @@ struct cot_tape {
 
     int           sweeps;  /* how many are under way, one inside the other: then any elementwise work may be put off */
     bool          at_once; /* while none is, not even what is recorded: see cot__queue_pause */
-    bool          in_stages; /* what cannot be done together waits in stages (queue.c) */
+    bool          in_stages; /* what cannot be done together waits in stages (deferred.c) */
     cot__put_off *put_off; /* NULL: nothing is */
     struct cot__waiting *waiting; /* products that wait, the newest first */
 

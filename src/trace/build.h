@@ -2,7 +2,7 @@
 #ifndef COT_TRACE_BUILD_H
 #define COT_TRACE_BUILD_H
 
-#include "diff/watch.h"
+#include "diff/engine/kept_adjoints.h"
 #include "trace/trace.h"
 
 typedef struct cot__trace_chunk {

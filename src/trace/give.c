@@ -1,10 +1,10 @@
 /* give.c: what one node adds to the adjoints of its operands, one addition at a time.
  *
  * An elementwise node goes through the block kernels of its partials; any other runs its own rule, which gives to us instead of
- * to the driver. Sums are made as the driver makes them (diff/reverse.c), so that they have the same bits. */
+ * to the driver. Sums are made as the driver makes them (diff/engine/reverse.c), so that they have the same bits. */
 #include "trace/build.h"
 
-#include "ops/inplace.h"
+#include "ops/array/inplace.h"
 #include "ops/structural.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "base/number.h"
 #include "base/utf8.h"
-#include "diff/watch.h"
+#include "diff/engine/kept_adjoints.h"
 
 #include <stdlib.h>
 #include <string.h>

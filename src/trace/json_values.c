@@ -1,7 +1,7 @@
 /* json_values.c: values of any dtype and shape as JSON: whole, or, when they are large, as a picture of themselves. */
 #include "trace/json.h"
 
-#include "diff/watch.h"
+#include "diff/engine/kept_adjoints.h"
 
 static void element(cot__json *j, const void *p, cot_dtype dtype) {
     char        buf[32];

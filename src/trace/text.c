@@ -1,9 +1,9 @@
 /* text.c: the texts of a trace: calls, formulas, rules, labels, values. */
 #include "trace/trace.h"
 
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "tape/show.h"
-#include "trace/letters.h"
+#include "trace/listing/operand_letters.h"
 
 #include <stdlib.h>
 #include <string.h>

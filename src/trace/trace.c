@@ -3,7 +3,7 @@
 #include "trace/build.h"
 
 #include "tape/show.h"
-#include "trace/cost_rules.h"
+#include "trace/cost/cost_rules.h"
 
 #include <string.h>
 

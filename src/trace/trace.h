@@ -1,7 +1,7 @@
 /* trace.h: how a value was computed and how its derivative was, as data to show: the nodes of the tape from the first to y, and
  * the steps of the reverse sweep from y to the first, with every single addition to an adjoint.
  *
- * Nothing here knows a derivative. Adjoints are those of the library's own sweep (diff/watch.h). The additions are what the rule
+ * Nothing here knows a derivative. Adjoints are those of the library's own sweep (diff/engine/kept_adjoints.h). The additions are what the rule
  * of each node gives when it runs alone with that adjoint; added up they are the adjoints.
  *
  * Shown are the nodes that y depends on, and the inputs, under the numbers they have on the tape (%3 here is %3 in messages and
@@ -12,7 +12,7 @@
 #include "expr/expr.h"
 #include "base/text.h"
 #include "tape/tape.h"
-#include "trace/cost.h"
+#include "trace/cost/cost.h"
 #include "trace/json.h"
 
 typedef struct cot__trace_node {

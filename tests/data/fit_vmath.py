@@ -1,4 +1,4 @@
-"""Fits the polynomials of src/base/vmath.h and prints src/base/vmath_polynomials.h (needs mpmath).
+"""Fits the polynomials of src/base/math/vmath.h and prints src/base/math/vmath_polynomials.h (needs mpmath).
 
     python3 fit_vmath.py > ../../src/base/vmath_polynomials.h
 

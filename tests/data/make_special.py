@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write tests/data/special.txt: reference values for tests/test_special.c.
+"""Write tests/data/special.txt: reference values for tests/base/test_special.c.
 
     make_special.py [density [seed]] > special.txt
 

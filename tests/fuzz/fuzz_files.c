@@ -3,8 +3,8 @@
  * The lowest bits of the first byte say which reader, what floats become and whether a tensor is named. */
 #include <stdlib.h>
 
-#include "npy.h"
-#include "safetensors.h"
+#include "io/npy.h"
+#include "io/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

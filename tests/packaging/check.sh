@@ -92,7 +92,7 @@ without_lapack) # lapack.c alone loads libraries, and nothing is built from it w
         [ "$used" = "$([ $choice = ON ] && echo 1 || echo 0)" ] || say_fail "that is wrong"
     done
     loaders=$(grep -rlE 'dlfcn\.h|dlopen *\(' "$root/src" "$root/cli")
-    [ "$loaders" = "$root/src/backend/cpu/lapack.c" ] || say_fail "these load libraries: $loaders"
+    [ "$loaders" = "$root/src/backend/cpu/linalg/lapack.c" ] || say_fail "these load libraries: $loaders"
     ;;
 musl) # its loader may not know packed relocations: a shared library that has them crashes there
     command -v musl-gcc > /dev/null || skip "musl-gcc is not installed"

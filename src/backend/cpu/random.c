@@ -3,7 +3,7 @@
 #include "base/parallel.h"
 #include "base/half.h"
 #include "base/random.h"
-#include "base/special.h"
+#include "base/math/special.h"
 
 typedef struct draw {
     cot__draw_kind kind;

@@ -14,7 +14,7 @@ static const struct unary {
 #define UNARY(name, class, value, dx, lo, hi) {"cot_" #name, cot_##name, lo, hi},
 #define BINARY(name, class, value, dx, dy, lo, hi)
 #define TERNARY(name, class, value, dx, dy, dw, lo, hi)
-#include "ops/rules.def"
+#include "rules/rules.def"
 };
 static const struct binary {
     const char *name;
@@ -23,7 +23,7 @@ static const struct binary {
 #define UNARY(name, class, value, dx, lo, hi)
 #define BINARY(name, class, value, dx, dy, lo, hi) {"cot_" #name, cot_##name},
 #define TERNARY(name, class, value, dx, dy, dw, lo, hi)
-#include "ops/rules.def"
+#include "rules/rules.def"
 };
 static const struct ternary {
     const char *name;
@@ -32,7 +32,7 @@ static const struct ternary {
 #define UNARY(name, class, value, dx, lo, hi)
 #define BINARY(name, class, value, dx, dy, lo, hi)
 #define TERNARY(name, class, value, dx, dy, dw, lo, hi) {"cot_" #name, cot_##name},
-#include "ops/rules.def"
+#include "rules/rules.def"
 };
 #define COUNT(a) ((unsigned)(sizeof(a) / sizeof *(a)))
 

@@ -3,9 +3,9 @@
 #include "program.h"
 
 #include "base/parallel.h"
-#include "diff/products.h"
-#include "ops/queue.h"
-#include "ops/waiting.h"
+#include "diff/products/products.h"
+#include "ops/elementwise/deferred.h"
+#include "ops/elementwise/lazy_product.h"
 
 const way ways[] = {
     {.name = "one thread, nothing waits", .threads = 1},

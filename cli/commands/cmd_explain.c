@@ -1,0 +1,62 @@
+/* cmd_explain.c: cotangent explain: where a NaN, an infinity or a zero gradient comes from, and which kinks the point sits on. */
+#include "commands/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/results.h"
+#include "trace/trace.h"
+#include "inputs/values.h"
+
+/* A paragraph with a newline at its end, whether or not it brings one. */
+static void paragraph(FILE *out, const char *text) {
+    size_t n = strlen(text);
+    fprintf(out, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
+}
+
+static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation,
+                              int kinks, const char *report) {
+    if (p->o->json) {
+        cot__json j = cot__json_to(out);
+        cot__json_open(&j, '{');
+        cot__json_key(&j, "value");
+        print_json(&j, value);
+        cot__json_key(&j, "findings");
+        cot__json_integer(&j, findings);
+        cot__json_key(&j, "explanation");
+        cot__json_string(&j, explanation);
+        cot__json_key(&j, "kinks");
+        cot__json_integer(&j, kinks);
+        cot__json_key(&j, "report");
+        cot__json_string(&j, report);
+        result_note(p, out, &j);
+        cot__json_close(&j, '}');
+        fputs("\n", out);
+        return;
+    }
+    print_values(out, how, 1, &(labelled){"value", value});
+    if (findings) paragraph(out, explanation);
+    if (kinks) fputs("not smooth here:\n", out), paragraph(out, report);
+    if (!findings && !kinks)
+        fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
+    result_note(p, out, NULL);
+}
+
+int run_explain(const options *o, FILE *out, look how, failure *f) {
+    problem   p;
+    cot_array value = {0};
+    if (problem_open(&p, o, f) && problem_record(&p, f) && value_of_var(p.y, &value, f)) {
+        int   findings, kinks = 0;
+        char *explanation = cot__whole_text(cot_explain, p.y, &findings);
+        char *report = explanation ? cot__whole_text(cot_report, p.y, &kinks) : NULL;
+        if (report)
+            print_explanation(&p, out, how, &value, findings, explanation, kinks, report);
+        else
+            failure_memory(f);
+        free(explanation);
+        free(report);
+    }
+    free(value.data);
+    problem_close(&p);
+    return EXIT_FINE;
+}

@@ -1,0 +1,28 @@
+/* cmd_grad.c: cotangent grad and vjp: the value, and the seed times its derivative by each input. */
+#include "commands/command.h"
+
+#include <stdlib.h>
+
+#include "commands/directions.h"
+#include "output/results.h"
+
+int run_grad(const options *o, FILE *out, look how, failure *f) {
+    problem         p;
+    cot_array       seed = {0};
+    double         *gradient = NULL;
+    problem_input **wanted = NULL;
+    int             n;
+    if (problem_for_derivatives(&p, o, f) && problem_seed(&p, &seed, f)) {
+        gradient = malloc(((size_t)p.wanted_size + 1) * sizeof *gradient);
+        wanted = result_wanted(&p, &n, f);
+        if (!gradient) failure_memory(f);
+        if (gradient && wanted &&
+            directions_gradient(p.t, o->mode, p.y, seed.size, seed.data, p.wanted_count, p.wanted, p.wanted_size, gradient, f))
+            result_print(&p, out, how, "grad", "d/d", n, wanted, gradient, f);
+    }
+    free(gradient);
+    free(wanted);
+    free(seed.data);
+    problem_close(&p);
+    return EXIT_FINE;
+}

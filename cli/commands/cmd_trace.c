@@ -1,0 +1,65 @@
+/* cmd_trace.c: cotangent trace: the tape forward and the sweep backward, as tables, JSON, a page, a graph, or step by step. */
+#include "commands/command.h"
+
+#include <string.h>
+
+#include "io/memory_file.h"
+#include "step/step.h"
+#include "io/system.h"
+#include "commands/traced.h"
+#include "output/viewer.h"
+
+typedef void (*writer)(const traced *x, FILE *out, failure *f);
+
+static void write_dot(const traced *x, FILE *out, failure *f) {
+    (void)f;
+    cot__trace_dot(out, x->trace);
+}
+
+static void write_html(const traced *x, FILE *out, failure *f) {
+    memory_file json;
+    if (!memory_file_open(&json, f)) return;
+    traced_json(x, json.file, f);
+    if (memory_file_close(&json, f) && f->status == EXIT_FINE) viewer_write(out, json.text, json.size);
+    memory_file_free(&json);
+}
+
+/* A file, or with "-" the command's output. */
+static void put(const traced *x, const char *path, writer write, FILE *out, failure *f) {
+    memory_file m;
+    if (f->status != EXIT_FINE) return;
+    if (strcmp(path, "-") == 0) {
+        write(x, out, f);
+        return;
+    }
+    if (!memory_file_open(&m, f)) return;
+    write(x, m.file, f);
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE) system_put_file(path, m.text, m.size, f);
+    memory_file_free(&m);
+}
+
+int run_trace(const options *o, FILE *out, look how, failure *f) {
+    traced x = {0};
+    int    to_stdout = o->json + (o->html && strcmp(o->html, "-") == 0) + (o->dot && strcmp(o->dot, "-") == 0);
+    if (o->step) return run_step(o, how.colour, f);
+    if (to_stdout > 1) {
+        failure_usage(f, "only one of --json, --html - and --dot - can go to the standard output");
+        return EXIT_USAGE;
+    }
+    if (o->html && o->dot && strcmp(o->html, o->dot) == 0) {
+        failure_usage(f, "--html and --dot name the same file; one would replace the other");
+        return EXIT_USAGE;
+    }
+    if (traced_open(&x, o, f)) {
+        if (o->html) put(&x, o->html, write_html, out, f);
+        if (o->dot) put(&x, o->dot, write_dot, out, f);
+        if (o->json) {
+            traced_json(&x, out, f);
+            fputs("\n", out);
+        } else if (!o->html && !o->dot) {
+            cot__trace_table(out, x.trace, (cot__trace_look){how.colour, how.width});
+        }
+    }
+    traced_close(&x);
+    return EXIT_FINE;
+}

@@ -1,0 +1,61 @@
+/* fit.h: an expression with a table, of which some names are columns and the others parameters. */
+#ifndef COT_CLI_FIT_H
+#define COT_CLI_FIT_H
+
+#include "fit/data_table.h"
+#include "fit/least_squares.h"
+#include "output/print.h"
+#include "inputs/problem.h"
+#include "io/progress.h"
+
+typedef struct fit_column {
+    const char *name; /* in the expression */
+    int         at;   /* in the table */
+    double     *values;
+} fit_column;
+
+typedef struct fit {
+    problem     p; /* the expression; its inputs are the parameters with their starts */
+    const char *data;
+    data_table  table;
+    int         response; /* column */
+    char        response_name[64];
+    double     *y;
+    int         column_count;
+    fit_column *columns; /* those that the expression uses */
+
+    cot_tape *t;
+    cot_mark  mark;   /* behind the columns */
+    cot_var  *inputs; /* parameters, then columns */
+    cot_var   model;  /* (rows), where it was evaluated last */
+    double   *units;  /* (n, n): unit directions */
+    double   *b, *r;  /* parameters (n) and residuals (rows) */
+    progress  shown;
+    int64_t   evaluations;
+    failure  *f;
+} fit;
+
+/* fit_open.c: the command line and the table. Call fit_close in any case. */
+bool fit_open(fit *x, const options *o, failure *f);
+void fit_close(fit *x);
+
+/* fit_model.c: the expression on the columns. */
+bool fit_start(fit *x, failure *f);
+bool fit_residuals(void *fit, const double *b, double *r);
+bool fit_jacobian(void *fit, double *j);
+/* The model at the parameters b for other values of the one column there is; false when the expression has no such values. */
+bool fit_curve(fit *x, int64_t n, const double *at, double *out);
+
+/* fit_print.c */
+void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end end);
+/* "a = 1, b = 2"; cut where buf ends. */
+const char *fit_point(const fit *x, char *buf, size_t size);
+/* ", where x = 1, z = 2,": the columns in a row. */
+const char *fit_row(const fit *x, int64_t row, char *buf, size_t size);
+/* Names of the parameters that are marked: "a and b". */
+const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, size_t size);
+
+/* fit_plot.c: an SVG file. */
+void fit_plot(fit *x, FILE *out, const fit_result *r);
+
+#endif

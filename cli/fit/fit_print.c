@@ -1,0 +1,128 @@
+/* fit_print.c: what a fit found, in words and as JSON. */
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "fit/fit.h"
+#include "inputs/names.h"
+#include "trace/trace.h"
+
+const char *fit_point(const fit *x, char *buf, size_t size) {
+    size_t used = 0;
+    char   number[32];
+    buf[0] = 0;
+    for (int k = 0; k < x->p.n && used < size; k++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%.60s = %s", k ? ", " : "", x->p.inputs[k].name,
+                                 cot__shortest(x->b[k], number));
+    return buf;
+}
+
+const char *fit_row(const fit *x, int64_t row, char *buf, size_t size) {
+    size_t used = 0;
+    char   number[32];
+    buf[0] = 0;
+    for (int k = 0; k < x->column_count && used < size; k++)
+        used += (size_t)snprintf(buf + used, size - used, "%s%.60s = %s", k ? ", " : ", where ", x->columns[k].name,
+                                 cot__shortest(x->columns[k].values[row], number));
+    if (used && used + 1 < size) memcpy(buf + used, ",", 2);
+    return buf;
+}
+
+const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, size_t size) {
+    const char *names[64];
+    *count = 0;
+    for (int k = 0; k < x->p.n && *count < 64; k++)
+        if (marked[k]) names[(*count)++] = x->p.inputs[k].name;
+    return list_names(*count, names, buf, size);
+}
+
+/* Why it did not converge; "" when it did. */
+static const char *explain(const fit *x, const fit_result *r, fit_end end, char *buf, size_t size) {
+    char        list[400], more[512] = "";
+    int         count;
+    const char *plural = r->iterations == 1 ? "" : "s";
+    buf[0] = 0;
+    if (end == FIT_CONVERGED) return buf;
+    if (r->singular) {
+        fit_marked(x, r->undetermined, &count, list, sizeof list);
+        snprintf(more, sizeof more, "; where it stands, the Jacobian is singular: the data do not determine %s", list);
+    }
+    if (end == FIT_STALLED)
+        snprintf(buf, size,
+                 "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the "
+                 "model smooth "
+                 "there?%s",
+                 more);
+    else if (isnan(r->change))
+        snprintf(buf, size, "no convergence in %lld iteration%s%s; try another start", (long long)r->iterations, plural, more);
+    else
+        cot__format(buf, size,
+                    "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; "
+                    "try another start, or more with --max-iterations",
+                    (long long)r->iterations, plural, r->change);
+    return buf;
+}
+
+static void print_json_numbers(cot__json *j, const fit *x, const char *key, const double *values) {
+    cot__json_key(j, key);
+    cot__json_open(j, '{');
+    for (int k = 0; k < x->p.n; k++) {
+        cot__json_key(j, x->p.inputs[k].name);
+        if (isnan(values[k])) cot__json_null(j);
+        else cot__json_number(j, values[k]);
+    }
+    cot__json_close(j, '}');
+}
+
+static void print_as_json(const fit *x, FILE *out, const fit_result *r, bool converged, const char *why) {
+    cot__json j = cot__json_to(out);
+    cot__json_open(&j, '{');
+    print_json_numbers(&j, x, "params", x->b);
+    print_json_numbers(&j, x, "stderr", r->errors);
+    cot__json_key(&j, "rss");
+    cot__json_number(&j, r->rss);
+    cot__json_key(&j, "iterations");
+    cot__json_integer(&j, r->iterations);
+    cot__json_key(&j, "converged");
+    cot__json_bool(&j, converged);
+    cot__json_key(&j, "residual_sd");
+    if (isnan(r->sd)) cot__json_null(&j);
+    else cot__json_number(&j, r->sd);
+    cot__json_key(&j, "rows");
+    cot__json_integer(&j, x->table.rows);
+    if (!converged) {
+        cot__json_key(&j, "message");
+        cot__json_string(&j, why);
+    }
+    cot__json_close(&j, '}');
+    fputs("\n", out);
+}
+
+void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end end) {
+    char        why[1024], number[32];
+    int         names = 0, values = 0;
+    bool        converged = end == FIT_CONVERGED;
+    const char *on = how.colour ? "\033[1;36m" : "", *off = how.colour ? "\033[0m" : "";
+    explain(x, r, end, why, sizeof why);
+    if (x->p.o->json) {
+        print_as_json(x, out, r, converged, why);
+        return;
+    }
+    for (int k = 0; k < x->p.n; k++) {
+        int name = cot__columns(x->p.inputs[k].name), value = (int)strlen(cot__shortest(x->b[k], number));
+        names = name > names ? name : names;
+        values = value > values ? value : values;
+    }
+    for (int k = 0; k < x->p.n; k++) {
+        const char *name = x->p.inputs[k].name;
+        fprintf(out, "%s%s%s%*s = %-*s", on, name, off, names - cot__columns(name), "", values, cot__shortest(x->b[k], number));
+        if (isnan(r->errors[k])) fputs("  standard error unknown\n", out);
+        else fprintf(out, "  standard error %s\n", cot__shortest(r->errors[k], number));
+    }
+    fprintf(out, "residual sum of squares      %s\n", cot__shortest(r->rss, number));
+    fprintf(out, "residual standard deviation  %s\n",
+            isnan(r->sd) ? "unknown: as many parameters as rows" : cot__shortest(r->sd, number));
+    fprintf(out, "rows                         %lld\n", (long long)x->table.rows);
+    if (converged) fprintf(out, "converged in %lld iteration%s\n", (long long)r->iterations, r->iterations == 1 ? "" : "s");
+    else fprintf(out, "%s%s%s\n", how.colour ? "\033[1;31m" : "", why, off);
+}

@@ -1,9 +1,0 @@
-/* step.h: cotangent trace --step, a walk through the tape and the sweep in a terminal. */
-#ifndef COT_CLI_STEP_H
-#define COT_CLI_STEP_H
-
-#include "options.h"
-
-int run_step(const options *o, bool colour, failure *f);
-
-#endif

@@ -1,0 +1,76 @@
+/* step.c: the loop of trace --step: draw, wait for a key, do what it asks for. */
+#include "step/step.h"
+
+#include "io/memory_file.h"
+#include "step/step_change.h"
+#include "step/step_draw.h"
+#include "step/step_terminal.h"
+
+typedef struct walk {
+    traced         x;
+    step_registers registers;
+    step_model     m;
+    bool           colour;
+} walk;
+
+static bool draw(walk *w, failure *f) {
+    step_view   v = {.x = &w->x, .registers = &w->registers, .m = &w->m, .colour = w->colour};
+    memory_file screen;
+    terminal_size(&v.rows, &v.columns);
+    if (!memory_file_open(&screen, f)) return false;
+    step_draw(screen.file, &v);
+    bool fine = memory_file_close(&screen, f) && terminal_write(screen.text, screen.size);
+    memory_file_free(&screen);
+    return fine;
+}
+
+/* The trace was made, or made again. */
+static bool look_again(walk *w, failure *f) {
+    registers_close(&w->registers);
+    if (!registers_open(&w->registers, w->x.trace, f)) return false;
+    step_refit(&w->m, w->x.trace->node_count, w->x.trace->step_count);
+    return true;
+}
+
+static bool change(walk *w, failure *f) {
+    failure why = {0};
+    terminal_busy(true);
+    bool done = step_change(&w->x, w->m.typed, &why, f) && look_again(w, f);
+    if (!done && f->status == EXIT_FINE) {
+        look_again(w, f);
+        step_say(&w->m, true, "%s", why.message);
+    } else if (done) {
+        step_say(&w->m, false, "%s: computed again", w->m.typed);
+    }
+    terminal_busy(false);
+    return f->status == EXIT_FINE;
+}
+
+static void loop(walk *w, failure *f) {
+    for (bool going = draw(w, f); going;) {
+        int key = terminal_key();
+        if (key == TERMINAL_END) return;
+        step_wish wish = key == TERMINAL_REDRAW ? STEP_DRAW : step_key(&w->m, key);
+        if (wish == STEP_QUIT) return;
+        going = (wish != STEP_SET || change(w, f)) && (terminal_has_more() || draw(w, f));
+    }
+}
+
+int run_step(const options *o, bool colour, failure *f) {
+    walk w = {.colour = colour};
+    if (o->json || o->html || o->dot) {
+        failure_usage(f, "--step is interactive; it does not go together with %s", o->json ? "--json" : o->html ? "--html" : "--dot");
+        return EXIT_USAGE;
+    }
+    if (!terminal_usable(f)) return EXIT_USAGE;
+    if (traced_open(&w.x, o, f) && registers_open(&w.registers, w.x.trace, f)) {
+        step_begin(&w.m, w.x.trace->node_count, w.x.trace->step_count);
+        if (terminal_open(f)) {
+            loop(&w, f);
+            terminal_close();
+        }
+    }
+    registers_close(&w.registers);
+    traced_close(&w.x);
+    return EXIT_FINE;
+}

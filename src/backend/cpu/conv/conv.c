@@ -1,0 +1,504 @@
+/* conv.c: convolution and its two transposes, directly: no matrix of patches is made.
+ *
+ * z from (x, w) and x from (z, w) are the same loop over the taps of a plan (conv_plan.h): a tile of channels times neighbouring places
+ * stays in registers while the taps pass. w from (x, z) keeps a tile of channels times taps in registers while the places pass, with a
+ * partial sum in each lane. Every sum has an order that the geometry fixes, so any number of threads gives the same bits. */
+#include "backend/cpu/conv/conv_plan.h"
+#include "backend/cpu/strip.h"
+#include "base/cpu.h"
+#include "base/parallel.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* The widest variant allowed: 0 baseline, 1 AVX2, 2 AVX-512. A build sets it lower to test the narrower ones. */
+#ifndef COT__CONV_ISA
+#define COT__CONV_ISA 2
+#endif
+
+/* Bytes of padded copies at a time: images beyond wait. */
+#ifndef COT__CONV_SLAB
+#define COT__CONV_SLAB (32 << 20)
+#endif
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+enum {
+    NEAR  = 256 << 10, /* bytes of one that a part reads again and again: they shall stay in the second cache */
+    STEPS = 64,        /* vectors of places that pass while a tile of weights is in registers: what they read stays in the first cache */
+    HIGH  = 4,         /* channels of z of a tile of weights */
+    UNITS = 16,        /* tiles of weights that take turns over these */
+    MOST  = 16,        /* parts asked for when there are few large pieces of work */
+};
+
+/* What w from (x, z) needs besides the layout: z in chunks, zero in lanes without a place, and masks that clear the same lanes of x. */
+typedef struct cot__correlation {
+    const cot__chunk *chunks;
+    const void       *masks;
+    int64_t           x_image, z_image, z_channel, w_row; /* strides, in elements */
+} cot__correlation;
+
+/* The height of the next panel of channels when `left` are left: `most`, or the largest power of two that fits. */
+static inline int panel_rows(int most, int64_t left) {
+    while (most > left) most /= 2;
+    return most;
+}
+
+typedef float  f32x4 __attribute__((vector_size(16)));
+typedef double f64x2 __attribute__((vector_size(16)));
+
+#define STORE_LOOP(p, v, n)                                                                                                  \
+    do {                                                                                                                     \
+        for (int l_ = 0; l_ < (n); l_++) (p)[l_] = (v)[l_];                                                                  \
+    } while (0)
+
+#define T float
+#define TI int32_t
+#define V f32x4
+#define N(name) name##_f32
+#define ROWS 4
+#define WIDE 3
+#define TARGET COT__BASELINE
+#define FMADD(a, b, c) ((a) * (b) + (c))
+#define STORE_SOME STORE_LOOP
+#include "backend/cpu/conv/conv_template.h"
+
+#define T double
+#define TI int64_t
+#define V f64x2
+#define N(name) name##_f64
+#define ROWS 4
+#define WIDE 3
+#define TARGET COT__BASELINE
+#define FMADD(a, b, c) ((a) * (b) + (c))
+#define STORE_SOME STORE_LOOP
+#include "backend/cpu/conv/conv_template.h"
+
+#if defined(__x86_64__)
+
+#define T float
+#define TI int32_t
+#define V __m256
+#define N(name) name##_f32_avx2
+#define ROWS 4
+#define WIDE 3
+#define TARGET __attribute__((target("avx2,fma")))
+#define FMADD _mm256_fmadd_ps
+#define STORE_SOME(p, v, n) _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), v)
+#include "backend/cpu/conv/conv_template.h"
+
+#define T double
+#define TI int64_t
+#define V __m256d
+#define N(name) name##_f64_avx2
+#define ROWS 4
+#define WIDE 3
+#define TARGET __attribute__((target("avx2,fma")))
+#define FMADD _mm256_fmadd_pd
+#define STORE_SOME(p, v, n) _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)), v)
+#include "backend/cpu/conv/conv_template.h"
+
+#define T float
+#define TI int32_t
+#define V __m512
+#define N(name) name##_f32_avx512
+#define ROWS 16
+#define WIDE 6
+#define TARGET __attribute__((target("avx512f,avx2,fma")))
+#define FMADD _mm512_fmadd_ps
+#define STORE_SOME(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
+#include "backend/cpu/conv/conv_template.h"
+
+#define T double
+#define TI int64_t
+#define V __m512d
+#define N(name) name##_f64_avx512
+#define ROWS 16
+#define WIDE 6
+#define TARGET __attribute__((target("avx512f,avx2,fma")))
+#define FMADD _mm512_fmadd_pd
+#define STORE_SOME(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), v)
+#include "backend/cpu/conv/conv_template.h"
+
+#endif
+
+/* The inner loops of one instruction set and type. */
+typedef struct engine {
+    int size, lanes, wide; /* bytes of an element, elements of a vector, most taps of a tile of weights */
+    void (*run)(const cot__sweep *, const void *, const void *, void *, int64_t, int64_t, int64_t, int64_t);
+    void (*pack)(const cot__sweep *, void *, const void *, int64_t, int64_t, int64_t);
+    void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t, int64_t, int64_t, void *);
+    void (*fold)(const void *, int, int, void *, int64_t, bool);
+} engine;
+
+#define ENGINE(suffix, type, wide) {sizeof(type), VL_##suffix, wide, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix}
+static const engine *engine_of(cot_dtype d) {
+    static const engine plain[2] = {ENGINE(f32, float, 3), ENGINE(f64, double, 3)};
+#if defined(__x86_64__)
+    static const engine avx512[2] = {ENGINE(f32_avx512, float, 6), ENGINE(f64_avx512, double, 6)};
+    static const engine avx2[2] = {ENGINE(f32_avx2, float, 3), ENGINE(f64_avx2, double, 3)};
+    if (COT__CONV_ISA >= 2 && cot__cpu_isa() == COT__ISA_AVX512) return &avx512[d == COT_F64];
+    if (COT__CONV_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2) return &avx2[d == COT_F64];
+#endif
+    return &plain[d == COT_F64];
+}
+
+/* ---- the padded copy -------------------------------------------------------------------------------------------------- */
+
+typedef struct laying {
+    const cot__layout *layout;
+    const cot__view   *from; /* (images, channels, …) */
+    cot_dtype          dtype;
+    int64_t            first, channels, items, parts; /* first image; items are channels of images */
+    char              *to;
+} laying;
+
+/* One row of a slot, which is zero: elements a step apart. */
+static void lay_row(const laying *w, const char *from, char *to, int64_t start) {
+    const cot__layout *l = w->layout;
+    int64_t            step = l->step[2], n = l->source[2], size = cot__dtype_size(w->dtype), stride = step * w->from->stride[4];
+    int64_t            low = start < 0 ? (-start + step - 1) / step : 0, high = n > start ? (n - start + step - 1) / step : 0;
+    if (high > l->room[2]) high = l->room[2];
+    if (high <= low) return;
+    from += (low * step + start) * w->from->stride[4] * cot__dtype_size(w->from->dtype);
+    if (stride == 1 && w->dtype == w->from->dtype) memcpy(to + low * size, from, (size_t)((high - low) * size));
+    else cot__strip(w->dtype, w->from->dtype)(to + low * size, 1, from, stride, high - low);
+}
+
+static void lay_channel(const laying *w, const char *from, char *to) {
+    const cot__layout *l = w->layout;
+    const int64_t     *stride = w->from->stride + 2, size = cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
+    memset(to, 0, (size_t)(l->channel * size));
+    for (int64_t sd = 0; sd < l->slots[0]; sd++)
+        for (int64_t sh = 0; sh < l->slots[1]; sh++)
+            for (int64_t sw = 0; sw < l->slots[2]; sw++)
+                for (int64_t ud = 0; ud < l->room[0]; ud++)
+                    for (int64_t uh = 0; uh < l->room[1]; uh++, to += l->room[2] * size) {
+                        int64_t d = ud * l->step[0] + l->start[0][sd], h = uh * l->step[1] + l->start[1][sh];
+                        if (d >= 0 && d < l->source[0] && h >= 0 && h < l->source[1])
+                            lay_row(w, from + (d * stride[0] + h * stride[1]) * from_size, to, l->start[2][sw]);
+                    }
+}
+
+static void lay_part(void *ctx, int64_t part) {
+    const laying *w = ctx;
+    int64_t       size = cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
+    for (int64_t i = cot__part_start(w->items, w->parts, part), end = cot__part_start(w->items, w->parts, part + 1); i < end; i++) {
+        int64_t n = w->first + i / w->channels, c = i % w->channels;
+        lay_channel(w, (const char *)w->from->data + (n * w->from->stride[0] + c * w->from->stride[1]) * from_size, w->to + i * w->layout->channel * size);
+    }
+}
+
+/* Images [first, first + count) of `from` into `to`, with zeros behind for lanes that read beyond. */
+static void lay(const cot__layout *l, const cot__view *from, cot_dtype dtype, int64_t first, int64_t count, char *to, int lanes) {
+    laying w = {l, from, dtype, first, from->shape[1], count * from->shape[1], 0, to};
+    w.parts = cot__parts(w.items, l->channel, w.items);
+    if (w.items > 0) cot__parallel(w.parts, lay_part, &w);
+    memset(to + w.items * l->channel * cot__dtype_size(dtype), 0, (size_t)(lanes * cot__dtype_size(dtype)));
+}
+
+/* Images whose padded copies of `each` elements fit a slab; at least one. */
+static int64_t slab_of(int64_t batch, int64_t each, int64_t size) {
+    int64_t n = each > 0 ? COT__CONV_SLAB / size / each : batch;
+    return n < 1 ? 1 : n > batch ? batch : n;
+}
+
+/* v as a contiguous array of dtype: itself, or a copy. NULL: no memory. */
+static const void *flat_of(cot__scratch *m, const cot__view *v, cot_dtype dtype) {
+    if (v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride)) return v->data;
+    void *to = cot__scratch_get(m, cot__count(v->ndim, v->shape), cot__dtype_size(dtype));
+    if (!to) return NULL;
+    int64_t stride[COT_MAX_NDIM];
+    cot__strides(v->ndim, v->shape, stride);
+    cot__copy(&(cot__view){to, dtype, v->ndim, v->shape, stride}, v);
+    return to;
+}
+
+/* ---- z from (x, w), x from (z, w) ---------------------------------------------------------------------------------------- */
+
+typedef struct product {
+    const engine     *e;
+    const cot__sweep *s;
+    const char       *weights, *source;
+    char             *out;
+    int64_t           groups, in, outs;                        /* channels of a group, read and made */
+    int64_t           channel, chunk_blocks, row_blocks, items, parts; /* channel: elements of one in the layout */
+} product;
+
+/* An item is one image and group, a block of its chunks and a block of its channels. */
+static void product_part(void *ctx, int64_t part) {
+    const product *p = ctx;
+    int64_t        panels = (p->outs + 15) / 16;
+    for (int64_t i = cot__part_start(p->items, p->parts, part), end = cot__part_start(p->items, p->parts, part + 1); i < end; i++) {
+        int64_t rows = i % p->row_blocks, chunks = i / p->row_blocks % p->chunk_blocks, image = i / p->row_blocks / p->chunk_blocks;
+        int64_t group = image % p->groups;
+        int64_t m = 16 * cot__part_start(panels, p->row_blocks, rows), m_end = 16 * cot__part_start(panels, p->row_blocks, rows + 1);
+        p->e->run(p->s, p->weights + group * p->outs * p->s->taps * p->e->size, p->source + image * p->in * p->channel * p->e->size,
+                  p->out + image * p->outs * p->s->plane * p->e->size, m, m_end < p->outs ? m_end : p->outs,
+                  cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks), cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks + 1));
+    }
+}
+
+/* One sweep over the images of a slab. w (outs·groups or in·groups, …) contiguous, read with the strides given. */
+static bool run_sweep(cot__scratch *m, product *p, const void *w, int64_t images, int64_t m_stride, int64_t c_stride, int64_t group_stride) {
+    const cot__sweep *s = p->s;
+    if (s->chunk_count == 0) return true;
+    char *packed = cot__scratch_get(m, p->groups * p->outs, s->taps * p->e->size);
+    if (!packed) return false;
+    for (int64_t g = 0; g < p->groups; g++)
+        p->e->pack(s, packed + g * p->outs * s->taps * p->e->size, (const char *)w + g * group_stride * p->e->size, p->outs, m_stride, c_stride);
+    int64_t bytes = p->in * p->channel * p->e->size, blocks = bytes / NEAR + 1, most = s->chunk_count / 8 + 1;
+    p->weights = packed;
+    p->chunk_blocks = blocks < most ? blocks : most;
+    p->row_blocks = MOST / (images * p->groups * p->chunk_blocks);
+    if (p->row_blocks > (p->outs + 15) / 16) p->row_blocks = (p->outs + 15) / 16;
+    if (p->row_blocks < 1) p->row_blocks = 1;
+    p->items = images * p->groups * p->chunk_blocks * p->row_blocks;
+    int64_t cost = s->chunk_count * (s->taps + 8) * p->outs / (p->chunk_blocks * p->row_blocks) + 1;
+    p->parts = cot__parts(p->items, cost, p->items);
+    cot__parallel(p->parts, product_part, p);
+    return true;
+}
+
+static int64_t phases_of(const cot__conv *g) {
+    int64_t n = 1;
+    for (int a = 0; a < COT__SPACE; a++) n *= g->stride[a] < g->x[a] ? g->stride[a] : g->x[a];
+    return n;
+}
+
+static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b, cot_dtype dtype, char *out) {
+    const engine *e = engine_of(dtype);
+    cot__layout   l;
+    cot__sweep    s;
+    int64_t       in = g->in / g->groups, outs = g->out / g->groups, kernel = g->k[0] * g->k[1] * g->k[2];
+    product       p = {.e = e, .s = &s, .groups = g->groups, .in = input ? outs : in, .outs = input ? in : outs};
+    const void   *w = flat_of(m, b, dtype);
+    if (!w || !(input ? cot__plan_input(m, g, &l) : cot__plan_output(m, g, in, e->lanes, &l, &s))) return false;
+    int64_t channels = a->shape[1], image = cot__size_mul(l.channel, channels), plane = 1;
+    if (image > COT__SIZE_MOST / 64) return false;
+    int64_t slab = slab_of(g->batch, image, e->size);
+    char   *padded = cot__scratch_get(m, slab * image + e->lanes, e->size);
+    if (!padded) return false;
+    for (int i = 0; i < COT__SPACE; i++) plane *= input ? g->x[i] : g->z[i];
+    p.source = padded, p.channel = l.channel;
+    for (int64_t n = 0; n < g->batch; n += slab) {
+        int64_t images = g->batch - n < slab ? g->batch - n : slab, phases = input ? phases_of(g) : 1;
+        lay(&l, a, dtype, n, images, padded, e->lanes);
+        p.out = out + n * p.outs * g->groups * plane * e->size;
+        for (int64_t phase = 0; phase < phases; phase++) {
+            int  kept = m->n;
+            bool done = (!input || cot__plan_phase(m, g, p.in, e->lanes, &l, phase, &s)) &&
+                        run_sweep(m, &p, w, images, input ? kernel : in * kernel, input ? in * kernel : kernel, outs * in * kernel);
+            cot__scratch_free(m, kept);
+            if (!done) return false;
+        }
+    }
+    return true;
+}
+
+/* ---- w from (x, z) ----------------------------------------------------------------------------------------------------- */
+
+typedef struct weighing {
+    const engine     *e;
+    const cot__sweep *s;
+    cot__correlation  j;
+    const cot__conv  *g;
+    const int64_t    *offset; /* of each weight of a channel of z */
+    const cot__view  *z;
+    cot_dtype         dtype;
+    const char       *x;
+    char             *cut;
+    char             *sums;     /* [split][weights] */
+    int64_t           first, images, channel, taps, width; /* width: taps of a tile */
+    int64_t           tiles, splits, items, parts; /* tiles: blocks of taps */
+    bool              add;
+} weighing;
+
+/* A chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes without a place are 0. plain: contiguous and of the
+ * right dtype. */
+static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain, char *to) {
+    const cot__view  *z = w->z;
+    const cot__chunk *chunk = &w->s->chunks[c];
+    int64_t           size = w->e->size, lanes = w->e->lanes, row = w->g->z[2];
+    if (chunk->lanes < lanes) memset(to, 0, (size_t)(lanes * size));
+    if (plain && chunk->lanes) {
+        memcpy(to, from + chunk->out * size, (size_t)(chunk->lanes * size));
+        return;
+    }
+    int64_t at[64]; /* no vector has more lanes */
+    for (int64_t l = 0; l < lanes; l++) at[l] = !chunk->lanes ? w->s->places[c * lanes + l] : l < chunk->lanes ? chunk->out + l : -1;
+    for (int64_t l = 0, n; l < lanes; l += n) {
+        n = 1;
+        if (at[l] < 0) continue;
+        while (l + n < lanes && at[l + n] == at[l] + n && at[l + n] % row) n++; /* to the end of its row */
+        int64_t x = at[l] % row, y = at[l] / row % w->g->z[1], d = at[l] / row / w->g->z[1];
+        if (plain) memcpy(to + l * size, from + at[l] * size, (size_t)(n * size));
+        else cot__strip(w->dtype, z->dtype)(to + l * size, 1, from + (d * z->stride[2] + y * z->stride[3] + x * z->stride[4]) * cot__dtype_size(z->dtype), z->stride[4], n);
+    }
+}
+
+static void cut_part(void *ctx, int64_t part) {
+    const weighing  *w = ctx;
+    const cot__view *z = w->z;
+    int64_t          items = w->images * w->g->out, size = cot__dtype_size(z->dtype), vector = w->e->lanes * w->e->size;
+    bool             plain = w->dtype == z->dtype && cot__is_contiguous(3, z->shape + 2, z->stride + 2);
+    for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end; i++) {
+        const char *from = (const char *)z->data + ((w->first + i / w->g->out) * z->stride[0] + i % w->g->out * z->stride[1]) * size;
+        for (int64_t c = 0; c < w->s->chunk_count; c++) cut_chunk(w, from, c, plain, w->cut + (i * w->s->chunk_count + c) * vector);
+    }
+}
+
+/* The chunks that some of n taps, from tap p of a channel's kernel on, read anything in. */
+static void chunks_of(const weighing *w, int64_t p, int64_t n, int64_t *first, int64_t *last) {
+    const cot__sweep *s = w->s;
+    int64_t           kernel = w->g->k[0] * w->g->k[1] * w->g->k[2], low = INT64_MAX, high = 0;
+    *first = 0, *last = s->chunk_count;
+    if (!s->chunks_a_row || (s->skip == 1 && s->extent[0] > 1)) return;
+    for (int64_t i = p; i < p + n; i++) {
+        int64_t k = s->skip ? i % kernel / w->g->k[2] : i % kernel / (w->g->k[1] * w->g->k[2]);
+        if (s->axis[s->skip].low[k] < low) low = s->axis[s->skip].low[k];
+        if (s->axis[s->skip].high[k] > high) high = s->axis[s->skip].high[k];
+    }
+    int64_t each = s->chunks_a_row * (s->skip ? 1 : s->extent[1]);
+    *first = low * each, *last = high * each;
+    if (*first > *last) *first = *last;
+}
+
+/* The end of the tile of taps that begins at p: tiles end with rows of the kernel where these are long enough. */
+static int64_t tile_end(const weighing *w, int64_t p) {
+    int64_t row = w->g->k[2], end = p + w->width;
+    if (row > 3 && end > (p / row + 1) * row) end = (p / row + 1) * row;
+    return end < w->taps ? end : w->taps;
+}
+
+/* One panel of channels of z against taps [p, p_end), images [i, i_end): tiles take turns over blocks of places. */
+static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t p, int64_t p_end, int64_t i, int64_t i_end, char *sums) {
+    const int64_t size = w->e->size, in = w->g->in / w->g->groups, outs = w->g->out / w->g->groups, vector = w->e->lanes * size;
+    int64_t       count = w->s->chunk_count, i_step = STEPS / count > 0 ? STEPS / count : 1;
+    const char   *z = w->cut + (group * outs + o) * w->j.z_channel * size, *x = w->x + group * in * w->channel * size;
+    struct { int64_t p, first, last, n; } tile[4 * UNITS]; /* tiles of fewer taps end at rows of at least four: not so many */
+    _Alignas(64) char lanes[UNITS * 24 * 64];              /* rows times taps of a tile: at most 24 vectors of 64 bytes */
+    int     tiles = 0;
+    int64_t start = p;
+    for (; p < p_end; p += tile[tiles++].n) {
+        int64_t end = tile_end(w, p) < p_end ? tile_end(w, p) : p_end;
+        tile[tiles].p = p, tile[tiles].n = end - p;
+        chunks_of(w, p, end - p, &tile[tiles].first, &tile[tiles].last);
+    }
+    memset(lanes, 0, (size_t)((p_end - start) * rows * vector));
+    for (; i < i_end; i += i_step)
+        for (int64_t c = 0; c < count; c += STEPS)
+            for (int k = 0; k < tiles; k++) {
+                int64_t first = tile[k].first > c ? tile[k].first : c, last = tile[k].last < c + STEPS ? tile[k].last : c + STEPS;
+                if (first < last)
+                    w->e->correlate(rows, (int)tile[k].n, &w->j, x, z, w->offset + tile[k].p, i, i + i_step < i_end ? i + i_step : i_end, first, last,
+                                    lanes + (tile[k].p - start) * rows * vector);
+            }
+    for (int k = 0; k < tiles; k++)
+        w->e->fold(lanes + (tile[k].p - start) * rows * vector, rows, (int)tile[k].n, sums + ((group * outs + o) * w->taps + tile[k].p) * size, w->taps, w->add);
+}
+
+/* An item is a share of the images, a group with a panel of its channels of z, and a block of the taps. */
+static void weigh_part(void *ctx, int64_t part) {
+    const weighing *w = ctx;
+    int64_t         outs = w->g->out / w->g->groups, weights = w->g->out * w->taps, panels = (outs + HIGH - 1) / HIGH;
+    for (int64_t i = cot__part_start(w->items, w->parts, part), last = cot__part_start(w->items, w->parts, part + 1); i < last; i++) {
+        int64_t block = i % w->tiles, panel = i / w->tiles % panels, group = i / w->tiles / panels % w->g->groups, split = i / w->tiles / panels / w->g->groups;
+        int64_t o_end = (panel + 1) * HIGH < outs ? (panel + 1) * HIGH : outs, units = (w->taps + w->width - 1) / w->width;
+        int64_t p = w->width * cot__part_start(units, w->tiles, block), p_end = w->width * cot__part_start(units, w->tiles, block + 1);
+        for (int64_t o = panel * HIGH, rows; o < o_end; o += rows) {
+            rows = panel_rows(HIGH, o_end - o);
+            weigh(w, group, o, (int)rows, p, p_end < w->taps ? p_end : w->taps, cot__part_start(w->images, w->splits, split),
+                  cot__part_start(w->images, w->splits, split + 1), w->sums + split * weights * w->e->size);
+        }
+    }
+}
+
+/* Which lanes of each chunk have a place: all bits set, else 0. */
+static const void *masks_of(cot__scratch *m, const engine *e, const cot__sweep *s) {
+    char *masks = cot__scratch_get(m, s->chunk_count * e->lanes, e->size);
+    for (int64_t i = 0; masks && i < s->chunk_count * e->lanes; i++) {
+        int lanes = s->chunks[i / e->lanes].lanes;
+        memset(masks + i * e->size, (lanes ? i % e->lanes < lanes : s->places[i] >= 0) ? 0xff : 0, (size_t)e->size);
+    }
+    return masks;
+}
+
+/* The widest tile of taps that cuts rows of the kernel evenly. */
+static int64_t width_of(const cot__conv *g, int wide) {
+    int64_t row = g->k[2], pieces = (row + wide - 1) / wide;
+    return row <= 3 ? wide : (row + pieces - 1) / pieces;
+}
+
+static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dtype) {
+    int size = cot__dtype_size(dtype);
+    for (int64_t s = 1; s < splits; s++) cot__strip_add(sums, dtype, 1, sums + s * weights * size, dtype, 1, weights);
+}
+
+static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype, char *out) {
+    const engine *e = engine_of(dtype);
+    cot__layout   l;
+    cot__sweep    s;
+    int64_t       in = g->in / g->groups, outs = g->out / g->groups;
+    if (!cot__plan_output(m, g, in, e->lanes, &l, &s)) return false;
+    weighing w = {.e = e, .s = &s, .g = g, .z = z, .dtype = dtype, .channel = l.channel, .taps = s.taps, .width = width_of(g, e->wide)};
+    int64_t  kernel = g->k[0] * g->k[1] * g->k[2], *offset = cot__scratch_get(m, s.taps, sizeof *offset);
+    w.j = (cot__correlation){s.chunks, masks_of(m, e, &s), 0, 0, s.chunk_count * e->lanes, s.taps};
+    int64_t  image = cot__size_mul(l.channel, g->in), cut = cot__size_mul(w.j.z_channel, g->out);
+    if (m->failed || image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) return false;
+    for (int64_t p = 0; p < s.taps; p++) offset[s.channel[p] * kernel + s.kernel[p]] = s.offset[p];
+    int64_t slab = slab_of(g->batch, image + cut, e->size), panels = g->groups * ((outs + HIGH - 1) / HIGH);
+    int64_t units = (s.taps + w.width - 1) / w.width; /* tiles of taps: blocks of UNITS, or fewer where there are few panels */
+    w.tiles = (units + UNITS - 1) / UNITS > MOST / panels ? (units + UNITS - 1) / UNITS : MOST / panels;
+    if (w.tiles > units) w.tiles = units;
+    w.splits = MOST / (panels * w.tiles) < 1 ? 1 : MOST / (panels * w.tiles);
+    if (w.splits > slab) w.splits = slab;
+    w.j.x_image = image, w.j.z_image = cut, w.offset = offset;
+    char *padded = cot__scratch_get(m, slab * image + e->lanes, e->size), *places = cot__scratch_get(m, slab * cut, e->size);
+    w.x = padded, w.cut = places;
+    w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
+    if (m->failed) return false;
+    for (int64_t n = 0; n < g->batch; n += slab) {
+        w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
+        lay(&l, x, dtype, n, w.images, padded, e->lanes);
+        w.parts = cot__parts(w.images * g->out, w.j.z_channel, w.images * g->out);
+        cot__parallel(w.parts, cut_part, &w);
+        w.items = panels * w.tiles * w.splits;
+        w.parts = cot__parts(w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);
+        cot__parallel(w.parts, weigh_part, &w);
+    }
+    if (w.splits > 1) {
+        sum_splits(w.sums, w.splits, g->out * s.taps, dtype);
+        memcpy(out, w.sums, (size_t)(g->out * s.taps * e->size));
+    }
+    return true;
+}
+
+/* ---- the entry --------------------------------------------------------------------------------------------------------- */
+
+static bool is_empty(const cot__view *v) { return cot__count(v->ndim, v->shape) == 0; }
+
+__attribute__((cold)) /* plans and hands out: built for size */
+bool cot__conv_run(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                   const cot__view *result) {
+    if (is_empty(result)) return true;
+    if (is_empty(a) || is_empty(b)) { /* nothing to sum */
+        memset(result->data, 0, (size_t)(cot__count(result->ndim, result->shape) * cot__dtype_size(result->dtype)));
+        return true;
+    }
+    cot__scratch m = {.al = al};
+    cot_dtype    dtype = cot__dtype_compute(result->dtype);
+    bool         direct = dtype == result->dtype;
+    char        *out = direct ? result->data : cot__scratch_get(&m, cot__count(result->ndim, result->shape), cot__dtype_size(dtype));
+    bool done = out && (pass == COT__CONV_WEIGHT ? run_weight(&m, g, a, b, dtype, out) : run_product(&m, g, pass == COT__CONV_INPUT, a, b, dtype, out));
+    if (done && !direct) cot__copy(result, &(cot__view){out, dtype, result->ndim, result->shape, result->stride});
+    cot__scratch_free(&m, 0);
+    return done;
+}

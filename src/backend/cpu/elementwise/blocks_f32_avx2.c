@@ -1,0 +1,19 @@
+/* blocks_f32_avx2.c: vector kernels in f32 for AVX2 and FMA; CMakeLists.txt gives this file the option. */
+#if defined(__x86_64__)
+#include "ops/elementwise/elementwise.h"
+#include "rules/words/vector_words_f32.h"
+
+#define VECTOR_WORDS
+#define T float
+#define F(name) name##_vf32
+#define S(name) name##_vf32
+#define N(name) name##_f32_avx2
+#define MASK int32_t
+#define PLAIN cot__blocks_f32
+#define CHUNK 16
+#define SKIP_pow_value , /* libm's is as fast */
+#define SKIP_pow_dX ,
+#include "backend/cpu/elementwise/blocks_vector.inc"
+#else
+typedef int cot__not_avx2_f32;
+#endif

@@ -1,0 +1,17 @@
+/* blocks_f64_avx512.c: vector kernels in f64 for AVX-512 (F, BW, DQ, VL); CMakeLists.txt gives this file the option. */
+#if defined(__x86_64__)
+#include "ops/elementwise/elementwise.h"
+#include "rules/words/vector_words_f64.h"
+
+#define VECTOR_WORDS
+#define T double
+#define F(name) name##_vf64
+#define S(name) name##_vf64
+#define N(name) name##_f64_avx512
+#define MASK int64_t
+#define PLAIN cot__blocks_f64
+#define CHUNK 8
+#include "backend/cpu/elementwise/blocks_vector.inc"
+#else
+typedef int cot__not_avx512_f64;
+#endif

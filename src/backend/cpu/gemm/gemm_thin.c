@@ -1,0 +1,112 @@
+/* gemm_thin.c: products of a vector with a matrix, and of two vectors.
+ *
+ * c = x b with x a row: a matrix is multiplied with a column as the transposed product. b is read once, as its elements lie. The work is
+ * cut along the columns, or, where there are few, along the depth: sums of depth blocks are kept and added up in order. */
+#include "backend/cpu/gemm/gemm.h"
+
+enum { UNIT = 8 }; /* parts have multiples of as many columns: the kernels' chains side by side */
+
+typedef struct thin {
+    const cot__gemm_kernels *g;
+    const char              *x, *b;
+    char                    *c, *sums; /* sums[block][column] */
+    int64_t                  n, k, xs, rs, cs, to; /* strides of x, b and c */
+    bool                     add;
+    int64_t                  blocks, parts;
+} thin;
+
+/* t = the sums over one depth block, n columns from j on. */
+static void sums_of(const thin *w, int64_t p, int64_t j, int64_t n, char *t) {
+    const cot__gemm_kernels *g = w->g;
+    int64_t     k = cot__least(COT__DEEP, w->k - p);
+    const char *x = w->x + p * w->xs * g->size, *b = w->b + (p * w->rs + j * w->cs) * g->size;
+    if (w->cs == 1 && n > 1) g->along_rows(k, x, w->xs, b, w->rs, n, t);
+    else g->dots(k, x, w->xs, 0, b, w->rs, w->cs, n, t);
+}
+
+static void some_columns(const thin *w, int64_t start, int64_t stop) {
+    double t[COT__SPAN];
+    for (int64_t j = start; j < stop; j += COT__SPAN)
+        for (int64_t p = 0; p < w->k; p += COT__DEEP) {
+            int64_t n = cot__least(COT__SPAN, stop - j);
+            sums_of(w, p, j, n, (char *)t);
+            w->g->put(w->c + j * w->to * w->g->size, w->to, t, n, w->add || p > 0);
+        }
+}
+
+/* A single column: whole depth blocks side by side. */
+static void some_sums(const thin *w, int64_t start, int64_t stop, char *t) {
+    const cot__gemm_kernels *g = w->g;
+    int64_t whole = cot__least(stop, w->k / COT__DEEP) - start, p = start * COT__DEEP;
+    if (w->n == 1 && whole > 0) {
+        g->dots(COT__DEEP, w->x + p * w->xs * g->size, w->xs, COT__DEEP * w->xs, w->b + p * w->rs * g->size, w->rs, COT__DEEP * w->rs, whole, t);
+        start += whole;
+        t += whole * g->size;
+    }
+    for (; start < stop; start++, t += w->n * g->size) sums_of(w, start * COT__DEEP, 0, w->n, t);
+}
+
+static void column_part(void *ctx, int64_t part) {
+    const thin *w = ctx;
+    int64_t     units = (w->n + UNIT - 1) / UNIT;
+    some_columns(w, UNIT * cot__part_start(units, w->parts, part), cot__least(w->n, UNIT * cot__part_start(units, w->parts, part + 1)));
+}
+
+static void depth_part(void *ctx, int64_t part) {
+    const thin *w = ctx;
+    int64_t     start = cot__part_start(w->blocks, w->parts, part);
+    some_sums(w, start, cot__part_start(w->blocks, w->parts, part + 1), w->sums + start * w->n * w->g->size);
+}
+
+static thin thin_of(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    if (c.rows > 1) {
+        cot__matrix at = cot__turned(a);
+        a = cot__turned(b), b = at, c = cot__turned(c);
+    }
+    return (thin){.g = g, .x = a.data, .b = b.data, .c = c.data, .n = c.cols, .k = a.cols, .xs = a.col_stride, .rs = b.row_stride, .cs = b.col_stride,
+                  .to = c.col_stride, .add = add, .blocks = (a.cols + COT__DEEP - 1) / COT__DEEP, .parts = 1};
+}
+
+/* A dot product on this thread. */
+static void alone_dot(const thin *w) {
+    double t[COT__SPAN];
+    for (int64_t l = 0; l < w->blocks; l += COT__SPAN) {
+        int64_t n = cot__least(COT__SPAN, w->blocks - l);
+        some_sums(w, l, l + n, (char *)t);
+        for (int64_t i = 0; i < n; i++) w->g->put(w->c, 1, (char *)t + i * w->g->size, 1, w->add || l + i > 0);
+    }
+}
+
+bool cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    enum { MOST_PARTS = 32, CACHED = 4 << 20, LONG_RUN = 4096, SHORT_RUN = 512 }; /* bytes: memory wants to be read in long runs, a cache does not mind */
+    thin    w = thin_of(g, a, b, c, add);
+    int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS), blocks = cot__parts(w.blocks, COT__DEEP * w.n / 2, MOST_PARTS);
+    int64_t run = (double)w.n * (double)w.k * g->size > CACHED ? LONG_RUN : SHORT_RUN;
+    columns = cot__least(columns, w.cs == 1 ? w.n * g->size / run : w.n / UNIT);
+    if (!alone && blocks > 1 && columns < 4) {
+        size_t bytes = (size_t)(w.blocks * w.n * g->size);
+        w.sums = cot__alloc(al, bytes);
+        if (!w.sums) return false;
+        w.parts = blocks;
+        cot__parallel(blocks, depth_part, &w);
+        for (int64_t l = 0; l < w.blocks; l++) g->put(w.c, w.to, w.sums + l * w.n * g->size, w.n, add || l > 0);
+        cot__free(al, w.sums, bytes);
+    } else if (!alone && columns > 1) {
+        w.parts = columns;
+        cot__parallel(columns, column_part, &w);
+    } else if (w.n == 1) alone_dot(&w);
+    else some_columns(&w, 0, w.n);
+    return true;
+}
+
+/* Row by row. */
+void cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    if (b.col_stride != 1 && a.row_stride == 1) {
+        cot__matrix at = cot__turned(a);
+        a = cot__turned(b), b = at, c = cot__turned(c);
+    }
+    for (int64_t i = 0; i < c.rows; i++) {
+        thin w = thin_of(g, cot__part_of(a, g->size, i, 0, 1, a.cols), b, cot__part_of(c, g->size, i, 0, 1, c.cols), add);
+        some_columns(&w, 0, w.n);
+    }
+}

@@ -1,0 +1,105 @@
+/* lapack.c: eigenvalues and singular values through a LAPACK of the user's choice, loaded at run
+ * time.
+ *
+ * Only when the environment says so: COTANGENT_LAPACK=liblapack.so.3 (or a path). Without it our
+ * own kernels do everything, for two reasons. A LAPACK may split its work by a number of threads
+ * that is the host program's to set, and its results then depend on it; and some builds (the
+ * serial OpenBLAS of Debian) give wrong results when two threads call them at once, from which
+ * no lock of ours protects a host that calls the same library itself. Whoever sets the variable
+ * knows the library. Our own calls take turns.
+ *
+ * The shared library has this file, and so has the command. In the static library, and
+ * everywhere with COT_LAPACK_AT_RUN_TIME=OFF, lapack_none.c stands in its place: a program that
+ * is linked -static could load a library only beside the very glibc that it was linked with, and
+ * the linker warns of that.
+ *
+ * Integers of the library are taken to be 32 bits wide (LP64), so larger matrices stay with us. */
+#define _GNU_SOURCE
+#include "backend/cpu/linalg/lin.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { LARGEST = 20000 }; /* the lengths of work arrays, 2 n² and 4 n², fit 32 bits */
+
+typedef void eigh_fn(const char *jobz, const char *uplo, const int *n, void *a, const int *lda, void *w, void *work,
+                     const int *lwork, int *iwork, const int *liwork, int *info, size_t, size_t);
+typedef void svd_fn(const char *jobz, const int *m, const int *n, void *a, const int *lda, void *s, void *u,
+                    const int *ldu, void *vt, const int *ldvt, void *work, const int *lwork, int *iwork, int *info,
+                    size_t);
+
+static struct lapack {
+    pthread_mutex_t turn;
+    pthread_once_t  once;
+    void           *handle;
+    eigh_fn        *eigh[2]; /* f64, f32 */
+    svd_fn         *svd[2];
+} lapack = {.turn = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+/* ISO C has no cast from an object pointer to a function; POSIX promises that the bits are the same. */
+static void find(void *handle, const char *name, void *function) {
+    void *symbol = dlsym(handle, name);
+    memcpy(function, &symbol, sizeof symbol);
+}
+
+bool cot__lapack_use(const char *library) {
+    void *handle = library ? dlopen(library, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (handle) {
+        find(handle, "dsyevd_", &lapack.eigh[0]);
+        find(handle, "ssyevd_", &lapack.eigh[1]);
+        find(handle, "dgesdd_", &lapack.svd[0]);
+        find(handle, "sgesdd_", &lapack.svd[1]);
+        if (!lapack.eigh[0] || !lapack.eigh[1] || !lapack.svd[0] || !lapack.svd[1]) {
+            dlclose(handle);
+            handle = NULL;
+        }
+    }
+    lapack.handle = handle; /* one that was used before stays loaded: another thread may be inside */
+    return handle != NULL;
+}
+
+static void look(void) {
+    const char *library = getenv("COTANGENT_LAPACK");
+    if (library && *library) cot__lapack_use(library);
+}
+
+bool cot__lapack_takes(int64_t m, int64_t n) {
+    if (m <= COT__LIN_BASE || m > LARGEST || n > LARGEST) return false;
+    pthread_once(&lapack.once, look);
+    return lapack.handle != NULL;
+}
+
+/* A length that a query wrote as a floating-point number. */
+static int length_of(cot_dtype d, const void *p) { return (int)cot__load_f64(p, d) + 16; }
+
+int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t size, void *a, void *w) {
+    eigh_fn *f = lapack.eigh[d == COT_F32];
+    int      n = (int)size, ask = -1, info = 0, liwork = 0, lwork;
+    double   query = 0;
+    pthread_mutex_lock(&lapack.turn);
+    f("V", "L", &n, a, &n, w, &query, &ask, &liwork, &ask, &info, 1, 1);
+    lwork = length_of(d, &query);
+    size_t bytes = (size_t)lwork * 8 + (size_t)liwork * sizeof(int);
+    char  *work = info == 0 ? cot__alloc(al, bytes) : NULL;
+    if (work) f("V", "L", &n, a, &n, w, work, &lwork, (int *)(void *)(work + (size_t)lwork * 8), &liwork, &info, 1, 1);
+    pthread_mutex_unlock(&lapack.turn);
+    cot__free(al, work, bytes);
+    return work ? info != 0 : -1;
+}
+
+/* What is row-major to us is a transpose to LAPACK: aᵀ = v s uᵀ, whose factors then lie as we want them. */
+int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s, void *vt) {
+    svd_fn *f = lapack.svd[d == COT_F32];
+    int     m = (int)columns, n = (int)rows, k = m < n ? m : n, ask = -1, info = 0, lwork;
+    double  query = 0;
+    pthread_mutex_lock(&lapack.turn);
+    f("S", &m, &n, a, &m, s, vt, &m, u, &k, &query, &ask, NULL, &info, 1);
+    lwork = length_of(d, &query);
+    size_t bytes = (size_t)lwork * 8 + 8 * (size_t)k * sizeof(int);
+    char  *work = info == 0 ? cot__alloc(al, bytes) : NULL;
+    if (work) f("S", &m, &n, a, &m, s, vt, &m, u, &k, work, &lwork, (int *)(void *)(work + (size_t)lwork * 8), &info, 1);
+    pthread_mutex_unlock(&lapack.turn);
+    cot__free(al, work, bytes);
+    return work ? info != 0 : -1;
+}

@@ -1,0 +1,288 @@
+/* attention.c: softmax(scale q kᵀ + bias) v, tile by tile, so that memory grows with the sequence and not with its square.
+ *
+ * Forward keeps, for each query, the running maximum and sum of its weights and rescales what it has when the maximum grows; it saves the
+ * log of the sum. Backward computes the weights of a tile again from it. Work is split by shapes only: forward by tiles of queries; backward
+ * by head and, where heads are few, by chunks of keys, each with a sum for dq of its own that are added in order. So every number of
+ * threads gives the same bits. A masked key weighs nothing, whatever it holds; a query without keys gives zeros. */
+#include "backend/cpu/strip.h"
+#include "base/cpu.h"
+#include "base/parallel.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* gcc makes vectors of 256 bits out of loops unless it is told otherwise; clang has no such word. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#define AVX512 "avx512f,avx512dq,avx2,fma"
+#define ONCE __attribute__((noinline))
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#define AVX512 "avx512f,avx512dq,avx2,fma,prefer-vector-width=512"
+#define ONCE __attribute__((noinline, noclone)) /* one copy: there are six instances of everything */
+#endif
+
+enum {
+    TILE   = 64, /* queries and keys of a tile; part of the definition of the result, like CHUNKS */
+    PAD    = 16, /* columns of tiles are a multiple: every vector divides it */
+    PARTS  = 32, /* at most so many, because each has tiles of its own */
+    CHUNKS = 16, /* heads times chunks of keys that backward aims at */
+};
+
+/* ---- what a part sees ----------------------------------------------------------------------------------------------------- */
+
+typedef struct plan {
+    cot__view q, k, v, mask, bias, z, lse, g, dq, dk, dv_out;
+    bool      causal;
+    double    scale;
+    cot_dtype wide;             /* F64 or F32: what is computed in */
+    int64_t   heads, queries, keys, tiles; /* heads: all leading axes; tiles of queries */
+    int64_t   d, dv;            /* extents of q and k, of v, rounded up to PAD */
+    int64_t   parts, chunks;
+    char     *memory;           /* of the parts, `stride` bytes each */
+    size_t    stride, sum_bytes;
+    char     *sums, *deltas;    /* backward: one dq for each head and chunk; Σ z z̄ of each query */
+    const struct kernel *kernel;
+} plan;
+
+/* The matrix of one head: rows of elements, with the strips that convert them to and from the computing type. */
+typedef struct matrix {
+    char          *data;
+    int64_t        cols, row_bytes, col_stride, size;
+    cot__strip_fn *load, *store;
+} matrix;
+
+static matrix matrix_of(const cot__view *v, int64_t head, cot_dtype wide) {
+    int64_t offset = 0, n = v->ndim, size = cot__dtype_size(v->dtype);
+    for (int64_t i = n - 3; i >= 0; i--) {
+        offset += head % v->shape[i] * v->stride[i];
+        head /= v->shape[i];
+    }
+    return (matrix){(char *)v->data + offset * size, v->shape[n - 1], v->stride[n - 2] * size, v->stride[n - 1], size,
+                    cot__strip(wide, v->dtype), cot__strip(v->dtype, wide)};
+}
+
+/* ---- the exponential: arguments are at most 0, or about 0 ------------------------------------------------------------------- */
+
+/* 2^n times a polynomial on [-log 2 / 2, log 2 / 2], within 1.1 ulp; what would be below 2^-126 is 0. */
+static inline __attribute__((always_inline)) float exp_f32(float x) {
+    union { float f; int32_t i; } power;
+    float in = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;      /* NaN stays */
+    float n = (in * 1.44269504f + 12582912.0f) - 12582912.0f;    /* rounded to an integer by what a float holds */
+    float r = (in - n * 0.693359375f) - n * -2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1.0f;
+    power.i = ((int32_t)(n == n ? n : 0) + 127) << 23;
+    p *= power.f;
+    return x < -87.0f ? 0.0f : x > 88.0f ? INFINITY : p;
+}
+
+/* ---- the tiles for each type and instruction set ----------------------------------------------------------------------------- */
+
+typedef float  f32x4 __attribute__((vector_size(16)));
+typedef double f64x2 __attribute__((vector_size(16)));
+
+#define T float
+#define V f32x4
+#define N(name) name##_f32
+#define MR 4
+#define TARGET COT__BASELINE
+#define FMADD(a, b, c) ((a) * (b) + (c))
+#define FMADD1 FMADD
+#define EXP exp_f32
+#define LOG logf
+#include "backend/cpu/nn/attention_template.h"
+
+#define T double
+#define V f64x2
+#define N(name) name##_f64
+#define MR 4
+#define TARGET COT__BASELINE
+#define FMADD(a, b, c) ((a) * (b) + (c))
+#define FMADD1 FMADD
+#define EXP exp
+#define LOG log
+#include "backend/cpu/nn/attention_template.h"
+
+#if defined(__x86_64__)
+
+#define T float
+#define V __m256
+#define N(name) name##_f32_avx2
+#define MR 4
+#define TARGET __attribute__((target("avx2,fma")))
+#define FMADD _mm256_fmadd_ps
+#define FMADD1 __builtin_fmaf
+#define EXP exp_f32
+#define LOG logf
+#include "backend/cpu/nn/attention_template.h"
+
+#define T double
+#define V __m256d
+#define N(name) name##_f64_avx2
+#define MR 4
+#define TARGET __attribute__((target("avx2,fma")))
+#define FMADD _mm256_fmadd_pd
+#define FMADD1 __builtin_fma
+#define EXP exp
+#define LOG log
+#include "backend/cpu/nn/attention_template.h"
+
+#define T float
+#define V __m512
+#define N(name) name##_f32_avx512
+#define MR 8
+#define TARGET __attribute__((target(AVX512)))
+#define FMADD _mm512_fmadd_ps
+#define FMADD1 __builtin_fmaf
+#define EXP exp_f32
+#define LOG logf
+#include "backend/cpu/nn/attention_template.h"
+
+#define T double
+#define V __m512d
+#define N(name) name##_f64_avx512
+#define MR 8
+#define TARGET __attribute__((target(AVX512)))
+#define FMADD _mm512_fmadd_pd
+#define FMADD1 __builtin_fma
+#define EXP exp
+#define LOG log
+#include "backend/cpu/nn/attention_template.h"
+
+#endif
+
+typedef struct kernel {
+    void (*forward)(const plan *a, int64_t head, int64_t tile, void *memory);
+    void (*deltas)(const plan *a, int64_t head, int64_t tile, void *memory);
+    void (*backward)(const plan *a, int64_t head, int64_t from, int64_t to, void *memory, void *dq);
+    void (*finish)(const plan *a, int64_t head, int64_t tile, const void *sums, int64_t chunks);
+} kernel;
+
+#define KERNEL(suffix) {forward_##suffix, deltas_##suffix, backward_##suffix, finish_##suffix}
+static const kernel kernels[][2] = { /* f64, f32; the widest instructions last */
+    {KERNEL(f64), KERNEL(f32)},
+#if defined(__x86_64__)
+    {KERNEL(f64_avx2), KERNEL(f32_avx2)},
+    {KERNEL(f64_avx512), KERNEL(f32_avx512)},
+#endif
+};
+
+static int widest(void) {
+#if defined(__x86_64__)
+    return (int)cot__cpu_isa(); /* the rows above are in its order */
+#else
+    return 0;
+#endif
+}
+
+/* ---- shapes to parts ------------------------------------------------------------------------------------------------------------- */
+
+static int64_t padded(int64_t n) { return (n + PAD - 1) / PAD * PAD; }
+static int64_t tiles_of(int64_t n) { return (n + TILE - 1) / TILE; }
+
+static bool has_elements(const cot__view *v) { return cot__count(v->ndim, v->shape) > 0; }
+
+/* False: the tiles alone would be larger than any memory. */
+static bool make_plan(const cot__attention *a, bool backward, plan *p) {
+    int     n = a->q.ndim, isa = widest() - a->narrower;
+    int64_t d = a->q.shape[n - 1], dv = a->v.shape[n - 1], most = INT64_MAX / 16 / TILE / PARTS;
+    *p = (plan){.q = a->q, .k = a->k, .v = a->v, .mask = a->mask, .bias = a->bias, .z = a->z, .lse = a->lse, .g = a->g, .dq = a->dq,
+                .dk = a->dk, .dv_out = a->dv, .causal = a->causal, .scale = a->scale};
+    p->wide = cot__dtype_compute(a->q.dtype);
+    p->kernel = &kernels[isa > 0 ? isa : 0][p->wide == COT_F32];
+    p->heads = cot__count(n - 2, a->q.shape);
+    /* Nothing is to be written then, for any number of heads. */
+    if (backward && !has_elements(&a->q) && !has_elements(&a->k) && !has_elements(&a->v)) p->heads = 0;
+    p->queries = a->q.shape[n - 2];
+    p->keys = a->k.shape[n - 2];
+    p->tiles = tiles_of(p->queries);
+    if (d > most / 16 || dv > most / 16) return false;
+    p->d = padded(d);
+    p->dv = padded(dv);
+    int64_t size = cot__dtype_size(p->wide), items, cost, floats;
+    if (backward) {
+        int64_t tiles = tiles_of(p->keys), chunks = p->heads < CHUNKS && p->heads > 0 ? (CHUNKS + p->heads - 1) / p->heads : 1;
+        p->chunks = chunks > tiles ? (tiles > 0 ? tiles : 1) : chunks;
+        items = p->heads * p->chunks;
+        cost = cot__size_mul(p->queries / p->chunks, (p->keys / TILE + 1) * (TILE / 8));
+        floats = 4 * TILE * p->d + 3 * TILE * p->dv + 2 * TILE * TILE;
+        if (!cot__size_bytes(cot__size_mul(p->tiles * TILE, p->d), size, &p->sum_bytes)) return false;
+    } else {
+        items = p->heads * p->tiles;
+        cost = TILE * (p->keys / 8 + 1);
+        floats = 2 * TILE * p->d + 2 * TILE * p->dv + TILE * TILE;
+    }
+    p->parts = items == 0 ? 0 : cot__parts(items, cot__size_mul(cost / 4, p->d + p->dv), PARTS);
+    p->stride = (size_t)(floats * size);
+    return true;
+}
+
+int64_t cot__attention_bytes(const cot__attention *a, bool backward) {
+    plan    p;
+    if (!make_plan(a, backward, &p)) return -1;
+    int64_t deltas = backward ? p.heads * p.queries * cot__dtype_size(p.wide) : 0; /* as large as lse, which exists */
+    int64_t sums = backward ? cot__size_mul((int64_t)p.sum_bytes, p.heads * p.chunks) : 0;
+    int64_t bytes = cot__size_add(cot__size_add(cot__size_mul((int64_t)p.stride, p.parts), sums), deltas);
+    return bytes == COT__SIZE_MOST ? -1 : bytes;
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------------------------- */
+
+static void run_forward(void *ctx, int64_t part) {
+    const plan *p = ctx;
+    int64_t     n = p->heads * p->tiles, end = cot__part_start(n, p->parts, part + 1);
+    for (int64_t i = cot__part_start(n, p->parts, part); i < end; i++)
+        p->kernel->forward(p, i / p->tiles, i % p->tiles, p->memory + (size_t)part * p->stride);
+}
+
+static void run_backward(void *ctx, int64_t part) {
+    const plan *p = ctx;
+    int64_t     n = p->heads * p->chunks, end = cot__part_start(n, p->parts, part + 1), tiles = tiles_of(p->keys);
+    for (int64_t i = cot__part_start(n, p->parts, part); i < end; i++)
+        p->kernel->backward(p, i / p->chunks, cot__part_start(tiles, p->chunks, i % p->chunks), cot__part_start(tiles, p->chunks, i % p->chunks + 1),
+                            p->memory + (size_t)part * p->stride, p->sums + (size_t)i * p->sum_bytes);
+}
+
+static void run_finish(void *ctx, int64_t part) {
+    const plan *p = ctx;
+    int64_t     n = p->heads * p->tiles, end = cot__part_start(n, p->parts, part + 1);
+    for (int64_t i = cot__part_start(n, p->parts, part); i < end; i++)
+        p->kernel->finish(p, i / p->tiles, i % p->tiles, p->sums + (size_t)(i / p->tiles * p->chunks) * p->sum_bytes, p->chunks);
+}
+
+/* The tiles of the products serve here first: part p of these parts uses those of part p. */
+static void run_deltas(void *ctx, int64_t part) {
+    const plan *p = ctx;
+    int64_t     n = p->heads * p->tiles, end = cot__part_start(n, p->parts, part + 1);
+    for (int64_t i = cot__part_start(n, p->parts, part); i < end; i++)
+        p->kernel->deltas(p, i / p->tiles, i % p->tiles, p->memory + (size_t)part * p->stride);
+}
+
+void cot__attention_forward(const cot__attention *a, void *memory) {
+    plan p;
+    if (!make_plan(a, false, &p)) return;
+    p.memory = memory;
+    cot__parallel(p.parts, run_forward, &p);
+}
+
+void cot__attention_backward(const cot__attention *a, void *memory) {
+    plan p;
+    if (!make_plan(a, true, &p)) return;
+    p.memory = memory;
+    p.sums = p.memory + (size_t)p.parts * p.stride;
+    p.deltas = p.sums + p.sum_bytes * (size_t)(p.heads * p.chunks);
+    cot__parallel(p.parts, run_deltas, &p);
+    cot__parallel(p.parts, run_backward, &p);
+    int64_t items = p.heads * p.tiles;
+    p.parts = items == 0 ? 0 : cot__parts(items, TILE * p.d * p.chunks, PARTS);
+    cot__parallel(p.parts, run_finish, &p);
+}

@@ -1,7 +1,0 @@
-/* vexp_avx512.c: see vexp.inc. */
-#if defined(__x86_64__)
-#define N(name) name##_avx512
-#include "backend/cpu/vexp.inc"
-#else
-typedef int cot__not_avx512_vexp;
-#endif

@@ -1,0 +1,180 @@
+/* vmap.c: cot_vmap: a function recorded once, on the first elements of a batch, and done for all of them at once.
+ *
+ * What depends on no batched input is done once. Every other operation has the batch as axis 0, of operands and result,
+ * whatever axes the user chose: those are moved there before and put back behind. The rules are in ops/replay/batch.c and
+ * ops/replay/batch_rules.c. */
+#include "diff/batch/vmap.h"
+#include "diff/loops/loop.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* ---- inputs -------------------------------------------------------------------------------------------------------- */
+
+typedef struct inputs {
+    int      n;
+    cot_var *x;       /* batched ones with the batch in front */
+    cot_var *example; /* the first element of each */
+    bool    *is;
+    int64_t  extent;
+} inputs;
+
+/* Do they all have the extent of the first? */
+static bool same_extent(cot_tape *t, inputs *in, int k, int axis, int64_t extent, int *first) {
+    if (*first < 0) {
+        *first = k;
+        in->extent = extent;
+    }
+    if (extent == in->extent) return true;
+    cot__fail(t, COT_SHAPE, "[vmap] axis %d of xs[%d] has extent %lld, the batch of xs[%d] %lld; all have the same", axis, k,
+              (long long)extent, *first, (long long)in->extent);
+    return false;
+}
+
+static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *axes) {
+    int first = -1;
+    for (int k = 0; k < in->n; k++) {
+        int      axis = axes ? axes[k] : 0;
+        uint32_t i;
+        if (!cot__enter_listed(t, xs[k], "vmap", "xs", k, "", &i)) return false;
+        in->x[k] = in->example[k] = VAR(t, i);
+        in->is[k] = axis != COT_NOT_BATCHED;
+        if (!in->is[k]) continue;
+        if (!cot__check_axis(t, "vmap", axis, cot__ndim_at(t, i), &axis)) return false;
+        if (!same_extent(t, in, k, axis, cot__view_place(t, i).shape[axis], &first)) return false;
+        in->x[k] = cot__moved_axis(VAR(t, i), axis, 0);
+        in->example[k] = cot__failed(in->x[k]) ? in->x[k] : cot__first_slice(t, in->x[k]);
+        if (t->status != COT_OK) return false;
+    }
+    if (first >= 0) return true;
+    cot__fail(t, COT_VALUE, "[vmap] none of the %d inputs is batched; give one of them an axis, or call the function itself",
+              in->n);
+    return false;
+}
+
+/* ---- playing ------------------------------------------------------------------------------------------------------- */
+
+/* One operation of the body, on what its operands are now. */
+static bool play_step(cot__player *p, bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs, bool *batched) {
+    const cot__region *r = p->region;
+    uint32_t           node = r->node[step], place = (uint32_t)(r->n + r->captures) + r->fixed + step;
+    int                n = cot__nargs(&p->t->nodes[node]);
+    is[place] = false;
+    for (int k = 0; k < n; k++) {
+        bool number = ref[k] == COT__REF_NUMBER;
+        xs[k] = number ? COT_NONE : p->value[ref[k]];
+        batched[k] = !number && is[ref[k]];
+        is[place] |= batched[k];
+    }
+    uint8_t mask = p->t->active_mask;
+    p->t->active_mask = cot__replay_mask(p->t, node, mask);
+    p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs);
+    p->t->active_mask = mask;
+    return p->t->status == COT_OK;
+}
+
+static int most_operands(const cot_tape *t, const cot__region *r) {
+    int most = 1;
+    for (uint32_t s = 0; s < r->steps; s++) {
+        int n = cot__nargs(&t->nodes[r->node[s]]);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* A result where the user wants its batch: axis of its shape with the batch. */
+static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, const int *axes) {
+    int axis = axes ? axes[k] : 0;
+    if (axis == COT_NOT_BATCHED && is)
+        return cot__fail(t, COT_VALUE, "[vmap] ys[%d] is to have no batch, but depends on a batched input; give it an axis", k);
+    if (axis == COT_NOT_BATCHED) return cot__own(y, COT__VIEW); /* it may be a node of the body */
+    cot_shape s = cot_shape_of(y);
+    if (!is) s = cot__batch_shape(t, extent, s);
+    if (t->status != COT_OK || !cot__check_axis(t, "vmap", axis, s.ndim, &axis)) return INVALID(t);
+    return cot__unchanged(cot__moved_axis(is ? y : cot_broadcast_to(y, s), 0, axis), COT__VIEW);
+}
+
+bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given, int64_t extent,
+                       cot_var *out, bool *out_is) {
+    int             most = most_operands(t, r);
+    size_t          outer = (size_t)(r->n + r->captures), count = outer + r->fixed + r->steps;
+    size_t          bytes = (size_t)most * (sizeof(cot_var) + 1) + count + 1;
+    cot_var        *xs = cot__alloc(&t->al, bytes);
+    const uint64_t *ref = r->ref;
+    cot__player     p;
+    if (!xs) {
+        cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
+        return false;
+    }
+    bool *batched = (bool *)(xs + most), *is = batched + most;
+    bool  ok = cot__player_open(&p, t, op, r);
+    if (ok) memcpy(p.value, values, outer * sizeof *values);
+    memset(is, 0, count);
+    memcpy(is, given, outer);
+    for (uint32_t s = 0; ok && s < r->steps; s++) {
+        ok = play_step(&p, is, extent, s, ref, xs, batched);
+        ref += cot__nargs(&t->nodes[r->node[s]]);
+    }
+    for (int k = 0; ok && k < r->m; k++) out[k] = p.value[ref[k]], out_is[k] = is[ref[k]];
+    ok = ok && cot__look_at_watched(&p);
+    if (!ok) cot__error_in_function(t, "body", op);
+    cot__player_close(&p);
+    cot__free(&t->al, xs, bytes);
+    return ok;
+}
+
+bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is) {
+    size_t          outer = (size_t)(r->n + r->captures) + r->fixed, bytes = outer + r->steps + 1;
+    const uint64_t *ref = r->ref;
+    bool           *is = cot__alloc(&t->al, bytes);
+    if (!is) {
+        cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
+        return false;
+    }
+    memset(is, 0, bytes);
+    memcpy(is, given, (size_t)(r->n + r->captures));
+    for (uint32_t s = 0; s < r->steps; s++)
+        for (int k = cot__nargs(&t->nodes[r->node[s]]); k > 0; k--, ref++) is[outer + s] |= *ref != COT__REF_NUMBER && is[*ref];
+    for (int k = 0; k < r->m; k++) out_is[k] = is[ref[k]];
+    cot__free(&t->al, is, bytes);
+    return true;
+}
+
+static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys, const int *axes) {
+    size_t   count = (size_t)(r->n + r->captures);
+    cot_var *values = cot__arena(t, count * sizeof *values, "vmap");
+    bool    *given = values ? cot__arena(t, count + (size_t)r->m, "vmap") : NULL;
+    if (!given) return;
+    bool *is = given + count;
+    memcpy(values, in->x, (size_t)r->n * sizeof *values);
+    memcpy(given, in->is, (size_t)r->n);
+    for (int k = 0; k < r->captures; k++) values[r->n + k] = VAR(t, r->captured[k]), given[r->n + k] = false;
+    bool ok = cot__play_batched(t, "vmap", r, values, given, in->extent, ys, is);
+    for (int k = 0; k < r->m && ok; k++) {
+        ys[k] = placed(t, ys[k], is[k], in->extent, k, axes);
+        ok = t->status == COT_OK;
+    }
+}
+
+static cot_status map(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+    cot_tape *t = cot__tape_of(n, xs);
+    if (!t) return cot__status_of(n, xs);
+    if (!cot__check_call(t, "vmap", f, n, xs, m, ys)) return t->status;
+    inputs in = {.n = n};
+    in.x = cot__arena(t, 2 * (size_t)n * sizeof *in.x + (size_t)n, "vmap");
+    if (!in.x) return t->status;
+    in.example = in.x + n;
+    in.is = (bool *)(in.example + n);
+    if (!enter_inputs(t, &in, xs, in_axes)) return t->status;
+    const cot__region *r = cot__region_record(t, "vmap", f, user, n, in.example, m);
+    if (r) run(t, r, &in, ys, out_axes);
+    return t->status;
+}
+
+/* The results may go where the inputs are; after a failure they are invalid. */
+cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+    cot_var    none = cot__invalid(n, xs);
+    cot_status status = map(f, user, n, xs, in_axes, m, ys, out_axes);
+    for (int k = 0; ys && k < m && status != COT_OK; k++) ys[k] = none;
+    return status;
+}

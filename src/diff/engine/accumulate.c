@@ -1,0 +1,190 @@
+/* accumulate.c: the memory of a sweep: slots, accumulators, arrivals.
+ *
+ * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy that belongs to the sweep, and
+ * from then on contributions are added in place. "Belongs to the sweep" is simply: one reference, ours. */
+#include "diff/engine/sweep.h"
+#include "ops/elementwise/deferred.h"
+
+#include <string.h>
+
+bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op) {
+    size_t need = ((size_t)top + 1) * 8 * (size_t)lanes;
+    if (need <= t->adjoint_zeroed) return true;
+    if (!cot__array_reserve(t, &t->adjoints, need)) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the adjoints of the sweep", op, need);
+        return false;
+    }
+    /* Reserved memory is zero until touched, and touched slots are zeroed again: nothing to do, and nothing to fault in. */
+    size_t have = t->adjoints.reserved ? need : t->adjoints.bytes;
+    if (!t->adjoints.reserved) memset((char *)t->adjoints.data + t->adjoint_zeroed, 0, have - t->adjoint_zeroed);
+    t->adjoint_zeroed = have;
+    return true;
+}
+
+double cot__slot_get(cot_tape *t, uint32_t i) {
+    float  f;
+    double d;
+    if (t->nodes[i].kind == COT_F64) {
+        memcpy(&d, cot__slot(t, i), sizeof d);
+        return d;
+    }
+    memcpy(&f, cot__slot(t, i), sizeof f);
+    return (double)f;
+}
+
+void cot__slot_add(cot_tape *t, uint32_t i, double v) {
+    double d = cot__slot_get(t, i);
+    if (t->nodes[i].kind == COT_F64) {
+        d += v;
+        memcpy(cot__slot(t, i), &d, sizeof d);
+    } else {
+        float f = (float)d + (float)v;
+        memcpy(cot__slot(t, i), &f, sizeof f);
+    }
+}
+
+/* ---- accumulators ---------------------------------------------------------------------------------------------------------- */
+
+static cot__acc *acc_of(cot__sweep *s, uint32_t node) {
+    uint64_t slot = *cot__slot(s->t, node);
+    return slot ? &s->accs[slot - 1] : NULL;
+}
+
+static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
+    uint32_t i = s->acc_count;
+    if (s->acc_free) {
+        i = s->acc_free - 1;
+        s->acc_free = (uint32_t)s->accs[i].offset;
+    } else {
+        void *list = s->accs;
+        if (!cot__grow(s->t, &list, &s->acc_capacity, s->acc_count, sizeof *s->accs, "backward")) return NULL;
+        s->accs = list;
+        s->acc_count++;
+    }
+    s->accs[i] = (cot__acc){0};
+    *cot__slot(s->t, node) = (uint64_t)i + 1;
+    if (node < s->lo) s->lo = node;
+    return &s->accs[i];
+}
+
+cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
+    cot__acc  *a = acc_of(s, node);
+    cot__view  v = cot__view_place(s->t, node);
+    memcpy(stride, a->stride, (size_t)v.ndim * sizeof *stride);
+    return (cot__view){(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, stride};
+}
+
+bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride) {
+    cot__acc *a = acc_make(s, node);
+    if (!a) return false;
+    if (storage->waits) cot__waiting_write(storage); /* accumulators are read as they lie */
+    storage->refs++;
+    a->storage = storage;
+    a->offset = offset;
+    memcpy(a->stride, stride, (size_t)cot__ndim_at(s->t, node) * sizeof *stride);
+    return true;
+}
+
+bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
+    cot__view  v = cot__view_place(s->t, node);
+    cot__acc  *a = acc_of(s, node);
+    if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride)) return true;
+    if (!a && !(a = acc_make(s, node))) return false;
+    size_t        bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
+    bool          zeros = !a->storage && zeros_if_empty;
+    cot__storage *fresh = zeros ? NULL : cot__queue_reuse(s->t, bytes);
+    if (!fresh) fresh = cot__storage_create(s->t, bytes, "backward");
+    if (!fresh) return false;
+    int64_t stride[COT_MAX_NDIM];
+    cot__strides(v.ndim, v.shape, stride);
+    if (a->storage) {
+        cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
+        cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, a->stride};
+        cot__queue_copy(s->t, &to, &from, NULL);
+        cot__storage_release(s->t, a->storage);
+    } else if (zeros)
+        memset(fresh->data, 0, bytes);
+    a->storage = fresh;
+    a->offset = 0;
+    memcpy(a->stride, stride, sizeof stride);
+    return true;
+}
+
+bool cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v) {
+    int64_t stride[COT_MAX_NDIM];
+    if (!cot__acc_own(s, node, true)) return false;
+    cot__view to = cot__acc_view(s, node, stride), pair[2] = {to, *v};
+    cot__queue_elementwise(s->t, OP_add, cot__dtype_compute(to.dtype), 2, pair, &to, NULL);
+    return true;
+}
+
+void cot__acc_drop(cot__sweep *s, uint32_t node) {
+    cot__acc *a = acc_of(s, node);
+    if (!a) return;
+    cot__storage_release(s->t, a->storage);
+    a->storage = NULL;
+    a->offset = s->acc_free;
+    s->acc_free = (uint32_t)(a - s->accs) + 1;
+    *cot__slot(s->t, node) = 0;
+}
+
+bool cot__arrive(cot__sweep *s, uint32_t node) {
+    void *list = s->arrivals;
+    if (!cot__grow(s->t, &list, &s->arrival_capacity, s->arrival_count, sizeof *s->arrivals, "backward")) return false;
+    s->arrivals = list;
+    cot__arrival *to = &s->arrivals[s->arrival_count];
+    *to = (cot__arrival){.node = node};
+    if (cot__is_tensor(&s->t->nodes[node])) {
+        to->tensor = *acc_of(s, node);
+        to->tensor.storage->refs++;
+    } else
+        to->scalar = cot__slot_get(s->t, node);
+    s->arrival_count++;
+    return true;
+}
+
+/* Nodes arrive in the order of the sweep: from the last to the first. */
+cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node) {
+    uint32_t lo = 0, hi = s->arrival_count;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (s->arrivals[mid].node > node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < s->arrival_count && s->arrivals[lo].node == node ? &s->arrivals[lo] : NULL;
+}
+
+void cot__sweep_close(cot__sweep *s, bool consumed) {
+    cot_tape *t = s->t;
+    for (uint32_t i = 0; i < s->acc_count; i++) cot__storage_release(t, s->accs[i].storage);
+    for (uint32_t i = 0; i < s->arrival_count; i++) cot__storage_release(t, s->arrivals[i].tensor.storage);
+    cot__free(&t->al, s->accs, s->acc_capacity * sizeof *s->accs);
+    cot__free(&t->al, s->arrivals, s->arrival_capacity * sizeof *s->arrivals);
+    cot__free(&t->al, s->reach, s->reach_bytes);
+    if (!consumed && s->lo <= s->top && t->adjoint_zeroed) memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
+    *s = (cot__sweep){.t = t, .lo = 1};
+}
+
+uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive) {
+    size_t   bytes = (size_t)top - from + 1;
+    uint8_t *needed = cot__alloc(&t->al, bytes);
+    if (!needed) return NULL;
+    memset(needed, 0, bytes);
+    for (int k = 0; k < n; k++)
+        if (ys[k] >= from && ys[k] <= top) needed[ys[k] - from] = 1;
+    for (uint32_t i = top; i > from; i--) {
+        const cot__node *node = &t->nodes[i];
+        if (!needed[i - from] || !(node->flags & COT__ACTIVE)) continue;
+        uint32_t inactive = passive ? 0 : cot__op_of(node->op)->inactive;
+        for (int k = 0, count = cot__nargs(node); k < count; k++) {
+            uint32_t a = cot__arg(node, k);
+            bool     gone = k == 0 && node->op == OP_copy_into; /* what was overwritten as a whole counts for nothing */
+            if (a == COT__NONE || a < from || needed[a - from] || gone || (k < 32 && inactive >> k & 1)) continue;
+            needed[a - from] = 1;
+            if (k < COT__LAST_USES) needed[i - from] |= (uint8_t)(2u << k); /* the walk is downward: nobody above needs it */
+        }
+    }
+    return needed;
+}

@@ -1,0 +1,153 @@
+/* kept_adjoints.c: a reverse sweep whose adjoints stay to be looked at, and the contributions of elementwise nodes one by one. */
+#include "diff/engine/kept_adjoints.h"
+
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* ---- the sweep --------------------------------------------------------------------------------------------------- */
+
+static void want_all(cot_tape *t, uint32_t y, bool on) {
+    for (uint32_t i = 0; i <= y; i++) {
+        if (on && (t->nodes[i].flags & COT__ACTIVE)) t->nodes[i].flags |= COT__WANTED;
+        if (!on) t->nodes[i].flags &= (uint8_t)~COT__WANTED;
+    }
+}
+
+static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
+    int64_t stride[COT_MAX_NDIM];
+    double  all = !seed ? 1 : seed->ndim == 0 ? cot__load_f64(seed->data, seed->dtype) : 0;
+    if (!cot__is_tensor(&s->t->nodes[y])) {
+        cot__slot_add(s->t, y, all);
+        return true;
+    }
+    if (!cot__acc_own(s, y, true)) return false;
+    cot__view g = cot__acc_view(s, y, stride);
+    if (seed && seed->ndim)
+        cot__copy(&g, seed);
+    else
+        cot__fill(&g, all);
+    return true;
+}
+
+bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *seed) {
+    *w = (cot__watch){.sweep = {.t = t, .lo = y, .top = y, .wanted_only = true}};
+    if (t->status != COT_OK) {
+        memcpy(w->why, t->message, sizeof w->why);
+        w->sweep.lo = y + 1;
+        return false;
+    }
+    if (!(t->nodes[y].flags & COT__ACTIVE)) {
+        w->sweep.lo = y + 1;
+        return true;
+    }
+    const char *before = cot__ask(t, "sweep");
+    if (!cot__may_sweep(t, "sweep") || !cot__leaves_unassigned(t, "sweep", 1, &y, 0, NULL) ||
+        !cot__slots(t, y, 1, "sweep"))
+        w->sweep.lo = y + 1; /* no slot was touched */
+    else {
+        want_all(t, y, true);
+        if (seed_with(&w->sweep, y, seed)) cot__reverse(&w->sweep);
+        want_all(t, y, false);
+    }
+    cot__asked(t, before);
+    if (t->status == COT_OK) return true;
+    memcpy(w->why, t->message, sizeof w->why);
+    w->short_of_memory = t->status == COT_MEMORY;
+    cot_tape_clear_error(t);
+    return false;
+}
+
+void cot__watch_close(cot__watch *w) { cot__sweep_close(&w->sweep, false); }
+
+bool cot__watch_adjoint(const cot__watch *w, uint32_t node, cot__view *g) {
+    cot__arrival *a = cot__arrival_at(&w->sweep, node);
+    if (!a) return false;
+    *g = cot__view_of(w->sweep.t, node);
+    if (g->ndim == 0) {
+        g->dtype = COT_F64;
+        g->data = &a->scalar;
+    } else {
+        g->data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(g->dtype);
+        g->stride = a->tensor.stride;
+    }
+    return true;
+}
+
+/* ---- contributions ----------------------------------------------------------------------------------------------- */
+
+static size_t bytes_of(const cot__view *v) {
+    size_t n = (size_t)(cot__count(v->ndim, v->shape) * cot__dtype_size(v->dtype));
+    return n ? n : 1;
+}
+
+void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot__view *out, int64_t stride[COT_MAX_NDIM]) {
+    const cot__node *n = &t->nodes[i];
+    cot_dtype        compute = cot__dtype_compute(cot__dtype_at(n));
+    cot__view        xs[3], z = cot__view_of(t, i);
+    cot__value       number;
+    *out = z;
+    cot__strides(z.ndim, z.shape, stride);
+    out->stride = stride;
+    out->data = cot__alloc(&t->al, bytes_of(out));
+    if (!out->data) return NULL;
+    cot__operand_views(t, n, compute, xs, &number);
+    cot__run_partials(n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
+    return out->data;
+}
+
+void cot__contribution_free(cot_tape *t, void *data, const cot__view *out) { cot__free(&t->al, data, data ? bytes_of(out) : 0); }
+
+/* ---- looking around ---------------------------------------------------------------------------------------------- */
+
+uint8_t *cot__ancestors(cot_tape *t, uint32_t y) {
+    uint8_t *mark = cot__alloc(&t->al, (size_t)y + 1);
+    if (!mark) return NULL;
+    memset(mark, 0, (size_t)y + 1);
+    mark[y] = 1;
+    for (uint32_t i = y + 1; i-- > 0;) {
+        if (!mark[i]) continue;
+        const cot__node *n = &t->nodes[i];
+        for (int k = 0, count = cot__nargs(n); k < count; k++)
+            if (cot__arg(n, k) != COT__NONE) mark[cot__arg(n, k)] = 1;
+    }
+    return mark;
+}
+
+void cot__reader_open(cot__reader *r, const cot__view *v) {
+    r->at = 0;
+    r->size = cot__count(v->ndim, v->shape);
+    cot__cursor_open(&r->cursor, v, COT_F64);
+}
+
+void cot__reader_spread(cot__reader *r, const cot__view *v, const cot__view *like) {
+    static const int64_t still[COT_MAX_NDIM];
+    cot__view            all = v->ndim == like->ndim ? *v : (cot__view){v->data, v->dtype, like->ndim, like->shape, still};
+    cot__reader_open(r, &all);
+}
+
+double cot__reader_next(cot__reader *r) {
+    int64_t k = r->at % COT__BLOCK;
+    if (k == 0) r->block = cot__cursor_load(&r->cursor, r->size - r->at < COT__BLOCK ? (int)(r->size - r->at) : COT__BLOCK, r->buf);
+    r->at++;
+    return r->block[k];
+}
+
+int64_t cot__first_odd(const cot__view *v, int64_t *count) {
+    cot__reader r;
+    int64_t     first = -1;
+    *count = 0;
+    if (!cot__dtype_is_float(v->dtype)) return -1;
+    cot__reader_open(&r, v);
+    while (r.at < r.size)
+        if (!isfinite(cot__reader_next(&r)) && (*count)++ == 0) first = r.at - 1;
+    return first;
+}
+
+bool cot__all_zero(const cot__view *v) {
+    cot__reader r;
+    cot__reader_open(&r, v);
+    while (r.at < r.size)
+        if (cot__reader_next(&r) != 0) return false;
+    return true;
+}

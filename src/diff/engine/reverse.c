@@ -1,0 +1,451 @@
+/* reverse.c: the one reverse driver. It walks down from the seeded outputs; at each node it hands the adjoint to the rule and adds
+ * what the rule gives to the operands.
+ *
+ * With numbers (cot_backward), runs of scalar nodes go through the switch of scalar_sweep.inc, elementwise tensors through block kernels,
+ * and a structural node's rule runs in recorded operations that are forgotten at once. Recording (cot_grad_of), everything the
+ * rules record stays. Both take the same rules in the same order. */
+#include "diff/engine/sweep.h"
+#include "ops/array/inplace.h"
+#include "ops/elementwise/deferred.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* ---- contributions, as numbers ---------------------------------------------------------------------------------------------- */
+
+bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint) {
+    if (cot__same_shape(&operand, &adjoint)) return true;
+    char x[COT__SHAPE_TEXT], y[COT__SHAPE_TEXT];
+    cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s", cot__op_name(r->t, r->node),
+              cot__shape_text(adjoint.ndim, adjoint.dim, y), cot__shape_text(operand.ndim, operand.dim, x));
+    return false;
+}
+
+static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
+    return cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, v));
+}
+
+/* The contribution as the operand's dtype wants it, or invalid. */
+static cot_var fitted(cot__rule *r, uint32_t to, cot_var v) {
+    if (r->t->status != COT_OK) return INVALID(r->t);
+    uint32_t i;
+    if (cot__is_number(v)) v = cot_constant(r->t, cot__number_value(v));
+    if (!cot__operand(r->t, v, cot__op_name(r->t, r->node), "contributed", &i)) return INVALID(r->t);
+    cot_dtype want = cot__dtype_at(&r->t->nodes[to]);
+    return cot__dtype_at(&r->t->nodes[i]) == want ? v : cot_cast(v, want);
+}
+
+static void give_numbers(cot__rule *r, int k, cot_var v) {
+    cot__sweep *s = r->driver;
+    cot_tape   *t = r->t;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || !shape_fits(r, to, cot__index(v))) return;
+    cot__node *n = &t->nodes[cot__index(v)];
+    if (to < s->lo) s->lo = to;
+    if (!cot__is_tensor(n)) {
+        cot__slot_add(t, to, cot__load_f64(&n->value, cot__dtype_at(n)));
+    } else if (*cot__slot(t, to) == 0) {
+        cot__tensor *x = n->value.tensor;
+        cot__acc_share(s, to, x->storage, x->offset, x->dims + x->ndim);
+    } else {
+        cot__view view = cot__view_later(t, cot__index(v));
+        cot__acc_add(s, to, &view);
+    }
+}
+
+static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    int64_t     stride[COT_MAX_NDIM], shape[COT_MAX_NDIM];
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
+    cot__view all = cot__acc_view(s, to, stride), from = cot__view_later(r->t, cot__index(v));
+    cot__view part = cot__slice_view(&all, slice, shape, stride), pair[2] = {part, from};
+    cot__queue_elementwise(r->t, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part, NULL);
+}
+
+static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    int64_t     stride[COT_MAX_NDIM];
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
+    cot__view all = cot__acc_view(s, to, stride);
+    cot__view from = cot__view_of(r->t, cot__index(v)), at = cot__view_of(r->t, cot__index(index)); /* and all is done first */
+    cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
+}
+
+/* ---- contributions, recorded ------------------------------------------------------------------------------------------------- */
+
+static cot_var slot_held(cot_tape *t, uint32_t node) {
+    uint64_t slot = *cot__slot(t, node);
+    return VAR(t, (uint32_t)slot - 1);
+}
+
+static void slot_hold(cot__sweep *s, uint32_t node, cot_var v, bool owned) {
+    if (v.id == UINT64_MAX) return;
+    *cot__slot(s->t, node) = ((uint64_t)cot__index(v) + 1) | (owned ? COT__OWNED : 0);
+    if (node < s->lo) s->lo = node;
+}
+
+static void give_recorded(cot__rule *r, int k, cot_var v) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX || !shape_fits(r, to, cot__index(v))) return;
+    uint64_t slot = *cot__slot(r->t, to);
+    if (slot == 0) {
+        slot_hold(s, to, v, false);
+    } else if (slot & COT__OWNED && cot__is_tensor(&r->t->nodes[to])) {
+        cot_var sum = slot_held(r->t, to);
+        cot_add_into(&sum, v);
+        slot_hold(s, to, sum, true);
+    } else
+        slot_hold(s, to, cot_add(slot_held(r->t, to), v), true);
+}
+
+/* An adjoint that may be written in place: zeros, or a copy of what is there. */
+static cot_var owned_recorded(cot__sweep *s, uint32_t to) {
+    cot_tape *t = s->t;
+    uint64_t  slot = *cot__slot(t, to);
+    if (slot == 0) return cot_zeros(t, cot__dtype_at(&t->nodes[to]), cot__shape_at(t, to));
+    return slot & COT__OWNED ? slot_held(t, to) : cot__copy_var(t, (uint32_t)slot - 1);
+}
+
+static void give_slice_recorded(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX) return;
+    cot_var sum = owned_recorded(s, to);
+    cot__add_slice(&sum, v, slice);
+    slot_hold(s, to, sum, true);
+}
+
+static void give_scatter_recorded(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    cot__sweep *s = r->driver;
+    uint32_t    to = cot__rule_arg(r, k);
+    if (!cot__rule_wants(r, k)) return;
+    v = fitted(r, to, v);
+    if (v.id == UINT64_MAX) return;
+    uint64_t slot = *cot__slot(r->t, to);
+    cot_var  sum = slot ? slot_held(r->t, to) : cot_zeros(r->t, cot__dtype_at(&r->t->nodes[to]), cot__shape_at(r->t, to));
+    sum = along ? cot__scatter_add_along_axis(sum, index, v, axis) : cot_scatter_add(sum, index, v, axis);
+    slot_hold(s, to, sum, true);
+}
+
+/* ---- what a rule sees -------------------------------------------------------------------------------------------------------- */
+
+bool cot__rule_wants(const cot__rule *r, int k) {
+    const cot__sweep *s = r->driver;
+    uint32_t          a = cot__rule_arg(r, k);
+    if (a == COT__NONE || !(r->t->nodes[a].flags & COT__ACTIVE)) return false;
+    if (k < 32 && r->op->inactive >> k & 1) return false;
+    return !s || !s->reach || (a >= s->reach_from && s->reach[a - s->reach_from]);
+}
+
+/* Was the value of node x, as node `by` saw it, overwritten since? Sets the error. */
+bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
+    const cot__node *n = &t->nodes[x];
+    char             a[160], b[160], c[200];
+    if (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version)
+        cot__describe_writer(t, n->value.tensor, c, sizeof c);
+    else if (cot__assigned_since(t, x, by))
+        snprintf(c, sizeof c, "%s", cot__assigner_name(n));
+    else
+        return true;
+    cot__fail(t, COT_STALE,
+              "[%s] %s needs the value of %s, which was overwritten by %s; compute before the write, or write to a "
+              "copy (cot_copy)",
+              t->asked ? t->asked : cot__op_name(t, by), cot__describe(t, by, a, sizeof a),
+              cot__describe(t, x, b, sizeof b), c);
+    return false;
+}
+
+cot_var cot__rule_x(cot__rule *r, int k) {
+    uint32_t a = cot__rule_arg(r, k);
+    return r->t->status == COT_OK && cot__saved_intact(r->t, r->node, a) ? VAR(r->t, a) : INVALID(r->t);
+}
+
+cot_var cot__rule_z(cot__rule *r) {
+    return r->t->status == COT_OK && cot__saved_intact(r->t, r->node, r->node) ? VAR(r->t, r->node) : INVALID(r->t);
+}
+
+cot_var cot__slot_var(cot__sweep *s, uint32_t node) {
+    cot_tape *t = s->t;
+    if (s->recording) return slot_held(t, node);
+    cot_dtype dtype = cot__dtype_at(&t->nodes[node]);
+    if (!cot__is_tensor(&t->nodes[node])) {
+        cot__result r;
+        if (!cot__result_open(t, &r, "backward", dtype, 0, NULL)) return INVALID(t);
+        cot__store_f64(&r.scalar, dtype, cot__slot_get(t, node));
+        return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
+    }
+    cot__acc *a = &s->accs[*cot__slot(t, node) - 1];
+    a->storage->refs++;
+    if (!cot__storage_keep(t, a->storage, "backward")) return INVALID(t);
+    cot__tensor *x = t->nodes[node].value.tensor;
+    int64_t      stride[COT_MAX_NDIM];
+    memcpy(stride, a->stride, sizeof stride);
+    return cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, stride, a->offset, 0, NULL);
+}
+
+/* ---- one node ---------------------------------------------------------------------------------------------------------------- */
+
+bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
+    const cot__node *n = &t->nodes[i];
+    for (int k = 0; k < 3; k++)
+        if (saves >> k & 1 && cot__arg(n, k) != COT__NONE && !cot__saved_intact(t, i, cot__arg(n, k))) return false;
+    return !(saves & COT__SAVES_Z) || cot__saved_intact(t, i, i);
+}
+
+void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number) {
+    static const int64_t none[1];
+    for (int k = 0, arity = cot__elementwise_arity(n->op); k < arity; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE) {
+            cot__store_f64(number, compute, n->extra.number);
+            xs[k] = (cot__view){number, compute, 0, none, none};
+        } else
+            xs[k] = cot__view_later(t, a);
+    }
+}
+
+/* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the adjoint of node i itself, if nobody
+ * else needs that; else into a new accumulator. */
+static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
+    cot_tape *t = s->t;
+    cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
+    cot__view v = cot__view_place(t, i);
+    p->accumulate = *cot__slot(t, to) != 0;
+    if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, g->stride)) {
+        int64_t same[COT_MAX_NDIM];
+        memcpy(same, g->stride, sizeof same);
+        if (!cot__acc_share(s, to, g->storage, g->offset, same)) return false;
+        *given_away = true;
+    } else {
+        bool here = p->accumulate && *given_away && s->accs[*cot__slot(t, to) - 1].storage == g->storage; /* by the partial before this one */
+        if (!here && !cot__acc_own(s, to, false)) return false;
+    }
+    p->out = cot__acc_view(s, to, stride);
+    return true;
+}
+
+/* An elementwise tensor node, in numbers: block kernels straight into the accumulators, all partials in one pass. */
+static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
+    cot_tape                    *t = s->t;
+    const cot__node             *n = &t->nodes[i];
+    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
+    cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
+    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_later(t, i) : cot__view_place(t, i);
+    cot__value                   number;
+    cot__term                    out[3];
+    int64_t                      g_stride[COT_MAX_NDIM], out_stride[3][COT_MAX_NDIM];
+    int                          pending[3], count = 0;
+    bool                         given_away = false;
+    cot__operand_views(t, n, compute, xs, &number);
+    for (int k = 0; k < e->arity; k++) {
+        if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
+        uint32_t to = cot__arg(n, k);
+        if (!cot__saves_intact(t, i, e->saves[k])) return false;
+        bool waits = false; /* for a partial to the same operand: they are added in order */
+        for (int j = 0; j < count; j++) waits |= cot__arg(n, pending[j]) == to;
+        if (e->partial[k]->what == TREE_G && *cot__slot(t, to) == 0 && !waits) {
+            cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
+            int64_t   stride[COT_MAX_NDIM];
+            memcpy(stride, g->stride, sizeof stride);
+            if (!cot__acc_share(s, to, g->storage, g->offset, stride)) return false;
+            continue;
+        }
+        pending[count++] = k;
+    }
+    for (int k = 0; k < count; k++) {
+        cot__term p = {.k = pending[k]};
+        bool      before = given_away;
+        if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &p, out_stride[k])) return false;
+        int at = given_away && !before ? 0 : k; /* what replaces the adjoint goes first; the order of the others stays */
+        memmove(&out[at + 1], &out[at], (size_t)(k - at) * sizeof *out);
+        out[at] = p;
+    }
+    if (count == 0) return true;
+    for (int k = 0; k < count; k++) out[k].g = cot__acc_view(s, i, g_stride);
+    cot__queue_partials(t, n->op, compute, e->arity, xs, &z, count, out);
+    return true;
+}
+
+/* An elementwise node, recorded: its trees written to the tape. */
+static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
+    cot_tape                    *t = s->t;
+    const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
+    cot_var                      xs[3];
+    for (int k = 0; k < e->arity; k++) {
+        uint32_t a = cot__arg(&t->nodes[i], k);
+        xs[k] = a == COT__NONE ? cot_number(t->nodes[i].extra.number) : VAR(t, a);
+    }
+    cot_var z = VAR(t, i);
+    for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
+        if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
+        if (!cot__saves_intact(t, i, e->saves[k])) return false;
+        give_recorded(r, k, cot__tree_record(t, e->partial[k], xs, z, r->g));
+    }
+    return t->status == COT_OK;
+}
+
+/* Does node i show elements more than once? Then it may have more of them than any memory. */
+static bool repeats(const cot_tape *t, uint32_t i) {
+    return cot__is_tensor(&t->nodes[i]) && cot__bytes_at(t, i) > t->nodes[i].value.tensor->storage->bytes;
+}
+
+/* What a result without elements gives: zeros, whatever the operation is, and none to repeated
+ * elements, which somebody would add up. Its rule is not asked: on the way it might make rows and
+ * columns that have elements, and as many as there is no memory for. */
+static void give_nothing(cot__rule *r) {
+    cot_tape *t = r->t;
+    for (int k = 0, n = cot__nargs(cot__rule_node(r)); k < n && t->status == COT_OK; k++) {
+        uint32_t a = cot__rule_arg(r, k);
+        if (!cot__rule_wants(r, k) || repeats(t, a)) continue;
+        cot__give(r, k, cot_broadcast_to(cot_zeros(t, cot__dtype_at(&t->nodes[a]), COT_SCALAR), cot__rule_shape(r, k)));
+    }
+}
+
+void cot__run_vjp(cot__rule *r) {
+    if (cot__size_at(r->t, r->node) == 0) give_nothing(r);
+    else if (r->op->vjp) r->op->vjp(r);
+}
+
+/* Generic operations may keep memory of their own. */
+static void run_rule(cot__rule *r) {
+    bool        alone = r->op->kind == KIND_GENERIC;
+    cot__paused paused = {0};
+    if (alone) paused = cot__queue_pause(r->t);
+    cot__run_vjp(r);
+    if (alone) cot__queue_resume(r->t, paused);
+}
+
+/* A structural node, in numbers: its rule runs in recorded operations, which are forgotten. */
+static bool structural_numbers(cot__sweep *s, cot__rule *r) {
+    cot_tape *t = s->t;
+    cot_mark  m = cot__mark(t);
+    uint8_t mask = t->active_mask;
+    t->active_mask = 0;
+    r->g = cot__slot_var(s, r->node);
+    if (t->status == COT_OK) run_rule(r);
+    t->active_mask = mask;
+    cot__rewind(t, m);
+    return t->status == COT_OK;
+}
+
+/* Is there an operand whose adjoint is asked for? Where none is, the rule must not fail for what it
+ * would read. */
+static bool wants_any(const cot__rule *r) {
+    const cot__sweep *s = r->driver;
+    int               n = s->reach ? cot__nargs(cot__rule_node(r)) : 0, k = 0;
+    while (k < n && !cot__rule_wants(r, k)) k++;
+    return !s->reach || k < n;
+}
+
+static bool visit(cot__sweep *s, uint32_t i) {
+    cot_tape  *t = s->t;
+    cot__node *n = &t->nodes[i];
+    cot__rule  r = {.t = t, .node = i, .op = cot__op_of(n->op), .driver = s};
+    bool       tensor = cot__is_tensor(n), ok = true;
+    r.give = s->recording ? give_recorded : give_numbers;
+    r.give_slice = s->recording ? give_slice_recorded : give_slice_numbers;
+    r.give_scatter = s->recording ? give_scatter_recorded : give_scatter_numbers;
+    bool arrives = (n->flags & COT__WANTED) || (!s->wanted_only && ((n->flags & COT__RETAIN) || n->op == OP_leaf));
+    if (arrives && !s->recording) ok = cot__arrive(s, i);
+    if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE && wants_any(&r)) {
+        if (s->recording) {
+            r.g = slot_held(t, i);
+            if (n->op < OP_elementwise_count)
+                ok = elementwise_recorded(s, i, &r);
+            else
+                run_rule(&r);
+            ok = ok && t->status == COT_OK;
+        } else if (n->op < OP_elementwise_count && tensor)
+            ok = elementwise_numbers(s, i, &r);
+        else
+            ok = structural_numbers(s, &r);
+    }
+    if (s->recording && (t->nodes[i].flags & COT__WANTED)) return ok; /* its adjoint is read at the end */
+    if (!s->recording && tensor)
+        cot__acc_drop(s, i);
+    else
+        *cot__slot(t, i) = 0;
+    return ok;
+}
+
+/* A scalar elementwise node that a run stopped at (it is wanted or retained): take its adjoint, then let the run have it. */
+static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__runs *runs) {
+    cot__node *n = &s->t->nodes[*i];
+    uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
+    if (*cot__slot(s->t, (uint32_t)*i) == 0) {
+        --*i;
+        return true;
+    }
+    if (((stop & COT__WANTED) || !s->wanted_only) && !cot__arrive(s, (uint32_t)*i)) return false;
+    n->flags &= (uint8_t)~stop;
+    *i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(s->t->nodes, *i, s->t->adjoints.data, &s->lo);
+    n->flags |= stop;
+    return true;
+}
+
+/* Scalar leaves, often many in a row: they are only listed; what arrived stays in the slot until the sweep has succeeded. */
+static bool scalar_leaves(cot__sweep *s, int64_t *at) {
+    cot_tape *t = s->t;
+    int64_t   i = *at;
+    for (; i >= (int64_t)s->lo; i--) {
+        const cot__node *n = &t->nodes[i];
+        if (n->op != OP_leaf || cot__is_tensor(n) || (n->flags & COT__WANTED)) break;
+        if (*cot__slot(t, (uint32_t)i) == 0) continue;
+        if (s->wanted_only || !(n->flags & COT__ACTIVE)) {
+            *cot__slot(t, (uint32_t)i) = 0;
+            continue;
+        }
+        if (UNLIKELY(t->arrived_count == t->arrived_capacity)) {
+            void *list = t->arrived;
+            if (!cot__grow(t, &list, &t->arrived_capacity, t->arrived_count, sizeof *t->arrived, "backward")) return false;
+            t->arrived = list;
+        }
+        t->arrived[t->arrived_count++] = (uint32_t)i;
+    }
+    *at = i;
+    return true;
+}
+
+static bool walk(cot__sweep *s) {
+    cot_tape        *t = s->t;
+    const cot__runs *runs = cot__runs_for(1);
+    int64_t          i = s->top;
+    while (i >= (int64_t)s->lo) {
+        cot__node *n = &t->nodes[i];
+        if (!s->recording && cot__in_switch(n) && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
+            if (n->flags & (COT__WANTED | COT__RETAIN)) {
+                if (!scalar_stop(s, &i, runs)) return false;
+            } else
+                i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &s->lo);
+            continue;
+        }
+        if (!s->recording && n->op == OP_leaf && !cot__is_tensor(n) && !(n->flags & COT__WANTED)) {
+            if (!scalar_leaves(s, &i)) return false;
+            continue;
+        }
+        if (*cot__slot(t, (uint32_t)i) != 0 && !visit(s, (uint32_t)i)) return false;
+        i--;
+    }
+    return true;
+}
+
+bool cot__reverse(cot__sweep *s) {
+    cot__queue_open(s->t);
+    bool ok = walk(s);
+    if (!s->recording && !s->read_later) cot__queue_finish(s->t); /* accumulators are read as they lie; recorded values through cot__view_of */
+    cot__queue_close(s->t);
+    return ok;
+}

@@ -1,0 +1,222 @@
+/* transpose.c: one direction of a rule from the other, in recorded operations.
+ *
+ * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g, and Jᵀ·g that of <jvp(v), g>
+ * with respect to v. Both are recorded sweeps over what the rule just recorded: they touch no slot of the sweep that called
+ * them. */
+#include "diff/loops/loop.h"
+#include "diff/engine/kept_adjoints.h"
+#include "ops/structural.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rules of the user's --------------------------------------------------------------------------------------------- */
+
+static bool is_users(const cot__rule *r) {
+    const cot__node *n = cot__rule_node(r);
+    return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
+}
+
+/* How a node depends on what the rule was given. An operation whose rule is not known to be one or the other counts as linear. */
+enum { NOT, LINEARLY, OTHERWISE };
+
+static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
+    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
+    uint8_t                      how = NOT;
+    for (int k = 0; k < e->arity; k++) {
+        if (!operand[k]) continue;
+        if (how == NOT) how = LINEARLY;
+        if (operand[k] == OTHERWISE || !e->partial[k] || (e->saves[k] & COT__SAVES_Z)) how = OTHERWISE;
+        for (int j = 0; j < e->arity; j++)
+            if (operand[j] && e->saves[k] >> j & 1) how = OTHERWISE;
+    }
+    return how;
+}
+
+static uint8_t structural_depends(const cot__node *n, int k, uint8_t operand, int others) {
+    const cot__op *op = cot__op_of(n->op);
+    bool           positions = k < 32 && op->inactive >> k & 1, twice = op->kind == KIND_BILINEAR && others;
+    bool           curved = n->op == OP_norm || n->op == OP_max || n->op == OP_min || n->op == OP_softmax;
+    if (!operand) return NOT;
+    return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || twice ? OTHERWISE : LINEARLY;
+}
+
+/* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has no transpose: sets the error. */
+static bool is_linear(cot__rule *r, const char *which, const char *of, const char *other, int n, const uint32_t *from, uint32_t y) {
+    cot_tape *t = r->t;
+    uint32_t  first = n ? from[0] : y, bad = COT__NONE;
+    char      text[160];
+    for (int k = 0; k < n; k++) first = from[k] < first ? from[k] : first;
+    if (!is_users(r) || n == 0 || first > y) return true;
+    size_t   bytes = (size_t)y - first + 1;
+    uint8_t *how = cot__alloc(&t->al, bytes);
+    if (!how) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", cot__op_name(t, r->node),
+                  bytes);
+        return false;
+    }
+    memset(how, NOT, bytes);
+    for (int k = 0; k < n; k++) how[from[k] - first] = LINEARLY;
+    for (uint32_t i = first; i <= y; i++) {
+        const cot__node *node = &t->nodes[i];
+        int              count = cot__nargs(node), moving = 0;
+        uint8_t          operand[3] = {NOT, NOT, NOT}, most = how[i - first];
+        for (int k = 0; k < count; k++) {
+            uint32_t a = cot__arg(node, k);
+            uint8_t  is = a == COT__NONE || a < first ? NOT : how[a - first];
+            if (k < 3) operand[k] = is;
+            moving += is != NOT;
+            uint8_t now = node->op < OP_elementwise_count ? NOT : structural_depends(node, k, is, moving > 1);
+            most = now > most ? now : most;
+        }
+        if (node->op < OP_elementwise_count && moving) most = elementwise_depends(node, operand);
+        how[i - first] = most;
+        if (most == OTHERWISE && bad == COT__NONE) bad = i;
+    }
+    bool linear = how[y - first] != OTHERWISE;
+    cot__free(&t->al, how, bytes);
+    if (!linear)
+        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
+                  cot__op_name(t, r->node), which, of, cot__describe(t, bad, text, sizeof text), other);
+    return linear;
+}
+
+/* Some value of v that is not 0, or 0. NaN shows nothing: a rule may divide by zero. */
+static double some_of(cot_tape *t, cot_var v) {
+    if (cot__is_number(v)) return cot__number_value(v);
+    cot__view   view = cot__view_of(t, cot__index(v));
+    cot__reader r;
+    cot__reader_open(&r, &view);
+    while (r.at < r.size) {
+        double value = cot__reader_next(&r);
+        if (isfinite(value) && value != 0) return value;
+    }
+    return 0;
+}
+
+/* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The solution of an equation is 0
+ * to its tolerance only, and in a body, like what a loop gives there, it may be but an example: neither shows anything. */
+static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first, double value) {
+    cot_tape *t = r->t;
+    for (uint32_t i = first; value != 0 && i < t->count; i++)
+        if (t->nodes[i].op == OP_root || (t->body && t->nodes[i].op == OP_loop)) return true;
+    if (value != 0)
+        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, it gives %g where they are zero: it has no transpose; give a %s too",
+                  cot__op_name(t, r->node), which, of, value, other);
+    return value == 0;
+}
+
+/* ---- J·v from a vjp ---------------------------------------------------------------------------------------------------------- */
+
+/* <vjp(g), v>, collected as the rule gives its contributions. */
+typedef struct transposed { cot__sweep sweep; cot_var inner; double at_zero; } transposed; /* at_zero: some of vjp(0) */
+
+static void give_inner(cot__rule *r, int k, cot_var v) {
+    transposed *tr = r->driver;
+    if (cot__failed(r->tangents[k]) || r->t->status != COT_OK) return;
+    if (!cot__adjoint_fits(r, cot_shape_of(r->tangents[k]), cot_shape_of(v))) return;
+    if (tr->at_zero == 0 && is_users(r)) tr->at_zero = some_of(r->t, v);
+    cot_var term = cot_sum(cot_smul(v, r->tangents[k]), COT_ALL);
+    tr->inner = cot__failed(tr->inner) ? term : cot_add(tr->inner, term);
+}
+
+static void give_slice_inner(cot__rule *r, int k, cot_var v, const int64_t s[4]) {
+    if (cot__failed(r->tangents[k])) return;
+    cot_var dx = r->tangents[k];
+    cot__rule part = *r;
+    int64_t end = s[1] + s[2] * s[3];
+    cot_var cut = cot_slice(dx, (int)s[0], s[1], end < 0 ? COT_END : end, s[3]);
+    cot_var tangents[1] = {cot_reshape(cut, cot_shape_of(v))};
+    part.tangents = tangents;
+    give_inner(&part, 0, v);
+}
+
+static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+    if (cot__failed(r->tangents[k])) return;
+    cot_var   dx = r->tangents[k];
+    cot__rule part = *r;
+    cot_var   tangents[1] = {along ? cot_take_along_axis(dx, index, axis) : cot_take(dx, index, axis)};
+    part.tangents = tangents;
+    give_inner(&part, 0, v);
+}
+
+/* What is transposed must be active to be swept, whatever the caller records; what comes out is as active as the caller's own
+ * records. */
+static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
+    t->active_mask = mask;
+    return mask || cot__failed(v) ? v : cot_detach(v);
+}
+
+/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and
+ * loops inside of the rule read it when they are played. */
+static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) { return cot__alias(cot_zeros(t, dtype, shape)); }
+
+cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
+    cot_tape  *t = r->t;
+    cot_shape  shape = cot__shape_at(t, r->node);
+    uint8_t mask = t->active_mask;
+    cot__rule  back = *r;
+    transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
+    cot_var    dz = INVALID(t);
+    t->active_mask = COT__ACTIVE;
+    back.g = direction(t, cot__dtype_at(&t->nodes[r->node]), shape);
+    back.driver = &tr;
+    back.give = give_inner;
+    back.give_slice = give_slice_inner;
+    back.give_scatter = give_scatter_inner;
+    if (t->status == COT_OK) vjp(&back);
+    if (t->status == COT_OK && !cot__failed(tr.inner)) {
+        uint32_t g = cot__index(back.g);
+        cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
+        if (t->status == COT_OK && is_linear(r, "vjp", "ybars", "jvp", 1, &g, cot__index(tr.inner)) &&
+            is_zero_at_zero(r, "vjp", "ybars", "jvp", g, tr.at_zero))
+            cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
+    }
+    return as_recorded(t, mask, dz);
+}
+
+/* ---- Jᵀ·g from a jvp --------------------------------------------------------------------------------------------------------- */
+
+/* A direction for the tangent of each operand whose adjoint is asked for; their number. */
+static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leaves) {
+    int count = 0;
+    for (int k = 0; k < n; k++) {
+        tangents[k] = INVALID(r->t);
+        if (r->t->status != COT_OK || !cot__rule_wants(r, k)) continue;
+        tangents[k] = direction(r->t, cot__dtype_at(&r->t->nodes[cot__rule_arg(r, k)]), cot__rule_shape(r, k));
+        leaves[count++] = cot__index(tangents[k]);
+    }
+    return count;
+}
+
+void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
+    cot_tape *t = r->t;
+    int       n = cot__nargs(cot__rule_node(r));
+    uint8_t mask = t->active_mask;
+    size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t));
+    cot_var  *tangents = cot__alloc(&t->al, bytes);
+    if (!tangents) {
+        cot__fail(t, COT_MEMORY, "[vjp] out of memory: the tangents of %d operands", n);
+        return;
+    }
+    cot_var  *grads = tangents + n;
+    uint32_t *leaves = (uint32_t *)(void *)(grads + n);
+    t->active_mask = COT__ACTIVE;
+    cot__rule forth = *r;
+    int       count = tangent_leaves(r, n, tangents, leaves);
+    forth.tangents = tangents;
+    forth.tangent = INVALID(t);
+    if (count && t->status == COT_OK) jvp(&forth);
+    bool ok = t->status == COT_OK && !cot__failed(forth.tangent) &&
+              is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(forth.tangent)) &&
+              (!is_users(r) || is_zero_at_zero(r, "jvp", "dxs", "vjp", leaves[0], some_of(t, forth.tangent)));
+    if (ok) {
+        cot_var inner = cot_sum(cot_smul(forth.tangent, r->g), COT_ALL);
+        cot_var one = cot_ones(t, cot_dtype_of(inner), COT_SCALAR);
+        ok = t->status == COT_OK && cot__grad_recorded(t, "vjp", cot__index(inner), one, count, leaves, grads) == COT_OK;
+    }
+    for (int k = 0, j = 0; k < n && ok; k++)
+        if (!cot__failed(tangents[k])) cot__give(r, k, as_recorded(t, mask, grads[j++]));
+    t->active_mask = mask;
+    cot__free(&t->al, tangents, bytes);
+}

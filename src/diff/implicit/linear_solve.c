@@ -1,0 +1,422 @@
+/* linear_solve.c: x with A x = b, where A is a linear function and no matrix: a body that is played on vectors.
+ *
+ * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and what A uses gets the
+ * gradient of -<λ, A x>. */
+#include "base/random.h"
+#include "diff/implicit/implicit.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+enum { DENSE = 64, RESTART = 40 }; /* up to so many unknowns A becomes a matrix; else vectors kept between restarts */
+
+static double dot(int64_t n, const double *a, const double *b) {
+    double s = 0;
+    for (int64_t k = 0; k < n; k++) s += a[k] * b[k];
+    return s;
+}
+
+/* ---- A, played ------------------------------------------------------------------------------------------------------- */
+
+typedef struct operator_at_work {
+    cot_tape    *t;
+    cot__linsolve *l;
+    cot__player  player;
+    uint32_t     b;    /* shape and dtype of a vector */
+    int64_t      size;
+    void        *raw;  /* a vector in b's dtype */
+    size_t       bytes;
+} operator_at_work;
+
+static bool open_operator(operator_at_work *a, cot_tape *t, cot__linsolve *l, const uint32_t *args) {
+    *a = (operator_at_work){.t = t, .l = l, .b = args[0], .size = cot__size_at(t, args[0])};
+    a->bytes = cot__bytes_at(t, a->b);
+    if (!cot__player_open(&a->player, t, l->name, l->a)) return false;
+    a->raw = cot__alloc(&t->al, a->bytes + 8);
+    if (!a->raw) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a vector", l->name, a->bytes);
+    for (int k = 0; k < l->a->captures; k++) a->player.value[1 + k] = VAR(t, args[1 + k]);
+    return a->raw != NULL;
+}
+
+static void close_operator(operator_at_work *a) {
+    cot__player_close(&a->player);
+    cot__free(&a->t->al, a->raw, a->raw ? a->bytes + 8 : 0);
+}
+
+static bool apply_operator(operator_at_work *a, const double *v, double *out) {
+    cot_tape *t = a->t;
+    cot_mark  m = cot__mark(t);
+    cot_dtype dtype = cot__dtype_at(&t->nodes[a->b]);
+    cot_var   y;
+    for (int64_t k = 0; k < a->size; k++) cot__store_f64((char *)a->raw + k * cot__dtype_size(dtype), dtype, v[k]);
+    a->player.value[0] = cot_data(t, dtype, cot__shape_at(t, a->b), a->raw);
+    bool ok = t->status == COT_OK && cot__play(&a->player, &y);
+    if (!ok) cot__error_in(t, "the body of [%s]", a->l->name);
+    if (ok) {
+        cot__view view = cot__view_of(t, cot__index(y));
+        ok = cot__read_view(t, a->l->name, &view, COT_F64, out, a->size) == COT_OK;
+    }
+    cot__rewind(t, m);
+    return ok;
+}
+
+/* ---- few unknowns: a matrix ------------------------------------------------------------------------------------------ */
+
+/* Gives the norm of the matrix in *size. What is singular gives NaN: that is said with the residual, not in a note. */
+static bool solve_dense(operator_at_work *a, const double *b, double *x, double *work, double *size) {
+    cot_tape *t = a->t;
+    int64_t   n = a->size;
+    double   *row = work, *matrix = work + n; /* rows of the transpose */
+    for (int64_t j = 0; j < n; j++) {
+        memset(row, 0, (size_t)n * sizeof *row);
+        row[j] = 1;
+        if (!apply_operator(a, row, matrix + j * n)) return false;
+    }
+    *size = sqrt(dot(n * n, matrix, matrix));
+    bool     noted = t->note[0] != 0;
+    cot_mark m = cot__mark(t);
+    cot_var  am = cot_transpose(cot_data(t, COT_F64, COT_SHAPE(n, n), matrix));
+    cot_var  z = cot_solve(am, cot_data(t, COT_F64, COT_SHAPE(n), b));
+    bool     ok = t->status == COT_OK;
+    if (ok) {
+        cot__view v = cot__view_of(t, cot__index(z));
+        ok = cot__read_view(t, a->l->name, &v, COT_F64, x, n) == COT_OK;
+    }
+    cot__rewind(t, m);
+    if (!noted) cot_tape_clear_note(t);
+    return ok;
+}
+
+/* ---- many: GMRES ----------------------------------------------------------------------------------------------------- */
+
+/* One cycle from x: an orthonormal basis v of the space A spans from the residual, the least residual in it by rotations. work:
+ * RESTART + 2 vectors. Returns the norm of the residual it began with, or -1 after an error; steps counts applications, to at
+ * most `most`. */
+static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int most, int *steps) {
+    int64_t n = a->size;
+    double  h[RESTART + 1][RESTART], c[RESTART], s[RESTART], g[RESTART + 1] = {0}, y[RESTART];
+    double *v = work, *w = work + (RESTART + 1) * n;
+    int     k = 0;
+    if (!apply_operator(a, x, v)) return -1;
+    for (int64_t i = 0; i < n; i++) v[i] = b[i] - v[i];
+    double start = sqrt(dot(n, v, v));
+    if (!(start > goal)) return start;
+    for (int64_t i = 0; i < n; i++) v[i] /= start;
+    for (g[0] = start; k < RESTART && *steps < most && fabs(g[k]) > goal; k++) {
+        ++*steps;
+        if (!apply_operator(a, v + k * n, w)) return -1;
+        for (int pass = 0; pass < 2; pass++) /* twice is enough */
+            for (int j = 0; j <= k; j++) {
+                double d = dot(n, v + j * n, w);
+                h[j][k] = pass ? h[j][k] + d : d;
+                for (int64_t i = 0; i < n; i++) w[i] -= d * v[j * n + i];
+            }
+        h[k + 1][k] = sqrt(dot(n, w, w));
+        if (h[k + 1][k] > 0)
+            for (int64_t i = 0; i < n; i++) v[(k + 1) * n + i] = w[i] / h[k + 1][k];
+        for (int j = 0; j < k; j++) {
+            double p = h[j][k], q = h[j + 1][k];
+            h[j][k] = c[j] * p + s[j] * q;
+            h[j + 1][k] = -s[j] * p + c[j] * q;
+        }
+        double r = hypot(h[k][k], h[k + 1][k]);
+        if (!(r > 0)) break; /* A is singular here */
+        c[k] = h[k][k] / r, s[k] = h[k + 1][k] / r;
+        bool last = h[k + 1][k] == 0;
+        h[k][k] = r;
+        g[k + 1] = -s[k] * g[k];
+        g[k] *= c[k];
+        if (last) { k++; break; }
+    }
+    for (int j = k - 1; j >= 0; j--) {
+        double sum = g[j];
+        for (int i = j + 1; i < k; i++) sum -= h[j][i] * y[i];
+        y[j] = sum / h[j][j];
+    }
+    for (int j = 0; j < k; j++)
+        for (int64_t i = 0; i < n; i++) x[i] += y[j] * v[j * n + i];
+    return start;
+}
+
+static bool residual_of(operator_at_work *a, const double *b, const double *x, double *work, double *norm) {
+    if (!apply_operator(a, x, work)) return false;
+    for (int64_t i = 0; i < a->size; i++) work[i] -= b[i];
+    *norm = sqrt(dot(a->size, work, work));
+    return true;
+}
+
+bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options) {
+    if (!options || (options->tolerance >= 0 && options->iterations >= 0)) return true;
+    if (options->iterations < 0)
+        cot__fail(t, COT_VALUE, "[%s] at most %d iterations; 0 is the default, 1 and more a bound", name, options->iterations);
+    else
+        cot__fail(t, COT_VALUE, "[%s] the tolerance is %g; 0 is the default, INFINITY takes what comes", name, options->tolerance);
+    return false;
+}
+
+double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32) {
+    if (options->tolerance > 0) return options->tolerance;
+    return dtype == COT_F64 ? for_f64 : dtype == COT_F32 ? for_f32 : 5e-2;
+}
+
+/* The most that |A x - b| may be, in parts of |b|. Elimination leaves rounding in A x, which is much of b where x is large against
+ * it: without a tolerance that is taken up to a third of the digits. Past them A is singular to rounding, and x any vector. */
+static double residual_allowed(const operator_at_work *a, double relative, double terms) {
+    if (a->size > DENSE || a->l->options.tolerance > 0) return relative;
+    return fmin(relative * (1 + terms), cot__third_of_digits(cot__dtype_at(&a->t->nodes[a->b])));
+}
+
+static const char *matrix_of(const cot__linsolve *l) { return strcmp(l->name, "minimize") ? "∂F/∂x" : "∂²f/∂x²"; }
+
+/* The system of a step or a derivative was not solved. `infinite`: what is not finite, or NULL. */
+static void without(const operator_at_work *a, double reached, double allowed, int steps, int most, const char *infinite) {
+    const char *matrix = matrix_of(a->l);
+    if (infinite)
+        cot__fail(a->t, COT_VALUE, "[%s] %s was not found: %s is not finite there", a->l->name, a->l->wanted, infinite);
+    else
+        cot__fail(a->t, COT_VALUE, "[%s] %s was not found: its linear system has a residual of %g times its right side after %d of at most %d "
+                                   "steps, at most %g is taken; %s is singular there, or nearly%s", a->l->name, a->l->wanted, reached, steps, most,
+                  allowed, matrix, steps < most || a->size <= DENSE ? "" : ", or more .iterations find it");
+}
+
+static bool solve(operator_at_work *a, const double *b, double *x) {
+    cot_tape *t = a->t;
+    int64_t   n = a->size;
+    bool      dense = n <= DENSE;
+    size_t    vectors = dense ? (size_t)n + 1 : RESTART + 2, bytes = vectors * (size_t)n * sizeof(double) + 8;
+    double   *work = cot__alloc(&t->al, bytes), norm = sqrt(dot(n, b, b)), residual = 0, size = 0;
+    double    relative = cot__solve_tolerance(&a->l->options, cot__dtype_at(&t->nodes[a->b]), 1e-12, 1e-5);
+    int       steps = 0, most = a->l->options.iterations > 0 ? a->l->options.iterations : 1000;
+    if (!work) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);
+        return false;
+    }
+    memset(x, 0, (size_t)n * sizeof *x);
+    bool ok = dense ? solve_dense(a, b, x, work, &size) : true;
+    while (ok && !dense) {
+        int    done = steps;
+        double before = gmres_cycle(a, b, x, work, relative * norm, most, &steps);
+        ok = !(before < 0); /* NaN: said below */
+        if (!(before > relative * norm) || steps >= most || steps == done) break;
+    }
+    ok = ok && residual_of(a, b, x, work, &residual);
+    cot__free(&t->al, work, bytes);
+    double allowed = residual_allowed(a, relative, size * sqrt(dot(n, x, x)) / norm);
+    if (!ok || residual == 0 || residual <= allowed * norm) return ok;
+    double reached = fabs(residual / norm); /* NaN has a sign, too */
+    if (dense) steps = most = (int)n;
+    if (a->l->wanted)
+        without(a, reached, allowed, steps, most, !isfinite(norm) ? "the right side" : isfinite(dense ? size : residual) ? NULL : matrix_of(a->l));
+    else
+        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
+                                "is taken; the system is singular or too badly conditioned, or the function not linear",
+                  a->l->name, steps, reached, allowed);
+    return false;
+}
+
+/* ---- is it linear? --------------------------------------------------------------------------------------------------- */
+
+/* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large? A function that is not linear
+ * may have been solved all the same, and its derivative would be another one. Half the digits count as rounding; what is not
+ * finite is left to others. */
+static bool is_linear(operator_at_work *a, const double *x) {
+    static const double unit[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_F16] = 0x1p-10,
+                                                 [COT_BF16] = 0x1p-7};
+    cot_tape *t = a->t;
+    int64_t   n = a->size;
+    size_t    bytes = 6 * (size_t)n * sizeof(double);
+    double   *v = cot__alloc(&t->al, bytes);
+    double    scale = sqrt(dot(n, x, x) / (double)n);
+    if (!v) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);
+        return false;
+    }
+    double *u = v + n, *sum = u + n, *of_u = sum + n, *of_v = of_u + n, *of_sum = of_v + n;
+    for (int64_t k = 0; k < n; k++) {
+        v[k] = (scale > 0 ? scale : 1) * cot__mixed_direction((uint64_t)k);
+        u[k] = scale > 0 ? x[k] : cot__mixed_direction((uint64_t)(n + k));
+        sum[k] = u[k] + v[k];
+    }
+    bool   ok = apply_operator(a, u, of_u) && apply_operator(a, v, of_v) && apply_operator(a, sum, of_sum);
+    double size = ok ? sqrt(dot(n, of_u, of_u)) + sqrt(dot(n, of_v, of_v)) + sqrt(dot(n, of_sum, of_sum)) : 0;
+    for (int64_t k = 0; ok && k < n; k++) of_sum[k] -= of_u[k] + of_v[k];
+    double off = ok ? sqrt(dot(n, of_sum, of_sum)) : 0;
+    if (ok && off > sqrt(unit[cot__dtype_at(&t->nodes[a->b])]) * size) {
+        cot__fail(t, COT_VALUE, "[%s] the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other "
+                                "equations there is cot_root", a->l->name, off / size);
+        ok = false;
+    }
+    cot__free(&t->al, v, bytes);
+    return ok;
+}
+
+/* ---- the operation --------------------------------------------------------------------------------------------------- */
+
+static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args) {
+    int              n = 1 + l->a->captures;
+    cot__attr       *attr = cot__attr_make(t, l->name, 0, NULL, n, args);
+    cot__view        v = cot__view_of(t, args[0]);
+    int64_t          size = cot__size_at(t, args[0]);
+    cot_shape        shape = cot__shape_at(t, args[0]);
+    size_t           bytes = 2 * (size_t)size * sizeof(double) + 8;
+    double          *b = attr ? cot__alloc(&t->al, bytes) : NULL;
+    operator_at_work a;
+    cot__result      r;
+    uint8_t          mask = t->active_mask;
+    if (!attr) return INVALID(t);
+    if (!b) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", l->name, bytes);
+    double *x = b + size;
+    t->active_mask = 0;
+    bool ok = cot__read_view(t, l->name, &v, COT_F64, b, size) == COT_OK;
+    if (t->body) { /* an example: any vector does */
+        memcpy(x, b, (size_t)size * sizeof *x);
+    } else if (ok && size > 0) {
+        ok = open_operator(&a, t, l, attr->args) && solve(&a, b, x);
+        if (ok && !l->proven) ok = l->proven = is_linear(&a, x);
+        close_operator(&a);
+    }
+    t->active_mask = mask;
+    ok = ok && cot__result_open(t, &r, l->name, v.dtype, shape.ndim, shape.dim);
+    for (int64_t k = 0; ok && k < size; k++) cot__store_f64((char *)r.view.data + k * cot__dtype_size(v.dtype), v.dtype, x[k]);
+    cot__free(&t->al, b, bytes);
+    if (!ok) return INVALID(t);
+    attr->pointer = l;
+    return cot__result_push(t, &r, OP_linear_solve, n, attr->args, attr);
+}
+
+static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user);
+static int same(int n, const cot_var *xs, int m, cot_var *ys, void *user);
+
+cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *user, cot_var b, const cot_solve_options *options) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, b, name, "", &i);
+    char      p[COT__SHAPE_TEXT], q[COT__SHAPE_TEXT];
+    if (!t || !cot__check_call(t, name, f, 0, NULL, 0, NULL) || !cot__solve_options_fit(t, name, options))
+        return cot__invalid(1, &b);
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])))
+        return cot__fail(t, COT_DTYPE, "[%s] b has dtype %s; it must be a float", name,
+                         cot__dtype_name(cot__dtype_at(&t->nodes[i])));
+    cot__linsolve *l = cot__arena(t, sizeof *l, name);
+    if (!l) return INVALID(t);
+    *l = (cot__linsolve){.name = name, .wanted = wanted, .proven = f == transposed || f == same || wanted};
+    if (options) l->options = *options;
+    cot_var example = VAR(t, i);
+    l->a = cot__region_record(t, name, f, user, 1, &example, 1);
+    if (!l->a) return INVALID(t);
+    cot_shape have = cot__shape_at(t, l->a->out[0]), want = cot__shape_at(t, i);
+    if (!cot__same_shape(&have, &want) || cot__dtype_at(&t->nodes[l->a->out[0]]) != cot__dtype_at(&t->nodes[i]))
+        return cot__fail(t, COT_SHAPE, "[%s] the function gives %s %s for a vector of %s %s; it must keep shape and dtype", name,
+                         cot__dtype_name(cot__dtype_at(&t->nodes[l->a->out[0]])), cot__shape_text(have.ndim, have.dim, p),
+                         cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__shape_text(want.ndim, want.dim, q));
+    uint32_t *args = cot__arena(t, ((size_t)l->a->captures + 1) * sizeof *args, name);
+    if (!args) return INVALID(t);
+    args[0] = i;
+    for (int k = 0; k < l->a->captures; k++) args[1 + k] = l->a->captured[k];
+    const char *before = cot__ask(t, name);
+    cot_var     x = record_solve(t, l, args);
+    cot__asked(t, before);
+    return x;
+}
+
+cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options) {
+    return cot__linear_solve("linear_solve", NULL, a, user, b, options);
+}
+
+/* ---- derivatives ----------------------------------------------------------------------------------------------------- */
+
+/* A on a vector, with what it uses from outside given; NULL: as the rule has it. */
+static cot_var play_a(cot__rule *r, const cot__linsolve *l, cot_var v, const cot_var *outer) {
+    cot_var  y = INVALID(r->t);
+    cot_var *values = cot__arena(r->t, ((size_t)l->a->captures + 1) * sizeof *values, l->name);
+    if (!values) return y;
+    values[0] = v;
+    for (int k = 0; k < l->a->captures; k++) values[1 + k] = outer ? outer[k] : cot__rule_x(r, 1 + k);
+    if (r->t->status == COT_OK) cot__play_once(r->t, l->name, l->a, values, &y);
+    return y;
+}
+
+/* Aᵀ v: the gradient of <v, A u> with respect to u, wherever u is. */
+static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot__rule           *r = user;
+    const cot__linsolve *l = cot__rule_attr(r)->pointer;
+    cot_tape            *t = r->t;
+    (void)n, (void)m;
+    cot_var  zero = cot_zeros(t, cot_dtype_of(xs[0]), cot_shape_of(xs[0])), u = cot__alias(zero);
+    cot_var  y = cot__failed(u) ? u : play_a(r, l, u, NULL);
+    uint32_t x = cot__index(u), out = cot__index(y);
+    if (t->status == COT_OK) cot__vjp_recorded(t, l->name, 1, &out, xs, 1, &x, ys);
+    return 0;
+}
+
+static int same(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    cot__rule *r = user;
+    ys[0] = play_a(r, cot__rule_attr(r)->pointer, xs[0], NULL);
+    return 0;
+}
+
+static void linear_solve_vjp(cot__rule *r) {
+    const cot__linsolve *l = cot__rule_attr(r)->pointer;
+    cot_tape            *t = r->t;
+    cot_var              lambda = cot__linear_solve(l->name, l->wanted, transposed, r, r->g, &l->options);
+    int                  c = l->a->captures, count = 0;
+    if (cot__failed(lambda)) return;
+    cot__give(r, 0, lambda);
+    cot_var  *outer = cot__arena(t, (2 * (size_t)c + 1) * sizeof *outer, l->name), *grads = cot__behind(outer, c);
+    uint32_t *x = outer ? cot__arena(t, ((size_t)c + 1) * sizeof *x, l->name) : NULL;
+    if (!x) return;
+    uint8_t mask = t->active_mask;
+    t->active_mask = COT__ACTIVE; /* what is swept here must be active, whatever the caller records */
+    for (int k = 0; k < c; k++) {
+        outer[k] = cot__rule_x(r, 1 + k);
+        if (!cot__rule_wants(r, 1 + k)) continue;
+        outer[k] = cot__alias(outer[k]);
+        x[count++] = cot__index(outer[k]);
+    }
+    if (count && t->status == COT_OK) {
+        cot_var  y = play_a(r, l, cot__rule_z(r), outer), seed = cot_neg(lambda);
+        uint32_t out = cot__index(y);
+        if (t->status == COT_OK) cot__vjp_recorded(t, l->name, 1, &out, &seed, count, x, grads);
+    }
+    t->active_mask = mask;
+    for (int k = 0, j = 0; k < c && t->status == COT_OK; k++)
+        if (cot__rule_wants(r, 1 + k)) cot__give(r, 1 + k, grads[j++]);
+}
+
+/* A dx = db - dA x */
+static void linear_solve_jvp(cot__rule *r) {
+    const cot__linsolve *l = cot__rule_attr(r)->pointer;
+    cot_tape            *t = r->t;
+    int                  c = l->a->captures, count = 0;
+    cot_var              rhs = r->tangents[0], dy = INVALID(t);
+    cot_var             *outer = cot__arena(t, ((size_t)c + 1) * sizeof *outer, l->name);
+    uint32_t            *x = outer ? cot__arena(t, 2 * ((size_t)c + 1) * sizeof *x, l->name) : NULL, *dx = cot__behind(x, c);
+    if (!x) return;
+    uint8_t mask = t->active_mask;
+    t->active_mask = COT__ACTIVE;
+    for (int k = 0; k < c; k++) {
+        outer[k] = cot__rule_x(r, 1 + k);
+        if (cot__failed(r->tangents[1 + k])) continue;
+        outer[k] = cot__alias(outer[k]);
+        x[count] = cot__index(outer[k]), dx[count++] = cot__index(r->tangents[1 + k]);
+    }
+    if (count && t->status == COT_OK) {
+        uint32_t out = cot__index(play_a(r, l, cot__rule_z(r), outer));
+        if (t->status == COT_OK && cot__jvp_recorded(t, l->name, 1, &out, count, x, dx, &dy) == COT_OK)
+            rhs = cot__failed(rhs) ? cot_neg(dy) : cot_sub(rhs, dy);
+    }
+    t->active_mask = mask;
+    if (t->status == COT_OK && !cot__failed(rhs)) r->tangent = cot__linear_solve(l->name, l->wanted, same, r, rhs, &l->options);
+}
+
+static cot_var linear_solve_apply(cot__rule *r, const cot_var *xs) {
+    cot__linsolve *l = (cot__linsolve *)(uintptr_t)cot__rule_attr(r)->pointer;
+    uint32_t      *args = cot__arena(r->t, ((size_t)l->a->captures + 1) * sizeof *args, l->name);
+    for (int k = 0; args && k < 1 + l->a->captures; k++)
+        if (!cot__enter(r->t, xs[k], l->name, "replayed", &args[k])) return INVALID(r->t);
+    return args ? record_solve(r->t, l, args) : INVALID(r->t);
+}
+
+const cot__op cot__op_linear_solve = {.name = "linear_solve", .kind = KIND_GENERIC, .sweeps_alone = true, .saves = 0x7e | COT__SAVES_Z,
+                                      .formula = "x with A(x) = b; b̄ += λ with Aᵀ(λ) = x̄, what A uses: -λ·∂A(x)",
+                                      .vjp = linear_solve_vjp, .jvp = linear_solve_jvp, .apply = linear_solve_apply};

@@ -1,0 +1,330 @@
+/* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each played again from its state,
+ * swept and forgotten. States that were not kept are made again from the last one before. */
+#include "diff/kinks/find_kinks.h"
+#include "diff/loops/loop.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* Adjoints of everything the loop reads, as memory of the sweep: added up (constants, captures), handed on (carried) or set row
+ * by row (xs). */
+typedef struct back {
+    cot__rule     *rule;
+    cot__stepper   s;
+    cot__storage **bar;     /* one for each operand; NULL: not wanted */
+    uint32_t      *source;  /* the node of each constant and capture in the steps */
+    uint32_t      *inputs;  /* the nodes of carried values and slices of the present step */
+    cot__loop_run *run;
+    void          *state;   /* before the present step */
+    cot__storage  *memory;  /* its memory */
+    int            operands;
+} back;
+
+/* A row-major view of an operand's adjoint. */
+static cot__view bar_view(back *b, int k, int64_t *stride) {
+    cot__view v = cot__view_of(b->s.t, b->s.args[k]);
+    cot__strides(v.ndim, v.shape, stride);
+    return (cot__view){b->bar[k]->data, v.dtype, v.ndim, v.shape, stride};
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------------- */
+
+static bool is_sliced(const cot__loop *l, int k) { return k >= cot__loop_first_xs(l) && k < cot__loop_first_capture(l); }
+static bool is_carried(const cot__loop *l, int k) { return k >= cot__loop_first_carry(l) && k < cot__loop_first_xs(l); }
+
+/* Every float operand that is carried, and every other that is wanted, gets an adjoint, zero at first. */
+static bool open_bars(back *b) {
+    cot_tape        *t = b->s.t;
+    const cot__loop *l = b->s.loop;
+    for (int k = 0; k < b->operands; k++) {
+        uint32_t x = b->s.args[k];
+        bool     needs = is_carried(l, k) ? cot__dtype_is_float(cot__dtype_at(&t->nodes[x])) : cot__rule_wants(b->rule, k);
+        if (!needs) continue;
+        b->bar[k] = cot__storage_create(t, cot__bytes_at(t, x), l->name);
+        if (!b->bar[k]) return false;
+        memset(b->bar[k]->data, 0, b->bar[k]->bytes);
+    }
+    return true;
+}
+
+/* A constant of the sweep's own with the value of node x. */
+static cot_var local(cot_tape *t, uint32_t x) {
+    uint8_t mask = t->active_mask;
+    t->active_mask = 0;
+    cot_var p = cot__parameter(t, x);
+    t->active_mask = mask;
+    return p;
+}
+
+/* Whatever the steps read appears in them under numbers above those of the sweep that runs, so that theirs does not touch its
+ * slots: as parameters what gets an adjoint, as constants the rest. */
+static bool open_sources(back *b) {
+    cot_tape          *t = b->s.t;
+    const cot__loop   *l = b->s.loop;
+    const cot__region *body = b->s.body;
+    int                captured = cot__loop_first_capture(l) + (b->s.choice ? l->body[0]->captures : 0);
+    for (int k = 0; k < l->consts + body->captures; k++) {
+        int     operand = k < l->consts ? cot__loop_first_const(l) + k : captured + k - l->consts;
+        cot_var p = b->bar[operand] ? cot__parameter(t, b->s.args[operand]) : local(t, b->s.args[operand]);
+        if (cot__failed(p)) return false;
+        if (b->bar[operand]) b->source[operand] = cot__index(p);
+        b->s.player.value[k < l->consts ? k : body->n + k - l->consts] = p;
+    }
+    for (uint32_t k = 0; k < body->fixed; k++) {
+        cot_var p = local(t, body->constant[k]);
+        if (cot__failed(p)) return false;
+        b->s.player.value[(uint32_t)(body->n + body->captures) + k] = p;
+    }
+    return true;
+}
+
+/* ---- seeds ----------------------------------------------------------------------------------------------------------- */
+
+static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
+    cot_tape *t = w->t;
+    if (!(t->nodes[y].flags & COT__ACTIVE)) return true;
+    if (y < w->lo) w->lo = y;
+    if (!cot__is_tensor(&t->nodes[y])) {
+        cot__slot_add(t, y, cot__load_f64(g->data, g->dtype));
+        return true;
+    }
+    return cot__acc_add(w, y, g);
+}
+
+/* The adjoint of result j at step `at`: a piece of the flat adjoint, in the result's own dtype. */
+static bool seed_given_out(back *b, cot__sweep *w, const cot__view *flat, int64_t place, int64_t at, int j) {
+    cot_tape *t = b->s.t;
+    uint32_t  y = cot__index(b->s.out[j]);
+    cot__view v = cot__view_of(t, y);
+    int64_t   stride[COT_MAX_NDIM], size = cot__count(v.ndim, v.shape);
+    cot__strides(v.ndim, v.shape, stride);
+    cot__view piece = {(char *)flat->data + (place + at * size) * flat->stride[0] * cot__dtype_size(flat->dtype), flat->dtype,
+                       v.ndim, v.shape, stride};
+    if (!cot__dtype_is_float(v.dtype)) return true;
+    return seed(w, y, &piece);
+}
+
+/* ---- one step back --------------------------------------------------------------------------------------------------- */
+
+static void set_bar(cot__view *to, const cot__arrival *a) {
+    if (!a) {
+        cot__fill(to, 0);
+        return;
+    }
+    cot__view from = {NULL, to->dtype, to->ndim, to->shape, a->tensor.stride};
+    if (to->ndim == 0) {
+        cot__store_f64(to->data, to->dtype, a->scalar);
+        return;
+    }
+    from.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
+    cot__copy(to, &from);
+}
+
+static void add_bar(cot__view *to, const cot__arrival *a) {
+    if (to->ndim == 0) {
+        cot__store_f64(to->data, to->dtype, cot__load_f64(to->data, to->dtype) + a->scalar);
+        return;
+    }
+    cot__view pair[2] = {*to, *to};
+    pair[1].stride = a->tensor.stride;
+    pair[1].data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
+    cot__run_elementwise(OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
+}
+
+/* What arrived goes where it belongs. */
+static void collect(back *b, const cot__sweep *w, int64_t at) {
+    const cot__loop *l = b->s.loop;
+    int64_t          stride[COT_MAX_NDIM];
+    for (int k = 0; k < b->operands; k++) {
+        if (!b->bar[k]) continue;
+        cot__view v = bar_view(b, k, stride);
+        if (is_carried(l, k)) {
+            set_bar(&v, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
+        } else if (is_sliced(l, k)) {
+            cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1, v.shape + 1,
+                             v.stride + 1};
+            set_bar(&row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
+        } else if (b->source[k] != COT__NONE) {
+            const cot__arrival *a = cot__arrival_at(w, b->source[k]);
+            if (a) add_bar(&v, a);
+        }
+    }
+}
+
+static void mark_inputs(back *b, bool on) {
+    cot_tape        *t = b->s.t;
+    const cot__loop *l = b->s.loop;
+    for (int k = 0; k < b->operands; k++) {
+        uint32_t i = is_carried(l, k) || is_sliced(l, k) ? b->inputs[k - cot__loop_first_carry(l)] : b->source[k];
+        if (b->bar[k] && i != COT__NONE) cot__mark_wanted(t, 1, &i, on);
+    }
+}
+
+static uint32_t highest_result(const back *b) {
+    uint32_t top = 0;
+    for (int j = 0; j < b->s.body->m; j++)
+        if (cot__index(b->s.out[j]) > top) top = cot__index(b->s.out[j]);
+    return top;
+}
+
+static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *place) {
+    cot_tape        *t = b->s.t;
+    const cot__loop *l = b->s.loop;
+    cot_mark         m = cot__mark(t);
+    uint32_t         from = t->count;
+    int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
+    bool             ok = cot__step(&b->s, b->state, k, b->run->length, OP_parameter, b->inputs);
+    uint32_t         top = ok ? highest_result(b) : 0;
+    ok = ok && cot__smooth_step(t, l->name, from, top, at);
+    cot__sweep       w = {.t = t, .lo = top, .top = top, .wanted_only = true};
+    if (ok && (ok = cot__slots(t, top, 1, l->name)) != false) {
+        mark_inputs(b, true);
+        for (int j = 0; ok && j < l->carry; j++) {
+            if (!b->bar[cot__loop_first_carry(l) + j]) continue;
+            cot__view g = bar_view(b, cot__loop_first_carry(l) + j, stride);
+            ok = seed(&w, cot__index(b->s.out[j]), &g);
+        }
+        for (int j = l->carry; ok && j < l->carry + l->nys; j++) ok = seed_given_out(b, &w, flat, place[j], l->once ? 0 : at, j);
+        ok = ok && cot__reverse(&w);
+        mark_inputs(b, false);
+        if (ok) collect(b, &w, at);
+        cot__sweep_close(&w, false);
+    }
+    cot__rewind(t, m);
+    return ok;
+}
+
+/* ---- to the state before a step -------------------------------------------------------------------------------------- */
+
+static bool go_on(back *b, int64_t k) {
+    cot_tape *t = b->s.t;
+    cot_mark  m = cot__mark(t);
+    uint8_t   mask = t->active_mask;
+    t->active_mask = 0;
+    bool ok = cot__step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
+    ok = ok && cot__state_next(&b->s, b->state);
+    t->active_mask = mask;
+    cot__rewind(t, m);
+    b->run->again++;
+    return ok;
+}
+
+static bool reach(back *b, int64_t k) {
+    cot__loop_run *run = b->run;
+    /* the one more was for the last step only */
+    while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
+    int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
+    if (b->s.loop->carry == 0) return true;
+    if (run->kept) memcpy(b->state, run->at[run->kept - 1].state, b->s.bytes);
+    else cot__state_first(&b->s, b->state);
+    /* Only memory that the first run has left is used: more would not outlive this sweep. */
+    int room = run->room;
+    run->room = run->kept + run->spare;
+    bool ok = true;
+    for (int64_t next = cot__next_kept(run, from, k); ok && from < k; from++) {
+        if (from == next) {
+            ok = cot__keep_state(b->s.t, b->s.loop, run, from, b->state, b->s.bytes);
+            next = cot__next_kept(run, from, k);
+        }
+        ok = ok && go_on(b, from);
+    }
+    run->room = room;
+    return ok;
+}
+
+/* ---- the rule -------------------------------------------------------------------------------------------------------- */
+
+static bool open_back(back *b, cot__rule *r) {
+    cot_tape        *t = r->t;
+    const cot__attr *attr = cot__rule_attr(r);
+    const cot__loop *l = attr->pointer;
+    b->rule = r;
+    b->operands = (int)attr->nargs;
+    b->run = (cot__loop_run *)(uintptr_t)attr->pointer2;
+    size_t n = (size_t)b->operands;
+    for (int k = 0; k < b->operands; k++)
+        if (cot__failed(cot__rule_x(r, k))) return false; /* overwritten since: the steps would be others */
+    b->bar = cot__arena(t, (n + 1) * sizeof *b->bar, l->name);
+    b->source = b->bar ? cot__arena(t, (n + 1) * sizeof *b->source, l->name) : NULL;
+    b->inputs = b->source ? cot__arena(t, (n + 1) * sizeof *b->inputs, l->name) : NULL;
+    if (!b->inputs) return false;
+    memset(b->bar, 0, (n + 1) * sizeof *b->bar);
+    memset(b->source, 0xff, (n + 1) * sizeof *b->source);
+    memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
+    if (!cot__stepper_open(&b->s, t, l, attr->args)) return false;
+    b->memory = cot__storage_create(t, b->s.bytes, l->name);
+    if (!b->memory) return false;
+    b->state = b->memory->data;
+    return open_bars(b) && open_sources(b);
+}
+
+/* The adjoints of the last carried values: pieces of the flat adjoint. */
+static void start_carried(back *b, const cot__view *flat, const int64_t *place) {
+    const cot__loop *l = b->s.loop;
+    int64_t          stride[COT_MAX_NDIM];
+    for (int j = 0; j < l->carry; j++) {
+        int k = cot__loop_first_carry(l) + j;
+        if (!b->bar[k]) continue;
+        cot__view to = bar_view(b, k, stride), from = to;
+        from.dtype = flat->dtype;
+        from.data = (char *)flat->data + place[j] * cot__dtype_size(flat->dtype);
+        cot__copy(&to, &from);
+    }
+}
+
+/* Hands the adjoints over. A wrapped storage would not outlive this function; a kept one does. */
+static void give_all(back *b) {
+    cot_tape *t = b->s.t;
+    for (int k = 0; k < b->operands && t->status == COT_OK; k++) {
+        if (!b->bar[k] || !cot__rule_wants(b->rule, k)) continue;
+        cot__view v = cot__view_of(t, b->s.args[k]);
+        cot_var   g;
+        if (v.ndim == 0) {
+            cot__result r;
+            if (!cot__result_open(t, &r, b->s.loop->name, v.dtype, 0, NULL)) return;
+            memcpy(&r.scalar, b->bar[k]->data, (size_t)cot__dtype_size(v.dtype));
+            g = cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
+        } else {
+            b->bar[k]->refs++;
+            if (!cot__storage_keep(t, b->bar[k], b->s.loop->name)) return;
+            g = cot__push_storage(t, OP_constant, b->bar[k], v.dtype, v.ndim, v.shape, NULL, 0, 0, NULL);
+        }
+        if (!cot__failed(g)) cot__give(b->rule, k, g);
+    }
+}
+
+static void close_back(back *b) {
+    cot_tape *t = b->s.t;
+    for (int k = 0; b->bar && k < b->operands; k++) cot__storage_release(t, b->bar[k]);
+    cot__storage_release(t, b->memory);
+    if (b->s.loop) cot__stepper_close(&b->s);
+}
+
+void cot__loop_reverse_numbers(cot__rule *r) {
+    cot_tape        *t = r->t;
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    back             b = {.s.t = t};
+    int64_t         *place = cot__arena(t, ((size_t)(l->carry + l->nys) + 1) * sizeof *place, l->name);
+    cot_var          g = cot_copy(r->g); /* row-major */
+    uint8_t          mask = t->active_mask;
+    if (!place || cot__failed(g)) return;
+    t->active_mask = COT__ACTIVE;
+    bool ok = open_back(&b, r);
+    if (ok) {
+        cot__view flat = cot__view_of(t, cot__index(g));
+        cot__loop_places(t, l, b.run->length, flat.dtype, place); /* as in the first run, which had room for them */
+        start_carried(&b, &flat, place);
+        struct cot__findings *look = t->look;
+        int                   found = look ? look->found : 0;
+        for (int64_t k = b.run->length; ok && k-- > 0;) {
+            flat = cot__view_of(t, cot__index(g));
+            ok = reach(&b, k) && step_back(&b, k, &flat, place);
+            if (look && look->found != found) t->look = NULL; /* one step is told of */
+        }
+        t->look = look;
+        t->active_mask = 0;
+        if (ok) give_all(&b);
+    }
+    t->active_mask = mask;
+    close_back(&b);
+}

@@ -1,0 +1,417 @@
+/* loop_run.c: the steps of a loop, one after the other. A step's operations are recorded, looked at, and forgotten: the tape of
+ * a loop has the length of its body. */
+#include "diff/loops/loop.h"
+
+#include "diff/loops/revolve.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+enum { ALIGN = 64, FEW = 16 }; /* FEW: kept states that have a place from the beginning */
+
+/* ---- states ---------------------------------------------------------------------------------------------------------- */
+
+static uint32_t carried(const cot__stepper *s, int k) { return s->args[cot__loop_first_carry(s->loop) + k]; }
+
+/* Copies the value of node i into a state, row-major. */
+static void store(const cot_tape *t, uint32_t i, void *to) {
+    cot__view v = cot__view_of(t, i);
+    int64_t   stride[COT_MAX_NDIM];
+    cot__strides(v.ndim, v.shape, stride);
+    cot__view dense = {to, v.dtype, v.ndim, v.shape, stride};
+    cot__copy(&dense, &v);
+}
+
+void cot__state_first(cot__stepper *s, void *state) {
+    for (int k = 0; k < s->loop->carry; k++) store(s->t, carried(s, k), (char *)state + s->offset[k]);
+}
+
+/* Does a result lie in the state it came from: a carried value that is handed on, perhaps to another place, or a view of one? */
+static bool lies_in(const cot__stepper *s, const void *state) {
+    for (int k = 0; k < s->loop->carry; k++) {
+        const char *p = cot__view_of(s->t, cot__index(s->out[k])).data;
+        if (p >= (const char *)state && p < (const char *)state + s->bytes) return true;
+    }
+    return false;
+}
+
+bool cot__state_next(cot__stepper *s, void *state) {
+    void *to = state;
+    if (lies_in(s, state)) {
+        if (!s->spare) s->spare = cot__alloc(&s->t->al, s->bytes);
+        if (!s->spare) {
+            cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", s->loop->name, s->bytes);
+            return false;
+        }
+        to = s->spare;
+    }
+    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__index(s->out[k]), (char *)to + s->offset[k]);
+    if (to != state) memcpy(state, to, s->bytes);
+    return true;
+}
+
+/* A node with numbers from memory that outlives it. */
+static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const int64_t *shape, const int64_t *stride,
+                           const void *p) {
+    if (ndim == 0) {
+        cot__result r;
+        if (!cot__result_open(t, &r, "loop", dtype, 0, NULL)) return INVALID(t);
+        memcpy(&r.scalar, p, (size_t)cot__dtype_size(dtype));
+        return cot__result_push(t, &r, op, 0, NULL, NULL);
+    }
+    cot__storage *s = cot__storage_wrap(t, (void *)(uintptr_t)p, (size_t)PTRDIFF_MAX, "loop");
+    if (!s || !cot__storage_keep(t, s, "loop")) return INVALID(t);
+    return cot__push_storage(t, op, s, dtype, ndim, shape, stride, 0, 0, NULL);
+}
+
+/* ---- a step ---------------------------------------------------------------------------------------------------------- */
+
+/* The slice k of an operand that the steps go through. */
+static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
+    cot__view   v = cot__view_of(s->t, x);
+    const char *p = (const char *)v.data + k * v.stride[0] * cot__dtype_size(v.dtype);
+    return push_memory(s->t, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
+}
+
+static cot_var push_count(cot_tape *t, int64_t count) {
+    cot__result r;
+    if (!cot__result_open(t, &r, "loop", COT_I64, 0, NULL)) return INVALID(t);
+    r.scalar.i64 = count;
+    return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
+}
+
+static bool push_carried(cot__stepper *s, const void *state, int op, cot_var *to) {
+    cot_tape *t = s->t;
+    for (int k = 0; k < s->loop->carry; k++) {
+        cot_shape shape = cot__shape_at(t, carried(s, k));
+        to[k] = push_memory(t, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim, NULL,
+                            (const char *)state + s->offset[k]);
+        if (cot__failed(to[k])) return false;
+    }
+    return true;
+}
+
+bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs) {
+    const cot__loop *l = s->loop;
+    int64_t          at = l->reverse ? length - 1 - k : k;
+    cot_var         *value = s->player.value + l->consts;
+    if (l->counts) *value++ = push_count(s->t, l->first + at);
+    if (!push_carried(s, state, as, value)) return false;
+    for (int j = 0; j < l->nxs; j++) value[l->carry + j] = push_slice(s, as, s->args[cot__loop_first_xs(l) + j], at);
+    if (s->t->status != COT_OK) return false;
+    for (int j = 0; inputs && j < l->carry + l->nxs; j++) inputs[j] = cot__index(value[j]);
+    return cot__play(&s->player, s->out);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------------- */
+
+static bool read_choice(const cot_tape *t, uint32_t i) {
+    return cot__load_f64(cot__view_of(t, i).data, cot__dtype_at(&t->nodes[i])) != 0;
+}
+
+static void set_constants(cot__stepper *s) {
+    const cot__loop *l = s->loop;
+    int              from = cot__loop_first_capture(l) + (s->choice ? l->body[0]->captures : 0);
+    for (int k = 0; k < l->consts; k++) s->player.value[k] = VAR(s->t, s->args[cot__loop_first_const(l) + k]);
+    for (int k = 0; k < s->body->captures; k++) s->player.value[s->body->n + k] = VAR(s->t, s->args[from + k]);
+    if (!l->test) return;
+    from = cot__loop_operands(l) - l->test->captures;
+    for (int k = 0; k < l->test->captures; k++) s->test.value[l->test->n + k] = VAR(s->t, s->args[from + k]);
+}
+
+bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args) {
+    *s = (cot__stepper){.t = t, .loop = l, .args = args, .player.t = t, .test.t = t};
+    s->choice = cot__loop_chosen(l) && !read_choice(t, args[0]);
+    s->body = l->body[s->choice];
+    s->offset = cot__alloc(&t->al, ((size_t)l->carry + 1) * sizeof *s->offset);
+    s->out = cot__alloc(&t->al, ((size_t)s->body->m + 1) * sizeof *s->out);
+    if (!s->offset || !s->out) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d values", l->name, s->body->m);
+        return false;
+    }
+    for (int k = 0; k < l->carry; k++) {
+        s->offset[k] = s->bytes;
+        size_t one = (cot__bytes_at(t, carried(s, k)) + ALIGN - 1) / ALIGN * ALIGN;
+        if (cot__size_bytes(cot__size_add((int64_t)s->bytes, (int64_t)one), 1, &s->bytes)) continue;
+        cot__fail(t, COT_LIMIT, "[%s] the carried values have more elements together than memory can hold", l->name);
+        return false;
+    }
+    if (!cot__player_open(&s->player, t, l->name, s->body) || (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
+        return false;
+    set_constants(s);
+    return true;
+}
+
+void cot__stepper_close(cot__stepper *s) {
+    cot_allocator *al = &s->t->al;
+    cot__player_close(&s->player);
+    cot__player_close(&s->test);
+    cot__free(al, s->spare, s->spare ? s->bytes : 0);
+    cot__free(al, s->offset, s->offset ? ((size_t)s->loop->carry + 1) * sizeof *s->offset : 0);
+    cot__free(al, s->out, s->out ? ((size_t)s->body->m + 1) * sizeof *s->out : 0);
+}
+
+cot_var cot__first_slice(cot_tape *t, cot_var x) {
+    cot_shape shape = cot_shape_of(x), one = {shape.ndim - 1, {0}};
+    if (t->status != COT_OK || shape.dim[0] > 0) return cot_index(x, 0, 0);
+    for (int k = 0; k < one.ndim; k++) one.dim[k] = shape.dim[k + 1];
+    return cot_zeros(t, cot_dtype_of(x), one);
+}
+
+/* ---- results --------------------------------------------------------------------------------------------------------- */
+
+cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {
+    uint32_t  node = l->body[0]->out[j];
+    cot_shape one = cot__shape_at(t, node);
+    *shape = one;
+    if (j >= l->carry && !l->once) {
+        shape->ndim = one.ndim + 1;
+        shape->dim[0] = length;
+        for (int k = 0; k < one.ndim; k++) shape->dim[k + 1] = one.dim[k];
+    }
+    return cot__dtype_at(&t->nodes[node]);
+}
+
+/* One float dtype that holds all results; f64 for integers, up to 2^53. */
+static cot_dtype packed_dtype(const cot_tape *t, const cot__loop *l) {
+    bool      any = false;
+    cot_dtype all = COT_F32;
+    for (int j = 0; j < l->carry + l->nys; j++) {
+        cot_dtype d = cot__dtype_at(&t->nodes[l->body[0]->out[j]]);
+        if (!cot__dtype_is_float(d) && d != COT_BOOL && d != COT_U8) d = COT_F64;
+        if (!cot__dtype_is_float(d)) continue;
+        all = any ? cot__dtype_promote(all, d) : d;
+        any = true;
+    }
+    return all;
+}
+
+static bool fits_packed(cot_tape *t, const cot__loop *l, const cot__view *v) {
+    if (v->dtype != COT_I64) return true;
+    int64_t     n = cot__count(v->ndim, v->shape), buf[COT__BLOCK], limit = INT64_C(1) << 53;
+    cot__cursor c;
+    cot__cursor_open(&c, v, COT_I64);
+    for (int64_t done = 0; done < n; done += COT__BLOCK) {
+        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
+        const int64_t *p = cot__cursor_load(&c, len, buf);
+        for (int k = 0; k < len; k++)
+            if (p[k] > limit || p[k] < -limit) {
+                cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53", l->name,
+                          (long long)p[k]);
+                return false;
+            }
+    }
+    return true;
+}
+
+/* Writes a value into the flat result, from element `at` on. */
+static bool put(cot_tape *t, const cot__loop *l, cot__view *flat, int64_t at, const cot__view *v) {
+    int64_t stride[COT_MAX_NDIM];
+    if (!fits_packed(t, l, v)) return false;
+    cot__strides(v->ndim, v->shape, stride);
+    cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v->ndim, v->shape, stride};
+    cot__copy(&to, v);
+    return true;
+}
+
+/* ---- the whole run --------------------------------------------------------------------------------------------------- */
+
+static bool goes_on(cot__stepper *s, const void *state, bool *go) {
+    cot_tape *t = s->t;
+    cot_mark  m = cot__mark(t);
+    cot_var   answer;
+    bool      ok = push_carried(s, state, OP_constant, s->test.value) && cot__play(&s->test, &answer);
+    if (ok) *go = read_choice(t, cot__index(answer));
+    cot__rewind(t, m);
+    if (!ok) cot__error_in(t, "the test of [%s]", s->loop->name);
+    return ok;
+}
+
+/* Plays step k and writes what it gives out. */
+static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, cot__view *flat, const int64_t *place) {
+    const cot__loop *l = s->loop;
+    cot_mark         m = cot__mark(s->t);
+    int64_t          at = l->reverse ? length - 1 - k : k;
+    bool             ok = cot__step(s, state, k, length, OP_constant, NULL);
+    for (int j = 0; ok && flat && j < l->nys; j++) {
+        cot__view v = cot__view_of(s->t, cot__index(s->out[l->carry + j]));
+        ok = put(s->t, l, flat, place[l->carry + j] + at * cot__count(v.ndim, v.shape), &v);
+    }
+    ok = ok && cot__state_next(s, state);
+    cot__rewind(s->t, m);
+    if (!ok && cot__loop_chosen(l)) cot__error_in(s->t, "the %s of [%s]", cot__branch(s->choice), l->name);
+    if (!ok && length != 1) cot__error_in(s->t, "step %lld of [%s]", (long long)(l->first + at), l->name);
+    return ok;
+}
+
+/* A loop of known length keeps what the optimal way back starts with: *next is the step whose state is kept next. */
+static bool keep_planned(cot__stepper *s, cot__loop_run *run, int64_t k, int64_t *next, const void *state) {
+    if (k != *next) return true;
+    if (k > 0 && !cot__keep_state(s->t, s->loop, run, k, state, s->bytes)) return false;
+    *next = cot__next_kept(run, k, run->length - 1);
+    /* The way back begins at the last step: its state is at hand now, and kept besides the others. */
+    if (*next < 0) *next = k < run->length - 1 ? run->length - 1 : -1;
+    return true;
+}
+
+static bool run_known(cot__stepper *s, cot__loop_run *run, void *state, cot__view *flat, const int64_t *place) {
+    int64_t next = run->at ? 0 : -1;
+    for (int64_t k = 0; k < run->length; k++)
+        if (!keep_planned(s, run, k, &next, state) || !run_step(s, state, k, run->length, flat, place)) return false;
+    return true;
+}
+
+static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
+    const cot__loop *l = s->loop;
+    bool             go;
+    run->length = 0;
+    if (s->t->body) return true; /* its values are examples, which may never end; the carried ones as they come are as good */
+    for (;; run->length++) {
+        if (!goes_on(s, state, &go)) return false;
+        if (!go) return true;
+        if (l->length > 0 && run->length == l->length) {
+            cot__fail(s->t, COT_LIMIT, "[%s] still going on after %lld steps, the most it was allowed", l->name,
+                      (long long)l->length);
+            return false;
+        }
+        if (run->at && run->length > 0 && !cot__keep_online(s->t, l, run, run->length, state, s->bytes)) return false;
+        if (!run_step(s, state, run->length, 0, NULL, NULL)) return false;
+    }
+}
+
+static bool any_active(const cot_tape *t, int n, const uint32_t *args) {
+    for (int k = 0; k < n && t->active_mask; k++)
+        if (args[k] != COT__NONE && (t->nodes[args[k]].flags & COT__ACTIVE)) return true;
+    return false;
+}
+
+static cot__loop_run *make_run(cot_tape *t, const cot__loop *l, const uint32_t *args) {
+    cot__loop_run *run = cot__arena(t, sizeof *run, l->name);
+    if (!run) return NULL;
+    *run = (cot__loop_run){.length = l->length};
+    if (l->carry == 0 || l->states < 1 || !any_active(t, cot__loop_operands(l), args)) return run;
+    run->room = !l->test && l->length < l->states ? (int)l->length : l->states;
+    run->capacity = run->room < FEW ? run->room + 1 : FEW;
+    run->at = cot__arena(t, (size_t)run->capacity * sizeof *run->at, l->name);
+    return run->at ? run : NULL;
+}
+
+/* The pieces of the flat value: where each result begins. Returns the number of elements, or -1. */
+int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place) {
+    int64_t total = 0;
+    for (int j = 0; j < l->carry + l->nys; j++) {
+        cot_shape shape;
+        cot__loop_result(t, l, length, j, &shape);
+        int64_t size = cot__checked_size(t, l->name, dtype, shape.ndim, shape.dim);
+        place[j] = total;
+        if (size < 0) return -1;
+        total = cot__size_add(total, size);
+    }
+    if (total < COT__SIZE_MOST) return total;
+    cot__fail(t, COT_LIMIT, "[%s] the results have more elements together than memory can hold", l->name);
+    return -1;
+}
+
+/* The flat value, pushed as a node. */
+static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *args, int64_t *place) {
+    cot__stepper   s;
+    cot__result    r;
+    cot__attr     *attr = cot__attr_make(t, l->name, 0, NULL, cot__loop_operands(l), args);
+    cot__loop_run *run = attr ? make_run(t, l, args) : NULL;
+    cot_dtype      dtype = packed_dtype(t, l);
+    if (!run) return INVALID(t);
+    bool    ok = cot__stepper_open(&s, t, l, attr->args);
+    size_t  bytes = ok ? s.bytes + ALIGN : 0;
+    void   *block = ok ? cot__alloc(&t->al, bytes) : NULL;
+    void   *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+    uint8_t mask = t->active_mask;
+    if (ok && !block) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", l->name, bytes);
+    ok = ok && block;
+    if (ok) cot__state_first(&s, state);
+    t->active_mask = 0;
+    if (ok && l->test) ok = run_while(&s, run, state);
+    int64_t total = ok ? cot__loop_places(t, l, run->length, dtype, place) : -1;
+    ok = total >= 0 && cot__result_open(t, &r, l->name, dtype, 1, &total);
+    if (ok && !l->test) ok = run_known(&s, run, state, &r.view, place);
+    t->active_mask = mask;
+    for (int k = 0; ok && k < l->carry; k++) {
+        cot_shape shape = cot__shape_at(t, carried(&s, k));
+        int64_t   stride[COT_MAX_NDIM];
+        cot__strides(shape.ndim, shape.dim, stride);
+        cot__view v = {(char *)state + s.offset[k], cot__dtype_at(&t->nodes[carried(&s, k)]), shape.ndim, shape.dim, stride};
+        ok = put(t, l, &r.view, place[k], &v);
+    }
+    cot__stepper_close(&s);
+    cot__free(&t->al, block, bytes);
+    if (!ok) return INVALID(t);
+    attr->pointer = l;
+    attr->pointer2 = run;
+    return cot__result_push(t, &r, OP_loop, (int)attr->nargs, attr->args, attr);
+}
+
+/* ---- apart ----------------------------------------------------------------------------------------------------------- */
+
+static cot_var take_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, int64_t at, int j) {
+    cot_shape shape;
+    cot_dtype dtype = cot__loop_result(t, l, length, j, &shape);
+    int64_t   size = cot__count(shape.ndim, shape.dim);
+    cot_var   part = shape.ndim == 0 ? cot_index(flat, 0, at) : cot_reshape(cot_slice(flat, 0, at, at + size, 1), shape);
+    return cot_dtype_of(part) == dtype ? part : cot_cast(part, dtype);
+}
+
+void cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results) {
+    int64_t at = 0;
+    for (int j = 0; j < l->carry + l->nys; j++) {
+        cot_shape shape;
+        cot__loop_result(t, l, length, j, &shape);
+        results[j] = take_apart(t, l, length, flat, at, j);
+        at += cot__count(shape.ndim, shape.dim);
+    }
+}
+
+cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args) {
+    int64_t *place = cot__arena(t, ((size_t)(l->carry + l->nys) + 1) * sizeof *place, l->name);
+    return place ? record_value(t, l, args, place) : INVALID(t);
+}
+
+cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results) {
+    cot_var flat = cot__loop_value(t, l, args);
+    if (cot__failed(flat)) return t->status;
+    const cot__loop_run *run = t->nodes[cot__index(flat)].extra.attr->pointer2;
+    cot__loop_apart(t, l, run->length, flat, results);
+    return t->status;
+}
+
+/* ---- the record ------------------------------------------------------------------------------------------------------ */
+
+static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    int              n = cot__loop_operands(l);
+    cot_tape        *t = r->t;
+    uint32_t        *args = cot__arena(t, ((size_t)n + 1) * sizeof *args, l->name);
+    for (int k = 0; args && k < n; k++)
+        if (!cot__enter(t, xs[k], l->name, "replayed", &args[k])) return INVALID(t);
+    return args ? cot__loop_value(t, l, args) : INVALID(t);
+}
+
+static void loop_vjp(cot__rule *r) {
+    const cot__loop     *l = cot__rule_attr(r)->pointer;
+    const cot__loop_run *run = cot__rule_attr(r)->pointer2;
+    const cot__sweep    *s = r->driver;
+    /* not known, or none, from which one could not tell what it reads elsewhere */
+    bool unknown = l->test && (r->t->body || run->length == 0);
+    if (l->rules) cot__loop_given_vjp(r);
+    else if (s && !s->recording) cot__loop_reverse_numbers(r);
+    else if (l->bounded || unknown || (!r->t->body && l->asked)) cot__loop_reverse_as_operation(r);
+    else cot__loop_reverse_recorded(r);
+}
+
+static void loop_jvp(cot__rule *r) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    if (l->rules) cot__loop_given_jvp(r);
+    else cot__loop_forward(r);
+}
+
+const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC, .sweeps_alone = true,
+                              .formula = "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
+                              .saves = 0x7f, .vjp = loop_vjp, .jvp = loop_jvp, .apply = loop_apply, .batch = cot__loop_batch};

@@ -1,0 +1,89 @@
+/* loop_states.c: the states that a loop keeps for its way back. */
+#include "diff/loops/loop.h"
+#include "diff/loops/revolve.h"
+
+#include <string.h>
+
+/* Files hold many states each, since a process may map some ten thousands only: as many as there are already, within these
+ * bounds. */
+enum { LEAST_BLOCK = 1 << 12, LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
+
+static size_t file_bytes(const cot__loop_run *run, size_t bytes) {
+    size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = have; /* + 1: see cot__loop_run */
+    if (bytes == 0) return 0;
+    if (count < LEAST_FILE / bytes) count = LEAST_FILE / bytes;
+    if (count > LARGEST_FILE / bytes) count = LARGEST_FILE / bytes;
+    if (count > wanted) count = wanted;
+    return count > 1 ? count * bytes : bytes;
+}
+
+/* A storage has a header and is aligned: small states share one, once there are some. */
+static size_t block_bytes(const cot__loop_run *run, size_t bytes) {
+    size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = bytes ? LEAST_BLOCK / bytes : 1;
+    if (count > have) count = have;
+    if (count > wanted) count = wanted;
+    return count > 1 ? count * bytes : bytes;
+}
+
+/* Memory for one more state, used or new; it stays with the tape until the loop is forgotten. */
+static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes) {
+    if (run->spare > 0) {
+        run->spare--;
+        return run->at[run->kept].state;
+    }
+    if (!run->free || run->left < bytes) {
+        cot__storage *s = l->spill ? cot__storage_map(t, file_bytes(run, bytes), bytes, l->spill, l->name)
+                                   : cot__storage_create(t, block_bytes(run, bytes), l->name);
+        if (!s || !cot__storage_keep(t, s, l->name)) return NULL;
+        run->free = s->data;
+        run->left = s->bytes;
+    }
+    void *state = run->free;
+    run->free += bytes;
+    run->left -= bytes;
+    return state;
+}
+
+/* Places for twice as many. Behind the kept ones there is no spare one when this is needed. */
+static bool grow(cot_tape *t, const cot__loop *l, cot__loop_run *run) {
+    cot__kept *more = cot__arena(t, 2 * (size_t)run->capacity * sizeof *more, l->name);
+    if (!more) return false;
+    memcpy(more, run->at, (size_t)run->kept * sizeof *more);
+    run->at = more;
+    run->capacity *= 2;
+    return true;
+}
+
+bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
+    if (run->kept == run->capacity && !grow(t, l, run)) return false;
+    void *memory = find_memory(t, l, run, bytes);
+    if (!memory) return false;
+    memcpy(memory, state, bytes);
+    run->at[run->kept++] = (cot__kept){k, 0, memory};
+    return true;
+}
+
+/* The last kept state that has one of a higher level behind it; -1: none. */
+static int dispensable(const cot__loop_run *run) {
+    int highest = -1;
+    for (int i = run->kept; i-- > 0;) {
+        if (run->at[i].level < highest) return i;
+        if (run->at[i].level > highest) highest = run->at[i].level;
+    }
+    return -1;
+}
+
+bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
+    if (run->kept < run->room) return cot__keep_state(t, l, run, k, state, bytes);
+    int       i = dispensable(run), last = run->kept - 1;
+    cot__kept moved = i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
+    if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
+    run->at[last] = moved;
+    memcpy(moved.state, state, bytes);
+    return true;
+}
+
+int64_t cot__next_kept(const cot__loop_run *run, int64_t k, int64_t last) {
+    int64_t steps = last - k + 1, states = (int64_t)run->room - run->kept + 1;
+    return steps >= 2 && states >= 2 ? k + cot__revolve_split(steps, states) : -1;
+}

@@ -1,0 +1,112 @@
+/* product_scalars.c: products over f64 scalars: a sweep carries up to two directions in its slots, side by side. */
+#include "diff/products/products.h"
+
+#include <string.h>
+
+/* The first node from i to hi that the sweeps do not know; hi + 1: there is none. Most are elementwise and f64, which one load of
+ * the head tells. */
+static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
+    for (; i <= hi; i++) {
+#if COT__HEADS
+        uint64_t head = cot__head(&nodes[i]);
+        if (LIKELY((head & (COT__HEAD_KIND | 0xffff)) < OP_elementwise_count)) continue;
+#endif
+        if (!cot__is_swept_scalar(&nodes[i])) break;
+    }
+    return i;
+}
+
+/* The tape often knows, because it has recorded nothing else since. Otherwise first without regard to what the ys need, which is
+ * cheap and mostly enough. */
+bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys) {
+    if (lo >= t->scalars_from) return true;
+    uint32_t i = scalar_until(t->nodes, lo, hi);
+    if (i > hi) return true;
+    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index, false);
+    bool     all = needed != NULL;
+    if (!all) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op, (size_t)hi - lo + 1);
+    for (; all && i <= hi; i = scalar_until(t->nodes, i + 1, hi)) all = !needed[i - lo];
+    if (needed) cot__free(&t->al, needed, (size_t)hi - lo + 1);
+    return all;
+}
+
+static inline cot__slot_number *slot_at(const cot_tape *t, uint32_t i, int width) {
+    return (cot__slot_number *)t->adjoints.data + (size_t)i * (size_t)width;
+}
+
+/* Rows of numbers, one for each lane, to or from the slots of these vars. */
+static void slots_add(const cot__side *vars, int width, int used, const double *rows) {
+    for (int l = 0; l < used; l++, rows += vars->size)
+        for (int k = 0; k < vars->n; k++) slot_at(vars->t, vars->index[k], width)[l] += rows[k];
+}
+
+static void slots_read(const cot__side *vars, int width, int used, double *rows) {
+    for (int l = 0; l < used; l++, rows += vars->size)
+        for (int k = 0; k < vars->n; k++) rows[k] = slot_at(vars->t, vars->index[k], width)[l];
+}
+
+static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
+    if (lo <= hi) memset((char *)t->adjoints.data + (size_t)lo * 8 * (size_t)width, 0, ((size_t)hi - lo + 1) * 8 * (size_t)width);
+}
+
+/* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete then, and stays in its slot. */
+void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__runs *runs, int used, const double *seeds, double *out) {
+    cot_tape *t = ys->t;
+    int       w = runs->lanes;
+    uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
+    slots_add(ys, w, used, seeds);
+    int64_t i = ys->hi;
+    while (i >= (int64_t)xs->lo) {
+        cot__node *n = &t->nodes[i];
+        if (n->op == OP_leaf || n->kind != COT_F64 || !(n->flags & COT__ACTIVE)) { /* what is of another kind is not needed */
+            i--;
+            continue;
+        }
+        uint8_t  stop = n->flags & (COT__WANTED | COT__RETAIN);
+        uint32_t pushed = xs->lo; /* the run goes on down to the lowest input */
+        double   adjoint[8];      /* the run consumes it; nothing is added to it any more */
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_at(t, (uint32_t)i, w)[l];
+        n->flags &= (uint8_t)~stop;
+        int64_t next = runs->reverse_f64(t->nodes, i, t->adjoints.data, &pushed);
+        n->flags |= stop;
+        for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_at(t, (uint32_t)i, w)[l] += adjoint[l];
+        lo = pushed < lo ? pushed : lo;
+        i = next < i ? next : i - 1;
+    }
+    slots_read(xs, w, used, out);
+    slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
+}
+
+/* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of what moves it. */
+static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, cot__slot_number *slots) {
+    double            given[2];
+    cot__slot_number *at = slots + (size_t)i * (size_t)runs->lanes;
+    for (int l = 0; l < runs->lanes; l++) given[l] = at[l];
+    t->nodes[i].flags &= (uint8_t)~COT__WANTED;
+    runs->forward_f64(t->nodes, i, i, slots);
+    t->nodes[i].flags |= COT__WANTED;
+    for (int l = 0; l < runs->lanes; l++) at[l] += given[l];
+}
+
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots) {
+    for (uint32_t i = lo; i <= hi;) {
+        const cot__node *n = &t->nodes[i];
+        bool known = cot__in_switch(n) && n->kind == COT_F64; /* what is not known here is not needed either */
+        if (!(n->flags & COT__ACTIVE) || !known)
+            i++;
+        else if (n->flags & COT__WANTED)
+            forward_input(t, i++, runs, slots);
+        else
+            i = runs->forward_f64(t->nodes, i, hi, slots);
+    }
+}
+
+void cot__forward_products(cot__side *xs, cot__side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
+    cot_tape *t = xs->t;
+    int       w = runs->lanes;
+    slots_add(xs, w, used, tangents);
+    cot__forward_lanes(t, xs->lo, ys->hi, runs, t->adjoints.data);
+    slots_read(ys, w, used, out);
+    uint32_t lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;
+    slots_clear(t, lo, hi, w);
+}

@@ -1,0 +1,105 @@
+/* colour_star.c: star colouring of the graph of a symmetric pattern, first fit.
+ *
+ * Every vertex w keeps, for each colour c among its neighbours, how many have it and whether c is barred there: one of them, x,
+ * has another neighbour of w's colour. A vertex v may not take the colour of a neighbour, nor, through a neighbour w, a colour c
+ * at w if c is barred at w (v, w, x and that other one would be a path of two colours) or if w is not the only neighbour of v
+ * with its colour (a path around v). So each vertex costs its degree times the colours there are, also beside a vertex that
+ * everything touches: an arrow is no worse than a band. */
+#include "diff/sparse/colour.h"
+
+#include <string.h>
+
+typedef struct beside {
+    int32_t colour, count;
+    int32_t one; /* a neighbour of that colour; with count > 1 this vertex is the centre of a star */
+    bool    barred;
+} beside;
+
+typedef struct stars {
+    const cot__csr *m;
+    int32_t        *colour, *forbidden; /* forbidden: by colour, the last vertex it was forbidden to */
+    beside         *beside; /* of vertex v from m->row_start[v] on: as many as it has neighbours at most */
+    int32_t        *kinds;  /* how many there are */
+} stars;
+
+/* What v knows of colour c among its neighbours; a new one if there was none. */
+static beside *colour_beside(stars *s, int32_t v, int32_t c) {
+    beside *b = s->beside + s->m->row_start[v], *end = b + s->kinds[v];
+    for (; b < end; b++)
+        if (b->colour == c) return b;
+    s->kinds[v]++;
+    *b = (beside){c, 0, -1, false};
+    return b;
+}
+
+static int32_t allowed(stars *s, int32_t v, int32_t colours) {
+    for (int64_t e = s->m->row_start[v]; e < s->m->row_start[v + 1]; e++) {
+        int32_t w = s->m->col[e];
+        if (w == v || s->colour[w] < 0) continue;
+        s->forbidden[s->colour[w]] = v;
+        bool          alone = colour_beside(s, v, s->colour[w])->count == 1;
+        const beside *b = s->beside + s->m->row_start[w], *end = b + s->kinds[w];
+        for (; b < end; b++)
+            if (b->barred || !alone) s->forbidden[b->colour] = v;
+    }
+    int32_t c = 0;
+    while (c < colours && s->forbidden[c] == v) c++;
+    return c;
+}
+
+/* v has got its colour c: tells its neighbours, and bars what two of one colour around a vertex bar. */
+static void spread(stars *s, int32_t v) {
+    int32_t c = s->colour[v];
+    for (int64_t e = s->m->row_start[v]; e < s->m->row_start[v + 1]; e++) {
+        int32_t w = s->m->col[e];
+        if (w == v) continue;
+        beside *at_w = colour_beside(s, w, c);
+        at_w->count++;
+        if (s->colour[w] >= 0) {
+            beside *at_v = colour_beside(s, v, s->colour[w]);
+            if (at_v->count > 1) at_w->barred = true; /* v is a centre: w's colour stands beside it again */
+            if (at_w->count > 1) {                    /* w is a centre: to v, and to the first there, w's colour is barred */
+                at_v->barred = true;
+                colour_beside(s, at_w->one, s->colour[w])->barred = true;
+            }
+        }
+        if (at_w->count == 1) at_w->one = v;
+    }
+}
+
+static int32_t star(stars *s) {
+    int32_t colours = 0;
+    for (int32_t v = 0; v < s->m->rows; v++) {
+        int32_t c = allowed(s, v, colours);
+        s->colour[v] = c;
+        colours = c == colours ? c + 1 : colours;
+        spread(s, v);
+    }
+    return colours;
+}
+
+int32_t cot__colour_star(const cot_allocator *al, const cot__csr *m, int32_t *colour) {
+    size_t   n = (size_t)m->rows;
+    stars    s = {.m = m, .colour = colour};
+    int32_t *other = cot__alloc(al, 3 * n * sizeof *other), colours = -1;
+    s.beside = cot__alloc(al, (size_t)m->nnz * sizeof *s.beside);
+    if (other && s.beside) {
+        s.forbidden = other + n;
+        s.kinds = s.forbidden + n;
+        memset(s.forbidden, 0xff, n * sizeof *s.forbidden);
+        memset(s.kinds, 0, n * sizeof *s.kinds);
+        for (size_t v = 0; v < n; v++) colour[v] = -1;
+        colours = star(&s);
+        if (cot__fullest_row(m) <
+            colours) { /* columns that share no row are fine too, and on grids there is a better way to find them */
+            int32_t by_columns = cot__colour_columns(al, m, other);
+            if (by_columns >= 0 && by_columns < colours) {
+                memcpy(colour, other, n * sizeof *colour);
+                colours = by_columns;
+            }
+        }
+    }
+    cot__free(al, other, 3 * n * sizeof *other);
+    cot__free(al, s.beside, (size_t)m->nnz * sizeof *s.beside);
+    return colours;
+}

@@ -1,0 +1,74 @@
+/* sparsity_index.c: linear operations whose positions were computed from the inputs (the argsort behind a sort, the largest of a window): at
+ * another point they are others, so every element that they could choose counts. */
+#include "diff/sparse/sparsity.h"
+
+enum { VALUES, POSITIONS, UPDATES };
+
+/* Positions along one axis. `picked` has the positions in its place, `whole` has the axis: take gives the one from the other, scatter_add adds the one to
+ * the other. All axes but these are shared. */
+static bool along_axis(cot__patterns *p, uint32_t node, uint32_t x, bool x_is_whole, int positions) {
+    int       axis = (int)p->t->nodes[node].extra.attr->ints[0], whole[COT_MAX_NDIM], picked[COT_MAX_NDIM], n = 0;
+    cot_shape s = cot__shape_at(p->t, x_is_whole ? x : node);
+    for (int b = 0; b < s.ndim; b++)
+        if (b != axis) whole[n] = b, picked[n++] = b < axis ? b : b - 1 + positions;
+    return cot__contract(p, node, x, n, x_is_whole ? whole : picked, x_is_whole ? picked : whole);
+}
+
+/* The three spatial extents from 3 - space on, the others 1. */
+static void spread(int space, const int64_t *from, int64_t to[3]) {
+    for (int k = 0; k < 3; k++) to[k] = k < 3 - space ? 1 : from[k - (3 - space)];
+}
+
+/* max_pool, or max_unpool, which gives back: every element of a window may be its largest. */
+static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
+    cot_tape        *t     = p->t;
+    const cot__attr *a     = t->nodes[node].extra.attr;
+    uint32_t         x     = cot__arg(&t->nodes[node], VALUES);
+    int              space = (int)a->nints / 4;
+    cot_shape        s     = cot__shape_at(t, gives_back ? x : node);
+    int64_t   window[3], stride[3], before[3], full[3], pooled[3], planes = cot__count(s.ndim - space, s.dim), q = 0, at[3], w[3];
+    cot__set *z = cot__sets_at(p, node);
+    if (!z) return false;
+    spread(space, a->ints, window);
+    spread(space, a->ints + space, stride);
+    spread(space, a->ints + 2 * space, before);
+    spread(space, a->ints + 3 * space, full);
+    spread(space, s.dim + s.ndim - space, pooled);
+    for (int k = 0; k < 3 - space; k++) before[k] = 0;
+    for (int64_t plane = 0; plane < planes; plane++)
+        for (at[0] = 0; at[0] < pooled[0]; at[0]++)
+            for (at[1] = 0; at[1] < pooled[1]; at[1]++)
+                for (at[2] = 0; at[2] < pooled[2]; at[2]++, q++)
+                    for (w[0] = 0; w[0] < window[0]; w[0]++)
+                        for (w[1] = 0; w[1] < window[1]; w[1]++)
+                            for (w[2] = 0; w[2] < window[2]; w[2]++) {
+                                int64_t e      = plane;
+                                bool    inside = true;
+                                for (int k = 0; k < 3; k++) {
+                                    int64_t i = at[k] * stride[k] - before[k] + w[k];
+                                    inside    = inside && i >= 0 && i < full[k];
+                                    e         = e * full[k] + i;
+                                }
+                                if (inside) cot__set_add(p, &z[gives_back ? e : q], cot__set_at(p, x, gives_back ? q : e));
+                            }
+    return true;
+}
+
+bool cot__chosen_pattern(cot__patterns *p, uint32_t node) {
+    const cot_tape *t         = p->t;
+    uint32_t        x         = cot__arg(&t->nodes[node], VALUES);
+    int             positions = cot__shape_at(t, cot__arg(&t->nodes[node], POSITIONS)).ndim;
+    switch (t->nodes[node].op) {
+    case OP_take: return along_axis(p, node, x, true, positions);
+    case OP_take_along_axis: return along_axis(p, node, x, true, 1);
+    case OP_scatter_add:
+    case OP_scatter_add_along: {
+        uint32_t updates = cot__arg(&t->nodes[node], UPDATES);
+        int      axes    = t->nodes[node].op == OP_scatter_add ? positions : 1;
+        return cot__same_pattern(p, node, VALUES) && (!cot__depends(p, updates) || along_axis(p, node, updates, false, axes));
+    }
+    case OP_max_pool: return over_windows(p, node, false);
+    case OP_max_unpool: return over_windows(p, node, true);
+    default: return cot__dense_pattern(p, node);
+    }
+}

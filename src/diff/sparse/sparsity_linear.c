@@ -1,0 +1,319 @@
+/* sparsity_linear.c: what goes where in a linear operation, found by running it.
+ *
+ * Four ways, the first that fits:
+ *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each place, the number of the element that
+ *                 came there, or 0: slice, take, broadcast_to, concat, pad. That it was copied and not computed is seen from a second
+ *                 run on random numbers, where the same elements must have come to the same places to the bit.
+ *   its transpose is one     Every element of an operand goes to one place, many may meet there: sum, scatter_add.
+ *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone: axis b of an operand and axis a of
+ *                 the result are one if the operation commutes with multiplying along them. The others are contracted: the union.
+ *   taps          A product with a small operand (the kernel of a convolution) is a sum over its elements: with one of them 1 and
+ *                 the others 0 it is a selection, if each is, and the union over all is exact where axes would mix everything.
+ * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own scaled copy within 1e-9, about
+ * never. */
+#include "base/random.h"
+#include "diff/sparse/sparsity.h"
+#include "ops/structural.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- tensors to run on ----------------------------------------------------------------------------------------------------- */
+
+/* In [1, 2): a pure function of i. */
+static double noise_at(uint64_t i) { return 1 + (double)(cot__mixed(i) >> 12) * 0x1p-52; }
+
+/* At least n numbers and as much noise on the tape, below what is recorded for one node and forgotten. */
+static bool ensure_probes(cot__patterns *p, int64_t n) {
+    if (n <= p->probes) return true;
+    int64_t     size = 2 * p->probes > n ? 2 * p->probes : n > 512 ? n : 512;
+    cot_shape   shape = COT_SHAPE(size);
+    cot__result a, b;
+    if (!cot__constant_open(p->t, &a, p->op, COT_F64, &shape) || !cot__constant_open(p->t, &b, p->op, COT_F64, &shape))
+        return false;
+    double *number = a.view.data, *noise = b.view.data;
+    for (int64_t i = 0; i < size; i++) number[i] = (double)(i + 1), noise[i] = noise_at((uint64_t)i);
+    p->numbers = cot__constant_push(p->t, &a);
+    p->noise = cot__constant_push(p->t, &b);
+    p->probes = size;
+    return p->t->status == COT_OK;
+}
+
+/* Elements `from` on, as many as the shape has, in that shape. */
+static cot_var piece(cot_var of, int64_t from, cot_shape shape) {
+    return cot_reshape(cot_slice(of, 0, from, from + cot__count(shape.ndim, shape.dim), 1), shape);
+}
+
+static const double *noise_data(const cot__patterns *p) { return cot__view_of(p->t, cot__index(p->noise)).data; }
+
+/* The elements of v in one of the buffers; NULL after setting the error. */
+static const double *read(cot__patterns *p, cot_var v, int which) {
+    cot_tape *t = p->t;
+    if (t->status != COT_OK) return NULL;
+    int64_t n = cot__size_at(t, cot__index(v));
+    if (!cot__ensure(&t->al, (void **)&p->buffer[which], &p->buffer_capacity[which], n, sizeof(double))) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
+        return NULL;
+    }
+    cot__view view = cot__view_of(t, cot__index(v));
+    return cot__read_view(t, p->op, &view, COT_F64, p->buffer[which], n) == COT_OK ? p->buffer[which] : NULL;
+}
+
+/* ---- one node -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct probe {
+    cot__patterns *p;
+    cot__rule      r;
+    int            n;     /* operands */
+    cot_var       *xs;    /* what it is run on */
+    cot_var       *leaves, *grads; /* for the transpose: one for each operand that moves */
+    int64_t       *base;  /* elements of the moving operands before operand k; base[n]: of all */
+} probe;
+
+static cot_var run_on(probe *q) {
+    if (q->p->t->status != COT_OK) return INVALID(q->p->t);
+    if (q->r.op->apply && q->r.op->kind != KIND_GENERIC) return q->r.op->apply(&q->r, q->xs);
+    q->r.tangents = q->xs;
+    q->r.tangent = INVALID(q->p->t);
+    q->r.op->jvp(&q->r);
+    return q->r.tangent;
+}
+
+static cot_shape operand_shape(const probe *q, int k) { return cot__rule_shape(&q->r, k); }
+
+/* An operand that does not move: as it is if it has no derivative, else zero. */
+static cot_var resting(probe *q, int k) {
+    bool passive = k < 32 && q->r.op->inactive >> k & 1;
+    return passive ? cot__rule_x(&q->r, k) : cot_zeros(q->p->t, COT_F64, operand_shape(q, k));
+}
+
+static cot_var run_selection(probe *q, cot_var from) {
+    for (int k = 0; k < q->n; k++)
+        q->xs[k] = cot__moves(q->p, q->r.node, k) ? piece(from, q->base[k], operand_shape(q, k)) : resting(q, k);
+    return run_on(q);
+}
+
+/* Are `number` and `noise`, what came out of both runs, copies of elements or zero? */
+static bool copies(const double *in_noise, int64_t total, int64_t n, const double *number, const double *noise) {
+    for (int64_t j = 0; j < n; j++) {
+        double c = number[j];
+        if (!(c >= 0 && c <= (double)total && c == floor(c))) return false;
+        if (noise[j] != (c > 0 ? in_noise[(int64_t)c - 1] : 0)) return false;
+    }
+    return true;
+}
+
+/* The operand that element number c (from 0) of all belongs to. */
+static int operand_with(const probe *q, int64_t c) {
+    int low = 0, high = q->n;
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (q->base[middle] <= c) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+static bool by_selection(probe *q, bool *fits) {
+    cot__patterns *p = q->p;
+    const double  *number = read(p, run_selection(q, p->numbers), 0),
+                 *noise   = number ? read(p, run_selection(q, p->noise), 1) : NULL;
+    int64_t        n = cot__size_at(p->t, q->r.node);
+    if (!noise) return false;
+    *fits = copies(noise_data(p), q->base[q->n], n, number, noise);
+    cot__set *z = *fits ? cot__sets_at(p, q->r.node) : NULL;
+    if (!z) return !*fits;
+    for (int64_t j = 0; j < n; j++) {
+        if (number[j] == 0) continue;
+        int64_t c = (int64_t)number[j] - 1;
+        int     k = operand_with(q, c);
+        cot__set_add(p, &z[j], cot__set_at(p, cot__rule_arg(&q->r, k), c - q->base[k]));
+    }
+    return true;
+}
+
+/* The adjoints of all moving operands for the seeds 1, 2, 3, … and for noise, in q->grads: first all of the one, then of the
+ * other. */
+static int transpose(probe *q, bool *ok) {
+    cot_tape *t = q->p->t;
+    int       moving = 0;
+    for (int k = 0; k < q->n; k++) {
+        bool moves = cot__moves(q->p, q->r.node, k);
+        cot_shape s = operand_shape(q, k);
+        q->xs[k] = !moves ? resting(q, k) : s.ndim ? cot_tensor(t, COT_F64, s, NULL) : cot_scalar(t, 0);
+        if (moves) q->leaves[moving++] = q->xs[k];
+    }
+    cot_var   z = run_on(q);
+    cot_shape s = cot__shape_at(t, q->r.node);
+    for (int round = 0; round < 2 && t->status == COT_OK; round++) {
+        cot_var seed = piece(round ? q->p->noise : q->p->numbers, 0, s);
+        cot__grad_of(q->p->op, z, &seed, moving, q->leaves, q->grads + round * moving);
+    }
+    *ok = t->status == COT_OK;
+    return moving;
+}
+
+static bool by_transpose(probe *q, bool *fits) {
+    cot__patterns *p = q->p;
+    bool           ok;
+    int64_t        nz = cot__size_at(p->t, q->r.node);
+    int            moving = transpose(q, &ok), at = 0;
+    *fits = ok;
+    for (int write = 0; write < 2 && *fits; write++, at = 0) /* nothing is written before all are known to be copies */
+        for (int k = 0; k < q->n && *fits; k++) {
+            if (!cot__moves(p, q->r.node, k)) continue;
+            const double *number = read(p, q->grads[at], 0), *noise = number ? read(p, q->grads[moving + at], 1) : NULL;
+            cot__set     *z = write ? cot__sets_at(p, q->r.node) : NULL;
+            int64_t       n = cot__size_at(p->t, cot__rule_arg(&q->r, k));
+            if (!noise || (write && !z)) return false;
+            *fits = copies(noise_data(p), nz, n, number, noise);
+            for (int64_t i = 0; i < n && write; i++)
+                if (number[i] > 0) cot__set_add(p, &z[(int64_t)number[i] - 1], cot__set_at(p, cot__rule_arg(&q->r, k), i));
+            at++;
+        }
+    return ok;
+}
+
+/* ---- axes ------------------------------------------------------------------------------------------------------------------ */
+
+/* Operand k random, times factors along axis b (b < 0: none); the other one of a product random too. */
+static cot_var run_scaled(probe *q, int k, int b, cot_var factors) {
+    cot_var noise = q->p->noise;
+    int64_t other = q->n > 1 ? cot__size_at(q->p->t, cot__rule_arg(&q->r, k)) : 0;
+    for (int j = 0; j < q->n; j++)
+        if (q->r.op->kind == KIND_BILINEAR && j != k) q->xs[j] = piece(noise, other, operand_shape(q, j));
+        else if (j != k) q->xs[j] = resting(q, j);
+    q->xs[k] = piece(noise, 0, operand_shape(q, k));
+    if (b >= 0) {
+        cot_shape along = operand_shape(q, k);
+        for (int a = 0; a < along.ndim; a++) along.dim[a] = a == b ? along.dim[a] : 1;
+        q->xs[k] = cot_mul(q->xs[k], cot_reshape(factors, along));
+    }
+    return run_on(q);
+}
+
+/* Is `scaled` = `plain` times factors along axis a of the shape? */
+static bool commutes(cot_shape s, int a, const double *plain, const double *scaled, const double *factors) {
+    int64_t inner = cot__count(s.ndim - a - 1, s.dim + a + 1), n = cot__count(s.ndim, s.dim);
+    for (int64_t j = 0; j < n; j++) {
+        double want = plain[j] * factors[j / inner % s.dim[a]];
+        if (!(fabs(scaled[j] - want) <= 1e-9 * (fabs(scaled[j]) + fabs(want)))) return false;
+    }
+    return true;
+}
+
+/* ---- taps ------------------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_TAPS = 256 };
+
+/* A tensor of this shape with one 1. */
+static cot_var unit(cot__patterns *p, cot_shape shape, int64_t at) {
+    cot__result r;
+    if (!cot__constant_open(p->t, &r, p->op, COT_F64, &shape)) return INVALID(p->t);
+    cot__fill(&r.view, 0);
+    ((double *)r.view.data)[at] = 1;
+    return cot__constant_push(p->t, &r);
+}
+
+/* Operand k of a product whose other operand has few elements. What was added before it turns out not to fit does no harm. */
+static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
+    cot__patterns *p = q->p;
+    cot_tape      *t = p->t;
+    uint32_t       x = cot__rule_arg(&q->r, k);
+    int64_t        n = cot__size_at(t, q->r.node), nx = cot__size_at(t, x);
+    cot__set      *z = cot__sets_at(p, q->r.node);
+    *fits = true;
+    for (int64_t tap = 0; tap < taps && z && *fits; tap++) {
+        cot_mark      mark = cot__mark(t);
+        const double *came[2] = {NULL, NULL};
+        q->xs[1 - k] = unit(p, operand_shape(q, 1 - k), tap);
+        for (int run = 0; run < 2; run++) {
+            q->xs[k] = piece(run ? p->noise : p->numbers, 0, operand_shape(q, k));
+            came[run] = read(p, run_on(q), run);
+        }
+        if (!came[0] || !came[1]) return false;
+        *fits = copies(noise_data(p), nx, n, came[0], came[1]);
+        for (int64_t j = 0; j < n && *fits; j++)
+            if (came[0][j] > 0) cot__set_add(p, &z[j], cot__set_at(p, x, (int64_t)came[0][j] - 1));
+        cot__rewind(t, mark);
+    }
+    return z != NULL;
+}
+
+/* ---- axes, and the choice between the two ---------------------------------------------------------------------------------- */
+
+static bool by_axes(probe *q, int k) {
+    cot__patterns *p = q->p;
+    cot_shape      xs = operand_shape(q, k), zs = cot__shape_at(p->t, q->r.node);
+    int            x_axis[COT_MAX_NDIM], z_axis[COT_MAX_NDIM], shared = 0;
+    uint32_t       taken = 0;
+    const double  *plain = read(p, run_scaled(q, k, -1, p->noise), 0);
+    if (!plain) return false;
+    for (int b = 0; b < xs.ndim; b++) {
+        if (xs.dim[b] <= 1) continue;
+        int64_t       from = p->probes - xs.dim[b];
+        const double *scaled = read(p, run_scaled(q, k, b, piece(p->noise, from, COT_SHAPE(xs.dim[b]))), 1);
+        if (!scaled) return false;
+        for (int a = 0; a < zs.ndim; a++) {
+            if (taken >> a & 1 || zs.dim[a] != xs.dim[b] || !commutes(zs, a, plain, scaled, noise_data(p) + from)) continue;
+            taken |= 1u << a;
+            x_axis[shared] = b;
+            z_axis[shared++] = a;
+            break;
+        }
+    }
+    int64_t taps  = q->r.op->kind == KIND_BILINEAR ? cot__size_at(p->t, cot__rule_arg(&q->r, 1 - k)) : 0,
+            group = cot__size_at(p->t, cot__rule_arg(&q->r, k));
+    for (int i = 0; i < shared; i++) group /= xs.dim[x_axis[i]];
+    bool fits = false;
+    if (taps > 0 && taps <= MOST_TAPS && group > taps && (!by_taps(q, k, taps, &fits) || fits)) return fits;
+    return cot__contract(p, q->r.node, cot__rule_arg(&q->r, k), shared, x_axis, z_axis);
+}
+
+static bool find(probe *q) {
+    bool fits = false, transposable = q->r.op->kind == KIND_LINEAR;
+    if (q->r.op->kind != KIND_BILINEAR && (!by_selection(q, &fits) || fits)) return fits;
+    if (transposable && (!by_transpose(q, &fits) || fits)) return fits;
+    /* Those that move and have elements. */
+    for (int k = 0; k < q->n; k++)
+        if (q->base[k + 1] > q->base[k] && !by_axes(q, k)) return false;
+    return true;
+}
+
+bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
+    cot_tape *t = p->t;
+    int       n = cot__nargs(&t->nodes[node]);
+    size_t    bytes = (size_t)n * 4 * sizeof(cot_var) + (size_t)(n + 1) * sizeof(int64_t);
+    cot_var  *vars = cot__alloc(&t->al, bytes);
+    if (!vars) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
+        return false;
+    }
+    probe   q      = {.p      = p,
+                      .r      = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op)},
+                      .n      = n,
+                      .xs     = vars,
+                      .leaves = vars + n,
+                      .grads  = vars + 2 * n};
+    int64_t widest = cot__size_at(t, node), total = 0;
+    q.base = (int64_t *)(void *)(vars + 4 * n);
+    q.base[0] = 0;
+    for (int k = 0; k < n; k++) {
+        int64_t size = cot__size_at(t, cot__arg(&t->nodes[node], k));
+        q.base[k + 1] = cot__size_add(q.base[k], cot__moves(p, node, k) ? size : 0);
+        total = cot__size_add(total, size);
+    }
+    widest = total > widest ? total : widest;
+    uint8_t active = t->active_mask;
+    /* none: nothing goes anywhere, and extents may be larger than probes. Twice the widest, because
+     * by_axes takes the factors from the far end. */
+    bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0;
+    bool    ok = none || ensure_probes(p, cot__size_mul(2, widest));
+    cot_mark mark = cot__mark(t);
+    t->active_mask = COT__ACTIVE; /* the transpose needs it, whatever scope is open */
+    ok = ok && (none || find(&q)) && t->status == COT_OK;
+    t->active_mask = active;
+    cot__rewind(t, mark);
+    cot__free(&t->al, vars, bytes);
+    return ok;
+}

@@ -1,0 +1,394 @@
+/* sparsity_loop.c: the pattern of a loop, condition or checkpoint: its body is played as the loop did it, and what it recorded is walked.
+ *
+ * A loop of known length is played step by step on the values it had, the sets of carried values going from one to the next; it ends early once
+ * they stay as they are, if no step took positions that differ from step to step and none goes through slices that depend on the inputs. A
+ * cot_while may run longer at another point, and so may the loops derived from it: their steps are joined until the sets no longer grow,
+ * with every position that a step computes taken as varying. Of a condition that the inputs reach both bodies count; the one that was not taken is
+ * played as bodies are recorded, so that nothing is solved in it that may have no solution. A function with rules of its own has the pattern of its
+ * recorded tangent: the body says nothing about it. */
+#include "diff/loops/loop.h"
+#include "diff/sparse/sparsity.h"
+#include "ops/structural.h"
+
+#include <string.h>
+
+/* A part at the end of the tape that is walked and forgotten. */
+typedef struct frame {
+    cot_mark    mark;
+    uint32_t    first, body_from;
+    int64_t     arrays, probes;
+    cot_var     numbers, noise;
+    const char *body;
+    uint8_t     active_mask;
+    int         no_grad;
+    bool        examples, no_excuse, noted;
+} frame;
+
+static frame frame_open(cot__patterns *p, const char *name, bool examples) {
+    cot_tape *t    = p->t;
+    frame     f    = {.mark        = cot__mark(t),
+                      .first       = t->count,
+                      .body_from   = t->body_from,
+                      .arrays      = p->array_count,
+                      .probes      = p->probes,
+                      .numbers     = p->numbers,
+                      .noise       = p->noise,
+                      .body        = t->body,
+                      .active_mask = t->active_mask,
+                      .no_grad     = t->no_grad,
+                      .examples    = p->examples,
+                      .no_excuse   = t->no_excuse,
+                      .noted       = t->note[0] != 0};
+    t->active_mask = COT__ACTIVE;
+    t->no_grad     = 0;
+    p->depth++;
+    p->examples |= examples;
+    t->no_excuse = true;
+    if (examples && !t->body) t->body = name, t->body_from = t->count;
+    return f;
+}
+
+static void frame_close(cot__patterns *p, const frame *f) {
+    cot_tape *t   = p->t;
+    int64_t   end = p->of_capacity < p->varies_capacity ? p->of_capacity : p->varies_capacity, from = (int64_t)f->first - p->lo;
+    int64_t   top = (int64_t)t->count - p->lo < end ? (int64_t)t->count - p->lo : end;
+    cot__patterns_drop(p, f->arrays);
+    if (top > from) {
+        memset(p->of + from, 0, (size_t)(top - from) * sizeof *p->of);
+        memset(p->varies + from, 0, (size_t)(top - from));
+    }
+    p->numbers = f->numbers, p->noise = f->noise, p->probes = f->probes;
+    p->depth--;
+    p->examples = f->examples;
+    t->no_excuse = f->no_excuse;
+    t->body = f->body, t->body_from = f->body_from;
+    t->active_mask = f->active_mask, t->no_grad = f->no_grad;
+    if (!f->noted) cot_tape_clear_note(t); /* what plays again says nothing new */
+    cot__rewind(t, f->mark);
+}
+
+/* Walks what the frame has so far for these results. */
+static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, const cot_var *out) {
+    cot_tape *t     = p->t;
+    size_t    bytes = (size_t)m * sizeof(uint32_t);
+    uint32_t *index = cot__alloc(&t->al, bytes);
+    for (int k = 0; index && k < m; k++) index[k] = cot__index(out[k]);
+    uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index, true) : NULL;
+    bool     ok     = index && (needed || end == f->first);
+    if (!ok) cot__patterns_short(p);
+    ok = ok && (!needed || cot__patterns_walk(p, f->first, end, needed));
+    cot__free(&t->al, needed, end - f->first);
+    cot__free(&t->al, index, bytes);
+    return ok;
+}
+
+/* ---- sets of the carried values ------------------------------------------------------------------------------------------------------- */
+
+/* A loop at work. `now` and `next` hold the sets of all carried values one after the other, before and after a step. */
+typedef struct walker {
+    cot__patterns   *p;
+    const cot__loop *l;
+    uint32_t         node;
+    const uint32_t  *args;
+    int64_t          length, elements; /* of all carried values */
+    cot__stepper     s;
+    void            *block, *state;
+    size_t           bytes;
+    cot__set        *now, *next;
+    uint8_t         *varies, *varies_next; /* of each carried value */
+    int64_t         *place;
+    uint32_t        *inputs; /* nodes of carried values and slices */
+    size_t           list_bytes;
+} walker;
+
+static uint32_t carried(const walker *w, int k) { return w->args[cot__loop_first_carry(w->l) + k]; }
+static uint32_t sliced(const walker *w, int k) { return w->args[cot__loop_first_xs(w->l) + k]; }
+
+static bool walker_open(walker *w) {
+    cot__patterns   *p  = w->p;
+    cot_tape        *t  = p->t;
+    const cot__loop *l  = w->l;
+    bool             ok = cot__stepper_open(&w->s, t, l, w->args);
+    for (int k = 0; k < l->carry; k++) w->elements = cot__size_add(w->elements, cot__size_at(t, carried(w, k)));
+    w->bytes      = w->s.bytes + 64;
+    w->block      = cot__alloc(&t->al, w->bytes);
+    w->state      = (void *)(((uintptr_t)w->block + 63) & ~(uintptr_t)63);
+    w->list_bytes = (size_t)(l->carry + l->nys) * sizeof(int64_t) + 2 * (size_t)w->elements * sizeof(cot__set) +
+                    ((size_t)l->carry + (size_t)l->nxs) * sizeof(uint32_t) + 2 * (size_t)l->carry;
+    w->place = cot__alloc(&t->al, w->list_bytes);
+    if (!ok || !w->block || !w->place) return cot__patterns_short(p);
+    w->now         = (cot__set *)(void *)(w->place + l->carry + l->nys);
+    w->next        = w->now + w->elements;
+    w->inputs      = w->next + w->elements;
+    w->varies      = (uint8_t *)(w->inputs + l->carry + l->nxs);
+    w->varies_next = w->varies + l->carry;
+    cot__state_first(&w->s, w->state);
+    for (int64_t k = 0, at = 0; k < l->carry; k++) {
+        for (int64_t e = 0, n = cot__size_at(t, carried(w, (int)k)); e < n; e++)
+            w->now[at++] = cot__set_at(p, carried(w, (int)k), e);
+        w->varies[k] = cot__varies(p, carried(w, (int)k));
+    }
+    return cot__loop_places(t, l, w->length, cot__dtype_at(&t->nodes[w->node]), w->place) >= 0;
+}
+
+static void walker_close(walker *w) {
+    cot_tape *t = w->p->t;
+    cot__stepper_close(&w->s);
+    cot__free(&t->al, w->block, w->bytes);
+    cot__free(&t->al, w->place, w->list_bytes);
+}
+
+static bool set_input(cot__patterns *p, uint32_t input, int64_t n, const cot__set *sets) {
+    bool any = false;
+    for (int64_t e = 0; e < n && !any; e++) any = sets[e] != 0;
+    cot__set *to = any ? cot__sets_at(p, input) : NULL;
+    if (to) memcpy(to, sets, (size_t)n * sizeof *sets);
+    return to || !any;
+}
+
+/* The sets of slice `at` of what the steps go through; at < 0: the union of all slices. */
+static bool set_slice(walker *w, int k, int64_t at) {
+    cot__patterns *p = w->p;
+    uint32_t       x = sliced(w, k), input = w->inputs[w->l->carry + k];
+    if (!cot__depends(p, x)) return true;
+    int64_t   n = cot__size_at(p->t, input), from = at < 0 ? 0 : at, to = at < 0 ? w->length : at + 1;
+    cot__set *sets = cot__sets_at(p, input);
+    for (int64_t slice = from; sets && slice < to; slice++)
+        for (int64_t e = 0; e < n; e++) cot__set_add(p, &sets[e], cot__set_at(p, x, slice * n + e));
+    return sets != NULL;
+}
+
+/* Gives the inputs of a step that was just played their sets. */
+static bool set_inputs(walker *w, const frame *f, int64_t at, uint8_t bits) {
+    cot__patterns   *p = w->p;
+    const cot__loop *l = w->l;
+    if (l->counts) p->varies[f->first - p->lo] = bits; /* the number of the step is its first node */
+    for (int64_t k = 0, e = 0; k < l->carry; k++) {
+        uint32_t i = w->inputs[k];
+        if (!set_input(p, i, cot__size_at(p->t, i), w->now + e)) return false;
+        p->varies[i - p->lo] = w->varies[k] | bits;
+        e += cot__size_at(p->t, i);
+    }
+    for (int k = 0; k < l->nxs; k++) {
+        if (!set_slice(w, k, at)) return false;
+        p->varies[w->inputs[l->carry + k] - p->lo] = cot__varies(p, sliced(w, k)) | bits;
+    }
+    return true;
+}
+
+/* What a step leaves: the carried sets in `next`, joined to what they were if asked, and what it gave out in the node's own. */
+static bool take_outputs(walker *w, int64_t from, int64_t to, uint8_t bits, bool join) {
+    cot__patterns   *p = w->p;
+    const cot__loop *l = w->l;
+    cot__set        *z = cot__sets_at(p, w->node);
+    if (!z) return false;
+    for (int64_t k = 0, e = 0; k < l->carry; k++) {
+        uint32_t y = cot__index(w->s.out[k]);
+        for (int64_t j = 0, n = cot__size_at(p->t, y); j < n; j++, e++)
+            w->next[e] = join ? cot__set_union(&p->sets, w->now[e], cot__set_at(p, y, j)) : cot__set_at(p, y, j);
+        w->varies_next[k] = cot__varies(p, y) & (uint8_t)~bits;
+    }
+    for (int k = l->carry; k < l->carry + l->nys; k++) {
+        uint32_t y = cot__index(w->s.out[k]);
+        int64_t  n = cot__size_at(p->t, y);
+        for (int64_t at = from; at < to && cot__depends(p, y); at++)
+            for (int64_t j = 0; j < n; j++) cot__set_add(p, &z[w->place[k] + at * n + j], cot__set_at(p, y, j));
+    }
+    return !p->sets.failed || cot__patterns_short(p);
+}
+
+static bool settled(walker *w) {
+    for (int64_t e = 0; e < w->elements; e++)
+        if (!cot__set_same(&w->p->sets, w->now[e], w->next[e])) return false;
+    return memcmp(w->varies, w->varies_next, (size_t)w->l->carry) == 0;
+}
+
+static void advance(walker *w) {
+    cot__set *sets   = w->now;
+    uint8_t  *varies = w->varies;
+    w->now = w->next, w->next = sets;
+    w->varies = w->varies_next, w->varies_next = varies;
+}
+
+/* ---- loops of known length ---------------------------------------------------------------------------------------------------------------- */
+
+static bool play_step(walker *w, const frame *f, int64_t k, int64_t at, uint8_t bits, uint32_t *end) {
+    bool ok = cot__step(&w->s, w->state, k, w->length, OP_parameter, w->inputs) && cot__patterns_grow(w->p);
+    *end    = w->p->t->count;
+    return ok && set_inputs(w, f, at, bits);
+}
+
+static bool step_by_step(walker *w, bool examples) {
+    cot__patterns   *p  = w->p;
+    const cot__loop *l  = w->l;
+    bool             ok = true, done = false, moving = false;
+    for (int k = 0; k < l->nxs; k++) moving |= cot__depends(p, sliced(w, k));
+    uint8_t bit = cot__varies_by_step(p->depth);
+    p->consulted &= (uint8_t)~bit;
+    for (int64_t k = 0; k < w->length && ok && !done; k++) {
+        int64_t  at = l->reverse ? w->length - 1 - k : k, from = at, to = at + 1;
+        uint32_t end;
+        frame    f = frame_open(p, l->name, examples);
+        ok         = play_step(w, &f, k, at, bit, &end) && walk_frame(p, &f, end, l->carry + l->nys, w->s.out) &&
+             take_outputs(w, from, to, bit, false);
+        done = ok && k + 1 < w->length && !moving && !(p->consulted & bit) && settled(w);
+        if (done) /* all steps to come do what this one did */
+            ok = take_outputs(w, l->reverse ? 0 : at + 1, l->reverse ? at : w->length, bit, false);
+        else if (ok && k + 1 < w->length)
+            ok = cot__state_next(&w->s, w->state);
+        frame_close(p, &f);
+        if (ok) advance(w);
+    }
+    return ok;
+}
+
+/* ---- loops whose length is found by running -------------------------------------------------------------------------------------------------- */
+
+enum { MOST_ROUNDS = 64 };
+
+/* All that anything in the loop can depend on, for every carried element: nothing grows any more. */
+static bool join_all(walker *w) {
+    cot__patterns *p   = w->p;
+    cot__set       all = 0;
+    for (int64_t e = 0; e < w->elements; e++) cot__set_add(p, &all, w->now[e]);
+    for (int k = 0, n = cot__loop_operands(w->l); k < n; k++)
+        for (int64_t e = 0, size = cot__depends(p, w->args[k]) ? cot__size_at(p->t, w->args[k]) : 0; e < size; e++)
+            cot__set_add(p, &all, cot__set_at(p, w->args[k], e));
+    for (int64_t e = 0; e < w->elements; e++) w->now[e] = all;
+    return !p->sets.failed || cot__patterns_short(p);
+}
+
+static bool until_settled(walker *w) {
+    cot__patterns *p = w->p;
+    uint32_t       end;
+    frame          f    = frame_open(p, w->l->name, true);
+    bool           done = false, ok = cot__step(&w->s, w->state, 0, w->length, OP_parameter, w->inputs);
+    end = p->t->count;
+    for (int round = 0; ok && !done; round++) {
+        ok = cot__patterns_grow(p) && set_inputs(w, &f, -1, COT__VARIES) &&
+             walk_frame(p, &f, end, w->l->carry + w->l->nys, w->s.out) && take_outputs(w, 0, w->l->once ? 1 : w->length, 0, true);
+        if (!ok) break;
+        memset(w->varies, COT__VARIES, (size_t)w->l->carry);
+        memset(w->varies_next, COT__VARIES, (size_t)w->l->carry);
+        done = settled(w);
+        advance(w);
+        if (!done && round + 2 >= MOST_ROUNDS) ok = join_all(w);
+        if (done) break;
+        cot__patterns_drop(p, f.arrays);
+        memset(p->of + (f.first - p->lo), 0, (size_t)(end - f.first) * sizeof *p->of);
+    }
+    frame_close(p, &f);
+    return ok;
+}
+
+/* ---- functions with rules ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
+    cot_tape *t        = p->t;
+    int       n        = cot__nargs(&t->nodes[node]);
+    size_t    bytes    = (size_t)n * sizeof(cot_var);
+    cot_var  *tangents = cot__alloc(&t->al, bytes);
+    if (!tangents) return cot__patterns_short(p);
+    frame     f = frame_open(p, cot__op_name(t, node), false);
+    cot__rule r = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op), .tangents = tangents, .tangent = INVALID(t)};
+    for (int k = 0; k < n; k++)
+        tangents[k] = cot__moves(p, node, k) && t->status == COT_OK ? cot__parameter(t, cot__arg(&t->nodes[node], k)) : INVALID(t);
+    if (t->status == COT_OK) cot__loop_given_jvp(&r);
+    uint32_t end = t->count;
+    bool     ok  = t->status == COT_OK && cot__patterns_grow(p);
+    for (int k = 0; k < n && ok; k++) {
+        if (cot__failed(tangents[k])) continue;
+        uint32_t  i = cot__index(tangents[k]), x = cot__arg(&t->nodes[node], k);
+        cot__set *to = cot__sets_at(p, i);
+        ok           = to != NULL;
+        for (int64_t e = 0, size = cot__size_at(t, i); e < size && ok; e++) to[e] = cot__set_at(p, x, e);
+        p->varies[i - p->lo] = COT__VARIES;
+    }
+    if (ok && !cot__failed(r.tangent)) {
+        uint32_t dz = cot__index(r.tangent), hidden = p->hidden;
+        p->hidden = f.first;
+        ok        = walk_frame(p, &f, end, 1, &r.tangent);
+        for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++) cot__set_add(p, &z[e], cot__set_at(p, dz, e));
+        p->hidden = hidden;
+    }
+    frame_close(p, &f);
+    cot__free(&t->al, tangents, bytes);
+    return ok;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------------------------------------------------- */
+
+/* The loop with these operands; examples: on values that it may not have been meant for. */
+static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, bool examples) {
+    cot_tape            *t    = p->t;
+    const cot__loop     *l    = t->nodes[node].extra.attr->pointer;
+    const cot__loop_run *run  = t->nodes[node].extra.attr->pointer2;
+    walker               w    = {.p = p, .l = l, .node = node, .args = args, .length = run->length};
+    bool                 open = l->test || l->open;
+    if (open && w.length == 0 && l->nxs > 0) return cot__dense_pattern(p, node); /* no slice to play a step on */
+    bool      ok = walker_open(&w) && (open ? until_settled(&w) : step_by_step(&w, examples));
+    cot__set *z  = ok ? cot__sets_at(p, node) : NULL;
+    for (int64_t k = 0, e = 0; z && k < l->carry; k++)
+        for (int64_t j = 0, n = cot__size_at(t, carried(&w, (int)k)); j < n; j++, e++)
+            cot__set_add(p, &z[w.place[k] + j], w.now[e]);
+    walker_close(&w);
+    return z != NULL;
+}
+
+/* After a failure of what was played on values that it was not written for, the body that a condition does not take here or a step that a
+ * cot_while does not: all that it reads counts. */
+static bool unless_it_failed(cot__patterns *p, uint32_t node, bool ok) {
+    if (ok || p->t->status == COT_MEMORY || p->t->status == COT_LIMIT || p->t->status == COT_OK) return ok;
+    cot_tape_clear_error(p->t);
+    return cot__dense_pattern(p, node);
+}
+
+/* The body that a condition does not take here. */
+static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
+    cot_tape        *t      = p->t;
+    const cot__loop *l      = t->nodes[node].extra.attr->pointer;
+    int              n      = cot__loop_operands(l);
+    uint32_t        *others = cot__alloc(&t->al, (size_t)n * sizeof *others);
+    if (!others) return cot__patterns_short(p);
+    frame     f      = frame_open(p, l->name, true);
+    double    is     = 0;
+    cot__view choice = cot__view_of(t, args[0]);
+    memcpy(others, args, (size_t)n * sizeof *others);
+    cot_var turned = cot__read_view(t, l->name, &choice, COT_F64, &is, 1) == COT_OK ? cot_constant(t, is == 0) : INVALID(t);
+    bool    ok     = t->status == COT_OK && cot__patterns_grow(p);
+    if (ok) others[0] = cot__index(turned), ok = pattern_with(p, node, others, true);
+    frame_close(p, &f);
+    cot__free(&t->al, others, (size_t)n * sizeof *others);
+    return unless_it_failed(p, node, ok);
+}
+
+bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
+    const cot__attr *a = p->t->nodes[node].extra.attr;
+    const cot__loop *l = a->pointer;
+    cot__set        *z = cot__sets_at(p, node); /* before any frame, or it would go with it */
+    if (!z) return false;
+    for (int k = 0, n = cot__nargs(&p->t->nodes[node]); k < n; k++) /* with other operands its steps would be others */
+        if (!cot__saved_intact(p->t, node, a->args[k])) return false;
+    if (l->rules) return by_rule(p, node, z);
+    if (!cot__loop_chosen(l)) {
+        bool ok = pattern_with(p, node, a->args, false);
+        return l->test ? unless_it_failed(p, node, ok) : ok;
+    }
+    uint8_t varies = cot__varies(p, a->args[0]);
+    p->consulted |= varies;
+    return pattern_with(p, node, a->args, false) && (!(varies & COT__VARIES) || other_body(p, node, a->args));
+}
+
+/* The way back as one operation has the pattern of the way back as loops. */
+bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node) {
+    cot_tape *t = p->t;
+    cot__set *z = cot__sets_at(p, node);
+    if (!z) return false;
+    frame    f    = frame_open(p, cot__op_name(t, node), true);
+    cot_var  flat = cot__loop_adjoint_as_loops(t, node);
+    uint32_t end  = t->count;
+    bool     ok   = t->status == COT_OK && cot__patterns_grow(p) && walk_frame(p, &f, end, 1, &flat);
+    for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++) cot__set_add(p, &z[e], cot__set_at(p, cot__index(flat), e));
+    frame_close(p, &f);
+    return unless_it_failed(p, node, ok);
+}

@@ -1,0 +1,240 @@
+/* explain_gradient.c: why the gradient of a leaf is zero or not finite.
+ *
+ * One walk down the tape beside the adjoints of a sweep. Each node passes on to its operands who is to blame: itself, when it
+ * turned a finite adjoint into something not finite, or one that is not zero into zeros; otherwise whoever it was for its own
+ * adjoint. */
+#include "inspect/explain.h"
+
+#include <string.h>
+
+typedef struct blame {
+    uint32_t odd;   /* who made the adjoint of this node not finite */
+    uint32_t maybe; /* the same, as far as an operation that is not elementwise can be suspected */
+    uint32_t cut;   /* who let nothing through */
+} blame;
+
+typedef struct search {
+    cot__text *x;
+    cot_tape  *t;
+    uint32_t   y;
+    cot__watch w;
+    uint8_t   *ancestor;
+    blame     *who;
+} search;
+
+static void accuse(uint32_t *whom, uint32_t i) {
+    if (*whom == COT__NONE) *whom = i;
+}
+
+/* The first element that is not finite in c though g is finite there; -1: none; -2: none, but c follows g. */
+static int64_t first_made_odd(const cot__view *g, const cot__view *c) {
+    cot__reader in, out;
+    int64_t     answer = -1;
+    cot__reader_spread(&in, g, c);
+    cot__reader_open(&out, c);
+    while (out.at < out.size) {
+        double adjoint = cot__reader_next(&in);
+        if (isfinite(cot__reader_next(&out))) continue;
+        if (isfinite(adjoint)) return out.at - 1;
+        answer = -2;
+    }
+    return answer;
+}
+
+/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+
+/* What node i, with adjoint g, does to operand k. */
+static bool visit_operand(search *s, uint32_t i, int k, const cot__view *g, bool odd) {
+    const cot__node *n = &s->t->nodes[i];
+    uint32_t         a = cot__arg(n, k);
+    blame           *to = &s->who[a];
+    cot__view        c;
+    int64_t          stride[COT_MAX_NDIM], count;
+    if (n->op < OP_elementwise_count) {
+        void *data = cot__contribution(s->t, i, k, g, &c, stride);
+        if (!data) return false;
+        int64_t made = first_made_odd(g, &c);
+        if (made != -1) accuse(&to->odd, made >= 0 ? i : s->who[i].odd);
+        if (cot__all_zero(&c)) accuse(&to->cut, i);
+        cot__contribution_free(s->t, data, &c);
+        return true;
+    }
+    bool arrived = cot__watch_adjoint(&s->w, a, &c);
+    if (!arrived || cot__all_zero(&c))
+        accuse(&to->cut, i);
+    else if (cot__first_odd(&c, &count) >= 0)
+        accuse(&to->maybe, odd ? s->who[i].odd : i);
+    return true;
+}
+
+static bool visit(search *s, uint32_t i) {
+    const cot__node *n = &s->t->nodes[i];
+    const cot__op   *op = cot__op_of(n->op);
+    cot__view        g;
+    int64_t          count;
+    bool             active = n->flags & COT__ACTIVE, arrived = active && cot__watch_adjoint(&s->w, i, &g);
+    bool             zero = !arrived || cot__all_zero(&g), odd = arrived && cot__first_odd(&g, &count) >= 0;
+    if (odd) accuse(&s->who[i].odd, s->who[i].maybe != COT__NONE ? s->who[i].maybe : i);
+    if (active && zero) accuse(&s->who[i].cut, i); /* what came cancelled */
+    for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || !(s->t->nodes[a].flags & COT__ACTIVE)) continue;
+        if (!active || (k < 32 && op->inactive >> k & 1))
+            accuse(&s->who[a].cut, i);
+        else if (zero)
+            accuse(&s->who[a].cut, s->who[i].cut);
+        else if (!visit_operand(s, i, k, &g, odd))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the sentences ----------------------------------------------------------------------------------------------- */
+
+/* "its rule g/(2·%1) gives inf for g = 1, %1 = 0": the operand of elementwise node i that shows it. */
+static bool say_rule(search *s, uint32_t i, bool zero) {
+    const cot__elementwise_info *e = &cot__elementwise_table[s->t->nodes[i].op];
+    cot__text                   *x = s->x;
+    char                         text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
+    cot__view                    g, c;
+    int64_t                      stride[COT_MAX_NDIM];
+    bool                         said = false;
+    if (!cot__watch_adjoint(&s->w, i, &g)) return true;
+    for (int k = 0; k < e->arity && !said; k++) {
+        uint32_t a = cot__arg(&s->t->nodes[i], k);
+        if (a == COT__NONE || !e->partial[k] || !(s->t->nodes[a].flags & COT__ACTIVE)) continue;
+        void *data = cot__contribution(s->t, i, k, &g, &c, stride);
+        if (!data) return false;
+        int64_t at = zero ? (cot__all_zero(&c) ? 0 : -1) : first_made_odd(&g, &c);
+        if (at >= 0) {
+            said = true;
+            cot__formula(s->t->nodes[i].op, e->partial[k], text, sizeof text);
+            cot__putf(x, ": its rule %s gives ", cot__filled(s->t, i, text, filled, sizeof filled));
+            cot__show_element(x, cot__element(&c, at), c.dtype);
+            if (zero) cot__put(x, c.ndim ? " everywhere for " : " for ");
+            else if (c.ndim) cot__putf(x, " at %s for ", cot__place(&c, at, place));
+            else cot__put(x, " for ");
+            cot__put(x, "the adjoint g = ");
+            if (zero) cot__show_values(x, &g);
+            else cot__show_element(x, cot__element(&g, at), g.dtype);
+            cot__show_reads(x, s->t, i, e->saves[k], ", ", zero ? -1 : at);
+        }
+        cot__contribution_free(s->t, data, &c);
+    }
+    cot__put(x, ".");
+    return true;
+}
+
+static void name_leaf(search *s, uint32_t leaf) {
+    char text[200];
+    cot__putf(s->x, "The gradient of %s is ", cot__describe(s->t, leaf, text, sizeof text));
+}
+
+static bool say_odd(search *s, uint32_t leaf, const cot__view *g) {
+    char     text[200];
+    int64_t  count, at = cot__first_odd(g, &count);
+    uint32_t by = s->who[leaf].odd;
+    name_leaf(s, leaf);
+    cot__show_element(s->x, cot__element(g, at), g->dtype);
+    if (g->ndim) cot__putf(s->x, " at %s", cot__place(g, at, text));
+    if (count > 1) cot__putf(s->x, " (%lld of %lld elements are not finite)", (long long)count, (long long)cot__count(g->ndim, g->shape));
+    const cot__op *op = cot__op_of(s->t->nodes[by].op);
+    bool           passes = op->kind != KIND_SOURCE; /* else: by is the leaf, where finite contributions overflowed */
+    cot__putf(s->x, ". It became so at %s", cot__describe(s->t, by, text, sizeof text));
+    if (passes && s->t->nodes[by].op < OP_elementwise_count) return say_rule(s, by, false);
+    cot__put(s->x, passes ? ", whose adjoint is finite: " : ": the contributions to it are finite, their sum is not.");
+    if (passes) cot__put(s->x, op->formula ? op->formula : "its rule gives values that are not"), cot__put(s->x, ".");
+    return true;
+}
+
+/* Why nothing flows through an inactive node. */
+static void say_inactive(search *s, uint32_t i) {
+    const cot__node *n = &s->t->nodes[i];
+    if (n->op == OP_detach)
+        cot__put(s->x, ", through which no gradient flows.");
+    else if (cot__op_of(n->op)->kind == KIND_NONE)
+        cot__put(s->x, ", which has no derivative.");
+    else if (!cot__dtype_is_float(cot__dtype_at(n)))
+        cot__putf(s->x, ", whose dtype, %s, has no derivative.", cot__dtype_name(cot__dtype_at(n)));
+    else
+        cot__put(s->x, ", which was recorded without gradients.");
+}
+
+static bool say_zero(search *s, uint32_t leaf) {
+    char             text[200];
+    cot__view        g;
+    uint32_t         by = s->who[leaf].cut;
+    const cot__node *n = &s->t->nodes[by];
+    name_leaf(s, leaf);
+    cot__put(s->x, cot__is_tensor(&s->t->nodes[leaf]) ? "zero everywhere" : "zero");
+    if (by == leaf) {
+        cot__put(s->x, ": what its uses contribute cancels.");
+        return true;
+    }
+    bool mixes = (n->flags & COT__ACTIVE) && n->op >= OP_elementwise_count; /* the zeros may have come to it already */
+    cot__putf(s->x, mixes ? ". It gets only zeros from %s" : ". It is cut at %s", cot__describe(s->t, by, text, sizeof text));
+    if (!(n->flags & COT__ACTIVE)) {
+        say_inactive(s, by);
+        return true;
+    }
+    if (!cot__watch_adjoint(&s->w, by, &g) || cot__all_zero(&g)) {
+        cot__put(s->x, ": what its uses contribute cancels.");
+        return true;
+    }
+    if (n->op < OP_elementwise_count) return say_rule(s, by, true);
+    cot__put(s->x, ", whose own adjoint is not all zero");
+    if (cot__op_of(n->op)->formula) cot__put(s->x, ": "), cot__put(s->x, cot__op_of(n->op)->formula);
+    cot__put(s->x, ".");
+    return true;
+}
+
+static int say_findings(search *s) {
+    int      found = 0;
+    uint32_t leaves = 0;
+    for (uint32_t i = 0; i <= s->y; i++) {
+        const cot__node *n = &s->t->nodes[i];
+        cot__view        g;
+        int64_t          count;
+        if (!s->ancestor[i] || n->op != OP_leaf || !(n->flags & COT__ACTIVE) || cot__size_at(s->t, i) == 0) continue;
+        leaves++;
+        bool arrived = cot__watch_adjoint(&s->w, i, &g), zero = !arrived || cot__all_zero(&g);
+        if (!zero && cot__first_odd(&g, &count) < 0) continue;
+        if (found++) cot__put(s->x, "\n\n");
+        if (!(zero ? say_zero(s, i) : say_odd(s, i, &g))) return -1;
+    }
+    if (leaves == 0) {
+        char text[200];
+        cot__putf(s->x, "The result, %s, depends on no leaf, so there is no gradient.", cot__describe(s->t, s->y, text, sizeof text));
+        return 1;
+    }
+    if (found == 0 && leaves == 1) cot__put(s->x, "The result is finite, and the gradient of its leaf is finite and not zero.");
+    if (found == 0 && leaves > 1) cot__putf(s->x, "The result is finite, and the gradients of its %u leaves are finite and not zero.", leaves);
+    return found;
+}
+
+/* Marks, sweeps, walks, tells. */
+static int run(search *s) {
+    if (!cot__watch_open(&s->w, s->t, s->y, NULL)) {
+        if (s->w.short_of_memory) return -1;
+        cot__put(s->x, "The result is finite, but its reverse sweep cannot run: ");
+        cot__put(s->x, s->w.why);
+        cot__put(s->x, ".");
+        return 0;
+    }
+    memset(s->who, 0xff, ((size_t)s->y + 1) * sizeof *s->who);
+    for (uint32_t i = s->y + 1; i-- > 0;)
+        if (s->ancestor[i] && !visit(s, i)) return -1;
+    return say_findings(s);
+}
+
+int cot__explain_gradient(cot__text *x, cot_tape *t, uint32_t y) {
+    size_t nodes = (size_t)y + 1;
+    search s = {.x = x, .t = t, .y = y, .w = {.sweep = {.t = t, .lo = 1}}};
+    s.ancestor = cot__ancestors(t, y);
+    s.who = s.ancestor ? cot__alloc(&t->al, nodes * sizeof *s.who) : NULL;
+    int found = s.who ? run(&s) : -1;
+    cot__watch_close(&s.w);
+    cot__free(&t->al, s.who, nodes * sizeof *s.who);
+    cot__free(&t->al, s.ancestor, nodes);
+    return found;
+}

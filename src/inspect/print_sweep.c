@@ -1,0 +1,92 @@
+/* print_sweep.c: both sweeps of a derivative on paper: the tape from top to bottom, then its adjoints from the last node to the
+ * first, with the rule of each node and what it adds to whom. */
+#include "diff/engine/kept_adjoints.h"
+#include "tape/show.h"
+
+#include <string.h>
+
+/* "    %0 += g·cos(x) = 0.707107" for each operand that gets something. */
+static void show_elementwise(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g) {
+    const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
+    char                         formula[COT__FORMULA_TEXT];
+    for (int k = 0; k < e->arity; k++) {
+        uint32_t  to = cot__arg(&t->nodes[i], k);
+        cot__view out;
+        int64_t   stride[COT_MAX_NDIM];
+        if (to == COT__NONE || !e->partial[k] || !(t->nodes[to].flags & COT__ACTIVE)) continue;
+        cot__putf(x, "    %%%u += ", to);
+        cot__put(x, cot__formula(t->nodes[i].op, e->partial[k], formula, sizeof formula));
+        void *data = cot__contribution(t, i, k, g, &out, stride);
+        cot__put(x, " = ");
+        if (data)
+            cot__show_values(x, &out);
+        else
+            cot__put(x, "(out of memory)");
+        cot__put(x, "\n");
+        cot__contribution_free(t, data, &out);
+    }
+}
+
+/* The record's formula reads "value; adjoints". */
+static void show_structural(cot__text *x, const cot__op *op) {
+    const char *rule = op->formula ? strstr(op->formula, "; ") : NULL;
+    if (!rule) return;
+    cot__put(x, "    ");
+    cot__put(x, rule + 2);
+    cot__put(x, "\n");
+}
+
+static void show_step(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g) {
+    const cot__op *op = cot__op_of(t->nodes[i].op);
+    cot__show_node(x, t, i);
+    cot__tab(x, COT__ORIGIN_COLUMN);
+    cot__put(x, "adjoint ");
+    cot__show_values(x, g);
+    if (cot__name_of(t, i)) cot__put(x, "  \""), cot__put(x, cot__name_of(t, i)), cot__put(x, "\"");
+    cot__put(x, "\n");
+    if (op->kind == KIND_SOURCE) return;
+    if (t->nodes[i].op < OP_elementwise_count)
+        show_elementwise(x, t, i, g);
+    else
+        show_structural(x, op);
+}
+
+static void show_sweep(cot__text *x, cot_tape *t, uint32_t y) {
+    cot__watch w;
+    cot__view  g;
+    cot__putf(x, "\nreverse sweep from %%%u\n", y);
+    if (!cot__has_values(t, "print_sweep", y, "sweep from a result outside")) {
+        cot__putf(x, "error: %s\n", t->message);
+        return;
+    }
+    if (!(t->nodes[y].flags & COT__ACTIVE))
+        cot__putf(x, "%%%u depends on no leaf: there is nothing to sweep\n", y);
+    else if (!cot__watch_open(&w, t, y, NULL)) {
+        cot__put(x, "error: ");
+        cot__put(x, w.why);
+        cot__put(x, "\n");
+        cot__watch_close(&w);
+    } else {
+        for (uint32_t k = 0; k < w.sweep.arrival_count; k++) {
+            uint32_t i = w.sweep.arrivals[k].node;
+            if (cot__watch_adjoint(&w, i, &g)) show_step(x, t, i, &g);
+        }
+        cot__watch_close(&w);
+    }
+}
+
+void cot_tape_print_sweep(cot_var y, FILE *out) {
+    if (!out) return;
+    cot_tape *t = cot__is_number(y) ? NULL : y.tape;
+    if (cot__is_number(y)) {
+        fputs("error: y is a plain number, not a value on a tape\n", out);
+        return;
+    }
+    cot_tape_print(t, out);
+    if (cot_tape_status(t) != COT_OK) return;
+    cot__text x = cot__text_file(out);
+    if (cot_is_valid(y))
+        show_sweep(&x, t, cot__index(y));
+    else
+        cot__put(&x, "error: y is invalid or was forgotten by a rewind\n");
+}

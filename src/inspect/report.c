@@ -1,0 +1,92 @@
+/* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of kinks.def, and zero adjoints that
+ * met an infinite or NaN partial and won. */
+#include "diff/kinks/find_kinks.h"
+#include "tape/show.h"
+
+typedef struct report {
+    cot__findings f;
+    cot_tape     *t;
+    cot__watch    w;
+    bool          swept, short_of_memory;
+} report;
+
+/* ---- strong zeros ------------------------------------------------------------------------------------------------ */
+
+/* Partial k of node i for an adjoint of 1, where the adjoint is 0. */
+static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *g) {
+    static const int64_t none[1];
+    cot__view            unit = {NULL, COT_F64, 0, none, none}, c;
+    cot__reader          adjoint, partial;
+    int64_t              stride[COT_MAX_NDIM], first = -1, count = 0;
+    double               value = 0, seed = 1;
+    char                 text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
+    unit.data = &seed;
+    void *data = cot__contribution(r->t, i, k, &unit, &c, stride);
+    if (!data) {
+        r->short_of_memory = true;
+        return;
+    }
+    if (g) cot__reader_spread(&adjoint, g, &c);
+    cot__reader_open(&partial, &c);
+    while (partial.at < partial.size) {
+        double v = cot__reader_next(&partial), a = g ? cot__reader_next(&adjoint) : 0;
+        if (a == 0 && !isfinite(v) && count++ == 0) first = partial.at - 1, value = v;
+    }
+    if (count) {
+        int op = r->t->nodes[i].op;
+        cot__finding_begin(&r->f, i);
+        cot__put(&r->f.x, " has the partial ");
+        cot__put_number(&r->f.x, value);
+        cot__finding_where(&r->f, &c, first, count);
+        cot__formula(op, cot__elementwise_table[op].partial[k], text, sizeof text);
+        cot__putf(&r->f.x, ", by the rule %s, but the adjoint g is 0: the zero wins.",
+                  cot__filled(r->t, i, text, filled, sizeof filled));
+    }
+    cot__contribution_free(r->t, data, &c);
+}
+
+static void find_strong_zeros(report *r, uint32_t i) {
+    const cot__node *n = &r->t->nodes[i];
+    cot__view        g;
+    if (n->op >= OP_elementwise_count || !(n->flags & COT__ACTIVE) || !cot__operands_are_there(r->t, i) || cot__is_stale(n)) return;
+    bool arrived = cot__watch_adjoint(&r->w, i, &g);
+    for (int k = 0; k < cot__elementwise_arity(n->op); k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || !cot__elementwise_table[n->op].partial[k] || !(r->t->nodes[a].flags & COT__ACTIVE)) continue;
+        find_strong_zeros_of(r, i, k, arrived ? &g : NULL);
+    }
+}
+
+/* ---- the public face --------------------------------------------------------------------------------------------- */
+
+int cot_report(cot_var y, char *out, size_t size) {
+    report r = {.f.x = cot__text_buffer(out, size)};
+    if (!cot_is_valid(y)) {
+        cot__put(&r.f.x, "y is not a value on a tape.");
+        return 0;
+    }
+    uint32_t top = cot__index(y);
+    r.t = r.f.t = y.tape;
+    if (!cot__has_values(r.t, "report", top, "look at a result outside")) {
+        cot__put(&r.f.x, r.t->message);
+        return 0;
+    }
+    r.t->look = &r.f; /* the way back through a loop tells of its steps */
+    r.swept = cot__watch_open(&r.w, r.t, top, NULL);
+    r.t->look = NULL;
+    r.f.where[0] = 0;
+    uint8_t *ancestor = cot__ancestors(r.t, top);
+    for (uint32_t i = 0; ancestor && i <= top; i++)
+        if (ancestor[i] && cot__has_active_operand(r.t, i)) cot__find_kinks(&r.f, i);
+    for (uint32_t i = top + 1; ancestor && r.swept && i-- > 0;)
+        if (ancestor[i]) find_strong_zeros(&r, i);
+    cot__free(&r.t->al, ancestor, (size_t)top + 1);
+    r.short_of_memory = r.short_of_memory || !ancestor || r.w.short_of_memory;
+    if (!r.swept && r.f.found) cot__put(&r.f.x, "\n");
+    if (!r.swept) cot__put(&r.f.x, "The reverse sweep cannot run: "), cot__put(&r.f.x, r.w.why);
+    cot__watch_close(&r.w);
+    if (!r.short_of_memory) return r.f.found;
+    r.f.x = cot__text_buffer(out, size);
+    cot__put(&r.f.x, "There is not enough memory to look at the tape.");
+    return -1;
+}

@@ -1,0 +1,359 @@
+/* reduce.c: reductions over any set of axes.
+ *
+ * A node keeps the axes as a bit mask and whether they stay at extent 1. Reducing no axis is the identity (or an elementwise
+ * operation) and records no reduction. Mean, variance, std and prod are compositions of recorded operations, so every order of
+ * derivative follows from theirs. bf16 and f16 go through f32 where there is an intermediate result, so that it neither overflows
+ * nor loses the mean. */
+#include "ops/structural.h"
+#include "ops/elementwise/lazy_product.h"
+
+enum { MASK, KEEP, REDUCE_INTS };
+
+/* A checked operand with the axes to reduce. */
+typedef struct reduction {
+    cot_tape *t;
+    uint32_t  x, mask;
+    bool      keep;
+    cot_dtype dtype;
+    int64_t   count; /* elements that go into one result */
+} reduction;
+
+static bool enter(const char *op, cot_var x, cot_axes axes, reduction *c) {
+    c->t = cot__enter(NULL, x, op, "", &c->x);
+    if (!c->t || !cot__check_axes(c->t, op, axes, cot__ndim_at(c->t, c->x), &c->mask)) return false;
+    cot__view v = cot__view_place(c->t, c->x);
+    c->keep = axes.keepdims;
+    c->dtype = v.dtype;
+    c->count = 1;
+    for (int k = 0; k < v.ndim; k++)
+        if (c->mask >> k & 1) c->count *= v.shape[k];
+    return true;
+}
+
+/* As enter, for operations on real numbers: integers become f64. */
+static bool enter_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
+    if (!enter(op, x, axes, c)) return false;
+    if (cot__dtype_is_float(c->dtype)) return true;
+    c->dtype = COT_F64;
+    return (c->x = cot__as(c->t, c->x, COT_F64)) != COT__NONE;
+}
+
+/* The same for one reduction to f64, which reads integers block by block, so that no copy of eight
+ * bytes for each of them is needed. A row-major array is read in the order in which its copy would
+ * be, so the bits are the same; of others a copy is made. */
+static bool enter_read_as_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
+    if (!enter(op, x, axes, c)) return false;
+    cot__view v = cot__view_place(c->t, c->x);
+    if (!c->mask || cot__dtype_is_float(c->dtype) || !cot__is_contiguous(v.ndim, v.shape, v.stride))
+        return enter_real(op, x, axes, c);
+    c->dtype = COT_F64;
+    return true;
+}
+
+static bool not_empty(const reduction *c, const char *op) {
+    char text[COT__SHAPE_TEXT];
+    if (c->count > 0) return true;
+    cot__fail(c->t, COT_SHAPE, "[%s] shape %s has no elements along the reduced axes; an empty %s does not exist", op,
+              cot__shape_text_at(c->t, c->x, text), op);
+    return false;
+}
+
+/* x's shape without the axes of the mask. */
+static cot_shape dropped_shape(cot_shape x, uint32_t mask) {
+    cot_shape z = {0, {0}};
+    for (int k = 0; k < x.ndim; k++)
+        if (!(mask >> k & 1)) z.dim[z.ndim++] = x.dim[k];
+    return z;
+}
+
+static cot_var push_reduction(int op, cot__reduction what, const reduction *c, cot_dtype dtype) {
+    cot_tape   *t = c->t;
+    const char *name = cot__op_of(op)->name;
+    cot_shape   x = cot__shape_at(t, c->x), kept = cot__kept_shape(x, c->mask), z = c->keep ? kept : dropped_shape(x, c->mask);
+    int64_t     stride[COT_MAX_NDIM];
+    cot__result r;
+    cot__attr  *attr = cot__attr_make(t, name, REDUCE_INTS, (int64_t[]){c->mask, c->keep}, 0, NULL);
+    if (!attr || !cot__result_open(t, &r, name, dtype, z.ndim, z.dim)) return INVALID(t);
+    cot__strides(kept.ndim, kept.dim, stride);
+    cot__view to = {r.view.data, dtype, kept.ndim, kept.dim, stride};
+    if (!cot__waiting_reduce(t, what, c->x, c->mask, &to)) {
+        cot__view from = cot__view_of(t, c->x);
+        cot__reduce(what, &from, c->mask, &to);
+    }
+    return cot__result_push(t, &r, op, 1, &c->x, attr);
+}
+
+/* ---- for the rules ------------------------------------------------------------------------------------------------- */
+
+/* v, shaped like the result, with the reduced axes at extent 1: it broadcasts against x. */
+static cot_var kept(cot__rule *r, cot_var v) {
+    return cot_reshape(v, cot__kept_shape(cot__rule_shape(r, 0), (uint32_t)cot__rule_attr(r)->ints[MASK]));
+}
+
+static cot_axes axes_of(const cot__rule *r) {
+    const cot__attr *a = cot__rule_attr(r);
+    cot_axes         axes = {0, a->ints[KEEP] != 0, {0}};
+    for (int k = 0; k < COT_MAX_NDIM; k++)
+        if (a->ints[MASK] >> k & 1) axes.axis[axes.n++] = k;
+    return axes;
+}
+
+static cot_var norm2(cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter_read_as_real("norm", x, axes, &c)) return cot__invalid(1, &x);
+    return c.mask ? push_reduction(OP_norm, COT__NORM2, &c, c.dtype) : cot_abs(VAR(c.t, c.x));
+}
+
+/* ---- sum, mean, variance ------------------------------------------------------------------------------------------- */
+
+cot_var cot_sum(cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter("sum", x, axes, &c)) return cot__invalid(1, &x);
+    cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
+    return c.mask ? push_reduction(OP_sum, COT__SUM, &c, dtype) : cot_cast(x, dtype);
+}
+
+static void    sum_vjp(cot__rule *r) { cot__give(r, 0, cot_broadcast_to(kept(r, r->g), cot__rule_shape(r, 0))); }
+/* A sum of integers in f64 is what a mean is made of. */
+static cot_var sum_apply(cot__rule *r, const cot_var *xs) {
+    reduction c;
+    if (!cot__dtype_is_float(cot__dtype_at(cot__rule_node(r))) || cot__dtype_is_float(cot_dtype_of(xs[0])))
+        return cot_sum(xs[0], axes_of(r));
+    return enter_read_as_real("sum", xs[0], axes_of(r), &c) ? push_reduction(OP_sum, COT__SUM, &c, c.dtype)
+                                                            : INVALID(r->t);
+}
+
+const cot__op cot__op_sum = {
+    .name = "sum", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR,
+    .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
+    .apply = sum_apply};
+
+cot_var cot_mean(cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter_read_as_real("mean", x, axes, &c)) return cot__invalid(1, &x);
+    if (!c.mask) return VAR(c.t, c.x);
+    if (!cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.x])))
+        return cot_div(push_reduction(OP_sum, COT__SUM, &c, c.dtype), (double)c.count);
+    cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
+    return cot_cast(cot_div(cot_sum(wide, axes), (double)c.count), c.dtype);
+}
+
+/* Σ (x - mean)² / n: stable, because the mean goes first. */
+cot_var cot_variance(cot_var x, cot_axes axes) {
+    reduction c;
+    cot_axes  keep = axes;
+    if (!enter_real("variance", x, axes, &c)) return cot__invalid(1, &x);
+    keep.keepdims = true;
+    cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
+    cot_var deviation = cot_sub(wide, cot_mean(wide, keep));
+    return cot_cast(cot_mean(cot_square(deviation), axes), c.dtype);
+}
+
+/* The norm of the deviations over √n: their squares may be too small or too large for a double. */
+cot_var cot_std(cot_var x, cot_axes axes) {
+    reduction c;
+    cot_axes  keep = axes;
+    if (!enter_real("std", x, axes, &c)) return cot__invalid(1, &x);
+    keep.keepdims = true;
+    cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
+    cot_var deviation = cot_sub(wide, cot_mean(wide, keep));
+    return cot_cast(cot_div(norm2(deviation, axes), sqrt((double)c.count)), c.dtype);
+}
+
+/* ---- prod ---------------------------------------------------------------------------------------------------------- */
+
+/* The product along one axis, kept at extent 1: the first half times the second until one is left; an odd one out joins `rest`. */
+static cot_var prod_along(cot_var x, int axis, int64_t n) {
+    cot_var rest = {0};
+    bool    odd = false;
+    while (n > 1) {
+        int64_t half = n / 2;
+        if (n % 2) {
+            cot_var last = cot_slice(x, axis, n - 1, n, 1);
+            rest = odd ? cot_mul(rest, last) : last;
+            odd = true;
+        }
+        x = cot_mul(cot_slice(x, axis, 0, half, 1), cot_slice(x, axis, half, 2 * half, 1));
+        n = half;
+    }
+    return odd ? cot_mul(x, rest) : x;
+}
+
+cot_var cot_prod(cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter("prod", x, axes, &c)) return cot__invalid(1, &x);
+    cot_tape *t = c.t;
+    cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
+    cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask), z = c.keep ? kept_z : dropped_shape(s, c.mask);
+    if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
+    cot_var p = cot_cast(x, c.mask ? cot__dtype_compute(dtype) : dtype);
+    if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {
+        p = cot_reshape(p, COT_SHAPE(c.count));
+        p = prod_along(p, 0, c.count);
+    } else {
+        for (int k = 0; k < s.ndim; k++)
+            if (c.mask >> k & 1) p = prod_along(p, k, s.dim[k]);
+    }
+    return cot_reshape(cot_cast(p, dtype), z);
+}
+
+/* ---- max, min ------------------------------------------------------------------------------------------------------ */
+
+static cot_var extreme(int op, cot__reduction what, cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__invalid(1, &x);
+    if (!c.mask) return x;
+    return not_empty(&c, cot__op_of(op)->name) ? push_reduction(op, what, &c, c.dtype) : INVALID(c.t);
+}
+
+cot_var cot_max(cot_var x, cot_axes axes) { return extreme(OP_max, COT__MAX, x, axes); }
+cot_var cot_min(cot_var x, cot_axes axes) { return extreme(OP_min, COT__MIN, x, axes); }
+
+/* Which x = z, and how many, in a dtype that can count them: f16 ends at 65504. */
+static cot_var ties(cot__rule *r, bool keep, cot_var *hit) {
+    cot_axes axes = axes_of(r);
+    axes.keepdims |= keep;
+    *hit = cot_equal(cot__rule_x(r, 0), kept(r, cot__rule_z(r)));
+    return cot_cast(cot_sum(*hit, axes), cot__dtype_compute(cot__dtype_at(cot__rule_node(r))));
+}
+
+/* x̄ += [x = z] z̄ / (number of x = z): ties share equally. */
+static void extreme_vjp(cot__rule *r) {
+    cot_var hit, n = ties(r, true, &hit);
+    cot_var share = cot_cast(cot_sdiv(kept(r, r->g), n), cot__dtype_at(cot__rule_node(r)));
+    cot__give(r, 0, cot_where(hit, share, 0.0));
+}
+
+/* dz = Σ [x = z] dx / (number of x = z) */
+static void extreme_jvp(cot__rule *r) {
+    cot_dtype d = cot__dtype_at(cot__rule_node(r));
+    cot_var   hit, n = ties(r, false, &hit);
+    cot_var   moved = cot_sum(cot_cast(cot_where(hit, r->tangents[0], 0.0), cot__dtype_compute(d)), axes_of(r));
+    r->tangent = cot_cast(cot_sdiv(moved, n), d);
+}
+
+static cot_var max_apply(cot__rule *r, const cot_var *xs) { return cot_max(xs[0], axes_of(r)); }
+const cot__op cot__op_max = {.name = "max", .batch = cot__batch_shift, .apply = max_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                             .vjp = extreme_vjp, .jvp = extreme_jvp,
+                             .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)"};
+static cot_var min_apply(cot__rule *r, const cot_var *xs) { return cot_min(xs[0], axes_of(r)); }
+const cot__op cot__op_min = {.name = "min", .batch = cot__batch_shift, .apply = min_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                             .vjp = extreme_vjp, .jvp = extreme_jvp,
+                             .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)"};
+
+/* ---- positions and truth ------------------------------------------------------------------------------------------- */
+
+static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
+    const char *name = cot__op_of(op)->name;
+    reduction   c;
+    if (!enter(name, x, axes, &c)) return cot__invalid(1, &x);
+    int ndim = cot__ndim_at(c.t, c.x);
+    if (axes.n >= 0 && axes.n != 1)
+        return cot__fail(c.t, COT_SHAPE, "[%s] %d axes are listed; positions run along one axis, or along all with COT_ALL", name, axes.n);
+    if (!not_empty(&c, name)) return INVALID(c.t);
+    if (axes.n >= 0 || ndim == 1) return push_reduction(op, what, &c, COT_I64);
+    cot_var   flat = cot_reshape(x, COT_SHAPE(c.count));
+    cot_shape ones = {c.keep ? ndim : 0, {0}};
+    if (cot__failed(flat)) return flat;
+    reduction all = {c.t, cot__index(flat), 1, false, c.dtype, c.count};
+    for (int k = 0; k < ones.ndim; k++) ones.dim[k] = 1;
+    return cot_reshape(push_reduction(op, what, &all, COT_I64), ones);
+}
+
+cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__ARGMAX, x, axes); }
+cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
+
+static cot_var argmax_apply(cot__rule *r, const cot_var *xs) { return cot_argmax(xs[0], axes_of(r)); }
+const cot__op cot__op_argmax = {.name = "argmax", .batch = cot__batch_shift, .apply = argmax_apply, .attrs = "axes:m keepdims:f",
+                                .kind = KIND_NONE,
+                                .formula = "z = the first i with x[i] = max x"};
+static cot_var argmin_apply(cot__rule *r, const cot_var *xs) { return cot_argmin(xs[0], axes_of(r)); }
+const cot__op cot__op_argmin = {.name = "argmin", .batch = cot__batch_shift, .apply = argmin_apply, .attrs = "axes:m keepdims:f",
+                                .kind = KIND_NONE,
+                                .formula = "z = the first i with x[i] = min x"};
+
+static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__invalid(1, &x);
+    return c.mask ? push_reduction(op, what, &c, COT_BOOL) : cot_not_equal(x, 0);
+}
+
+cot_var cot_any(cot_var x, cot_axes axes) { return truth(OP_any, COT__ANY, x, axes); }
+cot_var cot_all(cot_var x, cot_axes axes) { return truth(OP_all, COT__ALL, x, axes); }
+
+static cot_var any_apply(cot__rule *r, const cot_var *xs) { return cot_any(xs[0], axes_of(r)); }
+const cot__op cot__op_any = {.name = "any", .batch = cot__batch_shift, .apply = any_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_NONE,
+                             .formula = "z = is any x non-zero?"};
+static cot_var all_apply(cot__rule *r, const cot_var *xs) { return cot_all(xs[0], axes_of(r)); }
+const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = all_apply, .attrs = "axes:m keepdims:f",
+                             .kind = KIND_NONE,
+                             .formula = "z = are all x non-zero?"};
+
+/* ---- logsumexp ------------------------------------------------------------------------------------------------------ */
+
+cot_var cot_logsumexp(cot_var x, cot_axes axes) {
+    reduction c;
+    if (!enter_read_as_real("logsumexp", x, axes, &c)) return cot__invalid(1, &x);
+    return c.mask ? push_reduction(OP_logsumexp, COT__LOGSUMEXP, &c, c.dtype) : VAR(c.t, c.x);
+}
+
+/* exp(x - z), and 0 where all of x is -inf. z is rounded, which exp would magnify by |z|: a shift only, divided out again. */
+static cot_var weights(cot__rule *r) {
+    cot_axes axes = axes_of(r);
+    cot_var  z = cot_detach(kept(r, cot__rule_z(r)));
+    cot_var  e = cot_exp(cot_sub(cot__rule_x(r, 0), cot_where(cot_equal(z, -INFINITY), 0.0, z)));
+    axes.keepdims = true;
+    return cot_sdiv(e, cot_sum(e, axes));
+}
+
+static void logsumexp_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), weights(r))); }
+static void logsumexp_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], weights(r)), axes_of(r)); }
+
+static cot_var logsumexp_apply(cot__rule *r, const cot_var *xs) { return cot_logsumexp(xs[0], axes_of(r)); }
+const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shift, .apply = logsumexp_apply,
+                                   .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
+                                   .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
+                                   .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)"};
+
+/* ---- norm ----------------------------------------------------------------------------------------------------------- */
+
+/* The largest of |x| (of a negative order the smallest), which counts most, where that is a number to divide by, and 1 elsewhere; a
+ * constant, as it cancels. Powers of |x| over it neither overflow nor vanish all. */
+static cot_var leading(cot_var size, double order, cot_axes axes) {
+    axes.keepdims = true;
+    cot_var m = cot_detach(size);
+    m = order > 0 ? cot_max(m, axes) : cot_min(m, axes);
+    return cot_where(cot_logical_and(cot_greater(m, 0), cot_isfinite(m)), m, 1);
+}
+
+cot_var cot_norm(cot_var x, double order, cot_axes axes) {
+    reduction c;
+    if (order == 2) return norm2(x, axes);
+    if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
+    if (isnan(order)) return cot__fail(c.t, COT_VALUE, "[norm] the order is NaN; orders are numbers, INFINITY or -INFINITY");
+    cot_var v = VAR(c.t, c.x);
+    if (order == 0) return cot_cast(cot_sum(cot_not_equal(v, 0), axes), c.dtype);
+    cot_var size = cot_abs(v);
+    if (order == 1) return cot_sum(size, axes);
+    if (isinf(order) && !not_empty(&c, "norm")) return INVALID(c.t);
+    if (isinf(order)) return order > 0 ? cot_max(size, axes) : cot_min(size, axes);
+    size = cot_cast(size, cot__dtype_compute(c.dtype));
+    if (c.count == 0) return cot_cast(cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order), c.dtype);
+    cot_var unit = leading(size, order, axes), z = cot_pow(cot_sum(cot_pow(cot_div(size, unit), order), axes), 1 / order);
+    return cot_cast(cot_mul(z, cot_reshape(unit, cot_shape_of(z))), c.dtype);
+}
+
+/* x / z, and 0 where all of x is 0 */
+static cot_var direction(cot__rule *r) { return cot_sdiv(cot__rule_x(r, 0), kept(r, cot__rule_z(r))); }
+
+static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), direction(r))); }
+static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
+
+static cot_var norm_apply(cot__rule *r, const cot_var *xs) { return norm2(xs[0], axes_of(r)); }
+const cot__op cot__op_norm = {.name = "norm", .batch = cot__batch_shift, .apply = norm_apply, .attrs = "axes:m keepdims:f",
+                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
+                              .vjp = norm_vjp, .jvp = norm_jvp,
+                              .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z"};

@@ -1,9 +1,0 @@
-/* blocks_f32.c: block kernels of the elementwise operations in f32 (bf16 and f16 are computed here too). */
-#include "base/special.h"
-#include "ops/elementwise.h"
-
-#define T float
-#define F(name) name##f
-#define S(name) name##f
-#define N(name) name##_f32
-#include "ops/blocks.inc"

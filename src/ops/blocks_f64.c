@@ -1,9 +1,0 @@
-/* blocks_f64.c: block kernels of the elementwise operations in f64. */
-#include "base/special.h"
-#include "ops/elementwise.h"
-
-#define T double
-#define F(name) name
-#define S(name) name
-#define N(name) name##_f64
-#include "ops/blocks.inc"

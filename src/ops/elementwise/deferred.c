@@ -1,0 +1,473 @@
+/* deferred.c: elementwise work, put off until somebody needs it, then done block by block.
+ *
+ * One run after the other over arrays that no cache holds reads and writes memory for each of them. Here runs of the same number of elements
+ * are collected while recording or a sweep goes on with its bookkeeping, and all of them are done on a block of elements while it is in cache, on each of
+ * the pool's threads. Every run works on element i of its views alone, so the results have the same bits in any order of the blocks.
+ *
+ * Invariants: two views in the queue that share memory, one of them written, have the same elements at the same numbers; otherwise the second
+ * one makes the queue run first. Whoever looks at a value gets it through cot__view_of, which runs the queue. Memory that the queue will touch is not
+ * given back before it has run: in a sweep it is buried, and may serve for new accumulators. What waits when the library returns to its caller touches
+ * memory that only the tape can reach. */
+#include "base/parallel.h"
+#include "ops/elementwise/deferred.h"
+#include "backend/cpu/elementwise/block_run.h"
+
+#include <string.h>
+
+enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024, STAGES = 8 };
+
+int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
+bool    cot__queue_spoils = false;
+
+/* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
+typedef struct place {
+    const char *lo, *hi; /* all its elements lie in [lo, hi) */
+    const void *data;
+    int64_t     element; /* bytes from each to the next; 0: repeats; -1: see view */
+    cot__view   view;
+    bool        written;
+} place;
+
+/* Runs that may be done block by block together. There is one stage, but while a gradient is recorded of which most will be forgotten: then what cannot
+ * be done together with the last runs waits behind them, in a stage of its own. */
+typedef struct stage {
+    int     runs, places; /* where it ends */
+    int64_t size, cost;
+} stage;
+
+typedef struct queue {
+    cot__put_off  head; /* how many runs */
+    int           places, numbers, buried, first, end; /* … and those at work */
+    int64_t       size, cost, parts, step;
+    int64_t       emptied; /* how often */
+    int           stages;  /* after the first */
+    stage         before[STAGES];
+    cot__run      run[RUNS];
+    place         place[PLACES];
+    int64_t       number[NUMBERS]; /* shapes, strides and single values that runs refer to */
+    cot__storage *bury[BURIED];
+    uint16_t      moves[RUNS]; /* see find_scratch */
+} queue;
+
+static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->put_off; }
+
+/* ---- who touches what ------------------------------------------------------------------------------------------------------- */
+
+static place place_of(const cot__view *v, bool written) {
+    int64_t bytes = cot__dtype_size(v->dtype), least = 0, most = 0;
+    place   p = {.data = v->data, .view = *v, .written = written};
+    for (int i = 0; i < v->ndim; i++) {
+        int64_t reach = v->shape[i] > 0 ? (v->shape[i] - 1) * v->stride[i] : 0;
+        *(reach < 0 ? &least : &most) += reach;
+    }
+    p.lo = (const char *)v->data + least * bytes;
+    p.hi = (const char *)v->data + (most + 1) * bytes;
+    p.element = cot__is_plain(v, v->dtype) ? bytes : cot__repeats(v) ? 0 : -1;
+    return p;
+}
+
+static bool same_elements(const place *a, const place *b) {
+    const cot__view *x = &a->view, *y = &b->view;
+    if (a->data != b->data || a->element != b->element || x->dtype != y->dtype) return false;
+    if (a->element >= 0) return true;
+    size_t bytes = (size_t)x->ndim * sizeof *x->shape;
+    return x->ndim == y->ndim && memcmp(x->shape, y->shape, bytes) == 0 && memcmp(x->stride, y->stride, bytes) == 0;
+}
+
+static bool overlaps(const place *a, const char *lo, const char *hi) { return a->lo < hi && lo < a->hi; }
+
+static int first_place(const queue *q) { return q->stages ? q->before[q->stages - 1].places : 0; }
+
+static bool in_the_way(const queue *q, const place *p) {
+    for (int k = first_place(q); k < q->places; k++) {
+        const place *other = &q->place[k];
+        if ((p->written || other->written) && overlaps(other, p->lo, p->hi) && !same_elements(p, other)) return true;
+    }
+    return false;
+}
+
+static void add_place(queue *q, const place *p) {
+    for (int k = first_place(q); k < q->places; k++)
+        if (same_elements(p, &q->place[k])) {
+            q->place[k].written |= p->written;
+            return;
+        }
+    q->place[q->places++] = *p;
+}
+
+/* ---- memory that only the runs see --------------------------------------------------------------------------------------------- */
+
+/* A buried storage that the runs write before they read it holds nothing of interest, before or after. Then every block of a part can have the same
+ * piece of it, which stays in cache and need not go to memory. That takes views of the whole storage, row by row. */
+static bool is_scratch(const queue *q, const cot__storage *s) {
+    const char *lo = s->data, *hi = lo + s->bytes;
+    for (int k = 0; k < q->places; k++) {
+        const place *p = &q->place[k];
+        if (overlaps(p, lo, hi) && (p->lo != lo || p->hi != hi || p->element <= 0)) return false;
+    }
+    for (int k = 0; k < q->head.runs; k++) {
+        const cot__run *r = &q->run[k];
+        for (int i = 0; i < r->n; i++)
+            if (r->x[i].data == s->data) return false;
+        for (int i = 0; i < r->outputs; i++)
+            if (r->out[i].to.data == s->data) return !r->out[i].accumulate;
+    }
+    return false;
+}
+
+/* Bit i of q->moves[k]: view i of run k lies there; outputs come after the operands. */
+static uint16_t views_on(const cot__run *r, const void *data) {
+    uint32_t views = 0;
+    for (int i = 0; i < r->n; i++) views |= (uint32_t)(r->x[i].data == data) << i;
+    for (int i = 0; i < r->outputs; i++) views |= (uint32_t)(r->out[i].to.data == data) << (OPERANDS + i);
+    return (uint16_t)views;
+}
+
+static void find_scratch(queue *q) {
+    int moved = 0;
+    for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
+    for (int b = 0; b < q->buried && !q->stages; b++) {
+        int more = 0;
+        if (!is_scratch(q, q->bury[b])) continue;
+        for (int k = 0; k < q->head.runs; k++) more += !q->moves[k] && views_on(&q->run[k], q->bury[b]->data);
+        if (moved + more > MOVED) continue; /* then it is memory like other */
+        for (int k = 0; k < q->head.runs; k++) q->moves[k] |= views_on(&q->run[k], q->bury[b]->data);
+        moved += more;
+    }
+}
+
+static void move_back(cot__view *v, int64_t elements) { v->data = (char *)v->data - elements * cot__dtype_size(v->dtype); }
+
+/* ---- running ------------------------------------------------------------------------------------------------------------------- */
+
+static void run_part(void *ctx, int64_t part) {
+    const queue    *q = ctx;
+    const cot__run *run[RUNS];
+    cot__run        moved[MOVED]; /* the part's own: their views move from block to block */
+    uint16_t        moves[MOVED];
+    cot__repeated   repeated;
+    int             n = 0;
+    int64_t         blocks = (q->size + q->step - 1) / q->step, last = cot__part_start(blocks, q->parts, part + 1);
+    repeated.count = repeated.next = 0;
+    for (int k = q->first; k < q->end; k++) {
+        run[k] = &q->run[k];
+        if (!q->moves[k]) continue;
+        moves[n] = q->moves[k];
+        moved[n] = q->run[k];
+        run[k] = &moved[n++];
+    }
+    for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
+        int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
+        for (int k = q->first; k < q->end; k++) cot__run_range(run[k], start, stop, &repeated);
+        for (int k = 0; k < n; k++) {
+            for (int i = 0; i < moved[k].n; i++)
+                if (moves[k] >> i & 1) move_back(&moved[k].x[i], q->step);
+            for (int i = 0; i < moved[k].outputs; i++)
+                if (moves[k] >> (OPERANDS + i) & 1) move_back(&moved[k].out[i].to, q->step);
+        }
+    }
+}
+
+/* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each thread would get none else. A part should have several:
+ * it copies runs and fills blocks with numbers first. */
+static void cut(queue *q) {
+    int64_t most = cot__queue_bytes / cot__dtype_size(q->run[q->first].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
+    int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
+    q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
+    blocks = (q->size + q->step - 1) / q->step;
+    q->parts = cot__parts(q->size, q->cost, blocks > 16 ? blocks / 2 : blocks);
+    if (q->parts > 64) q->parts = 64;
+}
+
+/* Runs first … end - 1: a stage. */
+static void run_stage(queue *q, int first, int end) {
+    q->first = first;
+    q->end = end;
+    if (end - first > 1) cut(q);
+    if (end - first == 1) cot__run_now(&q->run[first]);
+    else if (q->parts > 1 && end > first) cot__parallel(q->parts, run_part, q);
+    else if (end > first) run_part(q, 0);
+}
+
+static void empty(queue *q) {
+    stage last = {.size = q->size, .cost = q->cost};
+    find_scratch(q);
+    for (int k = 0; k < q->stages; k++) {
+        q->size = q->before[k].size;
+        q->cost = q->before[k].cost;
+        run_stage(q, k ? q->before[k - 1].runs : 0, q->before[k].runs);
+    }
+    q->size = last.size;
+    q->cost = last.cost;
+    run_stage(q, q->stages ? q->before[q->stages - 1].runs : 0, q->head.runs);
+    q->stages = 0;
+    int buried = q->buried;
+    q->emptied++;
+    q->head.runs = q->places = q->numbers = q->buried = 0; /* nothing waits any more: what is released now is freed */
+    q->cost = 0;
+    for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
+}
+
+void cot__queue_run(const cot_tape *t) {
+    queue *q = queue_of(t);
+    empty(q);
+    if (!t->sweeps) cot__queue_forget(q->head.tape);
+}
+
+void cot__queue_forget(cot_tape *t) {
+    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
+    t->put_off = NULL;
+}
+
+void cot__queue_open(cot_tape *t) { t->sweeps++; }
+
+void cot__queue_close(cot_tape *t) {
+    if (--t->sweeps > 0) return;
+    cot__queue_finish(t);
+    cot__queue_forget(t);
+}
+
+cot__paused cot__queue_pause(cot_tape *t) {
+    cot__paused before = {t->sweeps, t->at_once};
+    cot__queue_finish(t);
+    t->sweeps = 0;
+    t->at_once = true;
+    return before;
+}
+
+void cot__queue_resume(cot_tape *t, cot__paused before) {
+    t->sweeps = before.sweeps;
+    t->at_once = before.at_once;
+}
+
+/* ---- what is buried ------------------------------------------------------------------------------------------------------------- */
+
+bool cot__queue_buries(cot_tape *t, cot__storage *s) {
+    queue      *q = queue_of(t);
+    const char *lo = s->data, *hi = lo + s->bytes;
+    bool        touched = false;
+    for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
+    if (!touched) return false;
+    if (s->borrowed || q->buried == BURIED || !t->sweeps) { /* who frees memory outside of sweeps shall have it */
+        cot__queue_run(t);
+        return false;
+    }
+    s->refs = 1;
+    q->bury[q->buried++] = s;
+    return true;
+}
+
+cot__storage *cot__queue_reuse(cot_tape *t, size_t bytes) {
+    queue *q = queue_of(t);
+    for (int k = q ? q->buried - 1 : -1; k >= 0; k--)
+        if (q->bury[k]->bytes == bytes) {
+            cot__storage *s = q->bury[k];
+            q->bury[k] = q->bury[--q->buried];
+            *s = (cot__storage){.refs = 1, .bytes = s->bytes, .block_bytes = s->block_bytes, .data = s->data,
+                                .saver_version = UINT32_MAX, .writer = COT__NONE}; /* like a new one */
+            return s;
+        }
+    return NULL;
+}
+
+/* ---- what nobody will read ------------------------------------------------------------------------------------------------------ */
+
+cot__queue_point cot__queue_hold(cot_tape *t) {
+    const queue *q = queue_of(t);
+    t->in_stages = true;
+    return q ? (cot__queue_point){q->emptied, q->head.runs} : (cot__queue_point){0, 0};
+}
+
+/* A queue that was emptied meanwhile holds nothing older. */
+static int first_since(const queue *q, cot__queue_point since) { return q->emptied == since.emptied ? since.runs : 0; }
+
+bool cot__queue_waits_since(const cot_tape *t, cot__queue_point since) {
+    return t->put_off && first_since(queue_of(t), since) < t->put_off->runs;
+}
+
+static bool reads(const cot__run *r, const place *z) {
+    for (int k = 0; k < r->n; k++) {
+        place x = place_of(&r->x[k], false);
+        if (r->x[k].data && overlaps(&x, z->lo, z->hi)) return true;
+    }
+    for (int k = 0; k < r->outputs; k++) {
+        place out = place_of(&r->out[k].to, true);
+        if (r->out[k].accumulate && overlaps(&out, z->lo, z->hi)) return true;
+    }
+    return false;
+}
+
+/* Dead is what no value that is needed and no living run after it reads. */
+static void forget(queue *q, cot__queue_point since, uint32_t from, const uint8_t *needed) {
+    const cot_tape *t = q->head.tape;
+    place           z[RUNS];
+    bool            lives[RUNS];
+    int             first = first_since(q, since), kept = first;
+    for (int k = first; k < q->head.runs; k++) {
+        z[k] = place_of(&q->run[k].out[0].to, true);
+        lives[k] = q->run[k].outputs != 1;
+    }
+    for (uint32_t i = from; i < t->count; i++) {
+        if (!needed[i - from] || !cot__is_tensor(&t->nodes[i])) continue;
+        const cot__storage *s = t->nodes[i].value.tensor->storage;
+        for (int k = first; k < q->head.runs; k++) lives[k] |= overlaps(&z[k], s->data, (const char *)s->data + s->bytes);
+    }
+    for (int k = q->head.runs - 1; k >= first; k--)
+        for (int later = k + 1; later < q->head.runs && !lives[k]; later++) lives[k] = lives[later] && reads(&q->run[later], &z[k]);
+    for (int k = first, s = 0; k < q->head.runs; k++) {
+        while (s < q->stages && q->before[s].runs < k) s++;
+        for (; s < q->stages && q->before[s].runs == k; s++) q->before[s].runs = kept;
+        if (lives[k]) q->run[kept++] = q->run[k];
+    }
+    q->head.runs = kept;
+    while (q->stages && q->before[q->stages - 1].runs == kept) { /* an empty last one */
+        q->size = q->before[--q->stages].size;
+        q->cost = q->before[q->stages].cost;
+    }
+}
+
+void cot__queue_let_go(cot_tape *t, cot__queue_point since, uint32_t from, const uint8_t *needed) {
+    queue *q = queue_of(t);
+    t->in_stages = false;
+    if (q && needed) forget(q, since, from, needed);
+    if (q && q->stages) empty(q);
+}
+
+/* ---- putting off ------------------------------------------------------------------------------------------------------------ */
+
+static queue *ready(cot_tape *t) {
+    if (!t->put_off && (t->put_off = cot__alloc(&t->al, sizeof(queue)))) {
+        queue *q = queue_of(t);
+        q->head = (cot__put_off){0, t};
+        q->places = q->numbers = q->buried = 0;
+        q->cost = q->emptied = q->stages = 0;
+    }
+    return queue_of(t);
+}
+
+static const int64_t *keep_numbers(queue *q, const int64_t *numbers, int n) {
+    memcpy(&q->number[q->numbers], numbers, (size_t)n * sizeof *numbers);
+    q->numbers += n;
+    return &q->number[q->numbers - n];
+}
+
+/* What the view refers to moves into the queue: a single value, or shape and strides. */
+static void keep_view(queue *q, cot__view *v) {
+    if (!v->data) return; /* not read */
+    if (v->ndim == 0) {
+        memcpy(&q->number[q->numbers], v->data, (size_t)cot__dtype_size(v->dtype));
+        v->data = &q->number[q->numbers++];
+    } else {
+        v->shape = keep_numbers(q, v->shape, v->ndim);
+        v->stride = keep_numbers(q, v->stride, v->ndim);
+    }
+}
+
+enum { VIEWS = 10 }; /* of a run, at most */
+
+/* Can the caller neither write nor read this memory but through the library? What a body is recorded on is given up soon, so it is done at once. */
+static bool is_private(const cot_tape *t, int n, const uint32_t *nodes) {
+    if (!nodes || t->at_once || t->body || t->inside) return false;
+    for (int k = 0; k < n; k++) {
+        const cot__node *x = nodes[k] == COT__NONE ? NULL : &t->nodes[nodes[k]];
+        if (x && cot__is_tensor(x) && x->value.tensor->storage->borrowed) return false;
+    }
+    return true;
+}
+
+static bool may_wait(const cot_tape *t, const cot__view *z, int n, const uint32_t *nodes) {
+    return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__queue_from && (t->sweeps || is_private(t, n, nodes));
+}
+
+static bool is_full(const queue *q) {
+    return q->head.runs == RUNS || q->places + VIEWS > PLACES || q->numbers + VIEWS * 2 * COT_MAX_NDIM > NUMBERS;
+}
+
+/* Can it be done block by block with the last stage? */
+static bool fits(const queue *q, int64_t size, const place *p, int n) {
+    if (size != q->size) return false;
+    for (int k = 0; k < n; k++)
+        if (in_the_way(q, &p[k])) return false;
+    return true;
+}
+
+static void make_room(queue *q, int64_t size, const place *p, int n) {
+    if (!q->head.runs) return;
+    if (is_full(q)) {
+        empty(q);
+    } else if (!fits(q, size, p, n)) {
+        if (!q->head.tape->in_stages || q->stages == STAGES) {
+            empty(q);
+            return;
+        }
+        q->before[q->stages++] = (stage){q->head.runs, q->places, q->size, q->cost};
+        q->cost = 0;
+    }
+}
+
+/* Nothing that waits, this run included, reads what was there. */
+static void spoil(const queue *q, const place *p, int n) {
+    const place *z = &p[n - 1];
+    for (int k = 0; k < q->places; k++)
+        if (overlaps(z, q->place[k].lo, q->place[k].hi)) return;
+    for (int k = 0; k < n - 1; k++)
+        if (overlaps(z, p[k].lo, p[k].hi)) return;
+    if (z->element > 0) memset(z->view.data, 0xff, (size_t)(z->hi - z->lo));
+}
+
+static void keep(queue *q, cot__run *r) {
+    int64_t size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
+    place   places[VIEWS];
+    int     n = 0;
+    for (int k = 0; k < r->n; k++)
+        if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], false);
+    for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, true);
+    make_room(q, size, places, n);
+    if (cot__queue_spoils && r->outputs == 1 && !r->out[0].accumulate) spoil(q, places, n);
+    q->size = size;
+    q->cost += r->cost;
+    for (int k = 0; k < r->n; k++) keep_view(q, &r->x[k]);
+    for (int k = 0; k < r->outputs; k++) keep_view(q, &r->out[k].to);
+    n = 0;
+    for (int k = 0; k < r->n; k++)
+        if (r->x[k].ndim > 0) places[n++].view = r->x[k];
+    for (int k = 0; k < r->outputs; k++) places[n++].view = r->out[k].to;
+    for (int k = 0; k < n; k++) add_place(q, &places[k]);
+    cot__run_prepare(r);
+    q->run[q->head.runs++] = *r;
+}
+
+static void now_or_later(cot_tape *t, cot__run *r, int n, const uint32_t *nodes) {
+    queue *q = may_wait(t, &r->out[0].to, n, nodes) ? ready(t) : NULL;
+    if (q) {
+        keep(q, r);
+        return;
+    }
+    cot__queue_finish(t);
+    cot__run_prepare(r);
+    cot__run_now(r);
+}
+
+void cot__queue_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, const uint32_t *nodes) {
+    cot__run r;
+    cot__run_of_value(&r, op, compute, n, xs, z);
+    now_or_later(t, &r, n, nodes);
+}
+
+void cot__queue_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+    cot__run r;
+    cot__run_of_partials(&r, op, compute, n, xs, z, count, terms);
+    now_or_later(t, &r, 0, NULL);
+}
+
+void cot__queue_copy(cot_tape *t, const cot__view *to, const cot__view *from, const uint32_t *nodes) {
+    cot__run r;
+    queue   *q = may_wait(t, to, 2, nodes) ? ready(t) : NULL;
+    if (q) {
+        cot__run_of_copy(&r, to, from);
+        keep(q, &r);
+        return;
+    }
+    cot__queue_finish(t);
+    cot__copy(to, from);
+}

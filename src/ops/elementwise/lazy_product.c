@@ -1,0 +1,231 @@
+/* lazy_product.c: products that wait: results that are cheaper to compute again than to write.
+ *
+ * The gradients of every example of a batch are products of a column and a row each: as arrays they are many times what they are made from, and writing
+ * them takes longer than computing them twice. Whoever takes norms or sums of them need not have them written. So a large product of depth 1 gets its
+ * memory but no elements, only a recipe (backend/cpu/gemm/recipe.h); an elementwise operation on it adds a step to a copy of that; a reduction makes the
+ * elements in cache and folds them with the bits it would have had. Everybody else asks cot__view_of or cot__view_later, which write it first.
+ *
+ * Invariants: leaves of a recipe lie on storages that do not wait themselves, that the recipe holds a reference to, and that only the library can
+ * change; who is about to (cot__view_target, operations in place) has it written before. What the leaves hold may still wait in the queue: that is done
+ * before a recipe is used. Nothing begins to wait while a body or a function of a custom operation is recorded, or where work is done at once. */
+#include "backend/cpu/gemm/recipe.h"
+#include "ops/elementwise/deferred.h"
+#include "ops/structural.h"
+#include "ops/elementwise/lazy_product.h"
+
+#include <string.h>
+
+size_t cot__waiting_from = 1 << 20, cot__waiting_times = 4;
+bool   cot__waiting_spoils = false;
+
+typedef struct cot__waiting {
+    cot__recipe          recipe;
+    cot__storage        *leaf[COT__RECIPE_LEAVES]; /* NULL: a number */
+    cot__storage        *of;
+    cot_tape            *t;
+    struct cot__waiting *next, *before;
+} waiting;
+
+/* ---- the list ------------------------------------------------------------------------------------------------------------------- */
+
+static bool begin(cot_tape *t, const cot__result *r, const waiting *w) {
+    waiting *kept = cot__alloc(&t->al, sizeof *kept);
+    if (!kept) return false; /* it is written now: no error */
+    *kept = *w;
+    kept->t = t;
+    kept->of = r->tensor->storage;
+    kept->recipe.data = r->view.data;
+    kept->before = NULL;
+    kept->next = t->waiting;
+    if (kept->next) kept->next->before = kept;
+    t->waiting = kept->of->waits = kept;
+    for (int l = 0; l < kept->recipe.leaves; l++)
+        if (kept->leaf[l]) kept->leaf[l]->refs++, kept->leaf[l]->readers++;
+    if (cot__waiting_spoils) memset(r->view.data, 0xff, kept->of->bytes);
+    return true;
+}
+
+void cot__waiting_drop(cot__storage *s) {
+    waiting  *w = s->waits;
+    cot_tape *t = w->t;
+    s->waits = NULL;
+    if (w->next) w->next->before = w->before;
+    if (w->before) w->before->next = w->next;
+    else t->waiting = w->next;
+    for (int l = 0; l < w->recipe.leaves; l++) {
+        if (!w->leaf[l]) continue;
+        w->leaf[l]->readers--;
+        cot__storage_release(t, w->leaf[l]);
+    }
+    cot__free(&t->al, w, sizeof *w);
+}
+
+void cot__waiting_write(cot__storage *s) {
+    cot__queue_finish(s->waits->t);
+    cot__recipe_write(&s->waits->recipe);
+    cot__waiting_drop(s);
+}
+
+void cot__waiting_settle(cot_tape *t, cot__storage *s) {
+    for (waiting *w = t->waiting, *next; w && s->readers; w = next) {
+        bool reads = false;
+        next = w->next;
+        for (int l = 0; l < w->recipe.leaves; l++) reads |= w->leaf[l] == s;
+        if (reads) cot__waiting_write(w->of);
+    }
+}
+
+/* ---- recipes -------------------------------------------------------------------------------------------------------------------- */
+
+static bool may_begin(const cot_tape *t, const cot__result *r) {
+    cot_dtype d = r->view.dtype;
+    return r->tensor && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) && !t->at_once && !t->body && !t->inside &&
+           r->tensor->storage->bytes >= cot__waiting_from;
+}
+
+/* The elements that a view shows, each counted once, in bytes: what is read of memory. */
+static size_t bytes_behind(const cot__view *v) {
+    int64_t n = 1;
+    for (int k = 0; k < v->ndim; k++) n *= v->stride[k] == 0 ? 1 : v->shape[k];
+    return (size_t)(n * cot__dtype_size(v->dtype));
+}
+
+/* A leaf, perhaps one that is there; COT__RECIPE_NONE: no room. */
+static int add_leaf(waiting *w, const waiting *from, int l) {
+    cot__recipe *r = &w->recipe;
+    size_t       bytes = (size_t)r->ndim * sizeof *r->leaf[0].stride;
+    for (int k = 0; k < r->leaves; k++)
+        if (r->leaf[k].data == from->recipe.leaf[l].data && r->leaf[k].number == from->recipe.leaf[l].number &&
+            memcmp(r->leaf[k].stride, from->recipe.leaf[l].stride, bytes) == 0)
+            return ~k;
+    if (r->leaves == COT__RECIPE_LEAVES) return COT__RECIPE_NONE;
+    r->leaf[r->leaves] = from->recipe.leaf[l];
+    w->leaf[r->leaves] = from->leaf[l];
+    return ~r->leaves++;
+}
+
+/* A step, perhaps one that is there; -1: no room. */
+static int add_step(cot__recipe *r, cot__step_fn *kernel, const int8_t arg[3]) {
+    for (int k = 0; k < r->steps; k++)
+        if (r->step[k].kernel == kernel && memcmp(r->step[k].arg, arg, 3) == 0) return k;
+    if (r->steps == COT__RECIPE_STEPS) return -1;
+    r->step[r->steps].kernel = kernel;
+    memcpy(r->step[r->steps].arg, arg, 3);
+    return r->steps++;
+}
+
+/* All that `from` does: the number of its last step here; -1: no room. */
+static int add_recipe(waiting *w, const waiting *from) {
+    int at[COT__RECIPE_STEPS] = {0};
+    for (int k = 0; k < from->recipe.steps; k++) {
+        int8_t arg[3];
+        for (int i = 0; i < 3; i++) {
+            int8_t x = from->recipe.step[k].arg[i];
+            arg[i] = (int8_t)(x >= 0 ? at[x] : x == COT__RECIPE_NONE ? x : add_leaf(w, from, ~x));
+            if (arg[i] == COT__RECIPE_NONE && x != COT__RECIPE_NONE) return -1;
+        }
+        if ((at[k] = add_step(&w->recipe, from->recipe.step[k].kernel, arg)) < 0) return -1;
+    }
+    return at[from->recipe.steps - 1];
+}
+
+static waiting empty_of(cot_dtype dtype, int ndim, const int64_t *shape) {
+    waiting w = {.recipe = {.dtype = dtype, .ndim = ndim}};
+    memcpy(w.recipe.shape, shape, (size_t)ndim * sizeof *shape);
+    return w;
+}
+
+/* ---- products ------------------------------------------------------------------------------------------------------------------- */
+
+bool cot__waiting_product(cot_tape *t, const cot__result *r, const uint32_t xs[2], const cot__view *a, const cot__view *b) {
+    if (!may_begin(t, r) || r->tensor->storage->bytes < cot__waiting_times * (bytes_behind(a) + bytes_behind(b))) return false;
+    waiting w = empty_of(r->view.dtype, r->view.ndim, r->view.shape);
+    int     leading = a->ndim > 2 ? a->ndim - 2 : 0, axis = leading;
+    for (int k = 0; k < 2; k++) {
+        w.leaf[k] = t->nodes[xs[k]].value.tensor->storage;
+        if (w.leaf[k]->borrowed) return false;
+        const cot__view *v = k ? b : a;
+        w.recipe.leaf[k].data = v->data;
+        memcpy(w.recipe.leaf[k].stride, v->stride, (size_t)leading * sizeof *v->stride);
+    }
+    w.recipe.leaves = 2;
+    if (a->ndim > 1) w.recipe.leaf[0].stride[axis++] = a->stride[a->ndim - 2];
+    if (b->ndim > 1) w.recipe.leaf[1].stride[axis] = b->stride[b->ndim - 1];
+    add_step(&w.recipe, NULL, (int8_t[]){~0, ~1, COT__RECIPE_NONE});
+    return begin(t, r, &w);
+}
+
+/* ---- elementwise operations -------------------------------------------------------------------------------------------------------- */
+
+/* Additions and the like: what takes longer is better done once. */
+static bool is_cheap(int op) {
+    return op == OP_div || (cot__elementwise_table[op].class == ARITH && op != OP_pow && op != OP_fmod && op != OP_remainder && op != OP_where);
+}
+
+/* The whole of a storage that waits, its elements in order. */
+static const waiting *waits_whole(const cot_tape *t, uint32_t x) {
+    if (x == COT__NONE || !cot__is_tensor(&t->nodes[x])) return NULL;
+    const cot__tensor *v = t->nodes[x].value.tensor;
+    const waiting     *w = v->storage->waits;
+    bool whole = w && v->offset == 0 && (size_t)(v->size * cot__dtype_size(w->recipe.dtype)) == v->storage->bytes;
+    return whole && cot__is_contiguous(v->ndim, v->dims, v->dims + v->ndim) ? w : NULL;
+}
+
+/* An operand that does not wait, in the shape of the recipe: a leaf. */
+static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__value *number, const cot__view *z) {
+    cot__recipe *r = &w->recipe;
+    waiting      one = empty_of(r->dtype, r->ndim, r->shape);
+    size_t       bytes = (size_t)cot__dtype_size(r->dtype);
+    one.recipe.leaves = 1;
+    if (x == COT__NONE || !cot__is_tensor(&t->nodes[x])) {
+        memcpy(&one.recipe.leaf[0].number, x == COT__NONE ? number : &t->nodes[x].value, bytes);
+        return add_leaf(w, &one, 0);
+    }
+    cot__view v = cot__view_place(t, x);
+    cot_shape shape = {r->ndim, {0}};
+    int64_t   stride[COT_MAX_NDIM];
+    one.leaf[0] = t->nodes[x].value.tensor->storage;
+    memcpy(shape.dim, r->shape, (size_t)r->ndim * sizeof *r->shape);
+    size_t whole = (size_t)cot__count(z->ndim, z->shape) * bytes;
+    if (v.dtype != r->dtype || one.leaf[0]->waits || one.leaf[0]->borrowed || bytes_behind(&v) * cot__waiting_times > whole ||
+        !cot__view_strides(&v, &shape, stride))
+        return COT__RECIPE_NONE;
+    one.recipe.leaf[0].data = v.data;
+    memcpy(one.recipe.leaf[0].stride, stride, (size_t)r->ndim * sizeof *stride);
+    return add_leaf(w, &one, 0);
+}
+
+bool cot__waiting_elementwise(cot_tape *t, const cot__result *r, int op, int n, const uint32_t *xs, const cot__value *number) {
+    const waiting *first = NULL, *from[3] = {NULL, NULL, NULL};
+    int8_t         arg[3] = {COT__RECIPE_NONE, COT__RECIPE_NONE, COT__RECIPE_NONE};
+    if (!is_cheap(op) || !may_begin(t, r)) return false;
+    for (int k = 0; k < n; k++)
+        if ((from[k] = waits_whole(t, xs[k])) && !first) first = from[k];
+    if (!first) return false;
+    waiting w = empty_of(r->view.dtype, first->recipe.ndim, first->recipe.shape);
+    for (int k = 0; k < n; k++) {
+        int at = COT__RECIPE_NONE;
+        if (!from[k]) at = add_operand(&w, t, xs[k], number, &r->view);
+        else if (from[k]->recipe.dtype == w.recipe.dtype && from[k]->recipe.ndim == first->recipe.ndim &&
+                 memcmp(from[k]->recipe.shape, first->recipe.shape, (size_t)first->recipe.ndim * sizeof *first->recipe.shape) == 0)
+            at = add_recipe(&w, from[k]);
+        if (from[k] ? at < 0 : at == COT__RECIPE_NONE) return false;
+        arg[k] = (int8_t)at;
+    }
+    cot__step_fn *kernel = cot__blocks(op, w.recipe.dtype)->value;
+    if (add_step(&w.recipe, kernel, arg) != w.recipe.steps - 1) return false; /* no room, or a result that is there already */
+    bool pair = w.recipe.steps == 2 && op == OP_mul; /* a product and a second factor */
+    w.recipe.squares = w.recipe.steps == 2 && arg[0] == 0 && (op == OP_square || (pair && arg[1] == 0));
+    w.recipe.scale = pair && arg[0] < 0 ? ~arg[0] : pair && arg[1] < 0 ? ~arg[1] : -1;
+    return begin(t, r, &w);
+}
+
+/* ---- reductions ------------------------------------------------------------------------------------------------------------------ */
+
+bool cot__waiting_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z) {
+    const waiting *w = waits_whole(t, x);
+    if (!w) return false;
+    cot__queue_finish(t);
+    cot__view v = cot__view_place(t, x);
+    return cot__reduce_made(what, &v, &w->recipe, axes, z);
+}

@@ -1,0 +1,273 @@
+/* nary.c: sums, dot products and log-sum-exp over scalars as one node each: worth more than any inlining when a program works on
+ * scalars.
+ *
+ * The sweeps over numbers know these operations by themselves (diff/engine/scalar_sweep.inc, diff/second/dual.c); the rules here are for what is
+ * recorded, and take their contributions in the same order. */
+#include "ops/structural.h"
+
+#include <math.h>
+
+/* All operands must be alive 0-d values of one float dtype; anything else is told to use the tensor forms. */
+static bool take_scalars(cot_tape *t, const char *op, const char *what, int n, const cot_var *xs, uint32_t *out, cot_dtype dtype) {
+    for (int k = 0; k < n; k++) {
+        if (cot__is_number(xs[k])) {
+            cot_var c = cot_cast(cot_constant(t, cot__number_value(xs[k])), dtype);
+            if (c.id == UINT64_MAX) return false;
+            out[k] = cot__index(c);
+            continue;
+        }
+        if (!cot__operand(t, xs[k], op, what, &out[k])) return false;
+        if (cot__is_tensor(&t->nodes[out[k]])) {
+            cot__fail(t, COT_SHAPE, "[%s] element %d is a tensor; every element must be a scalar, use cot_stack or cot_dot for tensors", op, k);
+            return false;
+        }
+        if ((out[k] = cot__as(t, out[k], dtype)) == COT__NONE) return false;
+    }
+    return true;
+}
+
+static cot_dtype common(const cot_var *xs, int n, cot_dtype d, bool *any) {
+    for (int k = 0; k < n; k++)
+        if (cot_is_valid(xs[k])) d = *any ? cot__dtype_promote(d, cot_dtype_of(xs[k])) : cot_dtype_of(xs[k]), *any = true;
+    return d;
+}
+
+static double sum_f64(const cot_tape *t, const uint32_t *x, int n) {
+    double s = 0;
+    for (int k = 0; k < n; k++) s += t->nodes[x[k]].value.f64;
+    return s;
+}
+
+static double dot_f64(const cot_tape *t, const uint32_t *x, const uint32_t *y, int n) {
+    double s = 0;
+    for (int k = 0; k < n; k++) s += t->nodes[x[k]].value.f64 * t->nodes[y[k]].value.f64;
+    return s;
+}
+
+/* The other dtypes: products and sums in f32, rounded once at the end for bf16 and f16. */
+static double slow(const cot_tape *t, const uint32_t *x, const uint32_t *y, int n) {
+    float s = 0;
+    for (int k = 0; k < n; k++) {
+        float a = (float)cot__load_f64(&t->nodes[x[k]].value, cot__dtype_at(&t->nodes[x[k]]));
+        float b = y ? (float)cot__load_f64(&t->nodes[y[k]].value, cot__dtype_at(&t->nodes[y[k]])) : 1;
+        s += a * b;
+    }
+    return (double)s;
+}
+
+/* ---- log Σ exp ------------------------------------------------------------------------------------------------------ */
+
+static double number_at(const cot_tape *t, uint32_t i) { return cot__load_f64(&t->nodes[i].value, cot__dtype_at(&t->nodes[i])); }
+
+/* The largest value; a NaN if there is one. Two selects a value and no jump: where the largest stands cannot be foretold. */
+#define TOP(top, n, value)                                                                                                   \
+    do {                                                                                                                     \
+        bool odd = false;                                                                                                    \
+        for (int k = 0; k < (n); k++) {                                                                                      \
+            const double v = (value);                                                                                        \
+            top = v > top ? v : top;                                                                                         \
+            odd |= v != v;                                                                                                   \
+        }                                                                                                                    \
+        if (odd) top = (double)NAN;                                                                                          \
+    } while (0)
+
+/* What is subtracted before exp: the largest value, but 0 where all are -inf, so that all exponentials are 0 and not NaN. */
+static double shift_of(double top) { return top == -INFINITY ? 0 : top; }
+
+/* The derivative is e/s with e = exp(x - shift) and s = Σ e. Both are kept with the node, so the sweeps need no exponential; they
+ * are made as the rule below records them, with the same functions, and so have the same bits. */
+static double logsumexp_f64(const cot_tape *t, const uint32_t *x, int n, double *e, double *s) {
+    const cot__node *nodes = t->nodes;
+    double           top = -INFINITY, sum = 0;
+    TOP(top, n, nodes[x[k]].value.f64);
+    const double shift = shift_of(top);
+    for (int k = 0; k < n; k++) sum += e[k] = exp(nodes[x[k]].value.f64 - shift);
+    *s = sum;
+    return isfinite(top) ? top + log(sum) : top;
+}
+
+static double logsumexp_slow(const cot_tape *t, const uint32_t *x, int n, double *e, double *s) {
+    double top = -INFINITY;
+    TOP(top, n, number_at(t, x[k]));
+    const float shift = (float)shift_of(top);
+    float       sum = 0;
+    for (int k = 0; k < n; k++) {
+        float v = expf((float)number_at(t, x[k]) - shift);
+        sum += v;
+        e[k] = (double)v;
+    }
+    *s = (double)sum;
+    return isfinite(top) ? (double)((float)top + logf(sum)) : top;
+}
+
+/* ---- recording -------------------------------------------------------------------------------------------------------- */
+
+/* A list of operands, before it `numbers` doubles that the operation keeps. */
+static cot__attr *list_make(cot_tape *t, const char *op, size_t nargs, size_t numbers) {
+    cot__attr *a = cot__arena(t, sizeof *a + numbers * sizeof(double) + nargs * sizeof(uint32_t), op);
+    if (!a) return NULL;
+    *a = (cot__attr){.nargs = (uint32_t)nargs, .pointer = a->ints, .args = (uint32_t *)((double *)a->ints + numbers)};
+    return a;
+}
+static double *numbers_of(cot__attr *a) { return (double *)a->ints; }
+
+/* The common case in one pass: everything an f64 scalar of one tape. `flags` gathers their activity. */
+static bool take_f64(const cot_tape *t, int n, const cot_var *xs, uint32_t *out, uint32_t *flags) {
+    uint32_t f = 0, count = t->count;
+    for (int k = 0; k < n; k++) {
+        uint32_t i = (uint32_t)xs[k].id;
+        if (xs[k].tape != t || i >= count) return false;
+        const cot__node *x = &t->nodes[i];
+        if (x->kind != COT_F64 || x->stamp != (uint32_t)(xs[k].id >> 32)) return false;
+        f |= x->flags;
+        out[k] = i;
+    }
+    *flags |= f;
+    return true;
+}
+
+static double value_f64(const cot_tape *t, int op, cot__attr *list, int n) {
+    const uint32_t *x = list->args;
+    return op == OP_dot_of ? dot_f64(t, x, x + n, n) : op == OP_sum_of ? sum_f64(t, x, n) : logsumexp_f64(t, x, n, numbers_of(list), &list->number);
+}
+
+static cot_var record_f64(cot_tape *t, int op, uint32_t flags, cot__attr *list, double value) {
+    uint32_t i = t->count++;
+    t->nodes[i] = (cot__node){.op = (uint16_t)op, .kind = COT_F64, .flags = (uint8_t)((flags & t->active_mask) | COT__NARY),
+                              .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE, .extra.attr = list, .value.f64 = value};
+    return (cot_var){t, (uint64_t)t->stamp << 32 | i};
+}
+
+static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const char *name, int n, const cot_var *xs, const cot_var *ys, cot__attr *list) {
+    bool      any = false;
+    cot_dtype dtype = common(xs, n, COT_F64, &any);
+    if (ys) dtype = common(ys, n, dtype, &any);
+    if (!cot__dtype_is_float(dtype)) dtype = COT_F64;
+    if (!take_scalars(t, name, "first", n, xs, list->args, dtype)) return INVALID(t);
+    if (ys && !take_scalars(t, name, "second", n, ys, list->args + n, dtype)) return INVALID(t);
+    cot__result r;
+    if (!cot__result_open(t, &r, name, dtype, 0, NULL)) return INVALID(t);
+    if (dtype == COT_F64)
+        r.scalar.f64 = value_f64(t, op, list, n);
+    else
+        cot__store_f64(&r.scalar, dtype, op == OP_logsumexp_of ? logsumexp_slow(t, list->args, n, numbers_of(list), &list->number)
+                                                               : slow(t, list->args, ys ? list->args + n : NULL, n));
+    return cot__result_push(t, &r, op, (int)list->nargs, list->args, list);
+}
+
+static inline __attribute__((always_inline)) cot_var record(int op, const char *name, int n, const cot_var *xs, const cot_var *ys) {
+    cot_tape *t = cot__tape_of(n > 0 ? n : 0, xs);
+    if (!t && ys) t = cot__tape_of(n > 0 ? n : 0, ys);
+    if (!t) return cot__invalid(n > 0 ? n : 0, xs);
+    cot__attr *list = list_make(t, name, (ys ? 2 : 1) * (size_t)n, op == OP_logsumexp_of ? (size_t)n : 0);
+    if (!list) return INVALID(t);
+    uint32_t flags = 0;
+    if (LIKELY(t->count < t->fast_limit && take_f64(t, n, xs, list->args, &flags) && (!ys || take_f64(t, n, ys, list->args + n, &flags))))
+        return record_f64(t, op, flags, list, value_f64(t, op, list, n));
+    return record_other(t, op, name, n, xs, ys, list);
+}
+
+cot_var(cot_sum_of)(int n, const cot_var *xs) { return record(OP_sum_of, "sum_of", n, xs, NULL); }
+cot_var(cot_dot_of)(int n, const cot_var *xs, const cot_var *ys) {
+    if (LIKELY((xs && ys) || n <= 0)) return record(OP_dot_of, "dot_of", n, xs, ys);
+    cot_tape *t = cot__tape_of(n, xs ? xs : ys);
+    if (t) cot__list_given(t, "dot_of", xs ? "ys" : "xs", n, NULL);
+    return cot__invalid(n, xs ? xs : ys);
+}
+cot_var(cot_logsumexp_of)(int n, const cot_var *xs) { return record(OP_logsumexp_of, "logsumexp_of", n, xs, NULL); }
+
+/* ---- rules ------------------------------------------------------------------------------------------------------------ */
+
+static void sum_of_vjp(cot__rule *r) {
+    int n = cot__nargs(cot__rule_node(r));
+    for (int k = 0; k < n; k++) cot__give(r, k, r->g);
+}
+
+static void dot_of_vjp(cot__rule *r) {
+    int half = cot__nargs(cot__rule_node(r)) / 2;
+    for (int k = 0; k < half; k++) { /* pair by pair, as the sweep over numbers: an operand may appear in both halves */
+        if (cot__rule_wants(r, k)) cot__give(r, k, cot_smul(r->g, cot__rule_x(r, k + half)));
+        if (cot__rule_wants(r, k + half)) cot__give(r, k + half, cot_smul(r->g, cot__rule_x(r, k)));
+    }
+}
+
+static void sum_of_jvp(cot__rule *r) {
+    cot_var sum = INVALID(r->t);
+    int     n = cot__nargs(cot__rule_node(r));
+    for (int k = 0; k < n; k++)
+        if (!cot__failed(r->tangents[k])) sum = cot__failed(sum) ? r->tangents[k] : cot_add(sum, r->tangents[k]);
+    r->tangent = sum;
+}
+
+static void dot_of_jvp(cot__rule *r) {
+    cot_var sum = INVALID(r->t);
+    int     n = cot__nargs(cot__rule_node(r));
+    for (int k = 0; k < n; k++) {
+        if (cot__failed(r->tangents[k])) continue;
+        cot_var term = cot_smul(r->tangents[k], cot__rule_x(r, k < n / 2 ? k + n / 2 : k - n / 2));
+        sum = cot__failed(sum) ? term : cot_add(sum, term);
+    }
+    r->tangent = sum;
+}
+
+/* The same shift as an operation, for a body, which is recorded once and for other values too. It has no derivative: what it
+ * takes from every exponent it takes from none of the quotients. */
+static cot_var recorded_shift(cot__rule *r, int n) {
+    cot_var top = cot_detach(cot__rule_x(r, 0));
+    for (int k = 1; k < n; k++) top = cot_maximum(top, cot_detach(cot__rule_x(r, k)));
+    return cot_where(cot_equal(top, -INFINITY), 0.0, top);
+}
+
+/* Recorded: the exponentials, in the tape's arena, and their sum. */
+static cot_var *exponentials(cot__rule *r, cot_var *s) {
+    const cot__node *node = cot__rule_node(r);
+    const uint32_t  *x = node->extra.attr->args;
+    const int        n = cot__nargs(node);
+    double           top = -INFINITY;
+    cot_var         *e = cot__arena(r->t, (size_t)n * sizeof *e, "logsumexp_of");
+    if (!e) return NULL;
+    TOP(top, n, number_at(r->t, x[k]));
+    const cot_var shift = r->t->body ? recorded_shift(r, n) : cot_number(shift_of(top));
+    for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), shift));
+    *s = cot_sum_of(n, e);
+    return e;
+}
+
+static void logsumexp_of_vjp(cot__rule *r) {
+    const int      n = cot__nargs(cot__rule_node(r));
+    cot_var        s;
+    const cot_var *e = exponentials(r, &s);
+    if (!e) return;
+    const cot_var g = cot_sdiv(r->g, s);
+    for (int k = 0; k < n; k++)
+        if (cot__rule_wants(r, k)) cot__give(r, k, cot_smul(g, e[k]));
+}
+
+static void logsumexp_of_jvp(cot__rule *r) {
+    const int      n = cot__nargs(cot__rule_node(r));
+    cot_var        s, sum = INVALID(r->t);
+    const cot_var *e = exponentials(r, &s);
+    if (!e) return;
+    for (int k = 0; k < n; k++) {
+        if (cot__failed(r->tangents[k])) continue;
+        cot_var term = cot_smul(r->tangents[k], e[k]);
+        sum = cot__failed(sum) ? term : cot_add(sum, term);
+    }
+    r->tangent = cot__failed(sum) ? sum : cot_sdiv(sum, s);
+}
+
+static cot_var nary_apply(cot__rule *r, const cot_var *xs) {
+    int n = cot__nargs(cot__rule_node(r));
+    int op = cot__rule_node(r)->op;
+    return op == OP_sum_of ? cot_sum_of(n, xs) : op == OP_logsumexp_of ? cot_logsumexp_of(n, xs) : cot_dot_of(n / 2, xs, xs + n / 2);
+}
+
+const cot__op cot__op_sum_of = {.name = "sum_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]; x̄[i] += z̄",
+                                .vjp = sum_of_vjp, .jvp = sum_of_jvp,
+                                .apply = nary_apply};
+/* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are read all the same. */
+const cot__op cot__op_dot_of = {.name = "dot_of", .sweeps_alone = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]",
+                                .vjp = dot_of_vjp, .jvp = dot_of_jvp,
+                                .apply = nary_apply};
+const cot__op cot__op_logsumexp_of = {.name = "logsumexp_of", .sweeps_alone = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
+                                      .vjp = logsumexp_of_vjp, .jvp = logsumexp_of_jvp, .apply = nary_apply};

@@ -1,0 +1,42 @@
+/* tree_record.c: a rule recorded: its tree, walked, writes the operations. */
+#include "ops/elementwise/elementwise.h"
+
+typedef struct writer {
+    cot_tape        *t;
+    const cot__tree *at; /* the node that comes next */
+    const cot_var   *xs;
+    cot_var          z, g;
+} writer;
+
+/* Recursive over a rule, whose depth the table bounds; never over the tape. */
+static cot_var record(writer *w) {
+    cot_tape        *t = w->t;
+    const cot__tree *tree = w->at++;
+    switch (tree->what) {
+    case TREE_OPERAND: return w->xs[tree->op];
+    case TREE_RESULT: return w->z;
+    case TREE_G: return w->g;
+    case TREE_NUMBER: return cot_number(cot__tree_number(tree));
+    }
+    int     n = cot__elementwise_table[tree->op].arity;
+    cot_var a[3] = {cot_number(0), cot_number(0), cot_number(0)};
+    bool    numbers = true, single = true, tensor = cot__is_tensor(&t->nodes[cot__index(w->g)]);
+    for (int k = 0; k < n; k++) {
+        a[k] = record(w);
+        if (t->status != COT_OK) return INVALID(t);
+        numbers &= cot__is_number(a[k]);
+        single &= cot__is_number(a[k]) || !cot__is_tensor(&t->nodes[cot__index(a[k])]);
+    }
+    /* In the compute type of the rule and, for a tensor, in its kernels, so that what is recorded has the bits of the kernels,
+     * which fold nothing and repeat a single value before they take its logarithm. */
+    cot_dtype compute = cot__dtype_compute(cot_dtype_of(w->g));
+    if (numbers) return cot__fold((tensor ? cot__blocks : cot__plain_blocks)(tree->op, compute), compute, n, a);
+    if (tensor && single && cot__elementwise_table[tree->op].class == REAL)
+        for (int k = 0; k < n; k++)
+            if (!cot__is_number(a[k])) a[k] = cot_broadcast_to(a[k], cot_shape_of(w->g));
+    return cot__call(tree->op, a);
+}
+
+cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, cot_var z, cot_var g) {
+    return record(&(writer){t, tree, xs, z, g});
+}

@@ -1,0 +1,194 @@
+/* linalg.c: what the files of linear algebra share. See linalg.h. */
+#include "ops/linalg/linalg.h"
+
+#include <float.h>
+
+/* ---- operands -------------------------------------------------------------------------------------------------- */
+
+static bool check_matrix(cot_tape *t, const char *op, const char *what, uint32_t i, bool square) {
+    cot_shape s = cot__shape_at(t, i);
+    char      text[COT__SHAPE_TEXT];
+    if (s.ndim < 2) {
+        cot__fail(t, COT_SHAPE, "[%s] %s has shape %s; a matrix has two axes, a batch of them more", op, what,
+                  cot__shape_text(s.ndim, s.dim, text));
+        return false;
+    }
+    if (!square || cot__rows_of(&s) == cot__columns_of(&s)) return true;
+    cot__fail(t, COT_SHAPE, "[%s] %s has shape %s; its last two axes must be equal", op, what,
+              cot__shape_text(s.ndim, s.dim, text));
+    return false;
+}
+
+/* f64 and f32 as they are, bf16 and f16 in f32, all else in f64. */
+static cot_dtype working_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? cot__dtype_compute(d) : COT_F64; }
+
+cot_tape *cot__enter_matrix(const char *op, cot_var a, bool square, uint32_t *index, cot_dtype *dtype) {
+    cot_tape *t = cot__enter(NULL, a, op, "", index);
+    if (!t || !check_matrix(t, op, "the operand", *index, square)) return NULL;
+    *dtype = cot__dtype_at(&t->nodes[*index]);
+    cot_dtype work = working_dtype(*dtype);
+    if (!cot__dtype_is_float(*dtype)) *dtype = work;
+    return (*index = cot__as(t, *index, work)) == COT__NONE ? NULL : t;
+}
+
+cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square, bool right, bool *vector, cot_dtype *dtype) {
+    static const char *const names[] = {"left", "right"};
+    uint32_t                 xs[2];
+    char                     ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    cot_tape                *t = cot__enter_all(op, names, 2, (cot_var[]){*a, *b}, true, xs);
+    if (!t || !check_matrix(t, op, "a", xs[0], square)) return NULL;
+    cot_shape sa = cot__shape_at(t, xs[0]), sb = cot__shape_at(t, xs[1]);
+    *vector = sb.ndim == 1 && !right;
+    int64_t fits = sb.ndim == 0 ? -1 : *vector ? sb.dim[0] : sb.ndim == 1 ? -1 : right ? cot__columns_of(&sb) : cot__rows_of(&sb);
+    if (fits != cot__rows_of(&sa)) {
+        cot__fail(t, COT_SHAPE, "[%s] a has shape %s and b %s; the %s of b must be as many as the rows of a", op,
+                  cot__shape_text(sa.ndim, sa.dim, ta), cot__shape_text(sb.ndim, sb.dim, tb), right ? "columns" : "rows");
+        return NULL;
+    }
+    *dtype = cot__dtype_at(&t->nodes[xs[0]]);
+    for (int k = 0; k < 2; k++)
+        if ((xs[k] = cot__as(t, xs[k], working_dtype(*dtype))) == COT__NONE) return NULL;
+    *a = VAR(t, xs[0]);
+    *b = *vector ? cot_expand_dims(VAR(t, xs[1]), 1) : VAR(t, xs[1]);
+    return cot__failed(*b) ? NULL : t;
+}
+
+cot_var cot__with_leading(cot_var x, int tail, int n, const int64_t *leading) {
+    cot_shape s = cot_shape_of(x), z = {n + tail, {0}};
+    for (int k = 0; k < n; k++) z.dim[k] = leading[k];
+    for (int k = 0; k < tail; k++) z.dim[n + k] = cot__extent_back(&s, tail - k);
+    return cot_broadcast_to(x, z);
+}
+
+bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b) {
+    cot_shape sa = cot_shape_of(*a), sb = cot_shape_of(*b);
+    char      ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    int       n = (sa.ndim > sb.ndim ? sa.ndim : sb.ndim) - 2;
+    int64_t   leading[COT_MAX_NDIM];
+    for (int k = 0; k < n; k++) {
+        int     ka = k - (n + 2 - sa.ndim), kb = k - (n + 2 - sb.ndim);
+        int64_t da = ka < 0 ? 1 : sa.dim[ka], db = kb < 0 ? 1 : sb.dim[kb];
+        if (da != db && da != 1 && db != 1) {
+            cot__fail(t, COT_SHAPE, "[%s] a has shape %s and b %s; aligned before the last two, extents are equal or 1", op,
+                      cot__shape_text(sa.ndim, sa.dim, ta), cot__shape_text(sb.ndim, sb.dim, tb));
+            return false;
+        }
+        leading[k] = da == 1 ? db : da;
+    }
+    *a = cot__with_leading(*a, 2, n, leading);
+    *b = cot__with_leading(*b, 2, n, leading);
+    return !cot__failed(*a) && !cot__failed(*b);
+}
+
+/* ---- notes ----------------------------------------------------------------------------------------------------- */
+
+/* As cot__lin_count. */
+static int64_t matrices_in(const cot_shape *s) {
+    return cot__count(s->ndim, s->dim) == 0 ? 0 : cot__count(s->ndim - 2, s->dim);
+}
+
+uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int64_t *count) {
+    *count = matrices_in(batch);
+    uint8_t *bad = cot__alloc(&t->al, (size_t)*count + 1);
+    if (bad) memset(bad, 0, (size_t)*count + 1);
+    else cot__lin_no_memory(t, op);
+    return bad;
+}
+
+static void note_matrix(cot_tape *t, const char *op, const cot_shape *batch, int64_t first, int64_t bad, const char *what,
+                        const char *consequence) {
+    char    place[COT__SHAPE_TEXT] = "";
+    int64_t at[COT_MAX_NDIM], count = cot__count(batch->ndim - 2, batch->dim);
+    int     used = 0;
+    for (int k = batch->ndim - 3; k >= 0; k--) at[k] = first % batch->dim[k], first /= batch->dim[k];
+    for (int k = 0; k < batch->ndim - 2 && used < COT__SHAPE_TEXT - 24; k++)
+        used += snprintf(place + used, sizeof place - (size_t)used, "%s%lld", k ? "," : "", (long long)at[k]);
+    if (batch->ndim == 2) cot__note(t, "[%s] the matrix %s; %s", op, what, consequence);
+    else if (bad == 1) cot__note(t, "[%s] matrix [%s] of %lld %s; %s", op, place, (long long)count, what, consequence);
+    else
+        cot__note(t, "[%s] matrix [%s] and %lld more of %lld: each %s; %s", op, place, (long long)bad - 1,
+                  (long long)count, what, consequence);
+}
+
+void cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what, const char *consequence) {
+    int64_t count = matrices_in(batch), found = 0, first = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (bad[i] && found++ == 0) first = i;
+    if (found) note_matrix(t, op, batch, first, found, what, consequence);
+    cot__free(&t->al, bad, (size_t)count + 1);
+}
+
+cot_var cot__lin_no_memory(cot_tape *t, const char *op) {
+    return cot__fail(t, COT_MEMORY, "[%s] out of memory for working on the matrices", op);
+}
+
+int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first) {
+    cot__view v = cot__view_of(t, i);
+    int       size = cot__dtype_size(v.dtype);
+    int64_t   found = 0, k = v.shape[v.ndim - 1], rs = v.stride[v.ndim - 2], cs = v.stride[v.ndim - 1];
+    for (int64_t b = 0, count = cot__lin_count(&v, 2); b < count && k > 0; b++) {
+        const char *p = (const char *)cot__lin_at(&v, 2, b) + (v.shape[v.ndim - 2] - 1) * rs * size;
+        bool        tied = false;
+        double      most = 0;
+        for (int64_t j = 0; j < k; j++) most = fmax(most, fabs(cot__load_f64(p + j * cs * size, v.dtype)));
+        for (int64_t j = 0; j < k; j++) {
+            double x = cot__load_f64(p + j * cs * size, v.dtype);
+            tied |= (zero && x <= slack * most) || (j + 1 < k && fabs(x - cot__load_f64(p + (j + 1) * cs * size, v.dtype)) <= slack * most);
+        }
+        if (tied && found++ == 0) *first = b;
+    }
+    return found;
+}
+
+void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero) {
+    cot_shape s = cot__shape_at(t, i);
+    double    unit = cot__dtype_at(&t->nodes[i]) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    int64_t   first = 0, found = cot__count_ties(t, i, zero, 0, &first);
+    if (found) {
+        note_matrix(t, op, &s, first, found, zero ? "has singular values that are equal or 0" : "has equal eigenvalues",
+                    "terms of the derivative that divide by 0 were taken as 0");
+        return;
+    }
+    found = cot__count_ties(t, i, zero, (double)s.dim[s.ndim - 2] * unit, &first);
+    if (found)
+        note_matrix(t, op, &s, first, found, zero ? "has singular values that are equal or 0 up to rounding" : "has eigenvalues that are equal up to rounding",
+                    "terms of the derivative that divide by what is left are large and mean nothing");
+}
+
+/* ---- triangles ------------------------------------------------------------------------------------------------- */
+
+/* A constant bool (rows, columns): [i,j] with lower <= j - i <= upper. */
+static cot_var band(cot_tape *t, int64_t rows, int64_t columns, int64_t lower, int64_t upper) {
+    size_t bytes = (size_t)(rows * columns) + 1;
+    bool  *mask = cot__alloc(&t->al, bytes);
+    if (!mask) return cot__lin_no_memory(t, "linalg");
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) mask[i * columns + j] = j - i >= lower && j - i <= upper;
+    cot_var m = (cot_data)(t, COT_BOOL, COT_SHAPE(rows, columns), mask);
+    cot__free(&t->al, mask, bytes);
+    return m;
+}
+
+static cot_var within(cot_var x, int64_t lower, int64_t upper) {
+    cot_shape s = cot_shape_of(x);
+    /* x is invalid, or has no elements, and a mask of its matrices might be large. */
+    if (s.ndim < 2 || cot_size(x) == 0) return x;
+    return cot_where(band(x.tape, cot__rows_of(&s), cot__columns_of(&s), lower, upper), x, 0.0);
+}
+
+cot_var cot__lower(cot_var x, int offset) { return within(x, INT64_MIN, offset); }
+cot_var cot__upper(cot_var x, int offset) { return within(x, offset, INT64_MAX); }
+
+cot_var cot__diagonal(cot_var x) {
+    cot_shape s = cot_shape_of(x);
+    if (s.ndim < 1) return x;
+    int64_t n = s.dim[s.ndim - 1];
+    if (cot_size(x) == 0) {
+        cot_var column = cot_expand_dims(x, -1);
+        s = cot_shape_of(column);
+        return cot_broadcast_to(column, cot__matrices(s, n, n));
+    }
+    return cot_where(band(x.tape, n, n, 0, 0), cot_expand_dims(x, -1), 0.0);
+}
+
+cot_var cot__symmetrised(cot_var x) { return cot_mul(cot_add(x, cot__swap_last(x)), 0.5); }

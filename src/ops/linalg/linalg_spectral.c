@@ -1,0 +1,198 @@
+/* linalg_spectral.c: eigenvalues of symmetric matrices and singular values.
+ *
+ * Their rules divide by differences of eigenvalues. Where two are equal, vectors are any basis of what the pair spans and have no
+ * derivative: those terms are taken as 0, which holds the basis still, and a note says so. */
+#include "ops/linalg/linalg.h"
+
+/* x / d, 0 where d is 0; both derivatives stay finite there. */
+static cot_var over(cot_var x, cot_var d) {
+    cot_var zero = cot_equal(d, 0.0);
+    return cot_where(zero, 0.0, cot_div(x, cot_where(zero, 1.0, d)));
+}
+
+static cot_var as_row(cot_var x) { return cot_expand_dims(x, -2); }
+static cot_var as_column(cot_var x) { return cot_expand_dims(x, -1); }
+
+/* ---- eigh: rows of v (n,n), then w ----------------------------------------------------------------------------- */
+
+static cot_var push_eigh(cot_tape *t, cot_var a) {
+    int64_t     count;
+    uint32_t    i;
+    cot__result r;
+    if (!cot__enter(t, a, "eigh", "", &i)) return INVALID(t);
+    cot__view v = cot__view_of(t, i);
+    cot_shape s = cot__shape_at(t, i);
+    s = cot__matrices(s, cot__rows_of(&s) + 1, cot__columns_of(&s));
+    uint8_t *bad = NULL;
+    if (cot__check_shape(t, "eigh", &s) && cot__result_open(t, &r, "eigh", v.dtype, s.ndim, s.dim))
+        bad = cot__lin_open(t, "eigh", &s, &count);
+    if (!bad) return INVALID(t);
+    bool done = cot__lin_eigh(&t->al, &v, &r.view, bad);
+    cot__lin_close(t, "eigh", &s, bad, "did not converge", "its results are NaN");
+    return done ? cot__result_push(t, &r, OP_eigh, 1, &i, NULL) : cot__lin_no_memory(t, "eigh");
+}
+
+static cot_status eigh_of(const char *op, cot_var x, cot_var *w, cot_var *v) {
+    cot_var   out[2] = {cot__invalid(1, &x), cot__invalid(1, &x)};
+    cot_dtype dtype;
+    uint32_t  a;
+    cot_tape *t = cot__enter_matrix(op, x, true, &a, &dtype);
+    if (t) {
+        cot_shape s = cot__shape_at(t, a);
+        cot_var   z = push_eigh(t, cot__symmetrised(VAR(t, a)));
+        if (w) out[0] = cot_cast(cot_index(z, -2, cot__rows_of(&s)), dtype);
+        if (v) out[1] = cot_cast(cot__result_rows(z, 0, cot__rows_of(&s)), dtype);
+    }
+    if (w) *w = out[0];
+    if (v) *v = out[1];
+    return cot__status_of(1, &x);
+}
+
+cot_status(cot_eigh)(cot_var x, cot_var *w, cot_var *v) { return eigh_of("eigh", x, w, v); }
+
+cot_var cot_eigvalsh(cot_var x) {
+    cot_var w;
+    eigh_of("eigvalsh", x, &w, NULL);
+    return w;
+}
+
+/* ā += v (diag w̄ + (vᵀ v̄) / (w_j - w_i)) vᵀ */
+static void eigh_vjp(cot__rule *r) {
+    cot_shape s = cot__rule_shape(r, 0);
+    int64_t   n = cot__rows_of(&s);
+    cot_var   z = cot__rule_z(r), v = cot__result_rows(z, 0, n), w = cot_index(z, -2, n), gv = cot__result_rows(r->g, 0, n),
+            gw = cot_index(r->g, -2, n);
+    cot__note_ties(r->t, "eigh", r->node, false);
+    cot_var turns = over(cot_matmul(cot__swap_last(v), gv), cot_sub(as_row(w), as_column(w)));
+    cot__give(r, 0, cot_matmul(cot_matmul(v, cot_add(cot__diagonal(gw), turns)), cot__swap_last(v)));
+}
+
+static cot_var eigh_apply(cot__rule *r, const cot_var *xs) { return push_eigh(r->t, xs[0]); }
+
+const cot__op cot__op_eigh = {.name = "eigh", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
+                              .vjp = eigh_vjp, .apply = eigh_apply,
+                              .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
+
+/* ---- svd: rows of u (m,k), of v (n,k), then s -------------------------------------------------------------------------------- */
+
+static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
+    int64_t     count;
+    cot__result r;
+    cot__view   v = cot__view_of(t, i);
+    cot_shape   s = cot__shape_at(t, i);
+    int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
+    uint8_t    *bad = NULL;
+    s = cot__matrices(s, m + n + 1, m < n ? m : n);
+    if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim)) bad = cot__lin_open(t, "svd", &s, &count);
+    if (!bad) return INVALID(t);
+    bool done = cot__lin_svd(&t->al, &v, &r.view, bad);
+    cot__lin_close(t, "svd", &s, bad, "did not converge", "its results are NaN");
+    return done ? cot__result_push(t, &r, OP_svd, 1, &i, NULL) : cot__lin_no_memory(t, "svd");
+}
+
+static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot_var *vt) {
+    cot_var   out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)};
+    cot_dtype dtype;
+    uint32_t  i;
+    cot_tape *t = cot__enter_matrix(op, x, false, &i, &dtype);
+    if (t) {
+        cot_shape s = cot__shape_at(t, i);
+        int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+        cot_var   z = push_svd(t, op, i);
+        if (u) out[0] = cot_cast(cot__result_rows(z, 0, m), dtype);
+        if (sv) out[1] = cot_cast(cot_index(z, -2, m + n), dtype);
+        if (vt) out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
+    }
+    if (u) *u = out[0];
+    if (sv) *sv = out[1];
+    if (vt) *vt = out[2];
+    return cot__status_of(1, &x);
+}
+
+cot_status(cot_svd)(cot_var x, cot_var *u, cot_var *s, cot_var *vt) { return svd_of("svd", x, u, s, vt); }
+
+cot_var cot_svdvals(cot_var x) {
+    cot_var s;
+    svd_of("svdvals", x, NULL, &s, NULL);
+    return s;
+}
+
+/* With j = (uᵀ ū - ūᵀ u) / (s_j² - s_i²) and k likewise of v: ā += u (j diag(s) + diag(s) k + diag(s̄)) vᵀ, and where u or v is no
+ * whole basis, what ū and v̄ have outside of it: (ū - u uᵀ ū) diag(1/s) vᵀ + u diag(1/s) (v̄ - v vᵀ v̄)ᵀ */
+static void svd_vjp(cot__rule *r) {
+    cot_shape shape = cot__rule_shape(r, 0);
+    int64_t   m = cot__rows_of(&shape), n = cot__columns_of(&shape), k = m < n ? m : n;
+    cot_var   z = cot__rule_z(r), u = cot__result_rows(z, 0, m), v = cot__result_rows(z, m, m + n), s = cot_index(z, -2, m + n);
+    cot_var   gu = cot__result_rows(r->g, 0, m), gv = cot__result_rows(r->g, m, m + n), gs = cot_index(r->g, -2, m + n);
+    cot_var   gap = cot_mul(cot_sub(as_row(s), as_column(s)), cot_add(as_row(s), as_column(s)));
+    cot_var   uu = cot_matmul(cot__swap_last(u), gu), vv = cot_matmul(cot__swap_last(v), gv);
+    cot__note_ties(r->t, "svd", r->node, true);
+    cot_var turns_u = cot_mul(over(cot_sub(uu, cot__swap_last(uu)), gap), as_row(s));
+    cot_var turns_v = cot_mul(over(cot_sub(vv, cot__swap_last(vv)), gap), as_column(s));
+    cot_var inside = cot_add(cot_add(turns_u, turns_v), cot__diagonal(gs));
+    cot_var ga = cot_matmul(cot_matmul(u, inside), cot__swap_last(v));
+    if (m > k) ga = cot_add(ga, cot_matmul(over(cot_sub(gu, cot_matmul(u, uu)), as_row(s)), cot__swap_last(v)));
+    if (n > k) ga = cot_add(ga, cot_matmul(u, cot__swap_last(over(cot_sub(gv, cot_matmul(v, vv)), as_row(s)))));
+    cot__give(r, 0, ga);
+}
+
+static cot_var svd_apply(cot__rule *r, const cot_var *xs) {
+    uint32_t i;
+    return cot__enter(r->t, xs[0], "svd", "", &i) ? push_svd(r->t, "svd", i) : INVALID(r->t);
+}
+
+const cot__op cot__op_svd = {.name = "svd", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
+                             .apply = svd_apply,
+                             .formula = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
+                                        "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
+                                        " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
+
+/* ---- cofactors ------------------------------------------------------------------------------------------------- */
+
+/* Π s_j over j ≠ i, for each i: no division, so zeros are fine. */
+static cot_var products_of_others(cot_var s) {
+    cot_shape shape = cot_shape_of(s);
+    if (cot_size(s) == 0) return s;
+    cot_var   one = cot_eye(s.tape, cot_dtype_of(s), cot__columns_of(&shape), cot__columns_of(&shape));
+    return cot_prod(cot_where(cot_not_equal(one, 0.0), 1.0, as_row(s)), COT_AXES(-1));
+}
+
+/* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That is recorded of a constant, for
+ * the value; the derivative is that of det a · a⁻ᵀ. */
+static cot_var push_cofactors(cot_tape *t, cot_var a, cot_var value) {
+    uint32_t    xs[2];
+    cot__result r;
+    if (!cot__enter(t, a, "cofactors", "", &xs[0]) || !cot__enter(t, value, "cofactors", "", &xs[1])) return INVALID(t);
+    cot__view v = cot__view_of(t, xs[1]);
+    if (!cot__result_open(t, &r, "cofactors", v.dtype, v.ndim, v.shape)) return INVALID(t);
+    cot__copy(&r.view, &v);
+    return cot__result_push(t, &r, OP_cofactors, 2, xs, NULL);
+}
+
+static cot_var cofactors_apply(cot__rule *r, const cot_var *xs) { return push_cofactors(r->t, xs[0], xs[1]); }
+
+cot_var cot__cofactors(cot_var a) {
+    cot_var u, s, vt, su, sv;
+    if (cot__failed(a)) return a;
+    cot_svd(cot_detach(a), &u, &s, &vt);
+    cot_slogdet(u, &su, NULL);
+    cot_slogdet(vt, &sv, NULL);
+    cot_var sign = as_column(as_column(cot_mul(su, sv)));
+    cot_var value = cot_mul(sign, cot_matmul(cot_mul(u, as_row(products_of_others(s))), vt));
+    return push_cofactors(a.tape, a, value);
+}
+
+/* ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ */
+static void cofactors_vjp(cot__rule *r) {
+    cot_var inverse = cot__swap_last(cot_inv(cot__rule_x(r, 0))), z = cot__rule_z(r);
+    cot_var inner = cot_sum(cot_mul(r->g, z), COT_KEEP(-2, -1));
+    cot__give(r, 0, cot_sub(cot_mul(inner, inverse), cot_matmul(cot_matmul(z, cot__swap_last(r->g)), inverse)));
+}
+
+const cot__op cot__op_cofactors = {.name     = "cofactors", .batch = cot__batch_shift,
+                                   .kind     = KIND_GENERIC,
+                                   .inactive = 2u,
+                                   .saves    = 1u | COT__SAVES_Z,
+                                   .vjp      = cofactors_vjp,
+                                   .apply    = cofactors_apply,
+                                   .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ"};

@@ -1,0 +1,248 @@
+/* matmul.c: products of matrices and vectors.
+ *
+ * One bilinear operation. Its node takes (k,) @ (k,), (m,k) @ (k,), (k,) @ (k,n), and (…, m, k) @ (…, k, n) with equal leading
+ * axes; everything else is brought to one of these by recorded views: leading axes are broadcast, or folded into the rows when the
+ * right side is a single matrix, so that one large product is done and its gradient is one product too. Transposes cost nothing. */
+#include "base/parallel.h"
+#include "ops/structural.h"
+#include "ops/elementwise/lazy_product.h"
+
+enum { LEFT, RIGHT };
+
+/* ---- the node ------------------------------------------------------------------------------------------------------ */
+
+/* The last two axes of v, offset by the leading ones; a vector is a row on the left, a column on the right. */
+static cot__matrix matrix_at(const cot__view *v, int side, int64_t offset) {
+    void   *data = (char *)v->data + offset * cot__dtype_size(v->dtype);
+    int     n = v->ndim;
+    int64_t extent = v->shape[n - 1], stride = v->stride[n - 1];
+    if (n == 1) return side == LEFT ? (cot__matrix){data, 1, extent, 0, stride} : (cot__matrix){data, extent, 1, stride, 0};
+    return (cot__matrix){data, v->shape[n - 2], extent, v->stride[n - 2], stride};
+}
+
+/* One product for each index of the leading axes. a, b contiguous or not; c contiguous. */
+typedef struct products {
+    const cot__view *a, *b;
+    void            *c;
+    int64_t          m, n, batches, parts;
+    char            *scratch;
+    size_t           room; /* of a part */
+} products;
+
+static void product_at(const products *x, int64_t batch, cot__matrix *a, cot__matrix *b, cot__matrix *c) {
+    int64_t ao = 0, bo = 0, rest = batch;
+    for (int k = (x->a->ndim > 2 ? x->a->ndim - 2 : 0) - 1; k >= 0; k--) {
+        ao += rest % x->a->shape[k] * x->a->stride[k];
+        bo += rest % x->a->shape[k] * x->b->stride[k];
+        rest /= x->a->shape[k];
+    }
+    *a = matrix_at(x->a, LEFT, ao);
+    *b = matrix_at(x->b, RIGHT, bo);
+    *c = (cot__matrix){(char *)x->c + batch * x->m * x->n * cot__dtype_size(x->a->dtype), x->m, x->n, x->n, 1};
+}
+
+static void some_products(void *ctx, int64_t part) {
+    const products *x = ctx;
+    cot__matrix     a, b, c;
+    for (int64_t i = cot__part_start(x->batches, x->parts, part); i < cot__part_start(x->batches, x->parts, part + 1); i++) {
+        product_at(x, i, &a, &b, &c);
+        cot__gemm_alone(x->a->dtype, a, b, c, false, x->scratch + (size_t)part * x->room);
+    }
+}
+
+/* Depth 1: rows of all the products, as many for each part. */
+static void some_rows(void *ctx, int64_t part) {
+    const products *x = ctx;
+    int64_t         at = cot__part_start(x->batches * x->m, x->parts, part), end = cot__part_start(x->batches * x->m, x->parts, part + 1);
+    cot__matrix     a, b, c;
+    while (at < end) {
+        int64_t batch = at / x->m, first = at % x->m, last = end - batch * x->m < x->m ? end - batch * x->m : x->m;
+        product_at(x, batch, &a, &b, &c);
+        cot__outer_rows(x->a->dtype, a, b, c, first, last);
+        at = batch * x->m + last;
+    }
+}
+
+/* Several threads share a large product, or take one small product each. */
+static bool multiply(cot_tape *t, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n) {
+    enum { SHARED = 1 << 24, MOST_PARTS = 32 };
+    int64_t  k = a->shape[a->ndim - 1];
+    products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, NULL, 0};
+    double   work = (double)m * (double)n * (double)k;
+    bool     kernel = a->dtype == COT_F64 || a->dtype == COT_F32;
+    if (m == 0 || n == 0) return true; /* however many products of nothing */
+    if (k == 1 && kernel) { /* gradients of weights for one example each: nothing to pack, everything to write */
+        x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
+        cot__parallel(x.parts, some_rows, &x);
+        return true;
+    }
+    if (x.batches > 1 && work < SHARED && kernel) {
+        x.parts = cot__parts(x.batches, (int64_t)(work / 8), MOST_PARTS);
+        x.room = (cot__gemm_scratch(a->dtype, m, n, k) + 63) / 64 * 64;
+        x.scratch = cot__alloc(&t->al, x.room * (size_t)x.parts);
+        if (!x.scratch) return false;
+        cot__parallel(x.parts, some_products, &x);
+        cot__free(&t->al, x.scratch, x.room * (size_t)x.parts);
+        return true;
+    }
+    for (int64_t i = 0; i < x.batches; i++) {
+        cot__matrix l, r, z;
+        product_at(&x, i, &l, &r, &z);
+        if (!cot__gemm(&t->al, a->dtype, l, r, z, false)) return false;
+    }
+    return true;
+}
+
+static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
+    cot__view   a = cot__view_of(t, xs[LEFT]), b = cot__view_of(t, xs[RIGHT]);
+    int64_t     m = a.ndim > 1 ? a.shape[a.ndim - 2] : 1, n = b.ndim > 1 ? b.shape[b.ndim - 1] : 1;
+    cot_shape   z = {0, {0}};
+    cot__result r;
+    for (int k = 0; k < a.ndim - 2; k++) z.dim[z.ndim++] = a.shape[k];
+    if (a.ndim > 1) z.dim[z.ndim++] = m;
+    if (b.ndim > 1) z.dim[z.ndim++] = n;
+    if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim)) return INVALID(t);
+    bool waits = a.shape[a.ndim - 1] == 1 && cot__waiting_product(t, &r, xs, &a, &b);
+    if (!waits && !multiply(t, &a, &b, r.view.data, m, n)) return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
+    return cot__result_push(t, &r, OP_matmul, 2, xs, NULL);
+}
+
+/* ---- bringing operands to its shapes --------------------------------------------------------------------------------- */
+
+/* x with its leading axes replaced by those of `to` (the last two stay). */
+static cot_var with_leading(cot_var x, int n, const int64_t *to) {
+    cot_shape s = cot_shape_of(x), z = {n + 2, {0}};
+    for (int k = 0; k < n; k++) z.dim[k] = to[k];
+    z.dim[n] = cot__extent_back(&s, 2);
+    z.dim[n + 1] = cot__extent_back(&s, 1);
+    return cot_broadcast_to(x, z);
+}
+
+static bool broadcast_leading(cot_tape *t, const cot_shape *a, const cot_shape *b, cot_shape *z) {
+    char ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    z->ndim = (a->ndim > b->ndim ? a->ndim : b->ndim) - 2;
+    for (int k = 0; k < z->ndim; k++) {
+        int     ka = k - (z->ndim + 2 - a->ndim), kb = k - (z->ndim + 2 - b->ndim);
+        int64_t da = ka < 0 ? 1 : a->dim[ka], db = kb < 0 ? 1 : b->dim[kb];
+        if (da != db && da != 1 && db != 1) {
+            cot__fail(t, COT_SHAPE, "[matmul] leading axes do not broadcast: %s @ %s; aligned before the last two, extents are equal or 1",
+                      cot__shape_text(a->ndim, a->dim, ta), cot__shape_text(b->ndim, b->dim, tb));
+            return false;
+        }
+        z->dim[k] = da == 1 ? db : da;
+    }
+    return true;
+}
+
+/* (…, m, k) @ (k, n): the leading axes become rows. */
+static cot_var matmul_folded(cot_var a, cot_var b, const cot_shape *sa, int64_t n) {
+    cot_shape z = *sa;
+    int64_t   k = sa->dim[sa->ndim - 1], rows = cot__count(sa->ndim - 1, sa->dim);
+    z.dim[z.ndim - 1] = n;
+    return cot_reshape(cot_matmul(cot_reshape(a, COT_SHAPE(rows, k)), b), z);
+}
+
+/* Ranks of at least 2, one of them more. */
+static cot_var matmul_batched(cot_tape *t, cot_var a, cot_var b) {
+    cot_shape sa = cot_shape_of(a), sb = cot_shape_of(b), z;
+    if (sb.ndim == 2) return matmul_folded(a, b, &sa, sb.dim[1]);
+    if (!broadcast_leading(t, &sa, &sb, &z)) return INVALID(t);
+    a = with_leading(a, z.ndim, z.dim);
+    b = with_leading(b, z.ndim, z.dim);
+    if (cot__failed(a) || cot__failed(b)) return INVALID(t);
+    return push_matmul(t, (uint32_t[]){cot__index(a), cot__index(b)});
+}
+
+static bool check_inner(cot_tape *t, const cot_shape *a, const cot_shape *b) {
+    char ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    if (a->ndim > 0 && b->ndim > 0 && a->dim[a->ndim - 1] == b->dim[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
+    cot__shape_text(a->ndim, a->dim, ta);
+    cot__shape_text(b->ndim, b->dim, tb);
+    if (a->ndim == 0 || b->ndim == 0) {
+        cot__fail(t, COT_SHAPE, "[matmul] a scalar has no axis to multiply along: %s @ %s; cot_mul takes scalars", ta, tb);
+        return false;
+    }
+    cot__fail(t, COT_SHAPE, "[matmul] inner dimensions differ: %s @ %s; the last axis of a must equal the %s of b", ta, tb,
+              b->ndim > 1 ? "second last" : "only one");
+    return false;
+}
+
+static cot_tape *enter(const char *op, cot_var a, cot_var b, uint32_t xs[2]) {
+    static const char *const names[] = {"left", "right"};
+    cot_tape *t = cot__enter_all(op, names, 2, (cot_var[]){a, b}, false, xs);
+    if (t && cot__dtype_at(&t->nodes[xs[LEFT]]) == COT_BOOL) /* truths count */
+        for (int k = 0; k < 2; k++)
+            if ((xs[k] = cot__as(t, xs[k], COT_I64)) == COT__NONE) return NULL;
+    return t;
+}
+
+cot_var cot_matmul(cot_var a, cot_var b) {
+    uint32_t  xs[2];
+    cot_tape *t = enter("matmul", a, b, xs);
+    if (!t) return cot__invalid(2, (cot_var[]){a, b});
+    cot_shape sa = cot__shape_at(t, xs[LEFT]), sb = cot__shape_at(t, xs[RIGHT]);
+    if (!check_inner(t, &sa, &sb)) return INVALID(t);
+    if (sa.ndim <= 2 && sb.ndim <= 2) return push_matmul(t, xs);
+    a = VAR(t, xs[LEFT]), b = VAR(t, xs[RIGHT]);
+    if (sb.ndim == 1) { /* a column whose axis goes again */
+        sa.ndim--;
+        return cot_reshape(matmul_batched(t, a, cot_expand_dims(b, 1)), sa);
+    }
+    if (sa.ndim == 1) { /* a row whose axis goes again */
+        sb.dim[sb.ndim - 2] = sb.dim[sb.ndim - 1];
+        sb.ndim--;
+        return cot_reshape(matmul_batched(t, cot_expand_dims(a, 0), b), sb);
+    }
+    return matmul_batched(t, a, b);
+}
+
+static bool check_vectors(cot_tape *t, const char *op, const uint32_t xs[2]) {
+    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    if (cot__ndim_at(t, xs[LEFT]) == 1 && cot__ndim_at(t, xs[RIGHT]) == 1) return true;
+    cot__fail(t, COT_SHAPE, "[%s] the operands have shapes %s and %s; both must be vectors", op, cot__shape_text_at(t, xs[LEFT], a),
+              cot__shape_text_at(t, xs[RIGHT], b));
+    return false;
+}
+
+cot_var cot_dot(cot_var a, cot_var b) {
+    uint32_t  xs[2];
+    char      ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    cot_tape *t = enter("dot", a, b, xs);
+    if (!t) return cot__invalid(2, (cot_var[]){a, b});
+    if (!check_vectors(t, "dot", xs)) return INVALID(t);
+    if (cot__size_at(t, xs[LEFT]) != cot__size_at(t, xs[RIGHT]))
+        return cot__fail(t, COT_SHAPE, "[dot] the operands have shapes %s and %s; both must have the same extent",
+                         cot__shape_text_at(t, xs[LEFT], ta), cot__shape_text_at(t, xs[RIGHT], tb));
+    return push_matmul(t, xs);
+}
+
+cot_var cot_outer(cot_var a, cot_var b) {
+    uint32_t  xs[2];
+    cot_tape *t = enter("outer", a, b, xs);
+    if (!t) return cot__invalid(2, (cot_var[]){a, b});
+    if (!check_vectors(t, "outer", xs)) return INVALID(t);
+    return cot_matmul(cot_expand_dims(VAR(t, xs[LEFT]), 1), cot_expand_dims(VAR(t, xs[RIGHT]), 0));
+}
+
+/* ---- its transposes: ā += z̄ bᵀ, b̄ += aᵀ z̄ ------------------------------------------------------------------------------- */
+
+static void matmul_vjp(cot__rule *r) {
+    int na = cot__ndim_at(r->t, cot__rule_arg(r, LEFT)), nb = cot__ndim_at(r->t, cot__rule_arg(r, RIGHT));
+    if (cot__rule_wants(r, LEFT)) {
+        cot_var b = cot__rule_x(r, RIGHT);
+        cot__give(r, LEFT, nb > 1 ? cot_matmul(r->g, cot__swap_last(b)) : na > 1 ? cot_outer(r->g, b) : cot_mul(r->g, b));
+    }
+    if (cot__rule_wants(r, RIGHT)) {
+        cot_var a = cot__rule_x(r, LEFT);
+        cot__give(r, RIGHT, na > 1 ? cot_matmul(cot__swap_last(a), r->g) : nb > 1 ? cot_outer(a, r->g) : cot_mul(r->g, a));
+    }
+}
+
+static cot_var matmul_apply(cot__rule *r, const cot_var *xs) {
+    (void)r;
+    return cot_matmul(xs[LEFT], xs[RIGHT]);
+}
+
+const cot__op cot__op_matmul = {.name = "matmul", .batch = cot__batch_matmul, .kind = KIND_BILINEAR, .saves = 3u,
+                                .formula = "z = a @ b; ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄",
+                                .vjp = matmul_vjp, .apply = matmul_apply};

@@ -1,0 +1,248 @@
+/* conv.c: convolution of any rank and its transposes.
+ *
+ * Three bilinear operations on one geometry (backend/cpu/conv/conv.h): conv gives z from (x, w), conv_transpose x from (z, w),
+ * conv_weight w from (x, z). The adjoints of each are the other two, so the family is closed and every order of derivative is a
+ * convolution again. The extents of a result stand in its attributes, because strides leave them open. Layouts and signs are
+ * PyTorch's: (N, C, …), (O, C/groups, …), no kernel is flipped. */
+#include "backend/cpu/conv/conv.h"
+#include "ops/structural.h"
+
+enum { LEFT, RIGHT };
+
+/* ---- the nodes --------------------------------------------------------------------------------------------------------- */
+
+/* (N, C, spatial axes) as five axes. */
+static cot__view with_space(const cot__view *v, int64_t shape[5], int64_t stride[5]) {
+    int space = v->ndim - 2;
+    for (int a = 0; a < 5; a++) {
+        int from = a < 2 ? a : a - 5 + v->ndim;
+        shape[a] = a < 2 || a >= 5 - space ? v->shape[from] : 1;
+        stride[a] = a < 2 || a >= 5 - space ? v->stride[from] : 0;
+    }
+    return (cot__view){v->data, v->dtype, 5, shape, stride};
+}
+
+static cot__attr *attr_of(cot_tape *t, const char *op, const cot__conv *g, int space, const int64_t *extent) {
+    int64_t ints[1 + 4 * COT__SPACE] = {g->groups};
+    for (int a = 0, from = COT__SPACE - space; a < space; a++) {
+        ints[1 + a] = g->stride[from + a];
+        ints[1 + space + a] = g->dilation[from + a];
+        ints[1 + 2 * space + a] = g->before[from + a];
+        ints[1 + 3 * space + a] = extent[from + a];
+    }
+    return cot__attr_make(t, op, 1 + 4 * space, ints, 0, NULL);
+}
+
+static cot_var push(cot_tape *t, cot__conv_pass pass, const cot__conv *g, int space, const uint32_t xs[2]) {
+    static const int ops[] = {[COT__CONV_OUTPUT] = OP_conv, [COT__CONV_INPUT] = OP_conv_transpose, [COT__CONV_WEIGHT] = OP_conv_weight};
+    const char      *name = cot__op_of(ops[pass])->name;
+    const int64_t   *extent = pass == COT__CONV_OUTPUT ? g->z : pass == COT__CONV_INPUT ? g->x : g->k;
+    cot_shape        shape = {2 + space, {g->batch, pass == COT__CONV_OUTPUT ? g->out : g->in}};
+    int64_t          s[3][2][5];
+    cot__result      r;
+    if (pass == COT__CONV_WEIGHT) shape.dim[0] = g->out, shape.dim[1] = g->in / g->groups;
+    for (int a = 0; a < space; a++) shape.dim[2 + a] = extent[COT__SPACE - space + a];
+    cot__view  a = cot__view_of(t, xs[LEFT]), b = cot__view_of(t, xs[RIGHT]);
+    cot__attr *attr = attr_of(t, name, g, space, extent);
+    if (!attr || !cot__check_shape(t, name, &shape) || !cot__result_open(t, &r, name, a.dtype, shape.ndim, shape.dim)) return INVALID(t);
+    cot__view a5 = with_space(&a, s[0][0], s[0][1]), b5 = with_space(&b, s[1][0], s[1][1]), z5 = with_space(&r.view, s[2][0], s[2][1]);
+    cot__strides(5, z5.shape, s[2][1]);
+    if (!cot__conv_run(&t->al, g, pass, &a5, &b5, &z5)) return cot__fail(t, COT_MEMORY, "[%s] out of memory for padded copies of the operands", name);
+    return cot__result_push(t, &r, ops[pass], 2, xs, attr);
+}
+
+/* ---- rules ------------------------------------------------------------------------------------------------------------- */
+
+static cot__conv_pass pass_of(const cot__rule *r) {
+    int op = cot__rule_node(r)->op;
+    return op == OP_conv ? COT__CONV_OUTPUT : op == OP_conv_transpose ? COT__CONV_INPUT : COT__CONV_WEIGHT;
+}
+
+/* The geometry of a node, from its attributes and shapes. */
+static cot__conv geometry_of(const cot__rule *r, int *space) {
+    const cot__attr *attr = cot__rule_attr(r);
+    cot__conv_pass   pass = pass_of(r);
+    cot_shape        a = cot__rule_shape(r, LEFT), b = cot__rule_shape(r, RIGHT), z = cot__shape_at(r->t, r->node);
+    const cot_shape *xs = pass == COT__CONV_INPUT ? &z : &a, *ws = pass == COT__CONV_WEIGHT ? &z : &b;
+    const cot_shape *zs = pass == COT__CONV_OUTPUT ? &z : pass == COT__CONV_INPUT ? &a : &b;
+    cot__conv        g = {xs->dim[0], attr->ints[0], xs->dim[1], zs->dim[1], {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
+    *space = xs->ndim - 2;
+    for (int i = 0, to = COT__SPACE - *space; i < *space; i++, to++) {
+        g.x[to] = xs->dim[2 + i], g.k[to] = ws->dim[2 + i], g.z[to] = zs->dim[2 + i];
+        g.stride[to] = attr->ints[1 + i], g.dilation[to] = attr->ints[1 + *space + i], g.before[to] = attr->ints[1 + 2 * *space + i];
+    }
+    return g;
+}
+
+static cot_var record(cot__rule *r, cot__conv_pass pass, cot_var a, cot_var b) {
+    int       space;
+    cot__conv g = geometry_of(r, &space);
+    uint32_t  xs[2];
+    const char *name = cot__op_of(cot__rule_node(r)->op)->name;
+    if (!cot__enter(r->t, a, name, "left", &xs[LEFT]) || !cot__enter(r->t, b, name, "right", &xs[RIGHT])) return INVALID(r->t);
+    if (pass == pass_of(r)) { /* other operands may have more images, or more channels in more groups */
+        cot_shape sa = cot__shape_at(r->t, xs[LEFT]), sb = cot__shape_at(r->t, xs[RIGHT]);
+        g.batch = sa.dim[0];
+        g.in = pass == COT__CONV_INPUT ? sb.dim[1] * g.groups : sa.dim[1];
+        g.out = pass == COT__CONV_WEIGHT ? sb.dim[1] : sb.dim[0];
+    }
+    return push(r->t, pass, &g, space, xs);
+}
+
+static cot_var apply(cot__rule *r, const cot_var *xs) { return record(r, pass_of(r), xs[LEFT], xs[RIGHT]); }
+
+static void conv_vjp(cot__rule *r) {
+    if (cot__rule_wants(r, LEFT)) cot__give(r, LEFT, record(r, COT__CONV_INPUT, r->g, cot__rule_x(r, RIGHT)));
+    if (cot__rule_wants(r, RIGHT)) cot__give(r, RIGHT, record(r, COT__CONV_WEIGHT, cot__rule_x(r, LEFT), r->g));
+}
+
+static void conv_transpose_vjp(cot__rule *r) {
+    if (cot__rule_wants(r, LEFT)) cot__give(r, LEFT, record(r, COT__CONV_OUTPUT, r->g, cot__rule_x(r, RIGHT)));
+    if (cot__rule_wants(r, RIGHT)) cot__give(r, RIGHT, record(r, COT__CONV_WEIGHT, r->g, cot__rule_x(r, LEFT)));
+}
+
+static void conv_weight_vjp(cot__rule *r) {
+    if (cot__rule_wants(r, LEFT)) cot__give(r, LEFT, record(r, COT__CONV_INPUT, cot__rule_x(r, RIGHT), r->g));
+    if (cot__rule_wants(r, RIGHT)) cot__give(r, RIGHT, record(r, COT__CONV_OUTPUT, cot__rule_x(r, LEFT), r->g));
+}
+
+#define GEOMETRY "groups:u stride,dilation,padding,extent:l"
+const cot__op cot__op_conv = {.name = "conv", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u,
+                              .vjp = conv_vjp, .apply = apply,
+                              .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)"};
+const cot__op cot__op_conv_transpose = {.name = "conv_transpose", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY,
+                                        .kind = KIND_BILINEAR, .saves = 3u,
+                                        .vjp = conv_transpose_vjp, .apply = apply,
+                                        .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)"};
+const cot__op cot__op_conv_weight = {.name = "conv_weight", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR,
+                                     .saves = 3u, .vjp = conv_weight_vjp,
+                                     .apply = apply,
+                                     .formula = "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)"};
+
+/* ---- options ----------------------------------------------------------------------------------------------------------- */
+
+/* Checks one option: none negative or absurd, none beyond the spatial axes. The result is right-aligned; 0 becomes `zero`. */
+static bool check_option(cot_tape *t, const char *op, const char *name, const int64_t given[3], int space, int64_t zero, int64_t out[COT__SPACE]) {
+    for (int a = 0; a < COT__SPACE; a++) {
+        long long v = given[a];
+        if (v < 0 || v > INT32_MAX) {
+            cot__fail(t, COT_VALUE, "[%s] %s[%d] is %lld; it may be 0 to %d", op, name, a, v, INT32_MAX);
+            return false;
+        }
+        if (v && a >= space) {
+            cot__fail(t, COT_VALUE, "[%s] %s[%d] is %lld, but there %s; leave the rest 0", op, name, a, v,
+                      space == 1 ? "is 1 spatial axis" : "are 2 spatial axes");
+            return false;
+        }
+    }
+    for (int a = 0; a < COT__SPACE; a++) {
+        int from = a - (COT__SPACE - space);
+        out[a] = from >= 0 && given[from] ? given[from] : zero;
+    }
+    return true;
+}
+
+/* Enters x and w and reads what does not depend on the direction: batch, groups, channels, kernel, strides, dilations. `after` are
+ * the zeros behind, `more` the output padding. */
+static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, cot_var w, const cot_conv_options *o, uint32_t xs[2], cot__conv *g,
+                       int64_t after[3], int64_t more[3]) {
+    static const char *const names[] = {"first", "weight"};
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    int64_t   both[COT__SPACE];
+    cot_tape *t = cot__enter_all(op, names, 2, (cot_var[]){x, w}, true, xs);
+    if (!t) return NULL;
+    cot_shape sx = cot__shape_at(t, xs[LEFT]), sw = cot__shape_at(t, xs[RIGHT]);
+    if (sx.ndim != space + 2 || sw.ndim != space + 2) {
+        cot__fail(t, COT_SHAPE, "[%s] x has shape %s, the weight %s; both have two axes for channels and the like, then %d spatial", op,
+                  cot__shape_text(sx.ndim, sx.dim, a), cot__shape_text(sw.ndim, sw.dim, b), space);
+        return NULL;
+    }
+    if (!check_option(t, op, "stride", o->stride, space, 1, g->stride) || !check_option(t, op, "dilation", o->dilation, space, 1, g->dilation) ||
+        !check_option(t, op, "padding", o->padding, space, 0, both) || !check_option(t, op, "padding_before", o->padding_before, space, 0, g->before) ||
+        !check_option(t, op, "padding_after", o->padding_after, space, 0, after) ||
+        !check_option(t, op, "output_padding", o->output_padding, space, 0, more))
+        return NULL;
+    if (o->groups < 0) {
+        cot__fail(t, COT_VALUE, "[%s] groups is %lld; it is positive, or 0 for one group", op, (long long)o->groups);
+        return NULL;
+    }
+    g->batch = sx.dim[0], g->groups = o->groups ? o->groups : 1;
+    int64_t channels = sx.dim[1], takes = transposed ? sw.dim[0] : cot__size_mul(sw.dim[1], g->groups);
+    if (channels % g->groups || sw.dim[0] % g->groups) {
+        cot__fail(t, COT_SHAPE, "[%s] %lld groups, but x has %lld channels and the weight %lld along its first axis; groups divide both", op,
+                  (long long)g->groups, (long long)channels, (long long)sw.dim[0]);
+        return NULL;
+    }
+    if (channels != takes) {
+        cot__fail(t, COT_SHAPE, "[%s] x has %lld channels, the weight %s takes %lld; %s", op, (long long)channels,
+                  cot__shape_text(sw.ndim, sw.dim, a), (long long)takes,
+                  transposed ? "its first axis is the channels of x" : "groups times its second axis is the channels of x");
+        return NULL;
+    }
+    g->in = transposed ? cot__size_mul(sw.dim[1], g->groups) : channels;
+    g->out = sw.dim[0];
+    for (int i = 0, to = COT__SPACE - space; i < COT__SPACE; i++) {
+        g->before[i] += both[i], after[i] += both[i];
+        g->x[i] = g->z[i] = g->k[i] = 1;
+        if (i < to) continue;
+        g->k[i] = sw.dim[2 + i - to];
+        *(transposed ? &g->z[i] : &g->x[i]) = sx.dim[2 + i - to];
+        if (g->k[i] > 0) continue;
+        cot__fail(t, COT_SHAPE, "[%s] the weight has shape %s; a kernel has at least one element", op, cot__shape_text(sw.ndim, sw.dim, a));
+        return NULL;
+    }
+    return t;
+}
+
+/* Elements that the kernel reaches over along an axis. */
+static int64_t reach(const cot__conv *g, int a) { return cot__size_reach(g->k[a], g->dilation[a]); }
+
+static cot_var convolve(const char *op, int space, cot_var x, cot_var w, const cot_conv_options *o) {
+    cot__conv g;
+    uint32_t  xs[2];
+    int64_t   after[COT__SPACE], more[COT__SPACE];
+    cot_tape *t = enter(op, space, false, x, w, o, xs, &g, after, more);
+    if (!t) return cot__invalid(2, (cot_var[]){x, w});
+    for (int a = COT__SPACE - space; a < COT__SPACE; a++) {
+        int64_t padded = g.x[a] + g.before[a] + after[a];
+        if (more[a])
+            return cot__fail(t, COT_VALUE, "[%s] output_padding[%d] is %lld; only transposed convolutions have one", op, a - COT__SPACE + space, (long long)more[a]);
+        if (reach(&g, a) > padded)
+            return cot__fail(t, COT_SHAPE, "[%s] the kernel reaches over %lld elements of spatial axis %d, which has %lld with its padding; it must fit", op,
+                             (long long)reach(&g, a), a - COT__SPACE + space, (long long)padded);
+        g.z[a] = cot__size_windows(padded, reach(&g, a), g.stride[a]);
+    }
+    const char *before = cot__ask(t, op);
+    cot_var     z = push(t, COT__CONV_OUTPUT, &g, space, xs);
+    cot__asked(t, before);
+    return z;
+}
+
+static cot_var transpose(const char *op, int space, cot_var x, cot_var w, const cot_conv_options *o) {
+    cot__conv g;
+    uint32_t  xs[2];
+    int64_t   after[COT__SPACE], more[COT__SPACE];
+    cot_tape *t = enter(op, space, true, x, w, o, xs, &g, after, more);
+    if (!t) return cot__invalid(2, (cot_var[]){x, w});
+    for (int a = COT__SPACE - space; a < COT__SPACE; a++) {
+        int64_t place = a - COT__SPACE + space;
+        if (more[a] >= g.stride[a] && more[a] >= g.dilation[a])
+            return cot__fail(t, COT_VALUE, "[%s] output_padding[%lld] is %lld; it must be less than stride or dilation", op, (long long)place, (long long)more[a]);
+        g.x[a] = cot__size_mul(g.z[a] - 1, g.stride[a]);
+        g.x[a] = cot__size_add(cot__size_add(g.x[a], reach(&g, a)), more[a] - g.before[a] - after[a]);
+        if (g.z[a] == 0 || g.x[a] < 1)
+            return cot__fail(t, COT_SHAPE, "[%s] %lld elements along spatial axis %lld would become %lld; the result has at least one", op,
+                             (long long)g.z[a], (long long)place, (long long)(g.z[a] ? g.x[a] : 0));
+    }
+    const char *before = cot__ask(t, op);
+    cot_var     z = push(t, COT__CONV_INPUT, &g, space, xs);
+    cot__asked(t, before);
+    return z;
+}
+
+cot_var cot_conv1d(cot_var x, cot_var w, cot_conv_options options) { return convolve("conv1d", 1, x, w, &options); }
+cot_var cot_conv2d(cot_var x, cot_var w, cot_conv_options options) { return convolve("conv2d", 2, x, w, &options); }
+cot_var cot_conv3d(cot_var x, cot_var w, cot_conv_options options) { return convolve("conv3d", 3, x, w, &options); }
+cot_var cot_conv_transpose1d(cot_var x, cot_var w, cot_conv_options options) { return transpose("conv_transpose1d", 1, x, w, &options); }
+cot_var cot_conv_transpose2d(cot_var x, cot_var w, cot_conv_options options) { return transpose("conv_transpose2d", 2, x, w, &options); }
+cot_var cot_conv_transpose3d(cot_var x, cot_var w, cot_conv_options options) { return transpose("conv_transpose3d", 3, x, w, &options); }

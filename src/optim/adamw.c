@@ -1,0 +1,61 @@
+/* adamw.c: one step of AdamW over leaves, in one pass over weight, gradient and moments.
+ *
+ * The moments are the caller's arrays: the tape keeps no state of an optimiser. */
+#include "ops/array/inplace.h"
+#include "tape/tape.h"
+
+static bool check_settings(cot_tape *t, const cot_adamw *o) {
+    bool rates = cot__is_rate(o->rate) && cot__is_rate(o->eps) && cot__is_rate(o->decay);
+    if (o->step >= 1 && rates && o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1) return true;
+    cot__fail(t, COT_VALUE,
+              "[adamw_step] step %lld, rate %g, betas %g and %g, eps %g, decay %g; steps count from 1, betas are in [0, 1), "
+              "the others finite and not negative",
+              (long long)o->step, o->rate, o->beta1, o->beta2, o->eps, o->decay);
+    return false;
+}
+
+static bool check_leaf(cot_tape *t, cot_var x, int k, const void *m, const void *v, uint32_t *i) {
+    if (!cot__operand(t, x, "adamw_step", "", i)) return false;
+    const cot__node *n = &t->nodes[*i];
+    cot_dtype        d = cot__dtype_at(n);
+    if (n->op != OP_leaf) cot__fail(t, COT_VALUE, "[adamw_step] xs[%d] is not a leaf", k);
+    else if (d != COT_F64 && d != COT_F32)
+        cot__fail(t, COT_DTYPE, "[adamw_step] xs[%d] has dtype %s; weights are f32 or f64: keep those, and cast them for the computation", k, cot__dtype_name(d));
+    else if ((!m || !v) && cot__size_at(t, *i) > 0)
+        cot__fail(t, COT_VALUE, "[adamw_step] the moments of xs[%d] are NULL; they are arrays of %lld elements of its dtype, zero at first", k,
+                  (long long)cot__size_at(t, *i));
+    else return true;
+    return false;
+}
+
+/* What was left out. */
+static cot_adamw with_defaults(cot_adamw o) {
+    if (o.beta1 == 0) o.beta1 = 0.9;
+    if (o.beta2 == 0) o.beta2 = 0.999;
+    if (o.eps == 0) o.eps = 1e-8;
+    return o;
+}
+
+cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options) {
+    cot_adamw o = with_defaults(options);
+    cot_tape *t = cot__tape_of(n, xs);
+    if (n == 0) return COT_OK;
+    if (!t || !check_settings(t, &o)) return cot__status_of(n, xs);
+    for (int k = 0; k < n; k++) { /* all are checked before any is changed */
+        uint32_t i;
+        if (!check_leaf(t, xs[k], k, m ? m[k] : NULL, v ? v[k] : NULL, &i)) return t->status;
+    }
+    double first = 1 - pow(o.beta1, (double)o.step), second = 1 - pow(o.beta2, (double)o.step);
+    for (int k = 0; k < n; k++) {
+        uint32_t   i = cot__index(xs[k]);
+        cot__node *leaf = &t->nodes[i];
+        if (!(leaf->flags & COT__HAS_GRAD)) continue;
+        cot__view w = cot__view_target(t, i);
+        float     narrow = (float)leaf->extra.number;
+        const void *g = cot__is_tensor(leaf) ? leaf->extra.grad->data : w.dtype == COT_F64 ? (const void *)&leaf->extra.number : &narrow;
+        cot__adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g, 1 - o.rate * o.decay, o.beta1, o.beta2, o.rate / first,
+                                      1 / sqrt(second), o.eps});
+        cot__note_assign(t, i, COT__ADAMW_STEP);
+    }
+    return t->status;
+}

@@ -1,0 +1,257 @@
+/* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
+#include "base/parallel.h"
+#include "diff/engine/sweep.h"
+#include "ops/array/inplace.h"
+#include "ops/structural.h"
+#include "tape/region.h"
+
+#include <string.h>
+
+/* ---- before a sweep ---------------------------------------------------------------------------------------------------------- */
+
+/* What a sweep meets: bit 0, an output depends on the node; bit 1, it depends on an input. */
+enum { MET = 1, REACHED = 2 };
+
+/* Is the partial of the node to its operand a run? All partials to active operands are, where
+ * nothing is known of the inputs. */
+static bool runs(const cot_tape *t, uint32_t a, const uint8_t *met) {
+    return a != COT__NONE && (t->nodes[a].flags & COT__ACTIVE) && (!met || met[a] & REACHED);
+}
+
+/* Which operands the partials of node i that are run read, as a mask; of lists of scalars bit 31
+ * stands for all. */
+static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
+    const cot__node *n = &t->nodes[i];
+    uint32_t         mask = 0;
+    if (n->op == OP_dot_of || n->op == OP_logsumexp_of) return UINT32_MAX;
+    for (int k = 0, count = n->op < OP_elementwise_count ? cot__nargs(n) : 0; k < count; k++)
+        if (runs(t, cot__arg(n, k), met)) mask |= cot__elementwise_saves(n->op, k);
+    return mask;
+}
+
+/* The same for operand k of a list: of products the other factor must move for its sake, of
+ * exponentials any operand. */
+static bool list_reads(const cot_tape *t, const cot__node *n, int k, const uint8_t *met) {
+    int  count = cot__nargs(n), half = count / 2;
+    bool any = false;
+    if (n->op == OP_dot_of) return runs(t, cot__arg(n, k < half ? k + half : k - half), met);
+    for (int j = 0; j < count && !any; j++) any = runs(t, cot__arg(n, j), met);
+    return any;
+}
+
+/* Does node i, a scalar whose rule runs, read nothing that was assigned after i was recorded?
+ * `report` sets the error. */
+static bool reads_unassigned(cot_tape *t, uint32_t i, const uint8_t *met, bool report) {
+    const cot__node *n = &t->nodes[i];
+    if (!(n->flags & COT__ACTIVE) || cot__is_tensor(n) || !cot__in_switch(n) || cot__in_body(n)) return true;
+    uint32_t reads = reads_of(t, i, met);
+    for (int k = 0, count = reads ? cot__nargs(n) : 0; k < count; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || !cot__saves_operand(reads, k) || !cot__assigned_since(t, a, i)) continue;
+        if (reads == UINT32_MAX && !list_reads(t, n, k, met)) continue;
+        return report && cot__saved_intact(t, i, a);
+    }
+    return true;
+}
+
+static void mark_reached(const cot_tape *t, uint8_t *met, uint32_t hi, int n, const uint32_t *xs) {
+    for (int k = 0; k < n; k++)
+        if (xs[k] <= hi) met[xs[k]] = REACHED;
+    for (uint32_t i = 0; i <= hi; i++) {
+        const cot__node *node = &t->nodes[i];
+        uint32_t         inactive = cot__op_of(node->op)->inactive;
+        for (int k = 0, count = node->flags & COT__ACTIVE ? cot__nargs(node) : 0; k < count; k++) {
+            uint32_t a = cot__arg(node, k);
+            if (a != COT__NONE && !(k < 32 && inactive >> k & 1)) met[i] |= met[a] & REACHED;
+        }
+    }
+}
+
+/* Down from the outputs, over all that is reached. */
+static bool meets_unassigned(cot_tape *t, uint8_t *met, uint32_t hi) {
+    for (uint32_t i = hi + 1; i-- > 0;) {
+        const cot__node *node = &t->nodes[i];
+        if (met[i] != (MET | REACHED) || !(node->flags & COT__ACTIVE)) continue;
+        if (!reads_unassigned(t, i, met, true)) return false;
+        uint32_t inactive = cot__op_of(node->op)->inactive;
+        for (int k = 0, count = cot__nargs(node); k < count; k++)
+            if (cot__arg(node, k) != COT__NONE && !(k < 32 && inactive >> k & 1)) met[cot__arg(node, k)] |= MET;
+    }
+    return true;
+}
+
+/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do
+ * not look. So look here, before a sweep: first whether any scalar older than the last assignment
+ * reads what was assigned (in a training loop that part of the tape holds the leaves alone); if so,
+ * whether the sweep can meet it. */
+bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
+    uint32_t hi = 0, end = 0;
+    for (int k = 0; k < m; k++) hi = ys[k] > hi ? ys[k] : hi;
+    while (end <= hi && end < t->assigned_at && reads_unassigned(t, end, NULL, false)) end++;
+    if (m == 0 || end > hi || end == t->assigned_at) return true;
+    size_t   bytes = (size_t)hi + 1;
+    uint8_t *met = cot__alloc(&t->al, bytes);
+    if (!met) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to look for assigned leaves", op, bytes);
+        return false;
+    }
+    memset(met, xs ? 0 : REACHED, bytes);
+    if (xs) mark_reached(t, met, hi, n, xs);
+    for (int k = 0; k < m; k++) met[ys[k]] |= MET;
+    bool clean = meets_unassigned(t, met, hi);
+    cot__free(&t->al, met, bytes);
+    return clean;
+}
+
+/* ---- writes to leaves -------------------------------------------------------------------------------------------------------- */
+
+/* A leaf whose numbers were overwritten in place is assignable: that is how it gets numbers again. */
+static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
+    char text[160];
+    *t = cot__is_number(leaf) ? NULL : cot__usable(leaf.tape);
+    *i = cot__index(leaf);
+    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i)) || !cot__outside_bodies(*t, op)) return false;
+    if (cot__op_of((*t)->nodes[*i].op)->kind == KIND_SOURCE) return true;
+    cot__fail(*t, COT_VALUE, "[%s] %s is computed from other values; only leaves and constants can be assigned", op,
+              cot__describe(*t, *i, text, sizeof text));
+    return false;
+}
+
+static void note_time(cot_tape *t, uint32_t i, cot__assigner who) {
+    cot__node *n = &t->nodes[i];
+    n->a = t->assigned_at = t->count;
+    n->b = t->stamp * 4 + who;
+}
+
+void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
+    cot__node *n = &t->nodes[i];
+    if (cot__is_tensor(n)) {
+        cot__bump(n->value.tensor->storage, COT__NONE);
+        n->value.tensor->version = n->value.tensor->storage->version;
+    }
+    note_time(t, i, who);
+}
+
+static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, cot__assigner who) {
+    cot__view to = cot__view_target(t, i);
+    cot__copy(&to, from);
+    cot__note_assign(t, i, who);
+    return t->status;
+}
+
+cot_status(cot_assign)(cot_var leaf, cot_var value) {
+    cot_tape *t;
+    uint32_t  i, v;
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    cot__tape_beside("assign", "the leaf", 1, &leaf, 1, &value);
+    if (!assignable(leaf, "assign", &t, &i)) return cot__status_of(1, &leaf);
+    if (cot__is_number(value)) {
+        double    number = cot__number_value(value);
+        int64_t   stride[COT_MAX_NDIM] = {0}, whole = cot_value_i64(value);
+        bool      exact = (uintptr_t)value.tape == 2; /* an integer beyond 2^53 is no double */
+        cot__view to = cot__view_of(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
+        if (exact) from.data = &whole, from.dtype = COT_I64;
+        return assign_view(t, i, &from, COT__ASSIGN);
+    }
+    if (!cot__operand(t, value, "assign", "new", &v)) return t->status;
+    cot_shape want = cot__shape_at(t, i), have = cot__shape_at(t, v);
+    if (!cot__same_shape(&have, &want)) {
+        cot__fail(t, COT_SHAPE, "[assign] the value has shape %s, the leaf %s; they must be equal", cot__shape_text_at(t, v, b),
+                  cot__shape_text_at(t, i, a));
+        return t->status;
+    }
+    /* A view of the leaf itself would be read while it is written. */
+    if (cot__is_tensor(&t->nodes[v]) && t->nodes[v].value.tensor->storage == t->nodes[i].value.tensor->storage) {
+        cot__fail(t, COT_VALUE, "[assign] the value is a view of the leaf's own memory; compute it into memory of its own first");
+        return t->status;
+    }
+    cot__view from = cot__view_of(t, v);
+    return assign_view(t, i, &from, COT__ASSIGN);
+}
+
+cot_status cot_assign_data(cot_var leaf, const void *data) {
+    cot_tape *t;
+    uint32_t  i;
+    if (!assignable(leaf, "assign_data", &t, &i)) return cot__status_of(1, &leaf);
+    if (!data && cot__size_at(t, i) > 0) {
+        cot__fail(t, COT_VALUE, "[assign_data] the data is NULL; it must hold %lld elements", (long long)cot__size_at(t, i));
+        return t->status;
+    }
+    cot__view to = cot__view_of(t, i);
+    int64_t   stride[COT_MAX_NDIM];
+    cot__strides(to.ndim, to.shape, stride);
+    cot__view from = to;
+    memcpy(&from.data, &data, sizeof data); /* const is kept: the copy reads only */
+    from.stride = stride;
+    return assign_view(t, i, &from, COT__ASSIGN_DATA);
+}
+
+cot_var(cot_leaf)(cot_var x) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "leaf", "", &i);
+    if (!t) return cot__invalid(1, &x);
+    cot_shape s = cot__shape_at(t, i);
+    cot_dtype d = cot__dtype_at(&t->nodes[i]);
+    cot_var   leaf = s.ndim ? cot_tensor(t, d, s, NULL) : cot_scalar_of(t, d, 0);
+    if (t->status == COT_OK) (cot_assign)(leaf, x);
+    return t->status == COT_OK ? leaf : INVALID(t);
+}
+
+/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves and their gradients are row-major
+ * arrays. */
+typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;
+
+static void descend(void *ctx, int64_t part) {
+    const descent *d = ctx;
+    int64_t        start = cot__part_start(d->n, d->parts, part), stop = cot__part_start(d->n, d->parts, part + 1);
+    if (d->dtype == COT_F64) {
+        double *restrict w = d->w;
+        const double *restrict g = d->g;
+        for (int64_t i = start; i < stop; i++) w[i] = w[i] - d->rate * g[i];
+    } else {
+        float *restrict w = d->w, rate = (float)d->rate;
+        const float *restrict g = d->g;
+        for (int64_t i = start; i < stop; i++) w[i] = w[i] - rate * g[i];
+    }
+}
+
+static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
+    cot__node *leaf = &t->nodes[i];
+    cot__view  v = cot__view_target(t, i);
+    if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) || !cot__is_contiguous(v.ndim, v.shape, v.stride)) return false;
+    descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
+    d.parts = cot__parts(d.n, 1, 64);
+    cot__parallel(d.parts, descend, &d);
+    cot__note_assign(t, i, COT__SGD_STEP);
+    return true;
+}
+
+/* In recorded operations: scalars and halves. */
+static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
+    cot_mark m = cot__mark(t);
+    uint32_t at = t->assigned_at;
+    cot_no_grad_open(t);
+    cot_var next = cot_sub(cot_detach(x), cot_mul(rate, cot_grad(x)));
+    cot_no_grad_close(t);
+    if (t->status == COT_OK) (cot_assign)(x, next);
+    t->assigned_at = at; /* the time is that of the step, not of the cot_assign within it */
+    cot__rewind(t, m);
+    if (t->status == COT_OK) note_time(t, i, COT__SGD_STEP);
+}
+
+cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
+    cot_tape *t = cot__tape_of(n, xs);
+    uint32_t  i;
+    if (n == 0) return COT_OK;
+    if (!t) return cot__status_of(n, xs);
+    if (!cot__is_rate(rate))
+        cot__fail(t, COT_VALUE, "[sgd_step] the rate is %g; it must be finite and not negative", rate);
+    for (int k = 0; k < n && t->status == COT_OK; k++) /* all are checked before any is changed */
+        if (cot__operand(t, xs[k], "sgd_step", "", &i) && t->nodes[i].op != OP_leaf)
+            cot__fail(t, COT_VALUE, "[sgd_step] xs[%d] is not a leaf", k);
+    for (int k = 0; k < n && t->status == COT_OK; k++) {
+        i = cot__index(xs[k]);
+        if ((t->nodes[i].flags & COT__HAS_GRAD) && !step_in_place(t, i, rate)) step_recorded(t, xs[k], i, rate);
+    }
+    return t->status;
+}

@@ -1,0 +1,710 @@
+/* In-place operations are functional operations on donated memory: same values, same derivatives, and whatever saw the old value is told. */
+#include "support/tape_test.h"
+
+static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
+
+static cot_var leaf(cot_tape *t, int n, const double *v) { return cot_tensor(t, COT_F64, COT_SHAPE(n), v); }
+
+static void assert_values(cot_var x, int n, const double *want) {
+    double got[64];
+    assert_int_equal(cot_read(x, got, n), COT_OK);
+    for (int i = 0; i < n; i++) assert_near(got[i], want[i], 1e-13);
+}
+
+static void assert_grads(cot_var x, int n, const double *want) {
+    double got[64];
+    assert_int_equal(cot_read_grad(x, got, n), COT_OK);
+    for (int i = 0; i < n; i++) assert_near(got[i], want[i], 1e-12);
+}
+
+/* ---- the same as their functional equivalents ---------------------------------------------------------------------------- */
+
+typedef cot_status (*into)(cot_var *, cot_var);
+typedef cot_var (*functional)(cot_var, cot_var);
+
+static cot_var right_operand(cot_var x, cot_var y) { (void)x; return y; }
+
+static const struct { const char *name; into into; functional functional; } writes[] = {
+    {"add", cot_add_into, cot_add}, {"sub", cot_sub_into, cot_sub}, {"mul", cot_mul_into, cot_mul},
+    {"div", cot_div_into, cot_div}, {"copy", cot_copy_into, right_operand},
+};
+
+static const double start[4] = {1.5, -2.0, 0.75, 3.0}, other[4] = {0.5, 4.0, -1.25, 2.0}, weight[4] = {1, -2, 0.5, 3};
+
+/* Gradients and Hessian of Σ w·(x·1 op y)·x, with the op in place (k) or not; which of x, y is a leaf. */
+static void run_one(int k, bool in_place, bool x_leaf, bool y_leaf, double *value, double *grad, double *second) {
+    cot_tape *t = open_tape();
+    cot_var   x = x_leaf ? leaf(t, 4, start) : cot_data(t, COT_F64, COT_SHAPE(4), start);
+    cot_var   y = y_leaf ? leaf(t, 4, other) : cot_data(t, COT_F64, COT_SHAPE(4), other);
+    cot_var   w = cot_data(t, COT_F64, COT_SHAPE(4), weight), z = cot_mul(x, 1.0);
+    if (in_place)
+        assert_int_equal(writes[k].into(&z, y), COT_OK);
+    else
+        z = writes[k].functional(z, y);
+    cot_read(z, value, 4);
+    cot_var f = cot_sum(cot_mul(w, cot_mul(z, cot_square(z))), COT_ALL), xs[2];
+    int     n = 0;
+    if (x_leaf) xs[n++] = x;
+    if (y_leaf) xs[n++] = y;
+    memset(grad, 0, 8 * sizeof *grad);
+    memset(second, 0, 64 * sizeof *second);
+    assert_int_equal(cot_hessian(f, n, xs, second), n ? COT_OK : COT_GRAD);
+    cot_tape_clear_error(t);
+    cot_backward(f);
+    for (int i = 0; i < n; i++) cot_read_grad(xs[i], grad + 4 * i, 4);
+    cot_tape_destroy(t);
+}
+
+static void values_and_derivatives_are_the_functional_ones(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof writes / sizeof *writes; k++)
+        for (int which = 1; which < 4; which++) {
+            if (writes[k].functional == right_operand && which == 1) continue; /* depends on no leaf */
+            double value[2][4], grad[2][8], second[2][64];
+            for (int in_place = 0; in_place < 2; in_place++)
+                run_one((int)k, in_place, which & 1, which & 2, value[in_place], grad[in_place], second[in_place]);
+            assert_memory_equal(value[0], value[1], sizeof value[0]);
+            assert_memory_equal(grad[0], grad[1], sizeof grad[0]);
+            for (int i = 0; i < 64; i++) assert_near(second[0][i], second[1][i], 1e-12);
+            assert_true(grad[0][0] != 0 || grad[0][4] != 0);
+            assert_true(second[0][0] != 0 || second[0][36] != 0);
+        }
+}
+
+static void update_slice_is_a_write_of_a_part(void **state) {
+    (void)state;
+    static const struct { int64_t start, stop, step; int at[4], n; } cases[] = {
+        {1, 3, 1, {1, 2}, 2}, {0, COT_END, 2, {0, 2, 4}, 3}, {-1, COT_END, -2, {4, 2, 0}, 3}, {3, 3, 1, {0}, 0}, {-2, -1, 1, {3}, 1},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        cot_tape *t = open_tape();
+        double    xv[5] = {1, 2, 3, 4, 5}, yv[4] = {-1, -2, -3, -4}, gx[5], gy[4] = {0}, z[5];
+        cot_var   x = leaf(t, 5, xv), y = leaf(t, cases[c].n, yv), v = cot_mul(x, 2.0);
+        assert_int_equal(cot_update_slice(&v, 0, cases[c].start, cases[c].stop, cases[c].step, cot_mul(y, 1.0)), COT_OK);
+        for (int i = 0; i < 5; i++) z[i] = 2 * xv[i], gx[i] = 4 * z[i];
+        for (int i = 0; i < cases[c].n; i++) {
+            z[cases[c].at[i]] = yv[i];
+            gx[cases[c].at[i]] = 0;
+            gy[i] = 2 * yv[i];
+        }
+        assert_values(v, 5, z);
+        cot_backward(cot_sum(cot_square(v), COT_ALL));
+        assert_ok(t);
+        assert_grads(x, 5, gx);
+        assert_grads(y, cases[c].n, gy);
+        cot_tape_destroy(t);
+    }
+}
+
+static void update_slice_broadcasts_and_takes_numbers(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6}), v = cot_mul(x, 1.0), s = cot_scalar(t, 7);
+    cot_update_slice(&v, 1, 0, 2, 1, s);
+    cot_update_slice(&v, 0, 1, 2, 1, 0.5);
+    assert_values(v, 6, (double[]){7, 7, 3, 0.5, 0.5, 0.5});
+    cot_backward(cot_sum(cot_square(v), COT_ALL));
+    assert_ok(t);
+    assert_grads(x, 6, (double[]){0, 0, 6, 0, 0, 0});
+    assert_near(cot_grad_value(s), 28, 0);
+    cot_tape_destroy(t);
+}
+
+static void operands_that_overlap_are_read_before_they_are_written(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 5, (double[]){1, 2, 3, 4, 5}), v = cot_mul(x, 1.0);
+    cot_var   head = cot_slice(v, 0, 0, 4, 1), tail = cot_slice(v, 0, 1, COT_END, 1);
+    cot_add_into(&tail, head); /* x[1:] += x[:-1], not a running sum */
+    assert_values(tail, 4, (double[]){3, 5, 7, 9});
+    cot_backward(cot_sum(cot_square(tail), COT_ALL));
+    assert_ok(t);
+    assert_grads(x, 5, (double[]){6, 16, 24, 32, 18});
+    cot_tape_destroy(t);
+
+    t = open_tape();
+    x = leaf(t, 4, (double[]){1, 2, 3, 4});
+    v = cot_mul(x, 1.0);
+    cot_copy_into(&v, cot_flip(v, COT_ALL));
+    assert_values(v, 4, (double[]){4, 3, 2, 1});
+    cot_mul_into(&v, v);
+    assert_values(v, 4, (double[]){16, 9, 4, 1});
+    cot_update_slice(&v, 0, 1, COT_END, 1, cot_slice(v, 0, 0, 3, 1));
+    assert_values(v, 4, (double[]){16, 16, 9, 4});
+    cot_backward(cot_sum(v, COT_ALL)); /* Σ = 2·x₃² + x₂² + x₁² */
+    assert_ok(t);
+    assert_grads(x, 4, (double[]){0, 4, 6, 16});
+    cot_tape_destroy(t);
+}
+
+static void writing_in_a_loop_accumulates(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, (double[]){1.1, 0.9, 1.2}), p = cot_mul(x, 1.0), s = cot_zeros(t, COT_F64, COT_SHAPE(3));
+    for (int k = 0; k < 4; k++) { /* p = x^(k+2), s = Σ */
+        cot_mul_into(&p, x);
+        cot_add_into(&s, p);
+    }
+    cot_backward(cot_sum(s, COT_ALL));
+    assert_ok(t);
+    double want[3], xs[3] = {1.1, 0.9, 1.2};
+    for (int i = 0; i < 3; i++) want[i] = 2 * xs[i] + 3 * pow(xs[i], 2) + 4 * pow(xs[i], 3) + 5 * pow(xs[i], 4);
+    assert_grads(x, 3, want);
+    double hessian[9];
+    assert_int_equal(cot_hessian(cot_sum(s, COT_ALL), 1, &x, hessian), COT_OK);
+    for (int i = 0; i < 3; i++)
+        assert_near(hessian[4 * i], 2 + 6 * xs[i] + 12 * pow(xs[i], 2) + 20 * pow(xs[i], 3), 1e-11);
+    assert_near(hessian[1], 0, 0);
+    cot_tape_destroy(t);
+}
+
+static void a_scalar_is_simply_replaced(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar(t, 3), y = x, z = cot_mul(x, x);
+    cot_mul_into(&y, x);
+    cot_add_into(&y, 1.0);
+    cot_sub_into(&y, z);
+    cot_div_into(&y, 2.0);
+    assert_near(cot_value(y), 0.5, 0);
+    assert_near(cot_value(x), 3, 0);
+    cot_copy_into(&y, cot_exp(x));
+    cot_backward(y);
+    assert_ok(t);
+    assert_near(cot_grad_value(x), exp(3), 1e-13);
+    cot_tape_destroy(t);
+}
+
+static void a_leaf_may_be_written(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 2, (double[]){1, 2}), old = x;
+    cot_add_into(&x, 1.0);
+    cot_backward(cot_sum(cot_square(x), COT_ALL));
+    assert_ok(t);
+    double g[2];
+    assert_int_equal(cot_read_grad(old, g, 2), COT_OK); /* the leaf is still the leaf: gradients are its own */
+    assert_near(g[0], 4, 0);
+    assert_near(g[1], 6, 0);
+    cot_tape_destroy(t);
+}
+
+static void other_dtypes_are_written_in_their_own(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   i = cot_data(t, COT_I32, COT_SHAPE(3), (int32_t[]){1, 2, 3}), h = cot_zeros(t, COT_F16, COT_SHAPE(2));
+    cot_add_into(&i, cot_integer(2));
+    cot_mul_into(&i, i);
+    assert_values(i, 3, (double[]){9, 16, 25});
+    assert_int_equal(cot_dtype_of(i), COT_I32);
+    cot_add_into(&h, 0.1);
+    assert_int_equal(cot_dtype_of(h), COT_F16);
+    double got[2];
+    cot_read(h, got, 2);
+    assert_near(got[0], 0.0999755859375, 0);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* ---- stale values ------------------------------------------------------------------------------------------------------------ */
+
+static void old_vars_and_views_are_stale(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), v = cot_mul(x, 1.0), old = v, view = cot_slice(v, 0, 0, 2, 1);
+    cot_add_into(&v, 1.0);
+    assert_false(cot_is_valid(cot_exp(old)));
+    assert_error(t, COT_STALE, "[exp] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+    cot_tape_clear_error(t);
+    cot_mul(v, view);
+    assert_error(t, COT_STALE, "[mul] the right operand, slice (%2), was overwritten by add (%5); use the var that the write updated");
+    cot_tape_clear_error(t);
+    double got[3];
+    assert_int_equal(cot_read(old, got, 3), COT_STALE);
+    assert_error(t, COT_STALE, "[read] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_add_into(&old, 1.0), COT_STALE);
+    assert_error(t, COT_STALE, "[add_into] the target operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+    cot_tape_clear_error(t);
+    assert_values(v, 3, (double[]){2.5, -1, 1.75});
+    cot_tape_destroy(t);
+}
+
+static void writing_through_a_view_makes_the_base_stale(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 4, start), base = cot_name(cot_mul(x, 1.0), "base"), row = cot_slice(base, 0, 1, 3, 1);
+    cot_copy_into(&row, 0.0);
+    cot_exp(base);
+    assert_error(t, COT_STALE, "[exp] the operand, mul (%1 \"base\"), was overwritten by copy_into (%5); use the var that the write updated");
+    cot_tape_destroy(t);
+}
+
+static void a_saved_value_that_was_overwritten_is_reported_at_backward(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), v = cot_mul(x, 1.0), y = cot_sin(v);
+    cot_add_into(&v, 1.0);
+    assert_ok(t);
+    assert_int_equal(cot_backward(cot_sum(cot_add(y, v), COT_ALL)), COT_STALE);
+    assert_error(t, COT_STALE, "[backward] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_clear_error(t);
+    double g[3];
+    cot_read_grad(x, g, 3); /* a sweep that failed adds nothing */
+    assert_near(g[0], 0, 0);
+    cot_backward(cot_sum(v, COT_ALL)); /* what does not need the old value still works */
+    assert_ok(t);
+    assert_grads(x, 3, (double[]){1, 1, 1});
+    cot_var grad;
+    assert_int_equal(cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &grad), COT_STALE);
+    assert_false(cot_is_valid(grad));
+    cot_tape_clear_error(t);
+    assert_false(cot_is_valid(cot_jvp(y, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(3))})));
+    assert_error(t, COT_STALE, "[jvp] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_destroy(t);
+}
+
+static void a_saved_result_that_was_overwritten_is_reported(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), y = cot_name(cot_exp(x), "e");
+    cot_mul_into(&y, 2.0);
+    cot_backward(cot_sum(y, COT_ALL));
+    assert_error(t, COT_STALE, "[backward] exp (%1 \"e\") needs the value of exp (%1 \"e\"), which was overwritten by mul (%4); "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_destroy(t);
+}
+
+static void a_structural_rule_that_saved_is_reported(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), start), b = cot_mul(a, 1.0), c = cot_matmul(a, b);
+    cot_add_into(&b, 1.0);
+    cot_backward(cot_sum(c, COT_ALL));
+    assert_error(t, COT_STALE, "[backward] matmul (%2) needs the value of mul (%1), which was overwritten by add (%5); "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_destroy(t);
+}
+
+static cot_tape *strict_tape(void) { return cot_tape_create(&(cot_options){.strict = true}); }
+
+static void a_strict_tape_refuses_the_write(void **state) {
+    (void)state;
+    cot_tape *t = strict_tape();
+    cot_var   x = leaf(t, 3, start), v = cot_name(cot_mul(x, 1.0), "v");
+    cot_sin(v);
+    assert_int_equal(cot_add_into(&v, 1.0), COT_STALE);
+    assert_error(t, COT_STALE, "[add_into] this write would spoil the value of mul (%1 \"v\"), which sin (%2) saved for its derivative");
+    cot_tape_clear_error(t);
+    assert_values(v, 3, start); /* nothing was written */
+    cot_var a = cot_square(v);
+    cot_div_into(&a, v); /* fine: nothing had saved a */
+    assert_ok(t);
+    cot_add_into(&a, 1.0); /* but the division by a value that needs a gradient saved its own result */
+    assert_error(t, COT_STALE, "[add_into] this write would spoil the value of div (%4), which div (%4) saved for its derivative");
+    cot_tape_destroy(t);
+}
+
+static void a_strict_tape_allows_what_spoils_nothing(void **state) {
+    (void)state;
+    cot_tape *t = strict_tape();
+    cot_var   x = leaf(t, 3, start), c = cot_data(t, COT_F64, COT_SHAPE(3), other), v = cot_mul(x, 1.0);
+    cot_var   y = cot_mul(v, c); /* c is a constant: its derivative in v reads c, none reads v */
+    cot_add_into(&v, 1.0);
+    assert_ok(t);
+    cot_backward(cot_sum(cot_add(y, v), COT_ALL));
+    assert_ok(t);
+    assert_grads(x, 3, (double[]){1.5, 5, -0.25});
+    cot_tape_destroy(t);
+}
+
+/* What saved a value may itself be forgotten: then the write is free again, whatever stands at its index now. */
+static void a_saver_forgotten_by_a_rewind_does_not_forbid_the_write(void **state) {
+    (void)state;
+    cot_tape *t = strict_tape();
+    cot_var   x = leaf(t, 3, start), v = cot_mul(x, 1.0);
+    cot_mark  m = cot_tape_mark(t);
+    cot_sin(v);
+    cot_tape_rewind(t, m);
+    cot_add(x, x);
+    cot_add(x, x);
+    cot_add_into(&v, 1.0);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void an_older_saver_still_forbids_the_write_after_a_rewind(void **state) {
+    (void)state;
+    cot_tape *t = strict_tape();
+    cot_var   x = leaf(t, 3, start), v = cot_mul(x, 1.0);
+    cot_sin(v);
+    cot_mark m = cot_tape_mark(t);
+    cot_cos(v);
+    cot_tape_rewind(t, m);
+    cot_add_into(&v, 1.0);
+    assert_error(t, COT_STALE, "[add_into] this write would spoil the value of mul (%1), which sin (%2) saved for its derivative");
+    cot_tape_destroy(t);
+}
+
+static void a_write_forgotten_by_a_rewind_is_not_named_after_another_operation(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), v = cot_mul(x, 1.0), w = v;
+    cot_mark  m = cot_tape_mark(t);
+    cot_add_into(&w, 1.0);
+    cot_tape_rewind(t, m);
+    for (int i = 0; i < 5; i++) cot_exp(x);
+    cot_sin(v);
+    assert_error(t, COT_STALE,
+                 "[sin] the operand, mul (%1), was overwritten by a write that was rewound; record it again");
+    cot_tape_destroy(t);
+}
+
+/* ---- targets that cannot be written ------------------------------------------------------------------------------------------ */
+
+static void a_broadcast_view_cannot_be_written(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), b = cot_broadcast_to(x, COT_SHAPE(2, 3));
+    cot_add_into(&b, 1.0);
+    assert_error(t, COT_VALUE, "[add_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it before writing");
+    cot_tape_clear_error(t);
+    cot_update_slice(&b, 0, 0, 1, 1, 1.0);
+    assert_error(t, COT_VALUE, "[update_slice] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it before writing");
+    cot_tape_clear_error(t);
+    cot_copy_into(&b, 1.0);
+    assert_error(t, COT_VALUE, "[copy_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it before writing");
+    cot_tape_destroy(t);
+}
+
+/* Scalars are replaced, but by the rules of tensors: the target keeps its dtype, and its value is its own. */
+static void scalar_targets_keep_their_dtype(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar_of(t, COT_F32, 1), y = cot_scalar(t, 0.1), n = cot_cast(cot_constant(t, 7), COT_I32);
+    cot_add_into(&x, y);
+    assert_int_equal(cot_dtype_of(x), COT_F32);
+    assert_near(cot_value(x), (double)(1.0f + 0.1f), 0);
+    cot_backward(x);
+    assert_near(cot_grad_value(y), 1, 0);
+    cot_mul_into(&n, cot_integer(3));
+    assert_true(cot_dtype_of(n) == COT_I32 && cot_value(n) == 21);
+    cot_var flag = cot_greater(y, 0.0);
+    cot_add_into(&flag, flag);
+    assert_true(cot_dtype_of(flag) == COT_BOOL && cot_value(flag) == 1);
+    assert_ok(t);
+    cot_add_into(&n, 0.5);
+    assert_error(t, COT_DTYPE, "[add_into] a value of dtype f64 does not fit into a target of dtype i32; cast it first");
+    cot_tape_clear_error(t);
+    cot_div_into(&n, n);
+    assert_error(t, COT_DTYPE, "[div_into] the result is a fraction and does not fit into a target of dtype i32");
+    cot_tape_clear_error(t);
+    cot_var copy = cot_constant(t, 0);
+    cot_copy_into(&copy, y);
+    cot_assign(y, 9.0);
+    assert_near(cot_value(copy), 0.1, 0);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void whole_numbers_are_assigned_exactly(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   n = cot_data(t, COT_I64, COT_SHAPE(1), NULL);
+    int64_t   odd = (INT64_C(1) << 53) + 1;
+    cot_assign(n, cot_integer(odd));
+    assert_true(cot_value_i64(n) == odd);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void what_does_not_fit_is_refused(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   i = cot_data(t, COT_I64, COT_SHAPE(3), (int64_t[]){1, 2, 3}), x = leaf(t, 3, start), s = cot_scalar(t, 1), big = leaf(t, 4, start);
+    cot_add_into(&i, x);
+    assert_error(t, COT_DTYPE, "[add_into] a value of dtype f64 does not fit into a target of dtype i64; cast it first");
+    cot_tape_clear_error(t);
+    cot_div_into(&i, i);
+    assert_error(t, COT_DTYPE, "[div_into] the result is a fraction and does not fit into a target of dtype i64");
+    cot_tape_clear_error(t);
+    cot_mul_into(&s, x);
+    assert_error(t, COT_SHAPE, "[mul_into] a scalar target cannot take the shape of the other operand");
+    cot_tape_clear_error(t);
+    cot_copy_into(&x, big);
+    assert_error(t, COT_SHAPE, "[copy_into] (4,) does not broadcast to (3,); aligned at the last axis, extents are equal or 1");
+    cot_tape_clear_error(t);
+    cot_update_slice(&s, 0, 0, 1, 1, 1.0);
+    assert_error(t, COT_SHAPE, "[update_slice] axis 0 is out of range for rank 0; a scalar has no axes");
+    cot_tape_clear_error(t);
+    cot_update_slice(&x, 0, 0, 1, 0, 1.0);
+    assert_error(t, COT_VALUE, "[update_slice] the step is 0; steps are positive or negative");
+    cot_tape_clear_error(t);
+    assert_values(x, 3, start);
+    cot_tape_destroy(t);
+}
+
+/* ---- borrowed memory ------------------------------------------------------------------------------------------------------------ */
+
+static void borrowed_memory_is_written_in_place(void **state) {
+    (void)state;
+    double    memory[3] = {1, 2, 3};
+    cot_tape *t = open_tape();
+    cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(3), memory), x = leaf(t, 3, start);
+    cot_mul_into(&w, x);
+    assert_near(memory[0], 1.5, 0);
+    assert_near(memory[1], -4, 0);
+    cot_backward(cot_sum(w, COT_ALL));
+    assert_ok(t);
+    assert_grads(x, 3, (double[]){1, 2, 3}); /* the old numbers */
+    assert_int_equal(cot_tape_storage_bytes(t) % (int64_t)sizeof(double), 0);
+    cot_tape_destroy(t);
+    assert_near(memory[2], 2.25, 0);
+}
+
+static void touch_tells_of_a_write_from_outside(void **state) {
+    (void)state;
+    double    memory[3] = {1, 2, 3};
+    cot_tape *t = open_tape();
+    cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(3), memory), old = w, x = leaf(t, 3, start), y = cot_mul(x, w);
+    memory[0] = 10;
+    cot_touch(&w);
+    assert_values(w, 3, (double[]){10, 2, 3});
+    cot_exp(old);
+    assert_error(t, COT_STALE,
+                 "[exp] the operand, constant (%0), was overwritten by a write from outside (cot_touch); use the var "
+                 "that the write updated");
+    cot_tape_clear_error(t);
+    cot_backward(cot_sum(y, COT_ALL));
+    assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%0), which was overwritten by a write from outside (cot_touch); "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_clear_error(t);
+    cot_backward(cot_sum(cot_mul(x, w), COT_ALL));
+    assert_ok(t);
+    assert_grads(x, 3, (double[]){10, 2, 3});
+    cot_tape_destroy(t);
+}
+
+/* ---- assignment ------------------------------------------------------------------------------------------------------------------- */
+
+static void assignment_after_recording_makes_backward_an_error(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_name(cot_scalar(t, 2), "x"), y = cot_mul(x, x), s = cot_add(x, 1.0);
+    assert_int_equal(cot_assign(x, 5.0), COT_OK);
+    assert_near(cot_value(y), 4, 0); /* values keep */
+    cot_backward(y);
+    assert_error(t, COT_STALE, "[backward] mul (%1) needs the value of leaf (%0 \"x\"), which was overwritten by cot_assign; "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_clear_error(t);
+    double j;
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_REVERSE, &j), COT_STALE);
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, &j), COT_STALE);
+    cot_tape_clear_error(t);
+    cot_var g;
+    assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_STALE);
+    cot_tape_clear_error(t);
+    cot_backward(s); /* reads nothing that was saved */
+    assert_ok(t);
+    assert_near(cot_grad_value(x), 1, 0);
+    cot_zero_grad(x);
+    cot_backward(cot_mul(x, x)); /* recorded after it */
+    assert_ok(t);
+    assert_near(cot_grad_value(x), 10, 0);
+    cot_tape_destroy(t);
+}
+
+static void assignment_of_a_tensor_makes_backward_an_error(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), y = cot_sum(cot_square(x), COT_ALL), view = cot_slice(x, 0, 0, 2, 1);
+    cot_assign_data(x, other);
+    cot_backward(y);
+    assert_error(t, COT_STALE,
+                 "[backward] square (%1) needs the value of leaf (%0), which was overwritten by cot_assign_data; "
+                 "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_clear_error(t);
+    double j[3];
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, j), COT_STALE);
+    cot_tape_clear_error(t);
+    cot_exp(view);
+    assert_error(t, COT_STALE,
+                 "[exp] the operand, slice (%3), was overwritten by cot_assign_data to leaf (%0); record it again");
+    cot_tape_clear_error(t);
+    cot_backward(cot_sum(cot_square(x), COT_ALL));
+    assert_ok(t);
+    assert_grads(x, 3, (double[]){1, 8, -2.5});
+    cot_tape_destroy(t);
+}
+
+static void assignment_of_constants_makes_backward_an_error_too(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar(t, 3), c = cot_constant(t, 2), y = cot_mul(x, c), g;
+    double    j;
+    cot_assign(c, 5.0);
+    cot_backward(y);
+    assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%1), which was overwritten by cot_assign; "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, &j), COT_STALE);
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_STALE);
+    cot_tape_clear_error(t);
+    cot_var v = leaf(t, 3, start), w = cot_data(t, COT_F64, COT_SHAPE(3), start), z = cot_sum(cot_mul(v, w), COT_ALL);
+    uint32_t at = (uint32_t)w.id;
+    char     want[200];
+    cot_assign_data(w, other);
+    cot_backward(z);
+    snprintf(want, sizeof want,
+             "[backward] mul (%%%u) needs the value of constant (%%%u), which was overwritten by cot_assign_data; "
+             "compute before the write, or write to a copy (cot_copy)",
+             at + 1, at);
+    assert_error(t, COT_STALE, want);
+    cot_tape_clear_error(t);
+    cot_backward(cot_sum(cot_mul(v, w), COT_ALL)); /* recorded after it */
+    assert_ok(t);
+    assert_grads(v, 3, other);
+    cot_tape_destroy(t);
+}
+
+static void dot_of_reads_its_scalars_too(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x[2] = {cot_scalar(t, 2), cot_scalar(t, 3)}, y[2] = {cot_scalar(t, 5), cot_scalar(t, 7)}, z = cot_dot_of(2, x, y);
+    cot_assign(y[1], 0.0);
+    assert_int_equal(cot_backward(z), COT_STALE);
+    assert_error(t, COT_STALE, "[backward] dot_of (%4) needs the value of leaf (%3), which was overwritten by cot_assign; "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_destroy(t);
+}
+
+static void logsumexp_of_reads_its_scalars_too(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x[2] = {cot_scalar(t, 2), cot_scalar(t, 3)}, z = cot_logsumexp_of(2, x);
+    cot_assign(x[1], 0.0);
+    assert_int_equal(cot_backward(z), COT_STALE);
+    assert_error(t, COT_STALE, "[backward] logsumexp_of (%2) needs the value of leaf (%1), which was overwritten by cot_assign; "
+                               "compute before the write, or write to a copy (cot_copy)");
+    cot_tape_destroy(t);
+}
+
+static void assignment_survives_a_rewind(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   s = cot_scalar(t, 1), x = leaf(t, 3, start);
+    cot_mark  m = cot_tape_mark(t);
+    cot_assign(s, cot_mul(s, 8.0));
+    cot_assign(x, cot_mul(x, 2.0));
+    cot_tape_rewind(t, m);
+    assert_near(cot_value(s), 8, 0);
+    assert_values(x, 3, (double[]){3, -4, 1.5});
+    cot_backward(cot_add(cot_mul(s, s), cot_sum(cot_square(x), COT_ALL)));
+    assert_ok(t);
+    assert_near(cot_grad_value(s), 16, 0);
+    assert_grads(x, 3, (double[]){6, -8, 3});
+    cot_tape_destroy(t);
+}
+
+/* A step need not be followed by a rewind: what is recorded after it is new. */
+static void what_is_recorded_after_a_step_has_a_gradient(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar(t, 3), v = leaf(t, 3, start), both[2] = {x, v};
+    for (int i = 0; i < 3; i++) {
+        cot_var y = cot_add(cot_mul(x, x), cot_sum(cot_square(v), COT_ALL));
+        cot_tape_zero_grads(t);
+        assert_int_equal(cot_backward(y), COT_OK);
+        assert_ok(t);
+        assert_int_equal(cot_sgd_step(2, both, 0.25), COT_OK);
+    }
+    assert_near(cot_value(x), 3.0 / 8, 0);
+    assert_values(v, 3, (double[]){1.5 / 8, -2.0 / 8, 0.75 / 8});
+    cot_tape_destroy(t);
+}
+
+/* An in-place write that a rewind forgot has still destroyed the leaf's numbers; assigning brings it back. */
+static void assignment_revives_a_leaf(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    double    d[2] = {1, 2};
+    cot_var   w = cot_tensor(t, COT_F64, COT_SHAPE(2), d), v = w;
+    cot_mark  m = cot_tape_mark(t);
+    cot_mul_into(&v, 2.0);
+    cot_tape_rewind(t, m);
+    cot_exp(w);
+    assert_error(t, COT_STALE, "[exp] the operand, leaf (%0), was overwritten by a write that was rewound; cot_assign gives it new numbers");
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_assign_data(w, d), COT_OK);
+    cot_backward(cot_sum(cot_square(w), COT_ALL));
+    double g[2];
+    cot_read_grad(w, g, 2);
+    assert_true(g[0] == 2 && g[1] == 4);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void only_borrowed_memory_can_be_touched(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL);
+    cot_touch(&x);
+    assert_error(t, COT_VALUE, "[touch] leaf (%0) does not lie in borrowed memory (cot_wrap): nothing can change it from outside");
+    cot_tape_destroy(t);
+}
+
+/* Of several writes the first one spoiled the value. */
+static void the_write_that_spoiled_the_value_is_named(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), a = cot_exp(x), old = a;
+    cot_add_into(&a, 1.0);
+    cot_sub_into(&a, 1.0);
+    cot_sin(old);
+    assert_error(t, COT_STALE, "[sin] the operand, exp (%1), was overwritten by add (%4); use the var that the write updated");
+    cot_tape_destroy(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_and_derivatives_are_the_functional_ones),
+        cmocka_unit_test(update_slice_is_a_write_of_a_part),
+        cmocka_unit_test(update_slice_broadcasts_and_takes_numbers),
+        cmocka_unit_test(operands_that_overlap_are_read_before_they_are_written),
+        cmocka_unit_test(writing_in_a_loop_accumulates),
+        cmocka_unit_test(a_scalar_is_simply_replaced),
+        cmocka_unit_test(a_leaf_may_be_written),
+        cmocka_unit_test(other_dtypes_are_written_in_their_own),
+        cmocka_unit_test(old_vars_and_views_are_stale),
+        cmocka_unit_test(writing_through_a_view_makes_the_base_stale),
+        cmocka_unit_test(a_saved_value_that_was_overwritten_is_reported_at_backward),
+        cmocka_unit_test(a_saved_result_that_was_overwritten_is_reported),
+        cmocka_unit_test(a_structural_rule_that_saved_is_reported),
+        cmocka_unit_test(a_strict_tape_refuses_the_write),
+        cmocka_unit_test(a_strict_tape_allows_what_spoils_nothing),
+        cmocka_unit_test(a_saver_forgotten_by_a_rewind_does_not_forbid_the_write),
+        cmocka_unit_test(an_older_saver_still_forbids_the_write_after_a_rewind),
+        cmocka_unit_test(a_write_forgotten_by_a_rewind_is_not_named_after_another_operation),
+        cmocka_unit_test(a_broadcast_view_cannot_be_written),
+        cmocka_unit_test(scalar_targets_keep_their_dtype),
+        cmocka_unit_test(whole_numbers_are_assigned_exactly),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(borrowed_memory_is_written_in_place),
+        cmocka_unit_test(touch_tells_of_a_write_from_outside),
+        cmocka_unit_test(assignment_after_recording_makes_backward_an_error),
+        cmocka_unit_test(assignment_of_a_tensor_makes_backward_an_error),
+        cmocka_unit_test(assignment_of_constants_makes_backward_an_error_too),
+        cmocka_unit_test(dot_of_reads_its_scalars_too),
+        cmocka_unit_test(logsumexp_of_reads_its_scalars_too),
+        cmocka_unit_test(assignment_survives_a_rewind),
+        cmocka_unit_test(what_is_recorded_after_a_step_has_a_gradient),
+        cmocka_unit_test(only_borrowed_memory_can_be_touched),
+        cmocka_unit_test(assignment_revives_a_leaf),
+        cmocka_unit_test(the_write_that_spoiled_the_value_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,323 @@
+/* Elementwise work that is put off (ops/elementwise/deferred.c): neither that it waits, nor in which blocks and by how many threads it is done, may show in
+ * any bit of a result. Here everything waits, in the shortest blocks, and is compared with runs in which nothing does. */
+/* ctest: labels=threads timeout=300 */
+#include "support/support.h"
+
+#include "base/parallel.h"
+#include "ops/elementwise/deferred.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const int counts[] = {1, 2, 3, 8, 16};
+
+typedef struct settings { int64_t grain, from, bytes; } settings;
+
+static settings usual(void) { return (settings){cot__grain, cot__queue_from, cot__queue_bytes}; }
+static void     set(settings s) { cot__grain = s.grain, cot__queue_from = s.from, cot__queue_bytes = s.bytes; }
+
+/* ---- random programs ---------------------------------------------------------------------------------------------------- */
+
+/* xorshift: the same programs everywhere */
+static uint64_t next(uint64_t *s) {
+    *s ^= *s << 13, *s ^= *s >> 7, *s ^= *s << 17;
+    return *s >> 11;
+}
+
+/* Long enough for parts of several of the shortest blocks: of 256 elements, from 17 of them on two a part. */
+enum { LENGTH = 5000, VALUES = 40, NUMBERS = 8 * LENGTH };
+
+/* Vectors of a few lengths, cut out of each other, joined again and combined element by element: adjoints of slices meet in one accumulator at
+ * different places, and are shared, replaced and added to. */
+static cot_var program(cot_var x, cot_var w, uint64_t s) {
+    cot_var v[VALUES] = {x, w};
+    int     n = 2;
+    while (n < VALUES) {
+        cot_var a = v[next(&s) % (uint64_t)n], b = v[next(&s) % (uint64_t)n];
+        int64_t na = cot_size(a), nb = cot_size(b), shift = (int64_t)(next(&s) % 3);
+        switch (next(&s) % 11) {
+        case 0: v[n] = cot_sin(a); break;
+        case 1: v[n] = cot_mul(a, 0.5); break;
+        case 2: v[n] = cot_tanh(cot_neg(a)); break;
+        case 3: v[n] = cot_mul(a, a); break;
+        case 4: v[n] = na > LENGTH - 20 ? cot_slice(a, 0, shift, na - 2 + shift, 1) : cot_exp(cot_neg(cot_square(a))); break;
+        case 5: v[n] = cot_slice(a, 0, COT_END, COT_END, -1); break;
+        case 6: v[n] = cot_mul(a, cot_mean(b, COT_ALL)); break; /* a broadcast, and a reduction between */
+        case 7: v[n] = cot_reshape(cot_transpose(cot_reshape(cot_slice(a, 0, 0, na / 6 * 6, 1), COT_SHAPE(na / 6, 6))), COT_SHAPE(na / 6 * 6)); break;
+        default: { /* two of one length, often overlapping parts of one value */
+            int64_t m = na < nb ? na : nb;
+            cot_var p = cot_slice(a, 0, na - m, na, 1), q = cot_slice(b, 0, 0, m, 1);
+            v[n] = next(&s) % 2 ? cot_add(p, q) : next(&s) % 2 ? cot_mul(p, q) : cot_atan2(p, cot_add(cot_square(q), 1.0));
+        }
+        }
+        n++;
+    }
+    cot_var sum = cot_mean(v[n - 1], COT_ALL);
+    for (int k = 2; k < n - 1; k++) sum = cot_add(sum, cot_mean(v[k], COT_ALL));
+    return sum;
+}
+
+/* The value, gradients in numbers and recorded, a Hessian-vector product and a tangent of one program. */
+static int64_t derivatives(cot_dtype dtype, uint64_t seed, double *out) {
+    cot_tape *t = cot_tape_create(NULL);
+    double    numbers[2 * LENGTH];
+    uint64_t  s = seed * 77 + 5;
+    int64_t   n = 0;
+    for (int i = 0; i < 2 * LENGTH; i++) numbers[i] = (double)(next(&s) % 2001) / 1000 - 1;
+    if (seed % 3 == 0) numbers[17] = NAN, numbers[900] = INFINITY;
+    cot_var xs[2];
+    for (int k = 0; k < 2; k++) {
+        cot_var plain = cot_cast(cot_data(t, COT_F64, COT_SHAPE(LENGTH), numbers + k * LENGTH), dtype);
+        float   narrow[LENGTH];
+        cot_read_as(plain, COT_F32, narrow, LENGTH);
+        xs[k] = dtype == COT_F32 ? cot_tensor(t, dtype, COT_SHAPE(LENGTH), narrow) : cot_tensor(t, dtype, COT_SHAPE(LENGTH), numbers + k * LENGTH);
+    }
+    cot_var y = program(xs[0], xs[1], seed), grads[2];
+    cot_backward(y);
+    for (int k = 0; k < 2; k++, n += LENGTH) cot_read(cot_grad(xs[k]), out + n, LENGTH);
+    cot_grad_of(y, 2, xs, grads);
+    for (int k = 0; k < 2; k++, n += LENGTH) cot_read(grads[k], out + n, LENGTH);
+    cot_hvp(y, 2, xs, numbers, out + n);
+    n += 2 * LENGTH;
+    cot_jvps(1, 2, xs, numbers, 1, &y, out + n);
+    out[n + 1] = cot_value(y);
+    test_tape_ok(t, "a program");
+    cot_tape_destroy(t);
+    return n + 2;
+}
+
+static void waiting_does_not_show(void **state) {
+    (void)state;
+    static double at_once[NUMBERS], later[NUMBERS];
+    settings      before = usual();
+    for (uint64_t seed = 1; seed <= (test_small() ? 6 : 40); seed++)
+        for (int d = COT_F64; d <= COT_F32; d++) {
+            char name[64];
+            cot_set_threads(1);
+            set((settings){before.grain, INT64_MAX, before.bytes});
+            int64_t n = derivatives((cot_dtype)d, seed, at_once);
+            for (int k = 0; k < TEST_COUNT(counts); k++) {
+                cot_set_threads(counts[k]);
+                set((settings){k == 0 ? before.grain : 1, 1, k == 3 ? 4096 : 1});
+                derivatives((cot_dtype)d, seed, later);
+                snprintf(name, sizeof name, "program %d, dtype %d, %d threads", (int)seed, d, counts[k]);
+                test_same_array("put off", name, n, later, at_once);
+            }
+        }
+    set(before);
+    cot_set_threads(0);
+    test_verdict();
+}
+
+/* ---- every elementwise operation ------------------------------------------------------------------------------------------ */
+
+/* Σ f(x, y, w) sin(x), whose adjoints wait together, for one operation f; of those that are not floats the mean alone. */
+static int64_t of_operation(int op, cot_dtype dtype, double *out) {
+    const cot__elementwise_info *e = &cot__elementwise_table[op];
+    cot_tape                    *t = cot_tape_create(NULL);
+    cot_var                      xs[3];
+    double                       numbers[LENGTH];
+    int64_t                      n = 0;
+    for (int k = 0; k < e->arity; k++) {
+        uint64_t s = (uint64_t)(op * 3 + k) + 99;
+        for (int i = 0; i < LENGTH; i++) numbers[i] = e->lo + (e->hi - e->lo) * (double)(next(&s) % 4096) / 4096;
+        float narrow[LENGTH];
+        for (int i = 0; i < LENGTH; i++) narrow[i] = (float)numbers[i];
+        xs[k] = cot_tensor(t, dtype, COT_SHAPE(LENGTH), dtype == COT_F32 ? (void *)narrow : (void *)numbers);
+    }
+    cot_var z = cot__call(op, xs);
+    if (cot_requires_grad(z)) {
+        cot_var first = op == OP_where ? xs[1] : xs[0];
+        cot_backward(cot_sum(cot_add(cot_mul(z, cot_sin(first)), cot_mul(cot_square(z), first)), COT_ALL));
+        for (int k = 0; k < e->arity; k++, n += LENGTH) cot_read(cot_grad(xs[k]), out + n, LENGTH);
+    } else
+        out[n++] = cot_value(cot_mean(cot_cast(z, COT_F64), COT_ALL));
+    test_tape_ok(t, e->name);
+    cot_tape_destroy(t);
+    return n;
+}
+
+static void every_operation_may_wait(void **state) {
+    (void)state;
+    static double at_once[3 * LENGTH], later[3 * LENGTH];
+    settings      before = usual();
+    for (int op = 0; op < OP_elementwise_count; op++)
+        for (int d = COT_F64; d <= COT_F32; d++) {
+            cot_set_threads(1);
+            set((settings){before.grain, INT64_MAX, before.bytes});
+            int64_t n = of_operation(op, (cot_dtype)d, at_once);
+            for (int k = 0; k < TEST_COUNT(counts); k++) {
+                cot_set_threads(counts[k]);
+                set((settings){1, 1, 1});
+                of_operation(op, (cot_dtype)d, later);
+                test_same_array("put off", cot__elementwise_table[op].name, n, later, at_once);
+            }
+        }
+    set(before);
+    cot_set_threads(0);
+    test_verdict();
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+
+/* Accumulators that are used up serve again while work waits: a long chain holds two or three at a time, not one for each operation. */
+static void waiting_holds_no_more_memory(void **state) {
+    (void)state;
+    settings before = usual();
+    int64_t  most[2];
+    enum { N = 1 << 14, CHAIN = 60 };
+    static double x[N];
+    for (int waits = 0; waits < 2; waits++) {
+        set((settings){before.grain, waits ? 1 : INT64_MAX, before.bytes});
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   v = cot_tensor(t, COT_F64, COT_SHAPE(N), x), y = v;
+        for (int k = 0; k < CHAIN; k++) y = cot_add(cot_sin(y), cot_mul(y, v));
+        y = cot_sum(y, COT_ALL);
+        int64_t recorded = cot_tape_bytes(t);
+        cot_backward(y);
+        most[waits] = cot_tape_bytes(t) - recorded;
+        test_tape_ok(t, "a chain");
+        cot_tape_destroy(t);
+    }
+    set(before);
+    TEST_CHECK(most[1] <= most[0] + N * 8 + 65536, "a sweep whose work waits takes %lld bytes, one that does all at once %lld", (long long)most[1],
+               (long long)most[0]);
+    test_verdict();
+}
+
+/* ---- recording --------------------------------------------------------------------------------------------------------------- */
+
+enum { FEW = 600 };
+
+/* In these tests everything waits, and values are spoilt until they are done. */
+static settings before;
+static bool     spoiling;
+
+static int let_wait(void **state) {
+    (void)state;
+    before = usual(), spoiling = cot__queue_spoils;
+    set((settings){before.grain, 1, 1});
+    cot__queue_spoils = true;
+    return 0;
+}
+
+static int let_be(void **state) {
+    (void)state;
+    set(before);
+    cot__queue_spoils = spoiling;
+    return 0;
+}
+
+static const void *memory_of(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->data; }
+
+static bool waits(cot_var x) {
+    const uint64_t *bits = memory_of(x);
+    return x.tape->put_off && *bits == UINT64_MAX;
+}
+
+static void all_are(cot_var x, double want, const char *what) {
+    double out[FEW];
+    cot_read(x, out, FEW);
+    for (int i = 0; i < FEW; i++) TEST_CHECK(out[i] == want, "%s: element %d is %.17g, not %.17g", what, i, out[i], want);
+}
+
+static void fill(double *x, double v) {
+    for (int i = 0; i < FEW; i++) x[i] = v;
+}
+
+/* Who changes what a waiting operation reads, finds it done first; a look does it too. */
+static void writers_come_after_what_waits(void **state) {
+    (void)state;
+    double x[FEW];
+    fill(x, 2);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), a = cot_mul(leaf, leaf), b = cot_mul(a, 3.0);
+    TEST_CHECK(waits(a) && waits(b), "recorded work does not wait");
+    all_are(b, 12, "a chain");
+    TEST_CHECK(!t->put_off, "a look leaves something to wait");
+
+    a = cot_add(leaf, 1.0);
+    TEST_CHECK(waits(a), "a sum does not wait");
+    fill(x, 5);
+    cot_assign_data(leaf, x);
+    all_are(a, 3, "before cot_assign_data");
+    a = cot_add(leaf, 1.0);
+    cot_assign(leaf, 7.0);
+    all_are(a, 6, "before cot_assign");
+
+    cot_var copy = cot_mul(cot_detach(leaf), 1.0), of_old = cot_mul(copy, 10.0);
+    cot_add_into(&copy, 1.0);
+    cot_var of_new = cot_mul(copy, 10.0);
+    cot_copy_into(&copy, 0.0);
+    TEST_CHECK(waits(of_old) && waits(of_new), "work before and after a write does not wait");
+    all_are(of_new, 80, "after cot_add_into");
+    all_are(of_old, 70, "before cot_add_into");
+    all_are(copy, 0, "after cot_copy_into");
+    cot_var half = cot_mul(leaf, 1.0), of_half = cot_mul(half, 2.0);
+    cot_update_slice(&half, 0, 0, COT_END, 2, 100.0);
+    all_are(of_half, 14, "before cot_update_slice");
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    a = cot_mul(leaf, 2.0);
+    TEST_CHECK(waits(a), "nothing waits when the tape is destroyed");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* Memory that the caller can write or read around the library: what touches it is done when the call returns. */
+static void borrowed_memory_does_not_wait(void **state) {
+    (void)state;
+    double x[FEW];
+    fill(x, 2);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(FEW), x), waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 4.0);
+    cot_var   z = cot_mul(w, 3.0), of_view = cot_mul(cot_reshape(w, COT_SHAPE(2, FEW / 2)), 5.0), of_part = cot_neg(cot_slice(w, 0, 0, 10, 1));
+    fill(x, 9);
+    all_are(z, 6, "of borrowed memory");
+    all_are(of_view, 10, "of a view of it");
+    TEST_CHECK(cot_value(cot_sum(of_part, COT_ALL)) == -20, "a part of it is %g", cot_value(cot_sum(of_part, COT_ALL)));
+    cot_touch(&w);
+    cot_mul_into(&w, waiting);
+    TEST_CHECK(x[0] == 36 && x[FEW - 1] == 36, "a write in place has not arrived: %g", x[0]);
+    waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 8.0);
+    TEST_CHECK(waits(waiting), "nothing waits for the next write");
+    cot_copy_into(&w, waiting);
+    TEST_CHECK(x[0] == 8 && x[FEW - 1] == 8, "a copy in place has not arrived: %g", x[0]);
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* A rewind gives memory back at once, and what is older than the mark keeps its value. */
+static void a_rewind_does_what_waits(void **state) {
+    (void)state;
+    double x[FEW];
+    fill(x, 2);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), old = cot_mul(leaf, 3.0);
+    cot_mark  m = cot_tape_mark(t);
+    int64_t   bytes = cot_tape_storage_bytes(t);
+    for (int k = 0; k < 100; k++) {
+        cot_var y = old;
+        for (int i = 0; i < 3; i++) y = cot_sin(y);
+        TEST_CHECK(waits(y), "round %d: nothing waits", k);
+        cot_tape_rewind(t, m);
+        TEST_CHECK(cot_tape_storage_bytes(t) == bytes && !t->put_off, "round %d: %lld bytes instead of %lld after the rewind", k,
+                   (long long)cot_tape_storage_bytes(t), (long long)bytes);
+    }
+    all_are(old, 6, "older than the mark");
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waiting_does_not_show),
+        cmocka_unit_test(every_operation_may_wait),
+        cmocka_unit_test(waiting_holds_no_more_memory),
+        cmocka_unit_test_setup_teardown(writers_come_after_what_waits, let_wait, let_be),
+        cmocka_unit_test_setup_teardown(borrowed_memory_does_not_wait, let_wait, let_be),
+        cmocka_unit_test_setup_teardown(a_rewind_does_what_waits, let_wait, let_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* With COT_SOURCE_LINES, operations know the line that recorded them, and messages say it; numbers mix in at any depth. */
+#define COT_SOURCE_LINES
+#include "support/tape_test.h"
+
+static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
+
+/* The message is the format with the given line numbers in. */
+#define assert_message(t, ...)                                                                                               \
+    do {                                                                                                                     \
+        char want[512];                                                                                                      \
+        snprintf(want, sizeof want, __VA_ARGS__);                                                                            \
+        assert_string_equal(cot_tape_message(t), want);                                                                      \
+        cot_tape_clear_error(t);                                                                                             \
+    } while (0)
+
+static const double numbers[3] = {1, 2, 3};
+
+static void messages_name_the_lines_of_both_operations(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    enum { LEAF = __LINE__ + 1 };
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), numbers);
+    enum { ADDED = __LINE__ + 1 };
+    cot_var h = cot_name(cot_add(x, 1.0), "h");
+    enum { SAVED = __LINE__ + 1 };
+    cot_var  y = cot_sigmoid(cot_square(h));
+    cot_var *p = &h;
+    enum { WRITTEN = __LINE__ + 1 };
+    cot_sub_into(p++, 1.0); /* the target is evaluated once */
+    assert_ptr_equal(p, &h + 1);
+    assert_int_equal(cot_backward(cot_sum(y, COT_ALL)), COT_STALE);
+    assert_message(t, "[backward] square (%%2, test_lines.c:%d in %s) needs the value of add (%%1 \"h\", test_lines.c:%d in %s), which was "
+                      "overwritten by sub (%%6, test_lines.c:%d in %s); compute before the write, or write to a copy (cot_copy)",
+                   SAVED, __func__, ADDED, __func__, WRITTEN, __func__);
+    cot_read_grad(y, (double[3]){0}, 3);
+    assert_message(t, "[read_grad] sigmoid (%%3, test_lines.c:%d in %s) keeps no gradient; only leaves do, and values marked with "
+                      "cot_retain_grad before backward", SAVED, __func__);
+    cot_square(x);
+    enum { LEAF_WRITTEN = __LINE__ + 1 };
+    cot_add_into(&x, 1.0);
+    cot_backward(cot_sum((cot_var){t, (h.id & ~UINT64_C(0xffffffff)) | 8}, COT_ALL)); /* %8 is the square */
+    assert_message(t, "[backward] square (%%8, test_lines.c:%d in %s) needs the value of leaf (%%0, test_lines.c:%d in %s), which was "
+                      "overwritten by add (%%11, test_lines.c:%d in %s); compute before the write, or write to a copy (cot_copy)",
+                   LEAF_WRITTEN - 2, __func__, LEAF, __func__, LEAF_WRITTEN, __func__);
+    cot_tape_destroy(t);
+}
+
+/* Every way to make a value is stamped with its own line, not with that of the next operation. */
+static void sources_have_their_own_lines(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    double    memory[3] = {0}, out[3];
+    cot_var   made[16];
+    int       line[16], n = 0;
+    made[n] = cot_constant(t, 1), line[n++] = __LINE__;
+    made[n] = cot_data(t, COT_F64, COT_SHAPE(3), numbers), line[n++] = __LINE__;
+    made[n] = cot_wrap(t, COT_F64, COT_SHAPE(3), memory), line[n++] = __LINE__;
+    cot_var x = cot_scalar(t, 2), x32 = cot_scalar_of(t, COT_F32, 2);
+    made[n] = cot_detach(x), line[n++] = __LINE__;
+    made[n] = cot_cast(x32, COT_F64), line[n++] = __LINE__;
+    made[n] = cot_grad(x), line[n++] = __LINE__;
+    made[n] = cot_zeros(t, COT_F64, COT_SHAPE(3)), line[n++] = __LINE__;
+    cot_var y = cot_mul(x, x);
+    made[n] = cot_jvp(y, 1, &x, (cot_var[]){x}), line[n++] = __LINE__;
+    made[n] = cot_maximum(x, 1.0), line[n++] = __LINE__;
+    cot_grad_of(cot_square(y), 1, &x, &made[n]), line[n++] = __LINE__;
+    cot_vjp(cot_square(y), 2.0, 1, (cot_var[]){x}, &made[n]), line[n++] = __LINE__;
+    cot_split(cot_tensor(t, COT_F64, COT_SHAPE(3), memory), 3, 0, &made[n]), line[n++] = __LINE__;
+    cot_exp(x);
+    for (int i = 0; i < n; i++) {
+        char where[64];
+        cot_read_grad(made[i], out, 1);
+        snprintf(where, sizeof where, ", test_lines.c:%d in sources_have_their_own_lines)", line[i]);
+        if (!strstr(cot_tape_message(t), where)) fail_msg("%s, but recorded at %d", cot_tape_message(t), line[i]);
+        cot_tape_clear_error(t);
+    }
+    cot_tape_destroy(t);
+}
+
+static void a_strict_tape_names_the_lines_at_the_write(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.strict = true});
+    cot_var   x = cot_mul(cot_tensor(t, COT_F64, COT_SHAPE(3), numbers), 1.0);
+    cot_sin(x);
+    cot_mul_into(&x, 2.0);
+    assert_message(t, "[mul_into] this write would spoil the value of mul (%%1, test_lines.c:%d in %s), which sin (%%2, test_lines.c:%d in %s) "
+                      "saved for its derivative (test_lines.c:%d in %s)", __LINE__ - 4, __func__, __LINE__ - 3, __func__, __LINE__ - 2, __func__);
+    cot_tape_destroy(t);
+}
+
+/* The call that failed is the one whose line the message ends with; calls that merely find the tape failed are not. */
+static void a_failing_call_says_where_it_stands(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), b = cot_tensor(t, COT_F64, COT_SHAPE(2, 4), NULL);
+    cot_var   c = cot_add(a, b);
+    cot_exp(c), cot_scalar(t, 1);
+    assert_message(t, "[add] shapes (2,3) and (2,4) do not broadcast; counted from the end, extents must be equal or 1 (test_lines.c:%d in %s)",
+                   __LINE__ - 3, __func__);
+    cot_tape_clear_error(t);
+    cot_backward(a); /* not an operation: it has no line, and the next operation must not lend it its own */
+    cot_exp(a);
+    assert_null(strstr(cot_tape_message(t), "test_lines.c"));
+    cot_tape_destroy(t);
+}
+
+/* Numbers mix in at any depth, and the text that the compiler sees grows with the depth, not with its power. */
+static void nested_calls_mix_numbers_in(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = cot_scalar(t, 3);
+    cot_var   y =
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        x))))))))))))))))))))))))))))))))))))))));
+    assert_near(cot_value(y), 2 + 1 / 1048576.0, 0);
+    cot_backward(y);
+    assert_near(cot_grad_value(x), 1 / 1048576.0, 0);
+    assert_int_equal(cot_tape_length(t), 41);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages_name_the_lines_of_both_operations),
+        cmocka_unit_test(sources_have_their_own_lines),
+        cmocka_unit_test(a_strict_tape_names_the_lines_at_the_write),
+        cmocka_unit_test(a_failing_call_says_where_it_stands),
+        cmocka_unit_test(nested_calls_mix_numbers_in),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
