@@ -49,7 +49,7 @@ static void formula_line(const step_view *v, int64_t node, step_line *l) {
     snprintf(text, sizeof text, "%s", formula);
     if (n->nargs > 0 && n->nargs <= OPERANDS) {
         for (int k = 0; k < n->nargs; k++) {
-            with.letter[k] = cot__letter(n->op, k, n->nargs, letter[k]);
+            with.letter[k] = cot__operand_letter(n->op, k, n->nargs, letter[k]);
             with.name[k] = name[k];
             if (n->args[k] != COT__NONE) label(v, cot__trace_find(v->x->trace, n->args[k]), name[k], sizeof name[k]);
             else snprintf(name[k], sizeof name[k], "%s", cot__shortest(n->number, number));

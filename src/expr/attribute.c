@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static bool shape_tuple(cot__run *r, cot_shape s, cot__item *out) {
+static bool shape_tuple(cot__evaluation *r, cot_shape s, cot__item *out) {
     cot__item *items = cot__store_take(&r->pool, (size_t)(s.ndim + 1) * sizeof *items);
     if (!items) return cot__expr_short_of_memory(r->error);
     for (int k = 0; k < s.ndim; k++) items[k] = cot__item_integer(s.dim[k]);
@@ -11,12 +11,12 @@ static bool shape_tuple(cot__run *r, cot_shape s, cot__item *out) {
     return true;
 }
 
-bool cot__operate_attribute(cot__run *r, const cot__item *x, const char *name, cot__item *out) {
+bool cot__operate_attribute(cot__evaluation *r, const cot__item *x, const char *name, cot__item *out) {
     static const char *const names[] = {"T", "shape", "ndim", "size", "dtype"};
     cot_var                  a;
     int                      which = 0;
     while (which < COUNTOF(names) && strcmp(names[which], name)) which++;
-    if (which == COUNTOF(names)) return cot__run_fail(r, "there is no attribute '%.40s'; there are T, shape, ndim, size and dtype", name);
+    if (which == COUNTOF(names)) return cot__evaluation_fail(r, "there is no attribute '%.40s'; there are T, shape, ndim, size and dtype", name);
     if (!cot__to_var(r, x, &a)) return false;
     switch (which) {
     case 0: return cot__checked(r, (cot_transpose)(a), out);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct call {
-    cot__run             *r;
+    cot__evaluation             *r;
     const cot__callee    *f;
     const cot__parameter *parameter;
     uint32_t              start, stop; /* of the argument in hand */
@@ -18,7 +18,7 @@ typedef struct call {
 
 static bool wrong(const call *c, const cot__item *x, const char *wanted) {
     char words[100];
-    return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s must be %s, not %s", c->f->name, c->parameter->name, wanted,
+    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s must be %s, not %s", c->f->name, c->parameter->name, wanted,
                             cot__item_words(x, words, sizeof words));
 }
 
@@ -50,7 +50,7 @@ static bool to_int(const call *c, const cot__item *x, const char *wanted, int64_
  * place would be named in the library's message. */
 static bool is_int(const call *c, int64_t x) {
     if (x <= INT_MAX && x >= -INT_MAX) return true;
-    return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d", c->f->name,
+    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d", c->f->name,
                             c->parameter->name, (long long)x, -INT_MAX, INT_MAX);
 }
 
@@ -58,7 +58,7 @@ static bool is_int(const call *c, int64_t x) {
 static bool to_exact(const call *c, int64_t x, double *out) {
     *out = (double)x;
     if (*out < 0x1p63 && (int64_t)*out == x) return true;
-    return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld, which becomes %.0f as a floating-point number; add the rest to the result", c->f->name,
+    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld, which becomes %.0f as a floating-point number; add the rest to the result", c->f->name,
                             c->parameter->name, (long long)x, *out);
 }
 
@@ -70,7 +70,7 @@ static bool to_real(const call *c, const cot__item *x, double *out) {
     }
     if (x->kind != ITEM_VAR || cot_size(x->as.var) != 1) return wrong(c, x, "a number");
     if (cot_requires_grad(x->as.var))
-        return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is a fixed number here: no derivative flows through it; write detach(…) if that is meant",
+        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is a fixed number here: no derivative flows through it; write detach(…) if that is meant",
                                 c->f->name, c->parameter->name);
     if (cot_dtype_of(x->as.var) == COT_I64) return to_exact(c, cot_value_i64(x->as.var), out);
     *out = cot_value(x->as.var);
@@ -110,7 +110,7 @@ static bool to_text(const call *c, const cot__item *x, const char **out) {
 static bool to_order(const call *c, const cot__item *x, cot__order *out) {
     *out = (cot__order){.kind = x->kind == ITEM_NONE ? ORDER_NONE : x->kind == ITEM_TEXT ? ORDER_FROBENIUS : ORDER_GIVEN, .p = 2};
     if (x->kind == ITEM_TEXT && strcmp(x->as.text, "nuc") == 0)
-        return cot__run_fail_at(c->r, c->start, c->stop, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
+        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
     if (x->kind == ITEM_NONE || (x->kind == ITEM_TEXT && strcmp(x->as.text, "fro") == 0)) return true;
     if (x->kind == ITEM_TEXT) return wrong(c, x, "a number, inf, 'fro' or None");
     return to_real(c, x, &out->p);
@@ -127,11 +127,11 @@ static bool to_integers(const call *c, const cot__item *x, const char *wanted, i
     if (x->kind == ITEM_VAR && cot_shape_of(x->as.var).ndim == 1 && !cot__dtype_is_float(cot_dtype_of(x->as.var))) {
         if (cot_size(x->as.var) > most) return wrong(c, x, wanted);
         *n = (int)cot_size(x->as.var);
-        return cot_read_as(x->as.var, COT_I64, out, *n) == COT_OK || cot__run_tape_failed(c->r);
+        return cot_read_as(x->as.var, COT_I64, out, *n) == COT_OK || cot__evaluation_tape_failed(c->r);
     }
     if (!cot__is_sequence(x)) return wrong(c, x, wanted);
     if (x->n > most)
-        return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s has %d entries; at most %d are possible", c->f->name, c->parameter->name, x->n, most);
+        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s has %d entries; at most %d are possible", c->f->name, c->parameter->name, x->n, most);
     *n = x->n;
     for (int i = 0; i < x->n; i++)
         if (!to_int(c, &x->as.items[i], wanted, &out[i])) return false;
@@ -143,7 +143,7 @@ static bool is_largest(const cot__callee *f) { return strcmp(f->function, "max")
 static bool two_numbers(const call *c, const cot__item *x) {
     bool largest = c->f->function[1] == 'a';
     if (x->kind == ITEM_INTEGER)
-        return cot__run_fail_at(c->r, c->start, c->stop, "[%s] this is the axis, and a single number has none; the %s of two is %s(x, y)", c->f->name,
+        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] this is the axis, and a single number has none; the %s of two is %s(x, y)", c->f->name,
                                 largest ? "larger" : "smaller", largest ? "maximum" : "minimum");
     return wrong(c, x, largest ? "an integer (the larger of two is maximum(x, y))" : "an integer (the smaller of two is minimum(x, y))");
 }
@@ -198,7 +198,7 @@ static bool to_table(const call *c, const cot__item *x, cot__table *out) {
 
 static bool to_vars(const call *c, const cot__item *x, cot__argument *out) {
     if (!cot__is_sequence(x)) return wrong(c, x, "a list of arrays, as in [a, b]");
-    if (x->n == 0) return cot__run_fail_at(c->r, c->start, c->stop, "[%s] %s is empty; at least one is needed", c->f->name, c->parameter->name);
+    if (x->n == 0) return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is empty; at least one is needed", c->f->name, c->parameter->name);
     cot_var *xs = cot__store_take(&c->r->pool, (size_t)x->n * sizeof *xs);
     if (!xs) return cot__expr_short_of_memory(c->r->error);
     for (int i = 0; i < x->n; i++)
@@ -258,8 +258,8 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
 }
 
 /* The positional arguments that are left, as one list. */
-static bool rest(cot__run *r, const cot__item *given, int at, cot__item *out) {
-    const cot__step *s = r->step;
+static bool rest(cot__evaluation *r, const cot__item *given, int at, cot__item *out) {
+    const cot__expr_step *s = r->step;
     cot__item       *items = cot__store_take(&r->pool, (size_t)(s->n + 1) * sizeof *items);
     if (!items) return cot__expr_short_of_memory(r->error);
     *out = (cot__item){.kind = ITEM_LIST, .n = 0, .as.items = items};
@@ -268,8 +268,8 @@ static bool rest(cot__run *r, const cot__item *given, int at, cot__item *out) {
     return true;
 }
 
-static bool arguments(cot__run *r, const cot__item *given, cot__invocation *v) {
-    const cot__step *s = r->step;
+static bool arguments(cot__evaluation *r, const cot__item *given, cot__invocation *v) {
+    const cot__expr_step *s = r->step;
     call             c = {.r = r, .f = s->as.call.callee};
     bool             mixed = c.f->elementwise;
     v->whole = true;
@@ -294,14 +294,14 @@ static bool arguments(cot__run *r, const cot__item *given, cot__invocation *v) {
         if (!argument(&c, &x, v, &v->arg[at])) return false;
         if (c.parameter->flattens && x.kind == ITEM_NONE) {
             v->arg[0].var = (cot_reshape)(v->arg[0].var, COT_SHAPE(-1));
-            if (!cot_is_valid(v->arg[0].var)) return cot__run_tape_failed(r);
+            if (!cot_is_valid(v->arg[0].var)) return cot__evaluation_tape_failed(r);
         }
     }
     return true;
 }
 
 /* A function of numbers only gives a number, so that sqrt(2)*x has the dtype of x; what it took on the tape goes again. */
-static bool fold(cot__run *r, const cot__item *given, cot__item *out) {
+static bool fold(cot__evaluation *r, const cot__item *given, cot__item *out) {
     cot_mark        mark = cot_tape_mark(r->t);
     cot__invocation v = {.tape = r->t};
     if (!arguments(r, given, &v)) return false;
@@ -313,7 +313,7 @@ static bool fold(cot__run *r, const cot__item *given, cot__item *out) {
     }
     r->step->as.call.callee->call(&v);
     cot_var z = v.result[0];
-    if (!cot_is_valid(z)) return cot__run_tape_failed(r);
+    if (!cot_is_valid(z)) return cot__evaluation_tape_failed(r);
     cot_dtype dtype = cot_dtype_of(z);
     *out = dtype == COT_BOOL              ? cot__item_bool(cot_value(z) != 0)
            : cot__dtype_is_float(dtype)   ? cot__item_number(cot_value(z))
@@ -322,8 +322,8 @@ static bool fold(cot__run *r, const cot__item *given, cot__item *out) {
     return true;
 }
 
-bool cot__operate_call(cot__run *r, const cot__item *given, cot__item *out) {
-    const cot__step   *s = r->step;
+bool cot__operate_call(cot__evaluation *r, const cot__item *given, cot__item *out) {
+    const cot__expr_step   *s = r->step;
     const cot__callee *f = s->as.call.callee;
     cot__invocation    v;
     bool               plain = f->elementwise;
@@ -333,7 +333,7 @@ bool cot__operate_call(cot__run *r, const cot__item *given, cot__item *out) {
     v.tape = r->t;
     if (!arguments(r, given, &v)) return false;
     f->call(&v);
-    if (cot_tape_status(r->t) != COT_OK || v.results < 1) return cot__run_tape_failed(r);
+    if (cot_tape_status(r->t) != COT_OK || v.results < 1) return cot__evaluation_tape_failed(r);
     if (!f->tuple) return cot__checked(r, v.result[0], out);
     cot__item *items = cot__store_take(&r->pool, (size_t)v.results * sizeof *items);
     if (!items) return cot__expr_short_of_memory(r->error);

@@ -82,7 +82,7 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
 
 /* ---- lists as arrays ------------------------------------------------------------------------------------------------------- */
 
-static cot_var plain_constant(cot__run *r, const cot__item *x) {
+static cot_var plain_constant(cot__evaluation *r, const cot__item *x) {
     bool flag = x->as.integer != 0;
     if (x->kind == ITEM_NUMBER) return (cot_constant)(r->t, x->as.number);
     if (x->kind == ITEM_BOOL) return (cot_data)(r->t, COT_BOOL, COT_SCALAR, &flag);
@@ -103,9 +103,9 @@ static bool is_literal(const cot__item *x, int depth, cot_shape *shape, cot__ite
     return true;
 }
 
-static bool ragged(cot__run *r) { return cot__run_fail(r, "the rows of the list differ in length or depth; an array needs equal ones"); }
+static bool ragged(cot__evaluation *r) { return cot__evaluation_fail(r, "the rows of the list differ in length or depth; an array needs equal ones"); }
 
-static bool fill(cot__run *r, const cot__item *x, int depth, cot_shape *shape, cot_dtype dtype, char **at) {
+static bool fill(cot__evaluation *r, const cot__item *x, int depth, cot_shape *shape, cot_dtype dtype, char **at) {
     if (depth == shape->ndim) {
         if (!cot__is_plain(x)) return ragged(r);
         double  number = cot__plain_value(x);
@@ -122,7 +122,7 @@ static bool fill(cot__run *r, const cot__item *x, int depth, cot_shape *shape, c
     return true;
 }
 
-static bool literal(cot__run *r, const cot__item *x, cot_shape *shape, cot__item_kind kind, cot_var *out) {
+static bool literal(cot__evaluation *r, const cot__item *x, cot_shape *shape, cot__item_kind kind, cot_var *out) {
     cot_dtype        dtype = kind == ITEM_NUMBER || kind == ITEM_UNSET ? COT_F64 : kind == ITEM_INTEGER ? COT_I64 : COT_BOOL;
     const cot__item *first = x;
     int64_t          count = 1;
@@ -141,7 +141,7 @@ static bool literal(cot__run *r, const cot__item *x, cot_shape *shape, cot__item
     if (!data) return cot__expr_short_of_memory(r->error);
     if (!fill(r, x, 0, shape, dtype, &at)) return false;
     *out = (cot_data)(r->t, dtype, *shape, data);
-    return cot_is_valid(*out) || cot__run_tape_failed(r);
+    return cot_is_valid(*out) || cot__evaluation_tape_failed(r);
 }
 
 /* The dtype of the vars among the elements; COT_DTYPE_COUNT: there are none. */
@@ -158,15 +158,15 @@ static cot_dtype dtype_among(const cot__item *x, int depth) {
 }
 
 /* Numbers are weak among vars too: [x, 0.5] has the dtype of x, unless that is one of integers. */
-static bool element(cot__run *r, const cot__item *x, cot_dtype others, cot_var *out) {
+static bool element(cot__evaluation *r, const cot__item *x, cot_dtype others, cot_var *out) {
     bool fits = cot__is_plain(x) && others != COT_DTYPE_COUNT && others != COT_BOOL && (cot__dtype_is_float(others) || x->kind == ITEM_INTEGER);
     if (!fits || others == COT_F64 || others == COT_I64) return cot__to_var(r, x, out);
     *out = (cot_full)(r->t, others, COT_SCALAR, cot__plain_value(x));
-    return cot_is_valid(*out) || cot__run_tape_failed(r);
+    return cot_is_valid(*out) || cot__evaluation_tape_failed(r);
 }
 
 /* Said here, since nobody called the function that stacks them. */
-static bool same_shapes(cot__run *r, const cot__item *x, const cot_var *xs) {
+static bool same_shapes(cot__evaluation *r, const cot__item *x, const cot_var *xs) {
     char texts[2][100];
     for (int i = 1; i < x->n; i++) {
         cot_shape shapes[2] = {cot_shape_of(xs[0]), cot_shape_of(xs[i])};
@@ -175,17 +175,17 @@ static bool same_shapes(cot__run *r, const cot__item *x, const cot_var *xs) {
             cot__text t = cot__text_buffer(texts[k], sizeof texts[k]);
             put_shape(&t, shapes[k]);
         }
-        return cot__run_fail(r, "element 0 of the %s has shape %s, element %d has %s; an array needs equal ones",
+        return cot__evaluation_fail(r, "element 0 of the %s has shape %s, element %d has %s; an array needs equal ones",
                              x->kind == ITEM_TUPLE ? "tuple" : "list", texts[0], i, texts[1]);
     }
     return true;
 }
 
-static bool stacked(cot__run *r, const cot__item *x, int depth, cot_dtype others, cot_var *out) {
+static bool stacked(cot__evaluation *r, const cot__item *x, int depth, cot_dtype others, cot_var *out) {
     if (x->n == 0) return cot__to_var(r, x, out);
     cot_var *xs = cot__store_take(&r->pool, (size_t)(x->n + 1) * sizeof *xs);
     if (!xs) return cot__expr_short_of_memory(r->error);
-    if (depth > COT_MAX_NDIM) return cot__run_fail(r, "a list nested more than %d deep is no array", COT_MAX_NDIM);
+    if (depth > COT_MAX_NDIM) return cot__evaluation_fail(r, "a list nested more than %d deep is no array", COT_MAX_NDIM);
     for (int i = 0; i < x->n; i++) {
         const cot__item *y = &x->as.items[i];
         if (cot__is_sequence(y)) {
@@ -196,10 +196,10 @@ static bool stacked(cot__run *r, const cot__item *x, int depth, cot_dtype others
     }
     if (!same_shapes(r, x, xs)) return false;
     *out = (cot_stack)(x->n, xs, 0);
-    return cot_is_valid(*out) || cot__run_tape_failed(r);
+    return cot_is_valid(*out) || cot__evaluation_tape_failed(r);
 }
 
-bool cot__to_var(cot__run *r, const cot__item *x, cot_var *out) {
+bool cot__to_var(cot__evaluation *r, const cot__item *x, cot_var *out) {
     char words[100];
     if (x->kind == ITEM_VAR) {
         *out = x->as.var;
@@ -207,17 +207,17 @@ bool cot__to_var(cot__run *r, const cot__item *x, cot_var *out) {
     }
     if (cot__is_plain(x)) {
         *out = plain_constant(r, x);
-        return cot_is_valid(*out) || cot__run_tape_failed(r);
+        return cot_is_valid(*out) || cot__evaluation_tape_failed(r);
     }
     if (cot__is_sequence(x)) {
         cot_shape      shape = {.ndim = 0};
         cot__item_kind kind = ITEM_UNSET;
         return is_literal(x, 0, &shape, &kind) ? literal(r, x, &shape, kind, out) : stacked(r, x, 1, dtype_among(x, 1), out);
     }
-    return cot__run_fail(r, "%s is no number and no array", cot__item_words(x, words, sizeof words));
+    return cot__evaluation_fail(r, "%s is no number and no array", cot__item_words(x, words, sizeof words));
 }
 
-bool cot__to_operand(cot__run *r, const cot__item *x, cot_var *out) {
+bool cot__to_operand(cot__evaluation *r, const cot__item *x, cot_var *out) {
     if (!cot__is_plain(x)) return cot__to_var(r, x, out);
     *out = cot__plain_operand(x);
     return true;

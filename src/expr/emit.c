@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-cot__step *cot__emit(cot__parser *p, cot__step_kind kind, int change, uint32_t start, uint32_t stop) {
+cot__expr_step *cot__emit(cot__parser *p, cot__expr_step_kind kind, int change, uint32_t start, uint32_t stop) {
     cot__expr *e = p->e;
     if (e->count == e->room) {
         size_t     room = e->room ? 2 * e->room : 32;
-        cot__step *grown = cot__resize(&e->pool.al, e->steps, e->room * sizeof *grown, room * sizeof *grown);
+        cot__expr_step *grown = cot__resize(&e->pool.al, e->steps, e->room * sizeof *grown, room * sizeof *grown);
         if (!grown) {
             cot__expr_short_of_memory(p->error);
             return NULL;
@@ -18,14 +18,14 @@ cot__step *cot__emit(cot__parser *p, cot__step_kind kind, int change, uint32_t s
     p->height += change;
     /* A step may hold one more than it leaves: the second operand of a comparison in a chain. */
     if (p->height > 0 && (size_t)p->height + 1 > e->height) e->height = (size_t)p->height + 1;
-    cot__step *s = &e->steps[e->count++];
-    *s = (cot__step){.kind = (uint8_t)kind, .start = start, .stop = stop, .at = start, .at_stop = stop};
+    cot__expr_step *s = &e->steps[e->count++];
+    *s = (cot__expr_step){.kind = (uint8_t)kind, .start = start, .stop = stop, .at = start, .at_stop = stop};
     return s;
 }
 
-static void reverse(cot__step *a, cot__step *b) {
+static void reverse(cot__expr_step *a, cot__expr_step *b) {
     for (; b - a > 1; a++) {
-        cot__step s = *a;
+        cot__expr_step s = *a;
         *a = *--b;
         *b = s;
     }

@@ -17,7 +17,7 @@ typedef struct cot__parser {
 } cot__parser;
 
 /* A step that changes the height of the stack by `change`. NULL, with the error filled, when memory is short. */
-cot__step *cot__emit(cot__parser *p, cot__step_kind kind, int change, uint32_t start, uint32_t stop);
+cot__expr_step *cot__emit(cot__parser *p, cot__expr_step_kind kind, int change, uint32_t start, uint32_t stop);
 /* The index of a name, new or old; -1 when memory is short. */
 int cot__intern(cot__parser *p, uint32_t start, uint32_t stop);
 /* Exchanges the neighbouring blocks of steps [a, b) and [b, c). Jumps inside either stay right: they are relative. */
@@ -29,7 +29,7 @@ bool cot__parse_call(cot__parser *p, const cot__token *name);
 /* parse.c */
 bool cot__parse_expression(cot__parser *p);
 /* A step of two operands, and the operator to blame. */
-bool cot__parse_step(cot__parser *p, cot__step_kind kind, const cot__token *operator, int what, uint32_t start);
+bool cot__parse_step(cot__parser *p, cot__expr_step_kind kind, const cot__token *operator, int what, uint32_t start);
 
 /* parse_atom.c */
 bool cot__parse_postfix(cot__parser *p);

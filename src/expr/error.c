@@ -67,7 +67,7 @@ bool cot__expr_short_of_memory(cot__expr_error *error) {
     return false;
 }
 
-bool cot__run_fail_at(cot__run *r, size_t start, size_t stop, const char *format, ...) {
+bool cot__evaluation_fail_at(cot__evaluation *r, size_t start, size_t stop, const char *format, ...) {
     va_list args;
     va_start(args, format);
     fail_v(r->error, r->e->text, r->e->length, start, stop, format, args);
@@ -75,7 +75,7 @@ bool cot__run_fail_at(cot__run *r, size_t start, size_t stop, const char *format
     return false;
 }
 
-bool cot__run_fail(cot__run *r, const char *format, ...) {
+bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) {
     va_list args;
     va_start(args, format);
     fail_v(r->error, r->e->text, r->e->length, r->step->at, r->step->at_stop, format, args);
@@ -96,12 +96,12 @@ static void speak_as_here(const char *message, char *out, size_t size) {
     }
 }
 
-bool cot__run_tape_failed(cot__run *r) {
+bool cot__evaluation_tape_failed(cot__evaluation *r) {
     if (r->error) {
         cot_status status = cot_tape_status(r->t);
         char       message[sizeof r->error->message];
         speak_as_here(status == COT_OK ? "there is no value here, and the tape knows no reason" : cot_tape_message(r->t), message, sizeof message);
-        cot__run_fail(r, "%s", message);
+        cot__evaluation_fail(r, "%s", message);
         r->error->status = status == COT_OK ? COT_VAR : status;
     }
     return false;

@@ -6,18 +6,18 @@
 
 #include <math.h>
 
-bool cot__checked(cot__run *r, cot_var x, cot__item *out) {
-    if (!cot_is_valid(x)) return cot__run_tape_failed(r);
+bool cot__checked(cot__evaluation *r, cot_var x, cot__item *out) {
+    if (!cot_is_valid(x)) return cot__evaluation_tape_failed(r);
     *out = cot__item_var(x);
     return true;
 }
 
 /* ---- numbers of the text --------------------------------------------------------------------------------------------------- */
 
-static bool zero_division(cot__run *r) { return cot__run_fail(r, "division by zero; for a limit write inf or nan"); }
+static bool zero_division(cot__evaluation *r) { return cot__evaluation_fail(r, "division by zero; for a limit write inf or nan"); }
 
 /* Integers stay integers while they fit, else they go on as floating point. */
-static bool integers(cot__run *r, int what, int64_t x, int64_t y, cot__item *out) {
+static bool integers(cot__evaluation *r, int what, int64_t x, int64_t y, cot__item *out) {
     int64_t z = 0;
     bool    over = false;
     switch (what) {
@@ -58,7 +58,7 @@ static bool integers(cot__run *r, int what, int64_t x, int64_t y, cot__item *out
     return true;
 }
 
-static bool reals(cot__run *r, int what, double x, double y, cot__item *out) {
+static bool reals(cot__evaluation *r, int what, double x, double y, cot__item *out) {
     double z;
     switch (what) {
     case '+': z = x + y; break;
@@ -94,14 +94,14 @@ static bool ambiguous(const cot__item *x, const cot__item *y) {
     return x->kind != ITEM_VAR && y->kind != ITEM_VAR && (cot__is_sequence(x) || cot__is_sequence(y));
 }
 
-bool cot__operate_binary(cot__run *r, int what, const cot__item *x, const cot__item *y, cot__item *out) {
+bool cot__operate_binary(cot__evaluation *r, int what, const cot__item *x, const cot__item *y, cot__item *out) {
     cot_var a, b;
     if (cot__is_plain(x) && cot__is_plain(y) && what != '@') {
         if (x->kind == ITEM_NUMBER || y->kind == ITEM_NUMBER) return reals(r, what, cot__plain_value(x), cot__plain_value(y), out);
         return integers(r, what, x->as.integer, y->as.integer, out);
     }
     if ((what == '+' || what == '*') && ambiguous(x, y))
-        return cot__run_fail(r, "in Python '%c' %s lists; write array([…]) for arithmetic on the elements", what, what == '+' ? "joins" : "repeats");
+        return cot__evaluation_fail(r, "in Python '%c' %s lists; write array([…]) for arithmetic on the elements", what, what == '+' ? "joins" : "repeats");
     if (what == '@') {
         if (!cot__to_var(r, x, &a) || !cot__to_var(r, y, &b)) return false;
         return cot__checked(r, (cot_matmul)(a, b), out);
@@ -118,7 +118,7 @@ bool cot__operate_binary(cot__run *r, int what, const cot__item *x, const cot__i
     }
 }
 
-bool cot__operate_unary(cot__run *r, int what, const cot__item *x, cot__item *out) {
+bool cot__operate_unary(cot__evaluation *r, int what, const cot__item *x, cot__item *out) {
     cot_var a;
     if (cot__is_plain(x)) {
         if (x->kind == ITEM_NUMBER)
@@ -133,7 +133,7 @@ bool cot__operate_unary(cot__run *r, int what, const cot__item *x, cot__item *ou
     return cot__checked(r, what == '-' ? (cot_neg)(a) : a, out);
 }
 
-bool cot__operate_compare(cot__run *r, int what, const cot__item *x, const cot__item *y, cot__item *out) {
+bool cot__operate_compare(cot__evaluation *r, int what, const cot__item *x, const cot__item *y, cot__item *out) {
     cot_var a, b;
     if (cot__is_plain(x) && cot__is_plain(y)) {
         bool   whole = x->kind != ITEM_NUMBER && y->kind != ITEM_NUMBER;
@@ -148,7 +148,7 @@ bool cot__operate_compare(cot__run *r, int what, const cot__item *x, const cot__
                                                            : !equal);
         return true;
     }
-    if (ambiguous(x, y)) return cot__run_fail(r, "Python compares lists as a whole; write array([…]) to compare the elements");
+    if (ambiguous(x, y)) return cot__evaluation_fail(r, "Python compares lists as a whole; write array([…]) to compare the elements");
     if (!cot__to_operand(r, x, &a) || !cot__to_operand(r, y, &b)) return false;
     switch (what) {
     case '<': return cot__checked(r, (cot_less)(a, b), out);
@@ -161,7 +161,7 @@ bool cot__operate_compare(cot__run *r, int what, const cot__item *x, const cot__
 }
 
 /* Two links of a chain of comparisons. */
-bool cot__operate_both(cot__run *r, const cot__item *x, const cot__item *y, cot__item *out) {
+bool cot__operate_both(cot__evaluation *r, const cot__item *x, const cot__item *y, cot__item *out) {
     cot_var a, b;
     if (cot__is_plain(x) && cot__is_plain(y)) {
         *out = cot__item_bool(x->as.integer && y->as.integer);
@@ -171,7 +171,7 @@ bool cot__operate_both(cot__run *r, const cot__item *x, const cot__item *y, cot_
     return cot__checked(r, (cot_logical_and)(a, b), out);
 }
 
-bool cot__operate_truth(cot__run *r, const char *where, const char *instead, const cot__item *x, bool *out) {
+bool cot__operate_truth(cot__evaluation *r, const char *where, const char *instead, const cot__item *x, bool *out) {
     char words[100];
     if (cot__is_plain(x)) {
         *out = x->kind == ITEM_NUMBER ? x->as.number != 0 : x->as.integer != 0;
@@ -179,7 +179,7 @@ bool cot__operate_truth(cot__run *r, const char *where, const char *instead, con
     }
     if (x->kind == ITEM_VAR && cot_size(x->as.var) == 1) {
         *out = cot_value(x->as.var) != 0;
-        return cot_tape_status(r->t) == COT_OK || cot__run_tape_failed(r);
+        return cot_tape_status(r->t) == COT_OK || cot__evaluation_tape_failed(r);
     }
-    return cot__run_fail(r, "%s takes a single number, not %s; %s goes element by element", where, cot__item_words(x, words, sizeof words), instead);
+    return cot__evaluation_fail(r, "%s takes a single number, not %s; %s goes element by element", where, cot__item_words(x, words, sizeof words), instead);
 }

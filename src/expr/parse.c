@@ -15,8 +15,8 @@
 
 /* ---- operators ------------------------------------------------------------------------------------------------------------- */
 
-bool cot__parse_step(cot__parser *p, cot__step_kind kind, const cot__token *operator, int what, uint32_t start) {
-    cot__step *s = cot__emit(p, kind, kind == STEP_COMPARE_ON ? 0 : -1, start, p->last_stop);
+bool cot__parse_step(cot__parser *p, cot__expr_step_kind kind, const cot__token *operator, int what, uint32_t start) {
+    cot__expr_step *s = cot__emit(p, kind, kind == STEP_COMPARE_ON ? 0 : -1, start, p->last_stop);
     if (!s) return false;
     s->what = what;
     s->at = operator->start;
@@ -36,7 +36,7 @@ static bool unary(cot__parser *p) {
     }
     if (!deeper(p) || !next(p) || !unary(p)) return false;
     p->depth--;
-    cot__step *s = cot__emit(p, STEP_UNARY, 0, t.start, p->last_stop);
+    cot__expr_step *s = cot__emit(p, STEP_UNARY, 0, t.start, p->last_stop);
     if (!s) return false;
     s->what = t.kind;
     s->at_stop = t.stop;
@@ -91,13 +91,13 @@ static bool negation(cot__parser *p) {
     if (t.kind != TOKEN_NOT) return comparison(p);
     if (!deeper(p) || !next(p) || !negation(p)) return false;
     p->depth--;
-    cot__step *s = cot__emit(p, STEP_NOT, 0, t.start, p->last_stop);
+    cot__expr_step *s = cot__emit(p, STEP_NOT, 0, t.start, p->last_stop);
     if (s) s->at_stop = t.stop;
     return s != NULL;
 }
 
 /* x and y and z: one jump each to behind the next operand, so that a chain needs no second look. */
-static bool connective(cot__parser *p, int word, cot__step_kind kind, bool (*operand)(cot__parser *)) {
+static bool connective(cot__parser *p, int word, cot__expr_step_kind kind, bool (*operand)(cot__parser *)) {
     uint32_t start = p->token.start;
     if (!operand(p)) return false;
     while (p->token.kind == word) {

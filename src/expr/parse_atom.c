@@ -53,7 +53,7 @@ bool cot__parse_deeper(cot__parser *p) {
 }
 
 static bool push(cot__parser *p, cot__item item) {
-    cot__step *s = cot__emit(p, STEP_PUSH, 1, p->token.start, p->token.stop);
+    cot__expr_step *s = cot__emit(p, STEP_PUSH, 1, p->token.start, p->token.stop);
     if (s) s->as.item = item;
     return s && next(p);
 }
@@ -75,7 +75,7 @@ bool cot__parse_load(cot__parser *p, const cot__token *t) {
         n->required = true;
         n->order = p->e->required_count++;
     }
-    cot__step *s = cot__emit(p, STEP_LOAD, 1, t->start, t->stop);
+    cot__expr_step *s = cot__emit(p, STEP_LOAD, 1, t->start, t->stop);
     if (s) s->n = name;
     return s != NULL;
 }
@@ -101,7 +101,7 @@ static bool bracketed(cot__parser *p) {
     if (!cot__parse_deeper(p) || !next(p) || !items(p, list ? ']' : ')', start, &n, &comma)) return false;
     p->depth--;
     if (!list && n == 1 && !comma) return true;
-    cot__step *s = cot__emit(p, list ? STEP_LIST : STEP_TUPLE, 1 - n, start, p->last_stop);
+    cot__expr_step *s = cot__emit(p, list ? STEP_LIST : STEP_TUPLE, 1 - n, start, p->last_stop);
     if (s) s->n = n;
     return s != NULL;
 }
@@ -131,7 +131,7 @@ static bool atom(cot__parser *p) {
 /* ---- x[…], x.T ------------------------------------------------------------------------------------------------------------- */
 
 static bool push_none(cot__parser *p) {
-    cot__step *s = cot__emit(p, STEP_PUSH, 1, p->token.start, p->token.start);
+    cot__expr_step *s = cot__emit(p, STEP_PUSH, 1, p->token.start, p->token.start);
     if (s) s->as.item = (cot__item){.kind = ITEM_NONE};
     return s != NULL;
 }
@@ -166,7 +166,7 @@ static bool index_of(cot__parser *p, uint32_t start) {
     if (n == 0 && p->token.kind == ']') return cot__parse_expected(p, "an index: an integer, a slice, a list, None or ...");
     if (!cot__parse_close(p, ']', opened)) return false;
     p->depth--;
-    cot__step *s = cot__emit(p, STEP_INDEX, -n, start, p->last_stop);
+    cot__expr_step *s = cot__emit(p, STEP_INDEX, -n, start, p->last_stop);
     if (!s) return false;
     s->n = n;
     s->at = opened;
@@ -182,7 +182,7 @@ static bool attribute(cot__parser *p, uint32_t start) {
     if (!next(p)) return false;
     if (p->token.kind == '(')
         return cot__expr_fail(p->error, p->e->text, p->e->length, t.start, t.stop, "there are no methods and modules here; write %.40s(…)", copy);
-    cot__step *s = cot__emit(p, STEP_ATTRIBUTE, 0, start, t.stop);
+    cot__expr_step *s = cot__emit(p, STEP_ATTRIBUTE, 0, start, t.stop);
     if (!s) return false;
     s->at = t.start;
     s->as.item = (cot__item){.kind = ITEM_TEXT, .as.text = copy};

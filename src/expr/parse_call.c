@@ -186,7 +186,7 @@ bool cot__parse_call(cot__parser *p, const cot__token *name) {
     for (int i = 0; i < f->n; i++)
         if (!a.seen[i] && !f->parameter[i].fallback)
             return does_not_fit(p, f, name->start, name->stop, f->parameter[i].name);
-    cot__step *s = cot__emit(p, STEP_CALL, 1 - a.n, name->start, p->last_stop);
+    cot__expr_step *s = cot__emit(p, STEP_CALL, 1 - a.n, name->start, p->last_stop);
     if (!s) return false;
     s->n = a.n;
     s->at_stop = name->stop;

@@ -131,7 +131,7 @@ typedef struct cot__item {
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------------- */
 
-typedef enum cot__step_kind {
+typedef enum cot__expr_step_kind {
     STEP_PUSH,     /* a literal: item */
     STEP_LOAD,     /* name n */
     STEP_STORE,    /* the top, which stays, to name n */
@@ -153,7 +153,7 @@ typedef enum cot__step_kind {
     STEP_INDEX,    /* n items, and what they index below them */
     STEP_ATTRIBUTE, /* item.as.text */
     STEP_CALL
-} cot__step_kind;
+} cot__expr_step_kind;
 
 /* Where an argument stands in the text, and which parameter it is. */
 typedef struct cot__given {
@@ -161,7 +161,7 @@ typedef struct cot__given {
     int      parameter;
 } cot__given;
 
-typedef struct cot__step {
+typedef struct cot__expr_step {
     uint8_t  kind;
     int      what, n;
     uint32_t start, stop; /* what the step computes */
@@ -173,7 +173,7 @@ typedef struct cot__step {
             const cot__given  *given; /* n of them */
         } call;
     } as;
-} cot__step;
+} cot__expr_step;
 
 typedef struct cot__name {
     const char *text;
@@ -184,7 +184,7 @@ typedef struct cot__name {
 
 struct cot__expr {
     cot__store    pool;
-    cot__step   *steps;
+    cot__expr_step   *steps;
     size_t       count, room;
     cot__name   *names;
     size_t       name_count, name_room;
@@ -206,28 +206,28 @@ bool cot__expr_short_of_memory(cot__expr_error *error);
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
-typedef struct cot__run {
+typedef struct cot__evaluation {
     const cot__expr *e;
     cot_tape        *t;
     cot__store        pool;
     cot__expr_error *error;
-    const cot__step *step; /* the one that runs */
-} cot__run;
+    const cot__expr_step *step; /* the one that runs */
+} cot__evaluation;
 
 /* All of these return false with the error filled. */
-bool cot__run_fail(cot__run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));  /* blames the step's `at` */
-bool cot__run_fail_at(cot__run *r, size_t start, size_t stop, const char *format, ...) __attribute__((format(printf, 4, 5)));
-bool cot__run_tape_failed(cot__run *r); /* the sentence of the tape */
-bool cot__checked(cot__run *r, cot_var x, cot__item *out); /* a result of the library */
+bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) __attribute__((format(printf, 2, 3)));  /* blames the step's `at` */
+bool cot__evaluation_fail_at(cot__evaluation *r, size_t start, size_t stop, const char *format, ...) __attribute__((format(printf, 4, 5)));
+bool cot__evaluation_tape_failed(cot__evaluation *r); /* the sentence of the tape */
+bool cot__checked(cot__evaluation *r, cot_var x, cot__item *out); /* a result of the library */
 
-bool cot__operate_unary(cot__run *r, int what, const cot__item *x, cot__item *out);
-bool cot__operate_binary(cot__run *r, int what, const cot__item *x, const cot__item *y, cot__item *out);
-bool cot__operate_compare(cot__run *r, int what, const cot__item *x, const cot__item *y, cot__item *out);
-bool cot__operate_both(cot__run *r, const cot__item *x, const cot__item *y, cot__item *out);
-bool cot__operate_truth(cot__run *r, const char *where, const char *instead, const cot__item *x, bool *out);
-bool cot__operate_call(cot__run *r, const cot__item *given, cot__item *out);
-bool cot__operate_index(cot__run *r, const cot__item *x, int n, const cot__item *items, cot__item *out);
-bool cot__operate_attribute(cot__run *r, const cot__item *x, const char *name, cot__item *out);
+bool cot__operate_unary(cot__evaluation *r, int what, const cot__item *x, cot__item *out);
+bool cot__operate_binary(cot__evaluation *r, int what, const cot__item *x, const cot__item *y, cot__item *out);
+bool cot__operate_compare(cot__evaluation *r, int what, const cot__item *x, const cot__item *y, cot__item *out);
+bool cot__operate_both(cot__evaluation *r, const cot__item *x, const cot__item *y, cot__item *out);
+bool cot__operate_truth(cot__evaluation *r, const char *where, const char *instead, const cot__item *x, bool *out);
+bool cot__operate_call(cot__evaluation *r, const cot__item *given, cot__item *out);
+bool cot__operate_index(cot__evaluation *r, const cot__item *x, int n, const cot__item *items, cot__item *out);
+bool cot__operate_attribute(cot__evaluation *r, const cot__item *x, const char *name, cot__item *out);
 
 /* ---- conversions (convert.c) ----------------------------------------------------------------------------------------------- */
 
@@ -235,8 +235,8 @@ bool        cot__is_plain(const cot__item *x); /* a number or a bool of the text
 double      cot__plain_value(const cot__item *x);
 cot_var     cot__plain_operand(const cot__item *x); /* cot_number or cot_integer */
 const char *cot__item_words(const cot__item *x, char *buf, size_t size); /* "a string", "an array of shape (2,3)" */
-bool        cot__to_var(cot__run *r, const cot__item *x, cot_var *out);     /* on the tape, numbers as constants */
-bool        cot__to_operand(cot__run *r, const cot__item *x, cot_var *out); /* numbers stay weak */
+bool        cot__to_var(cot__evaluation *r, const cot__item *x, cot_var *out);     /* on the tape, numbers as constants */
+bool        cot__to_operand(cot__evaluation *r, const cot__item *x, cot_var *out); /* numbers stay weak */
 /* Integers known when the expression runs: plain ones, or an integer scalar on the tape. */
 bool cot__as_integer(const cot__item *x, int64_t *out);
 /* A dtype by name. */

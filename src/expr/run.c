@@ -12,7 +12,7 @@ typedef struct spans {
 } spans;
 
 /* What the step recorded came from its part of the text. */
-static bool note(spans *s, const cot__run *r) {
+static bool note(spans *s, const cot__evaluation *r) {
     int64_t now = cot_tape_length(r->t) - s->first;
     if (!s->wanted || now <= s->n) {
         if (now < s->n) s->n = now > 0 ? now : 0;
@@ -31,14 +31,14 @@ static bool note(spans *s, const cot__run *r) {
 
 /* ---- names ----------------------------------------------------------------------------------------------------------------- */
 
-static bool unknown(cot__run *r, const cot__name *name, int n, const cot__expr_input *inputs) {
+static bool unknown(cot__evaluation *r, const cot__name *name, int n, const cot__expr_input *inputs) {
     enum { MOST = 1500 };
     static const char *const others[] = {"pi", "inf", "nan", "float64", "float32", "bfloat16", "float16", "int64", "int32", "uint8", "bool"};
     const char *among[MOST], *near;
     char        signature[400];
     int         count = 0;
     const cot__callee *f = cot__find_callee(name->text, name->length);
-    if (f) return cot__run_fail(r, "'%s' is a function, called with (): %s", name->text, cot__signature(f, signature, sizeof signature));
+    if (f) return cot__evaluation_fail(r, "'%s' is a function, called with (): %s", name->text, cot__signature(f, signature, sizeof signature));
     for (int i = 0; i < n && count < MOST - 500; i++)
         if (inputs[i].name) among[count++] = inputs[i].name;
     for (size_t i = 0; i < r->e->name_count && count < MOST - 400; i++)
@@ -46,8 +46,8 @@ static bool unknown(cot__run *r, const cot__name *name, int n, const cot__expr_i
     for (int i = 0; i < cot__callee_count && count < MOST - COUNTOF(others); i++) among[count++] = cot__callees[i].name;
     for (int i = 0; i < COUNTOF(others); i++) among[count++] = others[i];
     near = cot__nearest(name->text, count, among);
-    if (near) return cot__run_fail(r, "unknown name '%.60s'; did you mean '%s'?", name->text, near);
-    return cot__run_fail(r, "unknown name '%.60s'; give it a value, as in %.60s=2", name->text, name->text);
+    if (near) return cot__evaluation_fail(r, "unknown name '%.60s'; did you mean '%s'?", name->text, near);
+    return cot__evaluation_fail(r, "unknown name '%.60s'; give it a value, as in %.60s=2", name->text, name->text);
 }
 
 /* The values that are given, in the slots of their names; of two for one name the first. */
@@ -59,14 +59,14 @@ static void fill(const cot__expr *e, cot__item *slots, int n, const cot__expr_in
     }
 }
 
-static bool load(cot__run *r, cot__item *slots, int n, const cot__expr_input *inputs, cot__item *out) {
+static bool load(cot__evaluation *r, cot__item *slots, int n, const cot__expr_input *inputs, cot__item *out) {
     const cot__name *name = &r->e->names[r->step->n];
     cot__item       *slot = &slots[r->step->n];
     if (slot->kind == ITEM_UNSET && !cot__known_name(name->text, name->length, slot)) return unknown(r, name, n, inputs);
     if (slot->kind == ITEM_VAR && slot->as.var.tape != r->t) {
         if ((uintptr_t)slot->as.var.tape == 1 || (uintptr_t)slot->as.var.tape == 2)
-            return cot__run_fail(r, "the value of '%.60s' is a plain number; inputs are vars of the tape", name->text);
-        return cot__run_fail(r, "the value of '%.60s' is on another tape", name->text);
+            return cot__evaluation_fail(r, "the value of '%.60s' is a plain number; inputs are vars of the tape", name->text);
+        return cot__evaluation_fail(r, "the value of '%.60s' is on another tape", name->text);
     }
     *out = *slot;
     return true;
@@ -74,7 +74,7 @@ static bool load(cot__run *r, cot__item *slots, int n, const cot__expr_input *in
 
 /* ---- steps ----------------------------------------------------------------------------------------------------------------- */
 
-static bool collect(cot__run *r, cot__item_kind kind, int n, const cot__item *from, cot__item *out) {
+static bool collect(cot__evaluation *r, cot__item_kind kind, int n, const cot__item *from, cot__item *out) {
     cot__item *items = cot__store_take(&r->pool, (size_t)(n + 1) * sizeof *items);
     if (!items) return cot__expr_short_of_memory(r->error);
     memcpy(items, from, (size_t)n * sizeof *items);
@@ -83,7 +83,7 @@ static bool collect(cot__run *r, cot__item_kind kind, int n, const cot__item *fr
 }
 
 /* The parts of a tuple, or of an array along its first axis, above it on the stack. */
-static bool unpack(cot__run *r, cot__item *top) {
+static bool unpack(cot__evaluation *r, cot__item *top) {
     int  n = r->step->n;
     char words[100];
     if (cot__is_sequence(top) && top->n == n) {
@@ -98,7 +98,7 @@ static bool unpack(cot__run *r, cot__item *top) {
             return true;
         }
     }
-    return cot__run_fail(r, "%d name%s for %s", n, n == 1 ? "" : "s", cot__item_words(top, words, sizeof words));
+    return cot__evaluation_fail(r, "%d name%s for %s", n, n == 1 ? "" : "s", cot__item_words(top, words, sizeof words));
 }
 
 typedef struct machine {
@@ -107,13 +107,13 @@ typedef struct machine {
     const cot__expr_input *input;
 } machine;
 
-static bool loop(cot__run *r, machine *m, spans *sp, cot__item *result) {
-    const cot__step *s = r->e->steps, *end = s + r->e->count;
+static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
+    const cot__expr_step *s = r->e->steps, *end = s + r->e->count;
     cot__item       *top = m->stack - 1, z = {.kind = ITEM_UNSET};
     for (; s < end; s++) {
         bool ok = true, truth;
         r->step = s;
-        switch ((cot__step_kind)s->kind) {
+        switch ((cot__expr_step_kind)s->kind) {
         case STEP_PUSH: *++top = s->as.item; break;
         case STEP_LOAD: ok = load(r, m->slots, m->inputs, m->input, ++top); break;
         case STEP_STORE: m->slots[s->n] = *top; break;
@@ -193,17 +193,17 @@ static bool loop(cot__run *r, machine *m, spans *sp, cot__item *result) {
     return true;
 }
 
-static bool finish(cot__run *r, spans *sp, cot_dtype real, const cot__item *x, cot_var *out) {
+static bool finish(cot__evaluation *r, spans *sp, cot_dtype real, const cot__item *x, cot_var *out) {
     char words[100];
     if (x->kind == ITEM_TUPLE)
-        return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …",
+        return cot__evaluation_fail_at(r, r->step->start, r->step->stop, "the result is %s; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …",
                                 cot__item_words(x, words, sizeof words));
     if (!cot__is_plain(x) && x->kind != ITEM_VAR && x->kind != ITEM_LIST)
-        return cot__run_fail_at(r, r->step->start, r->step->stop, "the result is %s, not a number or an array",
+        return cot__evaluation_fail_at(r, r->step->start, r->step->stop, "the result is %s, not a number or an array",
                                 cot__item_words(x, words, sizeof words));
     if (real == COT_DTYPE_COUNT || (x->kind != ITEM_INTEGER && x->kind != ITEM_NUMBER)) return cot__to_var(r, x, out) && note(sp, r);
     *out = (cot_full)(r->t, real, COT_SCALAR, cot__plain_value(x));
-    return (cot_is_valid(*out) || cot__run_tape_failed(r)) && note(sp, r);
+    return (cot_is_valid(*out) || cot__evaluation_tape_failed(r)) && note(sp, r);
 }
 
 cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_input *inputs, cot__expr_error *error, cot__expr_span **out,
@@ -224,7 +224,7 @@ cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n,
         snprintf(error->message, sizeof error->message, "%s", !e ? "no program is given" : t ? cot_tape_message(t) : "memory is short");
         return result;
     }
-    cot__run  r = {.e = e, .t = t, .pool = {.al = e->pool.al}, .error = error};
+    cot__evaluation  r = {.e = e, .t = t, .pool = {.al = e->pool.al}, .error = error};
     spans     sp = {.first = cot_tape_length(t), .wanted = out && span_count};
     machine   m = {.inputs = n, .input = inputs};
     cot__item value;

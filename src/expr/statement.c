@@ -37,14 +37,14 @@ static bool tuple_of(cot__parser *p) {
         if (p->token.kind == TOKEN_END || p->token.kind == TOKEN_NEWLINE || p->token.kind == ';') break;
     }
     if (!comma) return true;
-    cot__step *s = cot__emit(p, STEP_TUPLE, 1 - n, start, p->last_stop);
+    cot__expr_step *s = cot__emit(p, STEP_TUPLE, 1 - n, start, p->last_stop);
     if (s) s->n = n;
     return s != NULL;
 }
 
 static bool store(cot__parser *p, int name, uint32_t start, uint32_t stop) {
     p->e->names[name].assigned = true;
-    cot__step *s = cot__emit(p, STEP_STORE, 0, start, stop);
+    cot__expr_step *s = cot__emit(p, STEP_STORE, 0, start, stop);
     if (s) s->n = name;
     return s != NULL;
 }
@@ -77,7 +77,7 @@ static bool assignment(cot__parser *p, int n) {
     int more;
     if (is_assignment(p, &more) ? !assignment(p, more) : !tuple_of(p)) return false;
     if (!unpacks) return store(p, last->name, last->start, last->stop);
-    cot__step *s = cot__emit(p, STEP_UNPACK, n, start, equals);
+    cot__expr_step *s = cot__emit(p, STEP_UNPACK, n, start, equals);
     if (!s) return false;
     s->n = n;
     for (; last; last = last->before)

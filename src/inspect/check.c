@@ -324,7 +324,7 @@ static cot_status jvp_along(check *c, int d) {
 static double largest_value(const cot_tape *t, uint32_t from) {
     double largest = 0, block[COT__BLOCK];
     for (uint32_t i = from; i < t->count; i++) {
-        cot__view   v = cot__view_of(t, i);
+        cot__view   v = cot__view_read(t, i);
         cot__cursor cursor;
         cot__cursor_open(&cursor, &v, COT_F64);
         for (int64_t left = cot__size_at(t, i); left > 0; left -= COT__BLOCK) {

@@ -26,7 +26,7 @@ static bool readable(const cot_tape *t, uint32_t by, uint32_t a) {
  * operand is to blame for, or -1. */
 static int64_t blame_elements(trail *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
-    cot__view        z = cot__view_of(w->t, i), v;
+    cot__view        z = cot__view_read(w->t, i), v;
     cot__reader      result, operand[3];
     int              arity = cot__elementwise_arity(n->op);
     int64_t          origin = -1;
@@ -34,7 +34,7 @@ static int64_t blame_elements(trail *w, uint32_t i) {
     for (int k = 0; k < arity; k++) {
         reads[k] = readable(w->t, i, cot__arg(n, k)) || (choose && k == 0);
         if (!reads[k]) continue;
-        v = cot__view_of(w->t, cot__arg(n, k));
+        v = cot__view_read(w->t, cot__arg(n, k));
         cot__reader_spread(&operand[k], &v, &z);
     }
     cot__reader_open(&result, &z);
@@ -55,13 +55,13 @@ static int64_t blame_elements(trail *w, uint32_t i) {
 /* Other operations mix elements: any operand that is not finite may be to blame. */
 static int64_t blame_operands(trail *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
-    cot__view        z = cot__view_of(w->t, i);
+    cot__view        z = cot__view_read(w->t, i);
     int64_t          count;
     bool             explained = false;
     for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {
         uint32_t a = cot__arg(n, k);
         if (!readable(w->t, i, a)) continue;
-        cot__view v = cot__view_of(w->t, a);
+        cot__view v = cot__view_read(w->t, a);
         if (cot__first_odd(&v, &count) < 0) continue;
         follow(w, i, a);
         explained = true;
@@ -99,7 +99,7 @@ void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t ma
         } else if (index < 0) {
             cot__show_value(x, t, a);
         } else {
-            cot__view v = cot__view_of(t, a);
+            cot__view v = cot__view_read(t, a);
             cot__show_element(x, v.ndim ? cot__element(&v, index) : v.data, v.dtype);
         }
     }
@@ -110,7 +110,7 @@ static void say_origin(cot__text *x, const trail *w) {
     uint32_t         i = w->origin;
     const cot__node *n = &t->nodes[i];
     const cot__op   *op = cot__op_of(n->op);
-    cot__view        z = cot__view_of(t, i);
+    cot__view        z = cot__view_read(t, i);
     char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
     int64_t          count;
     cot__first_odd(&z, &count);
@@ -154,7 +154,7 @@ static void say_chain(cot__text *x, const trail *w, uint32_t y) {
 }
 
 int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y) {
-    cot__view v = cot__view_of(t, y);
+    cot__view v = cot__view_read(t, y);
     int64_t   count, first = cot__first_odd(&v, &count);
     char      text[COT__SHAPE_TEXT];
     if (first < 0) return 0;

@@ -17,7 +17,7 @@ typedef struct search {
     cot__text *x;
     cot_tape  *t;
     uint32_t   y;
-    cot__watch w;
+    cot__kept_adjoints w;
     uint8_t   *ancestor;
     blame     *who;
 } search;
@@ -59,7 +59,7 @@ static bool visit_operand(search *s, uint32_t i, int k, const cot__view *g, bool
         cot__contribution_free(s->t, data, &c);
         return true;
     }
-    bool arrived = cot__watch_adjoint(&s->w, a, &c);
+    bool arrived = cot__kept_adjoint(&s->w, a, &c);
     if (!arrived || cot__all_zero(&c))
         accuse(&to->cut, i);
     else if (cot__first_odd(&c, &count) >= 0)
@@ -72,7 +72,7 @@ static bool visit(search *s, uint32_t i) {
     const cot__op   *op = cot__op_of(n->op);
     cot__view        g;
     int64_t          count;
-    bool             active = n->flags & COT__ACTIVE, arrived = active && cot__watch_adjoint(&s->w, i, &g);
+    bool             active = n->flags & COT__ACTIVE, arrived = active && cot__kept_adjoint(&s->w, i, &g);
     bool             zero = !arrived || cot__all_zero(&g), odd = arrived && cot__first_odd(&g, &count) >= 0;
     if (odd) accuse(&s->who[i].odd, s->who[i].maybe != COT__NONE ? s->who[i].maybe : i);
     if (active && zero) accuse(&s->who[i].cut, i); /* what came cancelled */
@@ -99,7 +99,7 @@ static bool say_rule(search *s, uint32_t i, bool zero) {
     cot__view                    g, c;
     int64_t                      stride[COT_MAX_NDIM];
     bool                         said = false;
-    if (!cot__watch_adjoint(&s->w, i, &g)) return true;
+    if (!cot__kept_adjoint(&s->w, i, &g)) return true;
     for (int k = 0; k < e->arity && !said; k++) {
         uint32_t a = cot__arg(&s->t->nodes[i], k);
         if (a == COT__NONE || !e->partial[k] || !(s->t->nodes[a].flags & COT__ACTIVE)) continue;
@@ -177,7 +177,7 @@ static bool say_zero(search *s, uint32_t leaf) {
         say_inactive(s, by);
         return true;
     }
-    if (!cot__watch_adjoint(&s->w, by, &g) || cot__all_zero(&g)) {
+    if (!cot__kept_adjoint(&s->w, by, &g) || cot__all_zero(&g)) {
         cot__put(s->x, ": what its uses contribute cancels.");
         return true;
     }
@@ -197,7 +197,7 @@ static int say_findings(search *s) {
         int64_t          count;
         if (!s->ancestor[i] || n->op != OP_leaf || !(n->flags & COT__ACTIVE) || cot__size_at(s->t, i) == 0) continue;
         leaves++;
-        bool arrived = cot__watch_adjoint(&s->w, i, &g), zero = !arrived || cot__all_zero(&g);
+        bool arrived = cot__kept_adjoint(&s->w, i, &g), zero = !arrived || cot__all_zero(&g);
         if (!zero && cot__first_odd(&g, &count) < 0) continue;
         if (found++) cot__put(s->x, "\n\n");
         if (!(zero ? say_zero(s, i) : say_odd(s, i, &g))) return -1;
@@ -214,7 +214,7 @@ static int say_findings(search *s) {
 
 /* Marks, sweeps, walks, tells. */
 static int run(search *s) {
-    if (!cot__watch_open(&s->w, s->t, s->y, NULL)) {
+    if (!cot__kept_adjoints_open(&s->w, s->t, s->y, NULL)) {
         if (s->w.short_of_memory) return -1;
         cot__put(s->x, "The result is finite, but its reverse sweep cannot run: ");
         cot__put(s->x, s->w.why);
@@ -233,7 +233,7 @@ int cot__explain_gradient(cot__text *x, cot_tape *t, uint32_t y) {
     s.ancestor = cot__ancestors(t, y);
     s.who = s.ancestor ? cot__alloc(&t->al, nodes * sizeof *s.who) : NULL;
     int found = s.who ? run(&s) : -1;
-    cot__watch_close(&s.w);
+    cot__kept_adjoints_close(&s.w);
     cot__free(&t->al, s.who, nodes * sizeof *s.who);
     cot__free(&t->al, s.ancestor, nodes);
     return found;

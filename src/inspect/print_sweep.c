@@ -52,7 +52,7 @@ static void show_step(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g)
 }
 
 static void show_sweep(cot__text *x, cot_tape *t, uint32_t y) {
-    cot__watch w;
+    cot__kept_adjoints w;
     cot__view  g;
     cot__putf(x, "\nreverse sweep from %%%u\n", y);
     if (!cot__has_values(t, "print_sweep", y, "sweep from a result outside")) {
@@ -61,17 +61,17 @@ static void show_sweep(cot__text *x, cot_tape *t, uint32_t y) {
     }
     if (!(t->nodes[y].flags & COT__ACTIVE))
         cot__putf(x, "%%%u depends on no leaf: there is nothing to sweep\n", y);
-    else if (!cot__watch_open(&w, t, y, NULL)) {
+    else if (!cot__kept_adjoints_open(&w, t, y, NULL)) {
         cot__put(x, "error: ");
         cot__put(x, w.why);
         cot__put(x, "\n");
-        cot__watch_close(&w);
+        cot__kept_adjoints_close(&w);
     } else {
         for (uint32_t k = 0; k < w.sweep.arrival_count; k++) {
             uint32_t i = w.sweep.arrivals[k].node;
-            if (cot__watch_adjoint(&w, i, &g)) show_step(x, t, i, &g);
+            if (cot__kept_adjoint(&w, i, &g)) show_step(x, t, i, &g);
         }
-        cot__watch_close(&w);
+        cot__kept_adjoints_close(&w);
     }
 }
 

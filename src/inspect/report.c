@@ -6,7 +6,7 @@
 typedef struct report {
     cot__findings f;
     cot_tape     *t;
-    cot__watch    w;
+    cot__kept_adjoints    w;
     bool          swept, short_of_memory;
 } report;
 
@@ -49,7 +49,7 @@ static void find_strong_zeros(report *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     cot__view        g;
     if (n->op >= OP_elementwise_count || !(n->flags & COT__ACTIVE) || !cot__operands_are_there(r->t, i) || cot__is_stale(n)) return;
-    bool arrived = cot__watch_adjoint(&r->w, i, &g);
+    bool arrived = cot__kept_adjoint(&r->w, i, &g);
     for (int k = 0; k < cot__elementwise_arity(n->op); k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE || !cot__elementwise_table[n->op].partial[k] || !(r->t->nodes[a].flags & COT__ACTIVE)) continue;
@@ -72,7 +72,7 @@ int cot_report(cot_var y, char *out, size_t size) {
         return 0;
     }
     r.t->look = &r.f; /* the way back through a loop tells of its steps */
-    r.swept = cot__watch_open(&r.w, r.t, top, NULL);
+    r.swept = cot__kept_adjoints_open(&r.w, r.t, top, NULL);
     r.t->look = NULL;
     r.f.where[0] = 0;
     uint8_t *ancestor = cot__ancestors(r.t, top);
@@ -84,7 +84,7 @@ int cot_report(cot_var y, char *out, size_t size) {
     r.short_of_memory = r.short_of_memory || !ancestor || r.w.short_of_memory;
     if (!r.swept && r.f.found) cot__put(&r.f.x, "\n");
     if (!r.swept) cot__put(&r.f.x, "The reverse sweep cannot run: "), cot__put(&r.f.x, r.w.why);
-    cot__watch_close(&r.w);
+    cot__kept_adjoints_close(&r.w);
     if (!r.short_of_memory) return r.f.found;
     r.f.x = cot__text_buffer(out, size);
     cot__put(&r.f.x, "There is not enough memory to look at the tape.");

@@ -108,7 +108,7 @@ static bool make_memory(arrays *a, int k) {
 
 /* The value of node i. */
 static bool show(arrays *a, int k, uint32_t i) {
-    cot__view v = cot__view_of(a->t, i);
+    cot__view v = cot__view_read(a->t, i);
     describe(a, k, i);
     if (v.ndim && a->at[k].size && cot__is_contiguous(v.ndim, v.shape, v.stride)) {
         a->at[k].data = v.data;

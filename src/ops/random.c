@@ -108,7 +108,7 @@ static cot_var drawn_at(cot_tape *t, const char *op, uint32_t steps, cot_dtype d
     for (int k = 0; k < ndim; k++) z.dim[z.ndim++] = ints[AT_SHAPE + k];
     cot__result r;
     if (!cot__check_shape(t, op, &z) || !cot__result_open(t, &r, op, dtype, z.ndim, z.dim)) return INVALID(t);
-    cot__view v = cot__view_of(t, steps), part = r.view;
+    cot__view v = cot__view_read(t, steps), part = r.view;
     int64_t   count = cot__count(v.ndim, v.shape), stride[COT_MAX_NDIM], step;
     part.ndim = ndim;
     part.shape = ints + AT_SHAPE;
@@ -169,7 +169,7 @@ cot_key cot_key_at(cot_key key, cot_var step) {
 static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
     double      buf[COT__BLOCK];
     cot__cursor c;
-    cot__view   v = cot__view_of(t, i);
+    cot__view   v = cot__view_read(t, i);
     int64_t     n = cot__count(v.ndim, v.shape);
     cot__cursor_open(&c, &v, COT_F64);
     for (int64_t done = 0; done < n; done += COT__BLOCK) {
@@ -196,7 +196,7 @@ cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
 
 /* The sum of logits and noise at the chosen places: NaN if one was NaN, as NaN counts as the largest, and -inf if all were. */
 static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
-    cot__view      v = cot__view_of(t, sum), z = cot__view_of(t, chosen);
+    cot__view      v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
     int64_t        inner = cot__count(v.ndim - axis - 1, v.shape + axis + 1), n = cot__count(z.ndim, z.shape);
     const int64_t *place = z.data;
     for (int64_t i = 0; i < n; i++) { /* both are results of their own: row-major */

@@ -124,7 +124,7 @@ static bool may_change(cot_tape *t, uint32_t i) {
  * becomes 0 for whoever reads it here, and is looked at when the body is played. False, perhaps without an error: it must stay as it is. */
 static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     cot__node *n = &t->nodes[i];
-    if (!t->body || t->no_excuse || i < t->body_from || !may_change(t, i)) return false;
+    if (!t->body || t->strict_positions || i < t->body_from || !may_change(t, i)) return false;
     if (!cot__is_tensor(n)) return n->value.i64 = 0, true;
     if (!t->zero && !(t->zero = cot__storage_create(t, sizeof(int64_t), op))) return false;
     cot__tensor *v = n->value.tensor;
@@ -137,7 +137,7 @@ static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
 }
 
 bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap) {
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     if (v.dtype != COT_I64 && v.dtype != COT_I32 && v.dtype != COT_U8) {
         cot__fail(t, COT_DTYPE, "[%s] %s have dtype %s; they must be integers", op, what, cot__dtype_name(v.dtype));
         return false;
@@ -181,7 +181,7 @@ uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype) {
 }
 
 uint32_t cot__dense(cot_tape *t, uint32_t i) {
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     if (cot__is_contiguous(v.ndim, v.shape, v.stride)) return i;
     cot_var z = cot__copy_var(t, i);
     return cot__failed(z) ? COT__NONE : cot__index(z);

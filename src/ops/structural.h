@@ -103,7 +103,7 @@ cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates,
  * position would stop growing otherwise. False after setting the error. */
 bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u, bool along);
 /* x under another number, as a view. */
-cot_var cot__alias(cot_var x);
+cot_var cot__fresh_input(cot_var x);
 /* The last two axes exchanged. */
 cot_var cot__swap_last(cot_var x);
 

@@ -50,7 +50,7 @@ cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const 
         uint32_t   i = cot__index(xs[k]);
         cot__node *leaf = &t->nodes[i];
         if (!(leaf->flags & COT__HAS_GRAD)) continue;
-        cot__view w = cot__view_target(t, i);
+        cot__view w = cot__view_write(t, i);
         float     narrow = (float)leaf->extra.number;
         const void *g = cot__is_tensor(leaf) ? leaf->extra.grad->data : w.dtype == COT_F64 ? (const void *)&leaf->extra.number : &narrow;
         cot__adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g, 1 - o.rate * o.decay, o.beta1, o.beta2, o.rate / first,

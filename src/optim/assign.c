@@ -133,7 +133,7 @@ void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
 }
 
 static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, cot__assigner who) {
-    cot__view to = cot__view_target(t, i);
+    cot__view to = cot__view_write(t, i);
     cot__copy(&to, from);
     cot__note_assign(t, i, who);
     return t->status;
@@ -149,7 +149,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         double    number = cot__number_value(value);
         int64_t   stride[COT_MAX_NDIM] = {0}, whole = cot_value_i64(value);
         bool      exact = (uintptr_t)value.tape == 2; /* an integer beyond 2^53 is no double */
-        cot__view to = cot__view_of(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
+        cot__view to = cot__view_read(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
         if (exact) from.data = &whole, from.dtype = COT_I64;
         return assign_view(t, i, &from, COT__ASSIGN);
     }
@@ -165,7 +165,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         cot__fail(t, COT_VALUE, "[assign] the value is a view of the leaf's own memory; compute it into memory of its own first");
         return t->status;
     }
-    cot__view from = cot__view_of(t, v);
+    cot__view from = cot__view_read(t, v);
     return assign_view(t, i, &from, COT__ASSIGN);
 }
 
@@ -177,7 +177,7 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
         cot__fail(t, COT_VALUE, "[assign_data] the data is NULL; it must hold %lld elements", (long long)cot__size_at(t, i));
         return t->status;
     }
-    cot__view to = cot__view_of(t, i);
+    cot__view to = cot__view_read(t, i);
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(to.ndim, to.shape, stride);
     cot__view from = to;
@@ -217,7 +217,7 @@ static void descend(void *ctx, int64_t part) {
 
 static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     cot__node *leaf = &t->nodes[i];
-    cot__view  v = cot__view_target(t, i);
+    cot__view  v = cot__view_write(t, i);
     if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) || !cot__is_contiguous(v.ndim, v.shape, v.stride)) return false;
     descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
     d.parts = cot__parts(d.n, 1, 64);

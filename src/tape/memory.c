@@ -207,8 +207,8 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const ch
 
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
-    if (UNLIKELY(s->waits)) cot__waiting_drop(s);
-    if (UNLIKELY(t->put_off && t->put_off->runs) && cot__queue_buries(t, s)) return;
+    if (UNLIKELY(s->waits)) cot__lazy_product_drop(s);
+    if (UNLIKELY(t->deferred && t->deferred->runs) && cot__deferred_keeps_storage(t, s)) return;
 #if defined(__linux__)
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif

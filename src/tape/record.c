@@ -127,7 +127,7 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
 
 /* ---- looking at a value -------------------------------------------------------------------------------------------------- */
 
-cot__view cot__view_place(const cot_tape *t, uint32_t i) {
+cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
     static const int64_t no_axes[1];
     cot__node           *n = &t->nodes[i];
     cot_dtype            dtype = cot__dtype_at(n);
@@ -137,20 +137,20 @@ cot__view cot__view_place(const cot_tape *t, uint32_t i) {
     return (cot__view){data, dtype, v->ndim, v->dims, v->dims + v->ndim};
 }
 
-cot__view cot__view_later(const cot_tape *t, uint32_t i) {
+cot__view cot__view_deferred(const cot_tape *t, uint32_t i) {
     if (UNLIKELY(t->waiting) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->waits)
-        cot__waiting_write(t->nodes[i].value.tensor->storage);
-    return cot__view_place(t, i);
+        cot__lazy_product_write(t->nodes[i].value.tensor->storage);
+    return cot__view_shape(t, i);
 }
 
-cot__view cot__view_of(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->put_off && t->put_off->runs)) cot__queue_run(t);
-    return cot__view_later(t, i);
+cot__view cot__view_read(const cot_tape *t, uint32_t i) {
+    if (UNLIKELY(t->deferred && t->deferred->runs)) cot__deferred_run(t);
+    return cot__view_deferred(t, i);
 }
 
-cot__view cot__view_target(cot_tape *t, uint32_t i) {
-    if (cot__is_tensor(&t->nodes[i])) cot__waiting_settle(t, t->nodes[i].value.tensor->storage);
-    return cot__view_of(t, i);
+cot__view cot__view_write(cot_tape *t, uint32_t i) {
+    if (cot__is_tensor(&t->nodes[i])) cot__lazy_product_write_readers(t, t->nodes[i].value.tensor->storage);
+    return cot__view_read(t, i);
 }
 
 int     cot__ndim_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->ndim : 0; }
@@ -178,7 +178,7 @@ const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {
 }
 
 const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
-    cot__view v = cot__view_place(t, i);
+    cot__view v = cot__view_shape(t, i);
     return cot__shape_text(v.ndim, v.shape, buf);
 }
 
@@ -392,7 +392,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
 cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset,
                        cot__attr *attr) {
     const char *name = cot__op_of(op)->name;
-    cot__view   v = ndim == 0 ? cot__view_of(t, of) : cot__view_place(t, of);
+    cot__view   v = ndim == 0 ? cot__view_read(t, of) : cot__view_shape(t, of);
     cot__result r;
     int         bytes = cot__dtype_size(v.dtype);
     if (ndim == 0) {

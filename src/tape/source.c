@@ -101,7 +101,7 @@ cot_var cot__detach(const char *op, cot_var x) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, op, "", &i);
     if (!t) return cot__invalid(1, &x);
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     return cot__push_view(t, OP_detach, i, v.ndim, v.shape, v.stride, 0, NULL);
 }
 

@@ -56,7 +56,7 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
 
 void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
-    cot__queue_forget(t); /* what waits, nobody will see */
+    cot__deferred_forget(t); /* what waits, nobody will see */
     release_gradients(t, 0, 0);
     release_storages(t, 0);
     cot__storage_release(t, t->zero);
@@ -168,7 +168,7 @@ static void keep_watched(cot_tape *t) {
 }
 
 static void forget(cot_tape *t, cot_mark m) {
-    if (UNLIKELY(t->put_off && t->put_off->runs) && !t->sweeps) cot__queue_run(t); /* values older than the mark may wait too; in a sweep, what waits is buried */
+    if (UNLIKELY(t->deferred && t->deferred->runs) && !t->sweeps) cot__deferred_run(t); /* values older than the mark may wait too; in a sweep, what waits is buried */
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     release_storages(t, (uint32_t)m.part[STORAGES]);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);

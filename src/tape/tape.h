@@ -96,14 +96,14 @@ typedef struct cot__storage {
     bool     borrowed;
     bool     mapped;             /* borrowed from a file of our own */
     uint32_t readers;            /* products that wait and will be made from this one's elements */
-    struct cot__waiting *waits;  /* how its elements are made, which are not written yet; NULL: they are */
+    struct cot__lazy_product *waits;  /* how its elements are made, which are not written yet; NULL: they are */
 } cot__storage;
 
 /* Products that wait (ops/elementwise/lazy_product.c): written when they are read around their recipe, dropped when nobody will. */
-void cot__waiting_write(cot__storage *s);
-void cot__waiting_drop(cot__storage *s);
+void cot__lazy_product_write(cot__storage *s);
+void cot__lazy_product_drop(cot__storage *s);
 /* The elements of s are about to change: what will be made from them is written before. */
-void cot__waiting_settle(cot_tape *t, cot__storage *s);
+void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s);
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
 typedef struct cot__tensor {
@@ -219,11 +219,11 @@ typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
 /* Elementwise work that waits until somebody needs it; the rest is known to ops/elementwise/deferred.c alone. */
-typedef struct cot__put_off { int runs; cot_tape *tape; } cot__put_off;
-void cot__queue_run(const cot_tape *t); /* there is some */
-void cot__queue_forget(cot_tape *t); /* nobody will */
+typedef struct cot__deferred { int runs; cot_tape *tape; } cot__deferred;
+void cot__deferred_run(const cot_tape *t); /* there is some */
+void cot__deferred_forget(cot_tape *t); /* nobody will */
 /* A storage without references that waiting work touches is kept until that is done; false: it may go. */
-bool cot__queue_buries(cot_tape *t, cot__storage *s);
+bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s);
 
 struct cot_tape {
     /* touched by every operation */
@@ -280,10 +280,10 @@ struct cot_tape {
     uint32_t   arrived_count, arrived_capacity;
 
     int           sweeps;  /* how many are under way, one inside the other: then any elementwise work may be put off */
-    bool          at_once; /* while none is, not even what is recorded: see cot__queue_pause */
+    bool          at_once; /* while none is, not even what is recorded: see cot__deferred_pause */
     bool          in_stages; /* what cannot be done together waits in stages (deferred.c) */
-    cot__put_off *put_off; /* NULL: nothing is */
-    struct cot__waiting *waiting; /* products that wait, the newest first */
+    cot__deferred *deferred; /* NULL: nothing is */
+    struct cot__lazy_product *waiting; /* products that wait, the newest first */
 
     const char *asked;       /* for messages: the function whose derivative is under way, the outermost; NULL: none */
     const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
@@ -291,7 +291,7 @@ struct cot_tape {
     const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */
     uint32_t    body_from;   /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
     struct cot__storage *zero; /* one 0, repeated, in place of examples of positions that are none; NULL before the first */
-    bool        no_excuse;   /* while patterns are found: an example that is no position fails, and all that the branch could reach counts */
+    bool        strict_positions;   /* while patterns are found: an example that is no position fails, and all that the branch could reach counts */
     uint32_t   *watched;     /* smooth tapes: nodes of that body whose derivative was recorded in it */
     uint32_t    watched_count, watched_capacity;
     struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
@@ -383,13 +383,13 @@ cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, 
 cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as, uint32_t *index);
 
 /* Where the elements of node i lie. Valid until the next node is pushed. Work that was put off is done first. */
-cot__view cot__view_of(const cot_tape *t, uint32_t i);
+cot__view cot__view_read(const cot_tape *t, uint32_t i);
 /* The same without that, for who only puts off more: the elements may not be there yet. */
-cot__view cot__view_later(const cot_tape *t, uint32_t i);
+cot__view cot__view_deferred(const cot_tape *t, uint32_t i);
 /* For shapes, and for who will not look at the elements: nothing is done, products that wait go on waiting. */
-cot__view cot__view_place(const cot_tape *t, uint32_t i);
-/* cot__view_of for who writes there. */
-cot__view cot__view_target(cot_tape *t, uint32_t i);
+cot__view cot__view_shape(const cot_tape *t, uint32_t i);
+/* cot__view_read for who writes there. */
+cot__view cot__view_write(cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);

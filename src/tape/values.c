@@ -36,7 +36,7 @@ static const void *single_element(cot_var x, const char *op, cot_dtype *dtype) {
         return NULL;
     }
     *dtype = cot__dtype_at(&t->nodes[i]);
-    return cot__view_of(t, i).data;
+    return cot__view_read(t, i).data;
 }
 
 double cot_value(cot_var x) {
@@ -94,7 +94,7 @@ static cot_status read_as(const char *op, cot_var x, cot_dtype dtype, void *out,
         cot__fail(t, COT_DTYPE, "[%s] %d is not a dtype", op, (int)dtype);
         return t->status;
     }
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     return cot__read_view(t, op, &v, dtype, out, n);
 }
 

@@ -14,7 +14,7 @@ typedef struct cot__trace_chunk {
 typedef struct cot__trace_build {
     cot__trace        trace;
     cot__trace_chunk *chunks;
-    cot__watch        watch;    /* holds the adjoints */
+    cot__kept_adjoints        watch;    /* holds the adjoints */
     bool              watching;
     bool              failed;   /* memory was short */
     uint8_t          *marks;    /* while it is made, a byte a node: … */

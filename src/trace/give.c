@@ -35,7 +35,7 @@ static cot__view *sum_of(cot__trace_giver *w, uint32_t to) { return &w->sums[cot
 /* What has arrived at `to` so far, in memory of its own to be added to. */
 static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     cot_tape *t = w->build->trace.t;
-    cot__view shape = cot__view_of(t, to), before = *sum_of(w, to);
+    cot__view shape = cot__view_read(t, to), before = *sum_of(w, to);
     cot__view sum = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), !before.data);
     if (sum.data && before.data) cot__copy(&sum, &before);
     return sum;
@@ -44,7 +44,7 @@ static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
 /* Scalars add up in f64 or f32, from zero, as slots do. */
 static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
     cot_tape *t = w->build->trace.t;
-    cot__view shape = cot__view_of(t, to), amount = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), false);
+    cot__view shape = cot__view_read(t, to), amount = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), false);
     cot__view sum = sum_so_far(w, to);
     if (!amount.data || !sum.data) return false;
     cot__store_f64(amount.data, amount.dtype, v);
@@ -60,7 +60,7 @@ static bool elementwise(cot__trace_giver *w) {
     const cot__node             *n = &t->nodes[w->id];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view                    xs[3], z = cot__view_of(t, w->id);
+    cot__view                    xs[3], z = cot__view_read(t, w->id);
     cot__value                   number;
     cot__operand_views(t, n, compute, xs, &number);
     for (int k = 0; k < e->arity; k++) {
@@ -69,7 +69,7 @@ static bool elementwise(cot__trace_giver *w) {
         if (z.ndim == 0) {
             cot__value scalar = {0};
             cot__term  term = {k, false, w->g, {&scalar, compute, 0, z.shape, z.stride}};
-            cot__run_partials(n->op, compute, e->arity, xs, &z, 1, &term);
+            cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &term);
             if (!put_scalar(w, k, to, cot__load_f64(&scalar, compute))) return false;
             continue;
         }
@@ -78,11 +78,11 @@ static bool elementwise(cot__trace_giver *w) {
         if (e->partial[k]->what != TREE_G) {
             amount = cot__trace_array(w->build, &z, z.dtype, false);
             if (!amount.data) return false;
-            cot__run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, false, w->g, amount});
+            cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, false, w->g, amount});
         }
         cot__view sum = first ? amount : sum_so_far(w, to);
         if (!sum.data) return false;
-        if (!first) cot__run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
+        if (!first) cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
         if (!put(w, k, to, amount, sum)) return false;
     }
     return true;
@@ -108,12 +108,12 @@ static void give_all(cot__rule *r, int k, cot_var v) {
     cot__trace_giver *w = r->driver;
     uint32_t          to, from;
     if (!fitted(r, k, v, &to, &from) || !cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, from))) return;
-    cot__view given = cot__view_of(r->t, from);
+    cot__view given = cot__view_read(r->t, from);
     if (given.ndim == 0) {
         if (!put_scalar(w, k, to, cot__load_f64(given.data, given.dtype))) failed(w);
         return;
     }
-    cot__view like = cot__view_of(r->t, to), amount = cot__trace_array(w->build, &like, given.dtype, false);
+    cot__view like = cot__view_read(r->t, to), amount = cot__trace_array(w->build, &like, given.dtype, false);
     bool      first = !sum_of(w, to)->data;
     cot__view sum = first ? amount : sum_so_far(w, to), pair[2] = {sum, amount};
     if (!amount.data || !sum.data) {
@@ -121,7 +121,7 @@ static void give_all(cot__rule *r, int k, cot_var v) {
         return;
     }
     cot__copy(&amount, &given);
-    if (!first) cot__run_elementwise(OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
+    if (!first) cot__block_run_elementwise(OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
     if (!put(w, k, to, amount, sum)) failed(w);
 }
 
@@ -132,7 +132,7 @@ static void give_part(cot__rule *r, int k, cot_var v, into add, const void *wher
     cot__trace_giver *w = r->driver;
     uint32_t          to, from;
     if (!fitted(r, k, v, &to, &from)) return;
-    cot__view like = cot__view_of(r->t, to), amount = cot__trace_array(w->build, &like, like.dtype, true), sum = sum_so_far(w, to);
+    cot__view like = cot__view_read(r->t, to), amount = cot__trace_array(w->build, &like, like.dtype, true), sum = sum_so_far(w, to);
     if (!amount.data || !sum.data) {
         failed(w);
         return;
@@ -144,8 +144,8 @@ static void give_part(cot__rule *r, int k, cot_var v, into add, const void *wher
 
 static void into_slice(cot__rule *r, const cot__view *all, uint32_t from, const void *slice) {
     int64_t   stride[COT_MAX_NDIM], shape[COT_MAX_NDIM];
-    cot__view part = cot__slice_view(all, slice, shape, stride), pair[2] = {part, cot__view_of(r->t, from)};
-    cot__run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+    cot__view part = cot__slice_view(all, slice, shape, stride), pair[2] = {part, cot__view_read(r->t, from)};
+    cot__block_run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
 }
 
 static void give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) { give_part(r, k, v, into_slice, slice); }
@@ -154,7 +154,7 @@ typedef struct positions { uint32_t index; int axis; bool along; } positions;
 
 static void into_positions(cot__rule *r, const cot__view *all, uint32_t from, const void *where) {
     const positions *p = where;
-    cot__view        given = cot__view_of(r->t, from), at = cot__view_of(r->t, p->index);
+    cot__view        given = cot__view_read(r->t, from), at = cot__view_read(r->t, p->index);
     cot__scatter(r->t, r->op->name, all, p->axis, &at, &given, p->along);
 }
 

@@ -10,9 +10,9 @@ static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
     static double        zero[2];
     cot_tape            *t = b->trace.t;
     cot__view            g;
-    *arrived = cot__watch_adjoint(&b->watch, id, &g);
+    *arrived = cot__kept_adjoint(&b->watch, id, &g);
     if (!*arrived) {
-        cot__view v = cot__view_of(t, id);
+        cot__view v = cot__view_read(t, id);
         return (cot__view){zero, cot__trace_adjoint_dtype(t, id), v.ndim, v.shape, still};
     }
     if (g.ndim > 0) return g;
@@ -60,7 +60,7 @@ bool cot__trace_sweep(cot__trace_build *b) {
     cot_tape   *t = tr->t;
     uint32_t    y = tr->nodes[tr->output].id;
     b->watching = true;
-    if (!cot__watch_open(&b->watch, t, y, &tr->seed)) {
+    if (!cot__kept_adjoints_open(&b->watch, t, y, &tr->seed)) {
         memcpy(tr->why, b->watch.why, sizeof tr->why);
         return strstr(tr->why, "out of memory") == NULL;
     }

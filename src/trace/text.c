@@ -84,8 +84,8 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
     char                   letter[16], before[16];
     for (int i = 0; i < n->nargs; i++) {
         if (!cot__saves_operand(n->saves, i) || n->args[i] == COT__NONE) continue;
-        const char *name = cot__letter(n->op, i, n->nargs, letter);
-        if (i > 0 && strcmp(name, cot__letter(n->op, i - 1, n->nargs, before)) == 0) continue; /* one of a list */
+        const char *name = cot__operand_letter(n->op, i, n->nargs, letter);
+        if (i > 0 && strcmp(name, cot__operand_letter(n->op, i - 1, n->nargs, before)) == 0) continue; /* one of a list */
         if (k-- > 0) continue;
         snprintf(buf, size, "%s", name);
         return buf;
@@ -111,7 +111,7 @@ const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *b
     if (elementwise(n)) return cot__formula(n->op, cot__elementwise_table[n->op].partial[a->operand], buf, size);
     const char *adjoints = cot__formula_adjoints(cot__op_of(n->op)->formula);
     if (*adjoints)
-        cot__formula_part(adjoints, cot__letter(n->op, a->operand, n->nargs, letter), buf, size);
+        cot__formula_part(adjoints, cot__operand_letter(n->op, a->operand, n->nargs, letter), buf, size);
     else
         snprintf(buf, size, "the rule of %s, z̄", cot__op_name(tr->t, n->id)); /* a custom operation */
     return buf;
@@ -153,7 +153,7 @@ const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char 
     if (is_list(n->op)) return fill_list(tr, n, a->operand, rule, own, buf, size);
     for (; with.count < n->nargs && with.count < OPERANDS; with.count++) {
         int k = with.count;
-        with.letter[k] = cot__letter(n->op, k, n->nargs, letter[k]);
+        with.letter[k] = cot__operand_letter(n->op, k, n->nargs, letter[k]);
         with.name[k] = operand_label(tr, n, k, name[k], LABEL);
     }
     snprintf(bar, sizeof bar, "%s" COT__BAR, own);

@@ -47,7 +47,7 @@ void cot__trace_free(cot__trace *tr) {
     if (!tr) return;
     cot__trace_build *b = (cot__trace_build *)(void *)tr;
     cot_tape         *t = tr->t;
-    if (b->watching) cot__watch_close(&b->watch);
+    if (b->watching) cot__kept_adjoints_close(&b->watch);
     for (cot__trace_chunk *c = b->chunks; c;) {
         cot__trace_chunk *prev = c->prev;
         cot__free(&t->al, c, c->size);
@@ -84,7 +84,7 @@ static bool mark(cot__trace_build *b, uint32_t y, const cot__trace_request *requ
 
 /* A 0-d value lies in its node, and nodes move when the tape grows: those are copied. */
 static cot__view value_of(cot__trace_build *b, uint32_t id) {
-    cot__view v = cot__view_of(b->trace.t, id);
+    cot__view v = cot__view_read(b->trace.t, id);
     if (v.ndim > 0) return v;
     void *copy = cot__trace_memory(b, sizeof(cot__value));
     if (copy) memcpy(copy, v.data, (size_t)cot__dtype_size(v.dtype));
@@ -159,7 +159,7 @@ static bool set_seed(cot__trace_build *b, uint32_t y, const cot_var *seed) {
     static const int64_t none[1];
     double               number = !seed ? 1 : cot__is_number(*seed) ? cot__number_value(*seed) : 0;
     cot__view            from = {&number, COT_F64, 0, none, none};
-    if (seed && !cot__is_number(*seed)) from = cot__view_of(b->trace.t, cot__index(*seed));
+    if (seed && !cot__is_number(*seed)) from = cot__view_read(b->trace.t, cot__index(*seed));
     cot_dtype dtype = cot__trace_adjoint_dtype(b->trace.t, y);
     b->trace.seed = cot__trace_array(b, &from, cot__dtype_is_float(dtype) ? dtype : COT_F64, false);
     if (!b->trace.seed.data) return false;

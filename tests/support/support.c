@@ -16,13 +16,13 @@ __attribute__((constructor)) static void let_all_wait(void) {
     const char *which = getenv("COT_TEST_WAIT");
     if (!which) return;
     if (strcmp(which, "1") != 0) {
-        cot__waiting_from = cot__waiting_times = 0;
-        cot__waiting_spoils = true;
+        cot__lazy_product_from = cot__lazy_product_times = 0;
+        cot__lazy_product_spoils = true;
     }
     if (strcmp(which, "products") != 0) {
-        cot__queue_from = 1;
-        cot__queue_bytes = 1;
-        cot__queue_spoils = true;
+        cot__deferred_from = 1;
+        cot__deferred_bytes = 1;
+        cot__deferred_spoils = true;
     }
 }
 

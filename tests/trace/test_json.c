@@ -109,7 +109,7 @@ static void empty_values_keep_their_shape(void **state) {
 static const char *picture(cot_var x) {
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);
-    cot__view v = cot__view_of(x.tape, cot__index(x));
+    cot__view v = cot__view_read(x.tape, cot__index(x));
     cot__json_tensor(&j, &v);
     return text_of(f);
 }

@@ -41,7 +41,7 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
         in->is[k] = axis != COT_NOT_BATCHED;
         if (!in->is[k]) continue;
         if (!cot__check_axis(t, "vmap", axis, cot__ndim_at(t, i), &axis)) return false;
-        if (!same_extent(t, in, k, axis, cot__view_place(t, i).shape[axis], &first)) return false;
+        if (!same_extent(t, in, k, axis, cot__view_shape(t, i).shape[axis], &first)) return false;
         in->x[k] = cot__moved_axis(VAR(t, i), axis, 0);
         in->example[k] = cot__failed(in->x[k]) ? in->x[k] : cot__first_slice(t, in->x[k]);
         if (t->status != COT_OK) return false;

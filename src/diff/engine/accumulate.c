@@ -69,7 +69,7 @@ static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
 
 cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
     cot__acc  *a = acc_of(s, node);
-    cot__view  v = cot__view_place(s->t, node);
+    cot__view  v = cot__view_shape(s->t, node);
     memcpy(stride, a->stride, (size_t)v.ndim * sizeof *stride);
     return (cot__view){(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, stride};
 }
@@ -77,7 +77,7 @@ cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
 bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride) {
     cot__acc *a = acc_make(s, node);
     if (!a) return false;
-    if (storage->waits) cot__waiting_write(storage); /* accumulators are read as they lie */
+    if (storage->waits) cot__lazy_product_write(storage); /* accumulators are read as they lie */
     storage->refs++;
     a->storage = storage;
     a->offset = offset;
@@ -86,13 +86,13 @@ bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t
 }
 
 bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
-    cot__view  v = cot__view_place(s->t, node);
+    cot__view  v = cot__view_shape(s->t, node);
     cot__acc  *a = acc_of(s, node);
     if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride)) return true;
     if (!a && !(a = acc_make(s, node))) return false;
     size_t        bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
     bool          zeros = !a->storage && zeros_if_empty;
-    cot__storage *fresh = zeros ? NULL : cot__queue_reuse(s->t, bytes);
+    cot__storage *fresh = zeros ? NULL : cot__deferred_reuse(s->t, bytes);
     if (!fresh) fresh = cot__storage_create(s->t, bytes, "backward");
     if (!fresh) return false;
     int64_t stride[COT_MAX_NDIM];
@@ -100,7 +100,7 @@ bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
     if (a->storage) {
         cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
         cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, a->stride};
-        cot__queue_copy(s->t, &to, &from, NULL);
+        cot__deferred_copy(s->t, &to, &from, NULL);
         cot__storage_release(s->t, a->storage);
     } else if (zeros)
         memset(fresh->data, 0, bytes);
@@ -114,7 +114,7 @@ bool cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v) {
     int64_t stride[COT_MAX_NDIM];
     if (!cot__acc_own(s, node, true)) return false;
     cot__view to = cot__acc_view(s, node, stride), pair[2] = {to, *v};
-    cot__queue_elementwise(s->t, OP_add, cot__dtype_compute(to.dtype), 2, pair, &to, NULL);
+    cot__deferred_elementwise(s->t, OP_add, cot__dtype_compute(to.dtype), 2, pair, &to, NULL);
     return true;
 }
 

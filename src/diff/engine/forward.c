@@ -73,9 +73,9 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
     }
     bool        alone = op->kind == KIND_GENERIC; /* it may keep memory of its own */
     cot__paused paused = {0};
-    if (alone) paused = cot__queue_pause(t);
+    if (alone) paused = cot__deferred_pause(t);
     cot_var dz = cot__structural_tangent(t, i, tangents);
-    if (alone) cot__queue_resume(t, paused);
+    if (alone) cot__deferred_resume(t, paused);
     if (n > 8) cot__free(&t->al, tangents, (size_t)n * sizeof *tangents);
     return dz;
 }
@@ -126,7 +126,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     cot_tape                    *t = s->t;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(&t->nodes[i]));
-    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_later(t, i) : cot__view_place(t, i);
+    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_deferred(t, i) : cot__view_shape(t, i);
     cot__value                   number;
     cot__term                    terms[3];
     int64_t                      g_stride[3][COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
@@ -153,9 +153,9 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     }
     uint16_t op = t->nodes[i].op;
     if (count == 2 && (op == OP_add || op == OP_sub)) /* the operation itself: one pass instead of one for each term and their sum */
-        cot__queue_elementwise(t, op, compute, 2, (cot__view[]){terms[0].g, terms[1].g}, &terms[0].out, NULL);
+        cot__deferred_elementwise(t, op, compute, 2, (cot__view[]){terms[0].g, terms[1].g}, &terms[0].out, NULL);
     else
-        cot__queue_partials(t, op, compute, e->arity, xs, &z, count, terms);
+        cot__deferred_partials(t, op, compute, e->arity, xs, &z, count, terms);
     return true;
 }
 
@@ -177,7 +177,7 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     static const double zero;
     cot_tape     *t = s->t;
     int64_t       shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
-    cot__view     v = cot__view_later(t, i);
+    cot__view     v = cot__view_deferred(t, i);
     cot__storage *fresh = cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "jvp");
     if (!fresh) return false;
     cot__strides(v.ndim, v.shape, z_stride);
@@ -187,7 +187,7 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     if (!ok) return false;
     zeros_around(&z, slice);
     cot__view none = {(void *)(uintptr_t)&zero, COT_F64, 0, NULL, NULL}, pair[2] = {none, cot__acc_view(s, y, y_stride)};
-    cot__queue_elementwise(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part, NULL); /* 0 + y: as adding to zeros would, also of -0 */
+    cot__deferred_elementwise(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part, NULL); /* 0 + y: as adding to zeros would, also of -0 */
     return true;
 }
 
@@ -214,13 +214,13 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     cot__view z = cot__acc_view(s, i, z_stride), part = cot__slice_view(&z, slice, shape, stride);
     if (*cot__slot(t, y) == 0) {
         if (adds) return true;
-        cot__queue_finish(t);
+        cot__deferred_finish(t);
         cot__fill(&part, 0);
         return true;
     }
     cot__view dy = cot__acc_view(s, y, y_stride), pair[2] = {part, dy};
-    if (adds) cot__queue_elementwise(t, OP_add, cot__dtype_compute(z.dtype), 2, pair, &part, NULL);
-    else cot__queue_copy(t, &part, &dy, NULL);
+    if (adds) cot__deferred_elementwise(t, OP_add, cot__dtype_compute(z.dtype), 2, pair, &part, NULL);
+    else cot__deferred_copy(t, &part, &dy, NULL);
     return true;
 }
 
@@ -297,7 +297,7 @@ static bool in_run(const cot__sweep *s, const cot__node *n) {
 }
 
 static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {
-    const cot__runs *runs = cot__runs_for(1);
+    const cot__scalar_runs *runs = cot__scalar_runs_for(1);
     return (s->t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(s->t->nodes, i, end, s->t->adjoints.data);
 }
 
@@ -359,10 +359,10 @@ static bool walk(cot__sweep *s, uint32_t from) {
 }
 
 bool cot__forward(cot__sweep *s, uint32_t from) {
-    cot__queue_open(s->t);
+    cot__deferred_open(s->t);
     bool ok = walk(s, from);
-    if (!s->recording && !s->read_later) cot__queue_finish(s->t);
-    cot__queue_close(s->t);
+    if (!s->recording && !s->read_later) cot__deferred_finish(s->t);
+    cot__deferred_close(s->t);
     return ok;
 }
 

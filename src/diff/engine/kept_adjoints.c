@@ -30,8 +30,8 @@ static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
     return true;
 }
 
-bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *seed) {
-    *w = (cot__watch){.sweep = {.t = t, .lo = y, .top = y, .wanted_only = true}};
+bool cot__kept_adjoints_open(cot__kept_adjoints *w, cot_tape *t, uint32_t y, const cot__view *seed) {
+    *w = (cot__kept_adjoints){.sweep = {.t = t, .lo = y, .top = y, .wanted_only = true}};
     if (t->status != COT_OK) {
         memcpy(w->why, t->message, sizeof w->why);
         w->sweep.lo = y + 1;
@@ -58,12 +58,12 @@ bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *se
     return false;
 }
 
-void cot__watch_close(cot__watch *w) { cot__sweep_close(&w->sweep, false); }
+void cot__kept_adjoints_close(cot__kept_adjoints *w) { cot__sweep_close(&w->sweep, false); }
 
-bool cot__watch_adjoint(const cot__watch *w, uint32_t node, cot__view *g) {
+bool cot__kept_adjoint(const cot__kept_adjoints *w, uint32_t node, cot__view *g) {
     cot__arrival *a = cot__arrival_at(&w->sweep, node);
     if (!a) return false;
-    *g = cot__view_of(w->sweep.t, node);
+    *g = cot__view_read(w->sweep.t, node);
     if (g->ndim == 0) {
         g->dtype = COT_F64;
         g->data = &a->scalar;
@@ -84,7 +84,7 @@ static size_t bytes_of(const cot__view *v) {
 void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot__view *out, int64_t stride[COT_MAX_NDIM]) {
     const cot__node *n = &t->nodes[i];
     cot_dtype        compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view        xs[3], z = cot__view_of(t, i);
+    cot__view        xs[3], z = cot__view_read(t, i);
     cot__value       number;
     *out = z;
     cot__strides(z.ndim, z.shape, stride);
@@ -92,7 +92,7 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
     out->data = cot__alloc(&t->al, bytes_of(out));
     if (!out->data) return NULL;
     cot__operand_views(t, n, compute, xs, &number);
-    cot__run_partials(n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
+    cot__block_run_partials(n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
     return out->data;
 }
 

@@ -1,23 +1,23 @@
 /* kept_adjoints.h: a reverse sweep that keeps the adjoint of every node, for those who look at a sweep: print, explain, report.
  *
  * It is the one driver with every active node marked as wanted; leaf gradients are not touched, and no error stays on the tape. */
-#ifndef COT_WATCH_H
-#define COT_WATCH_H
+#ifndef COT_KEPT_ADJOINTS_H
+#define COT_KEPT_ADJOINTS_H
 
 #include "diff/engine/sweep.h"
 
-typedef struct cot__watch {
+typedef struct cot__kept_adjoints {
     cot__sweep sweep;
     char       why[512];        /* why it failed, else "" */
     bool       short_of_memory; /* and that was why */
-} cot__watch;
+} cot__kept_adjoints;
 
 /* Sweeps from y. seed: of y's shape, or 0-d for every element the same; NULL: ones (with more than one element: the gradient of
  * their sum). An inactive y gives no adjoints at all. */
-bool cot__watch_open(cot__watch *w, cot_tape *t, uint32_t y, const cot__view *seed);
-void cot__watch_close(cot__watch *w);
+bool cot__kept_adjoints_open(cot__kept_adjoints *w, cot_tape *t, uint32_t y, const cot__view *seed);
+void cot__kept_adjoints_close(cot__kept_adjoints *w);
 /* The adjoint of a node, shaped like it; false: nothing arrived there, it is zero. */
-bool cot__watch_adjoint(const cot__watch *w, uint32_t node, cot__view *g);
+bool cot__kept_adjoint(const cot__kept_adjoints *w, uint32_t node, cot__view *g);
 
 /* What elementwise node i adds to the adjoint of its operand k (0 or more, with a derivative) when its own adjoint is g; a 0-d g
  * repeats. Row-major in the node's dtype, in memory of t's allocator: free it with cot__contribution_free. NULL when there is

@@ -26,7 +26,7 @@ static bool reaches(cot_tape *t, uint8_t *met, uint32_t lo, uint32_t y) {
     return met[y - lo];
 }
 
-bool cot__not_lost(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
+bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
     uint32_t lo = UINT32_MAX;
     char     text[160];
     for (int k = 0; k < n; k++) lo = xs[k] < lo ? xs[k] : lo;

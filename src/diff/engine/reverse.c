@@ -50,7 +50,7 @@ static void give_numbers(cot__rule *r, int k, cot_var v) {
         cot__tensor *x = n->value.tensor;
         cot__acc_share(s, to, x->storage, x->offset, x->dims + x->ndim);
     } else {
-        cot__view view = cot__view_later(t, cot__index(v));
+        cot__view view = cot__view_deferred(t, cot__index(v));
         cot__acc_add(s, to, &view);
     }
 }
@@ -62,9 +62,9 @@ static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t sli
     if (!cot__rule_wants(r, k)) return;
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
-    cot__view all = cot__acc_view(s, to, stride), from = cot__view_later(r->t, cot__index(v));
+    cot__view all = cot__acc_view(s, to, stride), from = cot__view_deferred(r->t, cot__index(v));
     cot__view part = cot__slice_view(&all, slice, shape, stride), pair[2] = {part, from};
-    cot__queue_elementwise(r->t, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part, NULL);
+    cot__deferred_elementwise(r->t, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part, NULL);
 }
 
 static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
@@ -75,7 +75,7 @@ static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, 
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
     cot__view all = cot__acc_view(s, to, stride);
-    cot__view from = cot__view_of(r->t, cot__index(v)), at = cot__view_of(r->t, cot__index(index)); /* and all is done first */
+    cot__view from = cot__view_read(r->t, cot__index(v)), at = cot__view_read(r->t, cot__index(index)); /* and all is done first */
     cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
 }
 
@@ -213,7 +213,7 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
             cot__store_f64(number, compute, n->extra.number);
             xs[k] = (cot__view){number, compute, 0, none, none};
         } else
-            xs[k] = cot__view_later(t, a);
+            xs[k] = cot__view_deferred(t, a);
     }
 }
 
@@ -222,7 +222,7 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
 static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
-    cot__view v = cot__view_place(t, i);
+    cot__view v = cot__view_shape(t, i);
     p->accumulate = *cot__slot(t, to) != 0;
     if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, g->stride)) {
         int64_t same[COT_MAX_NDIM];
@@ -243,7 +243,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     const cot__node             *n = &t->nodes[i];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_later(t, i) : cot__view_place(t, i);
+    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_deferred(t, i) : cot__view_shape(t, i);
     cot__value                   number;
     cot__term                    out[3];
     int64_t                      g_stride[COT_MAX_NDIM], out_stride[3][COT_MAX_NDIM];
@@ -275,7 +275,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     }
     if (count == 0) return true;
     for (int k = 0; k < count; k++) out[k].g = cot__acc_view(s, i, g_stride);
-    cot__queue_partials(t, n->op, compute, e->arity, xs, &z, count, out);
+    cot__deferred_partials(t, n->op, compute, e->arity, xs, &z, count, out);
     return true;
 }
 
@@ -323,9 +323,9 @@ void cot__run_vjp(cot__rule *r) {
 static void run_rule(cot__rule *r) {
     bool        alone = r->op->kind == KIND_GENERIC;
     cot__paused paused = {0};
-    if (alone) paused = cot__queue_pause(r->t);
+    if (alone) paused = cot__deferred_pause(r->t);
     cot__run_vjp(r);
-    if (alone) cot__queue_resume(r->t, paused);
+    if (alone) cot__deferred_resume(r->t, paused);
 }
 
 /* A structural node, in numbers: its rule runs in recorded operations, which are forgotten. */
@@ -382,7 +382,7 @@ static bool visit(cot__sweep *s, uint32_t i) {
 }
 
 /* A scalar elementwise node that a run stopped at (it is wanted or retained): take its adjoint, then let the run have it. */
-static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__runs *runs) {
+static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs) {
     cot__node *n = &s->t->nodes[*i];
     uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
     if (*cot__slot(s->t, (uint32_t)*i) == 0) {
@@ -421,7 +421,7 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
 
 static bool walk(cot__sweep *s) {
     cot_tape        *t = s->t;
-    const cot__runs *runs = cot__runs_for(1);
+    const cot__scalar_runs *runs = cot__scalar_runs_for(1);
     int64_t          i = s->top;
     while (i >= (int64_t)s->lo) {
         cot__node *n = &t->nodes[i];
@@ -443,9 +443,9 @@ static bool walk(cot__sweep *s) {
 }
 
 bool cot__reverse(cot__sweep *s) {
-    cot__queue_open(s->t);
+    cot__deferred_open(s->t);
     bool ok = walk(s);
-    if (!s->recording && !s->read_later) cot__queue_finish(s->t); /* accumulators are read as they lie; recorded values through cot__view_of */
-    cot__queue_close(s->t);
+    if (!s->recording && !s->read_later) cot__deferred_finish(s->t); /* accumulators are read as they lie; recorded values through cot__view_read */
+    cot__deferred_close(s->t);
     return ok;
 }

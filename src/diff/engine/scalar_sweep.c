@@ -108,9 +108,9 @@ typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 
 /* Two lanes are for f64 alone: in f32 the code would be as much again for what is rarely asked. Four were a sixtieth of the library
  * and, where the baseline has registers of two, hardly faster. */
-static const cot__runs runs[] = {
+static const cot__scalar_runs runs[] = {
     {1, reverse_f64_1, reverse_f32_1, forward_f64_1, forward_f32_1},
     {2, reverse_f64_2, NULL, forward_f64_2, NULL},
 };
 
-const cot__runs *cot__runs_for(int lanes) { return &runs[lanes >= 2]; }
+const cot__scalar_runs *cot__scalar_runs_for(int lanes) { return &runs[lanes >= 2]; }

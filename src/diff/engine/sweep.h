@@ -75,12 +75,12 @@ void cot__sweep_close(cot__sweep *s, bool consumed);
  * reverse: downward from i, stops below *lo, which follows the lowest slot pushed to. forward: upward to `end`. */
 typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);
 typedef uint32_t (*cot__forward_run)(const cot__node *nodes, uint32_t i, uint32_t end, void *slots);
-typedef struct cot__runs { int lanes; cot__reverse_run reverse_f64, reverse_f32; cot__forward_run forward_f64, forward_f32; } cot__runs;
+typedef struct cot__scalar_runs { int lanes; cot__reverse_run reverse_f64, reverse_f32; cot__forward_run forward_f64, forward_f32; } cot__scalar_runs;
 /* The widest instance not wider than `lanes`: 1 or 2; only the first knows f32. */
-const cot__runs *cot__runs_for(int lanes);
+const cot__scalar_runs *cot__scalar_runs_for(int lanes);
 
 /* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold their tangents. */
-void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots);
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar_runs *runs, void *slots);
 
 /* Was node x, a leaf or constant, assigned after node `by` was recorded? (What a body read when it
  * was recorded is an example.) */
@@ -117,7 +117,7 @@ bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
 enum { COT__LAST_USES = 7 };
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
 /* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (second_order_inputs.c) */
-bool cot__move_apart(cot_tape *t, const char *op, int n, const cot_var *xs);
+bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);
 
 /* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
@@ -157,7 +157,7 @@ bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out);
 
 /* No y was computed from an x while no gradients were recorded; otherwise sets the error (no_grad_check.c). */
-bool cot__not_lost(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
+bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
 
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);
@@ -168,7 +168,7 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
 
 /* Values of nodes from … that wait since then are not computed where tangents in numbers do not read them: for a gradient that was recorded, in an
  * open queue, to be differentiated and rewound. */
-void cot__forget_unread(cot_tape *t, cot__queue_point since, uint32_t from);
+void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
 
 /* Elements of all of them together; 0 for a NULL list. */
 int64_t cot__total_size(int n, const cot_var *vars);

@@ -84,7 +84,7 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
 /* Some value of v that is not 0, or 0. NaN shows nothing: a rule may divide by zero. */
 static double some_of(cot_tape *t, cot_var v) {
     if (cot__is_number(v)) return cot__number_value(v);
-    cot__view   view = cot__view_of(t, cot__index(v));
+    cot__view   view = cot__view_read(t, cot__index(v));
     cot__reader r;
     cot__reader_open(&r, &view);
     while (r.at < r.size) {
@@ -149,7 +149,7 @@ static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
 
 /* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and
  * loops inside of the rule read it when they are played. */
-static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) { return cot__alias(cot_zeros(t, dtype, shape)); }
+static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) { return cot__fresh_input(cot_zeros(t, dtype, shape)); }
 
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     cot_tape  *t = r->t;

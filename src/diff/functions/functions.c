@@ -38,7 +38,7 @@ static bool call_on_aliases(cot__form *c, cot_fn f, void *user, int n, const cot
     for (int k = 0; k < n; k++) {
         uint32_t i;
         if (!cot__enter_listed(t, xs[k], c->op, "xs", k, "", &i)) return false;
-        c->in[k] = cot__alias(VAR(t, i));
+        c->in[k] = cot__fresh_input(VAR(t, i));
         if (cot__failed(c->in[k])) return false;
         c->x[k] = cot__index(c->in[k]);
     }

@@ -1,6 +1,6 @@
 /* functions.h: a C function that was run on inputs of its own, to be differentiated: what the forms share. */
-#ifndef COT_FORMS_H
-#define COT_FORMS_H
+#ifndef COT_FUNCTIONS_H
+#define COT_FUNCTIONS_H
 
 #include "tape/tape.h"
 

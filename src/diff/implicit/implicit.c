@@ -24,7 +24,7 @@ static cot_var f_at_alias(const cot__near *at, cot_var *alias) {
     cot_var  *values = cot__arena(t, (size_t)cot__root_operands(at->q) * sizeof *values + 8, at->q->name);
     if (!values) return INVALID(t);
     memcpy(values, at->values, (size_t)cot__root_operands(at->q) * sizeof *values);
-    *alias = values[0] = cot__alias(at->x);
+    *alias = values[0] = cot__fresh_input(at->x);
     return cot__failed(*alias) ? *alias : cot__root_play(t, at->q, values, NULL);
 }
 
@@ -52,12 +52,12 @@ static int back(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 
 static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args) {
     cot__attr  *attr = cot__attr_make(t, q->name, 0, NULL, cot__root_operands(q), args);
-    cot__view   v = cot__view_of(t, args[0]);
+    cot__view   v = cot__view_read(t, args[0]);
     cot_shape   shape = cot__shape_at(t, args[0]);
     cot__result r;
     uint8_t     mask = t->active_mask;
     if (!attr || !cot__result_open(t, &r, q->name, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
-    v = cot__view_of(t, args[0]);
+    v = cot__view_read(t, args[0]);
     cot__copy(&r.view, &v); /* where to start */
     cot_array x = {v.dtype, shape, cot__count(shape.ndim, shape.dim), r.view.data};
     cot_mark  m = cot__mark(t);
@@ -97,7 +97,7 @@ static void root_vjp(cot__rule *r) {
     t->active_mask = COT__ACTIVE;
     for (int k = 1; k < n; k++) {
         if (!cot__rule_wants(r, k)) continue;
-        outer[k] = cot__alias(outer[k]);
+        outer[k] = cot__fresh_input(outer[k]);
         x[count++] = cot__index(outer[k]);
     }
     cot_var  y = cot__root_play(t, q, outer, NULL), seed = cot_neg(lambda);
@@ -121,7 +121,7 @@ static void root_jvp(cot__rule *r) {
     t->active_mask = COT__ACTIVE;
     for (int k = 1; k < n; k++) {
         if (cot__failed(r->tangents[k])) continue;
-        outer[k] = cot__alias(outer[k]);
+        outer[k] = cot__fresh_input(outer[k]);
         x[count] = cot__index(outer[k]), dx[count++] = cot__index(r->tangents[k]);
     }
     cot_var  y = cot__root_play(t, q, outer, NULL);

@@ -53,7 +53,7 @@ static bool apply_operator(operator_at_work *a, const double *v, double *out) {
     bool ok = t->status == COT_OK && cot__play(&a->player, &y);
     if (!ok) cot__error_in(t, "the body of [%s]", a->l->name);
     if (ok) {
-        cot__view view = cot__view_of(t, cot__index(y));
+        cot__view view = cot__view_read(t, cot__index(y));
         ok = cot__read_view(t, a->l->name, &view, COT_F64, out, a->size) == COT_OK;
     }
     cot__rewind(t, m);
@@ -79,7 +79,7 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
     cot_var  z = cot_solve(am, cot_data(t, COT_F64, COT_SHAPE(n), b));
     bool     ok = t->status == COT_OK;
     if (ok) {
-        cot__view v = cot__view_of(t, cot__index(z));
+        cot__view v = cot__view_read(t, cot__index(z));
         ok = cot__read_view(t, a->l->name, &v, COT_F64, x, n) == COT_OK;
     }
     cot__rewind(t, m);
@@ -169,7 +169,7 @@ static double residual_allowed(const operator_at_work *a, double relative, doubl
 static const char *matrix_of(const cot__linsolve *l) { return strcmp(l->name, "minimize") ? "∂F/∂x" : "∂²f/∂x²"; }
 
 /* The system of a step or a derivative was not solved. `infinite`: what is not finite, or NULL. */
-static void without(const operator_at_work *a, double reached, double allowed, int steps, int most, const char *infinite) {
+static void solve_failed(const operator_at_work *a, double reached, double allowed, int steps, int most, const char *infinite) {
     const char *matrix = matrix_of(a->l);
     if (infinite)
         cot__fail(a->t, COT_VALUE, "[%s] %s was not found: %s is not finite there", a->l->name, a->l->wanted, infinite);
@@ -206,7 +206,7 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     double reached = fabs(residual / norm); /* NaN has a sign, too */
     if (dense) steps = most = (int)n;
     if (a->l->wanted)
-        without(a, reached, allowed, steps, most, !isfinite(norm) ? "the right side" : isfinite(dense ? size : residual) ? NULL : matrix_of(a->l));
+        solve_failed(a, reached, allowed, steps, most, !isfinite(norm) ? "the right side" : isfinite(dense ? size : residual) ? NULL : matrix_of(a->l));
     else
         cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
                                 "is taken; the system is singular or too badly conditioned, or the function not linear",
@@ -255,7 +255,7 @@ static bool is_linear(operator_at_work *a, const double *x) {
 static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args) {
     int              n = 1 + l->a->captures;
     cot__attr       *attr = cot__attr_make(t, l->name, 0, NULL, n, args);
-    cot__view        v = cot__view_of(t, args[0]);
+    cot__view        v = cot__view_read(t, args[0]);
     int64_t          size = cot__size_at(t, args[0]);
     cot_shape        shape = cot__shape_at(t, args[0]);
     size_t           bytes = 2 * (size_t)size * sizeof(double) + 8;
@@ -341,7 +341,7 @@ static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user) 
     const cot__linsolve *l = cot__rule_attr(r)->pointer;
     cot_tape            *t = r->t;
     (void)n, (void)m;
-    cot_var  zero = cot_zeros(t, cot_dtype_of(xs[0]), cot_shape_of(xs[0])), u = cot__alias(zero);
+    cot_var  zero = cot_zeros(t, cot_dtype_of(xs[0]), cot_shape_of(xs[0])), u = cot__fresh_input(zero);
     cot_var  y = cot__failed(u) ? u : play_a(r, l, u, NULL);
     uint32_t x = cot__index(u), out = cot__index(y);
     if (t->status == COT_OK) cot__vjp_recorded(t, l->name, 1, &out, xs, 1, &x, ys);
@@ -370,7 +370,7 @@ static void linear_solve_vjp(cot__rule *r) {
     for (int k = 0; k < c; k++) {
         outer[k] = cot__rule_x(r, 1 + k);
         if (!cot__rule_wants(r, 1 + k)) continue;
-        outer[k] = cot__alias(outer[k]);
+        outer[k] = cot__fresh_input(outer[k]);
         x[count++] = cot__index(outer[k]);
     }
     if (count && t->status == COT_OK) {
@@ -397,7 +397,7 @@ static void linear_solve_jvp(cot__rule *r) {
     for (int k = 0; k < c; k++) {
         outer[k] = cot__rule_x(r, 1 + k);
         if (cot__failed(r->tangents[1 + k])) continue;
-        outer[k] = cot__alias(outer[k]);
+        outer[k] = cot__fresh_input(outer[k]);
         x[count] = cot__index(outer[k]), dx[count++] = cot__index(r->tangents[1 + k]);
     }
     if (count && t->status == COT_OK) {

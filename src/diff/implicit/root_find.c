@@ -8,7 +8,7 @@
 #include <string.h>
 
 static double norm_of(const cot_tape *t, cot_var y) {
-    cot__view   v = cot__view_of(t, cot__index(y));
+    cot__view   v = cot__view_read(t, cot__index(y));
     int64_t     n = cot__count(v.ndim, v.shape);
     double      s = 0, buf[COT__BLOCK];
     cot__cursor c;
@@ -65,7 +65,7 @@ static bool newton_step(cot_tape *t, const cot__root *q, const uint32_t *args, c
         cot_solve_options linear = cot__root_linear(q);
         if (t->status == COT_OK) dx = cot__linear_solve(q->name, "a step of Newton's method", cot__root_forth, &at, y, &linear);
         if (t->status == COT_OK) {
-            cot__view v = cot__view_of(t, cot__index(dx));
+            cot__view v = cot__view_read(t, cot__index(dx));
             ok = cot__read_view(t, q->name, &v, COT_F64, step, n) == COT_OK;
         }
     }
@@ -143,7 +143,7 @@ static void *rounded(const ground *g, const double *x) {
 
 static bool read_into(const ground *g, cot_var y, double *out, int64_t n) {
     if (g->t->status != COT_OK) return false;
-    cot__view v = cot__view_of(g->t, cot__index(y));
+    cot__view v = cot__view_read(g->t, cot__index(y));
     return cot__read_view(g->t, g->q->name, &v, COT_F64, out, n) == COT_OK;
 }
 
@@ -237,8 +237,8 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
         if (cot__failed(dense)) return false;
         theta[k] = (cot_array){cot_dtype_of(dense), cot_shape_of(dense), cot_size(dense), NULL};
         if (!theta[k].shape.ndim) theta[k].data = cot__arena(t, 8, q->name);
-        if (!theta[k].shape.ndim && theta[k].data) memcpy(theta[k].data, cot__view_of(t, cot__index(dense)).data, 8);
-        if (theta[k].shape.ndim) theta[k].data = cot__view_of(t, cot__index(dense)).data;
+        if (!theta[k].shape.ndim && theta[k].data) memcpy(theta[k].data, cot__view_read(t, cot__index(dense)).data, 8);
+        if (theta[k].shape.ndim) theta[k].data = cot__view_read(t, cot__index(dense)).data;
     }
     double      first = residual_at(t, q, args, x->data);
     const char *inside = t->inside;

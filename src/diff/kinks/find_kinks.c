@@ -42,7 +42,7 @@ bool cot__operands_are_there(const cot_tape *t, uint32_t i) {
 
 static void find_kink(cot__findings *r, uint32_t i, const cot__kink *kink) {
     const cot__node *n = &r->t->nodes[i];
-    cot__view        xs[3], z = cot__view_of(r->t, i);
+    cot__view        xs[3], z = cot__view_read(r->t, i);
     cot__value       number;
     cot__reader      in[3];
     int              arity = cot__elementwise_arity(n->op);
@@ -64,7 +64,7 @@ static void find_kink(cot__findings *r, uint32_t i, const cot__kink *kink) {
 }
 
 static void find_norm_of_zero(cot__findings *r, uint32_t i) {
-    cot__view   z = cot__view_of(r->t, i);
+    cot__view   z = cot__view_read(r->t, i);
     cot__reader in;
     int64_t     first = -1, count = 0;
     cot__reader_open(&in, &z);
@@ -82,7 +82,7 @@ static void find_norm_of_zero(cot__findings *r, uint32_t i) {
 /* More elements equal to their extreme than there are extremes: some are shared. */
 static void find_ties(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
-    cot__view        x = cot__view_of(r->t, n->a), z = cot__view_of(r->t, i);
+    cot__view        x = cot__view_read(r->t, n->a), z = cot__view_read(r->t, i);
     uint32_t         mask = (uint32_t)n->extra.attr->ints[0];
     bool             keep = n->extra.attr->ints[1] != 0;
     int64_t          stride[COT_MAX_NDIM], equal = 0;
@@ -139,7 +139,7 @@ static bool tied_choice(const cot__view *x, const cot__view *z, int axis, bool o
 
 static void find_tied_choices(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
-    cot__view        x = cot__view_of(r->t, n->a), z = cot__view_of(r->t, i);
+    cot__view        x = cot__view_read(r->t, n->a), z = cot__view_read(r->t, i);
     int64_t          first = -1, count = 0, size = cot__count(z.ndim, z.shape);
     int              axis = (int)n->extra.attr->ints[0];
     bool             order = n->op == OP_argsort;
@@ -186,7 +186,7 @@ static int64_t equal_in_window(const cot__view *x, const cot__attr *a, const int
 static void find_pool_ties(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i], *chosen = &r->t->nodes[n->b];
     if (chosen->op != OP_max_pool_index || chosen->a != n->a) return;
-    cot__view   x = cot__view_of(r->t, n->a), z = cot__view_of(r->t, i);
+    cot__view   x = cot__view_read(r->t, n->a), z = cot__view_read(r->t, i);
     cot__reader in;
     int64_t     first = -1, count = 0;
     cot__reader_open(&in, &z);

@@ -82,7 +82,7 @@ void cot__state_first(cot__stepper *s, void *state);
 /* Plays step k (counted in the order of running) from a state; results are in s->out. `as` is OP_constant, or OP_parameter for
  * nodes that a sweep can reach. What it recorded is the caller's to forget. inputs, if given, receives the nodes of the carried
  * values and slices. */
-bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
+bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
 /* The carried results of the last step; false: out of memory. */
 bool cot__state_next(cot__stepper *s, void *state);
 

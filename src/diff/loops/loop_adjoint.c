@@ -36,7 +36,7 @@ static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
 
 static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *flat, int64_t at) {
     int64_t   stride[COT_MAX_NDIM];
-    cot__view v = cot__view_of(t, x);
+    cot__view v = cot__view_read(t, x);
     cot__strides(v.ndim, v.shape, stride);
     cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v.ndim, v.shape, stride};
     const cot__arrival *a = cot__arrival_at(w, x);
@@ -175,7 +175,7 @@ static bool open_moving(moving *g, cot__rule *r) {
     for (int k = 0; k <= g->a->operands; k++) {
         g->x[k] = cot__rule_x(r, k);
         if (!cot__failed(g->x[k]) && k < g->a->operands && cot__dtype_is_float(cot_dtype_of(g->x[k])))
-            g->x[k] = cot__alias(g->x[k]);
+            g->x[k] = cot__fresh_input(g->x[k]);
         if (cot__failed(g->x[k])) return false;
     }
     return true;
@@ -328,7 +328,7 @@ static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs
     for (int k = 0; given && k < a->operands && t->status == COT_OK; k++) {
         given[k] = b->is[k] || a->of[k];
         if (given[k]) xs[k] = cot__batch_full(b, k, xs[k]);
-        if (a->of[k]) xs[k] = cot__alias(xs[k]); /* no two are the same operand */
+        if (a->of[k]) xs[k] = cot__fresh_input(xs[k]); /* no two are the same operand */
     }
     cot__wide w = {.t = t, .l = l, .extent = b->extent, .x = xs, .given = given};
     if (!given || t->status != COT_OK || !cot__widen(&w)) return INVALID(t);

@@ -22,7 +22,7 @@ typedef struct back {
 
 /* A row-major view of an operand's adjoint. */
 static cot__view bar_view(back *b, int k, int64_t *stride) {
-    cot__view v = cot__view_of(b->s.t, b->s.args[k]);
+    cot__view v = cot__view_read(b->s.t, b->s.args[k]);
     cot__strides(v.ndim, v.shape, stride);
     return (cot__view){b->bar[k]->data, v.dtype, v.ndim, v.shape, stride};
 }
@@ -95,7 +95,7 @@ static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
 static bool seed_given_out(back *b, cot__sweep *w, const cot__view *flat, int64_t place, int64_t at, int j) {
     cot_tape *t = b->s.t;
     uint32_t  y = cot__index(b->s.out[j]);
-    cot__view v = cot__view_of(t, y);
+    cot__view v = cot__view_read(t, y);
     int64_t   stride[COT_MAX_NDIM], size = cot__count(v.ndim, v.shape);
     cot__strides(v.ndim, v.shape, stride);
     cot__view piece = {(char *)flat->data + (place + at * size) * flat->stride[0] * cot__dtype_size(flat->dtype), flat->dtype,
@@ -128,7 +128,7 @@ static void add_bar(cot__view *to, const cot__arrival *a) {
     cot__view pair[2] = {*to, *to};
     pair[1].stride = a->tensor.stride;
     pair[1].data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
-    cot__run_elementwise(OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
+    cot__block_run_elementwise(OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
 }
 
 /* What arrived goes where it belongs. */
@@ -173,7 +173,7 @@ static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *
     cot_mark         m = cot__mark(t);
     uint32_t         from = t->count;
     int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
-    bool             ok = cot__step(&b->s, b->state, k, b->run->length, OP_parameter, b->inputs);
+    bool             ok = cot__loop_step(&b->s, b->state, k, b->run->length, OP_parameter, b->inputs);
     uint32_t         top = ok ? highest_result(b) : 0;
     ok = ok && cot__smooth_step(t, l->name, from, top, at);
     cot__sweep       w = {.t = t, .lo = top, .top = top, .wanted_only = true};
@@ -201,7 +201,7 @@ static bool go_on(back *b, int64_t k) {
     cot_mark  m = cot__mark(t);
     uint8_t   mask = t->active_mask;
     t->active_mask = 0;
-    bool ok = cot__step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
+    bool ok = cot__loop_step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
     ok = ok && cot__state_next(&b->s, b->state);
     t->active_mask = mask;
     cot__rewind(t, m);
@@ -277,7 +277,7 @@ static void give_all(back *b) {
     cot_tape *t = b->s.t;
     for (int k = 0; k < b->operands && t->status == COT_OK; k++) {
         if (!b->bar[k] || !cot__rule_wants(b->rule, k)) continue;
-        cot__view v = cot__view_of(t, b->s.args[k]);
+        cot__view v = cot__view_read(t, b->s.args[k]);
         cot_var   g;
         if (v.ndim == 0) {
             cot__result r;
@@ -311,13 +311,13 @@ void cot__loop_reverse_numbers(cot__rule *r) {
     t->active_mask = COT__ACTIVE;
     bool ok = open_back(&b, r);
     if (ok) {
-        cot__view flat = cot__view_of(t, cot__index(g));
+        cot__view flat = cot__view_read(t, cot__index(g));
         cot__loop_places(t, l, b.run->length, flat.dtype, place); /* as in the first run, which had room for them */
         start_carried(&b, &flat, place);
         struct cot__findings *look = t->look;
         int                   found = look ? look->found : 0;
         for (int64_t k = b.run->length; ok && k-- > 0;) {
-            flat = cot__view_of(t, cot__index(g));
+            flat = cot__view_read(t, cot__index(g));
             ok = reach(&b, k) && step_back(&b, k, &flat, place);
             if (look && look->found != found) t->look = NULL; /* one step is told of */
         }

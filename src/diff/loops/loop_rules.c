@@ -124,7 +124,7 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     if (!y) return 0;
     for (int k = 0; k < outer_count(d); k++) {
         int o = outer_operand(d, k);
-        outer[k] = d->wanted[o] ? cot__alias(d->x[o]) : d->x[o];
+        outer[k] = d->wanted[o] ? cot__fresh_input(d->x[o]) : d->x[o];
     }
     if (!play(t, d, xs, state, slices, outer, out)) return 0;
     for (int k = 0; k < results; k++) {
@@ -237,7 +237,7 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
     for (int k = 0; k < outer_count(d); k++) {
         int  o = outer_operand(d, k);
         bool moves = !cot__failed(d->dx[o]);
-        outer[k] = moves ? cot__alias(d->x[o]) : d->x[o];
+        outer[k] = moves ? cot__fresh_input(d->x[o]) : d->x[o];
         if (moves) x[moving] = cot__index(outer[k]), dx[moving++] = cot__index(d->dx[o]);
     }
     for (int k = 0; k < l->carry; k++)

@@ -15,7 +15,7 @@ static uint32_t carried(const cot__stepper *s, int k) { return s->args[cot__loop
 
 /* Copies the value of node i into a state, row-major. */
 static void store(const cot_tape *t, uint32_t i, void *to) {
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     cot__view dense = {to, v.dtype, v.ndim, v.shape, stride};
@@ -29,7 +29,7 @@ void cot__state_first(cot__stepper *s, void *state) {
 /* Does a result lie in the state it came from: a carried value that is handed on, perhaps to another place, or a view of one? */
 static bool lies_in(const cot__stepper *s, const void *state) {
     for (int k = 0; k < s->loop->carry; k++) {
-        const char *p = cot__view_of(s->t, cot__index(s->out[k])).data;
+        const char *p = cot__view_read(s->t, cot__index(s->out[k])).data;
         if (p >= (const char *)state && p < (const char *)state + s->bytes) return true;
     }
     return false;
@@ -68,7 +68,7 @@ static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const
 
 /* The slice k of an operand that the steps go through. */
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
-    cot__view   v = cot__view_of(s->t, x);
+    cot__view   v = cot__view_read(s->t, x);
     const char *p = (const char *)v.data + k * v.stride[0] * cot__dtype_size(v.dtype);
     return push_memory(s->t, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
 }
@@ -91,7 +91,7 @@ static bool push_carried(cot__stepper *s, const void *state, int op, cot_var *to
     return true;
 }
 
-bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs) {
+bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs) {
     const cot__loop *l = s->loop;
     int64_t          at = l->reverse ? length - 1 - k : k;
     cot_var         *value = s->player.value + l->consts;
@@ -106,7 +106,7 @@ bool cot__step(cot__stepper *s, const void *state, int64_t k, int64_t length, in
 /* ---- opening --------------------------------------------------------------------------------------------------------- */
 
 static bool read_choice(const cot_tape *t, uint32_t i) {
-    return cot__load_f64(cot__view_of(t, i).data, cot__dtype_at(&t->nodes[i])) != 0;
+    return cot__load_f64(cot__view_read(t, i).data, cot__dtype_at(&t->nodes[i])) != 0;
 }
 
 static void set_constants(cot__stepper *s) {
@@ -232,9 +232,9 @@ static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, co
     const cot__loop *l = s->loop;
     cot_mark         m = cot__mark(s->t);
     int64_t          at = l->reverse ? length - 1 - k : k;
-    bool             ok = cot__step(s, state, k, length, OP_constant, NULL);
+    bool             ok = cot__loop_step(s, state, k, length, OP_constant, NULL);
     for (int j = 0; ok && flat && j < l->nys; j++) {
-        cot__view v = cot__view_of(s->t, cot__index(s->out[l->carry + j]));
+        cot__view v = cot__view_read(s->t, cot__index(s->out[l->carry + j]));
         ok = put(s->t, l, flat, place[l->carry + j] + at * cot__count(v.ndim, v.shape), &v);
     }
     ok = ok && cot__state_next(s, state);

@@ -91,19 +91,19 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     const char *before = cot__ask(t, op);
     uint8_t     mask = t->active_mask;
     t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
-    cot__queue_open(t); /* the gradient may wait for the product */
-    cot__queue_point since = cot__queue_hold(t);
+    cot__deferred_open(t); /* the gradient may wait for the product */
+    cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     cot_status       status = cot__grad_of(op, y, NULL, n, xs, grads);
     t->active_mask = mask;
-    cot__forget_unread(t, since, from);
-    if (status == COT_OK && cot__move_apart(t, op, n, xs)) {
+    cot__drop_dead_values(t, since, from);
+    if (status == COT_OK && cot__check_second_order_inputs(t, op, n, xs)) {
         if (v)
             cot__products(op, false, 1, n, grads, n, xs, v, out);
         else
             jacobian(op, n, grads, n, xs, COT_FORWARD, out);
     }
-    cot__queue_close(t);
+    cot__deferred_close(t);
     cot__asked(t, before);
     cot__free(&t->al, grads, (size_t)(n > 0 ? n : 0) * sizeof *grads);
     cot__rewind(t, m);
@@ -126,7 +126,7 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
         return t->status;
     }
     bool ok = cot__side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.each_one && inputs.hi <= i;
-    ok = ok && cot__move_apart(t, "hvp", n, xs);
+    ok = ok && cot__check_second_order_inputs(t, "hvp", n, xs);
     scalars = scalars && ok && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
     const char *before = cot__ask(t, "hvp");
     if (scalars && cot__leaves_unassigned(t, "hvp", 1, &i, n, inputs.index) &&

@@ -50,7 +50,7 @@ static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
 }
 
 /* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete then, and stays in its slot. */
-void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__runs *runs, int used, const double *seeds, double *out) {
+void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs *runs, int used, const double *seeds, double *out) {
     cot_tape *t = ys->t;
     int       w = runs->lanes;
     uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
@@ -78,7 +78,7 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__runs *runs, 
 }
 
 /* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of what moves it. */
-static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, cot__slot_number *slots) {
+static void forward_input(cot_tape *t, uint32_t i, const cot__scalar_runs *runs, cot__slot_number *slots) {
     double            given[2];
     cot__slot_number *at = slots + (size_t)i * (size_t)runs->lanes;
     for (int l = 0; l < runs->lanes; l++) given[l] = at[l];
@@ -88,7 +88,7 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__runs *runs, cot__s
     for (int l = 0; l < runs->lanes; l++) at[l] += given[l];
 }
 
-void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *runs, void *slots) {
+void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar_runs *runs, void *slots) {
     for (uint32_t i = lo; i <= hi;) {
         const cot__node *n = &t->nodes[i];
         bool known = cot__in_switch(n) && n->kind == COT_F64; /* what is not known here is not needed either */
@@ -101,7 +101,7 @@ void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__runs *
     }
 }
 
-void cot__forward_products(cot__side *xs, cot__side *ys, const cot__runs *runs, int used, const double *tangents, double *out) {
+void cot__forward_products(cot__side *xs, cot__side *ys, const cot__scalar_runs *runs, int used, const double *tangents, double *out) {
     cot_tape *t = xs->t;
     int       w = runs->lanes;
     slots_add(xs, w, used, tangents);

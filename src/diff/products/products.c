@@ -106,7 +106,7 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
     cot_tape     *t = s->t;
     const double *row = w->d->seed || !w->d->in ? w->d->in : w->d->in + w->lane * w->from->size + at;
     int64_t       stride[COT_MAX_NDIM];
-    cot__view     v = cot__view_place(t, i);
+    cot__view     v = cot__view_shape(t, i);
     if (!cot__is_tensor(&t->nodes[i])) {
         double number;
         if (w->d->seed) w->d->seed(w->d->ctx, w->lane, at, &(cot__view){&number, COT_F64, 0, NULL, NULL});
@@ -227,10 +227,10 @@ static bool forward_one(work *w) {
 /* ---- all of them ------------------------------------------------------------------------------------------------------------------- */
 
 static bool take_held(work *w, bool ok) {
-    cot__queue_finish(w->t);
+    cot__deferred_finish(w->t);
     for (uint32_t k = 0; k < w->count && ok; k++) {
         const held *h = &w->held[k];
-        cot__view   v = cot__view_place(w->t, w->to->index[h->var]);
+        cot__view   v = cot__view_shape(w->t, w->to->index[h->var]);
         cot__view   from = {(char *)h->tensor.storage->data + h->tensor.offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, h->tensor.stride};
         ok = take(w, h->lane, h->at, cot__count(v.ndim, v.shape), &from);
     }
@@ -243,20 +243,20 @@ static bool take_held(work *w, bool ok) {
 static void any_nodes(work *w, bool reverse) {
     int  group = w->to->n <= COT__HELD_VARS ? COT__HELD : 1;
     bool ok = true;
-    cot__queue_open(w->t);
+    cot__deferred_open(w->t);
     while (w->lane < w->d->lanes && ok) {
         int end = w->d->lanes - w->lane < group ? w->d->lanes : w->lane + group;
         for (; w->lane < end && ok; w->lane++) ok = (reverse ? reverse_one : forward_one)(w);
         ok = take_held(w, ok);
     }
-    cot__queue_close(w->t);
+    cot__deferred_close(w->t);
     cot__free(&w->t->al, w->held, w->capacity * sizeof *w->held);
     cot__free(&w->t->al, w->reach, w->reach_bytes);
 }
 
 static void scalars(const char *op, work *w, bool reverse, uint32_t hi) {
     for (int done = 0; done < w->d->lanes;) {
-        const cot__runs *runs = cot__runs_for(w->d->lanes - done);
+        const cot__scalar_runs *runs = cot__scalar_runs_for(w->d->lanes - done);
         int              used = runs->lanes < w->d->lanes - done ? runs->lanes : w->d->lanes - done;
         if (!cot__slots(w->t, hi, runs->lanes, op)) return;
         (reverse ? cot__reverse_products : cot__forward_products)(w->from, w->to, runs, used, w->d->in + done * w->from->size,
@@ -300,7 +300,7 @@ cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *
     cot__side   a, b = {.t = t};
     const char *before = cot__ask(t, op);
     if (cot__side_open(&a, t, op, false, m, ys) && cot__may_sweep_numbers(t, op, a.hi) && cot__side_open(&b, t, op, true, n, xs) &&
-        lists_given(t, op, reverse ? &a : &b, reverse ? &b : &a, d) && cot__not_lost(t, op, a.n, a.index, b.n, b.index))
+        lists_given(t, op, reverse ? &a : &b, reverse ? &b : &a, d) && cot__no_grad_check(t, op, a.n, a.index, b.n, b.index))
         products(op, reverse, reverse ? &a : &b, reverse ? &b : &a, d);
     cot__asked(t, before);
     cot__side_close(&a);

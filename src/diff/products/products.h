@@ -47,8 +47,8 @@ cot_status cot__products(const char *op, bool reverse, int lanes, int m, const c
 /* Is every node that a sweep between the xs and the ys can meet an f64 scalar that the runs know? */
 bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys);
 /* One sweep over such nodes, `used` of its lanes real; rows of seeds or tangents and of results. */
-void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__runs *runs, int used, const double *seeds, double *out);
-void cot__forward_products(cot__side *xs, cot__side *ys, const cot__runs *runs, int used, const double *tangents, double *out);
+void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs *runs, int used, const double *seeds, double *out);
+void cot__forward_products(cot__side *xs, cot__side *ys, const cot__scalar_runs *runs, int used, const double *tangents, double *out);
 
 /* All directions as batches, which are played together; false: not here, nothing is done (product_batch.c). */
 bool cot__products_batched(const char *op, bool reverse, const cot__side *from, const cot__side *to, const cot__directions *d);

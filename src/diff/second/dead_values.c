@@ -40,9 +40,9 @@ static void mark_structural(const marks *m, uint32_t i) {
         if (!linear || (k < 32 && op->inactive >> k & 1)) mark(m, cot__arg(n, k));
 }
 
-void cot__forget_unread(cot_tape *t, cot__queue_point since, uint32_t from) {
+void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from) {
     size_t bytes = t->count - from;
-    bool   worth = !t->smooth && t->status == COT_OK && cot__queue_waits_since(t, since); /* on smooth tapes, kinks are looked for in values */
+    bool   worth = !t->smooth && t->status == COT_OK && cot__deferred_waits_since(t, since); /* on smooth tapes, kinks are looked for in values */
     marks  m = {t, from, worth ? cot__alloc(&t->al, bytes) : NULL}; /* none: then all are computed */
     if (m.needed) memset(m.needed, 0, bytes);
     for (uint32_t i = from; i < t->count && m.needed; i++) {
@@ -51,6 +51,6 @@ void cot__forget_unread(cot_tape *t, cot__queue_point since, uint32_t from) {
         if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
         (n->op < OP_elementwise_count ? mark_elementwise : mark_structural)(&m, i);
     }
-    cot__queue_let_go(t, since, from, m.needed);
+    cot__deferred_drop_since(t, since, from, m.needed);
     if (m.needed) cot__free(&t->al, m.needed, bytes);
 }

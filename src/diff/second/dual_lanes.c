@@ -211,7 +211,7 @@ bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t
     for (int k = 0; k < n; k++)
         for (int l = 0; l < used; l++) ((cot__slot_number *)&w.tangents[l / 2][xs[k]])[l % 2] += v[(int64_t)l * n + k];
     cot__mark_wanted(t, n, xs, true);
-    for (int l = 0; l < used; l += 2) cot__forward_lanes(t, lo, y, cot__runs_for(2), w.tangents[l / 2]);
+    for (int l = 0; l < used; l += 2) cot__forward_lanes(t, lo, y, cot__scalar_runs_for(2), w.tangents[l / 2]);
     w.bars[y - lo].v = 1;
     for (int64_t i = y; i >= (int64_t)lo; i--) {
         const cot__node *node = &w.nodes[i];

@@ -16,7 +16,7 @@ static bool reads_result(const cot__node *n) {
     return false;
 }
 
-bool cot__move_apart(cot_tape *t, const char *op, int n, const cot_var *xs) {
+bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs) {
     uint32_t lo = UINT32_MAX, hi = 0;
     bool     computed = false;
     for (int k = 0; k < n; k++) {

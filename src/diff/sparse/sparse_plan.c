@@ -131,7 +131,7 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
     cot_status status = may ? cot__grad_of(op, y, NULL, n, xs, grads) : t->status;
     t->active_mask = mask;
-    if (status == COT_OK && cot__move_apart(t, op, n, xs)) return grads;
+    if (status == COT_OK && cot__check_second_order_inputs(t, op, n, xs)) return grads;
     cot__free(&t->al, grads, count * sizeof *grads);
     return NULL;
 }
@@ -244,17 +244,17 @@ cot_status cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var
     cot__asked(t, before);
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
-    cot__queue_open(t); /* the gradient may wait for the first product */
-    cot__queue_point since = cot__queue_hold(t);
+    cot__deferred_open(t); /* the gradient may wait for the first product */
+    cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     cot_var         *grads = gradient(op, t, y, n, xs);
-    cot__forget_unread(t, since, from);
+    cot__drop_dead_values(t, since, from);
     if (grads) {
         if (fits(op, t, p, true, cot__total_size(n, xs), cot__total_size(n, xs), values))
             cot__sparse_entries(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     }
-    cot__queue_close(t);
+    cot__deferred_close(t);
     cot__rewind(t, mark);
     return finish(t->status, p, values);
 }

@@ -44,7 +44,7 @@ static cot_var piece(cot_var of, int64_t from, cot_shape shape) {
     return cot_reshape(cot_slice(of, 0, from, from + cot__count(shape.ndim, shape.dim), 1), shape);
 }
 
-static const double *noise_data(const cot__patterns *p) { return cot__view_of(p->t, cot__index(p->noise)).data; }
+static const double *noise_data(const cot__patterns *p) { return cot__view_read(p->t, cot__index(p->noise)).data; }
 
 /* The elements of v in one of the buffers; NULL after setting the error. */
 static const double *read(cot__patterns *p, cot_var v, int which) {
@@ -55,7 +55,7 @@ static const double *read(cot__patterns *p, cot_var v, int which) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
         return NULL;
     }
-    cot__view view = cot__view_of(t, cot__index(v));
+    cot__view view = cot__view_read(t, cot__index(v));
     return cot__read_view(t, p->op, &view, COT_F64, p->buffer[which], n) == COT_OK ? p->buffer[which] : NULL;
 }
 

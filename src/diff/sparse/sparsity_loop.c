@@ -21,7 +21,7 @@ typedef struct frame {
     const char *body;
     uint8_t     active_mask;
     int         no_grad;
-    bool        examples, no_excuse, noted;
+    bool        examples, strict_positions, noted;
 } frame;
 
 static frame frame_open(cot__patterns *p, const char *name, bool examples) {
@@ -37,13 +37,13 @@ static frame frame_open(cot__patterns *p, const char *name, bool examples) {
                       .active_mask = t->active_mask,
                       .no_grad     = t->no_grad,
                       .examples    = p->examples,
-                      .no_excuse   = t->no_excuse,
+                      .strict_positions   = t->strict_positions,
                       .noted       = t->note[0] != 0};
     t->active_mask = COT__ACTIVE;
     t->no_grad     = 0;
     p->depth++;
     p->examples |= examples;
-    t->no_excuse = true;
+    t->strict_positions = true;
     if (examples && !t->body) t->body = name, t->body_from = t->count;
     return f;
 }
@@ -60,7 +60,7 @@ static void frame_close(cot__patterns *p, const frame *f) {
     p->numbers = f->numbers, p->noise = f->noise, p->probes = f->probes;
     p->depth--;
     p->examples = f->examples;
-    t->no_excuse = f->no_excuse;
+    t->strict_positions = f->strict_positions;
     t->body = f->body, t->body_from = f->body_from;
     t->active_mask = f->active_mask, t->no_grad = f->no_grad;
     if (!f->noted) cot_tape_clear_note(t); /* what plays again says nothing new */
@@ -213,7 +213,7 @@ static void advance(walker *w) {
 /* ---- loops of known length ---------------------------------------------------------------------------------------------------------------- */
 
 static bool play_step(walker *w, const frame *f, int64_t k, int64_t at, uint8_t bits, uint32_t *end) {
-    bool ok = cot__step(&w->s, w->state, k, w->length, OP_parameter, w->inputs) && cot__patterns_grow(w->p);
+    bool ok = cot__loop_step(&w->s, w->state, k, w->length, OP_parameter, w->inputs) && cot__patterns_grow(w->p);
     *end    = w->p->t->count;
     return ok && set_inputs(w, f, at, bits);
 }
@@ -262,7 +262,7 @@ static bool until_settled(walker *w) {
     cot__patterns *p = w->p;
     uint32_t       end;
     frame          f    = frame_open(p, w->l->name, true);
-    bool           done = false, ok = cot__step(&w->s, w->state, 0, w->length, OP_parameter, w->inputs);
+    bool           done = false, ok = cot__loop_step(&w->s, w->state, 0, w->length, OP_parameter, w->inputs);
     end = p->t->count;
     for (int round = 0; ok && !done; round++) {
         ok = cot__patterns_grow(p) && set_inputs(w, &f, -1, COT__VARIES) &&
@@ -352,7 +352,7 @@ static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
     if (!others) return cot__patterns_short(p);
     frame     f      = frame_open(p, l->name, true);
     double    is     = 0;
-    cot__view choice = cot__view_of(t, args[0]);
+    cot__view choice = cot__view_read(t, args[0]);
     memcpy(others, args, (size_t)n * sizeof *others);
     cot_var turned = cot__read_view(t, l->name, &choice, COT_F64, &is, 1) == COT_OK ? cot_constant(t, is == 0) : INVALID(t);
     bool    ok     = t->status == COT_OK && cot__patterns_grow(p);

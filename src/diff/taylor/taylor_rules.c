@@ -156,7 +156,7 @@ static uint32_t derivative(cot__taylor *s, uint32_t e) {
     cot_var v = c[1] != COT__NONE ? VAR(t, c[1]) : cot_zeros(t, cot__dtype_at(&t->nodes[node]), cot__shape_at(t, node));
     if (cot__failed(v)) return COT__NONE;
     if (moves) { /* what moves must be active, or rules would leave it out */
-        v = cot__alias(v);
+        v = cot__fresh_input(v);
         uint32_t d = cot__failed(v) ? COT__NONE : cot__taylor_enter(s, cot__index(v));
         if (d == COT__NONE) return COT__NONE;
         s->entries[d].shift = e;

@@ -19,7 +19,7 @@ cot_var cot_cumsum(cot_var x, int axis, bool reverse) {
     cot_tape   *t = cot__enter_axis("cumsum", x, &axis, &i);
     cot__result r;
     if (!t) return cot__invalid(1, &x);
-    cot__view  v = cot__view_of(t, i);
+    cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, "cumsum", 2, (int64_t[]){axis, reverse}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "cumsum", sum_dtype(v.dtype), v.ndim, v.shape)) return INVALID(t);
     cot__cumsum(&v, axis, reverse, &r.view);
@@ -49,7 +49,7 @@ static cot_var recurrence(cot_var a, cot_var b, int axis, bool reverse, bool str
     cot_tape   *t = cot__enter(NULL, a, "recurrence", "first", &index[COEFFICIENTS]);
     cot__result r;
     if (!t || !cot__enter(t, b, "recurrence", "second", &index[TERMS])) return cot__invalid(1, &a);
-    cot__view  va = cot__view_of(t, index[COEFFICIENTS]), vb = cot__view_of(t, index[TERMS]);
+    cot__view  va = cot__view_read(t, index[COEFFICIENTS]), vb = cot__view_read(t, index[TERMS]);
     cot__attr *attr = cot__attr_make(t, "recurrence", 3, (int64_t[]){axis, reverse, strong}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "recurrence", vb.dtype, vb.ndim, vb.shape)) return INVALID(t);
     cot__recurrence(&va, &vb, axis, reverse, strong, &r.view);
@@ -134,7 +134,7 @@ static cot_var push_places(const char *op, cot_tape *t, cot_var x, int axis, boo
     uint32_t    i;
     cot__result r;
     if (!cot__enter(t, x, op, "", &i)) return INVALID(t);
-    cot__view  v = cot__view_of(t, i);
+    cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, op, 2, (int64_t[]){axis, smallest}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, op, place_dtype(v.shape[axis]), v.ndim, v.shape)) return INVALID(t);
     cot__cumargmax(&v, axis, smallest, &r.view);

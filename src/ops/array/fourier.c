@@ -17,7 +17,7 @@ enum { AXIS, SCALED, INVERSE };
 
 static cot_var push(cot_tape *t, int op, uint32_t x, const cot_shape *shape, const cot__fft_job *job) {
     const char *name = cot__op_of(op)->name;
-    cot__view   v = cot__view_of(t, x);
+    cot__view   v = cot__view_read(t, x);
     cot__result r;
     cot__attr  *attr = cot__attr_make(t, name, op == OP_fft ? 3 : 2, (int64_t[]){job->axis, job->scaled, job->inverse}, 0, NULL);
     if (!attr || !cot__check_shape(t, name, shape)) return INVALID(t);

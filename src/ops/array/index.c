@@ -26,9 +26,9 @@ cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis) {
     cot__result r;
     if (!t) return cot__invalid(1, &x);
     if (!cot__taken_shape(t, op, index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
-    cot__view v = cot__view_of(t, index[VALUES]);
+    cot__view v = cot__view_read(t, index[VALUES]);
     if (!cot__check_positions(t, op, "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
-    cot__view  p = cot__view_of(t, index[POSITIONS]);
+    cot__view  p = cot__view_read(t, index[POSITIONS]);
     cot__attr *attr = axis_attr(t, op, axis);
     if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     cot__take(&v, axis, &p, &r.view);
@@ -64,7 +64,7 @@ cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
     cot__result r;
     if (!t) return cot__invalid(1, &x);
     if (!aligned(t, "take_along_axis", index, axis)) return INVALID(t);
-    cot__view  v = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]);
+    cot__view  v = cot__view_read(t, index[VALUES]), p = cot__view_read(t, index[POSITIONS]);
     cot__attr *attr = axis_attr(t, "take_along_axis", axis);
     if (!attr || !cot__result_open(t, &r, "take_along_axis", v.dtype, p.ndim, p.shape)) return INVALID(t);
     cot__take_along(&v, axis, &p, &r.view);
@@ -128,7 +128,7 @@ static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, in
     if (!cot__same_shape(&u, shape))
         return cot__fail(t, COT_SHAPE, "[%s] the updates have shape %s; the positions ask for %s", name, cot__shape_text(u.ndim, u.dim, a),
                          cot__shape_text(shape->ndim, shape->dim, b));
-    cot__view  x = cot__view_of(t, index[VALUES]), p = cot__view_of(t, index[POSITIONS]), v = cot__view_of(t, index[UPDATES]);
+    cot__view  x = cot__view_read(t, index[VALUES]), p = cot__view_read(t, index[POSITIONS]), v = cot__view_read(t, index[UPDATES]);
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 3, index);
     if (!attr || !cot__result_open(t, &r, name, dtype, x.ndim, x.shape)) return INVALID(t);
     cot__copy(&r.view, &x);
@@ -142,7 +142,7 @@ cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
     cot_shape shape;
     if (!t) return cot__invalid(1, &x);
     if (!cot__taken_shape(t, "scatter_add", index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
-    int64_t extent = cot__view_of(t, index[VALUES]).shape[axis];
+    int64_t extent = cot__view_read(t, index[VALUES]).shape[axis];
     if (!cot__check_positions(t, "scatter_add", "indices", index[POSITIONS], extent, true)) return INVALID(t);
     return scatter(OP_scatter_add, t, index, updates, axis, &shape);
 }
@@ -199,7 +199,7 @@ cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
     if (!cot__check_shape(t, "one_hot", &shape) || !cot__check_positions(t, "one_hot", "indices", i, n, true)) return INVALID(t);
     if (!cot__result_open(t, &r, "one_hot", dtype, shape.ndim, shape.dim)) return INVALID(t);
     cot__fill(&r.view, 0);
-    cot__view p = cot__view_of(t, i);
+    cot__view p = cot__view_read(t, i);
     int64_t   count = cot__count(p.ndim, p.shape), size = cot__dtype_size(dtype);
     char     *row = r.view.data;
     cot__cursor_open(&c, &p, COT_I64);

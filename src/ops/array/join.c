@@ -11,7 +11,7 @@ enum { AXIS, NEW, JOIN_INTS }; /* NEW: the axis is new, each operand one index o
 static void copy_parts(const cot_tape *t, const cot__view *z, int n, const uint32_t *xs, int axis, bool new_axis) {
     int64_t at = 0, size = cot__dtype_size(z->dtype);
     for (int k = 0; k < n; k++) {
-        cot__view x = cot__view_of(t, xs[k]);
+        cot__view x = cot__view_read(t, xs[k]);
         char     *data = (char *)z->data + at * z->stride[axis] * size;
         int64_t   stride[COT_MAX_NDIM];
         at += new_axis ? 1 : x.shape[axis];
@@ -40,7 +40,7 @@ static bool joined_shape(cot_tape *t, const char *op, int n, const uint32_t *xs,
     if (!cot__check_axis(t, op, *axis, z->ndim + new_axis, axis)) return false;
     int64_t total = new_axis ? n : z->dim[*axis];
     for (int k = 1; k < n; k++) {
-        cot__view x = cot__view_of(t, xs[k]);
+        cot__view x = cot__view_read(t, xs[k]);
         bool      same = x.ndim == z->ndim;
         for (int i = 0; same && i < x.ndim; i++) same = x.shape[i] == z->dim[i] || (!new_axis && i == *axis);
         if (!same) {
@@ -83,7 +83,7 @@ static void concat_vjp(cot__rule *r) {
     int              n = cot__nargs(cot__rule_node(r)), axis = (int)a->ints[AXIS];
     int64_t          at = 0;
     for (int k = 0; k < n; k++) {
-        int64_t length = a->ints[NEW] ? 1 : cot__view_of(r->t, cot__rule_arg(r, k)).shape[axis];
+        int64_t length = a->ints[NEW] ? 1 : cot__view_read(r->t, cot__rule_arg(r, k)).shape[axis];
         if (cot__rule_wants(r, k))
             cot__give(r, k, a->ints[NEW] ? cot_index(r->g, axis, at) : cot_slice(r->g, axis, at, at + length, 1));
         at += length;
@@ -130,7 +130,7 @@ cot_var cot_pad(cot_var x, cot_shape before, cot_shape after, double value) {
     if (shape.ndim == 0) return x;
     for (int k = 0; k < shape.ndim; k++) ints[2 * k] = before.dim[k], ints[2 * k + 1] = after.dim[k];
     cot__attr *attr = cot__attr_make(t, "pad", 2 * shape.ndim, ints, 0, NULL);
-    cot__view  v = cot__view_of(t, i);
+    cot__view  v = cot__view_read(t, i);
     if (!attr || !cot__result_open(t, &r, "pad", v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     attr->number = value;
     cot__fill(&r.view, value);

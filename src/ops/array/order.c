@@ -8,7 +8,7 @@
 /* The places of the k first along the axis; k < 0: all. */
 static cot_var push_argsort(const char *op, cot_tape *t, uint32_t i, int axis, int64_t k, bool descending) {
     cot__result r;
-    cot__view   v = cot__view_of(t, i);
+    cot__view   v = cot__view_read(t, i);
     cot_shape   shape = cot__shape_at(t, i);
     if (k >= 0) shape.dim[axis] = k;
     cot__attr *attr = cot__attr_make(t, op, 2, (int64_t[]){axis, descending}, 0, NULL);
@@ -38,7 +38,7 @@ cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
     cot_tape *t = cot__enter_axis("topk", x, &axis, &i);
     if (indices) *indices = cot__invalid(1, &x);
     if (!t) return cot__invalid(1, &x);
-    int64_t extent = cot__view_of(t, i).shape[axis];
+    int64_t extent = cot__view_read(t, i).shape[axis];
     if (k < 0 || k > extent)
         return cot__fail(t, COT_VALUE, "[topk] the %lld largest of %lld elements along axis %d; k runs from 0 to the extent",
                          (long long)k, (long long)extent, axis);
@@ -70,7 +70,7 @@ cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
     cot_tape                *t = cot__enter_all("searchsorted", names, 2, (cot_var[]){sorted, v}, false, index);
     cot__result              r;
     if (!t) return cot__invalid(2, (cot_var[]){sorted, v});
-    cot__view x = cot__view_of(t, index[0]), q = cot__view_of(t, index[1]);
+    cot__view x = cot__view_read(t, index[0]), q = cot__view_read(t, index[1]);
     if (x.ndim != 1)
         return cot__fail(t, COT_SHAPE, "[searchsorted] the sorted array has shape %s; it must be a vector",
                          cot__shape_text(x.ndim, x.shape, text));

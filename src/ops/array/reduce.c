@@ -21,7 +21,7 @@ typedef struct reduction {
 static bool enter(const char *op, cot_var x, cot_axes axes, reduction *c) {
     c->t = cot__enter(NULL, x, op, "", &c->x);
     if (!c->t || !cot__check_axes(c->t, op, axes, cot__ndim_at(c->t, c->x), &c->mask)) return false;
-    cot__view v = cot__view_place(c->t, c->x);
+    cot__view v = cot__view_shape(c->t, c->x);
     c->keep = axes.keepdims;
     c->dtype = v.dtype;
     c->count = 1;
@@ -43,7 +43,7 @@ static bool enter_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
  * be, so the bits are the same; of others a copy is made. */
 static bool enter_read_as_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
     if (!enter(op, x, axes, c)) return false;
-    cot__view v = cot__view_place(c->t, c->x);
+    cot__view v = cot__view_shape(c->t, c->x);
     if (!c->mask || cot__dtype_is_float(c->dtype) || !cot__is_contiguous(v.ndim, v.shape, v.stride))
         return enter_real(op, x, axes, c);
     c->dtype = COT_F64;
@@ -76,8 +76,8 @@ static cot_var push_reduction(int op, cot__reduction what, const reduction *c, c
     if (!attr || !cot__result_open(t, &r, name, dtype, z.ndim, z.dim)) return INVALID(t);
     cot__strides(kept.ndim, kept.dim, stride);
     cot__view to = {r.view.data, dtype, kept.ndim, kept.dim, stride};
-    if (!cot__waiting_reduce(t, what, c->x, c->mask, &to)) {
-        cot__view from = cot__view_of(t, c->x);
+    if (!cot__lazy_product_reduce(t, what, c->x, c->mask, &to)) {
+        cot__view from = cot__view_read(t, c->x);
         cot__reduce(what, &from, c->mask, &to);
     }
     return cot__result_push(t, &r, op, 1, &c->x, attr);

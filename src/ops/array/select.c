@@ -57,7 +57,7 @@ static cot_var push_ravel(cot_tape *t, uint32_t indices, int d, const cot_shape 
     cot__result r;
     cot__attr  *attr = cot__attr_make(t, "gather", d, x->dim, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "gather", COT_I64, shape.ndim - 1, shape.dim)) return INVALID(t);
-    cot__view v = cot__view_of(t, indices);
+    cot__view v = cot__view_read(t, indices);
     int64_t  *z = r.view.data, n = cot__count(shape.ndim - 1, shape.dim);
     integers_open(&in, &v);
     for (int64_t i = 0; i < n; i++) {
@@ -110,7 +110,7 @@ static cot_var push_last_writer(cot_tape *t, uint32_t indices, int64_t extent) {
     cot__result r;
     cot__attr  *attr = cot__attr_make(t, "scatter", 1, &extent, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "scatter", COT_I64, 1, &extent)) return INVALID(t);
-    cot__view v = cot__view_of(t, indices);
+    cot__view v = cot__view_read(t, indices);
     int64_t  *z = r.view.data, n = cot__count(v.ndim, v.shape);
     for (int64_t i = 0; i < extent; i++) z[i] = -1;
     integers_open(&in, &v);
@@ -173,7 +173,7 @@ static cot_tape *enter_compress(const char *op, cot_var x, cot_var mask, int *ax
     char      text[COT__SHAPE_TEXT];
     cot_tape *t = enter_mask(op, x, mask, xi, mi);
     if (!t || !cot__check_axis(t, op, *axis, cot__ndim_at(t, *xi), axis)) return NULL;
-    int64_t extent = cot__view_of(t, *xi).shape[*axis];
+    int64_t extent = cot__view_read(t, *xi).shape[*axis];
     if (cot__ndim_at(t, *mi) == 1 && cot__size_at(t, *mi) == extent) return t;
     cot__fail(t, COT_SHAPE,
               "[%s] the mask has shape %s, axis %d of x has extent %lld; a mask is a vector with one bool for each position", op,
@@ -188,7 +188,7 @@ static cot_var push_nonzero(const char *op, cot_tape *t, uint32_t mask, int64_t 
                                        "cot_compress_to with a given size", op, t->body);
     integers    in;
     cot__result r;
-    cot__view   v = cot__view_of(t, mask);
+    cot__view   v = cot__view_read(t, mask);
     int64_t     n = cot__count(v.ndim, v.shape), found = 0, room = size;
     if (size < 0) {
         room = 0;

@@ -35,14 +35,14 @@ bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stri
 }
 
 static cot_var push_reshape(cot_tape *t, uint32_t x, const cot_shape *shape) {
-    cot__view   v = cot__view_place(t, x);
+    cot__view   v = cot__view_shape(t, x);
     int64_t     stride[COT_MAX_NDIM], rows[COT_MAX_NDIM];
     cot__result r;
     if (cot__view_strides(&v, shape, stride)) return cot__push_view(t, OP_reshape, x, shape->ndim, shape->dim, stride, 0, NULL);
     if (!cot__result_open(t, &r, "reshape", v.dtype, shape->ndim, shape->dim)) return INVALID(t);
     cot__strides(v.ndim, v.shape, rows);
     cot__view old = {r.view.data, v.dtype, v.ndim, v.shape, rows}; /* the new memory in the old shape */
-    v = cot__view_of(t, x);
+    v = cot__view_read(t, x);
     cot__copy(&old, &v);
     return cot__result_push(t, &r, OP_reshape, 1, &x, NULL);
 }
@@ -122,7 +122,7 @@ const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .
 
 /* Axis k of the result is axis order[k] of x. */
 static cot_var push_permute(cot_tape *t, uint32_t x, const int64_t *order) {
-    cot__view v = cot__view_place(t, x);
+    cot__view v = cot__view_shape(t, x);
     int64_t   shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
     bool      moves = false;
     for (int k = 0; k < v.ndim; k++) {
@@ -192,7 +192,7 @@ cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape) {
     char      from[COT__SHAPE_TEXT], to[COT__SHAPE_TEXT];
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_shape(t, op, &shape)) return INVALID(t);
-    cot__view v = cot__view_place(t, i);
+    cot__view v = cot__view_shape(t, i);
     int       extra = shape.ndim - v.ndim;
     bool      repeats = extra != 0, fits = extra >= 0;
     for (int k = 0; fits && k < v.ndim; k++) {
@@ -231,7 +231,7 @@ const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .batch = cot__batc
 enum { AXIS, FIRST, LENGTH, STEP, DROP, SLICE_INTS };
 
 static cot_var push_slice(cot_tape *t, uint32_t x, const int64_t s[SLICE_INTS]) {
-    cot__view  v = cot__view_place(t, x);
+    cot__view  v = cot__view_shape(t, x);
     int64_t    shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
     int        n = 0;
     cot__attr *attr = cot__attr_make(t, "slice", SLICE_INTS, s, 0, NULL);
@@ -251,7 +251,7 @@ cot_var cot_slice(cot_var x, int axis, int64_t start, int64_t stop, int64_t step
     int64_t   first, length;
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, "slice", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
-    int64_t extent = cot__view_place(t, i).shape[axis];
+    int64_t extent = cot__view_shape(t, i).shape[axis];
     if (!cot__check_slice(t, "slice", extent, start, stop, &step, &first, &length)) return INVALID(t);
     if (first == 0 && length == extent && step == 1) return x;
     return push_slice(t, i, (int64_t[]){axis, first, length, step, 0});
@@ -262,7 +262,7 @@ cot_var cot_index(cot_var x, int axis, int64_t at) {
     cot_tape *t = cot__enter(NULL, x, "index", "", &i);
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, "index", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
-    int64_t extent = cot__view_place(t, i).shape[axis];
+    int64_t extent = cot__view_shape(t, i).shape[axis];
     if (at < -extent || at >= extent)
         return cot__fail(t, COT_VALUE, "[index] position %lld is out of range for axis %d of extent %lld", (long long)at, axis,
                          (long long)extent);
@@ -287,7 +287,7 @@ cot_status cot_split(cot_var x, int parts, int axis, cot_var *out) {
     for (int k = 0; out && k < parts; k++) out[k] = cot__invalid(1, &x);
     if (!t) return cot_tape_status(cot__invalid(1, &x).tape);
     if (!cot__check_axis(t, "split", axis, cot__ndim_at(t, i), &axis)) return t->status;
-    int64_t extent = cot__view_place(t, i).shape[axis];
+    int64_t extent = cot__view_shape(t, i).shape[axis];
     if (parts <= 0 || extent % parts != 0) {
         cot__fail(t, COT_SHAPE, "[split] axis %d of extent %lld does not split into %d equal parts", axis, (long long)extent, parts);
         return t->status;

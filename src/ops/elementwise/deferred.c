@@ -5,7 +5,7 @@
  * the pool's threads. Every run works on element i of its views alone, so the results have the same bits in any order of the blocks.
  *
  * Invariants: two views in the queue that share memory, one of them written, have the same elements at the same numbers; otherwise the second
- * one makes the queue run first. Whoever looks at a value gets it through cot__view_of, which runs the queue. Memory that the queue will touch is not
+ * one makes the queue run first. Whoever looks at a value gets it through cot__view_read, which runs the queue. Memory that the queue will touch is not
  * given back before it has run: in a sweep it is buried, and may serve for new accumulators. What waits when the library returns to its caller touches
  * memory that only the tape can reach. */
 #include "base/parallel.h"
@@ -16,8 +16,8 @@
 
 enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024, STAGES = 8 };
 
-int64_t cot__queue_from = 4096, cot__queue_bytes = 32768;
-bool    cot__queue_spoils = false;
+int64_t cot__deferred_from = 4096, cot__deferred_bytes = 32768;
+bool    cot__deferred_spoils = false;
 
 /* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
 typedef struct place {
@@ -36,20 +36,20 @@ typedef struct stage {
 } stage;
 
 typedef struct queue {
-    cot__put_off  head; /* how many runs */
+    cot__deferred  head; /* how many runs */
     int           places, numbers, buried, first, end; /* … and those at work */
     int64_t       size, cost, parts, step;
     int64_t       emptied; /* how often */
     int           stages;  /* after the first */
     stage         before[STAGES];
-    cot__run      run[RUNS];
+    cot__block_run      run[RUNS];
     place         place[PLACES];
     int64_t       number[NUMBERS]; /* shapes, strides and single values that runs refer to */
     cot__storage *bury[BURIED];
     uint16_t      moves[RUNS]; /* see find_scratch */
 } queue;
 
-static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->put_off; }
+static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->deferred; }
 
 /* ---- who touches what ------------------------------------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ static bool is_scratch(const queue *q, const cot__storage *s) {
         if (overlaps(p, lo, hi) && (p->lo != lo || p->hi != hi || p->element <= 0)) return false;
     }
     for (int k = 0; k < q->head.runs; k++) {
-        const cot__run *r = &q->run[k];
+        const cot__block_run *r = &q->run[k];
         for (int i = 0; i < r->n; i++)
             if (r->x[i].data == s->data) return false;
         for (int i = 0; i < r->outputs; i++)
@@ -116,7 +116,7 @@ static bool is_scratch(const queue *q, const cot__storage *s) {
 }
 
 /* Bit i of q->moves[k]: view i of run k lies there; outputs come after the operands. */
-static uint16_t views_on(const cot__run *r, const void *data) {
+static uint16_t views_on(const cot__block_run *r, const void *data) {
     uint32_t views = 0;
     for (int i = 0; i < r->n; i++) views |= (uint32_t)(r->x[i].data == data) << i;
     for (int i = 0; i < r->outputs; i++) views |= (uint32_t)(r->out[i].to.data == data) << (OPERANDS + i);
@@ -142,8 +142,8 @@ static void move_back(cot__view *v, int64_t elements) { v->data = (char *)v->dat
 
 static void run_part(void *ctx, int64_t part) {
     const queue    *q = ctx;
-    const cot__run *run[RUNS];
-    cot__run        moved[MOVED]; /* the part's own: their views move from block to block */
+    const cot__block_run *run[RUNS];
+    cot__block_run        moved[MOVED]; /* the part's own: their views move from block to block */
     uint16_t        moves[MOVED];
     cot__repeated   repeated;
     int             n = 0;
@@ -158,7 +158,7 @@ static void run_part(void *ctx, int64_t part) {
     }
     for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
         int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
-        for (int k = q->first; k < q->end; k++) cot__run_range(run[k], start, stop, &repeated);
+        for (int k = q->first; k < q->end; k++) cot__block_run_range(run[k], start, stop, &repeated);
         for (int k = 0; k < n; k++) {
             for (int i = 0; i < moved[k].n; i++)
                 if (moves[k] >> i & 1) move_back(&moved[k].x[i], q->step);
@@ -171,7 +171,7 @@ static void run_part(void *ctx, int64_t part) {
 /* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each thread would get none else. A part should have several:
  * it copies runs and fills blocks with numbers first. */
 static void cut(queue *q) {
-    int64_t most = cot__queue_bytes / cot__dtype_size(q->run[q->first].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
+    int64_t most = cot__deferred_bytes / cot__dtype_size(q->run[q->first].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
     int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
     q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
     blocks = (q->size + q->step - 1) / q->step;
@@ -184,7 +184,7 @@ static void run_stage(queue *q, int first, int end) {
     q->first = first;
     q->end = end;
     if (end - first > 1) cut(q);
-    if (end - first == 1) cot__run_now(&q->run[first]);
+    if (end - first == 1) cot__block_run_now(&q->run[first]);
     else if (q->parts > 1 && end > first) cot__parallel(q->parts, run_part, q);
     else if (end > first) run_part(q, 0);
 }
@@ -208,48 +208,48 @@ static void empty(queue *q) {
     for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
 }
 
-void cot__queue_run(const cot_tape *t) {
+void cot__deferred_run(const cot_tape *t) {
     queue *q = queue_of(t);
     empty(q);
-    if (!t->sweeps) cot__queue_forget(q->head.tape);
+    if (!t->sweeps) cot__deferred_forget(q->head.tape);
 }
 
-void cot__queue_forget(cot_tape *t) {
-    cot__free(&t->al, t->put_off, t->put_off ? sizeof(queue) : 0);
-    t->put_off = NULL;
+void cot__deferred_forget(cot_tape *t) {
+    cot__free(&t->al, t->deferred, t->deferred ? sizeof(queue) : 0);
+    t->deferred = NULL;
 }
 
-void cot__queue_open(cot_tape *t) { t->sweeps++; }
+void cot__deferred_open(cot_tape *t) { t->sweeps++; }
 
-void cot__queue_close(cot_tape *t) {
+void cot__deferred_close(cot_tape *t) {
     if (--t->sweeps > 0) return;
-    cot__queue_finish(t);
-    cot__queue_forget(t);
+    cot__deferred_finish(t);
+    cot__deferred_forget(t);
 }
 
-cot__paused cot__queue_pause(cot_tape *t) {
+cot__paused cot__deferred_pause(cot_tape *t) {
     cot__paused before = {t->sweeps, t->at_once};
-    cot__queue_finish(t);
+    cot__deferred_finish(t);
     t->sweeps = 0;
     t->at_once = true;
     return before;
 }
 
-void cot__queue_resume(cot_tape *t, cot__paused before) {
+void cot__deferred_resume(cot_tape *t, cot__paused before) {
     t->sweeps = before.sweeps;
     t->at_once = before.at_once;
 }
 
 /* ---- what is buried ------------------------------------------------------------------------------------------------------------- */
 
-bool cot__queue_buries(cot_tape *t, cot__storage *s) {
+bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s) {
     queue      *q = queue_of(t);
     const char *lo = s->data, *hi = lo + s->bytes;
     bool        touched = false;
     for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
     if (!touched) return false;
     if (s->borrowed || q->buried == BURIED || !t->sweeps) { /* who frees memory outside of sweeps shall have it */
-        cot__queue_run(t);
+        cot__deferred_run(t);
         return false;
     }
     s->refs = 1;
@@ -257,7 +257,7 @@ bool cot__queue_buries(cot_tape *t, cot__storage *s) {
     return true;
 }
 
-cot__storage *cot__queue_reuse(cot_tape *t, size_t bytes) {
+cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
     queue *q = queue_of(t);
     for (int k = q ? q->buried - 1 : -1; k >= 0; k--)
         if (q->bury[k]->bytes == bytes) {
@@ -272,20 +272,20 @@ cot__storage *cot__queue_reuse(cot_tape *t, size_t bytes) {
 
 /* ---- what nobody will read ------------------------------------------------------------------------------------------------------ */
 
-cot__queue_point cot__queue_hold(cot_tape *t) {
+cot__deferred_point cot__deferred_hold(cot_tape *t) {
     const queue *q = queue_of(t);
     t->in_stages = true;
-    return q ? (cot__queue_point){q->emptied, q->head.runs} : (cot__queue_point){0, 0};
+    return q ? (cot__deferred_point){q->emptied, q->head.runs} : (cot__deferred_point){0, 0};
 }
 
 /* A queue that was emptied meanwhile holds nothing older. */
-static int first_since(const queue *q, cot__queue_point since) { return q->emptied == since.emptied ? since.runs : 0; }
+static int first_since(const queue *q, cot__deferred_point since) { return q->emptied == since.emptied ? since.runs : 0; }
 
-bool cot__queue_waits_since(const cot_tape *t, cot__queue_point since) {
-    return t->put_off && first_since(queue_of(t), since) < t->put_off->runs;
+bool cot__deferred_waits_since(const cot_tape *t, cot__deferred_point since) {
+    return t->deferred && first_since(queue_of(t), since) < t->deferred->runs;
 }
 
-static bool reads(const cot__run *r, const place *z) {
+static bool reads(const cot__block_run *r, const place *z) {
     for (int k = 0; k < r->n; k++) {
         place x = place_of(&r->x[k], false);
         if (r->x[k].data && overlaps(&x, z->lo, z->hi)) return true;
@@ -298,7 +298,7 @@ static bool reads(const cot__run *r, const place *z) {
 }
 
 /* Dead is what no value that is needed and no living run after it reads. */
-static void forget(queue *q, cot__queue_point since, uint32_t from, const uint8_t *needed) {
+static void forget(queue *q, cot__deferred_point since, uint32_t from, const uint8_t *needed) {
     const cot_tape *t = q->head.tape;
     place           z[RUNS];
     bool            lives[RUNS];
@@ -326,7 +326,7 @@ static void forget(queue *q, cot__queue_point since, uint32_t from, const uint8_
     }
 }
 
-void cot__queue_let_go(cot_tape *t, cot__queue_point since, uint32_t from, const uint8_t *needed) {
+void cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t from, const uint8_t *needed) {
     queue *q = queue_of(t);
     t->in_stages = false;
     if (q && needed) forget(q, since, from, needed);
@@ -336,9 +336,9 @@ void cot__queue_let_go(cot_tape *t, cot__queue_point since, uint32_t from, const
 /* ---- putting off ------------------------------------------------------------------------------------------------------------ */
 
 static queue *ready(cot_tape *t) {
-    if (!t->put_off && (t->put_off = cot__alloc(&t->al, sizeof(queue)))) {
+    if (!t->deferred && (t->deferred = cot__alloc(&t->al, sizeof(queue)))) {
         queue *q = queue_of(t);
-        q->head = (cot__put_off){0, t};
+        q->head = (cot__deferred){0, t};
         q->places = q->numbers = q->buried = 0;
         q->cost = q->emptied = q->stages = 0;
     }
@@ -376,7 +376,7 @@ static bool is_private(const cot_tape *t, int n, const uint32_t *nodes) {
 }
 
 static bool may_wait(const cot_tape *t, const cot__view *z, int n, const uint32_t *nodes) {
-    return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__queue_from && (t->sweeps || is_private(t, n, nodes));
+    return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__deferred_from && (t->sweeps || is_private(t, n, nodes));
 }
 
 static bool is_full(const queue *q) {
@@ -415,7 +415,7 @@ static void spoil(const queue *q, const place *p, int n) {
     if (z->element > 0) memset(z->view.data, 0xff, (size_t)(z->hi - z->lo));
 }
 
-static void keep(queue *q, cot__run *r) {
+static void keep(queue *q, cot__block_run *r) {
     int64_t size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
     place   places[VIEWS];
     int     n = 0;
@@ -423,7 +423,7 @@ static void keep(queue *q, cot__run *r) {
         if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], false);
     for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, true);
     make_room(q, size, places, n);
-    if (cot__queue_spoils && r->outputs == 1 && !r->out[0].accumulate) spoil(q, places, n);
+    if (cot__deferred_spoils && r->outputs == 1 && !r->out[0].accumulate) spoil(q, places, n);
     q->size = size;
     q->cost += r->cost;
     for (int k = 0; k < r->n; k++) keep_view(q, &r->x[k]);
@@ -433,41 +433,41 @@ static void keep(queue *q, cot__run *r) {
         if (r->x[k].ndim > 0) places[n++].view = r->x[k];
     for (int k = 0; k < r->outputs; k++) places[n++].view = r->out[k].to;
     for (int k = 0; k < n; k++) add_place(q, &places[k]);
-    cot__run_prepare(r);
+    cot__block_run_prepare(r);
     q->run[q->head.runs++] = *r;
 }
 
-static void now_or_later(cot_tape *t, cot__run *r, int n, const uint32_t *nodes) {
+static void now_or_later(cot_tape *t, cot__block_run *r, int n, const uint32_t *nodes) {
     queue *q = may_wait(t, &r->out[0].to, n, nodes) ? ready(t) : NULL;
     if (q) {
         keep(q, r);
         return;
     }
-    cot__queue_finish(t);
-    cot__run_prepare(r);
-    cot__run_now(r);
+    cot__deferred_finish(t);
+    cot__block_run_prepare(r);
+    cot__block_run_now(r);
 }
 
-void cot__queue_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, const uint32_t *nodes) {
-    cot__run r;
-    cot__run_of_value(&r, op, compute, n, xs, z);
+void cot__deferred_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, const uint32_t *nodes) {
+    cot__block_run r;
+    cot__block_run_of_value(&r, op, compute, n, xs, z);
     now_or_later(t, &r, n, nodes);
 }
 
-void cot__queue_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
-    cot__run r;
-    cot__run_of_partials(&r, op, compute, n, xs, z, count, terms);
+void cot__deferred_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+    cot__block_run r;
+    cot__block_run_of_partials(&r, op, compute, n, xs, z, count, terms);
     now_or_later(t, &r, 0, NULL);
 }
 
-void cot__queue_copy(cot_tape *t, const cot__view *to, const cot__view *from, const uint32_t *nodes) {
-    cot__run r;
+void cot__deferred_copy(cot_tape *t, const cot__view *to, const cot__view *from, const uint32_t *nodes) {
+    cot__block_run r;
     queue   *q = may_wait(t, to, 2, nodes) ? ready(t) : NULL;
     if (q) {
-        cot__run_of_copy(&r, to, from);
+        cot__block_run_of_copy(&r, to, from);
         keep(q, &r);
         return;
     }
-    cot__queue_finish(t);
+    cot__deferred_finish(t);
     cot__copy(to, from);
 }

@@ -59,7 +59,7 @@ static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var
 }
 
 static bool same_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
-    cot__view v = cot__view_place(t, i);
+    cot__view v = cot__view_shape(t, i);
     return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
 }
 
@@ -158,7 +158,7 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     int            ndim;
     double         immediate = 0;
     if (is_uniform(t, op, n, xs, args)) {
-        cot__view v = cot__view_place(t, args[0]);
+        cot__view v = cot__view_shape(t, args[0]);
         dtype = v.dtype;
         ndim = v.ndim;
         dims = v.shape; /* of the operand's record, which does not move */
@@ -172,11 +172,11 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     if (!cot__result_open(t, &r, e->name, result, ndim, dims)) return INVALID(t);
     cot__value number;
     cot__store_f64(&number, compute, immediate);
-    if (LIKELY(!t->waiting) || !cot__waiting_elementwise(t, &r, op, n, args, &number)) {
+    if (LIKELY(!t->waiting) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {
         cot__view views[3];
         for (int k = 0; k < n; k++)
-            views[k] = args[k] == COT__NONE ? (cot__view){&number, compute, 0, no_axes, no_axes} : cot__view_later(t, args[k]);
-        cot__queue_elementwise(t, op, compute, n, views, &r.view, args);
+            views[k] = args[k] == COT__NONE ? (cot__view){&number, compute, 0, no_axes, no_axes} : cot__view_deferred(t, args[k]);
+        cot__deferred_elementwise(t, op, compute, n, views, &r.view, args);
     }
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);
     if (n == 2 && z.id != UINT64_MAX) t->nodes[cot__index(z)].extra.number = immediate;

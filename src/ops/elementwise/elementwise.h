@@ -60,11 +60,11 @@ cot_var cot__tree_record(cot_tape *t, const cot__tree *tree, const cot_var *xs, 
 const char *cot__formula(int op, const cot__tree *tree, char *buf, size_t size);
 
 /* z = op(xs) for views of z's shape (0-d operands repeat); z may be one of the operands. */
-void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
+void cot__block_run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
 /* For each of `count` terms, in one pass: out = (accumulate ? out : 0) + partial k of op at (xs, z) applied to g. Terms with one
  * `out` are added in order. The first out, if it is not accumulated, may be the g of the terms itself. */
 typedef struct cot__term { int k; bool accumulate; cot__view g, out; } cot__term;
-void cot__run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms);
+void cot__block_run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms);
 
 /* Does x op y into x's own storage; see cot_add_into. */
 cot_status cot__elementwise_into(int op, cot_var *x, cot_var y);

@@ -3,10 +3,10 @@
  * The gradients of every example of a batch are products of a column and a row each: as arrays they are many times what they are made from, and writing
  * them takes longer than computing them twice. Whoever takes norms or sums of them need not have them written. So a large product of depth 1 gets its
  * memory but no elements, only a recipe (backend/cpu/gemm/recipe.h); an elementwise operation on it adds a step to a copy of that; a reduction makes the
- * elements in cache and folds them with the bits it would have had. Everybody else asks cot__view_of or cot__view_later, which write it first.
+ * elements in cache and folds them with the bits it would have had. Everybody else asks cot__view_read or cot__view_deferred, which write it first.
  *
  * Invariants: leaves of a recipe lie on storages that do not wait themselves, that the recipe holds a reference to, and that only the library can
- * change; who is about to (cot__view_target, operations in place) has it written before. What the leaves hold may still wait in the queue: that is done
+ * change; who is about to (cot__view_write, operations in place) has it written before. What the leaves hold may still wait in the queue: that is done
  * before a recipe is used. Nothing begins to wait while a body or a function of a custom operation is recorded, or where work is done at once. */
 #include "backend/cpu/gemm/recipe.h"
 #include "ops/elementwise/deferred.h"
@@ -15,15 +15,15 @@
 
 #include <string.h>
 
-size_t cot__waiting_from = 1 << 20, cot__waiting_times = 4;
-bool   cot__waiting_spoils = false;
+size_t cot__lazy_product_from = 1 << 20, cot__lazy_product_times = 4;
+bool   cot__lazy_product_spoils = false;
 
-typedef struct cot__waiting {
+typedef struct cot__lazy_product {
     cot__recipe          recipe;
     cot__storage        *leaf[COT__RECIPE_LEAVES]; /* NULL: a number */
     cot__storage        *of;
     cot_tape            *t;
-    struct cot__waiting *next, *before;
+    struct cot__lazy_product *next, *before;
 } waiting;
 
 /* ---- the list ------------------------------------------------------------------------------------------------------------------- */
@@ -41,11 +41,11 @@ static bool begin(cot_tape *t, const cot__result *r, const waiting *w) {
     t->waiting = kept->of->waits = kept;
     for (int l = 0; l < kept->recipe.leaves; l++)
         if (kept->leaf[l]) kept->leaf[l]->refs++, kept->leaf[l]->readers++;
-    if (cot__waiting_spoils) memset(r->view.data, 0xff, kept->of->bytes);
+    if (cot__lazy_product_spoils) memset(r->view.data, 0xff, kept->of->bytes);
     return true;
 }
 
-void cot__waiting_drop(cot__storage *s) {
+void cot__lazy_product_drop(cot__storage *s) {
     waiting  *w = s->waits;
     cot_tape *t = w->t;
     s->waits = NULL;
@@ -60,18 +60,18 @@ void cot__waiting_drop(cot__storage *s) {
     cot__free(&t->al, w, sizeof *w);
 }
 
-void cot__waiting_write(cot__storage *s) {
-    cot__queue_finish(s->waits->t);
+void cot__lazy_product_write(cot__storage *s) {
+    cot__deferred_finish(s->waits->t);
     cot__recipe_write(&s->waits->recipe);
-    cot__waiting_drop(s);
+    cot__lazy_product_drop(s);
 }
 
-void cot__waiting_settle(cot_tape *t, cot__storage *s) {
+void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s) {
     for (waiting *w = t->waiting, *next; w && s->readers; w = next) {
         bool reads = false;
         next = w->next;
         for (int l = 0; l < w->recipe.leaves; l++) reads |= w->leaf[l] == s;
-        if (reads) cot__waiting_write(w->of);
+        if (reads) cot__lazy_product_write(w->of);
     }
 }
 
@@ -80,7 +80,7 @@ void cot__waiting_settle(cot_tape *t, cot__storage *s) {
 static bool may_begin(const cot_tape *t, const cot__result *r) {
     cot_dtype d = r->view.dtype;
     return r->tensor && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) && !t->at_once && !t->body && !t->inside &&
-           r->tensor->storage->bytes >= cot__waiting_from;
+           r->tensor->storage->bytes >= cot__lazy_product_from;
 }
 
 /* The elements that a view shows, each counted once, in bytes: what is read of memory. */
@@ -137,8 +137,8 @@ static waiting empty_of(cot_dtype dtype, int ndim, const int64_t *shape) {
 
 /* ---- products ------------------------------------------------------------------------------------------------------------------- */
 
-bool cot__waiting_product(cot_tape *t, const cot__result *r, const uint32_t xs[2], const cot__view *a, const cot__view *b) {
-    if (!may_begin(t, r) || r->tensor->storage->bytes < cot__waiting_times * (bytes_behind(a) + bytes_behind(b))) return false;
+bool cot__lazy_product_open(cot_tape *t, const cot__result *r, const uint32_t xs[2], const cot__view *a, const cot__view *b) {
+    if (!may_begin(t, r) || r->tensor->storage->bytes < cot__lazy_product_times * (bytes_behind(a) + bytes_behind(b))) return false;
     waiting w = empty_of(r->view.dtype, r->view.ndim, r->view.shape);
     int     leading = a->ndim > 2 ? a->ndim - 2 : 0, axis = leading;
     for (int k = 0; k < 2; k++) {
@@ -181,13 +181,13 @@ static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__val
         memcpy(&one.recipe.leaf[0].number, x == COT__NONE ? number : &t->nodes[x].value, bytes);
         return add_leaf(w, &one, 0);
     }
-    cot__view v = cot__view_place(t, x);
+    cot__view v = cot__view_shape(t, x);
     cot_shape shape = {r->ndim, {0}};
     int64_t   stride[COT_MAX_NDIM];
     one.leaf[0] = t->nodes[x].value.tensor->storage;
     memcpy(shape.dim, r->shape, (size_t)r->ndim * sizeof *r->shape);
     size_t whole = (size_t)cot__count(z->ndim, z->shape) * bytes;
-    if (v.dtype != r->dtype || one.leaf[0]->waits || one.leaf[0]->borrowed || bytes_behind(&v) * cot__waiting_times > whole ||
+    if (v.dtype != r->dtype || one.leaf[0]->waits || one.leaf[0]->borrowed || bytes_behind(&v) * cot__lazy_product_times > whole ||
         !cot__view_strides(&v, &shape, stride))
         return COT__RECIPE_NONE;
     one.recipe.leaf[0].data = v.data;
@@ -195,7 +195,7 @@ static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__val
     return add_leaf(w, &one, 0);
 }
 
-bool cot__waiting_elementwise(cot_tape *t, const cot__result *r, int op, int n, const uint32_t *xs, const cot__value *number) {
+bool cot__lazy_product_extend(cot_tape *t, const cot__result *r, int op, int n, const uint32_t *xs, const cot__value *number) {
     const waiting *first = NULL, *from[3] = {NULL, NULL, NULL};
     int8_t         arg[3] = {COT__RECIPE_NONE, COT__RECIPE_NONE, COT__RECIPE_NONE};
     if (!is_cheap(op) || !may_begin(t, r)) return false;
@@ -222,10 +222,10 @@ bool cot__waiting_elementwise(cot_tape *t, const cot__result *r, int op, int n, 
 
 /* ---- reductions ------------------------------------------------------------------------------------------------------------------ */
 
-bool cot__waiting_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z) {
+bool cot__lazy_product_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z) {
     const waiting *w = waits_whole(t, x);
     if (!w) return false;
-    cot__queue_finish(t);
-    cot__view v = cot__view_place(t, x);
+    cot__deferred_finish(t);
+    cot__view v = cot__view_shape(t, x);
     return cot__reduce_made(what, &v, &w->recipe, axes, z);
 }

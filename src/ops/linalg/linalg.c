@@ -123,7 +123,7 @@ cot_var cot__lin_no_memory(cot_tape *t, const char *op) {
 }
 
 int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first) {
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     int       size = cot__dtype_size(v.dtype);
     int64_t   found = 0, k = v.shape[v.ndim - 1], rs = v.stride[v.ndim - 2], cs = v.stride[v.ndim - 1];
     for (int64_t b = 0, count = cot__lin_count(&v, 2); b < count && k > 0; b++) {

@@ -11,7 +11,7 @@ enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */
 
 /* The factors of node a (…,m,n), as lin.h lays them out, and the permutation (…,m). */
 static bool factorise(cot_tape *t, const char *op, uint32_t a, cot__result *f, cot__result *p) {
-    cot__view v = cot__view_of(t, a);
+    cot__view v = cot__view_read(t, a);
     if (!cot__result_open(t, f, op, v.dtype, v.ndim, v.shape) || !cot__result_open(t, p, op, COT_I64, v.ndim - 1, v.shape)) return false;
     cot__copy(&f->view, &v);
     return cot__lin_lu(&t->al, &f->view, &p->view) || (cot__lin_no_memory(t, op), false);
@@ -67,7 +67,7 @@ cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
     if (t && push_factors(t, "lu", a, &factors, &out[0])) {
         cot_shape s = cot__shape_at(t, a);
         int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-        cot__view f = cot__view_of(t, cot__index(factors));
+        cot__view f = cot__view_read(t, cot__index(factors));
         cot_var   z = push_lu(t, a, cot__index(out[0]), &f);
         out[1] = cot_cast(cot__result_rows(z, 0, m), dtype);
         out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
@@ -114,7 +114,7 @@ static cot_var lu_solve(cot_tape *t, const char *op, const cot_var xs[4], bool t
     cot__result r;
     for (int k = 0; k < 4; k++)
         if (!cot__enter(t, xs[k], "lu_solve", "", &i[k])) return INVALID(t);
-    cot__view  b = cot__view_of(t, i[SIDE]), f = cot__view_of(t, i[FACTORS]), p = cot__view_of(t, i[PERMUTATION]);
+    cot__view  b = cot__view_read(t, i[SIDE]), f = cot__view_read(t, i[FACTORS]), p = cot__view_read(t, i[PERMUTATION]);
     cot_shape  s = cot__shape_at(t, i[SIDE]);
     cot__attr *attr = cot__attr_make(t, "lu_solve", 1, (int64_t[]){transposed}, 0, NULL);
     uint8_t   *bad  = attr && cot__result_open(t, &r, "lu_solve", b.dtype, s.ndim, s.dim)
@@ -191,7 +191,7 @@ cot_var cot_inv(cot_var x) {
 /* One number for each matrix, from operands (a, factors, permutation) or, where a is COT__NONE, the last two. */
 static cot_var push_number(cot_tape *t, int op, uint32_t a, cot_var factors, cot_var permutation) {
     uint32_t    xs[3] = {a, cot__index(factors), cot__index(permutation)};
-    cot__view   f = cot__view_of(t, xs[1]), p = cot__view_of(t, xs[2]);
+    cot__view   f = cot__view_read(t, xs[1]), p = cot__view_read(t, xs[2]);
     cot__result r;
     if (!cot__result_open(t, &r, cot__op_of(op)->name, f.dtype, f.ndim - 2, f.shape)) return INVALID(t);
     if (op == OP_det_sign) cot__lin_lu_sign(&f, &p, &r.view);

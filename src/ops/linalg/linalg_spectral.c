@@ -20,7 +20,7 @@ static cot_var push_eigh(cot_tape *t, cot_var a) {
     uint32_t    i;
     cot__result r;
     if (!cot__enter(t, a, "eigh", "", &i)) return INVALID(t);
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     cot_shape s = cot__shape_at(t, i);
     s = cot__matrices(s, cot__rows_of(&s) + 1, cot__columns_of(&s));
     uint8_t *bad = NULL;
@@ -78,7 +78,7 @@ const cot__op cot__op_eigh = {.name = "eigh", .sweeps_alone = true, .batch = cot
 static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
     int64_t     count;
     cot__result r;
-    cot__view   v = cot__view_of(t, i);
+    cot__view   v = cot__view_read(t, i);
     cot_shape   s = cot__shape_at(t, i);
     int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
     uint8_t    *bad = NULL;
@@ -163,7 +163,7 @@ static cot_var push_cofactors(cot_tape *t, cot_var a, cot_var value) {
     uint32_t    xs[2];
     cot__result r;
     if (!cot__enter(t, a, "cofactors", "", &xs[0]) || !cot__enter(t, value, "cofactors", "", &xs[1])) return INVALID(t);
-    cot__view v = cot__view_of(t, xs[1]);
+    cot__view v = cot__view_read(t, xs[1]);
     if (!cot__result_open(t, &r, "cofactors", v.dtype, v.ndim, v.shape)) return INVALID(t);
     cot__copy(&r.view, &v);
     return cot__result_push(t, &r, OP_cofactors, 2, xs, NULL);

@@ -32,7 +32,7 @@ cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
             flags);
     if (!cot__broadcast_batches(t, "triangular_solve", &a, &b)) return INVALID(t);
     uint32_t   xs[2] = {cot__index(a), cot__index(b)};
-    cot__view  va = cot__view_of(t, xs[0]), vb = cot__view_of(t, xs[1]);
+    cot__view  va = cot__view_read(t, xs[0]), vb = cot__view_read(t, xs[1]);
     cot_shape  s = cot__shape_at(t, xs[1]);
     cot__attr *attr = cot__attr_make(t, "triangular_solve", 1, (int64_t[]){flags}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "triangular_solve", vb.dtype, s.ndim, s.dim)) return INVALID(t);
@@ -80,7 +80,7 @@ static cot_var push_cholesky(cot_tape *t, cot_var a) {
     int64_t     count;
     cot__result r;
     if (!cot__enter(t, a, "cholesky", "", &i)) return INVALID(t);
-    cot__view v = cot__view_of(t, i);
+    cot__view v = cot__view_read(t, i);
     cot_shape s = cot__shape_at(t, i);
     uint8_t  *bad = cot__result_open(t, &r, "cholesky", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "cholesky", &s, &count) : NULL;
     if (!bad) return INVALID(t);
@@ -114,7 +114,7 @@ const cot__op cot__op_cholesky = {.name = "cholesky", .sweeps_alone = true, .bat
 
 /* Of node a (…,m,n), m >= n. */
 static cot_var pack_qr(cot_tape *t, uint32_t a) {
-    cot__view   v = cot__view_of(t, a);
+    cot__view   v = cot__view_read(t, a);
     cot_shape   s = cot__shape_at(t, a);
     cot__result z;
     s = cot__matrices(s, cot__rows_of(&s) + cot__columns_of(&s), cot__columns_of(&s));

@@ -94,7 +94,7 @@ static bool multiply(cot_tape *t, const cot__view *a, const cot__view *b, void *
 }
 
 static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
-    cot__view   a = cot__view_of(t, xs[LEFT]), b = cot__view_of(t, xs[RIGHT]);
+    cot__view   a = cot__view_read(t, xs[LEFT]), b = cot__view_read(t, xs[RIGHT]);
     int64_t     m = a.ndim > 1 ? a.shape[a.ndim - 2] : 1, n = b.ndim > 1 ? b.shape[b.ndim - 1] : 1;
     cot_shape   z = {0, {0}};
     cot__result r;
@@ -102,7 +102,7 @@ static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
     if (a.ndim > 1) z.dim[z.ndim++] = m;
     if (b.ndim > 1) z.dim[z.ndim++] = n;
     if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim)) return INVALID(t);
-    bool waits = a.shape[a.ndim - 1] == 1 && cot__waiting_product(t, &r, xs, &a, &b);
+    bool waits = a.shape[a.ndim - 1] == 1 && cot__lazy_product_open(t, &r, xs, &a, &b);
     if (!waits && !multiply(t, &a, &b, r.view.data, m, n)) return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
     return cot__result_push(t, &r, OP_matmul, 2, xs, NULL);
 }

@@ -81,10 +81,10 @@ static bool enter_mask(cot_tape *t, cot_var mask, const char *what, bool truth, 
 
 /* What the kernel sees of operands q, k, v at xs and masks at `masks`. */
 static cot__attention job_of(const cot_tape *t, const uint32_t *qkv, const uint32_t *masks, const cot__attr *attr) {
-    cot__attention a = {.q = cot__view_of(t, qkv[0]), .k = cot__view_of(t, qkv[1]), .v = cot__view_of(t, qkv[2]),
+    cot__attention a = {.q = cot__view_read(t, qkv[0]), .k = cot__view_read(t, qkv[1]), .v = cot__view_read(t, qkv[2]),
                         .causal = attr->ints[CAUSAL] != 0, .scale = attr->number};
-    if (attr->ints[HAS_MASK]) a.mask = cot__view_of(t, *masks++);
-    if (attr->ints[HAS_BIAS]) a.bias = cot__view_of(t, *masks);
+    if (attr->ints[HAS_MASK]) a.mask = cot__view_read(t, *masks++);
+    if (attr->ints[HAS_BIAS]) a.bias = cot__view_read(t, *masks);
     return a;
 }
 
@@ -113,7 +113,7 @@ static cot__attr *attr_like(cot_tape *t, const char *op, const int64_t ints[3], 
 /* masks: the indices of mask and bias, those that there are. */
 static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, const uint32_t *mask, const int64_t ints[3], double scale) {
     uint32_t    args[MASKS + 2] = {qkv[0], qkv[1], qkv[2], COT__NONE}, lse_args[4] = {qkv[0], qkv[1]};
-    cot__view   q = cot__view_of(t, qkv[0]), v = cot__view_of(t, qkv[2]);
+    cot__view   q = cot__view_read(t, qkv[0]), v = cot__view_read(t, qkv[2]);
     cot_shape   shape = cot__shape_at(t, qkv[0]);
     cot__result z, lse;
     for (int i = 0; i < masks; i++) args[MASKS + i] = lse_args[2 + i] = mask[i];
@@ -151,7 +151,7 @@ static cot_var push_backward(cot_tape *t, const cot__attr *of, int masks, const 
         *part[i] = (cot__view){at, like[i].dtype, like[i].ndim, like[i].shape, stride[i]};
         at += cot__count(like[i].ndim, like[i].shape) * cot__dtype_size(like[i].dtype);
     }
-    a.g = cot__view_of(t, args[BACK_G]), a.z = cot__view_of(t, args[BACK_Z]), a.lse = cot__view_of(t, args[BACK_LSE]);
+    a.g = cot__view_read(t, args[BACK_G]), a.z = cot__view_read(t, args[BACK_Z]), a.lse = cot__view_read(t, args[BACK_LSE]);
     if (!run(t, "attention_backward", &a, true)) return INVALID(t);
     return cot__result_push(t, &z, OP_attention_backward, BACK_MASKS + masks, args, attr);
 }

@@ -42,7 +42,7 @@ static cot_var push(cot_tape *t, cot__conv_pass pass, const cot__conv *g, int sp
     cot__result      r;
     if (pass == COT__CONV_WEIGHT) shape.dim[0] = g->out, shape.dim[1] = g->in / g->groups;
     for (int a = 0; a < space; a++) shape.dim[2 + a] = extent[COT__SPACE - space + a];
-    cot__view  a = cot__view_of(t, xs[LEFT]), b = cot__view_of(t, xs[RIGHT]);
+    cot__view  a = cot__view_read(t, xs[LEFT]), b = cot__view_read(t, xs[RIGHT]);
     cot__attr *attr = attr_of(t, name, g, space, extent);
     if (!attr || !cot__check_shape(t, name, &shape) || !cot__result_open(t, &r, name, a.dtype, shape.ndim, shape.dim)) return INVALID(t);
     cot__view a5 = with_space(&a, s[0][0], s[0][1]), b5 = with_space(&b, s[1][0], s[1][1]), z5 = with_space(&r.view, s[2][0], s[2][1]);

@@ -14,7 +14,7 @@ static cot_var push_softmax(int op, cot_var x, int axis) {
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, name, axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
-    cot__view  v = cot__view_of(t, i);
+    cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, name, v.dtype, v.ndim, v.shape)) return INVALID(t);
     cot__softmax(&v, axis, op == OP_log_softmax, &r.view);
@@ -153,7 +153,7 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
     cot_tape         *t = cot__enter_targets(name, logits, targets, xs);
     int64_t           stride[COT_MAX_NDIM];
     if (!t) return cot__invalid(1, &logits);
-    cot__view x = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
+    cot__view x = cot__view_read(t, xs[PREDICTION]), q = cot__view_read(t, xs[TARGET]);
     int64_t   n = cot__count(x.ndim, x.shape);
     cot_dtype wide = cot__dtype_compute(x.dtype);
     size_t    bytes = (size_t)(n * cot__dtype_size(wide));
@@ -171,7 +171,7 @@ cot_var cot_cross_entropy(cot_var probabilities, cot_var targets) {
     uint32_t  xs[2];
     cot_tape *t = cot__enter_targets("cross_entropy", probabilities, targets, xs);
     if (!t) return cot__invalid(1, &probabilities);
-    cot__view p = cot__view_of(t, xs[PREDICTION]), q = cot__view_of(t, xs[TARGET]);
+    cot__view p = cot__view_read(t, xs[PREDICTION]), q = cot__view_read(t, xs[TARGET]);
     double    total = is_labels(t, xs[TARGET]) ? sum_labelled(&p, &q, true) : sum_weighted(&p, &q, true);
     return push_loss(t, OP_cross_entropy, xs, total, cot__count(p.ndim - 1, p.shape));
 }
@@ -251,7 +251,7 @@ cot_var(cot_mse)(cot_var x, cot_var y) {
     cot__cursor cx, cy;
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
     if (!cot__match_shapes(t, "mse", xs)) return INVALID(t);
-    cot__view v = cot__view_of(t, xs[0]), w = cot__view_of(t, xs[1]);
+    cot__view v = cot__view_read(t, xs[0]), w = cot__view_read(t, xs[1]);
     int64_t   n = cot__count(v.ndim, v.shape);
     cot__cursor_open(&cx, &v, COT_F64);
     cot__cursor_open(&cy, &w, COT_F64);

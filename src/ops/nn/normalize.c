@@ -64,7 +64,7 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     attr->number = m.eps;
     attr->pointer = rows.stats;
     const void *data[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < n; k++) data[k] = cot__view_of(t, xs[k]).data;
+    for (int k = 0; k < n; k++) data[k] = cot__view_read(t, xs[k]).data;
     if (op == OP_norm_weights) {
         size_t bytes = cot__normalize_scratch(&rows);
         void  *scratch = bytes ? cot__alloc(&t->al, bytes) : NULL;
@@ -296,7 +296,7 @@ cot_var cot_group_norm(cot_var x, int64_t groups, cot_var weight, cot_var bias, 
 /* ---- batch ------------------------------------------------------------------------------------------------------------------- */
 
 /* x's shape with the axes of the mask gone. */
-static cot_shape without(cot_shape x, uint32_t mask) {
+static cot_shape shape_without_axes(cot_shape x, uint32_t mask) {
     cot_shape s = {0, {0}};
     for (int k = 0; k < x.ndim; k++)
         if (!(mask >> k & 1)) s.dim[s.ndim++] = x.dim[k];
@@ -314,7 +314,7 @@ cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, d
     if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, cot__index(xs[0]));
     if (!check_eps(t, name, eps) || !cot__check_axes(t, name, axes, s.ndim, &mask) ||
-        !check_parameters(t, name, xs, given, without(s, mask)))
+        !check_parameters(t, name, xs, given, shape_without_axes(s, mask)))
         return INVALID(t);
     axes.keepdims = true;
     cot_dtype d = widen(xs, given);
@@ -323,8 +323,8 @@ cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, d
     cot_shape kept = cot__kept_shape(s, mask);
     if (given[1]) scale = cot_mul(scale, cot_reshape(xs[1], kept)), given[1] = false; /* a small product instead of a large one */
     z = scaled(cot_mul(away, scale), xs, given, kept);
-    if (mean) *mean = cot__unchanged(cot_cast(cot_reshape(m, without(s, mask)), d), COT__COPY); /* x, over no axes */
-    if (variance) *variance = cot_cast(cot_reshape(v, without(s, mask)), d);
+    if (mean) *mean = cot__unchanged(cot_cast(cot_reshape(m, shape_without_axes(s, mask)), d), COT__COPY); /* x, over no axes */
+    if (variance) *variance = cot_cast(cot_reshape(v, shape_without_axes(s, mask)), d);
     return cot_cast(z, d);
 }
 
@@ -338,7 +338,7 @@ cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean, cot_var
     if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, cot__index(xs[0]));
     if (!check_eps(t, name, eps) || !cot__check_axes(t, name, axes, s.ndim, &mask)) return INVALID(t);
-    cot_shape want = without(s, mask), kept = cot__kept_shape(s, mask);
+    cot_shape want = shape_without_axes(s, mask), kept = cot__kept_shape(s, mask);
     if (!check_parameters(t, name, xs, given, want)) return INVALID(t);
     cot_dtype d = widen(xs, given);
     for (int k = 0; k < 2; k++) {

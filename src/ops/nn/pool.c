@@ -90,7 +90,7 @@ static cot_var take(cot_tape *t, const cot__pool *g, int space, uint32_t x, uint
     cot_shape   shape = shaped(cot__shape_at(t, x), space, g->z);
     cot__result r;
     flat        f;
-    cot__view   v = cot__view_of(t, x), p = cot__view_of(t, chosen);
+    cot__view   v = cot__view_read(t, x), p = cot__view_read(t, chosen);
     cot__attr  *attr = attr_of(t, op, g, space, 0, false);
     if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, v.dtype, &f)) return INVALID(t);
     cot__pool_take(g, cot__dtype_size(v.dtype), f.data, p.data, r.view.data);
@@ -103,7 +103,7 @@ static cot_var put(cot_tape *t, const cot__pool *g, int space, uint32_t z, uint3
     cot_shape   shape = shaped(cot__shape_at(t, z), space, g->x);
     cot__result r;
     flat        f, to;
-    cot__view   v = cot__view_of(t, z), p = cot__view_of(t, chosen);
+    cot__view   v = cot__view_read(t, z), p = cot__view_read(t, chosen);
     cot_dtype   dtype = cot__dtype_compute(v.dtype);
     cot__attr  *attr = attr_of(t, op, g, space, 0, false);
     if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, dtype, &f)) return INVALID(t);
@@ -122,7 +122,7 @@ static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x, 
     cot_shape   shape = shaped(cot__shape_at(t, x), space, g->z);
     cot__result index, r;
     flat        f, to;
-    cot__view   v = cot__view_of(t, x);
+    cot__view   v = cot__view_read(t, x);
     /* Integers are compared as they are. */
     cot_dtype   dtype = cot__dtype_is_float(v.dtype) ? cot__dtype_compute(v.dtype) : v.dtype;
     cot__attr  *attr = attr_of(t, op, g, space, 0, false);
@@ -202,7 +202,7 @@ static cot_var average(cot_tape *t, const cot__pool *g, int space, bool exclude,
     cot_shape   shape = shaped(cot__shape_at(t, x), space, spread ? g->x : g->z);
     cot__result r;
     flat        f, to;
-    cot__view   v = cot__view_of(t, x);
+    cot__view   v = cot__view_read(t, x);
     cot_dtype   dtype = cot__dtype_compute(v.dtype);
     cot__attr  *attr = attr_of(t, op, g, space, 1, exclude);
     if (!attr || !cot__check_shape(t, op, &shape) || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, dtype, &f))

@@ -21,7 +21,7 @@ static const char *const letters[OP_count] = {
     [OP_max_pool] = "x index", [OP_max_unpool] = "x index",
 };
 
-const char *cot__letter(int op, int k, int n, char *buf) {
+const char *cot__operand_letter(int op, int k, int n, char *buf) {
     static const char *const usual[] = {"x", "y", "w"};
     if (op < OP_elementwise_count) return cot__operand_name(op, k);
     if (op == OP_concat || op == OP_sum_of || op == OP_logsumexp_of) return "x";

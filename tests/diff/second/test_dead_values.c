@@ -43,11 +43,11 @@ static cot_var program(draw d, cot_tape *t, cot_var x) {
 typedef struct results { double product[N], matrix[N * N], gradient[N]; } results;
 
 static void evaluate(int seed, bool waits, results *r) {
-    int64_t from = cot__queue_from, bytes = cot__queue_bytes;
-    bool    spoils = cot__queue_spoils;
-    cot__queue_from = waits ? 1 : INT64_MAX;
-    cot__queue_bytes = 1;
-    cot__queue_spoils = waits;
+    int64_t from = cot__deferred_from, bytes = cot__deferred_bytes;
+    bool    spoils = cot__deferred_spoils;
+    cot__deferred_from = waits ? 1 : INT64_MAX;
+    cot__deferred_bytes = 1;
+    cot__deferred_spoils = waits;
     cot_tape *t = cot_tape_create(NULL);
     double    at[N], v[N];
     for (int k = 0; k < N; k++) at[k] = 0.5 + 0.04 * k, v[k] = 1.0 - 0.3 * k;
@@ -58,9 +58,9 @@ static void evaluate(int seed, bool waits, results *r) {
     cot_read(g, r->gradient, N);
     TEST_CHECK(cot_tape_status(t) == COT_OK, "program %d: %s", seed, cot_tape_message(t));
     cot_tape_destroy(t);
-    cot__queue_from = from;
-    cot__queue_bytes = bytes;
-    cot__queue_spoils = spoils;
+    cot__deferred_from = from;
+    cot__deferred_bytes = bytes;
+    cot__deferred_spoils = spoils;
 }
 
 static void what_is_not_computed_is_not_read(void **state) {
@@ -81,14 +81,14 @@ static void what_nobody_reads_is_not_computed(void **state) {
     static double at[LONG];
     cot_tape     *t = cot_tape_create(NULL);
     cot_var       x = cot_tensor(t, COT_F64, COT_SHAPE(LONG), at), y = cot_sum(cot_square(x), COT_ALL), g;
-    cot__queue_open(t);
-    cot__queue_point since = cot__queue_hold(t);
+    cot__deferred_open(t);
+    cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_OK);
-    TEST_CHECK(cot__queue_waits_since(t, since), "nothing waits");
-    cot__forget_unread(t, since, from);
-    TEST_CHECK(!cot__queue_waits_since(t, since), "%d runs wait", t->put_off->runs);
-    cot__queue_close(t);
+    TEST_CHECK(cot__deferred_waits_since(t, since), "nothing waits");
+    cot__drop_dead_values(t, since, from);
+    TEST_CHECK(!cot__deferred_waits_since(t, since), "%d runs wait", t->deferred->runs);
+    cot__deferred_close(t);
     cot_tape_destroy(t);
     test_verdict();
 }

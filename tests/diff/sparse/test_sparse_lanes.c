@@ -131,17 +131,17 @@ static void twice_and_zeros(void) {
 
 static void everything(void **state) {
     (void)state;
-    int64_t grain = cot__grain, from = cot__queue_from, bytes = cot__queue_bytes;
+    int64_t grain = cot__grain, from = cot__deferred_from, bytes = cot__deferred_bytes;
     for (int k = 0; k < 3; k++) {
-        cot__queue_from = k == 0 ? INT64_MAX : 1;
+        cot__deferred_from = k == 0 ? INT64_MAX : 1;
         cot__grain = k == 2 ? 1 : grain;
-        cot__queue_bytes = k == 2 ? 1 : bytes;
+        cot__deferred_bytes = k == 2 ? 1 : bytes;
         cot_set_threads(k == 2 ? 3 : 1);
         groups();
         sides();
         twice_and_zeros();
     }
-    cot__queue_from = from, cot__grain = grain, cot__queue_bytes = bytes;
+    cot__deferred_from = from, cot__grain = grain, cot__deferred_bytes = bytes;
     cot_set_threads(0);
     test_verdict();
 }

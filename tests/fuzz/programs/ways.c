@@ -31,14 +31,14 @@ static settings usual;
 static bool     known;
 
 static settings get(void) {
-    return (settings){cot__grain,        cot__queue_from,    cot__queue_bytes,  cot__batch_from,
-                      cot__waiting_from, cot__waiting_times, cot__queue_spoils, cot__waiting_spoils};
+    return (settings){cot__grain,        cot__deferred_from,    cot__deferred_bytes,  cot__batch_from,
+                      cot__lazy_product_from, cot__lazy_product_times, cot__deferred_spoils, cot__lazy_product_spoils};
 }
 static void set(settings s) {
-    cot__grain = s.grain, cot__queue_from = s.queue_from, cot__queue_bytes = s.queue_bytes;
+    cot__grain = s.grain, cot__deferred_from = s.queue_from, cot__deferred_bytes = s.queue_bytes;
     cot__batch_from = s.batch_from;
-    cot__waiting_from = s.waiting_from, cot__waiting_times = s.waiting_times;
-    cot__queue_spoils = s.queue_spoils, cot__waiting_spoils = s.waiting_spoils;
+    cot__lazy_product_from = s.waiting_from, cot__lazy_product_times = s.waiting_times;
+    cot__deferred_spoils = s.queue_spoils, cot__lazy_product_spoils = s.waiting_spoils;
 }
 
 void way_set(const way *w) {

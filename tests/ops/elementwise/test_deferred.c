@@ -13,8 +13,8 @@ static const int counts[] = {1, 2, 3, 8, 16};
 
 typedef struct settings { int64_t grain, from, bytes; } settings;
 
-static settings usual(void) { return (settings){cot__grain, cot__queue_from, cot__queue_bytes}; }
-static void     set(settings s) { cot__grain = s.grain, cot__queue_from = s.from, cot__queue_bytes = s.bytes; }
+static settings usual(void) { return (settings){cot__grain, cot__deferred_from, cot__deferred_bytes}; }
+static void     set(settings s) { cot__grain = s.grain, cot__deferred_from = s.from, cot__deferred_bytes = s.bytes; }
 
 /* ---- random programs ---------------------------------------------------------------------------------------------------- */
 
@@ -195,16 +195,16 @@ static bool     spoiling;
 
 static int let_wait(void **state) {
     (void)state;
-    before = usual(), spoiling = cot__queue_spoils;
+    before = usual(), spoiling = cot__deferred_spoils;
     set((settings){before.grain, 1, 1});
-    cot__queue_spoils = true;
+    cot__deferred_spoils = true;
     return 0;
 }
 
 static int let_be(void **state) {
     (void)state;
     set(before);
-    cot__queue_spoils = spoiling;
+    cot__deferred_spoils = spoiling;
     return 0;
 }
 
@@ -212,7 +212,7 @@ static const void *memory_of(cot_var x) { return x.tape->nodes[cot__index(x)].va
 
 static bool waits(cot_var x) {
     const uint64_t *bits = memory_of(x);
-    return x.tape->put_off && *bits == UINT64_MAX;
+    return x.tape->deferred && *bits == UINT64_MAX;
 }
 
 static void all_are(cot_var x, double want, const char *what) {
@@ -234,7 +234,7 @@ static void writers_come_after_what_waits(void **state) {
     cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), a = cot_mul(leaf, leaf), b = cot_mul(a, 3.0);
     TEST_CHECK(waits(a) && waits(b), "recorded work does not wait");
     all_are(b, 12, "a chain");
-    TEST_CHECK(!t->put_off, "a look leaves something to wait");
+    TEST_CHECK(!t->deferred, "a look leaves something to wait");
 
     a = cot_add(leaf, 1.0);
     TEST_CHECK(waits(a), "a sum does not wait");
@@ -301,7 +301,7 @@ static void a_rewind_does_what_waits(void **state) {
         for (int i = 0; i < 3; i++) y = cot_sin(y);
         TEST_CHECK(waits(y), "round %d: nothing waits", k);
         cot_tape_rewind(t, m);
-        TEST_CHECK(cot_tape_storage_bytes(t) == bytes && !t->put_off, "round %d: %lld bytes instead of %lld after the rewind", k,
+        TEST_CHECK(cot_tape_storage_bytes(t) == bytes && !t->deferred, "round %d: %lld bytes instead of %lld after the rewind", k,
                    (long long)cot_tape_storage_bytes(t), (long long)bytes);
     }
     all_are(old, 6, "older than the mark");

@@ -14,10 +14,10 @@
 
 typedef struct settings { size_t from, times; bool spoils; int64_t grain; } settings;
 
-static settings usual(void) { return (settings){cot__waiting_from, cot__waiting_times, cot__waiting_spoils, cot__grain}; }
-static void     set(settings s) { cot__waiting_from = s.from, cot__waiting_times = s.times, cot__waiting_spoils = s.spoils, cot__grain = s.grain; }
-static void     all_wait(void) { cot__waiting_from = cot__waiting_times = 0, cot__waiting_spoils = true; }
-static void     none_waits(void) { cot__waiting_from = SIZE_MAX; }
+static settings usual(void) { return (settings){cot__lazy_product_from, cot__lazy_product_times, cot__lazy_product_spoils, cot__grain}; }
+static void     set(settings s) { cot__lazy_product_from = s.from, cot__lazy_product_times = s.times, cot__lazy_product_spoils = s.spoils, cot__grain = s.grain; }
+static void     all_wait(void) { cot__lazy_product_from = cot__lazy_product_times = 0, cot__lazy_product_spoils = true; }
+static void     none_waits(void) { cot__lazy_product_from = SIZE_MAX; }
 
 static bool waits(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->waits != NULL; }
 
@@ -196,7 +196,7 @@ static void large_products_have_the_same_sums(void **state) {
             cot_set_threads(2);
             none_waits();
             int64_t n = everything((cot_dtype)d, &shapes[s], 0, d == COT_F32, true, written, TEST_COUNT(written));
-            cot__waiting_from = 1 << 16;
+            cot__lazy_product_from = 1 << 16;
             for (int k = 0; k <= (int)isa; k++) {
                 if (!cot__cpu_use((cot__isa)k)) continue;
                 int64_t m = everything((cot_dtype)d, &shapes[s], 0, d == COT_F32, true, waited, TEST_COUNT(waited));
@@ -283,14 +283,14 @@ static void a_leaf_may_wait_in_the_queue(void **state) {
     (void)state;
     enum { M = 30, N = 40 };
     settings before = usual();
-    int64_t  from = cot__queue_from;
-    bool     spoils = cot__queue_spoils;
+    int64_t  from = cot__deferred_from;
+    bool     spoils = cot__deferred_spoils;
     double   out[2][M + M * N];
     for (int wait = 0; wait < 2; wait++) {
         if (wait) all_wait();
         else none_waits();
-        cot__queue_from = wait ? 1 : INT64_MAX;
-        cot__queue_spoils = wait;
+        cot__deferred_from = wait ? 1 : INT64_MAX;
+        cot__deferred_spoils = wait;
         fixture f = product_of(1, M, N);
         cot_var sums = cot_sum(cot_mul(f.g, cot_add(f.r, 1)), COT_AXES(0, 2)), g = cot_mul(cot_sub(f.c, 2), f.g);
         assert_int_equal(waits(g), wait);
@@ -299,8 +299,8 @@ static void a_leaf_may_wait_in_the_queue(void **state) {
         assert_true(test_tape_ok(f.t, "queue"));
         cot_tape_destroy(f.t);
     }
-    cot__queue_from = from;
-    cot__queue_spoils = spoils;
+    cot__deferred_from = from;
+    cot__deferred_spoils = spoils;
     set(before);
     test_same_array("leaves", "in the queue", M + M * N, out[1], out[0]);
     test_verdict();
@@ -337,7 +337,7 @@ static void who_changes_an_operand_has_the_product_written(void **state) {
             assert_int_equal(cot_tape_status(f.t), COT_OK);
             assert_false(waits(g) || waits(h));
             uint32_t  i = cot__index(h); /* the var of a value whose operand was assigned may be refused: the number stays */
-            cot__view z = cot__view_of(f.t, i);
+            cot__view z = cot__view_read(f.t, i);
             memcpy(old[wait], z.data, sizeof old[wait]);
             cot_tape_destroy(f.t);
         }

@@ -28,20 +28,20 @@ static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f
 static bool        is_read(const cot__view *x) { return x->data != NULL; }
 
 /* Operands that a partial does not read are g: kernels may load what they do not use. */
-static void fill_unread(const cot__run *r, const void **p) {
+static void fill_unread(const cot__block_run *r, const void **p) {
     for (int k = 0; k < r->n && !r->value; k++)
         if (!p[k]) p[k] = p[r->out[0].g];
 }
 
 typedef union block { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
 
-static void call(const cot__run *r, int k, int n, const void *const *p, void *to) {
+static void call(const cot__block_run *r, int k, int n, const void *const *p, void *to) {
     if (r->value) r->value(n, p[0], p[1], p[2], to);
     else r->out[k].partial(n, p[r->out[k].g], p[0], r->arity > 1 ? p[1] : NULL, r->arity > 2 ? p[2] : NULL, p[r->arity], to);
 }
 
 /* All plain arrays: one call, unless the number of elements is too large for it. */
-static void run_plain(const cot__run *r, int64_t start, int64_t stop) {
+static void run_plain(const cot__block_run *r, int64_t start, int64_t stop) {
     int64_t size = cot__dtype_size(r->compute), most = 1 << 30;
     for (int64_t at = start; at < stop; at += most) {
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
@@ -53,7 +53,7 @@ static void run_plain(const cot__run *r, int64_t start, int64_t stop) {
 
 /* All kernels on one block, the first one last, then what is written from buffers: the first output may be one of the operands, and others may
  * add to it. */
-static void run_blocks(const cot__run *r, int64_t start, int64_t stop) {
+static void run_blocks(const cot__block_run *r, int64_t start, int64_t stop) {
     feed        f;
     cot__cursor to[3];
     block       result[3];
@@ -86,7 +86,7 @@ static void run_blocks(const cot__run *r, int64_t start, int64_t stop) {
 enum { LONG = COT__LONG, REPEATS = 2 };
 
 /* A block that is full of one number, of those that are there if possible; `taken` are in use. */
-static const void *repeat(cot__repeated *c, const cot__run *r, const cot__view *x, int n, uint32_t *taken) {
+static const void *repeat(cot__repeated *c, const cot__block_run *r, const cot__view *x, int n, uint32_t *taken) {
     uint64_t bits = 0;
     int      size = cot__dtype_size(r->compute), k = 0;
     cot__strip(r->compute, x->dtype)(&bits, 1, x->data, 0, 1);
@@ -112,7 +112,7 @@ static const void *repeat(cot__repeated *c, const cot__run *r, const cot__view *
     return c->block[k].u64;
 }
 
-static void run_simple(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
+static void run_simple(const cot__block_run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
     union { double f64[LONG]; int64_t i64[LONG]; } result[3];
     int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof *result / size;
     const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
@@ -133,7 +133,7 @@ static void run_simple(const cot__run *r, int64_t start, int64_t stop, cot__repe
 }
 
 /* Operands that are plain or repeat (a view with strides 0 counts), outputs that are plain and written directly or added to. */
-static bool is_simple(cot__run *r) {
+static bool is_simple(cot__block_run *r) {
     int repeats = 0;
     for (int k = 0; k < r->outputs; k++)
         if (!cot__is_plain(&r->out[k].to, r->compute) || (!r->out[k].direct && !r->out[k].accumulate)) return false;
@@ -148,13 +148,13 @@ static bool is_simple(cot__run *r) {
     return true;
 }
 
-void cot__run_range(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
+void cot__block_run_range(const cot__block_run *r, int64_t start, int64_t stop, cot__repeated *repeated) {
     if (r->plain) run_plain(r, start, stop);
     else if (r->simple) run_simple(r, start, stop, repeated);
     else run_blocks(r, start, stop);
 }
 
-void cot__run_prepare(cot__run *r) {
+void cot__block_run_prepare(cot__block_run *r) {
     r->size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
     for (int k = 0; k < r->outputs; k++) {
         cot__output *o = &r->out[k];
@@ -169,15 +169,15 @@ void cot__run_prepare(cot__run *r) {
 }
 
 static void run_part(void *ctx, int64_t part) {
-    const cot__run *r = ctx;
+    const cot__block_run *r = ctx;
     int64_t         blocks = (r->size + COT__BLOCK - 1) / COT__BLOCK;
     int64_t         start = cot__part_start(blocks, r->parts, part) * COT__BLOCK, stop = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
     cot__repeated   repeated;
     repeated.count = repeated.next = 0;
-    cot__run_range(r, start, stop < r->size ? stop : r->size, &repeated);
+    cot__block_run_range(r, start, stop < r->size ? stop : r->size, &repeated);
 }
 
-void cot__run_now(cot__run *r) {
+void cot__block_run_now(cot__block_run *r) {
     r->parts = cot__parts(r->size, r->cost, 64);
     if (r->parts > 1) cot__parallel(r->parts, run_part, r);
     else run_part(r, 0);
@@ -192,7 +192,7 @@ static const cot__block_kernels *kernels(int op, cot_dtype compute, int ndim) {
 /* A transcendental function costs about eight additions. */
 static int cost_of(int op) { return cot__elementwise_table[op].class == REAL ? 8 : 1; }
 
-void cot__run_of_value(cot__run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
+void cot__block_run_of_value(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
     r->value = kernels(op, compute, z->ndim)->value;
     r->cost = cost_of(op);
     r->compute = compute;
@@ -206,7 +206,7 @@ static bool same_view(const cot__view *a, const cot__view *b) {
     return a->data == b->data && a->ndim == b->ndim && memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
 }
 
-void cot__run_of_partials(cot__run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+void cot__block_run_of_partials(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
     r->value = NULL;
     r->cost = cost_of(op);
     r->compute = compute;
@@ -231,7 +231,7 @@ static void copy_2(int n, const void *x, const void *y, const void *w, void *z) 
 static void copy_4(int n, const void *x, const void *y, const void *w, void *z) { (void)y, (void)w, memcpy(z, x, (size_t)n * 4); }
 static void copy_8(int n, const void *x, const void *y, const void *w, void *z) { (void)y, (void)w, memcpy(z, x, (size_t)n * 8); }
 
-void cot__run_of_copy(cot__run *r, const cot__view *to, const cot__view *from) {
+void cot__block_run_of_copy(cot__block_run *r, const cot__view *to, const cot__view *from) {
     int bytes = cot__dtype_size(to->dtype);
     r->value = bytes == 8 ? copy_8 : bytes == 4 ? copy_4 : bytes == 2 ? copy_2 : copy_1;
     r->cost = 1;
@@ -242,16 +242,16 @@ void cot__run_of_copy(cot__run *r, const cot__view *to, const cot__view *from) {
     r->x[0] = *from;
 }
 
-void cot__run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
-    cot__run r;
-    cot__run_of_value(&r, op, compute, n, xs, z);
-    cot__run_prepare(&r);
-    cot__run_now(&r);
+void cot__block_run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
+    cot__block_run r;
+    cot__block_run_of_value(&r, op, compute, n, xs, z);
+    cot__block_run_prepare(&r);
+    cot__block_run_now(&r);
 }
 
-void cot__run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
-    cot__run r;
-    cot__run_of_partials(&r, op, compute, n, xs, z, count, terms);
-    cot__run_prepare(&r);
-    cot__run_now(&r);
+void cot__block_run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+    cot__block_run r;
+    cot__block_run_of_partials(&r, op, compute, n, xs, z, count, terms);
+    cot__block_run_prepare(&r);
+    cot__block_run_now(&r);
 }

@@ -1,6 +1,6 @@
 /* block_run.h: elementwise kernels over views, taken apart: a run is prepared once and may then be done range by range. */
-#ifndef COT_RUN_H
-#define COT_RUN_H
+#ifndef COT_BLOCK_RUN_H
+#define COT_BLOCK_RUN_H
 
 #include "ops/elementwise/elementwise.h"
 
@@ -14,7 +14,7 @@ typedef struct cot__output {
     int                 g;      /* which of the views is g */
 } cot__output;
 
-typedef struct cot__run {
+typedef struct cot__block_run {
     cot__value_kernel value; /* NULL: partials */
     cot__value_kernel add;   /* of two blocks; see is_simple */
     int               cost;  /* of an element, in additions */
@@ -24,15 +24,15 @@ typedef struct cot__run {
     cot__output       out[3];
     bool              plain, simple; /* all of it plain arrays, one direct output; see is_simple */
     int64_t           size, parts;
-} cot__run;
+} cot__block_run;
 
-/* z = op(xs), or the terms of cot__run_partials; nothing is done yet. */
-void cot__run_of_value(cot__run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
-void cot__run_of_partials(cot__run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms);
+/* z = op(xs), or the terms of cot__block_run_partials; nothing is done yet. */
+void cot__block_run_of_value(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
+void cot__block_run_of_partials(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms);
 /* to = from, of one dtype. */
-void cot__run_of_copy(cot__run *r, const cot__view *to, const cot__view *from);
+void cot__block_run_of_copy(cot__block_run *r, const cot__view *to, const cot__view *from);
 /* Chooses the way; the views stay as they are then. */
-void cot__run_prepare(cot__run *r);
+void cot__block_run_prepare(cot__block_run *r);
 /* Blocks full of numbers that repeat (the 2 of 2·x), kept from one range or run to the next; count and next are 0 at first. */
 enum { COT__LONG = 512, COT__REPEATED = 3 }; /* on the stack: programs may have small ones */
 typedef struct cot__repeated {
@@ -40,9 +40,9 @@ typedef struct cot__repeated {
     struct { uint64_t bits; int size, filled; union { uint64_t u64[COT__LONG]; uint32_t u32[2 * COT__LONG]; }; } block[COT__REPEATED];
 } cot__repeated;
 /* Elements start … stop - 1; start is a multiple of COT__BLOCK. */
-void cot__run_range(const cot__run *r, int64_t start, int64_t stop, cot__repeated *repeated);
+void cot__block_run_range(const cot__block_run *r, int64_t start, int64_t stop, cot__repeated *repeated);
 /* All elements, on the pool's threads where that pays. */
-void cot__run_now(cot__run *r);
+void cot__block_run_now(cot__block_run *r);
 
 /* Row-major without gaps, and of that dtype. */
 static inline bool cot__is_plain(const cot__view *v, cot_dtype dtype) { return v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride); }

@@ -74,12 +74,12 @@ void cot__fft_root(int64_t j, int64_t n, double *re, double *im) {
     }
 }
 
-static int64_t without(int64_t n, int prime) {
+static int64_t divided_by_all(int64_t n, int prime) {
     while (n % prime == 0) n /= prime;
     return n;
 }
 
-static bool is_smooth(int64_t n) { return without(without(without(n, 2), 3), 5) == 1; }
+static bool is_smooth(int64_t n) { return divided_by_all(divided_by_all(divided_by_all(n, 2), 3), 5) == 1; }
 
 int64_t cot__fft_fast_length(int64_t n) {
     int64_t best = INT64_MAX;
