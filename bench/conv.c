@@ -1,6 +1,8 @@
-/* conv: the library's direct convolution beside the usual other way, im2col and a matrix product (our own, on as many threads), f32, forward, the
- * adjoint of the input and that of the weights. One line a layer and pass: milliseconds of either and their ratio, the least of several runs,
- * the two taking turns. Patches are gathered for one image at a time, so that they stay in cache: the best case of that way. */
+/* conv: the library's direct convolution beside the usual other way, im2col and a matrix product
+ * (our own, on as many threads), f32, forward, the adjoint of the input and that of the weights.
+ * One line a layer and pass: milliseconds of either and their ratio, the least of several runs, the
+ * two taking turns. Patches are gathered for one image at a time, so that they stay in cache: the
+ * best case of that way. */
 #include "backend/cpu/conv/conv.h"
 
 #include <math.h>
@@ -54,7 +56,8 @@ static void by_columns(const layer *l, cot__conv_pass pass, float *x, float *w, 
     cot__matrix kernel = {w, l->out, depth, depth, 1}, turned = {w, depth, l->out, 1, depth};
     for (int64_t b = 0; b < l->batch; b++) {
         float      *image = x + b * l->in * n2;
-        cot__matrix out = {z + b * l->out * n2, l->out, n2, n2, 1}, c = {columns, depth, n2, n2, 1}, ct = {columns, n2, depth, 1, n2};
+        cot__matrix out = {z + b * l->out * n2, l->out, n2, n2, 1}, c = {columns, depth, n2, n2, 1},
+                    ct = {columns, n2, depth, 1, n2};
         if (pass != COT__CONV_INPUT) patches(l, image, columns, false);
         if (pass == COT__CONV_OUTPUT) cot__gemm(NULL, COT_F32, kernel, c, out, false);
         else if (pass == COT__CONV_WEIGHT) cot__gemm(NULL, COT_F32, out, ct, kernel, b > 0);
@@ -68,8 +71,10 @@ static void by_columns(const layer *l, cot__conv_pass pass, float *x, float *w, 
 
 static void directly(const layer *l, cot__conv_pass pass, float *x, float *w, float *z) {
     int64_t   n = l->size, k = l->window;
-    cot__conv g = {l->batch, 1, l->in, l->out, {1, n, n}, {1, k, k}, {1, n, n}, {1, 1, 1}, {1, 1, 1}, {0, l->pad, l->pad}};
-    int64_t   xs[5] = {l->batch, l->in, 1, n, n}, ws[5] = {l->out, l->in, 1, k, k}, zs[5] = {l->batch, l->out, 1, n, n}, st[3][5];
+    cot__conv g     = {l->batch,  1,         l->in,     l->out,    {1, n, n},
+                       {1, k, k}, {1, n, n}, {1, 1, 1}, {1, 1, 1}, {0, l->pad, l->pad}};
+    int64_t   xs[5] = {l->batch, l->in, 1, n, n}, ws[5] = {l->out, l->in, 1, k, k}, zs[5] = {l->batch, l->out, 1, n, n},
+            st[3][5];
     cot__strides(5, xs, st[0]), cot__strides(5, ws, st[1]), cot__strides(5, zs, st[2]);
     cot__view vx = {x, COT_F32, 5, xs, st[0]}, vw = {w, COT_F32, 5, ws, st[1]}, vz = {z, COT_F32, 5, zs, st[2]};
     if (pass == COT__CONV_OUTPUT) cot__conv_run(NULL, &g, pass, &vx, &vw, &vz);
@@ -85,7 +90,8 @@ int main(void) {
         for (int pass = COT__CONV_OUTPUT; pass <= COT__CONV_WEIGHT; pass++) {
             const layer *l = &layers[i];
             int64_t      n2 = l->size * l->size, depth = l->in * l->window * l->window;
-            float       *x = array(l->batch * l->in * n2), *w = array(l->out * depth), *z = array(l->batch * l->out * n2), *c = array(depth * n2);
+            float *x = array(l->batch * l->in * n2), *w = array(l->out * depth), *z = array(l->batch * l->out * n2),
+                  *c            = array(depth * n2);
             double       direct = INFINITY, columns = INFINITY;
             for (int run = 0; run < 15; run++) {
                 double t0 = now();
@@ -95,7 +101,8 @@ int main(void) {
                 double t2 = now();
                 direct = fmin(direct, t1 - t0), columns = fmin(columns, t2 - t1);
             }
-            printf("%-42s %-8s %10.3f %10.3f %8.2f\n", l->name, names[pass], direct * 1e3, columns * 1e3, direct / columns);
+            printf("%-42s %-8s %10.3f %10.3f %8.2f\n", l->name, names[pass], direct * 1e3, columns * 1e3,
+                   direct / columns);
             fflush(stdout);
             free(x), free(w), free(z), free(c);
         }

@@ -1,7 +1,9 @@
-/* gemm: matrix products against OpenBLAS with its own threads, one line a shape: GFLOP/s of both and the ratio of times.
+/* gemm: matrix products against OpenBLAS with its own threads, one line a shape: GFLOP/s of both
+ * and the ratio of times.
  *
- * Both sides take turns of several products each, with a pause between, in which the other side's threads fall asleep; times are the least.
- * Without OpenBLAS only ours are printed. Vectors with matrices are held against gemv; what bounds them is memory, and no target is set. */
+ * Both sides take turns of several products each, with a pause between, in which the other side's
+ * threads fall asleep; times are the least. Without OpenBLAS only ours are printed. Vectors with
+ * matrices are held against gemv; what bounds them is memory, and no target is set. */
 #include "openblas.h"
 #include "workloads/measure.h"
 
@@ -10,10 +12,12 @@
 typedef struct shape { const char *of; int m, n, k; } shape;
 
 static const shape shapes[] = {
-    {"mlp", 128, 512, 784},        {"mlp", 128, 512, 512},        {"mlp dW", 784, 512, 128},
-    {"mlp_wide", 512, 4096, 1024}, {"mlp_wide", 512, 4096, 4096}, {"mlp_wide", 512, 1000, 4096}, {"mlp_wide dW", 4096, 4096, 512},
-    {"gpt_nano", 1024, 512, 128},  {"square", 64, 64, 64},        {"square", 256, 256, 256},     {"square", 512, 512, 512}, {"square", 1024, 1024, 1024},
-    {"vector", 512, 1, 512},       {"vector", 1, 512, 512},       {"vector", 4096, 1, 4096},     {"vector", 1, 4096, 4096},
+    {"mlp", 128, 512, 784},           {"mlp", 128, 512, 512},        {"mlp dW", 784, 512, 128},
+    {"mlp_wide", 512, 4096, 1024},    {"mlp_wide", 512, 4096, 4096}, {"mlp_wide", 512, 1000, 4096},
+    {"mlp_wide dW", 4096, 4096, 512}, {"gpt_nano", 1024, 512, 128},  {"square", 64, 64, 64},
+    {"square", 256, 256, 256},        {"square", 512, 512, 512},     {"square", 1024, 1024, 1024},
+    {"vector", 512, 1, 512},          {"vector", 1, 512, 512},       {"vector", 4096, 1, 4096},
+    {"vector", 1, 4096, 4096},
 };
 
 enum { TURNS = 4 };
@@ -27,15 +31,16 @@ static void theirs_once(const shape *s, cot_dtype d, const openblas *blas, const
     } else if (s->m == 1) {
         if (d == COT_F32) blas->sgemv(BLAS_ROWS, BLAS_TRANSPOSED, s->k, s->n, 1, b, s->n, a, 1, 0, c, 1);
         else blas->dgemv(BLAS_ROWS, BLAS_TRANSPOSED, s->k, s->n, 1, b, s->n, a, 1, 0, c, 1);
-    } else if (d == COT_F32) blas->sgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
+    } else if (d == COT_F32)
+        blas->sgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
     else blas->dgemm(BLAS_ROWS, BLAS_PLAIN, BLAS_PLAIN, s->m, s->n, s->k, 1, a, s->k, b, s->n, 0, c, s->n);
 }
 
 static void bench(const shape *s, cot_dtype d, const openblas *blas, double seconds) {
     cot_tape *t = must(cot_tape_create(NULL));
     size_t    size = d == COT_F32 ? sizeof(float) : sizeof(double);
-    void     *a = d == COT_F32 ? (void *)uniform_f32(1, (int64_t)s->m * s->k, 1) : uniform_f64(1, (int64_t)s->m * s->k, 1);
-    void     *b = d == COT_F32 ? (void *)uniform_f32(2, (int64_t)s->k * s->n, 1) : uniform_f64(2, (int64_t)s->k * s->n, 1);
+    void *a = d == COT_F32 ? (void *)uniform_f32(1, (int64_t)s->m * s->k, 1) : uniform_f64(1, (int64_t)s->m * s->k, 1);
+    void *b = d == COT_F32 ? (void *)uniform_f32(2, (int64_t)s->k * s->n, 1) : uniform_f64(2, (int64_t)s->k * s->n, 1);
     void     *c = must(calloc((size_t)s->m * (size_t)s->n, size));
     cot_var   x = cot_wrap(t, d, COT_SHAPE(s->m, s->k), a), y = cot_wrap(t, d, COT_SHAPE(s->k, s->n), b);
     cot_mark  start = cot_tape_mark(t);
@@ -74,9 +79,11 @@ int main(int argc, char **argv) {
     bool     there = openblas_load(&blas);
     cot_set_threads(s.threads);
     if (there) blas.set_threads(s.threads);
-    printf("%d threads; %s\n", s.threads, there ? blas.config() : "OpenBLAS is not installed (Debian: libopenblas0-pthread): no ratios");
+    printf("%d threads; %s\n", s.threads,
+           there ? blas.config() : "OpenBLAS is not installed (Debian: libopenblas0-pthread): no ratios");
     if (argc == 1) s.seconds = 0.5;
     for (int d = COT_F64; d <= COT_F32; d++)
-        for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++) bench(&shapes[i], d == COT_F64 ? COT_F32 : COT_F64, there ? &blas : NULL, s.seconds);
+        for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
+            bench(&shapes[i], d == COT_F64 ? COT_F32 : COT_F64, there ? &blas : NULL, s.seconds);
     return 0;
 }

@@ -1,5 +1,7 @@
-/* linalg: eigh and svd of one f64 matrix with our own kernels beside LAPACK's, where one is installed: milliseconds of either and their ratio, the
- * least of several runs, the two taking turns. LAPACK is what COTANGENT_LAPACK names, or liblapack.so.3, on as many threads as it likes. */
+/* linalg: eigh and svd of one f64 matrix with our own kernels beside LAPACK's, where one is
+ * installed: milliseconds of either and their ratio, the least of several runs, the two taking
+ * turns. LAPACK is what COTANGENT_LAPACK names, or liblapack.so.3, on as many threads as it
+ * likes. */
 #include "backend/cpu/linalg/lin.h"
 
 #include <cotangent.h>

@@ -10,10 +10,14 @@
 enum { BLAS_ROWS = 101, BLAS_PLAIN = 111, BLAS_TRANSPOSED = 112 };
 
 typedef struct openblas {
-    void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
-    void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc);
-    void (*sgemv)(int order, int ta, int m, int n, float alpha, const float *a, int lda, const float *x, int incx, float beta, float *y, int incy);
-    void (*dgemv)(int order, int ta, int m, int n, double alpha, const double *a, int lda, const double *x, int incx, double beta, double *y, int incy);
+    void (*sgemm)(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                  int ldb, float beta, float *c, int ldc);
+    void (*dgemm)(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda,
+                  const double *b, int ldb, double beta, double *c, int ldc);
+    void (*sgemv)(int order, int ta, int m, int n, float alpha, const float *a, int lda, const float *x, int incx,
+                  float beta, float *y, int incy);
+    void (*dgemv)(int order, int ta, int m, int n, double alpha, const double *a, int lda, const double *x, int incx,
+                  double beta, double *y, int incy);
     void (*set_threads)(int n);
     char *(*config)(void);
 } openblas;
@@ -23,12 +27,18 @@ static inline bool openblas_load(openblas *b) {
     static const char *const names[] = {"libopenblas.so.0", "libopenblas.so"};
     void *library = NULL;
     memset(b, 0, sizeof *b);
-    setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0); /* its idle threads spin for 2^26 cycles, on the cores that we are to be measured on: 2^20 */
+    /* its idle threads spin for 2^26 cycles, on the cores that we are to be measured on: 2^20 */
+    setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     for (int i = 0; i < 2 && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
-    void *f[6] = {dlsym(library, "cblas_sgemm"), dlsym(library, "cblas_dgemm"), dlsym(library, "openblas_set_num_threads"), dlsym(library, "openblas_get_config"),
-                  dlsym(library, "cblas_sgemv"), dlsym(library, "cblas_dgemv")};
-    memcpy(&b->sgemm, &f[0], sizeof f[0]); /* POSIX lets a pointer to data hold a function; ISO C has no cast for it */
+    void *f[6] = {dlsym(library, "cblas_sgemm"),
+                  dlsym(library, "cblas_dgemm"),
+                  dlsym(library, "openblas_set_num_threads"),
+                  dlsym(library, "openblas_get_config"),
+                  dlsym(library, "cblas_sgemv"),
+                  dlsym(library, "cblas_dgemv")};
+    /* POSIX lets a pointer to data hold a function; ISO C has no cast for it */
+    memcpy(&b->sgemm, &f[0], sizeof f[0]);
     memcpy(&b->dgemm, &f[1], sizeof f[1]);
     memcpy(&b->set_threads, &f[2], sizeof f[2]);
     memcpy(&b->config, &f[3], sizeof f[3]);

@@ -1,10 +1,12 @@
-/* per_example: gradients of every example of a batch by cot_vmap, against the plain gradient; and a batch of cot_while against the loops one
- * by one.
+/* per_example: gradients of every example of a batch by cot_vmap, against the plain gradient; and a
+ * batch of cot_while against the loops one by one.
  *
- * As arrays, and what they are mostly taken for: the norm of each example's, and the mean of all after clipping these norms. The arrays of 128
- * examples of an MLP with 0.67 million weights are 342 MB: no program that hands them out can be faster than memory takes them. So the floor is
- * measured in the same run: memset over as much warm memory, with as many threads. Norms and means need no arrays. Times are the least of several
- * samples, all taking turns; memory is the most that the process has had resident after a first round of each, in that order. Not a test: speed is
+ * As arrays, and what they are mostly taken for: the norm of each example's, and the mean of all
+ * after clipping these norms. The arrays of 128 examples of an MLP with 0.67 million weights are
+ * 342 MB: no program that hands them out can be faster than memory takes them. So the floor is
+ * measured in the same run: memset over as much warm memory, with as many threads. Norms and means
+ * need no arrays. Times are the least of several samples, all taking turns; memory is the most that
+ * the process has had resident after a first round of each, in that order. Not a test: speed is
  * measured, not asserted. */
 #include <cotangent.h>
 
@@ -36,11 +38,14 @@ static mlp make(int64_t batch, const int64_t *sizes, bool squared) {
     mlp     m = {.t = cot_tape_create(NULL), .batch = batch, .squared = squared};
     cot_key key = cot_key_of(1);
     m.x = cot_uniform(m.t, cot_key_fold(key, 0), COT_F32, COT_SHAPE(batch, sizes[0]), -1, 1);
-    m.target = squared ? cot_uniform(m.t, cot_key_fold(key, 1), COT_F32, COT_SHAPE(batch, sizes[LAYERS]), -1, 1)
-                       : cot_cast(cot_uniform(m.t, cot_key_fold(key, 1), COT_F32, COT_SHAPE(batch), 0, (double)sizes[LAYERS]), COT_I64);
+    m.target =
+        squared ? cot_uniform(m.t, cot_key_fold(key, 1), COT_F32, COT_SHAPE(batch, sizes[LAYERS]), -1, 1)
+                : cot_cast(cot_uniform(m.t, cot_key_fold(key, 1), COT_F32, COT_SHAPE(batch), 0, (double)sizes[LAYERS]),
+                           COT_I64);
     for (int i = 0; i < LAYERS; i++) {
         double scale = 1 / sqrt((double)sizes[i]);
-        m.p[i] = cot_leaf(cot_uniform(m.t, cot_key_fold(key, (uint64_t)(2 + i)), COT_F32, COT_SHAPE(sizes[i], sizes[i + 1]), -scale, scale));
+        m.p[i]          = cot_leaf(cot_uniform(m.t, cot_key_fold(key, (uint64_t)(2 + i)), COT_F32,
+                                               COT_SHAPE(sizes[i], sizes[i + 1]), -scale, scale));
         m.p[LAYERS + i] = cot_tensor(m.t, COT_F32, COT_SHAPE(sizes[i + 1]), NULL);
     }
     m.start = cot_tape_mark(m.t);
@@ -61,7 +66,7 @@ static cot_var loss_of(const mlp *m, cot_var x, cot_var target) {
 
 static void plain(mlp *m) { cot_backward(loss_of(m, m->x, m->target)); }
 
-/* ---- each ------------------------------------------------------------------------------------------------------------------ */
+/* ---- each ------------------------------------------------------------------------------------ */
 
 static int one_example(int n, const cot_var *xs, int count, cot_var *ys, void *user) {
     mlp *m = user;
@@ -99,7 +104,8 @@ static void norms(mlp *m) {
     cot_read(cot_sqrt(squares_of(ys)), out, m->batch);
 }
 
-/* The mean of the gradients after those of norm above 1 were scaled to 1, as for private training. */
+/* The mean of the gradients after those of norm above 1 were scaled to 1, as for private
+ * training. */
 static void clipped(mlp *m) {
     cot_var ys[2 * LAYERS];
     double  first;
@@ -112,7 +118,7 @@ static void clipped(mlp *m) {
     }
 }
 
-/* ---- the floor --------------------------------------------------------------------------------------------------------------- */
+/* ---- the floor ------------------------------------------------------------------------------- */
 
 typedef struct share { char *from; size_t bytes; } share;
 static void *write_share(void *s) { return memset(((share *)s)->from, 1, ((share *)s)->bytes); }
@@ -122,14 +128,15 @@ static void write_once(char *memory, size_t bytes, int threads) {
     share     s[MOST_THREADS];
     int       begun = 1;
     s[0] = (share){memory, bytes / (size_t)threads};
-    for (int k = 1; k < threads; k++) s[k] = (share){memory + bytes / (size_t)threads * (size_t)k, bytes / (size_t)threads};
+    for (int k = 1; k < threads; k++)
+        s[k] = (share){memory + bytes / (size_t)threads * (size_t)k, bytes / (size_t)threads};
     while (begun < threads && pthread_create(&thread[begun], NULL, write_share, &s[begun]) == 0) begun++;
     write_share(&s[0]);
     for (int k = begun; k < threads; k++) write_share(&s[k]);
     for (int k = 1; k < begun; k++) pthread_join(thread[k], NULL);
 }
 
-/* ---- taking turns ------------------------------------------------------------------------------------------------------------ */
+/* ---- taking turns ---------------------------------------------------------------------------- */
 
 static double timed(mlp *m, void (*step)(mlp *)) {
     double start = now();
@@ -151,7 +158,9 @@ enum { PLAIN, NORMS, CLIPPED, ARRAYS, WAYS };
 static void (*const way[WAYS])(mlp *) = {plain, norms, clipped, arrays};
 
 /* The target is one of `mlp`. */
-static const char *verdict(bool held, double ratio) { return !held ? "" : ratio <= 2 ? ", target <= 2 met" : ", target <= 2 MISSED"; }
+static const char *verdict(bool held, double ratio) {
+    return !held ? "" : ratio <= 2 ? ", target <= 2 met" : ", target <= 2 MISSED";
+}
 
 static bool measure(const char *name, mlp m, bool held, int samples) {
     double took[WAYS], memory_at[WAYS], floor = INFINITY;
@@ -178,13 +187,14 @@ static bool measure(const char *name, mlp m, bool held, int samples) {
     else {
         double gradient = took[PLAIN], *t = took;
         printf("%-10s gradient %9.4f ms, %.0f MB resident\n", name, 1e3 * gradient, memory_at[PLAIN]);
-        printf("  of each example, norms        %9.4f ms   / gradient %5.2f%s   %.0f MB resident\n", 1e3 * t[NORMS], t[NORMS] / gradient,
-               verdict(held, t[NORMS] / gradient), memory_at[NORMS]);
+        printf("  of each example, norms        %9.4f ms   / gradient %5.2f%s   %.0f MB resident\n", 1e3 * t[NORMS],
+               t[NORMS] / gradient, verdict(held, t[NORMS] / gradient), memory_at[NORMS]);
         printf("  of each example, clipped mean %9.4f ms   / gradient %5.2f   %.0f MB resident\n", 1e3 * t[CLIPPED],
                t[CLIPPED] / gradient, memory_at[CLIPPED]);
-        printf("  of each example, arrays       %9.4f ms   / gradient %5.2f%s   %.0f MB resident   / writing their %.1f MB once (%.4f ms) %5.2f\n",
-               1e3 * t[ARRAYS], t[ARRAYS] / gradient, verdict(held, t[ARRAYS] / gradient), memory_at[ARRAYS], 1e-6 * (double)bytes, 1e3 * floor,
-               t[ARRAYS] / floor);
+        printf("  of each example, arrays       %9.4f ms   / gradient %5.2f%s   %.0f MB resident   / writing their "
+               "%.1f MB once (%.4f ms) %5.2f\n",
+               1e3 * t[ARRAYS], t[ARRAYS] / gradient, verdict(held, t[ARRAYS] / gradient), memory_at[ARRAYS],
+               1e-6 * (double)bytes, 1e3 * floor, t[ARRAYS] / floor);
     }
     fflush(stdout);
     free(memory);
@@ -192,7 +202,7 @@ static bool measure(const char *name, mlp m, bool held, int samples) {
     return ok;
 }
 
-/* ---- a cot_while for each example -------------------------------------------------------------------------------------------- */
+/* ---- a cot_while for each example ------------------------------------------------------------ */
 
 enum { LOOPS = 1000 };
 
@@ -215,7 +225,8 @@ static int shrunk(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 static bool measure_loops(int samples) {
     double    best[2] = {INFINITY, INFINITY}, sum[2] = {0};
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   rate = cot_scalar(t, 0.04), x = cot_leaf(cot_div(cot_add(cot_arange(t, COT_F64, 0, LOOPS, 1), 1.0), (double)LOOPS));
+    cot_var   rate  = cot_scalar(t, 0.04),
+            x       = cot_leaf(cot_div(cot_add(cot_arange(t, COT_F64, 0, LOOPS, 1), 1.0), (double)LOOPS));
     cot_mark  start = cot_tape_mark(t);
     for (int k = 0; k < samples; k++)
         for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
@@ -234,8 +245,9 @@ static bool measure_loops(int samples) {
         }
     bool ok = cot_tape_status(t) == COT_OK && fabs(sum[0] - sum[1]) <= 1e-9 * fabs(sum[1]);
     if (!ok) printf("while: %s\n", cot_tape_status(t) == COT_OK ? "the two gradients differ" : cot_tape_message(t));
-    else printf("while      %d loops together, with gradient %9.4f ms   one by one %9.4f ms   / together %6.1f\n", LOOPS, 1e3 * best[0], 1e3 * best[1],
-                best[1] / best[0]);
+    else
+        printf("while      %d loops together, with gradient %9.4f ms   one by one %9.4f ms   / together %6.1f\n", LOOPS,
+               1e3 * best[0], 1e3 * best[1], best[1] / best[0]);
     cot_tape_destroy(t);
     return ok;
 }

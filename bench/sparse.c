@@ -1,8 +1,10 @@
-/* sparse: what a sparse Hessian costs, in units of colours times gradient, and how making a plan grows with n.
+/* sparse: what a sparse Hessian costs, in units of colours times gradient, and how making a plan
+ * grows with n.
  *
- * A gradient is recording the function and cot_backward; a Hessian is recording it and cot_sparse_hessian with a plan that
- * exists. Times are the least of several samples, ten times as many where n is a tenth, the sides of a ratio taking turns. Not a test:
- * speed is measured, not asserted. */
+ * A gradient is recording the function and cot_backward; a Hessian is recording it and
+ * cot_sparse_hessian with a plan that exists. Times are the least of several samples, ten times as
+ * many where n is a tenth, the sides of a ratio taking turns. Not a test: speed is measured, not
+ * asserted. */
 #include <cotangent.h>
 
 #include <math.h>
@@ -39,22 +41,25 @@ static cot_var chain_tensor(cot_tape *t, int n, cot_var *xs, int *count) {
     cot_var x = leaf_vector(t, n), left = cot_slice(x, 0, 0, n - 1, 1), right = cot_slice(x, 0, 1, n, 1);
     xs[0] = x;
     *count = 1;
-    return cot_sum(cot_add(cot_mul(100.0, cot_square(cot_sub(right, cot_square(left)))), cot_square(cot_sub(1.0, left))), COT_ALL);
+    return cot_sum(
+        cot_add(cot_mul(100.0, cot_square(cot_sub(right, cot_square(left)))), cot_square(cot_sub(1.0, left))), COT_ALL);
 }
 
-/* The area of a surface over a grid of sqrt(n) by sqrt(n): cells of four corners, nine points a row */
+/* The area of a surface over a grid of sqrt(n) by sqrt(n): cells of four corners, nine points a
+ * row */
 static cot_var surface(cot_tape *t, int n, cot_var *xs, int *count) {
     int     side = (int)sqrt((double)n);
     cot_var x = leaf_vector(t, side * side), z = cot_reshape(x, COT_SHAPE(side, side));
     cot_var top = cot_slice(z, 0, 0, side - 1, 1), bottom = cot_slice(z, 0, 1, side, 1);
-    cot_var a = cot_slice(top, 1, 0, side - 1, 1), b = cot_slice(top, 1, 1, side, 1), c = cot_slice(bottom, 1, 0, side - 1, 1),
-            d = cot_slice(bottom, 1, 1, side, 1);
+    cot_var a = cot_slice(top, 1, 0, side - 1, 1), b = cot_slice(top, 1, 1, side, 1),
+            c = cot_slice(bottom, 1, 0, side - 1, 1), d = cot_slice(bottom, 1, 1, side, 1);
     xs[0] = x;
     *count = 1;
     return cot_sum(cot_sqrt(cot_add(1.0, cot_add(cot_square(cot_sub(a, d)), cot_square(cot_sub(b, c))))), COT_ALL);
 }
 
-/* A layer of eight by eight for each of n / 8 items, Σ tanh(A x)²: matrix products between the elementwise work, eight points a row */
+/* A layer of eight by eight for each of n / 8 items, Σ tanh(A x)²: matrix products between the
+ * elementwise work, eight points a row */
 static double *matrices;
 
 static cot_var blocks(cot_tape *t, int n, cot_var *xs, int *count) {
@@ -94,7 +99,8 @@ static void measure(const char *name, recorder f, int n, int samples) {
     }
     if (cot_tape_status(t) != COT_OK) printf("%s: %s\n", name, cot_tape_message(t));
     double ratio = hessian / (info.colours * gradient);
-    printf("%-24s n %7d  %2d colours  gradient %8.3f ms (sweep %8.3f)  Hessian %8.3f ms  plan %8.3f ms   Hessian / (colours x "
+    printf("%-24s n %7d  %2d colours  gradient %8.3f ms (sweep %8.3f)  Hessian %8.3f ms  plan %8.3f ms   Hessian / "
+           "(colours x "
            "gradient) %5.2f, target <= 1.2 %s\n",
            name, n, info.colours, 1e3 * gradient, 1e3 * backward, 1e3 * hessian, 1e3 * making, ratio,
            ratio <= 1.2 ? "met" : "MISSED");

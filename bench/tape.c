@@ -1,7 +1,8 @@
 /* tape: what recording and sweeping cost, as ratios taken in one run on this machine.
  *
- * Prints one line a measurement: what, the number, the target, and whether it is met. Times are the least of several samples, the
- * sides of a ratio taking turns. Not a test: speed is measured, not asserted. */
+ * Prints one line a measurement: what, the number, the target, and whether it is met. Times are the
+ * least of several samples, the sides of a ratio taking turns. Not a test: speed is measured, not
+ * asserted. */
 #include <cotangent.h>
 
 #include <math.h>
@@ -30,7 +31,7 @@ static double uniform(uint64_t seed, uint64_t i, double scale) {
     return (2 * (double)(z >> 11) * 0x1p-53 - 1) * scale;
 }
 
-/* ---- chain: x <- r x (1 - x), 1000 steps ------------------------------------------------------------------------------ */
+/* ---- chain: x <- r x (1 - x), 1000 steps ----------------------------------------------------- */
 
 enum { STEPS = 1000 };
 
@@ -60,7 +61,8 @@ static void bench_chain(void) {
         plain = fmin(plain, (t1 - t0) / 20);
         record = fmin(record, t3 - t2);
         both = fmin(both, t4 - t2);
-        if (rep == 0 && fabs(cot_grad_value(x0) / -1.8429505840e+146 - 1) > 1e-9) printf("chain: WRONG gradient %g\n", cot_grad_value(x0));
+        if (rep == 0 && fabs(cot_grad_value(x0) / -1.8429505840e+146 - 1) > 1e-9)
+            printf("chain: WRONG gradient %g\n", cot_grad_value(x0));
     }
     line("record one scalar multiply or subtract", record / (3 * STEPS) * 1e9, "ns", 5);
     line("record it and sweep it back", both / (3 * STEPS) * 1e9, "ns", 12);
@@ -68,7 +70,8 @@ static void bench_chain(void) {
     cot_tape_destroy(t);
 }
 
-/* A million operations: what the tape holds, by its own account, which the tests compare with what it asked for. */
+/* A million operations: what the tape holds, by its own account, which the tests compare with what
+ * it asked for. */
 static void bench_node(void) {
     enum { OPERATIONS = 1000000 };
     cot_tape *t = cot_tape_create(NULL);
@@ -79,7 +82,7 @@ static void bench_node(void) {
     cot_tape_destroy(t);
 }
 
-/* ---- one small tensor operation ------------------------------------------------------------------------------------------ */
+/* ---- one small tensor operation -------------------------------------------------------------- */
 
 static void bench_small_add(void) {
     cot_tape *t = cot_tape_create(NULL);
@@ -97,7 +100,7 @@ static void bench_small_add(void) {
     cot_tape_destroy(t);
 }
 
-/* ---- Hessian-vector products ------------------------------------------------------------------------------------------------ */
+/* ---- Hessian-vector products ----------------------------------------------------------------- */
 
 /* sum 100 (x[i+1] - x[i]²)² + (1 - x[i])² on a tensor */
 static cot_var rosenbrock_tensor(cot_var x) {
@@ -144,7 +147,8 @@ static void bench_hvp_tensor(void) {
     cot_tape_destroy(t);
 }
 
-/* All second derivatives of sum softplus(A x) by 40 inputs, A (400, 40): directions go in batches. */
+/* All second derivatives of sum softplus(A x) by 40 inputs, A (400, 40): directions go in
+ * batches. */
 static void bench_hessian(void) {
     enum { SIZE = 40, ROWS = 400 };
     cot_tape *t = cot_tape_create(NULL);

@@ -1,6 +1,7 @@
-/* vmath: ns per element of each elementwise function of one operand, f32 and f64, for every instruction set this processor has, beside libm
- * called element by element (the column "plain"); the numbers in brackets are how many times faster. Arrays of 4096 that stay in cache, the
- * least of many runs.
+/* vmath: ns per element of each elementwise function of one operand, f32 and f64, for every
+ * instruction set this processor has, beside libm called element by element (the column "plain");
+ * the numbers in brackets are how many times faster. Arrays of 4096 that stay in cache, the least
+ * of many runs.
  *
  *     build/bench/vmath [name]        all functions, or one */
 #include <math.h>
@@ -47,13 +48,15 @@ static void line(int op, cot_dtype d) {
 
 int main(int argc, char **argv) {
     printf("%-14s     %8s", "ns an element", "plain");
-    for (cot__isa isa = (cot__isa)1; isa <= cot__cpu_best(); isa = (cot__isa)(isa + 1)) printf(" %8s        ", cot__isa_name(isa));
+    for (cot__isa isa = (cot__isa)1; isa <= cot__cpu_best(); isa = (cot__isa)(isa + 1))
+        printf(" %8s        ", cot__isa_name(isa));
     printf("\n");
     for (int op = 0; op < OP_elementwise_count; op++) {
         const cot__elementwise_info *e = &cot__elementwise_table[op];
         if (e->arity > 2 || (argc > 1 && strcmp(argv[1], e->name) != 0)) continue;
         for (int i = 0; i < N; i++) {
-            x64[i] = e->lo + (e->hi - e->lo) * ((i * 2654435761u % N) + 0.5) / N; /* the domain in scrambled order: no branch is foreseen */
+            /* the domain in scrambled order: no branch is foreseen */
+            x64[i] = e->lo + (e->hi - e->lo) * ((i * 2654435761u % N) + 0.5) / N;
             x32[i] = (float)x64[i];
         }
         line(op, COT_F32);

@@ -1,5 +1,5 @@
-/* cotangent_command.c: from the command line to an exit status. The command writes into memory; here it is printed, whole or not
- * at all. */
+/* cotangent_command.c: from the command line to an exit status. The command writes into memory;
+ * here it is printed, whole or not at all. */
 #include "cotangent_command.h"
 
 #include <stdlib.h>

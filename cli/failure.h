@@ -21,7 +21,8 @@ typedef struct failure {
 } failure;
 
 /* Always false. */
-bool failure_set(failure *f, int status, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
+bool failure_set(failure *f, int status, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* A mistake on the command line; always false. */
 bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A file that cannot be read or written ("read", "write"), for the reason that errno had; always

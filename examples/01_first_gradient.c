@@ -1,8 +1,9 @@
 /* The first gradient: f(x1, x2) = x1·x2 + sin(x1) at (π/4, 3).
  *
- * Calling cot_mul, cot_sin and cot_add computes f as usual and writes down, on the tape, what was computed from
- * what. One sweep over the tape in reverse then gives both derivatives: each line hands its adjoint, the derivative
- * of f by that line, on to its operands. By hand: df/dx1 = x2 + cos(x1) and df/dx2 = x1. */
+ * Calling cot_mul, cot_sin and cot_add computes f as usual and writes down, on the tape, what was
+ * computed from what. One sweep over the tape in reverse then gives both derivatives: each line
+ * hands its adjoint, the derivative of f by that line, on to its operands. By hand: df/dx1 = x2 +
+ * cos(x1) and df/dx2 = x1. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ int main(void) {
     cot_backward(f);
 
     printf("f(x1, x2) = x1·x2 + sin(x1) at (π/4, 3)\n\n");
-    cot_tape_print_sweep(f, stdout); /* the values, top to bottom, and the adjoints, bottom to top */
+    /* the values, top to bottom, and the adjoints, bottom to top */
+    cot_tape_print_sweep(f, stdout);
     printf("\nf      = %.4f\n", cot_value(f));
     printf("df/dx1 = %.4f   (x2 + cos x1)\n", cot_grad_value(x1));
     printf("df/dx2 = %.4f   (x1)\n", cot_grad_value(x2));

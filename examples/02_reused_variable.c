@@ -1,7 +1,7 @@
 /* A variable used twice: f(x1, x2) = (x1 + x2)·x1 at (3, 4).
  *
- * x1 reaches f by two ways, through the sum and as a factor. Its adjoint is what arrives by the one plus what
- * arrives by the other: df/dx1 = x1 + (x1 + x2) = 10, df/dx2 = x1 = 3. */
+ * x1 reaches f by two ways, through the sum and as a factor. Its adjoint is what arrives by the one
+ * plus what arrives by the other: df/dx1 = x1 + (x1 + x2) = 10, df/dx2 = x1 = 3. */
 #include <cotangent.h>
 #include <stdio.h>
 

@@ -1,7 +1,8 @@
-/* Adjoints add up: over every use of a variable within a sweep, and over sweeps until gradients are zeroed.
+/* Adjoints add up: over every use of a variable within a sweep, and over sweeps until gradients are
+ * zeroed.
  *
- * Three functions share the leaves x and y here. Between them the tape is rewound to a mark, which forgets what was
- * recorded since, and the gradients of the leaves are set to zero. */
+ * Three functions share the leaves x and y here. Between them the tape is rewound to a mark, which
+ * forgets what was recorded since, and the gradients of the leaves are set to zero. */
 #include <cotangent.h>
 #include <stdio.h>
 
@@ -22,7 +23,8 @@ int main(void) {
     cot_backward(f);
     int wrong = check("(x + y)² at (2, 3)         ", f, x, y, 25, 10, 10);
 
-    /* A second sweep adds its gradient to the first one's: that is how gradients of several losses are summed. */
+    /* A second sweep adds its gradient to the first one's: that is how gradients of several losses
+     * are summed. */
     cot_backward(f);
     wrong |= check("  the same, swept once more", f, x, y, 25, 20, 20);
     cot_tape_rewind(t, mark);
@@ -35,7 +37,8 @@ int main(void) {
     cot_tape_rewind(t, mark);
     cot_tape_zero_grads(t);
 
-    /* x² + x at 3: the same variable through two operations, 2x + 1. y takes no part, and gets nothing. */
+    /* x² + x at 3: the same variable through two operations, 2x + 1. y takes no part, and gets
+     * nothing. */
     cot_assign(x, 3.0);
     f = cot_add(cot_square(x), x);
     cot_backward(f);

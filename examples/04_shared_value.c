@@ -1,8 +1,8 @@
 /* A value computed once and used twice: a = x·y, L = a + sin(a) at (2, 3).
  *
- * The tape holds a once, however often it is used. The reverse sweep waits until both uses have given a its adjoint,
- * 1 + cos(a), and passes it through the product once. A formula written out in full, x·y + sin(x·y), would do that
- * part of the work twice. */
+ * The tape holds a once, however often it is used. The reverse sweep waits until both uses have
+ * given a its adjoint, 1 + cos(a), and passes it through the product once. A formula written out in
+ * full, x·y + sin(x·y), would do that part of the work twice. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>

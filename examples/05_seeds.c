@@ -1,8 +1,8 @@
 /* Seeds: differentiating a function with several results.
  *
- * y = x² elementwise has three results, so there is no one gradient; there is a Jacobian, here diag(2x). A reverse
- * sweep starts from a seed, one weight for each result, and gives seed · Jacobian: the gradient of the weighted sum
- * of the results. */
+ * y = x² elementwise has three results, so there is no one gradient; there is a Jacobian, here
+ * diag(2x). A reverse sweep starts from a seed, one weight for each result, and gives seed ·
+ * Jacobian: the gradient of the weighted sum of the results. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* A small network, trained: 10-32-32-1 with ReLU between, mean squared error on a batch of 16.
  *
- * The parameters are leaves at the beginning of the tape. A training step records the network after a mark, sweeps
- * back, moves the parameters against their gradients and rewinds: the tape never grows, and the parameters keep
- * their new values. */
+ * The parameters are leaves at the beginning of the tape. A training step records the network after
+ * a mark, sweeps back, moves the parameters against their gradients and rewinds: the tape never
+ * grows, and the parameters keep their new values. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 enum { BATCH = 16, LAYERS = 3, PARAMETERS = 2 * LAYERS, STEPS = 300 };
 static const int width[LAYERS + 1] = {10, 32, 32, 1};
 
-/* Numbers between -scale and scale, the same on every machine: element i comes from hashing (seed, i). */
+/* Numbers between -scale and scale, the same on every machine: element i comes from hashing (seed,
+ * i). */
 static const float *uniform(unsigned seed, int n, double scale) {
     static float out[32 * 32];
     for (int i = 0; i < n; i++) {

@@ -1,14 +1,15 @@
 /* A graph convolutional network on Zachary's karate club.
  *
- * In 1977 W. Zachary described a karate club of 34 members whose instructor (member 1) and administrator (member 34)
- * fell out; the club split in two. From who met whom outside the club, a two-layer network can tell who went with
- * whom, knowing only the two:
+ * In 1977 W. Zachary described a karate club of 34 members whose instructor (member 1) and
+ * administrator (member 34) fell out; the club split in two. From who met whom outside the club, a
+ * two-layer network can tell who went with whom, knowing only the two:
  *
  *     P = softmax(Â relu(Â X W1) W2)        Â = D^-½ (A + I) D^-½
  *
  * where A has the friendships, D the degrees, and X, the unit matrix, tells the members apart.
  *
- * First the network as a tape of matrices, its gradients checked against formulas derived by hand; then training. */
+ * First the network as a tape of matrices, its gradients checked against formulas derived by hand;
+ * then training. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
@@ -41,11 +42,13 @@ static void prepare(void) {
         degree[j]++;
     }
     for (int i = 0; i < N * N; i++) A[i] /= sqrt(degree[i / N] * degree[i % N]);
-    for (int i = 0; i < N * HIDDEN; i++) W1[i] = 0.5 * sin(1.0 + i * i); /* numbers without a pattern */
+    /* numbers without a pattern */
+    for (int i = 0; i < N * HIDDEN; i++) W1[i] = 0.5 * sin(1.0 + i * i);
     for (int i = 0; i < HIDDEN * SIDES; i++) W2[i] = 0.5 * cos(2.0 + i * i);
 }
 
-/* ==== The network on a tape ====================================================================================== */
+/* ==== The network on a tape
+ * ====================================================================================== */
 
 typedef struct model {
     cot_var X, W1, W2, A, labels;
@@ -69,7 +72,8 @@ static cot_var logits_of(const model *m) {
     return cot_name(cot_matmul(ah, m->W2), "logits");
 }
 
-/* ==== The same by hand =========================================================================================== */
+/* ==== The same by hand
+ * =========================================================================================== */
 
 /* out (n, m) = a (n, k) · b (k, m); a_t, b_t: the matrix is stored transposed */
 static void multiply(int n, int k, int m, const double *a, bool a_t, const double *b, bool b_t, double *out) {
@@ -100,7 +104,8 @@ static void by_hand(void) {
     }
     multiply(HIDDEN, N, SIDES, ah, true, delta, false, hand.dW2); /* dW2 = (Âh)ᵀ δ */
     multiply(N, SIDES, HIDDEN, delta, false, W2, true, dah);
-    multiply(N, N, HIDDEN, A, true, dah, false, dz); /* dz = Âᵀ δ W2ᵀ where the ReLU was open, else 0 */
+    /* dz = Âᵀ δ W2ᵀ where the ReLU was open, else 0 */
+    multiply(N, N, HIDDEN, A, true, dah, false, dz);
     for (int i = 0; i < N * HIDDEN; i++) dz[i] = z[i] > 0 ? dz[i] : 0;
     multiply(N, N, HIDDEN, ax, true, dz, false, hand.dW1); /* dW1 = (ÂX)ᵀ dz */
     multiply(N, HIDDEN, N, dz, false, W1, true, dax);
@@ -133,9 +138,13 @@ static int compare_all(const model *m, cot_var loss) {
     return wrong;
 }
 
-/* ==== Training =================================================================================================== */
+/* ==== Training
+ *
+ *
+ * =================================================================================================== */
 
-/* One character for each member: o with the instructor, # with the administrator. Returns how many are placed right. */
+/* One character for each member: o with the instructor, # with the administrator. Returns how many
+ * are placed right. */
 static int place(cot_var logits, char picture[N + 1]) {
     double score[N * SIDES];
     int    right = 0;
@@ -198,7 +207,8 @@ int main(void) {
     cot_tape_rewind(t, mark);
     cot_tape_zero_grads(t);
 
-    /* The two last operations as one: shorter, and safe where softmax underflows to 0 and its logarithm is infinite. */
+    /* The two last operations as one: shorter, and safe where softmax underflows to 0 and its
+     * logarithm is infinite. */
     loss = cot_softmax_cross_entropy(logits_of(&m), m.labels);
     cot_backward(loss);
     printf("\nThe same with softmax and cross-entropy fused into one operation\n");

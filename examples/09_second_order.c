@@ -1,7 +1,8 @@
 /* Second order and beyond.
  *
- * cot_grad_of records the derivative on the tape, in the same operations as everything else, so that it can be
- * differentiated again. Hessians and their products with a vector come ready-made. */
+ * cot_grad_of records the derivative on the tape, in the same operations as everything else, so
+ * that it can be differentiated again. Hessians and their products with a vector come
+ * ready-made. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ static cot_var rosenbrock(int n, const cot_var *x) {
     return sum;
 }
 
-/* Newton's method walks to where the quadratic model has its minimum: H·step = -gradient, here two by two. */
+/* Newton's method walks to where the quadratic model has its minimum: H·step = -gradient, here two
+ * by two. */
 static int newton(cot_tape *t) {
     cot_var  x[2] = {cot_scalar(t, -1.2), cot_scalar(t, 1.0)};
     cot_mark mark = cot_tape_mark(t);
@@ -41,8 +43,8 @@ static int newton(cot_tape *t) {
     return differs(cot_value(x[0]), 1) || differs(cot_value(x[1]), 1);
 }
 
-/* H·v without H: for n variables one sweep more than the gradient, not n of them. H is tridiagonal, so its rows fit
- * in a line. */
+/* H·v without H: for n variables one sweep more than the gradient, not n of them. H is tridiagonal,
+ * so its rows fit in a line. */
 static int hessian_vector(cot_tape *t) {
     enum { N = 1000 };
     static cot_var x[N];
@@ -67,7 +69,8 @@ static int hessian_vector(cot_tape *t) {
     return !(worst < 1e-12);
 }
 
-/* sin(x)·exp(x): each derivative is √2·exp(x)·sin(x + π/4) and so on, the n-th 2^(n/2)·exp(x)·sin(x + n·π/4). */
+/* sin(x)·exp(x): each derivative is √2·exp(x)·sin(x + π/4) and so on, the n-th 2^(n/2)·exp(x)·sin(x
+ * + n·π/4). */
 static int fifth_order(cot_tape *t) {
     cot_var x = cot_scalar(t, 0.5), d = cot_mul(cot_sin(x), cot_exp(x));
     int     wrong = 0;

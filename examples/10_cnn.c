@@ -1,7 +1,9 @@
-/* A convolutional network that tells bars from bars: 12x12 images with a horizontal, a vertical or a slanting bar in noise.
+/* A convolutional network that tells bars from bars: 12x12 images with a horizontal, a vertical or
+ * a slanting bar in noise.
  *
- * Convolution, layer norm, max pooling, dropout and AdamW; weights, images and dropped elements all come from keys, so every run is the same
- * run. A key is used once: cot_key_fold makes a new one for each step. */
+ * Convolution, layer norm, max pooling, dropout and AdamW; weights, images and dropped elements all
+ * come from keys, so every run is the same run. A key is used once: cot_key_fold makes a new one
+ * for each step. */
 #include <cotangent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* A long loop as one operation.
  *
- * cot_scan records its body once and plays it a million times: the tape stays as short as the body. Reverse mode needs the
- * state before every step; it keeps a hundred of them and computes the others again, as few times as possible. */
+ * cot_scan records its body once and plays it a million times: the tape stays as short as the body.
+ * Reverse mode needs the state before every step; it keeps a hundred of them and computes the
+ * others again, as few times as possible. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +10,8 @@
 enum { STEPS = 1000000 };
 static const double END = 5; /* time, in STEPS steps */
 
-/* Logistic growth, y' = r y (1 - y), one step of Euler's method. The body may use r, which is outside; it gets its gradient. */
+/* Logistic growth, y' = r y (1 - y), one step of Euler's method. The body may use r, which is
+ * outside; it gets its gradient. */
 static int grow(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const cot_var *r = user;
     ys[0]            = cot_fma(cot_mul(*r, END / STEPS), cot_mul(xs[0], cot_sub(1.0, xs[0])), xs[0]);
@@ -47,7 +49,8 @@ int main(void) {
     wrong |= line("dy/dr", cot_grad_value(r), by_r(0.8, 0.05));
     wrong |= line("dy/dy0", cot_grad_value(y0), by_y0(0.8, 0.05));
     bool short_tape = cot_tape_length(t) < 50, small = cot_tape_bytes(t) < 1 << 20;
-    printf("  the tape has %s 50 operations, in %s 1 MB\n", short_tape ? "less than" : "MORE than", small ? "less than" : "MORE than");
+    printf("  the tape has %s 50 operations, in %s 1 MB\n", short_tape ? "less than" : "MORE than",
+           small ? "less than" : "MORE than");
     wrong |= !short_tape || !small;
 
     cot_while(is_small, grow, user, 1, &y0, &until, NULL);

@@ -1,7 +1,7 @@
 /* Values that solve an equation.
  *
- * Their derivatives come from the equation, by solving one linear system at the solution; how the solution was found does
- * not matter, and is not recorded. */
+ * Their derivatives come from the equation, by solving one linear system at the solution; how the
+ * solution was found does not matter, and is not recorded. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +18,8 @@ static int next(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return n != 2 || m != 1;
 }
 
-/* Kepler's equation, E - e sin E = M: where a planet is at the time M, on an orbit of eccentricity e. */
+/* Kepler's equation, E - e sin E = M: where a planet is at the time M, on an orbit of eccentricity
+ * e. */
 static int kepler(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)user;
     ys[0] = cot_sub(cot_sub(xs[0], cot_mul(xs[1], cot_sin(xs[0]))), xs[2]);

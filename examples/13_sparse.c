@@ -1,8 +1,8 @@
 /* A boundary value problem by Newton's method: u'' = exp(u) on [0, 1], u = 0 at both ends.
  *
- * With n points inside, the equations are u[i-1] - 2 u[i] + u[i+1] - h² exp(u[i]) = 0. Each knows three of the n unknowns, so the
- * Jacobian has three diagonals, and three sweeps give all of it whatever n is. The plan finds that out by itself, once; every
- * step uses it again. */
+ * With n points inside, the equations are u[i-1] - 2 u[i] + u[i+1] - h² exp(u[i]) = 0. Each knows
+ * three of the n unknowns, so the Jacobian has three diagonals, and three sweeps give all of it
+ * whatever n is. The plan finds that out by itself, once; every step uses it again. */
 #include <cotangent.h>
 
 #include <math.h>

@@ -1,25 +1,32 @@
 /* cotangent.h: automatic differentiation for C.
  *
- * A tape lists the primitive operations of a computation in the order in which they ran, with their values. Recording is just
- * calling functions on vars; differentiating is sweeping the tape backward (gradients) or forward (directional derivatives).
+ * A tape lists the primitive operations of a computation in the order in which they ran, with their
+ * values. Recording is just calling functions on vars; differentiating is sweeping the tape
+ * backward (gradients) or forward (directional derivatives).
  *
  *     cot_tape *t  = cot_tape_create(NULL);
  *     cot_var   x1 = cot_scalar(t, 0.7853981633974483), x2 = cot_scalar(t, 3.0);
  *     cot_var   f  = cot_add(cot_mul(x1, x2), cot_sin(x1));
  *     cot_backward(f);
- *     printf("f = %g  df/dx1 = %g  df/dx2 = %g\n", cot_value(f), cot_grad_value(x1), cot_grad_value(x2));
+ *     printf("f = %g  df/dx1 = %g  df/dx2 = %g\n", cot_value(f), cot_grad_value(x1),
+ *                                  cot_grad_value(x2));
  *     cot_tape_destroy(t);
  *
- * This header is the manual, top to bottom: objects, errors, values, differentiation, in-place writes, custom operations, looking
- * at a tape. The operations themselves, with the formula beside each, are in <cotangent_ops.h>, which it includes.
+ * This header is the manual, top to bottom: objects, errors, values, differentiation, in-place
+ * writes, custom operations, looking at a tape. The operations themselves, with the formula beside
+ * each, are in <cotangent_ops.h>, which it includes.
  *
  * Four things to know:
- *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid var; every later operation on that
- *     tape does nothing. Check once, at the end, with cot_tape_status and cot_tape_message. The library never prints, aborts
+ *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid
+ *     var; every later operation on that
+ *     tape does nothing. Check once, at the end, with cot_tape_status and cot_tape_message. The
+ *       library never prints, aborts
  *     or exits. A NULL tape and an invalid var are accepted everywhere; getters then return NaN.
- *   - A pointer may be NULL where its comment says so, and so may `user`, which is only handed on. NULL for any other is an error
+ *   - A pointer may be NULL where its comment says so, and so may `user`, which is only handed on.
+ *     NULL for any other is an error
  *     like others: on the tape where another argument has one, and in what is returned.
- *   - The tape owns everything recorded on it. Vars are plain values: copy them, drop them, never free them.
+ *   - The tape owns everything recorded on it. Vars are plain values: copy them, drop them, never
+ *     free them.
  *   - One thread a tape; any number of tapes. */
 #ifndef COTANGENT_H
 #define COTANGENT_H
@@ -61,11 +68,15 @@ extern "C" {
 /* "0.1.0" */
 COT_API const char *cot_version(void);
 
-/* ==== Objects ==================================================================================================== */
+/* ==== Objects
+ *
+ *
+ * ==================================================================================================== */
 
 typedef struct cot_tape cot_tape;
 
-/* A value on a tape, or a plain number (see cot_number). Passed by value; forgets itself when the tape is rewound past it. */
+/* A value on a tape, or a plain number (see cot_number). Passed by value; forgets itself when the
+ * tape is rewound past it. */
 typedef struct cot_var {
     cot_tape *tape;
     uint64_t  id; /* stamp and index: private */
@@ -84,10 +95,12 @@ typedef struct cot_var {
 #endif
 } cot_var;
 
-/* Element types: double, float, the upper half of a float (bf16) and IEEE half precision (f16), both as uint16_t in memory, int64_t,
- * int32_t, uint8_t, and bool as one byte. Arithmetic on bf16 and f16 is done in f32 and rounded; integers wrap.
+/* Element types: double, float, the upper half of a float (bf16) and IEEE half precision (f16),
+ * both as uint16_t in memory, int64_t, int32_t, uint8_t, and bool as one byte. Arithmetic on bf16
+ * and f16 is done in f32 and rounded; integers wrap.
  *
- * Operands of different types meet in the type of this table, as in JAX with 64-bit types; plain numbers take the other's:
+ * Operands of different types meet in the type of this table, as in JAX with 64-bit types; plain
+ * numbers take the other's:
  *
  *            f64   f32   bf16  f16   i64   i32   u8    bool
  *     f64    f64   f64   f64   f64   f64   f64   f64   f64
@@ -99,7 +112,8 @@ typedef struct cot_var {
  *     u8     f64   f32   bf16  f16   i64   i32   u8    u8
  *     bool   f64   f32   bf16  f16   i64   i32   u8    bool
  *
- * Division and functions of a real number (sqrt, sin, …) turn integers into f64; comparisons and tests give bool. */
+ * Division and functions of a real number (sqrt, sin, …) turn integers into f64; comparisons and
+ * tests give bool. */
 typedef enum cot_dtype {
     COT_F64, COT_F32, COT_BF16, COT_F16, COT_I64, COT_I32, COT_U8, COT_BOOL, COT_DTYPE_COUNT
 } cot_dtype;
@@ -112,8 +126,8 @@ typedef struct cot_shape {
     int64_t dim[COT_MAX_NDIM];
 } cot_shape;
 
-/* Which axes a reduction takes: COT_ALL, COT_AXES(0, 2), or with the axes kept at extent 1: COT_KEEP_ALL, COT_KEEP(1).
- * Negative axes count from the end. */
+/* Which axes a reduction takes: COT_ALL, COT_AXES(0, 2), or with the axes kept at extent 1:
+ * COT_KEEP_ALL, COT_KEEP(1). Negative axes count from the end. */
 typedef struct cot_axes {
     int  n; /* -1: all of them */
     bool keepdims;
@@ -130,7 +144,8 @@ typedef struct cot_axes {
 #define COT_KEEP_ALL ((cot_axes){-1, true, {0}})
 #endif
 
-/* No var: what to give for a parameter that may be left out, such as the weight of cot_layer_norm. Elsewhere it is an error. */
+/* No var: what to give for a parameter that may be left out, such as the weight of cot_layer_norm.
+ * Elsewhere it is an error. */
 #ifdef __cplusplus
 #define COT_NONE cot_var(static_cast<cot_tape *>(nullptr), 0)
 #else
@@ -140,17 +155,21 @@ typedef struct cot_axes {
 /* No padding row in cot_embedding. */
 #define COT_NO_PADDING INT64_MIN
 
-/* A key is all the state there is behind random numbers: the same key gives the same numbers, on any machine and number of threads.
- * Use a key once, for one call that draws or for one split; cot_key_split makes n new ones from it, cot_key_fold one for each number
- * of a step or a layer (the i-th of a split is the fold of i). Random operations are in <cotangent_ops.h>.
+/* A key is all the state there is behind random numbers: the same key gives the same numbers, on
+ * any machine and number of threads. Use a key once, for one call that draws or for one split;
+ * cot_key_split makes n new ones from it, cot_key_fold one for each number of a step or a layer
+ * (the i-th of a split is the fold of i). Random operations are in <cotangent_ops.h>.
  *
- * In the body of a loop (<cotangent_transform.h>) a key is a constant, and every step draws the same numbers from it. cot_key_at gives one for the step
- * that runs: an integer on the tape, the index of cot_fori, a counter that is carried, an element of xs. All that takes a key takes it:
+ * In the body of a loop (<cotangent_transform.h>) a key is a constant, and every step draws the
+ * same numbers from it. cot_key_at gives one for the step that runs: an integer on the tape, the
+ * index of cot_fori, a counter that is carried, an element of xs. All that takes a key takes it:
  *
- *     h = cot_dropout(h, 0.1, cot_key_at(key, i));            another mask at each step i, that of cot_key_fold(key, i)
+ *     h = cot_dropout(h, 0.1, cot_key_at(key, i)); another mask at each step i, that of
+ *       cot_key_fold(key, i)
  *
- * The same numbers are drawn whenever a step is run again, and under cot_vmap for each element's own step. Folds and splits may come before or after
- * it, and mean the same: the step is folded in last. A key has one step; of two loops, the step is outer · steps of the inner + inner. */
+ * The same numbers are drawn whenever a step is run again, and under cot_vmap for each element's
+ * own step. Folds and splits may come before or after it, and mean the same: the step is folded in
+ * last. A key has one step; of two loops, the step is outer · steps of the inner + inner. */
 typedef struct cot_key {
     uint32_t word[2];
     cot_var  step; /* private; none (all zero) but by cot_key_at */
@@ -160,42 +179,51 @@ COT_API void    cot_key_split(cot_key key, int n, cot_key *out);
 COT_API cot_key cot_key_fold(cot_key key, uint64_t data);
 COT_API cot_key cot_key_at(cot_key key, cot_var step);
 
-/* What cot_attention(q, k, v, &options) may be told; NULL for none of it. q is (…, T, d), k (…, S, d), v (…, S, e), the result (…, T, e); leading
- * axes (batch, heads) broadcast as in cot_matmul. Masks combine: a key counts for a query where all of them let it. A masked key weighs
- * nothing whatever it holds, and a query with no key left (also by a bias of -inf) gives zeros, with zero gradients. */
+/* What cot_attention(q, k, v, &options) may be told; NULL for none of it. q is (…, T, d), k (…, S,
+ * d), v (…, S, e), the result (…, T, e); leading axes (batch, heads) broadcast as in cot_matmul.
+ * Masks combine: a key counts for a query where all of them let it. A masked key weighs nothing
+ * whatever it holds, and a query with no key left (also by a bias of -inf) gives zeros, with zero
+ * gradients. */
 typedef struct cot_attention_options {
-    bool    causal COT__OR_0; /* query i sees keys 0 … i, both counted from the start, also where T and S differ */
+    /* query i sees keys 0 … i, both counted from the start, also where T and S differ */
+    bool    causal COT__OR_0;
     double  scale COT__OR_0;  /* of the scores; 0: 1/sqrt(d) */
-    cot_var mask COT__OR_0;   /* bool, true where the key is seen; broadcasts to (…, T, S). Left out (all zero): none */
-    cot_var bias COT__OR_0;   /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
+    /* bool, true where the key is seen; broadcasts to (…, T, S). Left out (all zero): none */
+    cot_var mask COT__OR_0;
+    /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
+    cot_var bias COT__OR_0;
 } cot_attention_options;
 
 /* How a convolution moves over its spatial axes, one entry an axis. What is left out, or 0, is
  * the default:
  *     cot_conv2d(x, w, COT_CONV(.stride = {2, 2}, .padding = {1, 1}))
- *     cot_conv1d(x, w, COT_CONV(.padding_before = {k - 1}))                 causal: no output sees later input
+ *     cot_conv1d(x, w, COT_CONV(.padding_before = {k - 1})) causal: no output sees later input
  *     cot_conv2d(x, w, COT_CONV(.groups = channels))                        depthwise
  * In C++ the fields are named in this order (C++20), listed from the first on (C++14),
  * COT_CONV(1, {2, 2}), or set one by one. */
 typedef struct cot_conv_options {
-    int64_t groups COT__OR_0;            /* 0: 1. Channels in as many groups that do not see each other */
+    /* 0: 1. Channels in as many groups that do not see each other */
+    int64_t groups COT__OR_0;
     int64_t stride[3] COT__OR_0;         /* 0: 1 */
     int64_t dilation[3] COT__OR_0;       /* 0: 1. Distance of neighbouring taps */
     int64_t padding[3] COT__OR_0;        /* zeros on both sides, … */
     int64_t padding_before[3] COT__OR_0; /* … more in front, … */
     int64_t padding_after[3] COT__OR_0;  /* … more behind */
-    int64_t output_padding[3] COT__OR_0; /* transposes only: elements more at the end of the result */
+    /* transposes only: elements more at the end of the result */
+    int64_t output_padding[3] COT__OR_0;
 } cot_conv_options;
 
 /* The window of a pooling and how it moves, one entry an axis; COT_POOL(.window = {2, 2}). */
 typedef struct cot_pool_options {
     int64_t window[3] COT__OR_0;
     int64_t stride[3] COT__OR_0;       /* 0: as far as the window reaches */
-    /* on both sides, at most half the window; the maximum never is there, so an axis without elements is
-     * an error; means of padding alone are 0, or NaN where that is excluded */
+    /* on both sides, at most half the window; the maximum never is there, so an axis without
+     * elements is an error; means of padding alone are 0, or NaN where that is excluded */
     int64_t padding[3] COT__OR_0;
-    bool    ceil_mode COT__OR_0;       /* a last window may reach beyond the end, if it starts before it */
-    bool    exclude_padding COT__OR_0; /* averages divide by the elements that are there instead of the window with its padding */
+    /* a last window may reach beyond the end, if it starts before it */
+    bool    ceil_mode COT__OR_0;
+    /* averages divide by the elements that are there instead of the window with its padding */
+    bool    exclude_padding COT__OR_0;
 } cot_pool_options;
 
 #ifndef __cplusplus
@@ -209,16 +237,16 @@ typedef struct cot_pool_options {
 #endif
 
 /* Status codes, in the order of the enum: name, what it means. */
-#define COT_STATUS_LIST(X)                                                                                                   \
-    X(OK, "no error")                                                                                                        \
-    X(MEMORY, "an allocation failed")                                                                                        \
-    X(SHAPE, "shapes, axes or sizes do not fit the operation")                                                               \
-    X(DTYPE, "the operation does not take this dtype")                                                                       \
-    X(VALUE, "an argument is out of its range")                                                                              \
-    X(VAR, "a var is invalid, forgotten by a rewind, or belongs to another tape")                                            \
-    X(STALE, "a value was overwritten in place")                                                                             \
-    X(GRAD, "the derivative asked for does not exist")                                                                       \
-    X(CUSTOM, "a custom operation reported failure")                                                                         \
+#define COT_STATUS_LIST(X)                                                                                             \
+    X(OK, "no error")                                                                                                  \
+    X(MEMORY, "an allocation failed")                                                                                  \
+    X(SHAPE, "shapes, axes or sizes do not fit the operation")                                                         \
+    X(DTYPE, "the operation does not take this dtype")                                                                 \
+    X(VALUE, "an argument is out of its range")                                                                        \
+    X(VAR, "a var is invalid, forgotten by a rewind, or belongs to another tape")                                      \
+    X(STALE, "a value was overwritten in place")                                                                       \
+    X(GRAD, "the derivative asked for does not exist")                                                                 \
+    X(CUSTOM, "a custom operation reported failure")                                                                   \
     X(LIMIT, "a limit of the library was reached")
 
 typedef enum cot_status {
@@ -230,10 +258,13 @@ typedef enum cot_status {
 /* "SHAPE", … for printing. */
 COT_API const char *cot_status_name(cot_status status);
 
-/* ==== Tapes ====================================================================================================== */
+/* ==== Tapes
+ *
+ *
+ * ====================================================================================================== */
 
-/* Memory for a tape. One function does all, as in Lua: ptr NULL allocates, new_size 0 frees and returns NULL, anything else
- * resizes; NULL means failure and leaves the old block as it was. */
+/* Memory for a tape. One function does all, as in Lua: ptr NULL allocates, new_size 0 frees and
+ * returns NULL, anything else resizes; NULL means failure and leaves the old block as it was. */
 typedef struct cot_allocator {
     void *(*alloc)(void *user, void *ptr, size_t old_size, size_t new_size) COT__OR_0;
     void *user COT__OR_0;
@@ -241,7 +272,8 @@ typedef struct cot_allocator {
 
 typedef struct cot_options {
     cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
-    bool          strict COT__OR_0;    /* report an in-place write that spoils a saved value at the write, not at backward */
+    /* report an in-place write that spoils a saved value at the write, not at backward */
+    bool          strict COT__OR_0;
     /* refuse to differentiate at a non-smooth point: the error says what cot_report says, and no
      * convention is applied (docs/nonsmooth.md). Every derivative is refused, recorded or in
      * numbers, of operations on the tape and in the bodies of loops, batches and the like; inside
@@ -256,13 +288,16 @@ COT_API cot_tape *cot_tape_create(const cot_options *options);
 /* Frees the tape and all that is on it. NULL is fine. */
 COT_API void cot_tape_destroy(cot_tape *t);
 
-/* A tape belongs to one thread at a time; any number of tapes may work at once. Large operations are shared out to worker threads,
- * which the process has once: they start with the first large operation, sleep when there is none, and end with the program (or when the
- * library is unloaded). Results have the same bits for every number of threads. Elementwise operations on large tensors may be done later, several at
- * once, when somebody looks at a value, and large products of a column and a row (gradients of each example) are written only when somebody looks at
- * their elements, not for sums and norms of them; only a clock sees that. cot_set_threads says how many take part, the caller's
- * included, 256 at most; below 1, and before it is called: the environment's COTANGENT_THREADS, or else the number of processors the process
- * may use. It holds from the next large operation on. */
+/* A tape belongs to one thread at a time; any number of tapes may work at once. Large operations
+ * are shared out to worker threads, which the process has once: they start with the first large
+ * operation, sleep when there is none, and end with the program (or when the library is unloaded).
+ * Results have the same bits for every number of threads. Elementwise operations on large tensors
+ * may be done later, several at once, when somebody looks at a value, and large products of a
+ * column and a row (gradients of each example) are written only when somebody looks at their
+ * elements, not for sums and norms of them; only a clock sees that. cot_set_threads says how many
+ * take part, the caller's included, 256 at most; below 1, and before it is called: the
+ * environment's COTANGENT_THREADS, or else the number of processors the process may use. It holds
+ * from the next large operation on. */
 COT_API void cot_set_threads(int n);
 COT_API int  cot_threads(void);
 
@@ -279,32 +314,37 @@ COT_API const char *cot_tape_message(const cot_tape *t);
 /* Forgets the error and goes on; vars that failed stay invalid. */
 COT_API void cot_tape_clear_error(cot_tape *t);
 
-/* Trouble in the data that stops nothing: a singular matrix in a batch, equal eigenvalues in a derivative. The operation says there what
- * its comment promises (NaN, say), goes on with the rest, and leaves a note: a sentence, "" when there is none. The first stays until
- * it is cleared, or until a rewind to a mark older than it. */
+/* Trouble in the data that stops nothing: a singular matrix in a batch, equal eigenvalues in a
+ * derivative. The operation says there what its comment promises (NaN, say), goes on with the rest,
+ * and leaves a note: a sentence, "" when there is none. The first stays until it is cleared, or
+ * until a rewind to a mark older than it. */
 COT_API const char *cot_tape_note(const cot_tape *t);
 COT_API void        cot_tape_clear_note(cot_tape *t);
 
-/* A mark remembers the end of the tape; rewinding to it forgets everything recorded since, frees its memory (some is kept to be
- * used again, until the tape is destroyed), and clears an error that happened since. Vars recorded after the mark are recognised as forgotten. A training loop is mark, step, rewind.
- * Values and gradients of leaves older than the mark stay, as cot_backward and cot_assign left them. Cost: what the
- * tensors made since cost to free; nodes are not walked. */
+/* A mark remembers the end of the tape; rewinding to it forgets everything recorded since, frees
+ * its memory (some is kept to be used again, until the tape is destroyed), and clears an error that
+ * happened since. Vars recorded after the mark are recognised as forgotten. A training loop is
+ * mark, step, rewind. Values and gradients of leaves older than the mark stay, as cot_backward and
+ * cot_assign left them. Cost: what the tensors made since cost to free; nodes are not walked. */
 typedef struct cot_mark {
     uint64_t part[8]; /* private */
 } cot_mark;
 COT_API cot_mark cot_tape_mark(cot_tape *t);
 COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
 
-/* Operations recorded, bytes of tensor storage alive, and all bytes the tape holds. Results that wait to be written (gradients of each example,
- * see cot_vmap) count with their full size, though their memory is untouched and the system may have given none for it yet. */
+/* Operations recorded, bytes of tensor storage alive, and all bytes the tape holds. Results that
+ * wait to be written (gradients of each example, see cot_vmap) count with their full size, though
+ * their memory is untouched and the system may have given none for it yet. */
 COT_API int64_t cot_tape_length(const cot_tape *t);
 COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
 COT_API int64_t cot_tape_bytes(const cot_tape *t);
-/* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the system for nothing; all of it, and what is in
- * use, come to little more than the most that was in use at once. This gives what is free back. */
+/* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the
+ * system for nothing; all of it, and what is in use, come to little more than the most that was in
+ * use at once. This gives what is free back. */
 COT_API void cot_tape_trim(cot_tape *t);
 
-/* ==== Making values ============================================================================================== */
+/* ==== Making values
+ * ============================================================================================== */
 
 /* Leaves: values that gradients are taken with respect to. */
 COT_API cot_var cot_scalar(cot_tape *t, double value);                       /* f64 */
@@ -312,15 +352,17 @@ COT_API cot_var cot_scalar_of(cot_tape *t, cot_dtype dtype, double value);   /* 
 /* A tensor leaf; `data` (row-major, of that dtype) is copied; NULL means zeros. */
 COT_API cot_var cot_tensor(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
 
-/* Constants: no gradient is kept for them. cot_data copies, and NULL means zeros there too; cot_wrap borrows memory that must outlive its use on the tape
- * (in-place operations write into it; call cot_touch after changing it yourself). */
+/* Constants: no gradient is kept for them. cot_data copies, and NULL means zeros there too;
+ * cot_wrap borrows memory that must outlive its use on the tape (in-place operations write into it;
+ * call cot_touch after changing it yourself). */
 COT_API cot_var cot_constant(cot_tape *t, double value);
 COT_API cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data);
 COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory);
 
-/* The tape that x is on, also of a var that was forgotten; NULL for a plain number and for COT_NONE.
- * With it the body of a loop, or any other function of vars, makes its constants:
- * cot_constant(cot_tape_of(x), 3) is a number, and cot_full_like(x, 3) has the shape and dtype of x.
+/* The tape that x is on, also of a var that was forgotten; NULL for a plain number and for
+ * COT_NONE. With it the body of a loop, or any other function of vars, makes its constants:
+ * cot_constant(cot_tape_of(x), 3) is a number, and cot_full_like(x, 3) has the shape and dtype of
+ * x.
  *
  *     // A body of cot_scan: it carries x and gives p(x). Numbers alone come from outside.
  *     static int horner(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -333,9 +375,10 @@ COT_API cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *me
  *     } */
 COT_API cot_tape *cot_tape_of(cot_var x);
 
-/* A plain number as an operand. Rarely needed: with gcc or clang (and in C++) numbers mix in by themselves, cot_mul(2.0, x). A number
- * is weak: it takes the dtype of the other operand (a floating-point number next to integers makes f64; next to bf16
- * and f16 it keeps the precision of f32, in which those compute). */
+/* A plain number as an operand. Rarely needed: with gcc or clang (and in C++) numbers mix in by
+ * themselves, cot_mul(2.0, x). A number is weak: it takes the dtype of the other operand (a
+ * floating-point number next to integers makes f64; next to bf16 and f16 it keeps the precision of
+ * f32, in which those compute). */
 static inline cot_var cot_number(double value) {
     union { double d; uint64_t u; } bits;
     bits.d = value;
@@ -361,31 +404,39 @@ static inline cot_var cot__as_unsigned(unsigned long long value) {
 /* Gives a value a name for printing and messages; returns x. The text is copied. */
 COT_API cot_var cot_name(cot_var x, const char *name);
 
-/* ==== Looking at values ========================================================================================== */
+/* ==== Looking at values
+ * ========================================================================================== */
 
 COT_API bool      cot_is_valid(cot_var x);
-COT_API double    cot_value(cot_var x);                              /* of a scalar or a tensor of one element; else NaN and an error */
+/* of a scalar or a tensor of one element; else NaN and an error */
+COT_API double    cot_value(cot_var x);
 COT_API int64_t   cot_value_i64(cot_var x);
-COT_API cot_dtype cot_dtype_of(cot_var x);                          /* of an invalid var: COT_F64, … */
+/* of an invalid var: COT_F64, … */
+COT_API cot_dtype cot_dtype_of(cot_var x);
 COT_API cot_shape cot_shape_of(cot_var x);                           /* … COT_SCALAR, … */
-COT_API int64_t   cot_size(cot_var x);                               /* number of elements; … 0, without an error */
-COT_API bool      cot_requires_grad(cot_var x);                      /* is it a leaf, or computed from one? */
+/* number of elements; … 0, without an error */
+COT_API int64_t   cot_size(cot_var x);
+/* is it a leaf, or computed from one? */
+COT_API bool      cot_requires_grad(cot_var x);
 /* Copies the elements, row-major, as doubles; n must be cot_size(x). Returns the status. */
 COT_API cot_status cot_read(cot_var x, double *out, int64_t n);
 /* The same in a dtype of your choice. */
 COT_API cot_status cot_read_as(cot_var x, cot_dtype dtype, void *out, int64_t n);
 COT_API const char *cot_dtype_name(cot_dtype dtype);
 
-/* ==== Differentiation ============================================================================================ */
+/* ==== Differentiation
+ * ============================================================================================ */
 
-/* Reverse sweep from y, a scalar or a tensor of one element (seed 1). Adds dy/dx to the gradient of every leaf x that y depends on (and of
- * every value marked with cot_retain_grad). Gradients accumulate over calls until zeroed. May be called again. */
+/* Reverse sweep from y, a scalar or a tensor of one element (seed 1). Adds dy/dx to the gradient of
+ * every leaf x that y depends on (and of every value marked with cot_retain_grad). Gradients
+ * accumulate over calls until zeroed. May be called again. */
 COT_API cot_status cot_backward(cot_var y);
-/* The same with a given adjoint of y, of y's shape (a plain number: the same for every element): the vector-Jacobian product. */
+/* The same with a given adjoint of y, of y's shape (a plain number: the same for every element):
+ * the vector-Jacobian product. */
 COT_API cot_status cot_backward_seeded(cot_var y, cot_var seed);
 
-/* Gradients of leaves and retained values: zero before the first backward. A value that keeps no gradient is an error (NaN). cot_grad returns
- * a copy, as a constant on the tape. */
+/* Gradients of leaves and retained values: zero before the first backward. A value that keeps no
+ * gradient is an error (NaN). cot_grad returns a copy, as a constant on the tape. */
 COT_API double     cot_grad_value(cot_var x);
 COT_API cot_status cot_read_grad(cot_var x, double *out, int64_t n);
 COT_API cot_var    cot_grad(cot_var x);
@@ -394,28 +445,34 @@ COT_API void       cot_tape_zero_grads(cot_tape *t);
 /* Keep the gradient of an intermediate value too, from the next backward on. Returns x. */
 COT_API cot_var cot_retain_grad(cot_var x);
 
-/* Gradients as vars on the tape, so that they can be differentiated again, to any order: grads[i] = d y / d xs[i]
- * (y scalar), or the vector-Jacobian product with `seed`. xs may be leaves or intermediate values. A var that y does not
- * depend on gets zeros. Leaf gradients are not touched. */
+/* Gradients as vars on the tape, so that they can be differentiated again, to any order: grads[i] =
+ * d y / d xs[i] (y scalar), or the vector-Jacobian product with `seed`. xs may be leaves or
+ * intermediate values. A var that y does not depend on gets zeros. Leaf gradients are not
+ * touched. */
 COT_API cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads);
 COT_API cot_status cot_vjp(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *grads);
 
-/* Forward mode: the derivative of y along the direction in which each xs[i] moves by tangents[i] (same shape, or a plain number
- * for every element); a var on the tape, to be differentiated again at will. xs may be leaves or intermediate values: one that
- * is computed from others moves by its own tangent on top of what they cause, so that tangents and gradients belong to the same
+/* Forward mode: the derivative of y along the direction in which each xs[i] moves by tangents[i]
+ * (same shape, or a plain number for every element); a var on the tape, to be differentiated again
+ * at will. xs may be leaves or intermediate values: one that is computed from others moves by its
+ * own tangent on top of what they cause, so that tangents and gradients belong to the same
  * Jacobian; one listed twice moves by both. */
 COT_API cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents);
 
-/* Many directions in one sweep, numbers only; after a failure `out` holds NaN. Let ys hold M elements in all and xs N, each var row-major, vars in order.
- * cot_vjps: seeds (lanes, M) -> out (lanes, N), out = seeds · J;  cot_jvps: tangents (lanes, N) -> out (lanes, M), = tangents · Jᵀ.
- * Two lanes go at a time where every operation between the xs and the ys is on f64 scalars; with others on the way the lanes are
- * swept one by one. */
-COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs, double *out);
-COT_API cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out);
+/* Many directions in one sweep, numbers only; after a failure `out` holds NaN. Let ys hold M
+ * elements in all and xs N, each var row-major, vars in order. cot_vjps: seeds (lanes, M) -> out
+ * (lanes, N), out = seeds · J; cot_jvps: tangents (lanes, N) -> out (lanes, M), = tangents · Jᵀ.
+ * Two lanes go at a time where every operation between the xs and the ys is on f64 scalars; with
+ * others on the way the lanes are swept one by one. */
+COT_API cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, int n, const cot_var *xs,
+                            double *out);
+COT_API cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys,
+                            double *out);
 
-/* Full matrices, numbers only, row-major: the Jacobian (M, N), the Hessian of a scalar y (N, N), a Hessian-vector product.
- * COT_AUTO takes reverse mode when M <= N. hvp: v and out have N elements, and there is no v that NULL would stand for. A constant
- * y has zeros; one that was computed from an x in a no-grad scope has lost its derivative, and is an error. */
+/* Full matrices, numbers only, row-major: the Jacobian (M, N), the Hessian of a scalar y (N, N), a
+ * Hessian-vector product. COT_AUTO takes reverse mode when M <= N. hvp: v and out have N elements,
+ * and there is no v that NULL would stand for. A constant y has zeros; one that was computed from
+ * an x in a no-grad scope has lost its derivative, and is an error. */
 typedef enum cot_mode { COT_AUTO, COT_REVERSE, COT_FORWARD } cot_mode;
 COT_API cot_status cot_jacobian(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode, double *out);
 COT_API cot_status cot_hessian(cot_var y, int n, const cot_var *xs, double *out);
@@ -427,7 +484,10 @@ COT_API cot_var cot_detach(cot_var x);
 COT_API void cot_no_grad_open(cot_tape *t);
 COT_API void cot_no_grad_close(cot_tape *t);
 
-/* ==== Writing ==================================================================================================== */
+/* ==== Writing
+ *
+ *
+ * ==================================================================================================== */
 
 /* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers
  * and running statistics. The value has the leaf's shape, or is a plain number for every element.
@@ -439,14 +499,18 @@ COT_API void cot_no_grad_close(cot_tape *t);
  * cot_adamw_step write in the same way. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
-/* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from random numbers,
+/* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from
+ * random numbers,
  *     cot_var w = cot_leaf(cot_mul(0.1, cot_normal(t, key, COT_F32, COT_SHAPE(784, 10)))); */
 COT_API cot_var cot_leaf(cot_var x);
-/* leaf -= rate * gradient, for every leaf of xs that has one. The rate is finite and not negative. */
+/* leaf -= rate * gradient, for every leaf of xs that has one. The rate is finite and not
+ * negative. */
 COT_API cot_status cot_sgd_step(int n, const cot_var *xs, double rate);
-/* AdamW, for every leaf of xs (f32 or f64) that has a gradient g: with its moments m[k] = beta1 m + (1 - beta1) g and v[k] = beta2 v +
- * (1 - beta2) g², w = (1 - rate decay) w - rate m' / (sqrt(v') + eps), where m' = m / (1 - beta1^step), v' = v / (1 - beta2^step). m[k] and
- * v[k] are your arrays, of the leaf's size and dtype, zero before the first step; `step` counts from 1. decay 0 is Adam. */
+/* AdamW, for every leaf of xs (f32 or f64) that has a gradient g: with its moments m[k] = beta1 m +
+ * (1 - beta1) g and v[k] = beta2 v + (1 - beta2) g², w = (1 - rate decay) w - rate m' / (sqrt(v') +
+ * eps), where m' = m / (1 - beta1^step), v' = v / (1 - beta2^step). m[k] and v[k] are your arrays,
+ * of the leaf's size and dtype, zero before the first step; `step` counts from 1. decay 0 is
+ * Adam. */
 typedef struct cot_adamw {
     int64_t step COT__OR_0;
     double  rate COT__OR_0;
@@ -465,7 +529,8 @@ COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
 COT_API cot_status cot_mul_into(cot_var *x, cot_var y);
 COT_API cot_status cot_div_into(cot_var *x, cot_var y);
 COT_API cot_status cot_copy_into(cot_var *x, cot_var y);
-/* x[…, start:stop:step, …] = y along one axis (NumPy's meaning of negative numbers; COT_END: to the end). */
+/* x[…, start:stop:step, …] = y along one axis (NumPy's meaning of negative numbers; COT_END: to the
+ * end). */
 COT_API cot_status cot_update_slice(cot_var *x, int axis, int64_t start, int64_t stop, int64_t step, cot_var y);
 #define COT_END INT64_MAX
 /* Tells the tape that borrowed memory was changed from outside. */
@@ -474,24 +539,31 @@ COT_API void cot_touch(cot_var *x);
 /* Cuts x into `parts` equal pieces along an axis, as views: out[0..parts). */
 COT_API cot_status cot_split(cot_var x, int parts, int axis, cot_var *out);
 
-/* ==== Factorisations ============================================================================================= */
+/* ==== Factorisations
+ * ============================================================================================= */
 
-/* Functions of matrices with several results, batched over leading axes; those with one result (cot_solve, cot_inv, cot_det, …) are in
- * <cotangent_ops.h>. f64 and f32; bf16 and f16 are computed in f32, integers in f64. A result that is not wanted may be NULL. All have derivatives of
- * every order, except where one is said not to exist. k is min(m, n). */
+/* Functions of matrices with several results, batched over leading axes; those with one result
+ * (cot_solve, cot_inv, cot_det, …) are in <cotangent_ops.h>. f64 and f32; bf16 and f16 are computed
+ * in f32, integers in f64. A result that is not wanted may be NULL. All have derivatives of every
+ * order, except where one is said not to exist. k is min(m, n). */
 
-/* a (…,m,n) = q r: q (…,m,k) has orthonormal columns, r (…,k,n) is upper triangular. Signs as in LAPACK (mostly negative diagonals).
- * The derivative exists where the first k columns of a are independent; elsewhere it is infinite or NaN, with a note. */
+/* a (…,m,n) = q r: q (…,m,k) has orthonormal columns, r (…,k,n) is upper triangular. Signs as in
+ * LAPACK (mostly negative diagonals). The derivative exists where the first k columns of a are
+ * independent; elsewhere it is infinite or NaN, with a note. */
 COT_API cot_status cot_qr(cot_var a, cot_var *q, cot_var *r);
-/* a[permutation] = l u, by rows: permutation (…,m), i64; l (…,m,k) lower with ones on its diagonal; u (…,k,n) upper. The pivot is the largest
- * of its column, the first of equals. Derivative: as for qr. */
+/* a[permutation] = l u, by rows: permutation (…,m), i64; l (…,m,k) lower with ones on its diagonal;
+ * u (…,k,n) upper. The pivot is the largest of its column, the first of equals. Derivative: as for
+ * qr. */
 COT_API cot_status cot_lu(cot_var a, cot_var *permutation, cot_var *l, cot_var *u);
-/* (a + aᵀ)/2 = v diag(w) vᵀ: w (…,n) ascending, the columns of v (…,n,n) orthonormal; the first element of a column that has (to a
- * thousandth) its largest magnitude is positive. Gradients are symmetric. Where eigenvalues are equal, the eigenvectors have no derivative: the
- * terms between them are taken as 0, a note and cot_report say so (docs/nonsmooth.md), and smooth tapes refuse. */
+/* (a + aᵀ)/2 = v diag(w) vᵀ: w (…,n) ascending, the columns of v (…,n,n) orthonormal; the first
+ * element of a column that has (to a thousandth) its largest magnitude is positive. Gradients are
+ * symmetric. Where eigenvalues are equal, the eigenvectors have no derivative: the terms between
+ * them are taken as 0, a note and cot_report say so (docs/nonsmooth.md), and smooth tapes
+ * refuse. */
 COT_API cot_status cot_eigh(cot_var a, cot_var *w, cot_var *v);
-/* a (…,m,n) = u diag(s) vt: u (…,m,k) and vtᵀ have orthonormal columns, s (…,k) is descending; signs as for eigh, by the columns of u. Derivatives:
- * as for eigh, where singular values are equal or (in what a division by them would give) 0. */
+/* a (…,m,n) = u diag(s) vt: u (…,m,k) and vtᵀ have orthonormal columns, s (…,k) is descending;
+ * signs as for eigh, by the columns of u. Derivatives: as for eigh, where singular values are equal
+ * or (in what a division by them would give) 0. */
 COT_API cot_status cot_svd(cot_var a, cot_var *u, cot_var *s, cot_var *vt);
 /* det a = sign · exp(logabsdet); a singular matrix has sign 0 and -inf. sign has no derivative. */
 COT_API cot_status cot_slogdet(cot_var a, cot_var *sign, cot_var *logabsdet);
@@ -504,7 +576,8 @@ enum {
     COT_RIGHT         = 8  /* x a = b */
 };
 
-/* ==== Custom operations ========================================================================================== */
+/* ==== Custom operations
+ * ========================================================================================== */
 
 /* A dense row-major array, as custom operations see it. */
 typedef struct cot_array {
@@ -514,38 +587,48 @@ typedef struct cot_array {
     void     *data;
 } cot_array;
 
-/* A function of your own as one operation. `value` computes the result; every function returns 0, or anything else for failure.
- * Derivatives, in order of preference (give at least one for a differentiable operation):
+/* A function of your own as one operation. `value` computes the result; every function returns 0,
+ * or anything else for failure. Derivatives, in order of preference (give at least one for a
+ * differentiable operation):
  *   vjp, jvp            in recorded operations: differentiable again, to any order
  *   vjp_numbers, jvp_numbers   on plain arrays: first order only
- * A missing direction is derived from a recorded one by transposition. Differentiating what came from numbers again, going through an
- * operation without derivative, or asking for a direction that cannot be had, is an error (COT_GRAD) that says what to give.
- * vjp and jvp record on the tape like any other code, but start no sweep there and keep no var. All operands and the result count
- * as saved: overwriting one in place before backward is an error. */
+ * A missing direction is derived from a recorded one by transposition. Differentiating what came
+ * from numbers again, going through an operation without derivative, or asking for a direction that
+ * cannot be had, is an error (COT_GRAD) that says what to give. vjp and jvp record on the tape like
+ * any other code, but start no sweep there and keep no var. All operands and the result count as
+ * saved: overwriting one in place before backward is an error. */
 typedef struct cot_custom {
     const char *name COT__OR_0; /* for printing and messages; NULL: "custom" */
-    /* Result dtype and shape from the operands' (no data is shown); y arrives like the first operand. NULL: leave it so. */
+    /* Result dtype and shape from the operands' (no data is shown); y arrives like the first
+     * operand. NULL: leave it so. */
     int (*shape)(int n, const cot_array *xs, cot_array *y, void *user) COT__OR_0;
     /* y arrives zeroed; write into y->data. */
     int (*value)(int n, const cot_array *xs, cot_array *y, void *user) COT__OR_0;
-    /* xbars[i] starts invalid, which means zero; set those that are not, in the shapes of xs. ybar has y's shape. Linear in ybar. */
+    /* xbars[i] starts invalid, which means zero; set those that are not, in the shapes of xs. ybar
+     * has y's shape. Linear in ybar. */
     int (*vjp)(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user) COT__OR_0;
-    /* dxs[i] is invalid where the operand does not move; dy, with y's shape, starts invalid: zero. Linear in dxs. */
+    /* dxs[i] is invalid where the operand does not move; dy, with y's shape, starts invalid: zero.
+     * Linear in dxs. */
     int (*jvp)(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot_var *dy, void *user) COT__OR_0;
     /* xbars and dy arrive zeroed; dxs[i].data is NULL where the operand does not move. */
-    int (*vjp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user) COT__OR_0;
-    int (*jvp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user) COT__OR_0;
+    int (*vjp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars,
+                       void *user) COT__OR_0;
+    int (*jvp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy,
+                       void *user) COT__OR_0;
 } cot_custom;
 
-/* Records op on n >= 1 operands, each in its own dtype and any shape (numbers take the first operand's). The tape keeps `op` and `user`: let
- * both live as long as what was recorded. A float result is differentiable, an integer one is a constant. */
+/* Records op on n >= 1 operands, each in its own dtype and any shape (numbers take the first
+ * operand's). The tape keeps `op` and `user`: let both live as long as what was recorded. A float
+ * result is differentiable, an integer one is a constant. */
 COT_API cot_var cot_call(const cot_custom *op, int n, const cot_var *xs, void *user);
 
-/* Checks derivatives of a function of your own, in f64: jvp against central differences, vjp against jvp by inner product, then both
- * again on the gradient (second order). f records y, of any shape, from xs. Returns COT_OK when they agree; otherwise COT_GRAD, and the
- * report, if given, says what differs. Tolerances come from the arithmetic: several step sizes, and the cancellation met. A function that changes too fast
- * for differences at its point, as sin at 1e16, is not judged by them, which the message says. At order 1 one direction may be
- * missing (custom operations in numbers): the other is then checked against the differences. An error in f is returned as it is.
+/* Checks derivatives of a function of your own, in f64: jvp against central differences, vjp
+ * against jvp by inner product, then both again on the gradient (second order). f records y, of any
+ * shape, from xs. Returns COT_OK when they agree; otherwise COT_GRAD, and the report, if given,
+ * says what differs. Tolerances come from the arithmetic: several step sizes, and the cancellation
+ * met. A function that changes too fast for differences at its point, as sin at 1e16, is not judged
+ * by them, which the message says. At order 1 one direction may be missing (custom operations in
+ * numbers): the other is then checked against the differences. An error in f is returned as it is.
  * Works on a private tape of its own. */
 typedef cot_var (*cot_function)(int n, const cot_var *xs, void *user);
 typedef struct cot_check_report {
@@ -555,42 +638,53 @@ typedef struct cot_check_report {
     double second_error;
 } cot_check_report;
 /* order: 1 or 2. Each xs[i] is a dense f64 array: the point at which to check. */
-COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_array *xs, int order, cot_check_report *report);
+COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_array *xs, int order,
+                                   cot_check_report *report);
 
-/* ==== Seeing ===================================================================================================== */
+/* ==== Seeing
+ *
+ *
+ * ===================================================================================================== */
 
 /* Numbers in all that is printed here, and in messages, have a decimal point whatever locale the
  * program or its thread has set. */
 
-/* The tape as a let-list, one operation a line, with dtype and shape, value (a few elements, or their range), name and source line:
+/* The tape as a let-list, one operation a line, with dtype and shape, value (a few elements, or
+ * their range), name and source line:
  *     %2 = mul %0 %1          f64           2.35619     "area"  model.c:12
- * A failed or NULL tape prints its error as the last line. Where out is NULL, nothing is printed. */
+ * A failed or NULL tape prints its error as the last line. Where out is NULL, nothing is
+ * printed. */
 COT_API void cot_tape_print(const cot_tape *t, FILE *out);
-/* The same, then the reverse sweep from y (seeded with ones), last operation first: the adjoint of each value beside it, and below it
- * the rule of the operation and what it adds to whom. Leaf gradients are not touched. */
+/* The same, then the reverse sweep from y (seeded with ones), last operation first: the adjoint of
+ * each value beside it, and below it the rule of the operation and what it adds to whom. Leaf
+ * gradients are not touched. */
 COT_API void cot_tape_print_sweep(cot_var y, FILE *out);
-/* Is the tape well formed? COT_OK, or the first violation in `why` (may be NULL). For debugging the library and custom code. */
+/* Is the tape well formed? COT_OK, or the first violation in `why` (may be NULL). For debugging the
+ * library and custom code. */
 COT_API cot_status cot_tape_check(const cot_tape *t, char *why, size_t size);
 
-/* Why is y NaN or infinite, or why is a gradient zero or not finite? Writes sentences into `out` (always terminated): the first
- * operation responsible, the element, its operands, the chain from there to y, the source line if known; a paragraph for each
- * finding. Looks back over the tape: nothing is paid before, and no error stays on it. Returns the number of findings, of which the text
- * may not hold all, or -1 when memory is short, which the text says instead. `out` may be NULL: it only counts. (A
- * body that is being recorded, see cot_scan, has no values: there cot_explain, cot_report and cot_tape_print_sweep are errors,
- * like reading one.) */
+/* Why is y NaN or infinite, or why is a gradient zero or not finite? Writes sentences into `out`
+ * (always terminated): the first operation responsible, the element, its operands, the chain from
+ * there to y, the source line if known; a paragraph for each finding. Looks back over the tape:
+ * nothing is paid before, and no error stays on it. Returns the number of findings, of which the
+ * text may not hold all, or -1 when memory is short, which the text says instead. `out` may be
+ * NULL: it only counts. (A body that is being recorded, see cot_scan, has no values: there
+ * cot_explain, cot_report and cot_tape_print_sweep are errors, like reading one.) */
 COT_API int cot_explain(cot_var y, char *out, size_t size);
 
-/* Lists the points, among the values y was computed from, where a non-smooth operation sat exactly on its kink, and where in the
- * reverse sweep a zero met an infinite or NaN partial (the strong zero won). A line for each operation and reason; returns how many, or -1
- * when memory is short. `out` may be NULL.
- * Of a loop the last step that has such a kink is told of; strong zeros in its body are not. What is taken there:
- * docs/nonsmooth.md. */
+/* Lists the points, among the values y was computed from, where a non-smooth operation sat exactly
+ * on its kink, and where in the reverse sweep a zero met an infinite or NaN partial (the strong
+ * zero won). A line for each operation and reason; returns how many, or -1 when memory is short.
+ * `out` may be NULL. Of a loop the last step that has such a kink is told of; strong zeros in its
+ * body are not. What is taken there: docs/nonsmooth.md. */
 COT_API int cot_report(cot_var y, char *out, size_t size);
 
-/* ==== Source lines and mixing in numbers ========================================================================= */
+/* ==== Source lines and mixing in numbers
+ * ========================================================================= */
 
-/* With COT_SOURCE_LINES defined before the include, each operation also remembers the line that recorded it (gcc, clang). With
- * COT_PLAIN defined there are no macros over the functions: numbers are then written cot_number(2.0), and lines are not known. */
+/* With COT_SOURCE_LINES defined before the include, each operation also remembers the line that
+ * recorded it (gcc, clang). With COT_PLAIN defined there are no macros over the functions: numbers
+ * are then written cot_number(2.0), and lines are not known. */
 typedef struct cot_site {
     const char *file;
     int         line;
@@ -641,14 +735,15 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #include <cotangent_ops.h>
 #include <cotangent_transform.h>
 
-/* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y, 2.0). */
+/* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y,
+ * 2.0). */
 #if defined(__GNUC__) && !defined(COT_PLAIN)
 #define cot_add_into(x, y) COT__SITED_WRITE(cot_add_into, x, COT__MIX(y))
 #define cot_sub_into(x, y) COT__SITED_WRITE(cot_sub_into, x, COT__MIX(y))
 #define cot_mul_into(x, y) COT__SITED_WRITE(cot_mul_into, x, COT__MIX(y))
 #define cot_div_into(x, y) COT__SITED_WRITE(cot_div_into, x, COT__MIX(y))
 #define cot_copy_into(x, y) COT__SITED_WRITE(cot_copy_into, x, COT__MIX(y))
-#define cot_update_slice(x, axis, start, stop, step, y)                                                                      \
+#define cot_update_slice(x, axis, start, stop, step, y)                                                                \
     COT__SITED_WRITE(cot_update_slice, x, axis, start, stop, step, COT__MIX(y))
 #define cot_assign(leaf, value) (cot_assign)(leaf, COT__MIX(value))
 #define cot_backward_seeded(y, seed) (cot_backward_seeded)(y, COT__MIX(seed))
@@ -663,19 +758,19 @@ static inline cot_status cot__stamped(cot_status status, const cot_var *x, const
 }
 #define COT__SITED_WRITE(write, x, ...) COT__SITED_WRITE_IN(write, x, __COUNTER__, __VA_ARGS__)
 #define COT__SITED_WRITE_IN(write, x, n, ...) COT__SITED_WRITE_AS(write, x, n, __VA_ARGS__)
-#define COT__SITED_WRITE_AS(write, x, n, ...)                                                                                \
-    (__extension__({                                                                                                         \
-        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
-        cot_var              *cot__p##n = (x);                                                                               \
-        cot__stamped((write)(cot__p##n, __VA_ARGS__), cot__p##n, &cot__s##n);                                                \
+#define COT__SITED_WRITE_AS(write, x, n, ...)                                                                          \
+    (__extension__({                                                                                                   \
+        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                              \
+        cot_var              *cot__p##n = (x);                                                                         \
+        cot__stamped((write)(cot__p##n, __VA_ARGS__), cot__p##n, &cot__s##n);                                          \
     }))
 #define COT__SITED_FROM(function, y, ...) COT__SITED_FROM_IN(function, y, __COUNTER__, __VA_ARGS__)
 #define COT__SITED_FROM_IN(function, y, n, ...) COT__SITED_FROM_AS(function, y, n, __VA_ARGS__)
-#define COT__SITED_FROM_AS(function, y, n, ...)                                                                              \
-    (__extension__({                                                                                                         \
-        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                                    \
-        const cot_var         cot__y##n = (y);                                                                               \
-        cot__stamped((function)(cot__y##n, __VA_ARGS__), &cot__y##n, &cot__s##n);                                            \
+#define COT__SITED_FROM_AS(function, y, n, ...)                                                                        \
+    (__extension__({                                                                                                   \
+        static const cot_site cot__s##n = {__FILE__, __LINE__, __func__};                                              \
+        const cot_var         cot__y##n = (y);                                                                         \
+        cot__stamped((function)(cot__y##n, __VA_ARGS__), &cot__y##n, &cot__s##n);                                      \
     }))
 #define cot_grad_of(y, ...) COT__SITED_FROM(cot_grad_of, y, __VA_ARGS__)
 #undef cot_vjp

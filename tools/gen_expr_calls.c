@@ -13,11 +13,12 @@
 
 #define COUNTOF(a) ((int)(sizeof(a) / sizeof(*(a))))
 
-/* ---- the tables ------------------------------------------------------------------------------------------------------------ */
+/* ---- the tables ------------------------------------------------------------------------------ */
 
 typedef struct row {
     const char *name, *text;
-    int         mixes; /* how many operands, the first ones, may be plain numbers; of elementwise operations all */
+    /* how many operands, the first ones, may be plain numbers; of elementwise operations all */
+    int         mixes;
 } row;
 
 #define NOTHING(...)
@@ -102,7 +103,7 @@ static const char *find(const row *rows, int n, const char *name) {
 }
 #define FIND(table, name) find(table, COUNTOF(table), name)
 
-/* ---- texts ----------------------------------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 enum { TEXT = 400, MOST = 16 };
 
@@ -141,7 +142,7 @@ static c_parameter split_type(const char *text) {
     return p;
 }
 
-/* ---- parameters as Python has them ----------------------------------------------------------------------------------------- */
+/* ---- parameters as Python has them ----------------------------------------------------------- */
 
 typedef struct parameter {
     char name[TEXT], c_name[TEXT], fallback[TEXT], none[TEXT];
@@ -188,10 +189,21 @@ static const struct { const char *whole, *part, *takes, *field; } parts[] = {
     {"const cot_attention_options *", "causal", "FLAG", NULL}, {"const cot_attention_options *", "scale", "REAL", NULL},
 };
 
-static const struct { const char *type, *takes, *field; } types[] = {
-    {"cot_var", "VAR", "var"}, {"cot_axes", "AXES", "axes"}, {"cot_shape", "SHAPE", "shape"}, {"cot_dtype", "DTYPE", "dtype"},
-    {"bool", "FLAG", "flag"}, {"int", "INT", "integer"}, {"int64_t", "INTEGER", "integer"}, {"double", "REAL", "number"},
-    {"cot_key", "KEY", "key"}, {"cot__table", "TABLE", "table"}, {"cot__order", "ORDER", "order"}, {"const char *", "TEXT", "text"}, {"const cot_var *", "VARS", "list.xs"},
+static const struct { const char *type, *takes, *field;
+} types[] = {
+    {"cot_var", "VAR", "var"},
+    {"cot_axes", "AXES", "axes"},
+    {"cot_shape", "SHAPE", "shape"},
+    {"cot_dtype", "DTYPE", "dtype"},
+    {"bool", "FLAG", "flag"},
+    {"int", "INT", "integer"},
+    {"int64_t", "INTEGER", "integer"},
+    {"double", "REAL", "number"},
+    {"cot_key", "KEY", "key"},
+    {"cot__table", "TABLE", "table"},
+    {"cot__order", "ORDER", "order"},
+    {"const char *", "TEXT", "text"},
+    {"const cot_var *", "VARS", "list.xs"},
 };
 
 typedef struct function {
@@ -207,11 +219,14 @@ static const char *takes_of(const function *f, const parameter *p) {
         if (strcmp(f->c[i].name, p->c_name)) continue;
         for (int k = 0; k < COUNTOF(types); k++)
             if (strcmp(types[k].type, f->c[i].type) == 0)
-                return p->rest ? "REST" : k == 0 && p->has_fallback && strcmp(p->fallback, "None") == 0 ? "MAYBE" : types[k].takes;
+                return p->rest                                                         ? "REST"
+                       : k == 0 && p->has_fallback && strcmp(p->fallback, "None") == 0 ? "MAYBE"
+                                                                                       : types[k].takes;
     }
     for (int i = 0; i < f->n_c; i++)
         for (int k = 0; k < COUNTOF(parts); k++)
-            if (strcmp(parts[k].whole, f->c[i].type) == 0 && strcmp(parts[k].part, p->c_name) == 0) return parts[k].takes;
+            if (strcmp(parts[k].whole, f->c[i].type) == 0 && strcmp(parts[k].part, p->c_name) == 0)
+                return parts[k].takes;
     stop(f->name, "no parameter of C for", p->name);
     return NULL;
 }
@@ -271,7 +286,7 @@ static void read_function(function *f, const row *r, bool is_elementwise, bool r
     for (int i = 0; i < f->n; i++) f->p[i].takes = takes_of(f, &f->p[i]);
 }
 
-/* ---- printing -------------------------------------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void print_options(const function *f, const char *type) {
     const char *bare = strncmp(type, "const ", 6) == 0 ? type + 6 : type;
@@ -285,7 +300,10 @@ static void print_options(const function *f, const char *type) {
             printf(".%s = {A[%d].three[0], A[%d].three[1], A[%d].three[2]}, ", parts[k].part, at, at, at);
         else
             printf(".%s = A[%d].%s, ", parts[k].part, at,
-                   strcmp(t, "FLAG") == 0 ? "flag" : strcmp(t, "MAYBE") == 0 ? "var" : strcmp(t, "REAL") == 0 ? "number" : "integer");
+                   strcmp(t, "FLAG") == 0    ? "flag"
+                   : strcmp(t, "MAYBE") == 0 ? "var"
+                   : strcmp(t, "REAL") == 0  ? "number"
+                                             : "integer");
     }
     printf("}");
 }
@@ -318,7 +336,8 @@ static void print_argument(const function *f, int i, int *outs) {
         printf("cot__dtype_or(c, A[%d].dtype)", at);
     } else {
         for (int k = 0; k < COUNTOF(types); k++)
-            if (strcmp(types[k].type, c->type) == 0) printf("%sA[%d].%s", strcmp(c->type, "int") == 0 ? "(int)" : "", at, types[k].field);
+            if (strcmp(types[k].type, c->type) == 0)
+                printf("%sA[%d].%s", strcmp(c->type, "int") == 0 ? "(int)" : "", at, types[k].field);
     }
 }
 
@@ -350,7 +369,8 @@ static void print_parameters(const function *f) {
             printf("\"%s\", ", p->fallback);
         else
             printf("NULL, ");
-        printf("%s, %s, %s},\n", p->none[0] && !flat ? p->none : "0", p->none[0] ? "true" : "false", flat ? "true" : "false");
+        printf("%s, %s, %s},\n", p->none[0] && !flat ? p->none : "0", p->none[0] ? "true" : "false",
+               flat ? "true" : "false");
     }
     printf("};\n");
 }
@@ -371,11 +391,13 @@ int main(void) {
         row  r = with_prototype(&elementwise[i], text);
         read_function(&all[n++], &r, true, false);
     }
-    for (int i = 0; i < COUNTOF(functions); i++) /* one that is extra as well has another prototype there */
+    /* one that is extra as well has another prototype there */
+    for (int i = 0; i < COUNTOF(functions); i++)
         if (!FIND(extras, functions[i].name)) read_function(&all[n++], &functions[i], false, false);
     for (int i = 0; i < COUNTOF(extras); i++) {
         read_function(&all[n], &extras[i], false, false);
-        all[n].status = is_tuple(&all[n]); /* of cotangent.h: results through pointers, a status returned */
+        /* of cotangent.h: results through pointers, a status returned */
+        all[n].status = is_tuple(&all[n]);
         n++;
     }
     for (int i = 0; i < n; i++) entries[count++] = (entry){all[i].name, &all[i]};
@@ -390,9 +412,11 @@ int main(void) {
     for (int i = 1; i < count; i++)
         if (strcmp(entries[i - 1].name, entries[i].name) == 0) stop(entries[i].name, "defined twice:", entries[i].name);
 
-    printf("/* Generated by tools/gen_expr_calls.c from src/rules/rules.def, src/rules/functions.def and src/expr/spelling.def. */\n"
+    printf("/* Generated by tools/gen_expr_calls.c from src/rules/rules.def, src/rules/functions.def and "
+           "src/expr/spelling.def. */\n"
            "#include \"expr/program.h\"\n#include \"expr/by_hand.h\"\n\n#define A c->arg\n\n"
-           "static inline cot_axes keep(cot_axes axes, bool keepdims) {\n    axes.keepdims = keepdims;\n    return axes;\n}\n\n");
+           "static inline cot_axes keep(cot_axes axes, bool keepdims) {\n    axes.keepdims = keepdims;\n    return "
+           "axes;\n}\n\n");
     for (int i = 0; i < n; i++) {
         print_parameters(&all[i]);
         print_call(&all[i]);
@@ -400,8 +424,9 @@ int main(void) {
     printf("\nconst cot__callee cot__callees[] = {\n");
     for (int i = 0; i < count; i++) {
         const function *f = entries[i].f;
-        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s, %d, \"%s\"},\n", entries[i].name, f->n, f->name, f->by_hand ? "cot__by_hand_" : "call_",
-               f->name, f->elementwise ? "true" : "false", is_tuple(f) ? "true" : "false", f->mixes, f->name);
+        printf("    {\"%s\", %d, parameters_%s, %s%s, %s, %s, %d, \"%s\"},\n", entries[i].name, f->n, f->name,
+               f->by_hand ? "cot__by_hand_" : "call_", f->name, f->elementwise ? "true" : "false",
+               is_tuple(f) ? "true" : "false", f->mixes, f->name);
     }
     printf("};\nconst int cot__callee_count = %d;\n", count);
     return 0;

@@ -1,5 +1,5 @@
-/* gen_nonsmooth: prints docs/nonsmooth.md from kinks.def. The derivatives in it are not copied from the table: the library takes them.
- * A test compares the output with the checked-in page. */
+/* gen_nonsmooth: prints docs/nonsmooth.md from kinks.def. The derivatives in it are not copied from
+ * the table: the library takes them. A test compares the output with the checked-in page. */
 #include "base/text.h"
 #include "rules/kinks.h"
 
@@ -44,7 +44,8 @@ static int print_elementwise(const cot__kink *k) {
     return failed;
 }
 
-static int print_array(const char *call, const char *condition, const char *convention, int n, const double *at, cot_var (*f)(cot_var)) {
+static int print_array(const char *call, const char *condition, const char *convention, int n, const double *at,
+                       cot_var (*f)(cot_var)) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(n), at);
     double    gradient[8] = {0};
@@ -62,29 +63,36 @@ static int print_array(const char *call, const char *condition, const char *conv
 
 #define LIST(...) {__VA_ARGS__}
 #define KINK(...)
-#define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                        \
-    static cot_var      f_##id(cot_var x) { return call; }                                                                   \
+#define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                  \
+    static cot_var      f_##id(cot_var x) { return call; }                                                             \
     static const double at_##id[] = LIST at;
 #include "rules/kinks.def"
 
 int main(void) {
     int failed = 0;
     puts("# Where there is no derivative\n\n"
-         "Some operations have points without a derivative: corners, jumps, poles. A program still needs an answer there, and it should\n"
-         "be the same every time. This is what Cotangent takes. `cot_report(y, …)` lists the operations behind a value that sit\n"
+         "Some operations have points without a derivative: corners, jumps, poles. A program still needs an answer "
+         "there, and it should\n"
+         "be the same every time. This is what Cotangent takes. `cot_report(y, …)` lists the operations behind a value "
+         "that sit\n"
          "exactly on such a point; a tape made with `.smooth = true` refuses to differentiate there.\n\n"
-         "These are first derivatives. A second derivative at such a point is what differentiating the rule gives, and may be infinite or NaN.\n\n"
-         "The last column is not written by hand: it is the gradient the library gives at the point beside it, for the operands in\n"
-         "order. The page is printed by `tools/gen_nonsmooth.c` from `src/rules/kinks.def`; a test fails when it is stale.\n\n"
+         "These are first derivatives. A second derivative at such a point is what differentiating the rule gives, and "
+         "may be infinite or NaN.\n\n"
+         "The last column is not written by hand: it is the gradient the library gives at the point beside it, for the "
+         "operands in\n"
+         "order. The page is printed by `tools/gen_nonsmooth.c` from `src/rules/kinks.def`; a test fails when it is "
+         "stale.\n\n"
          "| operation | where | taken as the derivative | for example at | gives |\n"
          "| --- | --- | --- | --- | --- |");
     for (int i = 0; i < KINK_count; i++) failed |= print_elementwise(&cot__kinks[i]);
 #define KINK(...)
-#define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                        \
+#define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                  \
     failed |= print_array(#call, condition, convention, n, at_##id, f_##id);
 #include "rules/kinks.def"
-    puts("\nIn the rules of elementwise operations a zero wins over anything, also over an infinite or NaN partial: where an adjoint is 0,\n"
-         "its contribution is 0. So `where(x > 0, log(x), 0)` has a clean gradient at 0, and `cot_report` says where a zero won.\n"
+    puts("\nIn the rules of elementwise operations a zero wins over anything, also over an infinite or NaN partial: "
+         "where an adjoint is 0,\n"
+         "its contribution is 0. So `where(x > 0, log(x), 0)` has a clean gradient at 0, and `cot_report` says where a "
+         "zero won.\n"
          "Operations without any derivative (`sign`, `floor`, comparisons, `argmax`, …) let nothing through anywhere.");
     return failed;
 }

@@ -1,5 +1,6 @@
-/* Derivatives written by hand for the four problems: what a patient programmer gets without a tool, in plain C.
- * Each is exact. Scratch is allocated once when a method is opened, so a run allocates nothing. */
+/* Derivatives written by hand for the four problems: what a patient programmer gets without a tool,
+ * in plain C. Each is exact. Scratch is allocated once when a method is opened, so a run allocates
+ * nothing. */
 #include "problems.h"
 
 #include <math.h>
@@ -36,10 +37,7 @@ static void close_state(void *state) {
     free(s);
 }
 
-/* ---- GMM ---------------------------------------------------------------------------------------------------------
- * With z = x - mu, y = Q z, r = softmax(main): Y = sum r y and W(j,i) = sum r y_j z_i over points hold all that the
- * gradient needs of them:  d mu = Q' Y,  d q_i = R - exp(q_i) W(i,i) + gamma^2 exp(2 q_i) - m,
- * d l(j,i) = -W(j,i) + gamma^2 l(j,i),  d alpha = R - n softmax(alpha),  R = sum r. */
+/* ---- GMM ------------------------------------------------------------------------------------- */
 
 static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
     const struct ab_gmm *g = &in->u.gmm;
@@ -140,8 +138,7 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     return true;
 }
 
-/* ---- BA ----------------------------------------------------------------------------------------------------------
- * Two rows an observation, so reverse: each row's adjoint of Xc is pulled back through the rotation. */
+/* ---- BA -------------------------------------------------------------------------------------- */
 
 static void *ba_open(const struct ab_instance *in, struct ab_error *error) { return open_with(in, 0, error); }
 
@@ -153,7 +150,8 @@ static void cross3(const double a[3], const double b[3], double c[3]) {
     c[2] = a[0] * b[1] - a[1] * b[0];
 }
 
-/* Xc = cos v + sin (u x v) + (1 - cos) (u.v) u, with r = theta u; theta = 0 means Xc = v + r x v. */
+/* Xc = cos v + sin (u x v) + (1 - cos) (u.v) u, with r = theta u; theta = 0 means Xc = v + r x
+ * v. */
 struct rotation {
     double theta, cosine, sine, uv;
     double u[3], v[3], uxv[3], Xc[3];
@@ -219,7 +217,8 @@ static bool ba_run(void *state, double *values, struct ab_error *error) {
         struct rotation t;
         rotate(cam, v, &t);
         const double depth = 1 / t.Xc[2], p[2] = {t.Xc[0] * depth, t.Xc[1] * depth}, square = p[0] * p[0] + p[1] * p[1];
-        const double L = 1 + square * (cam[9] + square * cam[10]), slope = 2 * (cam[9] + 2 * square * cam[10]), f = cam[6];
+        const double L = 1 + square * (cam[9] + square * cam[10]), slope = 2 * (cam[9] + 2 * square * cam[10]),
+                     f = cam[6];
         for (int k = 0; k < 2; k++) {
             double      *J = values + AB_BA_ROW * (2 * (size_t)i + (size_t)k);
             double       gp[2] = {w * f * slope * p[k] * p[0], w * f * slope * p[k] * p[1]}, gv[3];
@@ -242,8 +241,7 @@ static bool ba_run(void *state, double *values, struct ab_error *error) {
     return true;
 }
 
-/* ---- LSTM --------------------------------------------------------------------------------------------------------
- * Forward keeps what the reverse sweep reads, KEPT numbers a bit, layer and step. */
+/* ---- LSTM ------------------------------------------------------------------------------------ */
 
 enum { FORGET, IN, OUT, CHANGE, CELL_BEFORE, CELL_TANH, HIDDEN_BEFORE, INPUT, KEPT };
 
@@ -278,7 +276,8 @@ static void layer_forward(int b, const double *restrict weight, double *restrict
     }
 }
 
-/* gy (b): adjoint of the output, then of the input; gstate (2, b): of the state after, then before */
+/* gy (b): adjoint of the output, then of the input; gstate (2, b): of the state after, then
+ * before */
 static void layer_backward(int b, const double *restrict weight, const double *restrict kept, double *restrict gstate,
                            double *restrict gy, double *restrict gweight) {
     double *ghidden = gstate, *gcell = gstate + b, *gbias = gweight + 4 * b;
@@ -308,7 +307,8 @@ static bool lstm_run(void *state, double *gradient, struct ab_error *error) {
     const struct ab_lstm *m = &s->in->u.lstm;
     const int             b = m->b, l = m->l, steps = m->c - 1;
     const size_t          layer = (size_t)KEPT * (size_t)b, bits = (size_t)b;
-    double *kept = s->work, *ends = kept + (size_t)steps * (size_t)l * layer; /* (steps, 2, b): last hidden, d y */
+    /* (steps, 2, b): last hidden, d y */
+    double *kept = s->work, *ends = kept + (size_t)steps * (size_t)l * layer;
     double *carried = ends + (size_t)steps * 2 * bits, *y = carried + 2 * (size_t)l * bits;
     double *gextra = gradient + 8 * (size_t)l * bits;
     const double scale = -1.0 / ((double)b * steps);
@@ -350,9 +350,7 @@ static bool lstm_run(void *state, double *gradient, struct ab_error *error) {
     return true;
 }
 
-/* ---- HAND --------------------------------------------------------------------------------------------------------
- * Forward. An angle moves only its own bone and those below it, so each bone lists the angles that move it, with
- * -Rg d transform / d angle; a vertex then sums over its few bones and their few angles. */
+/* ---- HAND ------------------------------------------------------------------------------------ */
 
 enum { ANGLES = 20, COLUMNS = AB_THETA };
 
@@ -380,9 +378,11 @@ static void affine(const double *restrict a, const double *restrict b, double la
     }
 }
 
-/* Rz(tz) Rx(tx) from cosines and sines; a derivative passes (-sin, cos) for (cos, sin) of its angle and 0 for `one`. */
+/* Rz(tz) Rx(tx) from cosines and sines; a derivative passes (-sin, cos) for (cos, sin) of its angle
+ * and 0 for `one`. */
 static void bone_rotation(double cx, double sx, double one_x, double cz, double sz, double one_z, double R[12]) {
-    const double full[12] = {cz * one_x, -sz * cx, sz * sx, 0, sz * one_x, cz * cx, -cz * sx, 0, 0, one_z * sx, one_z * cx, 0};
+    const double full[12] = {cz * one_x, -sz * cx, sz * sx, 0,          sz * one_x, cz * cx,
+                             -cz * sx,   0,        0,       one_z * sx, one_z * cx, 0};
     memcpy(R, full, sizeof full);
 }
 
@@ -432,12 +432,14 @@ static void hand_bones(const struct ab_hand *h, const double Rg[9], struct bone 
             affine(b->tangent[a], m->inverse_base_absolute[k], 1, moved);
             for (int i = 0; i < 3; i++)
                 for (int j = 0; j < 4; j++)
-                    b->moved[a][4 * i + j] = -(Rg[3 * i] * moved[j] + Rg[3 * i + 1] * moved[4 + j] + Rg[3 * i + 2] * moved[8 + j]);
+                    b->moved[a][4 * i + j] =
+                        -(Rg[3 * i] * moved[j] + Rg[3 * i + 1] * moved[4 + j] + Rg[3 * i + 2] * moved[8 + j]);
         }
     }
 }
 
-/* Rg = cos I + sin [u] + (1 - cos) u u' and its three derivatives by a = norm u; no rotation below 1e-4. */
+/* Rg = cos I + sin [u] + (1 - cos) u u' and its three derivatives by a = norm u; no rotation below
+ * 1e-4. */
 static void hand_rotation(const double a[3], double Rg[9], double dRg[3][9]) {
     static const int next[3] = {1, 2, 0};
     const double     norm = sqrt(dot3(a, a));
@@ -533,7 +535,8 @@ static bool hand_run(void *state, double *J, struct ab_error *error) {
             const int   *t = h->slot + 3 * i;
             const double u = h->us[2 * i], v = h->us[2 * i + 1], w = 1 - u - v;
             for (int j = 0; j < 3; j++)
-                J[(size_t)(c + 2) * rows + 3 * i + (size_t)j] = u * D[t[0]][c][j] + v * D[t[1]][c][j] + w * D[t[2]][c][j];
+                J[(size_t)(c + 2) * rows + 3 * i + (size_t)j] =
+                    u * D[t[0]][c][j] + v * D[t[1]][c][j] + w * D[t[2]][c][j];
         }
     return true;
 }

@@ -1,4 +1,5 @@
-/* What the styles that use the library share: a tape, leaves and scratch that are made once, before the timing. */
+/* What the styles that use the library share: a tape, leaves and scratch that are made once, before
+ * the timing. */
 #ifndef ADBENCH_COT_COMMON_H
 #define ADBENCH_COT_COMMON_H
 
@@ -19,7 +20,8 @@ struct ab_cot {
 struct ab_cot *ab_cot_create(const struct ab_instance *in, size_t vars, size_t numbers, struct ab_error *error);
 /* Remembers how large the tape has become. */
 void ab_cot_note_peak(struct ab_cot *s);
-/* The peak once more, then forgets all that was recorded since open; false and a message if the tape had an error. */
+/* The peak once more, then forgets all that was recorded since open; false and a message if the
+ * tape had an error. */
 bool   ab_cot_finish(struct ab_cot *s, struct ab_error *error);
 size_t ab_cot_peak_bytes(const void *state);
 void   ab_cot_close(void *state);

@@ -1,5 +1,6 @@
-/* Style `fused`: scalars still, but a product with a sum, an inner product or a long sum is one operation on the tape; and
- * GMM goes a few points at a time over a short tape that stays in cache. */
+/* Style `fused`: scalars still, but a product with a sum, an inner product or a long sum is one
+ * operation on the tape; and GMM goes a few points at a time over a short tape that stays in
+ * cache. */
 #include "cot_common.h"
 
 #include <math.h>
@@ -24,11 +25,7 @@ static cot_var sum(int n, const cot_var *a) { return cot_sum_of(n, a); }
 
 #include "cot_problems.inc"
 
-/* ---- GMM ----------------------------------------------------------------------------------------------------------
- * Points meet the parameters only through o_c = alpha_c + sum q and the residual Q (x - mu), half of whose square is subtracted from it.
- * So they see leaves of their own, o, R = Q/sqrt(2) and -R mu, which are numbers computed once for a gradient: the residual R x - R mu
- * is a chain of fma, and nothing is left to halve. Each point is recorded, adds to the gradients of these leaves and is forgotten.
- * At the end one more sweep takes what arrived at them on to alpha, q and mu, together with the terms that have no points in them. */
+/* ---- GMM ------------------------------------------------------------------------------------- */
 
 enum { GMM_TAPE = 6000 }; /* operations */
 #define ROOT_HALF 0.70710678118654752440
@@ -37,7 +34,8 @@ struct parts {
     int      d, k;
     cot_var *alphas, *means, *icf;      /* the parameters (icf: packed as in the file) */
     cot_var *offset;                    /* (k): leaves for the points */
-    cot_var *rows;                      /* (k, d(d+3)/2): leaves for the points; row i is -(R mu)[i], R[i][0] … R[i][i] */
+    /* (k, d(d+3)/2): leaves for the points; row i is -(R mu)[i], R[i][0] … R[i][i] */
+    cot_var *rows;
     cot_var *main_term, *x, *y;         /* (k), (1 + d): 1 and the point, (k, d) */
     cot_var *total;                     /* (chunk) */
 };
@@ -63,7 +61,8 @@ static struct parts gmm_parts(const struct ab_cot *s) {
 static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
     const struct ab_gmm *g = &in->u.gmm;
     const size_t         d = (size_t)g->d, k = (size_t)g->k, row = d * (d + 1) / 2;
-    struct ab_cot       *s = ab_cot_create(in, in->param_count + 2 * k + 2 * k * d + k * row + 1 + d + (size_t)chunk_of(g), 0, error);
+    struct ab_cot       *s =
+        ab_cot_create(in, in->param_count + 2 * k + 2 * k * d + k * row + 1 + d + (size_t)chunk_of(g), 0, error);
     if (!s)
         return NULL;
     for (size_t i = 0; i < in->param_count; i++)
@@ -72,7 +71,8 @@ static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
     return s;
 }
 
-/* Where the factor of row i and column j < i stands among the packed ones of its component, which go by columns. */
+/* Where the factor of row i and column j < i stands among the packed ones of its component, which
+ * go by columns. */
 static int below(int d, int i, int j) { return d + j * d - j * (j + 1) / 2 + i - j - 1; }
 
 /* The leaves that points see, at the parameters' present values. */
@@ -97,7 +97,8 @@ static void make_leaves(cot_tape *t, const struct ab_gmm *g, struct parts *p) {
     }
 }
 
-/* Row by row, all components of a row before the next: neighbours on the tape then do not wait for each other, in either direction. */
+/* Row by row, all components of a row before the next: neighbours on the tape then do not wait for
+ * each other, in either direction. */
 static cot_var record_point(cot_tape *t, const struct parts *p, const double *x) {
     const int      d = p->d, k = p->k, stride = d * (d + 3) / 2;
     const cot_var *row = p->rows;
@@ -127,18 +128,21 @@ static cot_var record_point(cot_tape *t, const struct parts *p, const double *x)
     return cot_logsumexp_of(k, p->main_term);
 }
 
-/* What has no points in it, plus the inner product of the points' leaves, as functions of the parameters, with their gradients. */
+/* What has no points in it, plus the inner product of the points' leaves, as functions of the
+ * parameters, with their gradients. */
 static cot_var record_rest(const struct ab_gmm *g, const struct parts *p) {
     const int      d = p->d, row = d * (d + 1) / 2;
     const cot_var *rows = p->rows;
     cot_var        f = cot_mul(-(double)g->n, cot_logsumexp_of(p->k, p->alphas));
     for (int c = 0; c < p->k; c++) {
-        const cot_var *q = p->icf + (size_t)c * (size_t)row, *mean = p->means + (size_t)c * (size_t)d, logs = cot_sum_of(d, q);
+        const cot_var *q = p->icf + (size_t)c * (size_t)row, *mean = p->means + (size_t)c * (size_t)d,
+                      logs = cot_sum_of(d, q);
         const double   o = cot_grad_value(p->offset[c]), half = 0.5 * g->gamma * g->gamma;
         for (int i = 0; i < d; rows += 2 + i++) {
             const double shift = cot_grad_value(rows[0]);
             p->y[i] = cot_exp(q[i]);
-            for (int j = 0; j <= i; j++) { /* ROOT_HALF Q[i][j] (its gradient - mu[j] that of the shift) */
+            for (int j = 0; j <= i; j++) {
+                /* ROOT_HALF Q[i][j] (its gradient - mu[j] that of the shift) */
                 const cot_var weight = cot_sub(cot_grad_value(rows[1 + j]), cot_mul(shift, mean[j]));
                 f = cot_fma(cot_mul(ROOT_HALF, weight), j < i ? q[below(d, i, j)] : p->y[i], f);
             }

@@ -1,4 +1,5 @@
-/* Style `scalar`: the objectives as anyone would first write them, one operation at a time on scalars, on one tape. */
+/* Style `scalar`: the objectives as anyone would first write them, one operation at a time on
+ * scalars, on one tape. */
 #include "cot_common.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ static cot_var sum(int n, const cot_var *a) {
 
 #include "cot_problems.inc"
 
-/* ---- GMM ---------------------------------------------------------------------------------------------------------- */
+/* ---- GMM ------------------------------------------------------------------------------------- */
 
 /* vars: params, exp(q) (k, d), offset (k), main (k), y (d), z (d) */
 static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
@@ -78,8 +79,8 @@ static cot_var record_prefix(const struct ab_cot *s, cot_var *expq, cot_var *off
     return cot_sub(f, cot_mul((double)g->n, log_sum_exp(k, alphas)));
 }
 
-/* The objective is a sum over points, and gradients accumulate: a few points are recorded, swept and forgotten at a time, so that
- * the tape stays in cache however many points there are. */
+/* The objective is a sum over points, and gradients accumulate: a few points are recorded, swept
+ * and forgotten at a time, so that the tape stays in cache however many points there are. */
 enum { GMM_TAPE = 12000 }; /* operations */
 
 static bool gmm_run(void *state, double *gradient, struct ab_error *error) {

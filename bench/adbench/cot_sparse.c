@@ -1,5 +1,6 @@
-/* Style `sparse`: BA written down as what it is, one function from all parameters (11 n + 3 m + p) to all errors (3 p); which
- * entries its Jacobian has and how few sweeps give them is the library's affair. The plan is made once, before the timing. */
+/* Style `sparse`: BA written down as what it is, one function from all parameters (11 n + 3 m + p)
+ * to all errors (3 p); which entries its Jacobian has and how few sweeps give them is the library's
+ * affair. The plan is made once, before the timing. */
 #include "cot_common.h"
 
 #include <stdlib.h>
@@ -69,8 +70,8 @@ static cot_var ba_record(const struct ba_sparse *b) {
     return cot_concat(2, (cot_var[]){both, err[2]}, 0);
 }
 
-/* The layout counts 15 entries in each row; the pattern knows that an error does not depend on the other one's centre of the
- * image. */
+/* The layout counts 15 entries in each row; the pattern knows that an error does not depend on the
+ * other one's centre of the image. */
 static bool ba_places(struct ba_sparse *b) {
     const struct ab_ba   *a = &b->s->in->u.ba;
     const cot_sparse_info i = cot_sparse_plan_info(b->plan);
@@ -100,7 +101,8 @@ static void *ba_open(const struct ab_instance *in, struct ab_error *error) {
     if (ok) {
         cot_var y = ba_record(b);
         b->plan = cot_sparse_jacobian_plan(1, &y, 1, &b->params, COT_AUTO);
-        ok = b->plan ? ba_places(b) || ab_fail(error, "not enough memory") : ab_fail(error, "%s", cot_tape_message(b->s->tape));
+        ok        = b->plan ? ba_places(b) || ab_fail(error, "not enough memory")
+                            : ab_fail(error, "%s", cot_tape_message(b->s->tape));
         cot_tape_rewind(b->s->tape, b->s->start);
     }
     if (ok)

@@ -3,15 +3,13 @@
 
 #include <stdlib.h>
 
-/* ---- GMM: all points meet all components in one product X Q' (n, k d) ---------------------------------------------
- * Y = X Q' - mu Q' is computed rather than (X - mu) Q': it needs no (n, k, d) copy of the differences and saves a third of the
- * products, at the price of a cancellation that matters only where |x| is much larger than |x - mu|. */
+/* ---- GMM: all points meet all components in one product X Q' (n, k d) ------------------------ */
 
 /* The three leaves and two constants that open makes. */
 enum { ALPHAS, MEANS, ICF, POINTS, WHERE, COUNT };
 
-/* WHERE (d, k d): element [i][c d + j] is the place of Q_c[j][i] in the flattened (k, d + d(d-1)/2 + 1) array whose rows are
- * exp(q), l, 0. */
+/* WHERE (d, k d): element [i][c d + j] is the place of Q_c[j][i] in the flattened (k, d + d(d-1)/2
+ * + 1) array whose rows are exp(q), l, 0. */
 static int64_t *make_places(const struct ab_gmm *g) {
     const int64_t d = g->d, k = g->k, width = d * (d + 1) / 2 + 1;
     int64_t      *place = malloc((size_t)(d * k * d) * sizeof *place);
@@ -48,21 +46,27 @@ static cot_var record_gmm(const struct ab_cot *s) {
     const struct ab_gmm *g = &s->in->u.gmm;
     const int64_t        d = g->d, k = g->k, n = g->n, row = d * (d + 1) / 2;
     const cot_var        alphas = s->vars[ALPHAS], icf = s->vars[ICF];
-    const cot_var        q = cot_slice(icf, 1, 0, d, 1), l = cot_slice(icf, 1, d, row, 1);       /* (k, d), (k, row - d) */
-    const cot_var        expq = cot_exp(q), logs = cot_sum(q, COT_AXES(1));                      /* (k, d), (k) */
+    /* (k, d), (k, row - d) */
+    const cot_var        q = cot_slice(icf, 1, 0, d, 1), l = cot_slice(icf, 1, d, row, 1);
+    /* (k, d), (k) */
+    const cot_var        expq = cot_exp(q), logs = cot_sum(q, COT_AXES(1));
 
     const cot_var pieces[] = {expq, l, cot_zeros(s->tape, COT_F64, COT_SHAPE(k, 1))};
     const cot_var packed = cot_reshape(cot_concat(3, pieces, 1), COT_SHAPE(-1));
-    const cot_var Q = cot_take(packed, s->vars[WHERE], 0);                                       /* (d, k d): Q_c' side by side */
+    /* (d, k d): Q_c' side by side */
+    const cot_var Q = cot_take(packed, s->vars[WHERE], 0);
     const cot_var mu = cot_reshape(cot_transpose(s->vars[MEANS]), COT_SHAPE(d, k, 1));
-    const cot_var muQ = cot_sum(cot_mul(mu, cot_reshape(Q, COT_SHAPE(d, k, d))), COT_AXES(0));   /* (k, d) */
+    /* (k, d) */
+    const cot_var muQ = cot_sum(cot_mul(mu, cot_reshape(Q, COT_SHAPE(d, k, d))), COT_AXES(0));
     const cot_var XQ = cot_reshape(cot_matmul(s->vars[POINTS], Q), COT_SHAPE(n, k, d));
-    const cot_var square = cot_sum(cot_square(cot_sub(XQ, muQ)), COT_AXES(2));                   /* (n, k) */
+    /* (n, k) */
+    const cot_var square = cot_sum(cot_square(cot_sub(XQ, muQ)), COT_AXES(2));
     const cot_var main_term = cot_fma(-0.5, square, cot_add(alphas, logs));
     const cot_var points = cot_sum(cot_logsumexp(main_term, COT_AXES(1)), COT_ALL);
 
     const cot_var frobenius = cot_add(cot_sum(cot_square(expq), COT_ALL), cot_sum(cot_square(l), COT_ALL));
-    const cot_var prior = cot_sub(cot_mul(0.5 * g->gamma * g->gamma, frobenius), cot_mul((double)g->m, cot_sum(logs, COT_ALL)));
+    const cot_var prior =
+        cot_sub(cot_mul(0.5 * g->gamma * g->gamma, frobenius), cot_mul((double)g->m, cot_sum(logs, COT_ALL)));
     const cot_var weights = cot_mul((double)n, cot_logsumexp(alphas, COT_ALL));
     return cot_add(cot_add(cot_sub(points, weights), prior), g->constant);
 }
@@ -79,16 +83,14 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     return ab_cot_finish(s, error);
 }
 
-/* ---- BA: a vector holds one variable of many observations ---------------------------------------------------------
- * Each observation has leaves of its own, so the first errors of all of them share one seed and the second errors another: two
- * sweeps give every block. A few hundred observations at a time keep the vectors in cache (not a power of two: vectors that lie
- * whole pages apart would share the same few cache lines). */
+/* ---- BA: a vector holds one variable of many observations ------------------------------------ */
 
 #include "cot_ba_tensor.inc"
 
 enum { BA_CHUNK = 480 };
 
-/* numbers: leaves (16, chunk), features (2, chunk), still (chunk), seeds (2, 3, chunk), out (2, 16, chunk) */
+/* numbers: leaves (16, chunk), features (2, chunk), still (chunk), seeds (2, 3, chunk), out (2, 16,
+ * chunk) */
 enum { BA_FEATS = BA_LEAVES, BA_STILL = BA_FEATS + 2, BA_SEEDS = BA_STILL + 1, BA_OUT = BA_SEEDS + 2 * BA_ERRORS };
 enum { BA_NUMBERS = BA_OUT + 2 * BA_LEAVES };
 
@@ -96,7 +98,8 @@ static void *ba_open(const struct ab_instance *in, struct ab_error *error) {
     return ab_cot_create(in, 0, (size_t)BA_NUMBERS * BA_CHUNK, error);
 }
 
-/* Lays the variables of observations i … i + n - 1 out as vectors (n); is any of their cameras not rotated? */
+/* Lays the variables of observations i … i + n - 1 out as vectors (n); is any of their cameras not
+ * rotated? */
 static bool ba_gather(const struct ab_ba *a, int i, int n, double *numbers) {
     bool some = false;
     for (int k = 0; k < n; k++) {
@@ -154,13 +157,14 @@ static bool ba_run(void *state, double *values, struct ab_error *error) {
     return ab_cot_finish(s, error);
 }
 
-/* ---- LSTM: a vector holds one gate of all bits; the outputs of all steps are stacked and scored together ------------- */
+/* ---- LSTM: a vector holds one gate of all bits; the outputs of all steps are stacked and scored together --- */
 
 /* Leaves of the parameters: 8 a layer, then these three. */
 enum { IN_WEIGHT, OUT_WEIGHT, OUT_BIAS, EXTRAS };
 enum { FORGET, IN, OUT, CHANGE, GATES };
 
-/* vars: leaves (8 l + 3), characters (c), the next characters of all steps, state (l, 2), last hidden (c - 1) */
+/* vars: leaves (8 l + 3), characters (c), the next characters of all steps, state (l, 2), last
+ * hidden (c - 1) */
 static void *lstm_open(const struct ab_instance *in, struct ab_error *error) {
     const struct ab_lstm *m = &in->u.lstm;
     const int64_t         b = m->b;
@@ -201,8 +205,10 @@ static cot_var record_lstm(const struct ab_cot *s) {
             x = record_layer(params + 8 * (size_t)i, state + 2 * (size_t)i, x);
         last[t] = x;
     }
-    const cot_var y = cot_fma(cot_stack(steps, last, 0), extra[OUT_WEIGHT], extra[OUT_BIAS]);    /* (c - 1, b) */
-    const cot_var lse = cot_log(cot_add(cot_sum(cot_exp(y), COT_KEEP(1)), 2.0));                 /* (c - 1, 1) */
+    /* (c - 1, b) */
+    const cot_var y = cot_fma(cot_stack(steps, last, 0), extra[OUT_WEIGHT], extra[OUT_BIAS]);
+    /* (c - 1, 1) */
+    const cot_var lse = cot_log(cot_add(cot_sum(cot_exp(y), COT_KEEP(1)), 2.0));
     const cot_var total = cot_sum(cot_mul(characters[m->c], cot_sub(y, lse)), COT_ALL);
     return cot_mul(-1.0 / ((double)m->b * steps), total);
 }

@@ -1,8 +1,9 @@
 /* Style `tensor` for HAND, in matrices, forward.
  *
- * Few inputs and many outputs: each column of the Jacobian is one tangent. All columns are taken in one sweep by giving everything
- * a leading axis of `lanes` copies, 26 (28 if complicated), each of which moves along its own tangent: the errors are then
- * (lanes, N, 3), and so is what one product of Jacobian and tangent returns: the asked layout, column by column. */
+ * Few inputs and many outputs: each column of the Jacobian is one tangent. All columns are taken in
+ * one sweep by giving everything a leading axis of `lanes` copies, 26 (28 if complicated), each of
+ * which moves along its own tangent: the errors are then (lanes, N, 3), and so is what one product
+ * of Jacobian and tangent returns: the asked layout, column by column. */
 #include "cot_common.h"
 
 #include <math.h>
@@ -36,7 +37,7 @@ static int joint_of(int bone) {
     return bone > 0 && finger < AB_FINGERS && joint > 0 ? 3 * finger + joint - 1 : -1;
 }
 
-/* ---- open: leaves and constants ----------------------------------------------------------------------------------- */
+/* ---- open: leaves and constants -------------------------------------------------------------- */
 
 static void full_matrix(const double affine[12], double full[16]) {
     memcpy(full, affine, 12 * sizeof *full);
@@ -58,10 +59,12 @@ static void make_maps(struct ab_cot *s, const struct ab_hand_model *m) {
 }
 
 static void make_angles(struct ab_cot *s) {
-    static const double cross[3][9] = {{0, 0, 0, 0, 0, -1, 0, 1, 0}, {0, 0, 1, 0, 0, 0, -1, 0, 0}, {0, -1, 0, 1, 0, 0, 0, 0, 0}};
+    static const double cross[3][9] = {
+        {0, 0, 0, 0, 0, -1, 0, 1, 0}, {0, 0, 1, 0, 0, 0, -1, 0, 0}, {0, -1, 0, 1, 0, 0, 0, 0, 0}};
     int64_t             x[JOINTS], z[JOINTS];
     for (int j = 0; j < JOINTS; j++) {
-        const int first = 6 + 4 * (j / 3); /* theta of the finger: first joint x and z, then x of the other two */
+        /* theta of the finger: first joint x and z, then x of the other two */
+        const int first = 6 + 4 * (j / 3);
         x[j] = first + (j % 3 ? j % 3 + 1 : 0);
         z[j] = j % 3 ? AB_THETA : first + 1;
     }
@@ -105,7 +108,8 @@ static void make_leaves(struct ab_cot *s, const struct ab_hand *h, double *scrat
             scratch[i] = h->us[2 * (i % n) + j];
         s->vars[U + j] = cot_tensor(s->tape, COT_F64, COT_SHAPE((int64_t)lanes, 1, h->n), scratch);
     }
-    /* tangents: lane `first` + i moves theta i; lane 0 moves every u, lane 1 every v: their errors do not meet */
+    /* tangents: lane `first` + i moves theta i; lane 0 moves every u, lane 1 every v: their errors
+     * do not meet */
     for (size_t i = 0; i < AB_THETA; i++)
         s->numbers[(first + i) * AB_THETA + i] = 1;
     for (size_t j = 0; j < first; j++)
@@ -134,16 +138,18 @@ static void *hand_open(const struct ab_instance *in, struct ab_error *error) {
     return s;
 }
 
-/* ---- run ---------------------------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
-/* (15, 4, lanes, 4): base_relative Rz(tz) Rx(tx) of every joint. The lanes lie beside each other, so that one constant matrix
- * meets them all in one product, here as in record_bones. */
+/* (15, 4, lanes, 4): base_relative Rz(tz) Rx(tx) of every joint. The lanes lie beside each other,
+ * so that one constant matrix meets them all in one product, here as in record_bones. */
 static cot_var record_joints(const struct ab_cot *s, int64_t lanes) {
     const cot_var none = cot_zeros(s->tape, COT_F64, COT_SHAPE(lanes, 1)), both[] = {s->vars[THETA], none};
     const cot_var angles = cot_concat(2, both, 1);
-    const cot_var x = cot_take(angles, s->vars[ANGLE_X], 1), z = cot_take(angles, s->vars[ANGLE_Z], 1); /* (lanes, 15) */
+    /* (lanes, 15) */
+    const cot_var x = cot_take(angles, s->vars[ANGLE_X], 1), z = cot_take(angles, s->vars[ANGLE_Z], 1);
     const cot_var sx = cot_sin(x), cx = cot_cos(x), sz = cot_sin(z), cz = cot_cos(z);
-    const cot_var o = cot_zeros(s->tape, COT_F64, COT_SHAPE(lanes, JOINTS)), i = cot_ones(s->tape, COT_F64, COT_SHAPE(lanes, JOINTS));
+    const cot_var o           = cot_zeros(s->tape, COT_F64, COT_SHAPE(lanes, JOINTS)),
+                  i           = cot_ones(s->tape, COT_F64, COT_SHAPE(lanes, JOINTS));
     const cot_var entries[16] = {cz, cot_neg(cot_mul(sz, cx)), cot_mul(sz, sx),          o, /**/
                                  sz, cot_mul(cz, cx),          cot_neg(cot_mul(cz, sx)), o, /**/
                                  o,  sx,                       cx,                       o, /**/
@@ -159,7 +165,7 @@ static cot_var record_bones(const struct ab_cot *s, const struct ab_hand_model *
     cot_var       absolute[AB_BONES], full[AB_BONES];
     for (int b = 0; b < AB_BONES; b++) {
         const int joint = joint_of(b);
-        cot_var   relative = joint < 0 ? s->vars[BONE + b] : cot_permute(cot_index(joints, 0, joint), COT_AXES(1, 0, 2));
+        cot_var relative = joint < 0 ? s->vars[BONE + b] : cot_permute(cot_index(joints, 0, joint), COT_AXES(1, 0, 2));
         if (m->parent[b] >= 0)
             relative = cot_matmul(absolute[m->parent[b]], relative);
         else if (joint >= 0)
@@ -168,7 +174,8 @@ static cot_var record_bones(const struct ab_cot *s, const struct ab_hand_model *
         full[b] = cot_broadcast_to(relative, COT_SHAPE(lanes, 3, 4));
     }
     const cot_var all = cot_reshape(cot_stack(AB_BONES, full, 0), COT_SHAPE(AB_BONES, lanes * 3, 4));
-    const cot_var transforms = cot_permute(cot_matmul(all, s->vars[INVERSE]), COT_AXES(1, 0, 2)); /* (lanes 3, 22, 4) */
+    /* (lanes 3, 22, 4) */
+    const cot_var transforms = cot_permute(cot_matmul(all, s->vars[INVERSE]), COT_AXES(1, 0, 2));
     return cot_reshape(transforms, COT_SHAPE(lanes, 3, 4 * AB_BONES));
 }
 
@@ -178,7 +185,8 @@ static cot_var record_global(const struct ab_cot *s, const struct ab_hand *h, in
     const cot_var one = cot_eye(s->tape, COT_F64, 3, 3);
     if (sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) < 1e-4)
         return one;
-    const cot_var turn = cot_slice(s->vars[THETA], 1, 0, 3, 1), norm = cot_norm(turn, 2, COT_KEEP(1)); /* (lanes, 3), (lanes, 1) */
+    /* (lanes, 3), (lanes, 1) */
+    const cot_var turn = cot_slice(s->vars[THETA], 1, 0, 3, 1), norm = cot_norm(turn, 2, COT_KEEP(1));
     const cot_var u = cot_div(turn, norm), angle = cot_expand_dims(norm, 2), cosine = cot_cos(angle);
     const cot_var cross = cot_reshape(cot_matmul(u, s->vars[CROSS]), COT_SHAPE(lanes, 3, 3));
     const cot_var outer = cot_mul(cot_expand_dims(u, 2), cot_expand_dims(u, 1));
@@ -188,10 +196,13 @@ static cot_var record_global(const struct ab_cot *s, const struct ab_hand *h, in
 static cot_var record_errors(const struct ab_cot *s) {
     const struct ab_hand *h = &s->in->u.hand;
     const int64_t         lanes = lanes_of(h);
-    const cot_var         still = cot_matmul(record_bones(s, &h->model, lanes), s->vars[SKIN]);               /* (lanes, 3, used) */
-    const cot_var         shift = cot_expand_dims(cot_slice(s->vars[THETA], 1, 3, 6, 1), 2);                  /* (lanes, 3, 1) */
+    /* (lanes, 3, used) */
+    const cot_var         still = cot_matmul(record_bones(s, &h->model, lanes), s->vars[SKIN]);
+    /* (lanes, 3, 1) */
+    const cot_var         shift = cot_expand_dims(cot_slice(s->vars[THETA], 1, 3, 6, 1), 2);
     const cot_var         vert = cot_add(cot_matmul(record_global(s, h, lanes), still), shift);
-    cot_var               at = cot_take(vert, s->vars[SLOT], 2);                                              /* (lanes, 3, N) */
+    /* (lanes, 3, N) */
+    cot_var               at = cot_take(vert, s->vars[SLOT], 2);
     if (h->complicated) {
         const cot_var u = s->vars[U], v = s->vars[V], w = cot_sub(cot_sub(1.0, u), v);
         const cot_var b = cot_take(vert, s->vars[SLOT + 1], 2), c = cot_take(vert, s->vars[SLOT + 2], 2);

@@ -1,6 +1,7 @@
-/* Small random instances in the text formats, the same on every machine: number i of stream `seed` is a pure function
- * of both (splitmix64 of a counter). Made so that what the shipped data leave out is exercised: GMM with gamma != 1
- * and m > 0, BA without replication and with a camera that has exactly zero rotation. */
+/* Small random instances in the text formats, the same on every machine: number i of stream `seed`
+ * is a pure function of both (splitmix64 of a counter). Made so that what the shipped data leave
+ * out is exercised: GMM with gamma != 1 and m > 0, BA without replication and with a camera that
+ * has exactly zero rotation. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -26,7 +27,9 @@ struct stream {
     uint64_t seed, next;
 };
 
-static double draw(struct stream *s, double centre, double scale) { return centre + ab_random(s->seed, s->next++, scale); }
+static double draw(struct stream *s, double centre, double scale) {
+    return centre + ab_random(s->seed, s->next++, scale);
+}
 
 static int draw_index(struct stream *s, int n) {
     const int i = (int)(draw(s, 0.5, 0.5) * n);
@@ -100,7 +103,7 @@ static void generate_lstm(struct stream *s) {
         fprintf(s->file, "%d%c", draw(s, 0, 1) > 0, (i + 1) % b ? ' ' : '\n');
 }
 
-/* ---- hand -------------------------------------------------------------------------------------------------------- */
+/* ---- hand ------------------------------------------------------------------------------------ */
 
 enum { VERTICES = 60, TRIANGLES = 40 };
 
@@ -123,7 +126,8 @@ static void rigid(struct stream *s, double a[12]) {
 static void multiply(const double a[12], const double b[12], double c[12]) {
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 4; j++)
-            c[4 * i + j] = a[4 * i] * b[j] + a[4 * i + 1] * b[4 + j] + a[4 * i + 2] * b[8 + j] + (j == 3 ? a[4 * i + 3] : 0);
+            c[4 * i + j] =
+                a[4 * i] * b[j] + a[4 * i + 1] * b[4 + j] + a[4 * i + 2] * b[8 + j] + (j == 3 ? a[4 * i + 3] : 0);
 }
 
 static void print_affine(FILE *file, const double a[12]) {
@@ -166,7 +170,8 @@ static void generate_bones(struct stream *s) {
 static void generate_vertices(struct stream *s) {
     for (int v = 0; v < VERTICES; v++) {
         const int bones = 1 + v % 4, first = draw_index(s, AB_BONES);
-        for (int i = 0; i < 3; i++) /* one draw a statement: arguments have no order of evaluation */
+        /* one draw a statement: arguments have no order of evaluation */
+        for (int i = 0; i < 3; i++)
             fprintf(s->file, "%.17g:", draw(s, 0, 0.2));
         fprintf(s->file, "0:0:1:0:0:%d", bones);
         for (int i = 0; i < bones; i++)
@@ -201,7 +206,7 @@ static void generate_hand(struct stream *s, bool complicated) {
 static void generate_simple(struct stream *s) { generate_hand(s, false); }
 static void generate_complicated(struct stream *s) { generate_hand(s, true); }
 
-/* ---- files ------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static bool write_file(const char *path, uint64_t seed, void (*write)(struct stream *), struct ab_error *error) {
     struct stream s = {fopen(path, "w"), seed, 0};
@@ -218,7 +223,8 @@ static bool write_model(const char *instance, uint64_t seed, struct ab_error *er
     static const struct {
         const char *name;
         void (*write)(struct stream *);
-    } files[] = {{"/bones.txt", generate_bones}, {"/vertices.txt", generate_vertices}, {"/triangles.txt", generate_triangles}};
+    } files[] = {
+        {"/bones.txt", generate_bones}, {"/vertices.txt", generate_vertices}, {"/triangles.txt", generate_triangles}};
     const char  *slash = strrchr(instance, '/');
     const int    folder = slash ? (int)(slash - instance) + 1 : 0;
     const size_t size = (size_t)folder + 32;
@@ -226,7 +232,8 @@ static bool write_model(const char *instance, uint64_t seed, struct ab_error *er
     if (!path)
         return ab_fail(error, "%s: not enough memory", instance);
     snprintf(path, size, "%.*smodel", folder, instance);
-    bool ok = mkdir(path, 0777) == 0 || errno == EEXIST || ab_fail(error, "%s: cannot create: %s", path, strerror(errno));
+    bool ok =
+        mkdir(path, 0777) == 0 || errno == EEXIST || ab_fail(error, "%s: cannot create: %s", path, strerror(errno));
     for (size_t i = 0; ok && i < sizeof files / sizeof *files; i++) {
         snprintf(path, size, "%.*smodel%s", folder, instance, files[i].name);
         ok = write_file(path, seed + 1000 * (i + 1), files[i].write, error);

@@ -1,4 +1,5 @@
-/* The program adbench: times one style of differentiation on one instance and prints one JSON object. */
+/* The program adbench: times one style of differentiation on one instance and prints one JSON
+ * object. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -25,7 +26,8 @@ static const char help[] =
     "F.bin    receives the derivative as raw little-endian float64 in the reference layout\n"
     "S        the shortest batch worth timing, 0.3 unless told\n"
     "\n"
-    "Prints one JSON object: problem, file, style, objective (a value, or the first entries of a vector), objective_ms,\n"
+    "Prints one JSON object: problem, file, style, objective (a value, or the first entries of a vector), "
+    "objective_ms,\n"
     "derivative_ms, ratio = derivative_ms / objective_ms, peak_bytes (most memory the derivative held).\n"
     "Exit status: 0 done, 1 the derivative failed, 2 wrong usage, 3 trouble with a file.\n";
 
@@ -41,14 +43,15 @@ static int trouble(int status, const char *text) {
     return status;
 }
 
-/* ---- timing ------------------------------------------------------------------------------------------------------ */
+/* ---- timing ---------------------------------------------------------------------------------- */
 
 struct job {
     const struct ab_instance *in;
     const struct ab_method   *method;
     void                     *state;
     double                   *work, *out, *derivative;
-    double                    lean; /* seconds of the objective that skips what nobody looks at, where there are two */
+    /* seconds of the objective that skips what nobody looks at, where there are two */
+    double                    lean;
     struct ab_error           error;
 };
 
@@ -109,7 +112,8 @@ static bool find_repeats(struct job *j, bool (*run)(struct job *), double second
     }
 }
 
-/* The least of several samples; the two kinds take turns, so both meet the same weather on the machine. */
+/* The least of several samples; the two kinds take turns, so both meet the same weather on the
+ * machine. */
 static bool measure(struct job *j, double seconds, double *objective, double *derivative) {
     enum { SAMPLES = 5 };
     long f_repeats, d_repeats;
@@ -125,12 +129,13 @@ static bool measure(struct job *j, double seconds, double *objective, double *de
     }
     if (is_hand(j->in)) {
         find_repeats(j, run_lean, seconds, &f_repeats, &j->lean);
-        run_objective(j); /* leave the dense weights' scratch as it was: lean work overlaps the vertices only */
+        /* leave the dense weights' scratch as it was: lean work overlaps the vertices only */
+        run_objective(j);
     }
     return true;
 }
 
-/* ---- output ------------------------------------------------------------------------------------------------------ */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void print_string(const char *s) {
     putchar('"');
@@ -191,7 +196,7 @@ static bool write_derivative(const struct job *j, const char *path) {
     return (fclose(file) == 0) && ok;
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static int bench(struct job *j, const char *file, const char *out, double seconds) {
     double objective, derivative;

@@ -1,5 +1,5 @@
-/* The table of tables: every style of differentiation that is compiled in. With ADBENCH_WITHOUT_LIBRARY only derivatives by
- * hand are, and no cot_*.c file is needed. */
+/* The table of tables: every style of differentiation that is compiled in. With
+ * ADBENCH_WITHOUT_LIBRARY only derivatives by hand are, and no cot_*.c file is needed. */
 #include "problems.h"
 
 #include <string.h>

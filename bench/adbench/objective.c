@@ -14,14 +14,16 @@
 #define OBJECTIVE ab_objective
 #include "objective.inc"
 
-/* The hand as adbench's formula has it: every vertex as a sum over every bone, most weights 0. It gives the same numbers as
- * ab_objective, which skips what nobody looks at; the published multiples are of this one. */
+/* The hand as adbench's formula has it: every vertex as a sum over every bone, most weights 0. It
+ * gives the same numbers as ab_objective, which skips what nobody looks at; the published multiples
+ * are of this one. */
 void ab_hand_as_written(const struct ab_instance *in, const double *params, double *work, double *out) {
     const struct ab_hand       *h = &in->u.hand;
     const struct ab_hand_model *m = &h->model;
     double(*transform)[12] = (double(*)[12])work + AB_BONES;
     double(*vert)[3] = (double(*)[3])(work + 2 * AB_BONES * 12);
-    double *dense = work + 2 * AB_BONES * 12 + 3 * (size_t)m->vertices, R[9]; /* (vertices, bones), filled by the caller */
+    /* (vertices, bones), filled by the caller */
+    double *dense = work + 2 * AB_BONES * 12 + 3 * (size_t)m->vertices, R[9];
     pose_bones(m, params, (double(*)[12])work, transform);
     global_rotation(params, R);
     for (int v = 0; v < m->vertices; v++) {

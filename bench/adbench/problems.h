@@ -1,14 +1,17 @@
-/* The four ADBench problems: their data, objectives, derivatives and the table of ways to differentiate them.
+/* The four ADBench problems: their data, objectives, derivatives and the table of ways to
+ * differentiate them.
  *
- * An instance owns one contiguous vector `params` of the independent variables in the reference order, so an
- * objective can be evaluated at any other point (also a complex one) by passing another vector of the same length.
- * Everything else in an instance is constant once it is read.
+ * An instance owns one contiguous vector `params` of the independent variables in the reference
+ * order, so an objective can be evaluated at any other point (also a complex one) by passing
+ * another vector of the same length. Everything else in an instance is constant once it is read.
  *
  * Layouts of the derivative, in doubles:
  *   gmm    gradient: alphas[k], means[k][d], icf[k][d(d+1)/2]
- *   ba     CSR values: 2p rows of 15 (rows 2i, 2i+1 of observation i), then p weight rows of 1: 31p in all
+ *   ba     CSR values: 2p rows of 15 (rows 2i, 2i+1 of observation i), then p weight rows of 1: 31p
+ *          in all
  *   lstm   gradient: main[8lb], extra[3b]
- *   hand   column-major, 3N rows; 26 columns theta; complicated: 28 columns [du, dv (compressed), theta]
+ *   hand   column-major, 3N rows; 26 columns theta; complicated: 28 columns [du, dv (compressed),
+ *          theta]
  */
 #ifndef ADBENCH_PROBLEMS_H
 #define ADBENCH_PROBLEMS_H
@@ -27,7 +30,8 @@ struct ab_error {
     char text[512];
 };
 
-/* d dimensions, k components, n points; icf per component: d log-diagonals, then the strict lower part by columns. */
+/* d dimensions, k components, n points; icf per component: d log-diagonals, then the strict lower
+ * part by columns. */
 struct ab_gmm {
     int           d, k, n, m;
     double        gamma;
@@ -48,7 +52,8 @@ struct ab_ba {
     double (*feats)[2];           /* (p) */
 };
 
-/* l layers, c characters, b bits. main per layer: weight {forget, in, out, change}[b], bias {the same}[b]. */
+/* l layers, c characters, b bits. main per layer: weight {forget, in, out, change}[b], bias {the
+ * same}[b]. */
 struct ab_lstm {
     int           l, c, b;
     const double *main;  /* (l, 8, b), inside params */
@@ -57,14 +62,16 @@ struct ab_lstm {
     double       *seq;   /* (c, b) */
 };
 
-/* Affine maps are 3x4, row-major: the last row (0 0 0 1) of the file's 4x4 is checked and dropped. */
+/* Affine maps are 3x4, row-major: the last row (0 0 0 1) of the file's 4x4 is checked and
+ * dropped. */
 struct ab_hand_model {
     int    vertices, triangles;
     int    parent[AB_BONES];               /* -1 or a lower bone */
     double base_relative[AB_BONES][12];
     double inverse_base_absolute[AB_BONES][12];
     double (*base)[3];                     /* (vertices) */
-    int    *weight_start;                  /* (vertices + 1): range of v's weights in the next two */
+    /* (vertices + 1): range of v's weights in the next two */
+    int    *weight_start;
     int    *weight_bone;
     double *weight;
     int (*triangle)[3];                    /* (triangles): vertices */
@@ -109,43 +116,55 @@ bool        ab_fail(struct ab_error *error, const char *format, ...)
 bool ab_read(enum ab_kind kind, const char *path, struct ab_instance *in, struct ab_error *error);
 void ab_free(struct ab_instance *in);
 
-/* generate.c: a small random instance in the text format; for hand also the folder model/ beside it. */
+/* generate.c: a small random instance in the text format; for hand also the folder model/ beside
+ * it. */
 bool   ab_generate(enum ab_kind kind, uint64_t seed, const char *path, struct ab_error *error);
-double ab_random(uint64_t seed, uint64_t i, double scale); /* in [-scale, scale), a pure function of (seed, i) */
+/* in [-scale, scale), a pure function of (seed, i) */
+double ab_random(uint64_t seed, uint64_t i, double scale);
 
-/* objective.c and objective_complex.c: the same formulas (objective.inc) over double and double complex.
- * params has in->param_count scalars, work in->work_count, out in->output_count. */
+/* objective.c and objective_complex.c: the same formulas (objective.inc) over double and double
+ * complex. params has in->param_count scalars, work in->work_count, out in->output_count. */
 void ab_objective(const struct ab_instance *in, const double *params, double *work, double *out);
 void ab_objective_complex(const struct ab_instance *in, const double complex *params, double complex *work,
                           double complex *out);
 
-/* The hand by the formula, every vertex over every bone; work: absolute and transform (22, 12 each), vert (vertices, 3), then the weights
- * (vertices, 22), which ab_hand_dense_weights puts there. */
+/* The hand by the formula, every vertex over every bone; work: absolute and transform (22, 12
+ * each), vert (vertices, 3), then the weights (vertices, 22), which ab_hand_dense_weights puts
+ * there. */
 void ab_hand_as_written(const struct ab_instance *in, const double *params, double *work, double *out);
 void ab_hand_dense_weights(const struct ab_hand_model *m, double *work);
 
-/* complex_step.c: column j of the Jacobian, d out / d params[j], exact to rounding. params, work and out are scratch of
- * the sizes above; params must hold the point (imaginary parts 0) and does so again afterwards. */
+/* complex_step.c: column j of the Jacobian, d out / d params[j], exact to rounding. params, work
+ * and out are scratch of the sizes above; params must hold the point (imaginary parts 0) and does
+ * so again afterwards. */
 void ab_complex_step(const struct ab_instance *in, size_t j, double complex *params, double complex *work,
                      double complex *out, double *column);
 
 /* One way to differentiate one problem. */
 struct ab_method {
     enum ab_kind kind;
-    const char  *style;                                                        /* NULL ends a table */
-    void *(*open)(const struct ab_instance *in, struct ab_error *error);       /* preparation, not timed; NULL = failure */
-    bool (*run)(void *state, double *derivative, struct ab_error *error);      /* timed; derivative_count doubles */
-    size_t (*peak_bytes)(const void *state);                                   /* most memory it has held so far */
+    /* NULL ends a table */
+    const char  *style;
+    /* preparation, not timed; NULL = failure */
+    void *(*open)(const struct ab_instance *in, struct ab_error *error);
+    /* timed; derivative_count doubles */
+    bool (*run)(void *state, double *derivative, struct ab_error *error);
+    /* most memory it has held so far */
+    size_t (*peak_bytes)(const void *state);
     void (*close)(void *state);
 };
 
 /* methods.c: every table that was compiled in. */
 const struct ab_method *ab_method_find(enum ab_kind kind, const char *style);
 extern const struct ab_method ab_methods_by_hand[];
-extern const struct ab_method ab_methods_scalar[]; /* cot_scalar.c: one operation at a time on scalars */
-extern const struct ab_method ab_methods_fused[];  /* cot_fused.c: scalars with fma, dot_of, sum_of */
+/* cot_scalar.c: one operation at a time on scalars */
+extern const struct ab_method ab_methods_scalar[];
+/* cot_fused.c: scalars with fma, dot_of, sum_of */
+extern const struct ab_method ab_methods_fused[];
 extern const struct ab_method ab_methods_tensor[]; /* cot_tensor.c: tensors */
-extern const struct ab_method ab_methods_tensor_hand[]; /* cot_tensor_hand.c: the same style for the hand */
-extern const struct ab_method ab_methods_sparse[]; /* cot_sparse.c: BA as one function with a sparse Jacobian */
+/* cot_tensor_hand.c: the same style for the hand */
+extern const struct ab_method ab_methods_tensor_hand[];
+/* cot_sparse.c: BA as one function with a sparse Jacobian */
+extern const struct ab_method ab_methods_sparse[];
 
 #endif

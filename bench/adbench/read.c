@@ -1,7 +1,8 @@
 /* Readers of the ADBench text formats.
  *
- * A file is read into memory whole; every number is checked for presence, form and range, and every size against what
- * the file can hold at all before anything is allocated for it. A failure names file, line and what was expected. */
+ * A file is read into memory whole; every number is checked for presence, form and range, and every
+ * size against what the file can hold at all before anything is allocated for it. A failure names
+ * file, line and what was expected. */
 #include "problems.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- scanning ---------------------------------------------------------------------------------------------------- */
+/* ---- scanning -------------------------------------------------------------------------------- */
 
 struct scanner {
     const char      *path;
@@ -122,8 +123,8 @@ static bool scan_end(struct scanner *s) { return at_end(s) || unexpected(s, "the
 /* Numbers still in the file take two characters each at least, a digit and a separator. */
 static bool check_room(struct scanner *s, const char *sizes, double numbers) {
     if (numbers > (double)(s->end - s->at) / 2 + 1)
-        return ab_fail(s->error, "%s: the sizes (%s) ask for %.0f numbers, more than the file's %td bytes can hold", s->path,
-                       sizes, numbers, s->end - s->text);
+        return ab_fail(s->error, "%s: the sizes (%s) ask for %.0f numbers, more than the file's %td bytes can hold",
+                       s->path, sizes, numbers, s->end - s->text);
     return true;
 }
 
@@ -132,8 +133,8 @@ enum { MAX_SIZE = 100000000 };
 
 static bool check_total(struct scanner *s, const char *sizes, double numbers) {
     if (numbers > MAX_NUMBERS)
-        return ab_fail(s->error, "%s: the sizes (%s) ask for %.0f numbers, more than the %.0f that are supported", s->path,
-                       sizes, numbers, MAX_NUMBERS);
+        return ab_fail(s->error, "%s: the sizes (%s) ask for %.0f numbers, more than the %.0f that are supported",
+                       s->path, sizes, numbers, MAX_NUMBERS);
     return true;
 }
 
@@ -143,7 +144,7 @@ static bool allocate(struct scanner *s, void *pointer, size_t count, size_t size
     return memory || ab_fail(s->error, "%s: not enough memory for %zu numbers", s->path, count);
 }
 
-/* ---- GMM --------------------------------------------------------------------------------------------------------- */
+/* ---- GMM ------------------------------------------------------------------------------------- */
 
 /* The terms of f that no variable enters: -n d/2 log(2 pi) - k C. */
 static double gmm_constant(const struct ab_gmm *g) {
@@ -166,7 +167,8 @@ static bool gmm_is_replicated(struct scanner *s) {
 
 static bool read_gmm(struct scanner *s, struct ab_instance *in) {
     struct ab_gmm *g = &in->u.gmm;
-    if (!scan_int(s, "the dimension d", 1, 30000, &g->d) || !scan_int(s, "the number of components k", 1, MAX_SIZE, &g->k) ||
+    if (!scan_int(s, "the dimension d", 1, 30000, &g->d) ||
+        !scan_int(s, "the number of components k", 1, MAX_SIZE, &g->k) ||
         !scan_int(s, "the number of points n", 1, MAX_SIZE, &g->n))
         return false;
     char         sizes[80];
@@ -211,11 +213,12 @@ static bool read_gmm(struct scanner *s, struct ab_instance *in) {
     return true;
 }
 
-/* ---- BA ---------------------------------------------------------------------------------------------------------- */
+/* ---- BA -------------------------------------------------------------------------------------- */
 
 static bool ba_sizes(struct scanner *s, struct ab_instance *in, char *sizes, size_t room) {
     struct ab_ba *a = &in->u.ba;
-    if (!scan_int(s, "the number of cameras n", 1, MAX_SIZE, &a->n) || !scan_int(s, "the number of points m", 1, MAX_SIZE, &a->m) ||
+    if (!scan_int(s, "the number of cameras n", 1, MAX_SIZE, &a->n) ||
+        !scan_int(s, "the number of points m", 1, MAX_SIZE, &a->m) ||
         !scan_int(s, "the number of observations p", 1, MAX_SIZE, &a->p))
         return false;
     const size_t n = (size_t)a->n, m = (size_t)a->m, p = (size_t)a->p;
@@ -231,8 +234,8 @@ static bool ba_sizes(struct scanner *s, struct ab_instance *in, char *sizes, siz
 
 static bool ba_allocate(struct scanner *s, struct ab_instance *in) {
     struct ab_ba *a = &in->u.ba;
-    if (!allocate(s, &in->params, in->param_count, sizeof(double)) || !allocate(s, &a->obs, (size_t)a->p, sizeof *a->obs) ||
-        !allocate(s, &a->feats, (size_t)a->p, sizeof *a->feats))
+    if (!allocate(s, &in->params, in->param_count, sizeof(double)) ||
+        !allocate(s, &a->obs, (size_t)a->p, sizeof *a->obs) || !allocate(s, &a->feats, (size_t)a->p, sizeof *a->feats))
         return false;
     a->cams = (const double(*)[AB_CAM])in->params;
     a->X = (const double(*)[3])(in->params + AB_CAM * (size_t)a->n);
@@ -246,8 +249,8 @@ static bool read_ba(struct scanner *s, struct ab_instance *in) {
     char          sizes[80];
     double        cam[AB_CAM], X[3], w, feat[2];
     if (!ba_sizes(s, in, sizes, sizeof sizes) || !scan_doubles(s, "the camera", AB_CAM, cam) ||
-        !scan_doubles(s, "the point", 3, X) || !scan_double(s, "the weight", &w) || !scan_doubles(s, "the feature", 2, feat) ||
-        !ba_allocate(s, in))
+        !scan_doubles(s, "the point", 3, X) || !scan_double(s, "the weight", &w) ||
+        !scan_doubles(s, "the feature", 2, feat) || !ba_allocate(s, in))
         return false;
     double *at = in->params;
     for (int i = 0; i < a->n; i++, at += AB_CAM)
@@ -269,8 +272,8 @@ static bool read_bafull(struct scanner *s, struct ab_instance *in) {
     if (!ba_sizes(s, in, sizes, sizeof sizes) || !ba_allocate(s, in))
         return false;
     double *X = in->params + AB_CAM * (size_t)a->n, *w = X + 3 * (size_t)a->m;
-    if (!scan_doubles(s, "cameras", AB_CAM * (size_t)a->n, in->params) || !scan_doubles(s, "points", 3 * (size_t)a->m, X) ||
-        !scan_doubles(s, "weights", (size_t)a->p, w))
+    if (!scan_doubles(s, "cameras", AB_CAM * (size_t)a->n, in->params) ||
+        !scan_doubles(s, "points", 3 * (size_t)a->m, X) || !scan_doubles(s, "weights", (size_t)a->p, w))
         return false;
     for (int i = 0; i < a->p; i++)
         if (!scan_int(s, "the camera of an observation", 0, a->n - 1, &a->obs[i][0]) ||
@@ -279,11 +282,12 @@ static bool read_bafull(struct scanner *s, struct ab_instance *in) {
     return scan_doubles(s, "features", 2 * (size_t)a->p, a->feats[0]);
 }
 
-/* ---- LSTM -------------------------------------------------------------------------------------------------------- */
+/* ---- LSTM ------------------------------------------------------------------------------------ */
 
 static bool read_lstm(struct scanner *s, struct ab_instance *in) {
     struct ab_lstm *m = &in->u.lstm;
-    if (!scan_int(s, "the number of layers l", 1, MAX_SIZE, &m->l) || !scan_int(s, "the number of characters c", 2, MAX_SIZE, &m->c) ||
+    if (!scan_int(s, "the number of layers l", 1, MAX_SIZE, &m->l) ||
+        !scan_int(s, "the number of characters c", 2, MAX_SIZE, &m->c) ||
         !scan_int(s, "the bits of a character b", 1, MAX_SIZE, &m->b))
         return false;
     char         sizes[80];
@@ -295,17 +299,17 @@ static bool read_lstm(struct scanner *s, struct ab_instance *in) {
     in->param_count = in->derivative_count = 8 * l * b + 3 * b;
     in->output_count = 1;
     in->work_count = 2 * l * b + b;
-    if (!allocate(s, &in->params, in->param_count, sizeof(double)) || !allocate(s, &m->state, 2 * l * b, sizeof(double)) ||
-        !allocate(s, &m->seq, c * b, sizeof(double)))
+    if (!allocate(s, &in->params, in->param_count, sizeof(double)) ||
+        !allocate(s, &m->state, 2 * l * b, sizeof(double)) || !allocate(s, &m->seq, c * b, sizeof(double)))
         return false;
     m->main = in->params;
     m->extra = in->params + 8 * l * b;
     return scan_doubles(s, "main parameters", 8 * l * b, in->params) &&
-           scan_doubles(s, "extra parameters", 3 * b, in->params + 8 * l * b) && scan_doubles(s, "state", 2 * l * b, m->state) &&
-           scan_doubles(s, "sequence", c * b, m->seq);
+           scan_doubles(s, "extra parameters", 3 * b, in->params + 8 * l * b) &&
+           scan_doubles(s, "state", 2 * l * b, m->state) && scan_doubles(s, "sequence", c * b, m->seq);
 }
 
-/* ---- HAND -------------------------------------------------------------------------------------------------------- */
+/* ---- HAND ------------------------------------------------------------------------------------ */
 
 /* Moves past the ':' that must stand before the next field of a line. */
 static bool scan_colon(struct scanner *s, const char *before) {
@@ -388,7 +392,8 @@ static bool read_vertices(struct scanner *s, struct ab_hand_model *m) {
     for (int v = 0; v < m->vertices; v++) {
         double ignored[5];
         int    bones;
-        if (!scan_double(s, "a vertex's x", &m->base[v][0]) || !scan_fields(s, "a vertex's y and z", 2, &m->base[v][1]) ||
+        if (!scan_double(s, "a vertex's x", &m->base[v][0]) ||
+            !scan_fields(s, "a vertex's y and z", 2, &m->base[v][1]) ||
             !scan_fields(s, "one of five further fields", 5, ignored) || !scan_colon(s, "the number of bones") ||
             !scan_int(s, "the number of bones of a vertex", 0, AB_BONES, &bones))
             return false;
@@ -409,7 +414,8 @@ static bool read_triangles(struct scanner *s, struct ab_hand_model *m) {
         return false;
     for (int t = 0; t < m->triangles; t++) {
         for (int i = 0; i < 3; i++)
-            if ((i > 0 && !scan_colon(s, "a vertex")) || !scan_int(s, "a vertex", 0, m->vertices - 1, &m->triangle[t][i]))
+            if ((i > 0 && !scan_colon(s, "a vertex")) ||
+                !scan_int(s, "a vertex", 0, m->vertices - 1, &m->triangle[t][i]))
                 return false;
         if (!scan_line_end(s))
             return false;
@@ -481,7 +487,8 @@ static bool read_hand(struct scanner *s, struct ab_instance *in) {
         return false;
     const int limit = h->complicated ? h->model.triangles : h->model.vertices;
     for (size_t i = 0; i < n; i++)
-        if (!scan_int(s, h->complicated ? "a triangle of the model" : "a vertex of the model", 0, limit - 1, &h->corr[i]) ||
+        if (!scan_int(s, h->complicated ? "a triangle of the model" : "a vertex of the model", 0, limit - 1,
+                      &h->corr[i]) ||
             !scan_doubles(s, "a point", 3, h->points[i]))
             return false;
     h->theta = in->params;
@@ -496,7 +503,7 @@ static bool read_hand(struct scanner *s, struct ab_instance *in) {
     return true;
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 bool ab_read(enum ab_kind kind, const char *path, struct ab_instance *in, struct ab_error *error) {
     static bool (*const readers[AB_KINDS])(struct scanner *, struct ab_instance *) = {read_gmm,  read_ba,   read_bafull,

@@ -1,15 +1,19 @@
-/* attention.c: causal attention over 128 positions and its derivative, one head at a time, by products whose tile of eight rows and two vectors
- * stays in registers. What lies beyond the diagonal is left out in steps of a tile. */
+/* attention.c: causal attention over 128 positions and its derivative, one head at a time, by
+ * products whose tile of eight rows and two vectors stays in registers. What lies beyond the
+ * diagonal is left out in steps of a tile. */
 #include "handwritten/gpt.h"
 
 enum { LANES = 16, ROWS = 8, COLUMNS = 2 * LANES };
 typedef float vec __attribute__((vector_size(4 * LANES)));
 
-typedef struct head { _Alignas(64) float q[T * EACH], k[T * EACH], v[T * EACH], z[T * EACH], turned[EACH * T], s[T * T]; } head;
+typedef struct head {
+    _Alignas(64) float q[T * EACH], k[T * EACH], v[T * EACH], z[T * EACH], turned[EACH * T], s[T * T];
+} head;
 
 /* c[8][32] (rows ldc apart) = Σ over p in [from, to) of a[i · row + p · step] b[p · ldb + j] */
-static inline __attribute__((always_inline)) void tile(const float *restrict a, int row, int step, const float *restrict b, int ldb, float *restrict c,
-                                                       int ldc, int from, int to) {
+static inline __attribute__((always_inline)) void tile(const float *restrict a, int row, int step,
+                                                       const float *restrict b, int ldb, float *restrict c, int ldc,
+                                                       int from, int to) {
     vec sum[2 * ROWS] = {{0}};
     for (int p = from; p < to; p++) {
         const vec *line = (const vec *)(b + p * ldb);
@@ -83,7 +87,9 @@ void attend_back(const float *qkv, const float *weights, const float *mixed, con
         turn(h.v, h.turned);
         mix_turned(w, h.z, grad);
         put(grad, 1, dqkv + at + 2 * D, 3 * D);
-        lower(h.z, h.turned, h.s); /* the adjoint of the weights, then of what the softmax took: w (d - Σ w d), the sum being z · dz */
+        /* the adjoint of the weights, then of what the softmax took: w (d - Σ w d), the sum being z
+         * · dz */
+        lower(h.z, h.turned, h.s);
         for (int i = 0; i < T; i++) {
             float dot = 0;
             int   end = (i / ROWS + 1) * ROWS;

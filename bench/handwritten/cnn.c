@@ -1,23 +1,35 @@
-/* cnn.c: two convolutions with ReLU and pooling, a dense layer, derivatives by hand. Each thread takes its images through the whole network, forward
- * and back, with gradients of its own; these are added up in the step. Nothing is shared in between.
+/* cnn.c: two convolutions with ReLU and pooling, a dense layer, derivatives by hand. Each thread
+ * takes its images through the whole network, forward and back, with gradients of its own; these
+ * are added up in the step. Nothing is shared in between.
  *
- * Channels come last, 16 of them are one vector, and every image has a border of zeros, so that a tap is an offset. A convolution keeps a tile of
- * neighbouring places times all its channels in registers while the taps pass; against im2col and a product that saves the copies. */
+ * Channels come last, 16 of them are one vector, and every image has a border of zeros, so that a
+ * tap is an offset. A convolution keeps a tile of neighbouring places times all its channels in
+ * registers while the taps pass; against im2col and a product that saves the copies. */
 #include "handwritten/handwritten.h"
 
 enum { BATCH = 64, CLASSES = 10, TAPS = 25, WIDE = 5, PAD = 2, LANES = 16 };
-enum { S1 = 28, B1 = S1 + 2 * PAD, C1 = 16, S2 = 14, B2 = S2 + 2 * PAD, C2 = 32, S3 = 7, FEATURES = S3 * S3 * C2 }; /* sides, with borders, channels */
-enum { CONV1 = 0, BIAS1 = CONV1 + TAPS * C1, CONV2 = BIAS1 + C1, BIAS2 = CONV2 + TAPS * C1 * C2, DENSE = BIAS2 + C2, BIAS3 = DENSE + CLASSES * FEATURES };
+/* sides, with borders, channels */
+enum { S1 = 28, B1 = S1 + 2 * PAD, C1 = 16, S2 = 14, B2 = S2 + 2 * PAD, C2 = 32, S3 = 7, FEATURES = S3 * S3 * C2 };
+enum {
+    CONV1 = 0,
+    BIAS1 = CONV1 + TAPS * C1,
+    CONV2 = BIAS1 + C1,
+    BIAS2 = CONV2 + TAPS * C1 * C2,
+    DENSE = BIAS2 + C2,
+    BIAS3 = DENSE + CLASSES * FEATURES
+};
 enum { WEIGHTS = (BIAS3 + CLASSES + LANES - 1) / LANES * LANES, THREADS = 64 };
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 
-/* What one thread needs for one image, and its sums of gradients. Weights: conv1 (tap, C1), conv2 (tap, C1, C2), dense (class, feature). */
+/* What one thread needs for one image, and its sums of gradients. Weights: conv1 (tap, C1), conv2
+ * (tap, C1, C2), dense (class, feature). */
 typedef struct work {
     _Alignas(64) float g[WEIGHTS];
     float   z1[S1 * S1 * C1], dz1[S1 * S1 * C1], h1[B2 * B2 * C1], dh1[S2 * S2 * C1];
     float   z2[S2 * S2 * C2], dz2[B2 * B2 * C2], h2[FEATURES], dh2[FEATURES];
-    uint8_t from1[S2 * S2 * C1], from2[FEATURES]; /* which of its four places each maximum came from; 4: the ReLU was shut */
+    /* which of its four places each maximum came from; 4: the ReLU was shut */
+    uint8_t from1[S2 * S2 * C1], from2[FEATURES];
     double  loss;
 } work;
 
@@ -28,7 +40,8 @@ typedef struct cnn {
 
 static void *cnn_make(void) {
     cnn   *c = must(calloc(1, sizeof *c));
-    float *x = uniform_f32(6, BATCH * S1 * S1, 1), *w1 = uniform_f32(40, C1 * TAPS, 0.2), *w2 = uniform_f32(41, C2 * C1 * TAPS, 0.05);
+    float *x = uniform_f32(6, BATCH * S1 * S1, 1), *w1 = uniform_f32(40, C1 * TAPS, 0.2),
+          *w2    = uniform_f32(41, C2 * C1 * TAPS, 0.05);
     float *dense = uniform_f32(42, FEATURES * CLASSES, 0.025);
     c->p = aligned_zeros(WEIGHTS * sizeof(float));
     c->turned = aligned_zeros(TAPS * C1 * C2 * sizeof(float));
@@ -42,7 +55,8 @@ static void *cnn_make(void) {
             for (int o = 0; o < C2; o++) c->p[CONV2 + (k * C1 + i) * C2 + o] = w2[(o * C1 + i) * TAPS + k];
     for (int o = 0; o < C2; o++)
         for (int s = 0; s < S3 * S3; s++)
-            for (int j = 0; j < CLASSES; j++) c->p[DENSE + j * FEATURES + s * C2 + o] = dense[(o * S3 * S3 + s) * CLASSES + j];
+            for (int j = 0; j < CLASSES; j++)
+                c->p[DENSE + j * FEATURES + s * C2 + o] = dense[(o * S3 * S3 + s) * CLASSES + j];
     free(x), free(w1), free(w2), free(dense);
     return c;
 }
@@ -53,10 +67,11 @@ static void cnn_destroy(void *state) {
     free(c);
 }
 
-/* z (side, side, out) of x (side + 4, side + 4, in), w (tap, in, out): tiles of some neighbouring places times out = 16 · vectors, TILE vectors in
- * all. All numbers are constants where it is called, so that the tile stays in registers. */
-static inline __attribute__((always_inline)) void convolve(int side, int in, int vectors, const float *restrict x, const float *restrict w,
-                                                           float *restrict z) {
+/* z (side, side, out) of x (side + 4, side + 4, in), w (tap, in, out): tiles of some neighbouring
+ * places times out = 16 · vectors, TILE vectors in all. All numbers are constants where it is
+ * called, so that the tile stays in registers. */
+static inline __attribute__((always_inline)) void convolve(int side, int in, int vectors, const float *restrict x,
+                                                           const float *restrict w, float *restrict z) {
     enum { TILE = 14 };
     const int border = side + 2 * PAD, places = TILE / vectors;
     for (int y = 0; y < side; y++)
@@ -66,7 +81,7 @@ static inline __attribute__((always_inline)) void convolve(int side, int in, int
                 const float *from = x + ((y + k / WIDE) * border + start + k % WIDE) * in;
                 const vec   *kernel = (const vec *)(w + k * in * vectors * LANES);
                 for (int i = 0; i < in; i++) UNROLLED
-                    for (int s = 0; s < TILE; s++) sum[s] += from[s / vectors * in + i] * kernel[i * vectors + s % vectors];
+                for (int s = 0; s < TILE; s++) sum[s] += from[s / vectors * in + i] * kernel[i * vectors + s % vectors];
             }
             vec *to = (vec *)z + (y * side + start) * vectors;
             for (int s = 0; s < TILE; s++) to[s] = sum[s];
@@ -74,11 +89,13 @@ static inline __attribute__((always_inline)) void convolve(int side, int in, int
 }
 
 /* Largest of four, bias and ReLU; `out` has a border of `pad`. */
-static inline void pool(int side, int channels, int pad, const float *restrict z, const float *restrict bias, float *restrict out, uint8_t *restrict place) {
+static inline void pool(int side, int channels, int pad, const float *restrict z, const float *restrict bias,
+                        float *restrict out, uint8_t *restrict place) {
     const int half = side / 2, border = half + 2 * pad;
     for (int y = 0; y < half; y++)
         for (int x = 0; x < half; x++) {
-            const float *a = z + (2 * y * side + 2 * x) * channels, *b = a + channels, *c = a + side * channels, *d = c + channels;
+            const float *a = z + (2 * y * side + 2 * x) * channels, *b = a + channels, *c = a + side * channels,
+                        *d    = c + channels;
             float       *to = out + ((y + pad) * border + x + pad) * channels;
             uint8_t     *from = place + (y * half + x) * channels;
             for (int i = 0; i < channels; i++) {
@@ -95,7 +112,8 @@ static inline void pool(int side, int channels, int pad, const float *restrict z
 }
 
 /* The adjoint of pool, into dz with a border of `pad`; the bias gets the sum of what passes. */
-static inline void unpool(int side, int channels, int pad, const float *restrict d, const uint8_t *restrict place, float *restrict dz, float *restrict bias) {
+static inline void unpool(int side, int channels, int pad, const float *restrict d, const uint8_t *restrict place,
+                          float *restrict dz, float *restrict bias) {
     const int half = side / 2, border = side + 2 * pad;
     for (int y = 0; y < half; y++)
         for (int x = 0; x < half; x++) {
@@ -133,7 +151,8 @@ static void classify(const float *p, work *t, int label) {
     }
 }
 
-/* g (tap, C1, C2) += h1 · dz2: eight input channels by all output channels in registers while the places pass */
+/* g (tap, C1, C2) += h1 · dz2: eight input channels by all output channels in registers while the
+ * places pass */
 static void weights2(const float *restrict h, const float *restrict dz, float *restrict g) {
     enum { SOME = 8, VECTORS = C2 / LANES, TILE = SOME * VECTORS };
     for (int k = 0; k < TAPS; k++)
@@ -186,9 +205,12 @@ static void images(void *ctx, int part) {
 static double cnn_step(void *state) {
     cnn   *c = state;
     double loss = 0;
-    for (int k = 0; k < TAPS; k++) /* the adjoint of h1 is a convolution with the kernel turned by half and its channels exchanged */
+    /* the adjoint of h1 is a convolution with the kernel turned by half and its channels
+     * exchanged */
+    for (int k = 0; k < TAPS; k++)
         for (int i = 0; i < C1; i++)
-            for (int o = 0; o < C2; o++) c->turned[((TAPS - 1 - k) * C2 + o) * C1 + i] = c->p[CONV2 + (k * C1 + i) * C2 + o];
+            for (int o = 0; o < C2; o++)
+                c->turned[((TAPS - 1 - k) * C2 + o) * C1 + i] = c->p[CONV2 + (k * C1 + i) * C2 + o];
     share(images, c);
     for (int i = 0; i < share_threads(); i++) {
         loss += c->each[i].loss;

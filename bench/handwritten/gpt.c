@@ -1,6 +1,7 @@
-/* gpt.c: a decoder-only transformer of 4 layers, pre-norm, tied head, derivatives by hand, AdamW. Each thread takes its sequences through the whole
- * network, forward and back, with gradients of its own, which the step adds up: nothing is shared in between. Shapes in comments: T
- * positions, D width, V tokens. */
+/* gpt.c: a decoder-only transformer of 4 layers, pre-norm, tied head, derivatives by hand, AdamW.
+ * Each thread takes its sequences through the whole network, forward and back, with gradients of
+ * its own, which the step adds up: nothing is shared in between. Shapes in comments: T positions, D
+ * width, V tokens. */
 #include "handwritten/gpt.h"
 
 static void put(float *to, uint64_t seed, int64_t n, double scale) {
@@ -17,7 +18,8 @@ static void *gpt_make(void) {
     const double scale = 0.02 * sqrt(3);
     uint64_t     seed = 100;
     gpt         *g = must(calloc(1, sizeof *g));
-    g->p = aligned_zeros(COUNT * sizeof(float)), g->m = aligned_zeros(COUNT * sizeof(float)), g->v = aligned_zeros(COUNT * sizeof(float));
+    g->p = aligned_zeros(COUNT * sizeof(float)), g->m = aligned_zeros(COUNT * sizeof(float)),
+    g->v    = aligned_zeros(COUNT * sizeof(float));
     g->each = aligned_zeros((size_t)share_threads() * sizeof *g->each);
     put(g->p + TOKENS, seed++, V * D, scale);
     put(g->p + PLACES, seed++, T * D, scale);
@@ -42,7 +44,7 @@ static void gpt_destroy(void *state) {
     product_start(share_threads());
 }
 
-/* ---- what a layer is made of ------------------------------------------------------------------------------------------------ */
+/* ---- what a layer is made of ----------------------------------------------------------------- */
 
 /* z (T, n) = x (T, k) w (k, n) + bias */
 static void dense(int k, int n, const float *x, const float *w, const float *bias, float *restrict z) {
@@ -52,7 +54,8 @@ static void dense(int k, int n, const float *x, const float *w, const float *bia
 }
 
 /* dx = dz wᵀ; dw += xᵀ dz; dbias += the sum of rows */
-static void dense_back(int k, int n, const float *x, const float *w, const float *dz, float *dx, float *dw, float *restrict dbias) {
+static void dense_back(int k, int n, const float *x, const float *w, const float *dz, float *dx, float *dw,
+                       float *restrict dbias) {
     product(false, true, T, k, n, dz, w, dx);
     product_add(true, false, k, n, T, x, dz, dw);
     for (int i = 0; i < T; i++)
@@ -60,7 +63,8 @@ static void dense_back(int k, int n, const float *x, const float *w, const float
 }
 
 /* z = (x - mean) / deviation · weight + bias along rows of D; scale keeps mean and 1 / deviation */
-static void normalise(const float *restrict x, const float *restrict weight, const float *restrict bias, float *restrict z, float (*restrict scale)[2]) {
+static void normalise(const float *restrict x, const float *restrict weight, const float *restrict bias,
+                      float *restrict z, float (*restrict scale)[2]) {
     for (int i = 0; i < T; i++, x += D, z += D) {
         float mean = 0, square = 0;
         for (int j = 0; j < D; j++) mean += x[j];
@@ -73,8 +77,9 @@ static void normalise(const float *restrict x, const float *restrict weight, con
 }
 
 /* dx += (g - mean(g) - u mean(g u)) / deviation, where u is x normalised and g = dz · weight */
-static void normalise_back(const float *restrict x, const float *restrict weight, float (*restrict scale)[2], const float *restrict dz, float *restrict dx,
-                           float *restrict dweight, float *restrict dbias) {
+static void normalise_back(const float *restrict x, const float *restrict weight, float (*restrict scale)[2],
+                           const float *restrict dz, float *restrict dx, float *restrict dweight,
+                           float *restrict dbias) {
     for (int i = 0; i < T; i++, x += D, dz += D, dx += D) {
         float mean = scale[i][0], r = scale[i][1], first = 0, second = 0;
         for (int j = 0; j < D; j++) {
@@ -116,7 +121,7 @@ static double lose(float *restrict z, const int *target) {
     return total;
 }
 
-/* ---- the step --------------------------------------------------------------------------------------------------------------- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 static void layer(const float *p, saved *s, float *x, float *scratch) { /* x (T, D) is changed */
     memcpy(s->x1, x, sizeof s->x1);
@@ -163,7 +168,8 @@ static void sequences(void *ctx, int part) {
         product_add(true, false, V, D, T, w->logits, w->last, g + TOKENS);
         memset(w->dx, 0, sizeof w->dx);
         normalise_back(w->x, p + NORM, w->scale, w->row, w->dx, g + NORM, g + NORM_BIAS);
-        for (int l = LAYERS - 1; l >= 0; l--) layer_back(p + LAYER0 + l * PER_LAYER, g + LAYER0 + l * PER_LAYER, &w->layer[l], w);
+        for (int l = LAYERS - 1; l >= 0; l--)
+            layer_back(p + LAYER0 + l * PER_LAYER, g + LAYER0 + l * PER_LAYER, &w->layer[l], w);
         for (int i = 0; i < T; i++) {
             add_to(D, w->dx + i * D, g + TOKENS + token[i] * D);
             add_to(D, w->dx + i * D, g + PLACES + i * D);
@@ -173,8 +179,10 @@ static void sequences(void *ctx, int part) {
 
 static void adamw(void *ctx, int part) {
     gpt        *all = ctx;
-    int         threads = share_threads(), from = (int)((int64_t)COUNT * part / threads), to = (int)((int64_t)COUNT * (part + 1) / threads);
-    const float rate = 1e-4f, c1 = (float)(1 / (1 - pow(0.9, (double)all->step))), c2 = (float)(1 / (1 - pow(0.999, (double)all->step)));
+    int         threads = share_threads(), from = (int)((int64_t)COUNT * part / threads),
+        to           = (int)((int64_t)COUNT * (part + 1) / threads);
+    const float rate = 1e-4f, c1 = (float)(1 / (1 - pow(0.9, (double)all->step))),
+                c2    = (float)(1 / (1 - pow(0.999, (double)all->step)));
     float *restrict p = all->p, *restrict m = all->m, *restrict v = all->v, *restrict sum = all->each[0].g;
     for (int k = 1; k < threads; k++) {
         const float *restrict more = all->each[k].g;

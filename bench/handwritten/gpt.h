@@ -4,16 +4,34 @@
 
 #include "handwritten/handwritten.h"
 
-/* Sequences go through the network one by one: two or four together, with longer products, took as long. */
+/* Sequences go through the network one by one: two or four together, with longer products, took as
+ * long. */
 enum { V = 256, T = 128, BATCH = SIZED(8, 4), LAYERS = SIZED(4, 2), HEADS = 4, D = 128, EACH = D / HEADS };
 
 /* Where each weight begins: in a layer, and in all. */
 enum {
-    QKV = 0, QKV_BIAS = QKV + D * 3 * D, OUT = QKV_BIAS + 3 * D, OUT_BIAS = OUT + D * D, UP = OUT_BIAS + D, UP_BIAS = UP + D * 4 * D,
-    DOWN = UP_BIAS + 4 * D, DOWN_BIAS = DOWN + 4 * D * D, NORM1 = DOWN_BIAS + D, NORM1_BIAS = NORM1 + D, NORM2 = NORM1_BIAS + D,
-    NORM2_BIAS = NORM2 + D, PER_LAYER = NORM2_BIAS + D
+    QKV        = 0,
+    QKV_BIAS   = QKV + D * 3 * D,
+    OUT        = QKV_BIAS + 3 * D,
+    OUT_BIAS   = OUT + D * D,
+    UP         = OUT_BIAS + D,
+    UP_BIAS    = UP + D * 4 * D,
+    DOWN       = UP_BIAS + 4 * D,
+    DOWN_BIAS  = DOWN + 4 * D * D,
+    NORM1      = DOWN_BIAS + D,
+    NORM1_BIAS = NORM1 + D,
+    NORM2      = NORM1_BIAS + D,
+    NORM2_BIAS = NORM2 + D,
+    PER_LAYER  = NORM2_BIAS + D
 };
-enum { TOKENS = 0, PLACES = TOKENS + V * D, NORM = PLACES + T * D, NORM_BIAS = NORM + D, LAYER0 = NORM_BIAS + D, COUNT = LAYER0 + LAYERS * PER_LAYER };
+enum {
+    TOKENS    = 0,
+    PLACES    = TOKENS + V * D,
+    NORM      = PLACES + T * D,
+    NORM_BIAS = NORM + D,
+    LAYER0    = NORM_BIAS + D,
+    COUNT     = LAYER0 + LAYERS * PER_LAYER
+};
 
 /* What the way back needs of a layer. */
 typedef struct saved {
@@ -37,7 +55,8 @@ typedef struct gpt {
     work   *each;
 } gpt;
 
-/* mixed (T, D) = softmax(q kᵀ / √EACH, keys up to the query's own) v for each head; qkv (T, 3, HEADS, EACH). weights keeps the softmax. */
+/* mixed (T, D) = softmax(q kᵀ / √EACH, keys up to the query's own) v for each head; qkv (T, 3,
+ * HEADS, EACH). weights keeps the softmax. */
 void attend(const float *qkv, float *weights, float *mixed);
 void attend_back(const float *qkv, const float *weights, const float *mixed, const float *dmixed, float *dqkv);
 

@@ -1,4 +1,5 @@
-/* mlp.c: dense layers with ReLU, mean squared error or softmax cross-entropy, and their derivatives by hand. */
+/* mlp.c: dense layers with ReLU, mean squared error or softmax cross-entropy, and their derivatives
+ * by hand. */
 #include "handwritten/handwritten.h"
 
 enum { LAYERS = 3 };
@@ -6,7 +7,8 @@ enum { LAYERS = 3 };
 typedef struct mlp {
     int    batch, size[LAYERS + 1];
     bool   squared;
-    float *x, *target, *w[LAYERS], *b[LAYERS], *dw[LAYERS], *h[LAYERS], *dh[LAYERS]; /* h[i]: after layer i */
+    /* h[i]: after layer i */
+    float *x, *target, *w[LAYERS], *b[LAYERS], *dw[LAYERS], *h[LAYERS], *dh[LAYERS];
     double loss[64];
 } mlp;
 

@@ -9,7 +9,7 @@ static void release(void *state) {
     free(state);
 }
 
-/* ---- elementwise ------------------------------------------------------------------------------------------------------------ */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 typedef struct elementwise { float *x, *g, *none; double sum[THREADS][8]; } elementwise;
 
@@ -21,17 +21,19 @@ static void *elementwise_make(void) {
 }
 
 static void elementwise_part(void *ctx, int part) {
-    enum { BLOCK = 1024 }; /* the sums of blocks are added in double: a float would not hold them all */
+    /* the sums of blocks are added in double: a float would not hold them all */
+    enum { BLOCK = 1024 };
     float        si[BLOCK], co[BLOCK];
     elementwise *e = ctx;
-    int64_t      from = (int64_t)ELEMENTS * part / share_threads(), to = (int64_t)ELEMENTS * (part + 1) / share_threads();
+    int64_t from = (int64_t)ELEMENTS * part / share_threads(), to = (int64_t)ELEMENTS * (part + 1) / share_threads();
     double       total = 0;
     for (int64_t start = from; start < to; start += BLOCK) {
         float                 sum = 0;
         int64_t               n = to - start < BLOCK ? to - start : BLOCK;
         const float *restrict x = e->x + start;
         float *restrict       g = e->g + start;
-        for (int64_t i = 0; i < n; i++) si[i] = sinf(x[i]); /* apart: gcc would join the two to one call, which has no vector form */
+        /* apart: gcc would join the two to one call, which has no vector form */
+        for (int64_t i = 0; i < n; i++) si[i] = sinf(x[i]);
         for (int64_t i = 0; i < n; i++) co[i] = cosf(x[i]);
         for (int64_t i = 0; i < n; i++) {
             float v = x[i], th = tanhf(v), ex = expf(-v * v), sg = 1 / (1 + expf(-v));
@@ -51,7 +53,7 @@ static double elementwise_step(void *state) {
     return sum;
 }
 
-/* ---- rosenbrock_hvp ------------------------------------------------------------------------------------------------------------ */
+/* ---- rosenbrock_hvp -------------------------------------------------------------------------- */
 
 typedef struct rosenbrock { double *x, *v, *h; } rosenbrock;
 
@@ -78,7 +80,7 @@ static double rosenbrock_step(void *state) {
     return sum;
 }
 
-/* ---- jac_tall -------------------------------------------------------------------------------------------------------------------- */
+/* ---- jac_tall -------------------------------------------------------------------------------- */
 
 typedef struct tall { double *x, *w1, *w2, j[OUTPUTS][INPUTS]; } tall;
 
@@ -112,7 +114,8 @@ static double tall_step(void *state) {
     return sum;
 }
 
-/* The vector functions of fast-math are good to four units, and elementwise's value to seven digits. */
+/* The vector functions of fast-math are good to four units, and elementwise's value to seven
+ * digits. */
 const workload numbers_by_hand[3] = {
     {"elementwise", "f32", elementwise_make, elementwise_step, release, 852839.9, SIZED(2e-6, 0)},
     {"rosenbrock_hvp", "f64", rosenbrock_make, rosenbrock_step, release, 299794.59591440, 1e-11},

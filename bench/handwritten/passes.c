@@ -1,5 +1,6 @@
-/* passes.c: elementwise once more, as a loop for each operation over whole arrays, nothing fused: what eager execution has to move through memory.
- * What two threads gain on it is what they can gain where every value of the forward pass must be there. */
+/* passes.c: elementwise once more, as a loop for each operation over whole arrays, nothing fused:
+ * what eager execution has to move through memory. What two threads gain on it is what they can
+ * gain where every value of the forward pass must be there. */
 #include "handwritten/handwritten.h"
 
 enum { ELEMENTS = 1 << SIZED(22, 18), THREADS = 64 };
@@ -11,15 +12,16 @@ typedef struct passes {
     double sum[THREADS][8];
 } passes;
 
-#define PASS(k, to, value)                                                                                                   \
-    case k: {                                                                                                                \
-        float *restrict z = p->array[to];                                                                                    \
-        for (int64_t i = from; i < end; i++) z[i] = (value);                                                                 \
-        break;                                                                                                               \
+#define PASS(k, to, value)                                                                                             \
+    case k: {                                                                                                          \
+        float *restrict z = p->array[to];                                                                              \
+        for (int64_t i = from; i < end; i++) z[i] = (value);                                                           \
+        break;                                                                                                         \
     }
 #define AT(name) p->array[name][i]
 
-/* The values one by one, the sum, and the adjoints, each from one operation; z[i] is what was there. */
+/* The values one by one, the sum, and the adjoints, each from one operation; z[i] is what was
+ * there. */
 static void run_pass(void *ctx, int part) {
     passes *p = ctx;
     int64_t from = (int64_t)ELEMENTS * part / share_threads(), end = (int64_t)ELEMENTS * (part + 1) / share_threads();
@@ -77,4 +79,5 @@ static void passes_destroy(void *state) {
     free(p);
 }
 
-const workload passes_by_hand = {"elementwise_passes", "f32", passes_make, passes_step, passes_destroy, 852839.9, SIZED(2e-6, 0)};
+const workload passes_by_hand = {"elementwise_passes", "f32",    passes_make,   passes_step,
+                                 passes_destroy,       852839.9, SIZED(2e-6, 0)};

@@ -1,4 +1,5 @@
-/* cnn.c: two convolutions with ReLU and pooling, a dense layer: forward, backward, a gradient step. */
+/* cnn.c: two convolutions with ReLU and pooling, a dense layer: forward, backward, a gradient
+ * step. */
 #include "workloads/workloads.h"
 
 enum { BATCH = 64, SIDE = 28, CLASSES = 10, FEATURES = 1568 };

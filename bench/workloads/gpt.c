@@ -1,9 +1,19 @@
-/* gpt.c: a decoder-only transformer of 4 layers, pre-norm, tied head: forward, backward, AdamW. Shapes in comments: B batch, T positions, D
- * width, H heads, V tokens. */
+/* gpt.c: a decoder-only transformer of 4 layers, pre-norm, tied head: forward, backward, AdamW.
+ * Shapes in comments: B batch, T positions, D width, H heads, V tokens. */
 #include "workloads/workloads.h"
 
-enum { VOCABULARY = 256, POSITIONS = 128, BATCH = SIZED(8, 4), LAYERS = SIZED(4, 2), HEADS = 4, WIDTH = 128, EACH = WIDTH / HEADS, ROWS = BATCH * POSITIONS };
-enum { QKV, QKV_BIAS, OUT, OUT_BIAS, UP, UP_BIAS, DOWN, DOWN_BIAS, NORM1, NORM1_BIAS, NORM2, NORM2_BIAS, PER_LAYER }; /* weights of a layer */
+enum {
+    VOCABULARY = 256,
+    POSITIONS  = 128,
+    BATCH      = SIZED(8, 4),
+    LAYERS     = SIZED(4, 2),
+    HEADS      = 4,
+    WIDTH      = 128,
+    EACH       = WIDTH / HEADS,
+    ROWS       = BATCH * POSITIONS
+};
+/* weights of a layer */
+enum { QKV, QKV_BIAS, OUT, OUT_BIAS, UP, UP_BIAS, DOWN, DOWN_BIAS, NORM1, NORM1_BIAS, NORM2, NORM2_BIAS, PER_LAYER };
 enum { TOKENS, PLACES, NORM, NORM_BIAS, LAYER0, COUNT = LAYER0 + LAYERS * PER_LAYER };
 
 typedef struct gpt {
@@ -78,7 +88,8 @@ static double gpt_step(void *state) {
         cot_var up = cot_gelu_tanh(dense(normalised(x, p[NORM2], p[NORM2_BIAS]), p, UP));
         x = cot_add(x, dense(up, p, DOWN));
     }
-    cot_var logits = cot_matmul(normalised(x, g->p[NORM], g->p[NORM_BIAS]), cot_transpose(g->p[TOKENS])); /* (B·T, V) */
+    /* (B·T, V) */
+    cot_var logits = cot_matmul(normalised(x, g->p[NORM], g->p[NORM_BIAS]), cot_transpose(g->p[TOKENS]));
     cot_var loss = cot_softmax_cross_entropy(logits, g->target);
     double  value = cot_value(loss);
     cot_backward(loss);

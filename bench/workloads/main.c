@@ -1,13 +1,17 @@
-/* workloads: whole steps of small and middle-sized programs, as bench/README.md lists them. One JSON object a line.
+/* workloads: whole steps of small and middle-sized programs, as bench/README.md lists them. One
+ * JSON object a line.
  *
  *     workloads [--only NAME,NAME] [--threads N] [--seconds S]
  *
- * The first step's result is compared with the known one; a wrong one is printed and fails the program. */
+ * The first step's result is compared with the known one; a wrong one is printed and fails the
+ * program. */
 #include "workloads/workloads.h"
 
 int main(int argc, char **argv) {
-    const workload all[] = {mlp_workloads[0],    mlp_workloads[1],    mlp_workloads[2],    mlp_workloads[3], mlp_workloads[4], mlp_workloads[5], mlp_workloads[6], mlp_workloads[7], mlp_workloads[8], cnn_workload, gpt_workload,
-                            number_workloads[0], number_workloads[1], number_workloads[2]};
+    const workload all[] = {mlp_workloads[0],    mlp_workloads[1],   mlp_workloads[2], mlp_workloads[3],
+                            mlp_workloads[4],    mlp_workloads[5],   mlp_workloads[6], mlp_workloads[7],
+                            mlp_workloads[8],    cnn_workload,       gpt_workload,     number_workloads[0],
+                            number_workloads[1], number_workloads[2]};
     char           system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());
     settings s = read_arguments(argc, argv, system);

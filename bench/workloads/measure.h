@@ -1,7 +1,9 @@
-/* measure.h: what the benchmark programs of the workloads share: numbers, clock, command line, one JSON object a line.
+/* measure.h: what the benchmark programs of the workloads share: numbers, clock, command line, one
+ * JSON object a line.
  *
- * A line says the same as those of the peers' scripts: {"workload", "system", "device", "dtype", "median_s", "min_s", "runs", "peak_bytes",
- * "first", "third"}; `first` is the loss, or the sum of the result, of the very first step, `third` that of the third, after two of the optimiser. */
+ * A line says the same as those of the peers' scripts: {"workload", "system", "device", "dtype",
+ * "median_s", "min_s", "runs", "peak_bytes", "first", "third"}; `first` is the loss, or the sum of
+ * the result, of the very first step, `third` that of the third, after two of the optimiser. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -113,9 +115,11 @@ static inline bool measure(const workload *w, const settings *s) {
     getrusage(RUSAGE_SELF, &usage);
     w->destroy(state);
     qsort(times, (size_t)runs, sizeof *times, compare_times);
-    printf("{\"workload\": \"%s\", \"system\": \"%s\", \"device\": \"cpu\", \"dtype\": \"%s\", \"threads\": %d, \"median_s\": %.9g, \"min_s\": %.9g, "
+    printf("{\"workload\": \"%s\", \"system\": \"%s\", \"device\": \"cpu\", \"dtype\": \"%s\", \"threads\": %d, "
+           "\"median_s\": %.9g, \"min_s\": %.9g, "
            "\"runs\": %d, \"peak_bytes\": %lld, \"first\": %.17g, \"third\": %.17g}\n",
-           w->name, s->system, w->dtype, s->threads, runs ? times[runs / 2] : 0, runs ? times[0] : 0, runs, (long long)usage.ru_maxrss * 1024 - (long long)s->rss_start, first, third);
+           w->name, s->system, w->dtype, s->threads, runs ? times[runs / 2] : 0, runs ? times[0] : 0, runs,
+           (long long)usage.ru_maxrss * 1024 - (long long)s->rss_start, first, third);
     fflush(stdout);
     bool right = w->tolerance == 0 || fabs(first / w->known - 1) <= w->tolerance;
     if (!right) fprintf(stderr, "%s: WRONG: the first step gave %.9g, not %.9g\n", w->name, first, w->known);

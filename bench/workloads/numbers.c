@@ -1,4 +1,5 @@
-/* numbers.c: a large elementwise function with its gradient, a Hessian-vector product, and a tall Jacobian. */
+/* numbers.c: a large elementwise function with its gradient, a Hessian-vector product, and a tall
+ * Jacobian. */
 #include "workloads/workloads.h"
 
 enum { ELEMENTS = 1 << SIZED(22, 18), ROSENBROCK = 100000, INPUTS = 8, HIDDEN = 256, OUTPUTS = 1024 };
@@ -34,7 +35,7 @@ static numbers *make(void) {
     return n;
 }
 
-/* ---- elementwise: y = sum(tanh(x) exp(-x²) + sin(x) sigmoid(x)), value and gradient ------------------------------------- */
+/* ---- elementwise: y = sum(tanh(x) exp(-x²) + sin(x) sigmoid(x)), value and gradient ---------- */
 
 static void *elementwise_make(void) {
     numbers *n = make();
@@ -45,7 +46,8 @@ static void *elementwise_make(void) {
 
 static double elementwise_step(void *state) {
     numbers *n = state;
-    cot_var  x = n->x, a = cot_mul(cot_tanh(x), cot_exp(cot_neg(cot_mul(x, x)))), b = cot_mul(cot_sin(x), cot_sigmoid(x));
+    cot_var  x = n->x, a = cot_mul(cot_tanh(x), cot_exp(cot_neg(cot_mul(x, x)))),
+            b      = cot_mul(cot_sin(x), cot_sigmoid(x));
     cot_var  y = cot_sum(cot_add(a, b), COT_ALL);
     double   value = cot_value(y);
     cot_backward(y);
@@ -55,7 +57,7 @@ static double elementwise_step(void *state) {
     return value;
 }
 
-/* ---- rosenbrock_hvp: sum 100 (x[i+1] - x[i]²)² + (1 - x[i])² --------------------------------------------------------------- */
+/* ---- rosenbrock_hvp: sum 100 (x[i+1] - x[i]²)² + (1 - x[i])² --------------------------------- */
 
 static void *rosenbrock_make(void) {
     numbers *n = make();
@@ -80,11 +82,12 @@ static double rosenbrock_step(void *state) {
     return sum;
 }
 
-/* ---- jac_tall: y = tanh(W2 tanh(W1 x)), the whole Jacobian ------------------------------------------------------------------ */
+/* ---- jac_tall: y = tanh(W2 tanh(W1 x)), the whole Jacobian ----------------------------------- */
 
 static void *jacobian_make(void) {
     numbers *n = make();
-    double  *x = uniform_f64(20, INPUTS, 1), *w1 = uniform_f64(21, HIDDEN * INPUTS, 0.3), *w2 = uniform_f64(22, OUTPUTS * HIDDEN, 0.06);
+    double  *x = uniform_f64(20, INPUTS, 1), *w1 = uniform_f64(21, HIDDEN * INPUTS, 0.3),
+           *w2 = uniform_f64(22, OUTPUTS * HIDDEN, 0.06);
     n->x = cot_tensor(n->t, COT_F64, COT_SHAPE(INPUTS), x);
     n->w1 = cot_data(n->t, COT_F64, COT_SHAPE(HIDDEN, INPUTS), w1);
     n->w2 = cot_data(n->t, COT_F64, COT_SHAPE(OUTPUTS, HIDDEN), w2);

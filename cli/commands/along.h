@@ -4,8 +4,8 @@
 
 #include "inputs/problem.h"
 
-/* The inputs that move, or are asked for too, and the direction: the elements of their tangents one after the other, 0 where
- * none was given. */
+/* The inputs that move, or are asked for too, and the direction: the elements of their tangents one
+ * after the other, 0 where none was given. */
 typedef struct direction {
     int             n;
     problem_input **inputs;

@@ -1,4 +1,5 @@
-/* cmd_check.c: cotangent check: the derivatives against finite differences, and the two directions against each other. */
+/* cmd_check.c: cotangent check: the derivatives against finite differences, and the two directions
+ * against each other. */
 #include "commands/command.h"
 
 #include <math.h>
@@ -18,7 +19,8 @@ typedef struct checked {
     progress        shown;
     int64_t         runs;
     cot__expr_error error;
-    bool            short_of_memory; /* in some run: a point that then counts as outside of the domain, which it is not */
+    /* in some run: a point that then counts as outside of the domain, which it is not */
+    bool            short_of_memory;
 } checked;
 
 /* The expression as a function of the inputs that are wanted; the others are constants. */
@@ -37,8 +39,8 @@ static cot_var function(int n, const cot_var *xs, void *user) {
 
 static void print_check(FILE *out, look how, const char *what, double error) {
     bool fine = error <= 1; /* not NaN either */
-    fprintf(out, "%-32s %s%s%s  ", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "", fine ? "agree   " : "DISAGREE",
-            how.colour ? "\033[0m" : "");
+    fprintf(out, "%-32s %s%s%s  ", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "",
+            fine ? "agree   " : "DISAGREE", how.colour ? "\033[0m" : "");
     if (isfinite(error)) cot__write(out, "%.2g of the tolerance\n", error);
     else fprintf(out, "nothing finite to compare\n");
 }
@@ -54,7 +56,8 @@ static void name_inputs(const problem *p, const char *message, char *out, size_t
             message += 6;
         } else if (sscanf(message, "xs[%d]%n", &k, &length) == 1 && length > 0) {
             for (int i = 0; i < p->n; i++)
-                if (p->inputs[i].wanted && k-- == 0) used += (size_t)snprintf(out + used, size - used, "%s", p->inputs[i].name);
+                if (p->inputs[i].wanted && k-- == 0)
+                    used += (size_t)snprintf(out + used, size - used, "%s", p->inputs[i].name);
             message += length;
         } else {
             out[used++] = *message++;
@@ -99,7 +102,8 @@ static int print_report(const problem *p, FILE *out, look how, const cot_check_r
         print_check(out, how, "reverse with forward", r->vjp_error);
         print_check(out, how, "second order, both ways", r->second_error);
         if (message[0]) fprintf(out, "%s\n", message);
-        if (kinks[0]) fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s\n", kinks);
+        if (kinks[0])
+            fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s\n", kinks);
     }
     free(kinks);
     return agree ? EXIT_FINE : EXIT_DISAGREES;

@@ -1,4 +1,5 @@
-/* cmd_cost.c: cotangent cost: what a derivative takes in either mode, of a function or of sizes alone. */
+/* cmd_cost.c: cotangent cost: what a derivative takes in either mode, of a function or of sizes
+ * alone. */
 #include "commands/command.h"
 
 #include <string.h>
@@ -23,7 +24,8 @@ int run_cost(const options *o, FILE *out, look how, failure *f) {
     char      why[512];
     (void)how;
     if (o->inputs || o->outputs) {
-        if (o->file || o->positional_count) failure_usage(f, "cost takes an expression, or --inputs and --outputs, not both");
+        if (o->file || o->positional_count)
+            failure_usage(f, "cost takes an expression, or --inputs and --outputs, not both");
         cot__cost_of_sizes(&c, o->inputs ? o->inputs : 1, o->outputs ? o->outputs : 1);
         print_cost(o, out, &c);
         return EXIT_FINE;

@@ -1,4 +1,5 @@
-/* cmd_explain.c: cotangent explain: where a NaN, an infinity or a zero gradient comes from, and which kinks the point sits on. */
+/* cmd_explain.c: cotangent explain: where a NaN, an infinity or a zero gradient comes from, and
+ * which kinks the point sits on. */
 #include "commands/command.h"
 
 #include <stdlib.h>
@@ -14,8 +15,8 @@ static void paragraph(FILE *out, const char *text) {
     fprintf(out, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
 }
 
-static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings, const char *explanation,
-                              int kinks, const char *report) {
+static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings,
+                              const char *explanation, int kinks, const char *report) {
     if (p->o->json) {
         cot__json j = cot__json_to(out);
         cot__json_open(&j, '{');
@@ -38,7 +39,9 @@ static void print_explanation(const problem *p, FILE *out, look how, const cot_a
     if (findings) paragraph(out, explanation);
     if (kinks) fputs("not smooth here:\n", out), paragraph(out, report);
     if (!findings && !kinks)
-        fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n", out);
+        fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is "
+              "smooth\n",
+              out);
     result_note(p, out, NULL);
 }
 

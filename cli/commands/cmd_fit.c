@@ -10,13 +10,15 @@
 #include "io/memory_file.h"
 #include "io/system.h"
 
-/* Which row keeps it from starting: the first that is not finite, or the one that is farthest off. */
+/* Which row keeps it from starting: the first that is not finite, or the one that is farthest
+ * off. */
 static void bad_start(fit *x, failure *f) {
     char    at[600], there[400];
     int64_t row = 0;
     for (int64_t i = 0; i < x->table.rows && isfinite(x->r[row]); i++)
         if (!(fabs(x->r[i]) <= fabs(x->r[row]))) row = i;
-    bool finite = isfinite(x->r[row]); /* else it may be the row and not the start: a logarithm of what is negative there */
+    /* else it may be the row and not the start: a logarithm of what is negative there */
+    bool finite = isfinite(x->r[row]);
     failure_set(f, EXIT_DISAGREES, "start", "[fit] the model is %s in row %lld%s at the start, %s; choose another%s",
                 isnan(x->r[row]) ? "nan" : finite ? "too far from the data" : "infinite", (long long)row + 1,
                 finite ? "" : fit_row(x, row, there, sizeof there), fit_point(x, at, sizeof at),
@@ -41,7 +43,8 @@ static bool has_result(fit *x, const fit_result *r, fit_end end, failure *f) {
     case FIT_BAD_START: bad_start(x, f); return false;
     case FIT_BAD_SLOPE:
         return failure_set(f, EXIT_DISAGREES, "derivative",
-                           "[fit] a derivative of the model is not finite at %s; try another start", fit_point(x, at, sizeof at));
+                           "[fit] a derivative of the model is not finite at %s; try another start",
+                           fit_point(x, at, sizeof at));
     case FIT_MEMORY: return failure_memory(f);
     case FIT_ABANDONED: break; /* f says why */
     }

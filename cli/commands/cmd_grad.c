@@ -1,4 +1,5 @@
-/* cmd_grad.c: cotangent grad and vjp: the value, and the seed times its derivative by each input. */
+/* cmd_grad.c: cotangent grad and vjp: the value, and the seed times its derivative by each
+ * input. */
 #include "commands/command.h"
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@ int run_grad(const options *o, FILE *out, look how, failure *f) {
         wanted = result_wanted(&p, &n, f);
         if (!gradient) failure_memory(f);
         if (gradient && wanted &&
-            directions_gradient(p.t, o->mode, p.y, seed.size, seed.data, p.wanted_count, p.wanted, p.wanted_size, gradient, f))
+            directions_gradient(p.t, o->mode, p.y, seed.size, seed.data, p.wanted_count, p.wanted, p.wanted_size,
+                                gradient, f))
             result_print(&p, out, how, "grad", "d/d", n, wanted, gradient, f);
     }
     free(gradient);

@@ -1,4 +1,5 @@
-/* cmd_matrix.c: cotangent jac and hess: every derivative of every element, in blocks by input; or sparse (cmd_sparse.c). */
+/* cmd_matrix.c: cotangent jac and hess: every derivative of every element, in blocks by input; or
+ * sparse (cmd_sparse.c). */
 #include "commands/command.h"
 
 #include <stdlib.h>
@@ -14,7 +15,8 @@ enum { MOST_INPUTS = 999 }; /* of a Hessian: it has a block for each pair */
 static bool joined_shape(cot_shape a, cot_shape b, cot_shape *out, failure *f) {
     *out = a;
     if (a.ndim + b.ndim > COT_MAX_NDIM)
-        return failure_set(f, EXIT_RUN, "limit", "a block of %d + %d axes; at most %d can be shown", a.ndim, b.ndim, COT_MAX_NDIM);
+        return failure_set(f, EXIT_RUN, "limit", "a block of %d + %d axes; at most %d can be shown", a.ndim, b.ndim,
+                           COT_MAX_NDIM);
     memcpy(out->dim + a.ndim, b.dim, (size_t)b.ndim * sizeof *b.dim);
     out->ndim += b.ndim;
     return true;
@@ -22,10 +24,11 @@ static bool joined_shape(cot_shape a, cot_shape b, cot_shape *out, failure *f) {
 
 static double *matrix_for(const char *op, int64_t rows, int64_t columns, failure *f) {
     if (columns > 0 && rows > MATRIX_MOST / columns) {
-        failure_set(f, EXIT_RUN, "limit",
-                    "[%s] the matrix has %lld × %lld elements; at most %d are made. Use products (vjp, jvp, hvp), or --wrt for "
-                    "fewer inputs",
-                    op, (long long)rows, (long long)columns, MATRIX_MOST);
+        failure_set(
+            f, EXIT_RUN, "limit",
+            "[%s] the matrix has %lld × %lld elements; at most %d are made. Use products (vjp, jvp, hvp), or --wrt for "
+            "fewer inputs",
+            op, (long long)rows, (long long)columns, MATRIX_MOST);
         return NULL;
     }
     double *m = malloc(((size_t)(rows * columns) + 1) * sizeof *m);
@@ -62,8 +65,8 @@ static bool blocks_value(blocks *b, const problem *p, failure *f) {
 }
 
 static void say_mode(FILE *out, look how, const char *mode, int64_t sweeps, const char *why) {
-    fprintf(out, "%smode: %s, %lld sweep%s%s%s\n", how.colour ? "\033[2m" : "", mode, (long long)sweeps, sweeps == 1 ? "" : "s",
-            why, how.colour ? "\033[0m" : "");
+    fprintf(out, "%smode: %s, %lld sweep%s%s%s\n", how.colour ? "\033[2m" : "", mode, (long long)sweeps,
+            sweeps == 1 ? "" : "s", why, how.colour ? "\033[0m" : "");
 }
 
 static void open_json(cot__json *j, const cot_array *value, const char *mode, const char *key) {
@@ -132,7 +135,8 @@ int run_jac(const options *o, FILE *out, look how, failure *f) {
         cot_mode mode = o->mode != COT_AUTO ? o->mode : rows <= p.wanted_size ? COT_REVERSE : COT_FORWARD;
         matrix = matrix_for("jac", rows, p.wanted_size, f);
         wanted = matrix ? result_wanted(&p, &n, f) : NULL;
-        if (wanted && directions_jacobian("jac", p.t, mode, 1, &p.y, rows, p.wanted_count, p.wanted, p.wanted_size, matrix, f))
+        if (wanted &&
+            directions_jacobian("jac", p.t, mode, 1, &p.y, rows, p.wanted_count, p.wanted, p.wanted_size, matrix, f))
             print_jacobian(&p, out, how, mode, matrix, n, wanted, f);
     }
     free(matrix);
@@ -181,13 +185,14 @@ static bool print_hessian(const problem *p, FILE *out, look how, const char *mod
     return fine;
 }
 
-/* The gradient is recorded, and its Jacobian is square: its sweeps may go either way, and forward they carry less. */
+/* The gradient is recorded, and its Jacobian is square: its sweeps may go either way, and forward
+ * they carry less. */
 static bool hessian(problem *p, cot_mode mode, double *matrix, failure *f) {
     cot_var *gradient = malloc(((size_t)p->wanted_count + 1) * sizeof *gradient);
     if (!gradient) return failure_memory(f);
     bool fine = cot_grad_of(p->y, p->wanted_count, p->wanted, gradient) == COT_OK || tape_failure(p->t, f);
-    fine = fine && directions_jacobian("hess", p->t, mode, p->wanted_count, gradient, p->wanted_size, p->wanted_count, p->wanted,
-                                       p->wanted_size, matrix, f);
+    fine = fine && directions_jacobian("hess", p->t, mode, p->wanted_count, gradient, p->wanted_size, p->wanted_count,
+                                       p->wanted, p->wanted_size, matrix, f);
     free(gradient);
     return fine;
 }
@@ -201,19 +206,20 @@ int run_hess(const options *o, FILE *out, look how, failure *f) {
     cot_mode        mode = o->mode == COT_AUTO ? COT_FORWARD : o->mode;
     if (problem_for_derivatives(&p, o, f)) {
         if (cot_size(p.y) != 1)
-            failure_set(f, EXIT_USAGE, "shape", "[hess] the value has shape %s; only a value of one element has a Hessian",
+            failure_set(f, EXIT_USAGE, "shape",
+                        "[hess] the value has shape %s; only a value of one element has a Hessian",
                         shape_text(cot_shape_of(p.y), shape));
         else if (o->sparse)
             sparse_hessian_print(&p, out, how, f);
         else if (p.wanted_count > MOST_INPUTS)
-            failure_set(f, EXIT_RUN, "limit", "[hess] %d inputs; at most %d at a time. Use hvp, or --wrt for fewer", p.wanted_count,
-                        MOST_INPUTS);
+            failure_set(f, EXIT_RUN, "limit", "[hess] %d inputs; at most %d at a time. Use hvp, or --wrt for fewer",
+                        p.wanted_count, MOST_INPUTS);
         else
             matrix = matrix_for("hess", p.wanted_size, p.wanted_size, f);
         wanted = matrix ? result_wanted(&p, &n, f) : NULL;
         if (wanted && hessian(&p, mode, matrix, f))
-            print_hessian(&p, out, how, mode == COT_FORWARD ? "forward over reverse" : "reverse over reverse", matrix, n, wanted,
-                          f);
+            print_hessian(&p, out, how, mode == COT_FORWARD ? "forward over reverse" : "reverse over reverse", matrix,
+                          n, wanted, f);
     }
     free(matrix);
     free(wanted);

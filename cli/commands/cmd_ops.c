@@ -74,7 +74,9 @@ static void show_json(cot__json *j, int i) {
     cot__json_close(j, '}');
 }
 
-static const char *name_of(int i) { return i < cot__listing_count() ? cot__listing_name(i) : made[i - cot__listing_count()].name; }
+static const char *name_of(int i) {
+    return i < cot__listing_count() ? cot__listing_name(i) : made[i - cot__listing_count()].name;
+}
 
 int run_ops(const options *o, FILE *out, look how, failure *f) {
     cot__json j = cot__json_to(out);

@@ -1,4 +1,5 @@
-/* cmd_products.c: cotangent jvp and hvp: what happens along a direction, to the value and to its gradient. */
+/* cmd_products.c: cotangent jvp and hvp: what happens along a direction, to the value and to its
+ * gradient. */
 #include "commands/command.h"
 
 #include <stdlib.h>
@@ -51,7 +52,8 @@ int run_jvp(const options *o, FILE *out, look how, failure *f) {
     return EXIT_FINE;
 }
 
-/* Rows of inputs that only move are dropped: the direction may name an input that --wrt does not. */
+/* Rows of inputs that only move are dropped: the direction may name an input that --wrt does
+ * not. */
 static int keep_wanted(direction *d, double *product) {
     int     n = 0;
     int64_t to = 0;
@@ -74,7 +76,8 @@ int run_hvp(const options *o, FILE *out, look how, failure *f) {
     char      shape[400];
     if (problem_for_derivatives(&p, o, f)) {
         if (cot_size(p.y) != 1)
-            failure_set(f, EXIT_USAGE, "shape", "[hvp] the value has shape %s; only a value of one element has a Hessian",
+            failure_set(f, EXIT_USAGE, "shape",
+                        "[hvp] the value has shape %s; only a value of one element has a Hessian",
                         shape_text(cot_shape_of(p.y), shape));
         else if (direction_make(&d, &p, true, f)) {
             product = malloc(((size_t)d.size + 1) * sizeof *product);

@@ -1,4 +1,5 @@
-/* cmd_sparse.c: cotangent jac --sparse and hess --sparse: only the entries that can be other than zero, found by coloured sweeps. */
+/* cmd_sparse.c: cotangent jac --sparse and hess --sparse: only the entries that can be other than
+ * zero, found by coloured sweeps. */
 #include "commands/command.h"
 
 #include <stdlib.h>
@@ -35,16 +36,21 @@ static void matrix_free(matrix *m) {
 static bool plan_failure(const problem *p, failure *f) {
     const char *fact = cot_tape_message(p->t), *rule = strstr(fact, "; where most entries");
     if (!rule || !(fact = strchr(fact, ' '))) return tape_failure(p->t, f);
-    return failure_set(f, EXIT_RUN, "limit", "[%s]%.*s; without --sparse it is made whole, products (vjp, jvp, hvp) need no matrix, and --wrt takes fewer inputs",
+    return failure_set(f, EXIT_RUN, "limit",
+                       "[%s]%.*s; without --sparse it is made whole, products (vjp, jvp, hvp) need no matrix, and "
+                       "--wrt takes fewer inputs",
                        p->op, (int)(rule - fact), fact);
 }
 
-/* The plan is there: room for what comes out of it. Before any column is taken in hand, all rows begin at their first entry. */
+/* The plan is there: room for what comes out of it. Before any column is taken in hand, all rows
+ * begin at their first entry. */
 static bool matrix_open(matrix *m, const problem *p, failure *f) {
     if (!m->plan) return plan_failure(p, f);
     m->info = cot_sparse_plan_info(m->plan);
     if (m->info.nnz > MATRIX_MOST)
-        return failure_set(f, EXIT_RUN, "limit", "[%s] the matrix has %lld entries; at most %d are made. Use products (vjp, jvp, hvp), or --wrt for fewer inputs",
+        return failure_set(f, EXIT_RUN, "limit",
+                           "[%s] the matrix has %lld entries; at most %d are made. Use products (vjp, jvp, hvp), or "
+                           "--wrt for fewer inputs",
                            p->op, (long long)m->info.nnz, MATRIX_MOST);
     m->values = malloc(((size_t)m->info.nnz + 1) * sizeof *m->values);
     m->from = malloc(((size_t)m->info.rows + 1) * sizeof *m->from);
@@ -66,7 +72,7 @@ static int64_t next_columns(matrix *m, int64_t right) {
     return count;
 }
 
-/* ---- for people -------------------------------------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static int digits(int64_t n) {
     int count = 1;
@@ -87,26 +93,28 @@ static void print_entries(const matrix *m, const problem *p, FILE *out, int64_t 
             bool hidden = count > WHOLE && k >= EDGE && k < count - EDGE;
             if (hidden && k == EDGE) fputs("  …\n", out);
             if (!hidden)
-                fprintf(out, "  %*lld %*lld  %s\n", row_width, (long long)i, column_width, (long long)(m->info.col[e] - left),
-                        number_text(p, m->values[e], buf));
+                fprintf(out, "  %*lld %*lld  %s\n", row_width, (long long)i, column_width,
+                        (long long)(m->info.col[e] - left), number_text(p, m->values[e], buf));
         }
     }
 }
 
 static void entries_head(FILE *out, look how, const char *name, int64_t rows, int64_t columns, int64_t count) {
-    fprintf(out, "%s%s%s: %lld × %lld, %lld %s\n", how.colour ? "\033[1;36m" : "", name, how.colour ? "\033[0m" : "", (long long)rows,
-            (long long)columns, (long long)count, count == 1 ? "entry (row, column, value)" : "entries (row, column, value)");
+    fprintf(out, "%s%s%s: %lld × %lld, %lld %s\n", how.colour ? "\033[1;36m" : "", name, how.colour ? "\033[0m" : "",
+            (long long)rows, (long long)columns, (long long)count,
+            count == 1 ? "entry (row, column, value)" : "entries (row, column, value)");
 }
 
 static void print_text(matrix *m, const problem *p, FILE *out, look how) {
     print_values(out, how, 1, &(labelled){"value", &m->value});
-    fprintf(out, "%smode: %s, %d colour%s%s\n", how.colour ? "\033[2m" : "", m->mode, m->info.colours, m->info.colours == 1 ? "" : "s",
-            how.colour ? "\033[0m" : "");
+    fprintf(out, "%smode: %s, %d colour%s%s\n", how.colour ? "\033[2m" : "", m->mode, m->info.colours,
+            m->info.colours == 1 ? "" : "s", how.colour ? "\033[0m" : "");
     if (m->info.hessian) {
         int64_t at = 0;
         entries_head(out, how, "hessian", m->info.rows, m->info.cols, m->info.nnz);
         for (int k = 0; m->n > 1 && k < m->n; at += m->of[k++]->value.size)
-            fprintf(out, "%s%s from %lld%s", k ? ", " : "rows and columns: ", m->of[k]->name, (long long)at, k + 1 == m->n ? "\n" : "");
+            fprintf(out, "%s%s from %lld%s", k ? ", " : "rows and columns: ", m->of[k]->name, (long long)at,
+                    k + 1 == m->n ? "\n" : "");
         next_columns(m, m->info.cols);
         print_entries(m, p, out, m->info.cols, 0, m->info.nnz);
     }
@@ -120,7 +128,7 @@ static void print_text(matrix *m, const problem *p, FILE *out, look how) {
     result_note(p, out, NULL);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* The columns in hand as members "shape", "row_start", "col", "values" of the open object. */
 static void json_entries(const matrix *m, const problem *p, cot__json *j, int64_t columns, int64_t left) {
@@ -193,12 +201,13 @@ static void print_sparse_json(matrix *m, const problem *p, FILE *out) {
     fputs("\n", out);
 }
 
-/* ---- commands ---------------------------------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 bool sparse_jacobian_print(const problem *p, FILE *out, look how, failure *f) {
     matrix m = {.plan = cot_sparse_jacobian_plan(1, &p->y, p->wanted_count, p->wanted, p->o->mode)};
     bool   fine = matrix_open(&m, p, f);
-    fine = fine && (cot_sparse_jacobian(m.plan, 1, &p->y, p->wanted_count, p->wanted, m.values) == COT_OK || tape_failure(p->t, f));
+    fine        = fine && (cot_sparse_jacobian(m.plan, 1, &p->y, p->wanted_count, p->wanted, m.values) == COT_OK ||
+                    tape_failure(p->t, f));
     m.mode = m.info.mode == COT_FORWARD ? "forward" : "reverse";
     if (fine && p->o->json) print_sparse_json(&m, p, out);
     else if (fine) print_text(&m, p, out, how);
@@ -207,10 +216,12 @@ bool sparse_jacobian_print(const problem *p, FILE *out, look how, failure *f) {
 }
 
 bool sparse_hessian_print(const problem *p, FILE *out, look how, failure *f) {
-    if (p->o->mode == COT_REVERSE) return failure_usage(f, "hess --sparse sweeps forward over the gradient; it has no --mode reverse");
+    if (p->o->mode == COT_REVERSE)
+        return failure_usage(f, "hess --sparse sweeps forward over the gradient; it has no --mode reverse");
     matrix m = {.plan = cot_sparse_hessian_plan(p->y, p->wanted_count, p->wanted), .mode = "forward over reverse"};
     bool   fine = matrix_open(&m, p, f);
-    fine = fine && (cot_sparse_hessian(m.plan, p->y, p->wanted_count, p->wanted, m.values) == COT_OK || tape_failure(p->t, f));
+    fine        = fine &&
+           (cot_sparse_hessian(m.plan, p->y, p->wanted_count, p->wanted, m.values) == COT_OK || tape_failure(p->t, f));
     if (fine && p->o->json) print_sparse_json(&m, p, out);
     else if (fine) print_text(&m, p, out, how);
     matrix_free(&m);

@@ -1,4 +1,5 @@
-/* cmd_trace.c: cotangent trace: the tape forward and the sweep backward, as tables, JSON, a page, a graph, or step by step. */
+/* cmd_trace.c: cotangent trace: the tape forward and the sweep backward, as tables, JSON, a page, a
+ * graph, or step by step. */
 #include "commands/command.h"
 
 #include <string.h>

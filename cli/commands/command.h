@@ -29,7 +29,8 @@ typedef struct command {
     const char *about;   /* paragraphs */
     const char *examples;
     unsigned    options;
-    /* Writes its whole result to `out`, which is memory, and returns the exit status; or sets f, and what it wrote is dropped. */
+    /* Writes its whole result to `out`, which is memory, and returns the exit status; or sets f,
+     * and what it wrote is dropped. */
     int (*run)(const options *o, FILE *out, look how, failure *f);
 } command;
 

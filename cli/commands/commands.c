@@ -7,62 +7,76 @@
 #define EXPRESSION "EXPR name=value… [options]"
 
 const command command_table[] = {
-    {"eval", EXPRESSION, "the value of an expression",
-     "Computes EXPR and prints its value.",
+    {"eval", EXPRESSION, "the value of an expression", "Computes EXPR and prints its value.",
      "cotangent eval 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent eval 'sum(W @ x)' W=[[1,2],[3,4]] x=[5,6]\n"
      "cotangent eval 'mean(W**2)' 'W=uniform(1, [128, 784], 0.5)'\n"
      "cotangent eval -f model.txt W=@weights.npy b=@model.safetensors:layer1.bias",
      OPT_EXPRESSION, run_eval},
     {"grad", EXPRESSION, "value and gradient",
-     "Computes EXPR and its derivative by every float input, or by those of --wrt. A value of more than one element needs "
-     "--seed, the weights of its elements; all derivatives of all elements are what jac gives. --mode forward finds the same "
+     "Computes EXPR and its derivative by every float input, or by those of --wrt. A value of more than one element "
+     "needs "
+     "--seed, the weights of its elements; all derivatives of all elements are what jac gives. --mode forward finds "
+     "the same "
      "numbers by forward sweeps, one for each element of the inputs.",
      "cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent grad 'sum((W @ x - t)**2)' W=[[1,2],[3,4]] x=[5,6] t=[1,1] --wrt W\n"
      "cotangent grad 'x**2' x=[1,2,3] --seed [1,0,0] --json",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_MODE, run_grad},
     {"vjp", EXPRESSION, "a seed times the Jacobian (reverse mode)",
-     "The vector-Jacobian product: --seed, of the value's shape, times the derivative of the value by each input. One reverse "
+     "The vector-Jacobian product: --seed, of the value's shape, times the derivative of the value by each input. One "
+     "reverse "
      "sweep.",
      "cotangent vjp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]", OPT_EXPRESSION | OPT_WRT | OPT_SEED, run_grad},
     {"jvp", EXPRESSION, "the Jacobian times a tangent (forward mode)",
-     "The derivative of the value along a direction: --tangent name=V for each input that moves; the others do not. One "
+     "The derivative of the value along a direction: --tangent name=V for each input that moves; the others do not. "
+     "One "
      "forward sweep.",
      "cotangent jvp 'x*y + sin(x)' x=pi/4 y=3 --tangent x=1\n"
      "cotangent jvp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0] --tangent W=[[0,1],[0,0]]",
      OPT_EXPRESSION | OPT_TANGENT, run_jvp},
     {"hvp", EXPRESSION, "the Hessian times a tangent",
-     "The derivative of the gradient along a direction, given by --tangent as for jvp. EXPR has a value of one element.",
+     "The derivative of the gradient along a direction, given by --tangent as for jvp. EXPR has a value of one "
+     "element.",
      "cotangent hvp 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,0]", OPT_EXPRESSION | OPT_WRT | OPT_TANGENT, run_hvp},
     {"taylor", EXPRESSION, "all derivatives along a direction, up to an order",
-     "The derivatives of the value by s, at s = 0, of the orders 1 to --order, where each input of --along moves by s times its V, and the others do "
+     "The derivatives of the value by s, at s = 0, of the orders 1 to --order, where each input of --along moves by s "
+     "times its V, and the others do "
      "not. One forward sweep for all orders. Without --along an only input of one element moves by s.",
      "cotangent taylor 'exp(sin(x))' x=0 --order 10\n"
      "cotangent taylor 'x*y + sin(x)' x=pi/4 y=3 --order 4 --along x=1 --along y=-2 --json",
      OPT_EXPRESSION | OPT_ALONG, run_taylor},
     {"jac", EXPRESSION, "the whole Jacobian",
-     "Every derivative of every element of the value: for each input an array of the value's shape followed by the input's. "
-     "Reverse mode takes one sweep for each output, forward mode one for each input; the fewer are taken, and said, unless "
-     "--mode asks for one. With --sparse only the entries that can be other than zero are computed and listed, as row (element of the value), "
-     "column (element of the input) and derivative; columns or rows that do not meet share a sweep, so it takes as many as there are colours.",
+     "Every derivative of every element of the value: for each input an array of the value's shape followed by the "
+     "input's. "
+     "Reverse mode takes one sweep for each output, forward mode one for each input; the fewer are taken, and said, "
+     "unless "
+     "--mode asks for one. With --sparse only the entries that can be other than zero are computed and listed, as row "
+     "(element of the value), "
+     "column (element of the input) and derivative; columns or rows that do not meet share a sweep, so it takes as "
+     "many as there are colours.",
      "cotangent jac 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6]\n"
      "cotangent jac 'x**2' x=[1,2,3] --mode forward --json\n"
      "cotangent jac --sparse 'x[1:]**2 - x[:-1]' x=[1,2,3,4]",
      OPT_EXPRESSION | OPT_WRT | OPT_MODE | OPT_SPARSE, run_jac},
     {"hess", EXPRESSION, "the whole Hessian",
      "The second derivatives of a value of one element, for each pair of inputs: the gradient is recorded, then "
-     "differentiated by forward sweeps, one for each element of the inputs (with --mode reverse: by reverse sweeps). With --sparse "
-     "only the entries that can be other than zero are computed, by one sweep for each colour, and listed as row, column and derivative; rows and "
+     "differentiated by forward sweeps, one for each element of the inputs (with --mode reverse: by reverse sweeps). "
+     "With --sparse "
+     "only the entries that can be other than zero are computed, by one sweep for each colour, and listed as row, "
+     "column and derivative; rows and "
      "columns count the elements of all inputs in turn.",
      "cotangent hess 'x**2*y + sin(y)' x=2 y=1\n"
      "cotangent hess '100*(y - x**2)**2 + (1 - x)**2' x=1 y=1 --json\n"
      "cotangent hess --sparse 'sum((x[1:] - x[:-1]**2)**2)' x=[1,2,3,4]",
      OPT_EXPRESSION | OPT_WRT | OPT_MODE | OPT_SPARSE, run_hess},
     {"trace", EXPRESSION, "the tape forward and the sweep backward, step by step",
-     "The forward tape as a table: node, operation, value; then the reverse sweep: for each node the rule that is applied, "
-     "what it adds to whom, and the adjoints so far. --step walks through both in the terminal, forward, backward and by "
-     "jumps, and lets inputs be changed on the way (its key ? lists the keys). --html writes a page that steps through both, --dot a graph for "
+     "The forward tape as a table: node, operation, value; then the reverse sweep: for each node the rule that is "
+     "applied, "
+     "what it adds to whom, and the adjoints so far. --step walks through both in the terminal, forward, backward and "
+     "by "
+     "jumps, and lets inputs be changed on the way (its key ? lists the keys). --html writes a page that steps through "
+     "both, --dot a graph for "
      "Graphviz; the file - is the standard output.",
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent trace --step 'x*y + sin(x)' x=pi/4 y=3\n"
@@ -70,28 +84,35 @@ const command command_table[] = {
      "cotangent trace 'sigmoid(w*x + b)' w=2 x=1 b=-1 --dot - | dot -Tsvg > trace.svg",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_TRACE, run_trace},
     {"check", EXPRESSION, "the derivatives against finite differences",
-     "Compares forward mode with central differences, reverse mode with forward mode, and both again on the gradient, in f64 "
+     "Compares forward mode with central differences, reverse mode with forward mode, and both again on the gradient, "
+     "in f64 "
      "along random directions. Exit status 1 when they disagree.",
      "cotangent check 'logsumexp(x*y)' x=[1,2,3] y=0.5\n"
      "cotangent check 'relu(x)' x=0     # a kink: they disagree",
      OPT_EXPRESSION | OPT_WRT, run_check},
     {"cost", "[EXPR name=value… | --inputs N --outputs M] [options]", "what forward and reverse mode cost",
-     "Operations, sweeps and memory of the whole derivative in forward and in reverse mode, for this function or for any "
+     "Operations, sweeps and memory of the whole derivative in forward and in reverse mode, for this function or for "
+     "any "
      "function of these sizes: which is cheaper, and at how many outputs they cross.",
      "cotangent cost 'sum(tanh(W @ x))' 'W=uniform(1, [32, 64], 1)' 'x=uniform(2, [64], 1)'\n"
      "cotangent cost --inputs 1000000 --outputs 1",
      OPT_EXPRESSION | OPT_WRT | OPT_SIZES, run_cost},
     {"explain", EXPRESSION, "where a NaN, infinity or zero gradient comes from",
-     "Says which operation made a value NaN or infinite, or a gradient zero, NaN or infinite, with its operands; and on which "
+     "Says which operation made a value NaN or infinite, or a gradient zero, NaN or infinite, with its operands; and "
+     "on which "
      "kinks the point sits and what is taken as the derivative there.",
      "cotangent explain 'log(x - x) * 0' x=2\n"
      "cotangent explain 'where(x > 0, log(x), 0)' x=0",
      OPT_EXPRESSION, run_explain},
     {"fit", "EXPR DATA name=start… [options]", "parameters of an expression from data, by least squares",
-     "Finds the parameters, the names given with a start, that make the sum of squared differences between EXPR and the column y least "
-     "(Levenberg-Marquardt on exact Jacobians), with their standard errors. The other names of EXPR are columns of DATA: by their names in its "
-     "first line, or x or x1, x2, … in the order of those beside y. DATA is a CSV file (cells between commas, semicolons, tabs or blanks; "
-     "without names the first column is y), a .dat file of NIST's reference data sets, or - for the standard input. Exit status 1 when the data "
+     "Finds the parameters, the names given with a start, that make the sum of squared differences between EXPR and "
+     "the column y least "
+     "(Levenberg-Marquardt on exact Jacobians), with their standard errors. The other names of EXPR are columns of "
+     "DATA: by their names in its "
+     "first line, or x or x1, x2, … in the order of those beside y. DATA is a CSV file (cells between commas, "
+     "semicolons, tabs or blanks; "
+     "without names the first column is y), a .dat file of NIST's reference data sets, or - for the standard input. "
+     "Exit status 1 when the data "
      "are not finite or too few, parameters are not determined, or it does not converge.",
      "cotangent fit 'a*exp(-k*x)' decay.csv a=1 k=0.1\n"
      "cotangent fit 'top/(1 + exp(-(t - t0)/w))' growth.csv top=10 t0=3 w=1 --y height --plot growth.svg\n"
@@ -99,14 +120,15 @@ const command command_table[] = {
      "cotangent fit 'a*x1 + b*x2 + c' - a=0 b=0 c=0 < plane.txt",
      OPT_FIT, run_fit},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
-     "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken where "
+     "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken "
+     "where "
      "there is no derivative. With a NAME, that one in full.",
      "cotangent ops\n"
      "cotangent ops matmul\n"
      "cotangent ops relu --json",
      OPT_NAMES, run_ops},
-    {"help", "[COMMAND]", "help on a command",
-     "Prints the help of a command, or this list.", "cotangent help grad", 0, run_help},
+    {"help", "[COMMAND]", "help on a command", "Prints the help of a command, or this list.", "cotangent help grad", 0,
+     run_help},
 };
 const int command_count = sizeof command_table / sizeof *command_table;
 

@@ -41,8 +41,8 @@ bool directions_jacobian(const char *what, cot_tape *t, cot_mode mode, int m, co
     return fine || tape_failure(t, f);
 }
 
-bool directions_gradient(cot_tape *t, cot_mode mode, cot_var y, int64_t M, const double *seed, int n, const cot_var *xs, int64_t N,
-                         double *out, failure *f) {
+bool directions_gradient(cot_tape *t, cot_mode mode, cot_var y, int64_t M, const double *seed, int n, const cot_var *xs,
+                         int64_t N, double *out, failure *f) {
     if (mode != COT_FORWARD) return cot_vjps(1, 1, &y, seed, n, xs, out) == COT_OK || tape_failure(t, f);
     double  *units = malloc(LANES * ((size_t)N + 1) * sizeof *units);
     double  *moved = malloc(LANES * ((size_t)M + 1) * sizeof *moved);

@@ -41,7 +41,8 @@ void help_all(FILE *out, look how) {
     head(out, how, "usage: cotangent COMMAND [EXPR] [name=value…] [options]");
     fputs("\n", out);
     head(out, how, "commands");
-    for (int i = 0; i < command_count; i++) fprintf(out, "  %-8s %s\n", command_table[i].name, command_table[i].summary);
+    for (int i = 0; i < command_count; i++)
+        fprintf(out, "  %-8s %s\n", command_table[i].name, command_table[i].summary);
     fputs("\n", out);
     head(out, how, "expressions");
     fputs("  Python's syntax with NumPy's names; statements are separated by ;\n"
@@ -53,7 +54,8 @@ void help_all(FILE *out, look how) {
     head(out, how, "example");
     fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n", out);
     paragraph(out, text_width(how),
-              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check or a fit failed, 2 bad "
+              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check or "
+              "a fit failed, 2 bad "
               "usage or "
               "expression, 3 a run-time error.");
 }

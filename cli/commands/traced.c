@@ -11,9 +11,14 @@ static bool trace_it(traced *x, failure *f) {
     problem *p = &x->p;
     char     why[512] = "";
     if (!problem_record(p, f)) return false;
-    cot__trace_request request = {.y = p->y, .input_count = p->n, .inputs = x->inputs, .spans = p->spans, .span_first = p->first,
-                                  .span_count = p->span_count};
-    for (int k = 0; k < p->n; k++) x->inputs[k] = (cot__trace_input){p->inputs[k].name, p->inputs[k].var, p->inputs[k].wanted};
+    cot__trace_request request = {.y           = p->y,
+                                  .input_count = p->n,
+                                  .inputs      = x->inputs,
+                                  .spans       = p->spans,
+                                  .span_first  = p->first,
+                                  .span_count  = p->span_count};
+    for (int k = 0; k < p->n; k++)
+        x->inputs[k] = (cot__trace_input){p->inputs[k].name, p->inputs[k].var, p->inputs[k].wanted};
     cot_var seed;
     bool    differentiable = cot__dtype_is_float(cot_dtype_of(p->y)) && cot_requires_grad(p->y);
     if (differentiable || p->o->seed) { /* without a derivative there is still a tape to see */

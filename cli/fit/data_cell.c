@@ -52,17 +52,21 @@ bool data_table_column(const data_table *t, int column, const char *name, double
         int         length = c.length < 40 ? (int)c.length : 40;
         long long   row = (long long)i + 1, line = (long long)t->lines[i];
         if (kind == CELL_TEXT)
-            return failure_set(f, EXIT_RUN, "file", "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number%s", row,
-                               line, t->path, name, length, text,
-                               has_numbers(t, column) ? "; " LEAVE_OUT : ", nor is any cell below its name; leave the column out, or make it numbers");
+            return failure_set(
+                f, EXIT_RUN, "file", "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number%s", row,
+                line, t->path, name, length, text,
+                has_numbers(t, column) ? "; " LEAVE_OUT
+                                       : ", nor is any cell below its name; leave the column out, or make it numbers");
         if (kind == CELL_MISSING)
             return failure_set(f, EXIT_DISAGREES, "data",
-                               "row %lld (line %lld of %.200s), column %.60s: the value is missing; a fit needs finite numbers, and " LEAVE_OUT,
+                               "row %lld (line %lld of %.200s), column %.60s: the value is missing; a fit needs finite "
+                               "numbers, and " LEAVE_OUT,
                                row, line, t->path, name);
         if (!isfinite(out[i]))
-            return failure_set(f, EXIT_DISAGREES, "data",
-                               "row %lld (line %lld of %.200s), column %.60s: %.*s; a fit needs finite numbers, and " LEAVE_OUT, row, line,
-                               t->path, name, length, text);
+            return failure_set(
+                f, EXIT_DISAGREES, "data",
+                "row %lld (line %lld of %.200s), column %.60s: %.*s; a fit needs finite numbers, and " LEAVE_OUT, row,
+                line, t->path, name, length, text);
     }
     return true;
 }

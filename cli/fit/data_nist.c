@@ -1,4 +1,5 @@
-/* data_nist.c: NIST's statistical reference data sets. Their header says in which lines the data stand:
+/* data_nist.c: NIST's statistical reference data sets. Their header says in which lines the data
+ * stand:
  *
  *     Data              (lines 61 to 74)
  *
@@ -44,13 +45,14 @@ bool data_nist_lines(const data_table *t, size_t size, int64_t *from, int64_t *t
         found = p && past_word(p, line.stop, ")");
     }
     if (!found)
-        return failure_set(f, EXIT_RUN, "file", "%.200s begins like a NIST data set, but no line 'Data (lines A to B)' follows",
-                           t->path);
+        return failure_set(f, EXIT_RUN, "file",
+                           "%.200s begins like a NIST data set, but no line 'Data (lines A to B)' follows", t->path);
     int64_t   lines = line.number;
     data_line last = line;
     while (data_line_next(t, size, &last)) lines = last.number;
     if (*from <= line.number || *to < *from || *to > lines)
-        return failure_set(f, EXIT_RUN, "file", "%.200s says that its data are in lines %lld to %lld, and it has %lld lines",
-                           t->path, (long long)*from, (long long)*to, (long long)lines);
+        return failure_set(f, EXIT_RUN, "file",
+                           "%.200s says that its data are in lines %lld to %lld, and it has %lld lines", t->path,
+                           (long long)*from, (long long)*to, (long long)lines);
     return true;
 }

@@ -34,7 +34,8 @@ static bool bad_line(const data_table *t, const data_line *line, const char *wha
     return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s %s", (long long)line->number, t->path, what);
 }
 
-/* What separates the cells of this line, and so of all. Semicolons and tabs first: commas may be in numbers then. */
+/* What separates the cells of this line, and so of all. Semicolons and tabs first: commas may be in
+ * numbers then. */
 static char find_separator(const data_line *line) {
     bool quoted = false, semicolon = false, tab = false, comma = false;
     for (const char *p = line->start; p < line->stop; p++) {
@@ -49,7 +50,10 @@ static char find_separator(const data_line *line) {
 }
 
 const char *data_separator_name(const data_table *t) {
-    return t->separator == ',' ? "commas" : t->separator == ';' ? "semicolons" : t->separator == '\t' ? "tabs" : "blanks";
+    return t->separator == ','    ? "commas"
+           : t->separator == ';'  ? "semicolons"
+           : t->separator == '\t' ? "tabs"
+                                  : "blanks";
 }
 
 /* Memory for one more cell. */
@@ -67,7 +71,8 @@ static data_cell *more_cells(data_table *t, int64_t used, failure *f) {
     return &t->cells[used];
 }
 
-/* A cell in quotes, p behind the first; "" is a quote. Its text is written over itself. NULL: something is wrong. */
+/* A cell in quotes, p behind the first; "" is a quote. Its text is written over itself. NULL:
+ * something is wrong. */
 static char *quoted_cell(const data_table *t, const data_line *line, char *p, data_cell *c, failure *f) {
     char *to = p;
     c->text = p;
@@ -92,7 +97,8 @@ static int cut_line(data_table *t, const data_line *line, int64_t used, failure 
     int   count = 0;
     for (;;) {
         while (p < line->stop && blank(*p) && (separator == ' ' || *p != separator)) p++;
-        if (separator == ' ' && (p == line->stop || *p == '#')) return count; /* blanks at the end begin no cell */
+        /* blanks at the end begin no cell */
+        if (separator == ' ' && (p == line->stop || *p == '#')) return count;
         data_cell *c = more_cells(t, used + count, f);
         if (!c) return -1;
         if (count++ == MOST_COLUMNS) {
@@ -179,9 +185,11 @@ static bool cut(data_table *t, size_t size, int64_t from, int64_t to, failure *f
             if (t->names) continue;
         }
         if (count != t->columns)
-            return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s has %d cell%s, and line %lld has %d (cells stand between %s); a # "
-                                                    "before a line leaves it out", (long long)line.number, t->path, count, count == 1 ? "" : "s",
-                               (long long)first, t->columns, data_separator_name(t));
+            return failure_set(f, EXIT_RUN, "file",
+                               "line %lld of %.200s has %d cell%s, and line %lld has %d (cells stand between %s); a # "
+                               "before a line leaves it out",
+                               (long long)line.number, t->path, count, count == 1 ? "" : "s", (long long)first,
+                               t->columns, data_separator_name(t));
         if (!add_row(t, &line, f)) return false;
     }
     return true;

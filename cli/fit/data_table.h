@@ -1,6 +1,8 @@
-/* data_table.h: columns of numbers in a text: CSV in its many forms, or a file of NIST's reference data sets.
+/* data_table.h: columns of numbers in a text: CSV in its many forms, or a file of NIST's reference
+ * data sets.
  *
- * A text is cut into cells once; a cell becomes a number when its column is asked for, so that other columns may hold anything. */
+ * A text is cut into cells once; a cell becomes a number when its column is asked for, so that
+ * other columns may hold anything. */
 #ifndef COT_CLI_DATA_TABLE_H
 #define COT_CLI_DATA_TABLE_H
 
@@ -43,7 +45,7 @@ bool data_table_column(const data_table *t, int column, const char *name, double
 /* What stands between cells, for messages: "commas". */
 const char *data_separator_name(const data_table *t);
 
-/* ---- between the files of the table -------------------------------------------------------------------------------------- */
+/* ---- between the files of the table ---------------------------------------------------------- */
 
 typedef enum cell_kind { CELL_NUMBER, CELL_MISSING, CELL_TEXT } cell_kind;
 cell_kind data_cell_read(data_cell c, char separator, double *out);

@@ -43,7 +43,8 @@ void fit_close(fit *x);
 bool fit_start(fit *x, failure *f);
 bool fit_residuals(void *fit, const double *b, double *r);
 bool fit_jacobian(void *fit, double *j);
-/* The model at the parameters b for other values of the one column there is; false when the expression has no such values. */
+/* The model at the parameters b for other values of the one column there is; false when the
+ * expression has no such values. */
 bool fit_curve(fit *x, int64_t n, const double *at, double *out);
 
 /* fit_print.c */

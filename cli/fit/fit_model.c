@@ -1,6 +1,7 @@
-/* fit_model.c: the model and its derivatives. The columns are recorded once; each evaluation rewinds to behind them and records the
- * expression again, on all rows at once, with parameters as scalar leaves. The Jacobian has few columns and many rows, so it is
- * made by forward sweeps, one direction for each parameter, several in a sweep. */
+/* fit_model.c: the model and its derivatives. The columns are recorded once; each evaluation
+ * rewinds to behind them and records the expression again, on all rows at once, with parameters as
+ * scalar leaves. The Jacobian has few columns and many rows, so it is made by forward sweeps, one
+ * direction for each parameter, several in a sweep. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,12 +53,14 @@ static cot_var on_rows(cot_var y, int64_t rows, failure *f) {
     char      has[400];
     cot_shape shape = cot_shape_of(y);
     if (!cot__dtype_is_float(cot_dtype_of(y))) {
-        failure_set(f, EXIT_RUN, "dtype", "[fit] the expression is %s; only floats can be fitted", cot_dtype_name(cot_dtype_of(y)));
+        failure_set(f, EXIT_RUN, "dtype", "[fit] the expression is %s; only floats can be fitted",
+                    cot_dtype_name(cot_dtype_of(y)));
         return COT_NONE;
     }
     if (shape.ndim == 0) return cot_broadcast_to(y, COT_SHAPE(rows));
     if (shape.ndim == 1 && shape.dim[0] == rows) return y;
-    failure_set(f, EXIT_RUN, "shape", "[fit] the expression has shape %s; it must have one value for each of the %lld rows",
+    failure_set(f, EXIT_RUN, "shape",
+                "[fit] the expression has shape %s; it must have one value for each of the %lld rows",
                 shape_text(shape, has), (long long)rows);
     return COT_NONE;
 }

@@ -1,4 +1,5 @@
-/* fit_open.c: from the command line to a fit: which argument is the data, which name a column, which a parameter. */
+/* fit_open.c: from the command line to a fit: which argument is the data, which name a column,
+ * which a parameter. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,22 +38,26 @@ static bool add_parameter(fit *x, const char *argument, size_t length, failure *
     if (twice) return failure_usage(f, "%.100s is given twice", name);
     if (cot__expr_uses(x->p.expr, name)) return true;
     if (source_exists(x->p.text))
-        return failure_usage(f, "the expression is '%.100s', which is the name of a file: the expression comes first, then the data", x->p.text);
+        return failure_usage(
+            f, "the expression is '%.100s', which is the name of a file: the expression comes first, then the data",
+            x->p.text);
     if (source_exists(argument + length + 1) || strcmp(name, "data") == 0)
-        return failure_usage(f, "the expression has no name %.100s; the data are given by the name of their file alone: %.200s", name,
-                             argument + length + 1);
+        return failure_usage(
+            f, "the expression has no name %.100s; the data are given by the name of their file alone: %.200s", name,
+            argument + length + 1);
     const char *near = cot__nearest(name, n, names);
     if (near) return failure_usage(f, "the expression has no name %.100s; did you mean %s?", name, near);
     if (n == 0) return failure_usage(f, "the expression has no name %.100s: it needs no values", name);
-    return failure_usage(f, "the expression has no name %.100s; it has %s", name, list_names(n, names, list, sizeof list));
+    return failure_usage(f, "the expression has no name %.100s; it has %s", name,
+                         list_names(n, names, list, sizeof list));
 }
 
 static bool read_start(problem_input *x, const char *text, failure *f) {
     char shape[400];
     if (!value_read(x->name, text, COT_F64, &x->value, f)) return false;
     if (x->value.dtype != COT_F64 || x->value.shape.ndim != 0)
-        return failure_usage(f, "%.100s starts at one real number, not at %s of shape %s", x->name, cot_dtype_name(x->value.dtype),
-                             shape_text(x->value.shape, shape));
+        return failure_usage(f, "%.100s starts at one real number, not at %s of shape %s", x->name,
+                             cot_dtype_name(x->value.dtype), shape_text(x->value.shape, shape));
     if (!isfinite(*(double *)x->value.data))
         return failure_usage(f, "%.100s starts at %s; a start is finite", x->name,
                              isnan(*(double *)x->value.data) ? "nan" : "infinity");
@@ -68,7 +73,8 @@ static bool read_arguments(fit *x, const char *const *arguments, int count, fail
         size_t length = name_length(arguments[i]);
         if (length && !add_parameter(x, arguments[i], length, f)) return false;
         if (length) continue;
-        if (x->data) return failure_usage(f, "'%.100s' is not name=start; the data are in %.100s", arguments[i], x->data);
+        if (x->data)
+            return failure_usage(f, "'%.100s' is not name=start; the data are in %.100s", arguments[i], x->data);
         x->data = arguments[i];
     }
     if (!x->data) return failure_usage(f, "fit needs data: cotangent fit %s", c->usage);
@@ -80,7 +86,8 @@ static bool read_arguments(fit *x, const char *const *arguments, int count, fail
     return true;
 }
 
-/* --y NAME, or --y N, the number of a column; without it the column y, or the first of a table without names. */
+/* --y NAME, or --y N, the number of a column; without it the column y, or the first of a table
+ * without names. */
 static bool choose_response(fit *x, failure *f) {
     const data_table *t = &x->table;
     const char       *wish = x->p.o->y;
@@ -115,14 +122,16 @@ static int numbered_column(const fit *x, const char *name) {
     return (int)number - 1 < x->response ? (int)number - 1 : (int)number;
 }
 
-/* A name that the expression has by itself, and the table too: whichever it were, it would be wrong for somebody. */
+/* A name that the expression has by itself, and the table too: whichever it were, it would be wrong
+ * for somebody. */
 static bool known_names_are_no_columns(const fit *x, failure *f) {
-    static const char *const known[] = {"pi",  "e",     "inf", "nan",   "f64", "float64", "float", "double", "f32", "float32", "bf16", "bfloat16",
-                                        "f16", "float16", "i64", "int64", "int", "i32",     "int32", "u8",     "uint8", "bool",  "bool_"};
+    static const char *const known[] = {"pi",  "e",       "inf",   "nan",      "f64",   "float64", "float", "double",
+                                        "f32", "float32", "bf16",  "bfloat16", "f16",   "float16", "i64",   "int64",
+                                        "int", "i32",     "int32", "u8",       "uint8", "bool",    "bool_"};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
         if (cot__expr_uses(x->p.expr, known[k]) && data_table_find(&x->table, known[k]) != COLUMN_NONE)
-            return failure_usage(f, "%s is a %s in expressions and a column of %.200s; rename the column", known[k], k < 4 ? "number" : "dtype",
-                                 x->table.path);
+            return failure_usage(f, "%s is a %s in expressions and a column of %.200s; rename the column", known[k],
+                                 k < 4 ? "number" : "dtype", x->table.path);
     return true;
 }
 
@@ -148,17 +157,20 @@ static bool choose_columns(fit *x, failure *f) {
         int at = data_table_find(t, names[k]);
         if (find_parameter(x, names[k]) >= 0) {
             if (at == COLUMN_NONE) continue;
-            return failure_usage(f, "%.60s is a parameter and a column of %.200s; give the parameter another name", names[k],
-                                 t->path);
+            return failure_usage(f, "%.60s is a parameter and a column of %.200s; give the parameter another name",
+                                 names[k], t->path);
         }
-        if (at == COLUMN_TWICE) return failure_usage(f, "%.200s has more than one column %.60s; rename one", t->path, names[k]);
+        if (at == COLUMN_TWICE)
+            return failure_usage(f, "%.200s has more than one column %.60s; rename one", t->path, names[k]);
         if (at == COLUMN_NONE && !t->names && strcmp(names[k], "y") == 0) at = x->response;
         if (at == COLUMN_NONE) at = numbered_column(x, names[k]);
         if (at == COLUMN_NONE)
-            return failure_usage(f, "%.60s is neither a parameter (%.60s=start) nor a column of %.200s, whose columns are %s%s", names[k],
-                                 names[k], t->path, list_columns(t, list, sizeof list),
-                                 names_are_names(t) ? "" : "; x, or x1, x2, … stand for those beside the fitted one");
-        if (at == x->response) return failure_usage(f, "the expression uses %.60s, the column that it is fitted to", names[k]);
+            return failure_usage(
+                f, "%.60s is neither a parameter (%.60s=start) nor a column of %.200s, whose columns are %s%s",
+                names[k], names[k], t->path, list_columns(t, list, sizeof list),
+                names_are_names(t) ? "" : "; x, or x1, x2, … stand for those beside the fitted one");
+        if (at == x->response)
+            return failure_usage(f, "the expression uses %.60s, the column that it is fitted to", names[k]);
         x->columns[x->column_count++] = (fit_column){.name = names[k], .at = at};
     }
     return true;
@@ -183,7 +195,9 @@ static bool right_side_alone(const fit *x, failure *f) {
     const char *tilde = x->p.text ? strchr(x->p.text, '~') : NULL;
     if (!tilde || f->status != EXIT_USAGE) return false;
     *f = (failure){0};
-    return failure_usage(f, "a model is written without ~, the right side alone: '%.200s'; --y NAME chooses the column that it is fitted to",
+    return failure_usage(f,
+                         "a model is written without ~, the right side alone: '%.200s'; --y NAME chooses the column "
+                         "that it is fitted to",
                          tilde + 1 + strspn(tilde + 1, " "));
 }
 
@@ -206,8 +220,8 @@ bool fit_open(fit *x, const options *o, failure *f) {
     if (!choose_response(x, f) || !choose_columns(x, f)) return false;
     if (x->table.rows < x->p.n)
         return failure_set(f, EXIT_DISAGREES, "rows",
-                           "%.200s has %lld row%s, too few for %d parameters: it takes at least as many rows", x->table.path,
-                           (long long)x->table.rows, x->table.rows == 1 ? "" : "s", x->p.n);
+                           "%.200s has %lld row%s, too few for %d parameters: it takes at least as many rows",
+                           x->table.path, (long long)x->table.rows, x->table.rows == 1 ? "" : "s", x->p.n);
     return read_columns(x, f);
 }
 

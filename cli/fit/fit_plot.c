@@ -1,5 +1,5 @@
-/* fit_plot.c: the picture of a fit. With one column: data and curve above, residuals below; with more, residuals against fitted
- * values. */
+/* fit_plot.c: the picture of a fit. With one column: data and curve above, residuals below; with
+ * more, residuals against fitted values. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,9 @@
 
 enum { WIDTH = 800, HEIGHT = 600, LEFT = 90, TOP = 44, INNER = 690, CURVE = 600 };
 
-/* The model between the least and the greatest x: out (CURVE) at at (CURVE). It is evaluated together with the data, and if that
- * gives the data other values than before, the expression mixes rows (a mean, say) and has no curve. */
+/* The model between the least and the greatest x: out (CURVE) at at (CURVE). It is evaluated
+ * together with the data, and if that gives the data other values than before, the expression mixes
+ * rows (a mean, say) and has no curve. */
 static bool make_curve(fit *x, const double *fitted, double *at, double *out) {
     int64_t       m = x->table.rows;
     const double *column = x->columns[0].values;
@@ -74,8 +75,8 @@ void fit_plot(fit *x, FILE *out, const fit_result *r) {
         return;
     }
     for (int64_t i = 0; i < m; i++) fitted[i] = x->y[i] - x->r[i];
-    snprintf(description, sizeof description, "%lld rows of %.60s fitted with %s; residual sum of squares %s", (long long)m,
-             x->response_name, fit_point(x, point, sizeof point), cot__shortest(r->rss, number));
+    snprintf(description, sizeof description, "%lld rows of %.60s fitted with %s; residual sum of squares %s",
+             (long long)m, x->response_name, fit_point(x, point, sizeof point), cot__shortest(r->rss, number));
     svg_open(out, WIDTH, HEIGHT, x->p.text, x->p.length, description);
     if (x->column_count == 1) {
         with_curve(x, out, fitted);

@@ -54,12 +54,14 @@ static const char *explain(const fit *x, const fit_result *r, fit_end end, char 
                  "there?%s",
                  more);
     else if (isnan(r->change))
-        snprintf(buf, size, "no convergence in %lld iteration%s%s; try another start", (long long)r->iterations, plural, more);
+        snprintf(buf, size, "no convergence in %lld iteration%s%s; try another start", (long long)r->iterations, plural,
+                 more);
     else
-        cot__format(buf, size,
-                    "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; "
-                    "try another start, or more with --max-iterations",
-                    (long long)r->iterations, plural, r->change);
+        cot__format(
+            buf, size,
+            "no convergence in %lld iteration%s: the next step would still change a parameter by %.2g of itself; "
+            "try another start, or more with --max-iterations",
+            (long long)r->iterations, plural, r->change);
     return buf;
 }
 
@@ -115,7 +117,8 @@ void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end e
     }
     for (int k = 0; k < x->p.n; k++) {
         const char *name = x->p.inputs[k].name;
-        fprintf(out, "%s%s%s%*s = %-*s", on, name, off, names - cot__columns(name), "", values, cot__shortest(x->b[k], number));
+        fprintf(out, "%s%s%s%*s = %-*s", on, name, off, names - cot__columns(name), "", values,
+                cot__shortest(x->b[k], number));
         if (isnan(r->errors[k])) fputs("  standard error unknown\n", out);
         else fprintf(out, "  standard error %s\n", cot__shortest(r->errors[k], number));
     }
@@ -123,6 +126,7 @@ void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end e
     fprintf(out, "residual standard deviation  %s\n",
             isnan(r->sd) ? "unknown: as many parameters as rows" : cot__shortest(r->sd, number));
     fprintf(out, "rows                         %lld\n", (long long)x->table.rows);
-    if (converged) fprintf(out, "converged in %lld iteration%s\n", (long long)r->iterations, r->iterations == 1 ? "" : "s");
+    if (converged)
+        fprintf(out, "converged in %lld iteration%s\n", (long long)r->iterations, r->iterations == 1 ? "" : "s");
     else fprintf(out, "%s%s%s\n", how.colour ? "\033[1;31m" : "", why, off);
 }

@@ -1,10 +1,11 @@
-/* householder.c: QR with column pivoting. The columns come scaled to about the same length, so that pivots tell what is
- * determined. */
+/* householder.c: QR with column pivoting. The columns come scaled to about the same length, so that
+ * pivots tell what is determined. */
 #include "fit/householder.h"
 
 #include <math.h>
 
-/* aᵀb in eight sums, so that none waits for the one before: columns are as long as the table. The order is always the same. */
+/* aᵀb in eight sums, so that none waits for the one before: columns are as long as the table. The
+ * order is always the same. */
 static double dot(int64_t n, const double *a, const double *b) {
     double  sum[8] = {0};
     int64_t i = 0;
@@ -16,7 +17,8 @@ static double dot(int64_t n, const double *a, const double *b) {
 
 double householder_norm(int64_t n, const double *x) {
     double most = 0, sum = dot(n, x, x);
-    if (sum > 1e-250 && sum < 1e250) return sqrt(sum); /* no square that counts was too large or too small; else scaled: */
+    /* no square that counts was too large or too small; else scaled: */
+    if (sum > 1e-250 && sum < 1e250) return sqrt(sum);
     for (int64_t i = 0; i < n; i++)
         if (!(fabs(x[i]) <= most)) most = fabs(x[i]); /* a NaN stays */
     if (most == 0 || !isfinite(most)) return most;

@@ -1,11 +1,12 @@
-/* householder.h: small dense least squares by Householder reflections with column pivoting, in place and without allocations.
- * Matrices are column by column. */
+/* householder.h: small dense least squares by Householder reflections with column pivoting, in
+ * place and without allocations. Matrices are column by column. */
 #ifndef COT_CLI_HOUSEHOLDER_H
 #define COT_CLI_HOUSEHOLDER_H
 
 #include <stdint.h>
 
-/* A (m, n), m >= n, becomes R in its upper triangle, with the columns in the order perm[]; c (m) becomes Qᵀc. */
+/* A (m, n), m >= n, becomes R in its upper triangle, with the columns in the order perm[]; c (m)
+ * becomes Qᵀc. */
 void householder_qr(int64_t m, int n, double *a, double *c, int *perm);
 
 /* R z = c, for the first `rank` unknowns; the others are 0. R has stride m between columns. */

@@ -1,9 +1,11 @@
-/* least_squares.c: Levenberg-Marquardt with Nielsen's control of the damping, ended by Gauss-Newton steps down to rounding.
+/* least_squares.c: Levenberg-Marquardt with Nielsen's control of the damping, ended by Gauss-Newton
+ * steps down to rounding.
  *
- * Every step solves min |[J D⁻¹; √μ I] z - [r; 0]| by orthogonal transformations, D being the norms of J's columns: the normal
- * equations, which square the condition, are never formed, and units of the parameters do not matter. Near a minimum the sum of
- * squares no longer tells one point from another (it is flat to half of the digits), so there a step is judged by the next step
- * being shorter. */
+ * Every step solves min |[J D⁻¹; √μ I] z - [r; 0]| by orthogonal transformations, D being the norms
+ * of J's columns: the normal equations, which square the condition, are never formed, and units of
+ * the parameters do not matter. Near a minimum the sum of squares no longer tells one point from
+ * another (it is flat to half of the digits), so there a step is judged by the next step being
+ * shorter. */
 #include "fit/least_squares.h"
 
 #include <float.h>
@@ -23,27 +25,30 @@ typedef struct work {
     double              *jacobian;          /* (n, m): J D⁻¹, and then its R */
     double              *slopes;            /* (m): Qᵀr */
     double              *d;                 /* (n) norms of J's columns, 1 for a column of zeros */
-    double              *most;              /* (n) the largest that they were: what damping holds on to */
-    double              *inverse;           /* (n) norms of the rows of R⁻¹, by parameter: standard errors for sd 1, times d */
+    /* (n) the largest that they were: what damping holds on to */
+    double              *most;
+    /* (n) norms of the rows of R⁻¹, by parameter: standard errors for sd 1, times d */
+    double              *inverse;
     double              *newton;            /* (n) the Gauss-Newton step, D δ */
     double              *damped, *right;    /* (n, 2n), (2n) the damped problem */
-    double              *z, *solved, *kept; /* (n) each: a step D δ; a solution in R's order; a point to come back to */
+    /* (n) each: a step D δ; a solution in R's order; a point to come back to */
+    double              *z, *solved, *kept;
     int                 *perm, *order;
     double               rss, change, length, offset, memory;
     int64_t              iterations, limit;
 } work;
 
-/* A way to go. Long steps first, with all of a column's former length counted in its damping (Moré); that keeps parameters from
- * running off to where the model is flat. Then the same with short first steps; then with little memory, which moves along narrow
- * valleys. */
+/* A way to go. Long steps first, with all of a column's former length counted in its damping
+ * (Moré); that keeps parameters from running off to where the model is flat. Then the same with
+ * short first steps; then with little memory, which moves along narrow valleys. */
 typedef struct attempt {
     double damping, memory;
 } attempt;
 static const attempt attempts[] = {{1e-4, 1}, {1e4, 1}, {1e-4, 1e-3}};
 enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
 
-/* Which parameters take part in a direction that R maps to nothing: column k of R, behind the rank, is a combination of those
- * before. */
+/* Which parameters take part in a direction that R maps to nothing: column k of R, behind the rank,
+ * is a combination of those before. */
 static void find_undetermined(work *w, bool *undetermined) {
     for (int k = w->rank; k < w->n; k++) {
         householder_solve(w->m, w->n, w->rank, w->jacobian, w->jacobian + k * w->m, w->z);
@@ -68,7 +73,8 @@ static void invert(work *w) {
     }
 }
 
-/* The next Gauss-Newton step, and how large it is beside the parameters. Moves that rounding of the data makes count as none. */
+/* The next Gauss-Newton step, and how large it is beside the parameters. Moves that rounding of the
+ * data makes count as none. */
 static void measure(work *w) {
     int64_t dof = w->m - w->n;
     double  sd = dof > 0 ? sqrt(w->rss / (double)dof) : 0, noise = 8 * DBL_EPSILON * w->p->size;
@@ -106,10 +112,12 @@ static fit_end factor(work *w) {
     return FIT_CONVERGED;
 }
 
-/* How much more a parameter is damped than its column says: the column may have been longer once. */
+/* How much more a parameter is damped than its column says: the column may have been longer
+ * once. */
 static double held(const work *w, int j) { return fmax(1, w->memory * w->most[j] / w->d[j]); }
 
-/* D δ of the damped problem into z, in the order of the parameters; the decrease of the sum that the linear model promises. */
+/* D δ of the damped problem into z, in the order of the parameters; the decrease of the sum that
+ * the linear model promises. */
 static double damped_step(work *w, double mu) {
     int     n = w->n;
     double  root = sqrt(mu), promised = 0;
@@ -154,10 +162,12 @@ static void go_there(work *w, double rss) {
 /* Back to b after a trial that was not taken. */
 static fit_end come_back(work *w) { return w->p->residuals(w->p->user, w->b, w->r) ? factor(w) : FIT_ABANDONED; }
 
-/* Gauss-Newton steps for as long as each is shorter than the one before: to the last digit, unless fewer are asked for. */
+/* Gauss-Newton steps for as long as each is shorter than the one before: to the last digit, unless
+ * fewer are asked for. */
 static fit_end polish(work *w) {
     double noise = DBL_EPSILON * w->p->size, enough = w->p->tolerance > LEAST_SQUARES_TOLERANCE ? w->p->tolerance : 0;
-    while (w->rank == w->n && w->length > 0 && !(w->change <= enough) && w->iterations < w->limit && set_trial(w, w->newton)) {
+    while (w->rank == w->n && w->length > 0 && !(w->change <= enough) && w->iterations < w->limit &&
+           set_trial(w, w->newton)) {
         double before = w->rss, length = w->length;
         w->iterations++;
         if (!w->p->residuals(w->p->user, w->trial, w->moved)) return FIT_ABANDONED;
@@ -195,7 +205,8 @@ static fit_end iterate(work *w, attempt way) {
         while (!moved) {
             if (w->iterations >= w->limit) return FIT_LIMIT;
             double promised = damped_step(w, mu);
-            /* A minimum is known to half of the digits of the offset when the sum does not answer any more. */
+            /* A minimum is known to half of the digits of the offset when the sum does not answer
+             * any more. */
             if (!(promised > DBL_EPSILON / 4 * w->rss) || !set_trial(w, w->z) || mu > 1e40)
                 return w->rank < w->n ? FIT_SINGULAR : w->offset <= 1e-6 ? FIT_CONVERGED : FIT_STALLED;
             w->iterations++;
@@ -249,7 +260,8 @@ static double *furnish(work *w) {
     return room;
 }
 
-/* Is this way's end better than the best so far? A minimum, unless another way went lower without finding one. */
+/* Is this way's end better than the best so far? A minimum, unless another way went lower without
+ * finding one. */
 static bool better(fit_end end, double rss, fit_end best, double best_rss) {
     if (end == FIT_CONVERGED) return best == FIT_CONVERGED ? rss < best_rss : rss <= best_rss * (1 + 1e-6);
     return rss < best_rss;

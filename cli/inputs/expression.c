@@ -30,6 +30,7 @@ bool expression_failure(const cot__expr_error *error, const char *text, size_t l
     f->line   = error->line;
     f->column = error->column;
     if (error->column > 0) cot__expr_show(error, text, length, f->caret, sizeof f->caret);
-    if (f->caret[strspn(f->caret, " \t")] == '\n') f->caret[0] = 0; /* there is nothing to point at in an empty line */
+    /* there is nothing to point at in an empty line */
+    if (f->caret[strspn(f->caret, " \t")] == '\n') f->caret[0] = 0;
     return false;
 }

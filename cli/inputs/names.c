@@ -9,7 +9,11 @@ const char *list_names(int n, const char *const *names, char *buf, size_t size) 
     size_t used = 0;
     buf[0] = 0;
     for (int k = 0; k < n && used < size; k++)
-        used += (size_t)snprintf(buf + used, size - used, "%s%.60s", k == 0 ? "" : k == n - 1 ? " and " : ", ", names[k]);
+        used += (size_t)snprintf(buf + used, size - used, "%s%.60s",
+                                 k == 0       ? ""
+                                 : k == n - 1 ? " and "
+                                              : ", ",
+                                 names[k]);
     return buf;
 }
 

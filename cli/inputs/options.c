@@ -1,7 +1,8 @@
 /* options.c: one table of options, from which they are parsed and from which their help is printed.
  *
- * Options stand anywhere behind the command's name, as --opt VALUE or --opt=VALUE; an option that takes a value takes the next
- * argument whatever it looks like, so that --seed -1 works. Behind -- nothing is an option. */
+ * Options stand anywhere behind the command's name, as --opt VALUE or --opt=VALUE; an option that
+ * takes a value takes the next argument whatever it looks like, so that --seed -1 works. Behind --
+ * nothing is an option. */
 #include "inputs/options.h"
 
 #include <errno.h>
@@ -13,7 +14,30 @@
 #include "expr/expr.h"
 #include "fit/least_squares.h"
 
-typedef enum which { FILE_, DTYPE, THREADS, WRT, SEED, MODE, TANGENT, ALONG, ORDER, SPARSE, STEP, HTML, DOT, INPUTS, OUTPUTS, NAMES, Y, PLOT, ITERATIONS, TOLERANCE, JSON, HELP } which;
+typedef enum which {
+    FILE_,
+    DTYPE,
+    THREADS,
+    WRT,
+    SEED,
+    MODE,
+    TANGENT,
+    ALONG,
+    ORDER,
+    SPARSE,
+    STEP,
+    HTML,
+    DOT,
+    INPUTS,
+    OUTPUTS,
+    NAMES,
+    Y,
+    PLOT,
+    ITERATIONS,
+    TOLERANCE,
+    JSON,
+    HELP
+} which;
 
 typedef struct option {
     which       id;
@@ -70,13 +94,14 @@ static const option *find(const command *c, const char *name, size_t n, failure 
     return NULL;
 }
 
-static bool read_number(const char *dashes, const char *name, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
+static bool read_number(const char *dashes, const char *name, const char *text, int64_t least, int64_t most,
+                        int64_t *out, failure *f) {
     char *end;
     errno = 0;
     long long n = strtoll(text, &end, 10);
     if (errno || end == text || *end || *text == ' ' || n < least || n > most)
-        return failure_usage(f, "%s%s is a whole number from %lld to %lld, not '%.60s'", dashes, name, (long long)least, (long long)most,
-                             text);
+        return failure_usage(f, "%s%s is a whole number from %lld to %lld, not '%.60s'", dashes, name, (long long)least,
+                             (long long)most, text);
     *out = n;
     return true;
 }
@@ -143,7 +168,8 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
         return true;
     case DTYPE:
         o->dtype = strcmp(value, "f32") == 0 ? COT_F32 : COT_F64;
-        if (o->dtype == COT_F64 && strcmp(value, "f64") != 0) return failure_usage(f, "--dtype is f64 or f32, not '%.60s'", value);
+        if (o->dtype == COT_F64 && strcmp(value, "f64") != 0)
+            return failure_usage(f, "--dtype is f64 or f32, not '%.60s'", value);
         return true;
     case MODE:
         o->mode = strcmp(value, "reverse") == 0 ? COT_REVERSE : COT_FORWARD;
@@ -168,7 +194,8 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
             if (table[k].letter == text[1] && has(o->command, &table[k])) p = &table[k];
         if (p && text[2] && (!p->argument || p->letter != 'f')) p = NULL;
         if (!p)
-            return failure_usage(f, "%s has no option %.40s; write -- before an expression that begins with a minus sign",
+            return failure_usage(f,
+                                 "%s has no option %.40s; write -- before an expression that begins with a minus sign",
                                  o->command->name, text);
         if (text[2]) value = text + 2;
     }
@@ -183,7 +210,12 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
 }
 
 bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
-    *o = (options){.command = c, .dtype = COT_F64, .mode = COT_AUTO, .most_iterations = 2000, .tolerance = LEAST_SQUARES_TOLERANCE, .order = 3};
+    *o             = (options){.command         = c,
+                               .dtype           = COT_F64,
+                               .mode            = COT_AUTO,
+                               .most_iterations = 2000,
+                               .tolerance       = LEAST_SQUARES_TOLERANCE,
+                               .order           = 3};
     o->positionals = malloc(((size_t)n + 1) * sizeof *o->positionals);
     o->tangents = malloc(((size_t)n + 1) * sizeof *o->tangents);
     if (!o->positionals || !o->tangents) return failure_memory(f);
@@ -221,7 +253,8 @@ void options_print(FILE *out, const command *c) {
         if (!has(c, p)) continue;
         char letter[5] = "    ";
         if (p->letter) snprintf(letter, sizeof letter, "-%c, ", p->letter);
-        snprintf(left, sizeof left, "%s--%s%s%s", letter, p->name, p->argument ? " " : "", p->argument ? p->argument : "");
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, p->name, p->argument ? " " : "",
+                 p->argument ? p->argument : "");
         fprintf(out, "  %-22s %s\n", left, p->help);
     }
 }

@@ -32,7 +32,8 @@ typedef struct options {
 bool options_parse(options *o, const struct command *command, int n, char *const *arguments, failure *f);
 void options_free(options *o);
 
-/* Is --json among the arguments? Asked before they are understood, so that their errors come out in the right form. */
+/* Is --json among the arguments? Asked before they are understood, so that their errors come out in
+ * the right form. */
 bool options_ask_json(int n, char *const *arguments);
 
 /* The options of a command, a line each: for --help. */

@@ -70,7 +70,8 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
         const char *near = cot__nearest(name, n, names);
         if (near) return failure_usage(f, "the expression has no name %.100s; did you mean %s?", name, near);
         if (n == 0) return failure_usage(f, "the expression has no name %.100s: it needs no values", name);
-        return failure_usage(f, "the expression has no name %.100s; it has %s", name, list_names(n, names, list, sizeof list));
+        return failure_usage(f, "the expression has no name %.100s; it has %s", name,
+                             list_names(n, names, list, sizeof list));
     }
     const char *missing[64];
     int         missing_count = 0;
@@ -85,16 +86,19 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
     char signature[400];
     for (int k = 0; k < missing_count; k++)
         if (cot__expr_signature(missing[k], signature, sizeof signature))
-            return failure_usage(f, "%s is a function, called with (): %s; as a value it needs %s=…", missing[k], signature, missing[k]);
+            return failure_usage(f, "%s is a function, called with (): %s; as a value it needs %s=…", missing[k],
+                                 signature, missing[k]);
     if (missing_count)
-        return failure_usage(f, "the expression needs %s %s; give %s=…", missing_count == 1 ? "a value for" : "values for",
+        return failure_usage(f, "the expression needs %s %s; give %s=…",
+                             missing_count == 1 ? "a value for" : "values for",
                              list_names(missing_count, missing, list, sizeof list), missing[0]);
     return true;
 }
 
 static bool read_values(problem *p, const char *const *arguments, failure *f) {
     for (int i = 0; i < p->n; i++) {
-        if (!value_read(p->inputs[i].name, strchr(arguments[i], '=') + 1, p->o->dtype, &p->inputs[i].value, f)) return false;
+        if (!value_read(p->inputs[i].name, strchr(arguments[i], '=') + 1, p->o->dtype, &p->inputs[i].value, f))
+            return false;
         p->inputs[i].wanted = cot__dtype_is_float(p->inputs[i].value.dtype);
     }
     return true;
@@ -167,8 +171,8 @@ bool problem_open(problem *p, const options *o, failure *f) {
     const char *const *arguments;
     int                count;
     *p = (problem){.o = o, .op = o->command->name};
-    return problem_expression(p, &arguments, &count, f) && read_names(p, arguments, count, f) && read_values(p, arguments, f) &&
-           read_wrt(p, f) && read_tangents(p, f);
+    return problem_expression(p, &arguments, &count, f) && read_names(p, arguments, count, f) &&
+           read_values(p, arguments, f) && read_wrt(p, f) && read_tangents(p, f);
 }
 
 cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__expr_error *error, cot__expr_span **spans,
@@ -221,8 +225,10 @@ bool problem_for_derivatives(problem *p, const options *o, failure *f) {
     for (int k = 0; k < p->n && !integer; k++)
         if (!cot__dtype_is_float(p->inputs[k].value.dtype)) integer = &p->inputs[k];
     if (integer && p->wanted_count == 0)
-        return failure_usage(f, "%s has nothing to differentiate by: %.100s is %s, and only floats have derivatives; cast(…, f64) makes them", p->op,
-                             integer->name, cot_dtype_name(integer->value.dtype));
+        return failure_usage(f,
+                             "%s has nothing to differentiate by: %.100s is %s, and only floats have derivatives; "
+                             "cast(…, f64) makes them",
+                             p->op, integer->name, cot_dtype_name(integer->value.dtype));
     if (!cot__dtype_is_float(cot_dtype_of(p->y)))
         return failure_set(f, EXIT_RUN, "dtype", "[%s] the value is %s; only floats have derivatives", p->op,
                            cot_dtype_name(cot_dtype_of(p->y)));
@@ -263,7 +269,8 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
     *seed = (cot_array){0};
     if (!p->o->seed) {
         if (size != 1)
-            return failure_set(f, EXIT_USAGE, "shape", "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac",
+            return failure_set(f, EXIT_USAGE, "shape",
+                               "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac",
                                p->op, shape_text(shape, needs));
         if (!elements_allocate(seed, COT_F64, shape, f)) return false;
         *(double *)seed->data = 1;
@@ -271,8 +278,8 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
     }
     cot_array given;
     if (!value_read("--seed", p->o->seed, COT_F64, &given, f)) return false;
-    bool fine =
-        cot__dtype_is_float(given.dtype) || failure_usage(f, "--seed is %s; it must be a float", cot_dtype_name(given.dtype));
+    bool fine = cot__dtype_is_float(given.dtype) ||
+                failure_usage(f, "--seed is %s; it must be a float", cot_dtype_name(given.dtype));
     if (fine && same_shape(given.shape, shape)) {
         *seed = given;
         return true;

@@ -1,4 +1,5 @@
-/* problem.h: what most commands work on: an expression, values for its names, and what to differentiate by. */
+/* problem.h: what most commands work on: an expression, values for its names, and what to
+ * differentiate by. */
 #ifndef COT_CLI_PROBLEM_H
 #define COT_CLI_PROBLEM_H
 
@@ -21,10 +22,12 @@ typedef struct problem {
     cot__expr     *expr;
     int            n;
     problem_input *inputs; /* in the order of the command line */
-    int           *input_of; /* for each name of the expression (cot__expr_name): its place in inputs + 1 */
+    /* for each name of the expression (cot__expr_name): its place in inputs + 1 */
+    int           *input_of;
 
     cot_tape       *t;
-    int64_t         first; /* length of the tape before the expression ran: spans belong to nodes from there on */
+    /* length of the tape before the expression ran: spans belong to nodes from there on */
+    int64_t         first;
     cot__expr_span *spans;
     int64_t         span_count;
     cot_var         y;
@@ -35,12 +38,14 @@ typedef struct problem {
     bool            derivatives; /* are asked for: a number as the result is a float */
 } problem;
 
-/* Reads the command line: expression, values, --wrt, --tangent. Everything that can be wrong without running anything is said
- * here. Call problem_close in any case. */
+/* Reads the command line: expression, values, --wrt, --tangent. Everything that can be wrong
+ * without running anything is said here. Call problem_close in any case. */
 bool problem_open(problem *p, const options *o, failure *f);
-/* Only the expression, of a *p that has o; *arguments and *count are what stands behind it on the command line. */
+/* Only the expression, of a *p that has o; *arguments and *count are what stands behind it on the
+ * command line. */
 bool problem_expression(problem *p, const char *const **arguments, int *count, failure *f);
-/* Records the inputs (float ones as leaves, others as constants) and the expression on a new tape. */
+/* Records the inputs (float ones as leaves, others as constants) and the expression on a new
+ * tape. */
 bool problem_record(problem *p, failure *f);
 /* Both, and then: is there something to differentiate, and something to differentiate by? */
 bool problem_for_derivatives(problem *p, const options *o, failure *f);

@@ -1,4 +1,5 @@
-/* uniform.c: the counter seed·2^32 + i + 1 times an odd constant, mixed (splitmix64), 53 bits of it. */
+/* uniform.c: the counter seed·2^32 + i + 1 times an odd constant, mixed (splitmix64), 53 bits of
+ * it. */
 #include "inputs/uniform.h"
 
 #include "base/random.h"

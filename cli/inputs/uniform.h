@@ -1,4 +1,5 @@
-/* uniform.h: uniform(seed, [shape], scale), numbers that any language makes alike from a counter. */
+/* uniform.h: uniform(seed, [shape], scale), numbers that any language makes alike from a
+ * counter. */
 #ifndef COT_CLI_UNIFORM_H
 #define COT_CLI_UNIFORM_H
 

@@ -1,4 +1,5 @@
-/* values.c: values from text. Constant expressions run on a tape of their own, where nothing can be differentiated. */
+/* values.c: values from text. Constant expressions run on a tape of their own, where nothing can be
+ * differentiated. */
 #include "inputs/values.h"
 
 #include <stdlib.h>
@@ -27,10 +28,12 @@ static bool about(const char *who, failure *f) {
     return false;
 }
 
-static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool in_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
-/* Does the text call anything? Without a call, whole numbers are just numbers, x=2; a call that gives integers, cast([0,2],
- * i64), means them. */
+/* Does the text call anything? Without a call, whole numbers are just numbers, x=2; a call that
+ * gives integers, cast([0,2], i64), means them. */
 static bool has_call(const char *text, size_t length) {
     static const char *const words[] = {"and", "or", "not", "if", "else", "in"};
     for (size_t i = 0; i < length; i++) {
@@ -67,9 +70,11 @@ static bool from_expression(const char *text, size_t length, cot_dtype real, cot
     else if (!cot_is_valid(y))
         expression_failure(&error, text, length, f);
     else
-        fine = value_of_var(
-            cot__dtype_is_float(cot_dtype_of(y)) || (cot_dtype_of(y) == COT_I64 && !has_call(text, length)) ? cot_cast(y, real) : y,
-            a, f);
+        fine =
+            value_of_var(cot__dtype_is_float(cot_dtype_of(y)) || (cot_dtype_of(y) == COT_I64 && !has_call(text, length))
+                             ? cot_cast(y, real)
+                             : y,
+                         a, f);
     cot_tape_destroy(t);
     cot__expr_free(e);
     return fine;
@@ -116,8 +121,9 @@ static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure
     const char *scale = past(p, ','), *end = text + strlen(text);
     while (end > text && strchr(" \t\n\v\f\r", end[-1])) end--;
     if (!scale || end[-1] != ')' || end - 1 <= scale || seed > UINT32_MAX)
-        return failure_usage(f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: "
-                                "uniform(1, [128, 784], 0.5)");
+        return failure_usage(
+            f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: "
+               "uniform(1, [128, 784], 0.5)");
     cot_array factor;
     if (!from_expression(scale, (size_t)(end - 1 - scale), COT_F64, &factor, f)) return false;
     double s = 0;
@@ -156,8 +162,10 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
     const char *found = NULL;
     for (const char *p = name; !found && (p = strstr(p, mark)); p++)
         if (p[sizeof mark - 1] == ':' || p[sizeof mark - 1] == 0) found = p + sizeof mark - 1;
-    if (!found) return failure_usage(f, "@%.200s is neither a .npy file nor .safetensors:KEY%s", name,
-                                     ends_with(name, ".npz") ? "; an .npz file holds several arrays: save the one with numpy.save" : "");
+    if (!found)
+        return failure_usage(
+            f, "@%.200s is neither a .npy file nor .safetensors:KEY%s", name,
+            ends_with(name, ".npz") ? "; an .npz file holds several arrays: save the one with numpy.save" : "");
     char *path = malloc((size_t)(found - name) + 1);
     if (!path) return failure_memory(f);
     memcpy(path, name, (size_t)(found - name));
@@ -171,14 +179,18 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
     return fine;
 }
 
-/* A file's name without the @ reads as an expression that makes no sense: said instead, with the cure. */
+/* A file's name without the @ reads as an expression that makes no sense: said instead, with the
+ * cure. */
 static bool hint_of_file(const char *text, failure *f) {
     static const char *const others[] = {".npz", ".csv", ".tsv", ".txt", ".dat", ".json"};
-    bool                     there = source_exists(text), ours = ends_with(text, ".npy") || strstr(text, ".safetensors"), file = there || ours;
+    bool there = source_exists(text), ours = ends_with(text, ".npy") || strstr(text, ".safetensors"),
+         file = there || ours;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) file = file || ends_with(text, others[k]);
     if (!file || f->status != EXIT_USAGE) return false;
     *f = (failure){0};
-    if (!ours) return failure_usage(f, "%.200s is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", text);
+    if (!ours)
+        return failure_usage(
+            f, "%.200s is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", text);
     return failure_usage(f, "%.200s is the name of a file%s; files are given with an @: @%.200s", text,
                          there || strchr(text, ':') ? "" : " (and there is none)", text);
 }

@@ -1,11 +1,12 @@
-/* values.h: what stands behind the = of x=…: a constant expression, an array in a file, or uniform(seed, [shape], scale). */
+/* values.h: what stands behind the = of x=…: a constant expression, an array in a file, or
+ * uniform(seed, [shape], scale). */
 #ifndef COT_CLI_VALUES_H
 #define COT_CLI_VALUES_H
 
 #include "io/elements.h"
 
-/* Floats become `real`; a value with an integer or bool dtype of its own keeps it. `who` ("x=", "--seed") begins messages. Free
- * a->data with free. */
+/* Floats become `real`; a value with an integer or bool dtype of its own keeps it. `who` ("x=",
+ * "--seed") begins messages. Free a->data with free. */
 bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a, failure *f);
 
 /* The elements of a var, as an array of its own dtype. */

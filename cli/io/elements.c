@@ -10,8 +10,9 @@
 enum { CHUNK = 4096 }; /* elements */
 
 bool elements_count(cot_shape shape, int element_size, int64_t *count, uint64_t *bytes) {
-    /* 2^40 elements fit any sum of byte counts below 2^63, and no machine that reads them. A zero makes the whole count zero, but
-     * the other extents are still bounded: their product is a stride. */
+    /* 2^40 elements fit any sum of byte counts below 2^63, and no machine that reads them. A zero
+     * makes the whole count zero, but the other extents are still bounded: their product is a
+     * stride. */
     const int64_t most = INT64_C(1) << 40;
     int64_t       n = 1, stride = 1;
     if (shape.ndim < 0 || shape.ndim > COT_MAX_NDIM) return false;
@@ -84,8 +85,8 @@ static cot_dtype dtype_for(element_format format, cot_dtype real) {
     }
 }
 
-bool elements_read(source *s, uint64_t offset, element_format format, cot_shape shape, bool fortran, cot_dtype real, cot_array *a,
-                   failure *f) {
+bool elements_read(source *s, uint64_t offset, element_format format, cot_shape shape, bool fortran, cot_dtype real,
+                   cot_array *a, failure *f) {
     if (!elements_allocate(a, dtype_for(format, real), shape, f)) return false;
     int64_t stride[COT_MAX_NDIM], index[COT_MAX_NDIM] = {0}, at = 0;
     for (int64_t k = shape.ndim - 1, step = 1; k >= 0; k--) {
@@ -102,7 +103,8 @@ bool elements_read(source *s, uint64_t offset, element_format format, cot_shape 
                 failure_set(f, EXIT_RUN, "file", "%s holds an unsigned number that no i64 holds", s->path);
                 goto failed;
             }
-            for (int k = 0; fortran && k < shape.ndim; k++) { /* to the next place, the first axis fastest */
+            for (int k = 0; fortran && k < shape.ndim; k++) {
+                /* to the next place, the first axis fastest */
                 at += stride[k];
                 if (++index[k] < shape.dim[k]) break;
                 at -= stride[k] * shape.dim[k];

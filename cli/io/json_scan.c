@@ -50,7 +50,10 @@ static bool take_hex(json_scan *x, uint32_t *out) {
     if (x->end - x->at < 4) return false;
     for (int k = 0; k < 4; k++) {
         char c = *x->at++;
-        int  d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int  d = c >= '0' && c <= '9'   ? c - '0'
+                 : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                 : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                        : -1;
         if (d < 0) return false;
         *out = *out << 4 | (uint32_t)d;
     }
@@ -153,7 +156,8 @@ bool json_scan_natural(json_scan *x, uint64_t *out) {
         if (n > (UINT64_MAX - d) / 10) return json_scan_fails(x, "a number beyond 64 bits");
         n = 10 * n + d;
     }
-    if (x->at == start || (*start == '0' && x->at - start > 1)) return json_scan_fails(x, "something else than a natural number");
+    if (x->at == start || (*start == '0' && x->at - start > 1))
+        return json_scan_fails(x, "something else than a natural number");
     *out = n;
     return true;
 }

@@ -1,5 +1,5 @@
-/* json_scan.h: reading JSON whose form is known, value by value, strictly: what is expected is asked for, anything else is a
- * failure.
+/* json_scan.h: reading JSON whose form is known, value by value, strictly: what is expected is
+ * asked for, anything else is a failure.
  *
  *     if (!json_scan_open(x, '[')) return false;
  *     while (json_scan_next(x, ']')) { … one value … }
@@ -23,7 +23,8 @@ bool json_scan_fails(json_scan *x, const char *what);
 bool json_scan_memory(json_scan *x);
 
 bool json_scan_open(json_scan *x, char bracket);
-/* Is there another element? Takes the comma before it, or the closing bracket. False at the end and on failure (x->what). */
+/* Is there another element? Takes the comma before it, or the closing bracket. False at the end and
+ * on failure (x->what). */
 bool json_scan_next(json_scan *x, char bracket);
 /* A string, malloced, UTF-8 without NUL; NULL on failure. A key takes its colon too. */
 char *json_scan_string(json_scan *x);

@@ -1,5 +1,6 @@
-/* memory_file.c: a stream into memory whose errors are kept. glibc's open_memstream does not keep them: a printf that finds no
- * memory to grow into loses its text and leaves ferror at 0. So with glibc the stream is our own. */
+/* memory_file.c: a stream into memory whose errors are kept. glibc's open_memstream does not keep
+ * them: a printf that finds no memory to grow into loses its text and leaves ferror at 0. So with
+ * glibc the stream is our own. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fopencookie */
 #endif

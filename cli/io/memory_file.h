@@ -1,4 +1,5 @@
-/* memory_file.h: a FILE whose text stays in memory, so that nothing is printed before all of it is known. */
+/* memory_file.h: a FILE whose text stays in memory, so that nothing is printed before all of it is
+ * known. */
 #ifndef COT_CLI_MEMORY_FILE_H
 #define COT_CLI_MEMORY_FILE_H
 

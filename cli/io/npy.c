@@ -1,4 +1,5 @@
-/* npy.c: the .npy format: magic, version, the length of a header, the header (a Python dict as text), the elements.
+/* npy.c: the .npy format: magic, version, the length of a header, the header (a Python dict as
+ * text), the elements.
  *
  * The header is read by a small scanner that knows the three keys and nothing else. */
 #include "io/npy.h"
@@ -123,16 +124,17 @@ bool npy_read(source *s, cot_dtype real, cot_array *a, failure *f) {
     size_t  first = s->size < sizeof start ? (size_t)s->size : sizeof start;
     if (!source_read(s, 0, start, first, f)) return false;
     if (first < 10 || memcmp(start, "\x93NUMPY", 6) != 0)
-        return failure_set(f, EXIT_RUN, "file", "%s is not a .npy file: it does not begin with \\x93NUMPY and a version", s->path);
+        return failure_set(f, EXIT_RUN, "file",
+                           "%s is not a .npy file: it does not begin with \\x93NUMPY and a version", s->path);
     int major = start[6];
     if (major < 1 || major > 3 || start[7] != 0)
-        return failure_set(f, EXIT_RUN, "file", "%s is a .npy file of version %d.%d; 1.0, 2.0 and 3.0 can be read", s->path, major,
-                           start[7]);
+        return failure_set(f, EXIT_RUN, "file", "%s is a .npy file of version %d.%d; 1.0, 2.0 and 3.0 can be read",
+                           s->path, major, start[7]);
     uint64_t length = (uint64_t)start[8] | (uint64_t)start[9] << 8, prefix = major == 1 ? 10 : 12;
     if (major > 1) length |= (uint64_t)start[10] << 16 | (uint64_t)start[11] << 24;
     if (s->size < prefix || length > s->size - prefix)
-        return failure_set(f, EXIT_RUN, "file", "%s is truncated: its header takes %llu bytes, and the file has %llu", s->path,
-                           (unsigned long long)length, (unsigned long long)s->size);
+        return failure_set(f, EXIT_RUN, "file", "%s is truncated: its header takes %llu bytes, and the file has %llu",
+                           s->path, (unsigned long long)length, (unsigned long long)s->size);
     if (length > MAX_HEADER)
         return failure_set(f, EXIT_RUN, "file", "%s has a header of %llu bytes; %d is the most that is read", s->path,
                            (unsigned long long)length, MAX_HEADER);
@@ -151,19 +153,20 @@ bool npy_read(source *s, cot_dtype real, cot_array *a, failure *f) {
     if (!understood)
         return failure_set(
             f, EXIT_RUN, "file",
-            "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes", s->path,
-            COT_MAX_NDIM);
+            "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes",
+            s->path, COT_MAX_NDIM);
     if (!read_descr(h.descr, &h.format))
-        return failure_set(f, EXIT_RUN, "file", "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read",
-                           s->path, h.descr);
+        return failure_set(f, EXIT_RUN, "file",
+                           "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read", s->path,
+                           h.descr);
 
     int64_t  count;
     uint64_t bytes, there = s->size - prefix - length;
     if (!elements_count(h.shape, h.format.size, &count, &bytes))
         return failure_set(f, EXIT_RUN, "file", "%s has a shape with too many elements", s->path);
     if (bytes != there)
-        return failure_set(f, EXIT_RUN, "file", "%s %s: its shape takes %llu bytes, and %llu follow the header", s->path,
-                           bytes > there ? "is truncated" : "has bytes left over", (unsigned long long)bytes,
+        return failure_set(f, EXIT_RUN, "file", "%s %s: its shape takes %llu bytes, and %llu follow the header",
+                           s->path, bytes > there ? "is truncated" : "has bytes left over", (unsigned long long)bytes,
                            (unsigned long long)there);
     return elements_read(s, prefix + length, h.format, h.shape, h.fortran, real, a, f);
 }

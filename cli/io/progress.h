@@ -1,4 +1,5 @@
-/* progress.h: how far a long computation is, on stderr when it is a terminal, and only after a second. */
+/* progress.h: how far a long computation is, on stderr when it is a terminal, and only after a
+ * second. */
 #ifndef COT_CLI_PROGRESS_H
 #define COT_CLI_PROGRESS_H
 

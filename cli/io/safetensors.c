@@ -1,8 +1,9 @@
 /* safetensors.c: eight bytes of header length, a header in JSON, the data.
  *
- * The header is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …, "__metadata__": {"key": "text", …}}. As
- * in the format's own reader, tensors must lie one after the other without holes and fill the file: anything else says that the
- * file is not what it says. */
+ * The header is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …,
+ * "__metadata__": {"key": "text", …}}. As in the format's own reader, tensors must lie one after
+ * the other without holes and fill the file: anything else says that the file is not what it
+ * says. */
 #include "io/safetensors.h"
 
 #include <stdlib.h>
@@ -34,9 +35,10 @@ static bool element_format_of(const char *dtype, element_format *format) {
     static const struct {
         const char    *name;
         element_format format;
-    } known[] = {{"F64", {'f', 8, false}}, {"F32", {'f', 4, false}}, {"F16", {'f', 2, false}}, {"BF16", {'h', 2, false}},
-                 {"I64", {'i', 8, false}}, {"I32", {'i', 4, false}}, {"I16", {'i', 2, false}}, {"I8", {'i', 1, false}},
-                 {"U64", {'u', 8, false}}, {"U32", {'u', 4, false}}, {"U16", {'u', 2, false}}, {"U8", {'u', 1, false}},
+    } known[] = {{"F64", {'f', 8, false}},  {"F32", {'f', 4, false}}, {"F16", {'f', 2, false}},
+                 {"BF16", {'h', 2, false}}, {"I64", {'i', 8, false}}, {"I32", {'i', 4, false}},
+                 {"I16", {'i', 2, false}},  {"I8", {'i', 1, false}},  {"U64", {'u', 8, false}},
+                 {"U32", {'u', 4, false}},  {"U16", {'u', 2, false}}, {"U8", {'u', 1, false}},
                  {"BOOL", {'b', 1, false}}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(known[i].name, dtype) == 0) {
@@ -64,7 +66,8 @@ static bool scan_offsets(json_scan *x, entry *e) {
     int      n = 0;
     if (!json_scan_open(x, '[')) return false;
     while (json_scan_next(x, ']')) {
-        if (n == 2 || !json_scan_natural(x, &at[n++])) return json_scan_fails(x, "data_offsets that are not two natural numbers");
+        if (n == 2 || !json_scan_natural(x, &at[n++]))
+            return json_scan_fails(x, "data_offsets that are not two natural numbers");
     }
     if (!x->what && n != 2) return json_scan_fails(x, "data_offsets that are not two natural numbers");
     e->begin = at[0];
@@ -92,7 +95,8 @@ static bool scan_entry(json_scan *x, entry *e) {
             fine = false;
         }
         free(name);
-        if (!fine) return json_scan_fails(x, "a tensor with something else than dtype, shape and data_offsets, once each");
+        if (!fine)
+            return json_scan_fails(x, "a tensor with something else than dtype, shape and data_offsets, once each");
     }
     if (!x->what && !(has_dtype && has_shape && has_offsets))
         return json_scan_fails(x, "a tensor without dtype, shape or data_offsets");
@@ -158,15 +162,16 @@ static bool check_entries(const source *s, listing *all, uint64_t data, failure 
         int64_t        count;
         uint64_t       bytes;
         if (e->begin > e->end || e->end > data)
-            return failure_set(f, EXIT_RUN, "file",
-                               "%s is truncated or wrong: the tensor %.100s lies at bytes %llu to %llu of %llu", s->path, e->key,
-                               (unsigned long long)e->begin, (unsigned long long)e->end, (unsigned long long)data);
+            return failure_set(
+                f, EXIT_RUN, "file", "%s is truncated or wrong: the tensor %.100s lies at bytes %llu to %llu of %llu",
+                s->path, e->key, (unsigned long long)e->begin, (unsigned long long)e->end, (unsigned long long)data);
         if (!elements_count(e->shape, 1, &count, &bytes))
             return failure_set(f, EXIT_RUN, "file", "%s: the tensor %.100s has too many elements", s->path, e->key);
         if (element_format_of(e->dtype, &format) && bytes * (uint64_t)format.size != e->end - e->begin)
-            return failure_set(
-                f, EXIT_RUN, "file", "%s: the tensor %.100s takes %llu bytes by its shape and dtype, %llu by its offsets", s->path,
-                e->key, (unsigned long long)(bytes * (uint64_t)format.size), (unsigned long long)(e->end - e->begin));
+            return failure_set(f, EXIT_RUN, "file",
+                               "%s: the tensor %.100s takes %llu bytes by its shape and dtype, %llu by its offsets",
+                               s->path, e->key, (unsigned long long)(bytes * (uint64_t)format.size),
+                               (unsigned long long)(e->end - e->begin));
         if (e->begin != at)
             return failure_set(f, EXIT_RUN, "file", "%s: the tensor %.100s %s", s->path, e->key,
                                e->begin < at ? "overlaps another" : "has unused bytes before it");
@@ -200,8 +205,8 @@ static bool key_missing(const source *s, const char *key, const listing *all, fa
     if (!all->n) return failure_set(f, EXIT_RUN, "file", "%s holds no tensors", s->path);
     if (!key) return failure_usage(f, "which tensor of %s? Write @%s:KEY; it holds %s%s", s->path, s->path, keys, more);
     if (near)
-        return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; did you mean %.100s? It holds %s%s", s->path, key, near,
-                           keys, more);
+        return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; did you mean %.100s? It holds %s%s", s->path,
+                           key, near, keys, more);
     return failure_set(f, EXIT_RUN, "file", "%s has no tensor %.100s; it holds %s%s", s->path, key, keys, more);
 }
 
@@ -215,9 +220,10 @@ static bool find(source *s, uint64_t header, listing *all, const char *key, cot_
     wanted = *e;
     element_format format;
     if (!element_format_of(wanted.dtype, &format))
-        return failure_set(f, EXIT_RUN, "file",
-                           "%s: the tensor %.100s has dtype %s; F64, F32, F16, BF16, I8 to I64, U8 to U64 and BOOL can be read",
-                           s->path, wanted.key, wanted.dtype);
+        return failure_set(
+            f, EXIT_RUN, "file",
+            "%s: the tensor %.100s has dtype %s; F64, F32, F16, BF16, I8 to I64, U8 to U64 and BOOL can be read",
+            s->path, wanted.key, wanted.dtype);
     return elements_read(s, 8 + header + wanted.begin, format, wanted.shape, false, real, a, f);
 }
 
@@ -229,9 +235,10 @@ bool safetensors_read(source *s, const char *key, cot_dtype real, cot_array *a, 
     if (!source_read(s, 0, prefix, sizeof prefix, f)) return false;
     for (int k = 7; k >= 0; k--) header = header << 8 | prefix[k];
     if (header > s->size - sizeof prefix)
-        return failure_set(f, EXIT_RUN, "file",
-                           "%s is truncated or no .safetensors file: its header takes %llu bytes, and the file has %llu", s->path,
-                           (unsigned long long)header, (unsigned long long)s->size);
+        return failure_set(
+            f, EXIT_RUN, "file",
+            "%s is truncated or no .safetensors file: its header takes %llu bytes, and the file has %llu", s->path,
+            (unsigned long long)header, (unsigned long long)s->size);
     if (header > MAX_HEADER)
         return failure_set(f, EXIT_RUN, "file", "%s has a header of %llu bytes; %d is the most that is read", s->path,
                            (unsigned long long)header, MAX_HEADER);

@@ -10,7 +10,8 @@ bool source_open(source *s, const char *path, failure *f) {
     *s = (source){.path = path};
     struct stat about;
     if (stat(path, &about) != 0) return failure_file(f, "read", path, errno);
-    if (!S_ISREG(about.st_mode)) return failure_set(f, EXIT_RUN, "file", "cannot read %s: it is not a regular file", path);
+    if (!S_ISREG(about.st_mode))
+        return failure_set(f, EXIT_RUN, "file", "cannot read %s: it is not a regular file", path);
     s->file = fopen(path, "rb");
     if (!s->file) return failure_file(f, "read", path, errno);
     s->size = (uint64_t)about.st_size;
@@ -33,7 +34,8 @@ void source_close(source *s) {
 
 bool source_read(source *s, uint64_t offset, void *to, size_t n, failure *f) {
     if (offset > s->size || n > s->size - offset)
-        return failure_set(f, EXIT_RUN, "file", "%s ends too early: it has %llu bytes", s->path, (unsigned long long)s->size);
+        return failure_set(f, EXIT_RUN, "file", "%s ends too early: it has %llu bytes", s->path,
+                           (unsigned long long)s->size);
     if (!s->file) {
         if (n) memcpy(to, s->memory + offset, n);
         return true;

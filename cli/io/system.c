@@ -15,7 +15,8 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 
-/* The file being written, to be removed by the handler. Set before the file exists and cleared after it has its name. */
+/* The file being written, to be removed by the handler. Set before the file exists and cleared
+ * after it has its name. */
 static char *volatile unfinished;
 
 static void interrupted(int signal_number) {
@@ -81,7 +82,8 @@ static bool fill(FILE *file, const char *bytes, size_t n) {
     return fine;
 }
 
-/* A new file beside `path`; its name is written into `name`. NULL, with errno, when there can be none. */
+/* A new file beside `path`; its name is written into `name`. NULL, with errno, when there can be
+ * none. */
 static FILE *open_beside(const char *path, char *name, size_t size) {
     for (int k = 0; k < 100; k++) {
         snprintf(name, size, "%s.new%d", path, k);
@@ -110,7 +112,8 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
 static char *place_of(const char *path) {
     char   link[4096];
     char  *at = malloc(strlen(path) + 1);
-    if (!at) return errno = ENOMEM, NULL; /* said here: a compiler may take errno for what it was before malloc */
+    /* said here: a compiler may take errno for what it was before malloc */
+    if (!at) return errno = ENOMEM, NULL;
     strcpy(at, path);
     for (int k = 0; k < 40; k++) {
         ssize_t n = readlink(at, link, sizeof link);
@@ -188,7 +191,8 @@ static bool put(const char *path, const char *bytes, size_t n) {
         FILE *file = fopen(path, "wb");
         return file && fill(file, bytes, n);
     }
-    if (there && access(path, W_OK) != 0) return false; /* a new file could stand in its place, but it is not to be written */
+    /* a new file could stand in its place, but it is not to be written */
+    if (there && access(path, W_OK) != 0) return false;
     char *target = place_of(path);
     if (!target) return false;
     bool fine = replace(target, there ? &about : NULL, bytes, n);

@@ -1,5 +1,6 @@
-/* system.h: everything that depends on the system around the command: terminals, signals, time, files put in place at once. A build
- * without terminals and signals (WebAssembly) changes this one file. */
+/* system.h: everything that depends on the system around the command: terminals, signals, time,
+ * files put in place at once. A build without terminals and signals (WebAssembly) changes this one
+ * file. */
 #ifndef COT_CLI_SYSTEM_H
 #define COT_CLI_SYSTEM_H
 
@@ -8,7 +9,8 @@
 
 #include "failure.h"
 
-/* A closed pipe becomes an error of the write, and an interrupted command leaves no half-written file behind. */
+/* A closed pipe becomes an error of the write, and an interrupted command leaves no half-written
+ * file behind. */
 void system_start(void);
 
 bool   system_is_terminal(FILE *file);
@@ -22,10 +24,12 @@ double system_seconds(void);      /* of a clock that only goes forward */
  * the standard output is written to. */
 bool system_put_file(const char *path, const char *bytes, size_t n, failure *f);
 
-/* Writes all of it. False when the other end of a pipe is gone (no failure is set: there is nobody to tell) or the write failed. */
+/* Writes all of it. False when the other end of a pipe is gone (no failure is set: there is nobody
+ * to tell) or the write failed. */
 bool system_write(FILE *file, const char *bytes, size_t n, failure *f);
 
-/* Texts from files and arguments may hold characters that a terminal would obey: '?' for each of their bytes. New lines stay. */
+/* Texts from files and arguments may hold characters that a terminal would obey: '?' for each of
+ * their bytes. New lines stay. */
 void system_put_safely(FILE *file, const char *text);
 
 #endif

@@ -1,11 +1,13 @@
-/* print.c: arrays as nested lists in aligned columns. What is printed whole can be given back as a value. */
+/* print.c: arrays as nested lists in aligned columns. What is printed whole can be given back as a
+ * value. */
 #include "output/print.h"
 
 #include <string.h>
 
 #include "trace/trace.h"
 
-enum { WHOLE = 1000, EDGE = 3 }; /* elements shown whole; rows and columns at each edge of what is not */
+/* elements shown whole; rows and columns at each edge of what is not */
+enum { WHOLE = 1000, EDGE = 3 };
 
 typedef struct page {
     FILE            *out;
@@ -81,7 +83,8 @@ static void block(page *p, int axis, int64_t at) {
     for (int64_t i = 0; axis < last && i < extent;) {
         if (i > 0) {
             put(p, ",");
-            for (int k = axis + 1; k < last; k++) fputs("\n", p->out); /* matrices apart from each other */
+            /* matrices apart from each other */
+            for (int k = axis + 1; k < last; k++) fputs("\n", p->out);
             new_line(p, p->indent + axis + 1);
         }
         if (gap) {
@@ -96,7 +99,8 @@ static void block(page *p, int axis, int64_t at) {
 
 const char *shape_text(cot_shape shape, char *buf) {
     size_t used = (size_t)sprintf(buf, "(");
-    for (int k = 0; k < shape.ndim; k++) used += (size_t)sprintf(buf + used, "%s%lld", k ? ", " : "", (long long)shape.dim[k]);
+    for (int k = 0; k < shape.ndim; k++)
+        used += (size_t)sprintf(buf + used, "%s%lld", k ? ", " : "", (long long)shape.dim[k]);
     strcpy(buf + used, shape.ndim == 1 ? ",)" : ")");
     return buf;
 }

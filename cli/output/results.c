@@ -41,8 +41,8 @@ void result_note(const problem *p, FILE *out, cot__json *j) {
     }
 }
 
-static void print_as_json(const problem *p, FILE *out, const char *key, const cot_array *value, int n, problem_input *const *of,
-                          const cot_array *parts) {
+static void print_as_json(const problem *p, FILE *out, const char *key, const cot_array *value, int n,
+                          problem_input *const *of, const cot_array *parts) {
     cot__json j = cot__json_to(out);
     cot__json_open(&j, '{');
     cot__json_key(&j, "value");
@@ -59,8 +59,8 @@ static void print_as_json(const problem *p, FILE *out, const char *key, const co
     fputs("\n", out);
 }
 
-bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n, problem_input *const *of,
-                  const double *flat, failure *f) {
+bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n,
+                  problem_input *const *of, const double *flat, failure *f) {
     cot_array *parts = calloc((size_t)n + 1, sizeof *parts);
     labelled  *lines = calloc((size_t)n + 1, sizeof *lines);
     cot_array  value = {0};

@@ -1,4 +1,5 @@
-/* svg.c: drawing in panels. Halves are subtracted, not wholes, so that a range may be as wide as a double. */
+/* svg.c: drawing in panels. Halves are subtracted, not wholes, so that a range may be as wide as a
+ * double. */
 #include "output/svg.h"
 
 #include "base/number.h"
@@ -27,7 +28,8 @@ svg_range svg_range_of(int64_t n, const double *v) {
     if (!(r.low <= r.high)) r = (svg_range){0, 0};
     double half = r.high / 2 - r.low / 2, margin = 0.06 * half;
     double size = fmax(fabs(r.low), fabs(r.high));
-    if (half <= 1e-12 * size || size == 0) margin = size > 0 ? 0.1 * size : 1; /* all of them the same */
+    /* all of them the same */
+    if (half <= 1e-12 * size || size == 0) margin = size > 0 ? 0.1 * size : 1;
     return (svg_range){fmax(r.low - margin, -1.7e308), fmin(r.high + margin, 1.7e308)};
 }
 
@@ -64,7 +66,8 @@ void svg_text(FILE *out, const char *s, size_t n, size_t most) {
     for (; n > 0 && most > 0; most--) {
         unsigned char c = (unsigned char)*s;
         size_t        length = cot__utf8(s, n);
-        bool forbidden = length == 3 && memcmp(s, "\xef\xbf\xbe", 2) == 0 && (unsigned char)s[2] >= 0xbe; /* U+FFFE, U+FFFF */
+        /* U+FFFE, U+FFFF */
+        bool forbidden = length == 3 && memcmp(s, "\xef\xbf\xbe", 2) == 0 && (unsigned char)s[2] >= 0xbe;
         if (most == 1 && n > (length ? length : 1)) fputs("…", out);
         else if (c == '<') fputs("&lt;", out);
         else if (c == '>') fputs("&gt;", out);
@@ -88,7 +91,8 @@ void svg_open(FILE *out, int width, int height, const char *title, size_t n, con
     svg_text(out, title, n, 4000);
     fputs("</title>\n<desc>", out);
     svg_text(out, description, strlen(description), 4000);
-    fprintf(out, "</desc>\n<style>%s</style>\n<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", style, width, height);
+    fprintf(out, "</desc>\n<style>%s</style>\n<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", style, width,
+            height);
     fprintf(out, "<text class=\"title\" x=\"%d\" y=\"26\" text-anchor=\"middle\">", width / 2);
     svg_text(out, title, n, 90);
     fputs("</text>\n", out);
@@ -116,24 +120,27 @@ void svg_axes(const svg_panel *p, const char *x_label, const char *y_label, bool
     int    n = svg_ticks(p->x, 9, ticks, &step);
     for (int k = 0; k < n; k++) {
         double at = place_x(p, ticks[k]);
-        cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", at, p->top, at, bottom);
+        cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", at, p->top, at,
+                   bottom);
         if (x_numbers) label(p->out, at, bottom + 18, "text-anchor=\"middle\"", svg_tick_text(ticks[k], step, buf));
     }
     n = svg_ticks(p->y, p->height > 200 ? 9 : 5, ticks, &step);
     for (int k = 0; k < n; k++) {
         double at = place_y(p, ticks[k]);
-        cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", p->left, at, right, at);
+        cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", p->left, at,
+                   right, at);
         label(p->out, p->left - 6, at + 4, "text-anchor=\"end\"", svg_tick_text(ticks[k], step, buf));
     }
-    cot__write(p->out, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", p->left, p->top, p->width,
-            p->height);
+    cot__write(p->out, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", p->left,
+               p->top, p->width, p->height);
     if (x_numbers) label(p->out, p->left + p->width / 2, bottom + 38, "text-anchor=\"middle\"", x_label);
     double middle = p->top + p->height / 2;
     cot__format(turned, sizeof turned, "text-anchor=\"middle\" transform=\"rotate(-90 18 %.1f)\"", middle);
     label(p->out, 18, middle, turned, y_label);
 }
 
-/* Of many points only one in each square of a unit, a fifth of a point's width: what a million would cover up, a viewer need not draw. */
+/* Of many points only one in each square of a unit, a fifth of a point's width: what a million
+ * would cover up, a viewer need not draw. */
 bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
     size_t wide = (size_t)p->width + 1, high = (size_t)p->height + 1;
     bool  *taken = n > MANY_POINTS ? calloc(wide * high, sizeof *taken) : NULL;
@@ -156,11 +163,12 @@ bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *
 
 void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
     bool going = false;
-    cot__write(p->out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><path class=\"%s\" d=\"", p->left, p->top, p->width,
-            p->height, class);
+    cot__write(p->out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><path class=\"%s\" d=\"", p->left,
+               p->top, p->width, p->height, class);
     for (int64_t i = 0; i < n; i++) {
         bool finite = isfinite(x[i]) && isfinite(y[i]);
-        if (finite) cot__write(p->out, "%c%.1f %.1f", going ? 'L' : 'M', place_x(p, x[i]) - p->left, place_y(p, y[i]) - p->top);
+        if (finite)
+            cot__write(p->out, "%c%.1f %.1f", going ? 'L' : 'M', place_x(p, x[i]) - p->left, place_y(p, y[i]) - p->top);
         going = finite;
     }
     fputs("\"/></svg>\n", p->out);

@@ -1,4 +1,5 @@
-/* svg.h: axes with points and curves, as SVG. Colours are classes of a style sheet that knows light and dark. */
+/* svg.h: axes with points and curves, as SVG. Colours are classes of a style sheet that knows light
+ * and dark. */
 #ifndef COT_CLI_SVG_H
 #define COT_CLI_SVG_H
 
@@ -28,7 +29,8 @@ int svg_ticks(svg_range r, int most, double ticks[SVG_TICKS], double *step);
 /* A tick as a label, with the digits that tell it from the next; buf of 40 bytes. */
 const char *svg_tick_text(double tick, double step, char *buf);
 
-/* Text between tags: escaped, what XML does not allow becomes U+FFFD, at most `most` characters (then …). */
+/* Text between tags: escaped, what XML does not allow becomes U+FFFD, at most `most` characters
+ * (then …). */
 void svg_text(FILE *out, const char *s, size_t n, size_t most);
 
 /* The whole picture: title is also what a screen reader says, before the description. */

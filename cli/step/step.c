@@ -59,7 +59,10 @@ static void loop(walk *w, failure *f) {
 int run_step(const options *o, bool colour, failure *f) {
     walk w = {.colour = colour};
     if (o->json || o->html || o->dot) {
-        failure_usage(f, "--step is interactive; it does not go together with %s", o->json ? "--json" : o->html ? "--html" : "--dot");
+        failure_usage(f, "--step is interactive; it does not go together with %s",
+                      o->json   ? "--json"
+                      : o->html ? "--html"
+                                : "--dot");
         return EXIT_USAGE;
     }
     if (!terminal_usable(f)) return EXIT_USAGE;

@@ -22,7 +22,8 @@ static problem_input *find(problem *p, const char *name, failure *why) {
     }
     for (; n < p->n && n < NAMES; n++) {
         names[n] = p->inputs[n].name;
-        if (used < sizeof list) used += (size_t)snprintf(list + used, sizeof list - used, "%s%.60s", n ? ", " : "", names[n]);
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%.60s", n ? ", " : "", names[n]);
     }
     const char *near = *name ? cot__nearest(name, n, names) : NULL;
     if (near)
@@ -50,7 +51,8 @@ static bool may_be_wanted(const problem *p, problem_input *in, failure *why) {
     bool is_float = cot__dtype_is_float(in->value.dtype);
     if (!p->o->wrt) in->wanted = is_float;
     if (!in->wanted || is_float) return true;
-    return failure_usage(why, "--wrt: %s is %s, and only floats have derivatives", in->name, cot_dtype_name(in->value.dtype));
+    return failure_usage(why, "--wrt: %s is %s, and only floats have derivatives", in->name,
+                         cot_dtype_name(in->value.dtype));
 }
 
 bool step_change(traced *x, const char *text, failure *why, failure *f) {

@@ -4,8 +4,9 @@
 
 #include "commands/traced.h"
 
-/* "name = value", the value as on the command line. False with a reason in `why` when it cannot be: then everything is as it was. A
- * failure in f, instead, means that not even that could be had again, and x has no trace. */
+/* "name = value", the value as on the command line. False with a reason in `why` when it cannot be:
+ * then everything is as it was. A failure in f, instead, means that not even that could be had
+ * again, and x has no trace. */
 bool step_change(traced *x, const char *text, failure *why, failure *f);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Rows of each part. A small screen loses the marks, then the panel, then the heads; the row of the step and the last line stay. */
+/* Rows of each part. A small screen loses the marks, then the panel, then the heads; the row of the
+ * step and the last line stay. */
 typedef struct layout { int title, marks, head, table, panel, status; } layout;
 
 static layout arrange(int rows, int64_t nodes) {
@@ -11,7 +12,8 @@ static layout arrange(int rows, int64_t nodes) {
     int    rest = rows - y.status - y.title - y.head - y.marks;
     int    panel = rows >= 20 ? 9 : rows >= 14 ? 6 : rows >= 8 ? 4 : 0;
     y.table = rest - panel;
-    if (y.table > nodes && panel) y.table = (int)nodes; /* a short tape leaves more to tell the step in */
+    /* a short tape leaves more to tell the step in */
+    if (y.table > nodes && panel) y.table = (int)nodes;
     y.panel = rest - y.table;
     return y;
 }
@@ -21,7 +23,8 @@ static step_line start_line(const step_view *v, FILE *out, int *row) {
     return (step_line){out, v->colour, v->columns};
 }
 
-/* A full line is left alone: behind its last column the cursor still stands on it, and would erase it. */
+/* A full line is left alone: behind its last column the cursor still stands on it, and would erase
+ * it. */
 static void end_line(const step_line *l) {
     if (l->left > 0) fputs("\033[K", l->out);
 }
@@ -42,11 +45,12 @@ static bool sweeping(const step_view *v) { return v->m->at > v->m->nodes; }
 
 static step_ink phase_ink(const step_view *v) { return sweeping(v) ? INK_REVERSE : INK_FORWARD; }
 
-/* ---- the expression --------------------------------------------------------------------------------------------------------- */
+/* ---- the expression -------------------------------------------------------------------------- */
 
 enum { WINDOW = 2048 };
 
-/* From where on the expression is shown: its beginning, or some way before the part that the step computes. */
+/* From where on the expression is shown: its beginning, or some way before the part that the step
+ * computes. */
 static size_t window_start(const step_view *v, const int64_t *span) {
     const char *text = v->x->p.text;
     if (!span || span[1] <= v->columns) return 0;
@@ -81,7 +85,7 @@ static void draw_marks(const step_view *v, FILE *out, const int64_t *span, size_
     end_line(&l);
 }
 
-/* ---- the tape ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the tape -------------------------------------------------------------------------------- */
 
 typedef struct widths { int node, call, value, adjoint; } widths;
 
@@ -144,7 +148,8 @@ static void draw_node(const step_view *v, FILE *out, int64_t node, int *row) {
     else if (n->overwritten) snprintf(text, sizeof text, "(overwritten)");
     else cot__trace_value_text(&n->value, w.value, text, sizeof text);
     step_cell(&l, !known ? INK_FAINT : current && !sweeping(v) ? INK_BOLD : INK_PLAIN, w.value, text);
-    step_put(&l, current || gets ? INK_REVERSE : INK_PLAIN, w.adjoint, adjoint_text(v, node, w.adjoint, text, sizeof text));
+    step_put(&l, current || gets ? INK_REVERSE : INK_PLAIN, w.adjoint,
+             adjoint_text(v, node, w.adjoint, text, sizeof text));
     end_line(&l);
 }
 
@@ -164,7 +169,7 @@ static void draw_table(const step_view *v, FILE *out, int rows, int *row) {
     }
 }
 
-/* ---- the panel, the help, the last line ---------------------------------------------------------------------------------------- */
+/* ---- the panel, the help, the last line ------------------------------------------------------ */
 
 static void draw_rule(const step_view *v, FILE *out, const char *title, int *row) {
     step_line l = start_line(v, out, row);
@@ -254,7 +259,9 @@ static void draw_status(const step_view *v, FILE *out, int *row) {
     char      at[64];
     snprintf(at, sizeof at, "step %lld/%lld  ", (long long)v->m->at, (long long)step_last(v->m));
     step_put(&l, phase_ink(v), l.left, at);
-    step_put(&l, INK_FAINT, l.left, v->m->mode == STEP_HELP ? "any key goes back" : "n next  p back  g go to  r reverse  i input  ? help  q quit");
+    step_put(&l, INK_FAINT, l.left,
+             v->m->mode == STEP_HELP ? "any key goes back"
+                                     : "n next  p back  g go to  r reverse  i input  ? help  q quit");
     end_line(&l);
 }
 

@@ -1,4 +1,5 @@
-/* step_draw.h: the screen of a walk: the expression, the tape, a panel about the step, a line of keys or of typing. */
+/* step_draw.h: the screen of a walk: the expression, the tape, a panel about the step, a line of
+ * keys or of typing. */
 #ifndef COT_CLI_STEP_DRAW_H
 #define COT_CLI_STEP_DRAW_H
 
@@ -15,7 +16,8 @@ typedef struct step_view {
     bool                  colour;
 } step_view;
 
-/* The whole screen as one piece of output. Only what is visible is looked at. Sets m->shift to where the panel could be scrolled to. */
+/* The whole screen as one piece of output. Only what is visible is looked at. Sets m->shift to
+ * where the panel could be scrolled to. */
 void step_draw(FILE *out, step_view *v);
 
 /* step_panel.c: what is told about the step, line by line. */

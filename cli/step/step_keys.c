@@ -1,4 +1,5 @@
-/* step_keys.c: escape sequences as terminals send them: ESC [ numbers letter, ESC O letter, ESC letter. */
+/* step_keys.c: escape sequences as terminals send them: ESC [ numbers letter, ESC O letter, ESC
+ * letter. */
 #include "step/step_keys.h"
 
 #include <stdlib.h>
@@ -44,7 +45,8 @@ static int by_number(int number) {
     }
 }
 
-/* ESC [ …: parameters are 0x20 to 0x3f, the letter that ends them 0x40 to 0x7e. What breaks off in between is dropped. */
+/* ESC [ …: parameters are 0x20 to 0x3f, the letter that ends them 0x40 to 0x7e. What breaks off in
+ * between is dropped. */
 static int bracketed(step_keys *k) {
     for (size_t i = 2; i < k->used; i++) {
         unsigned char c = (unsigned char)k->bytes[i];
@@ -60,7 +62,8 @@ int keys_next(step_keys *k) {
     if (k->bytes[0] != ESCAPE) return take(k, 1, (unsigned char)k->bytes[0]);
     if (k->used == 1) return k->settled ? take(k, 1, KEY_ESCAPE) : -1;
     if (k->bytes[1] == '[') return bracketed(k);
-    if (k->bytes[1] == 'O') return k->used > 2 ? take(k, 3, by_letter(k->bytes[2])) : k->settled ? take(k, 2, KEY_NONE) : -1;
+    if (k->bytes[1] == 'O')
+        return k->used > 2 ? take(k, 3, by_letter(k->bytes[2])) : k->settled ? take(k, 2, KEY_NONE) : -1;
     if (k->bytes[1] == ESCAPE) return take(k, 1, KEY_ESCAPE);
     return take(k, 2, KEY_NONE); /* Alt with a key */
 }

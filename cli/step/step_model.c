@@ -11,7 +11,7 @@
 
 enum { PAGE = 10, CTRL_C = 3, CTRL_D = 4, CTRL_H = 8, CTRL_U = 21, CTRL_W = 23, DELETE = 127 };
 
-/* ---- positions -------------------------------------------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------- */
 
 int64_t step_last(const step_model *m) { return m->nodes + (m->steps ? 1 + m->steps : 0) + 1; }
 
@@ -21,7 +21,9 @@ static void go(step_model *m, int64_t to) {
     m->shift = 0;
 }
 
-void step_begin(step_model *m, int64_t nodes, int64_t steps) { *m = (step_model){.nodes = nodes, .steps = steps, .at = 1}; }
+void step_begin(step_model *m, int64_t nodes, int64_t steps) {
+    *m = (step_model){.nodes = nodes, .steps = steps, .at = 1};
+}
 
 step_phase step_where(const step_model *m, int64_t *index) {
     *index = m->at - 1;
@@ -62,7 +64,7 @@ void step_say(step_model *m, bool wrong, const char *format, ...) {
     m->wrong = wrong;
 }
 
-/* ---- prompts ------------------------------------------------------------------------------------------------------------ */
+/* ---- prompts --------------------------------------------------------------------------------- */
 
 static void ask(step_model *m, step_mode mode) {
     m->mode = mode;
@@ -142,7 +144,7 @@ static step_wish prompt_key(step_model *m, int key) {
     return STEP_DRAW;
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static step_wish walk_key(step_model *m, int key) {
     switch (key) {

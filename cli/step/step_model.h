@@ -1,7 +1,9 @@
-/* step_model.h: a walk through a trace, without a terminal: where it stands, what is typed, what a key does.
+/* step_model.h: a walk through a trace, without a terminal: where it stands, what is typed, what a
+ * key does.
  *
- * Positions are numbered from 1: each node of the tape forward; then, when there is a sweep, the seed and each step of the sweep; last
- * the end, which shows the gradient (or why there is none). */
+ * Positions are numbered from 1: each node of the tape forward; then, when there is a sweep, the
+ * seed and each step of the sweep; last the end, which shows the gradient (or why there is
+ * none). */
 #ifndef COT_CLI_STEP_MODEL_H
 #define COT_CLI_STEP_MODEL_H
 
@@ -10,7 +12,19 @@
 #include <stdint.h>
 
 /* Bytes are keys too; these follow them. */
-enum { KEY_NONE = 256, KEY_LEFT, KEY_RIGHT, KEY_UP, KEY_DOWN, KEY_HOME, KEY_END, KEY_PAGE_UP, KEY_PAGE_DOWN, KEY_ESCAPE, KEY_BACKSPACE };
+enum {
+    KEY_NONE = 256,
+    KEY_LEFT,
+    KEY_RIGHT,
+    KEY_UP,
+    KEY_DOWN,
+    KEY_HOME,
+    KEY_END,
+    KEY_PAGE_UP,
+    KEY_PAGE_DOWN,
+    KEY_ESCAPE,
+    KEY_BACKSPACE
+};
 
 typedef enum step_phase { STEP_FORWARD, STEP_SEED, STEP_REVERSE, STEP_END } step_phase;
 typedef enum step_mode { STEP_WALK, STEP_JUMP, STEP_CHANGE, STEP_HELP } step_mode;

@@ -1,10 +1,12 @@
-/* step_panel.c: what is told about a step, a line at a time, so that a step with very many additions costs no more than what is seen. */
+/* step_panel.c: what is told about a step, a line at a time, so that a step with very many
+ * additions costs no more than what is seen. */
 #include <string.h>
 
 #include "step/step_draw.h"
 #include "trace/listing/operand_letters.h"
 
-enum { WIDE = 64, OPERANDS = 6 }; /* columns from which on an addition fits on one line; operands whose names a formula shows */
+/* columns from which on an addition fits on one line; operands whose names a formula shows */
+enum { WIDE = 64, OPERANDS = 6 };
 
 const char *panel_title(const step_view *v, char *buf, size_t size) {
     int64_t    index;
@@ -37,7 +39,7 @@ static const char *value_text(const cot__view *value, int width, char *buf, size
     return buf;
 }
 
-/* ---- forward ------------------------------------------------------------------------------------------------------------------ */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* "x·y = x1·x2": the formula, and with the operands in it. */
 static void formula_line(const step_view *v, int64_t node, step_line *l) {
@@ -66,7 +68,8 @@ static void saves_line(const step_view *v, int64_t node, step_line *l) {
     char                   text[COT__TRACE_TEXT] = "";
     size_t                 used = 0;
     for (int k = 0; k < n->nargs && used + 80 < sizeof text; k++) {
-        bool again = k > 0 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1); /* x·x */
+        /* x·x */
+        bool again = k > 0 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1);
         if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE || again) continue;
         if (used) used += (size_t)snprintf(text + used, sizeof text - used, ", ");
         used += strlen(label(v, cot__trace_find(v->x->trace, n->args[k]), text + used, 64));
@@ -95,7 +98,8 @@ static void forward_line(const step_view *v, int64_t node, int64_t line, step_li
     case 2:
         used = (size_t)snprintf(text, sizeof text, "%s (", cot__dtype_name(n->value.dtype));
         for (int k = 0; k < n->value.ndim; k++)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", k ? ", " : "", (long long)n->value.shape[k]);
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld", k ? ", " : "",
+                                     (long long)n->value.shape[k]);
         snprintf(text + used, sizeof text - used, n->value.ndim == 1 ? ",)" : ")");
         entry(l, "shape", INK_PLAIN, text);
         return;
@@ -104,7 +108,7 @@ static void forward_line(const step_view *v, int64_t node, int64_t line, step_li
     }
 }
 
-/* ---- reverse ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reverse --------------------------------------------------------------------------------- */
 
 static void seed_line(const step_view *v, int64_t line, step_line *l) {
     char text[COT__TRACE_TEXT], own[128];
@@ -140,13 +144,16 @@ static void remark(const step_view *v, int64_t step, step_line *l) {
     const cot__trace_step *s = &v->x->trace->steps[step];
     char                   text[256], own[128];
     label(v, s->node, own, sizeof own);
-    if (v->x->trace->nodes[s->node].op == OP_leaf) snprintf(text, sizeof text, "%s is an input: its adjoint is the gradient.", own);
+    if (v->x->trace->nodes[s->node].op == OP_leaf)
+        snprintf(text, sizeof text, "%s is an input: its adjoint is the gradient.", own);
     else if (s->skipped) snprintf(text, sizeof text, "Zero, or nothing, has arrived: there is nothing to pass on.");
     else snprintf(text, sizeof text, "It passes nothing on.");
     step_put(l, INK_PLAIN, l->left, text);
 }
 
-typedef struct addition { char to[128], rule[COT__TRACE_TEXT], filled[COT__TRACE_TEXT], amount[COT__TRACE_TEXT], sum[COT__TRACE_TEXT]; } addition;
+typedef struct addition {
+    char to[128], rule[COT__TRACE_TEXT], filled[COT__TRACE_TEXT], amount[COT__TRACE_TEXT], sum[COT__TRACE_TEXT];
+} addition;
 
 static addition read_addition(const step_view *v, int64_t step, int k, int width) {
     const cot__trace     *tr = v->x->trace;
@@ -162,8 +169,8 @@ static addition read_addition(const step_view *v, int64_t step, int k, int width
 }
 
 /* to, rule, filled in, adds, so far. */
-static void addition_row(step_line *l, int columns, step_ink ink, const char *to, const char *rule, const char *filled, const char *amount,
-                         const char *sum) {
+static void addition_row(step_line *l, int columns, step_ink ink, const char *to, const char *rule, const char *filled,
+                         const char *amount, const char *sum) {
     int number = (columns - 16) / 5, formula = (columns - 14 - 2 * number) / 2;
     step_cell(l, ink == INK_BOLD ? INK_BOLD : INK_REVERSE, 6, to);
     step_cell(l, ink, formula, rule);
@@ -187,7 +194,7 @@ static void addition_line(const step_view *v, int64_t step, int64_t line, step_l
     }
 }
 
-/* ---- the end -------------------------------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static const char *reason(const step_view *v) {
     return v->x->trace->why[0] ? v->x->trace->why : "The value depends on no float input: there is nothing to sweep.";
@@ -214,10 +221,11 @@ static void gradient_line(const step_view *v, int64_t line, step_line *l) {
     }
     step_put(l, in ? INK_REVERSE : INK_FORWARD, l->left, name);
     step_put(l, INK_PLAIN, l->left, " = ");
-    step_put(l, INK_BOLD, l->left, there ? value_text(&value, l->left, text, sizeof text) : "0: the value does not depend on it");
+    step_put(l, INK_BOLD, l->left,
+             there ? value_text(&value, l->left, text, sizeof text) : "0: the value does not depend on it");
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 int64_t panel_lines(const step_view *v) {
     int64_t index, adds;

@@ -1,4 +1,5 @@
-/* step_registers.h: the adjoint of any node after any number of steps of the sweep, found without walking the steps. */
+/* step_registers.h: the adjoint of any node after any number of steps of the sweep, found without
+ * walking the steps. */
 #ifndef COT_CLI_STEP_REGISTERS_H
 #define COT_CLI_STEP_REGISTERS_H
 

@@ -1,7 +1,8 @@
 /* step_terminal.c: termios, ANSI sequences and signals.
  *
- * Signals are blocked except while waiting for a key and while computing (terminal_busy), so no handler ever runs in the middle of a
- * sequence. The handlers use nothing but what POSIX lets a handler call. */
+ * Signals are blocked except while waiting for a key and while computing (terminal_busy), so no
+ * handler ever runs in the middle of a sequence. The handlers use nothing but what POSIX lets a
+ * handler call. */
 #include "step/step_terminal.h"
 
 #include <stdlib.h>
@@ -10,7 +11,9 @@
 #include "io/system.h"
 
 #ifdef __wasi__
-bool terminal_usable(failure *f) { return failure_usage(f, "trace --step needs a terminal, and here is none; leave out --step"); }
+bool terminal_usable(failure *f) {
+    return failure_usage(f, "trace --step needs a terminal, and here is none; leave out --step");
+}
 bool terminal_open(failure *f) { return terminal_usable(f); }
 void terminal_close(void) {}
 void terminal_size(int *rows, int *columns) { *rows = 24, *columns = 80; }
@@ -45,10 +48,14 @@ bool terminal_usable(failure *f) {
     const char *type = getenv("TERM");
     bool        in = system_is_terminal(stdin), out = system_is_terminal(stdout);
     if (!in || !out)
-        return failure_usage(f, "trace --step is interactive, and the standard %s is not a terminal; leave out --step to print the tables",
-                             in ? "output" : "input");
+        return failure_usage(
+            f,
+            "trace --step is interactive, and the standard %s is not a terminal; leave out --step to print the tables",
+            in ? "output" : "input");
     if (!type || !*type || strcmp(type, "dumb") == 0)
-        return failure_usage(f, "trace --step moves the cursor, and a terminal of type '%s' (TERM) cannot; leave out --step to print the tables",
+        return failure_usage(f,
+                             "trace --step moves the cursor, and a terminal of type '%s' (TERM) cannot; leave out "
+                             "--step to print the tables",
                              type && *type ? type : "unknown");
     return true;
 }
@@ -64,7 +71,7 @@ bool terminal_write(const char *bytes, size_t n) {
     return true;
 }
 
-/* ---- taking and giving back; both may run in a handler ------------------------------------------------------------------------- */
+/* ---- taking and giving back; both may run in a handler --------------------------------------- */
 
 static bool take(void) {
     int answer;
@@ -140,15 +147,17 @@ static void handle(int signal_number) {
     errno = error;
 }
 
-/* ---- opening and closing ------------------------------------------------------------------------------------------------------------ */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 bool terminal_open(failure *f) {
     sigset_t ours = all_watched();
     if (tcgetattr(STDIN_FILENO, &cooked) != 0)
         return failure_set(f, EXIT_RUN, "terminal", "cannot read the settings of the terminal: %s", strerror(errno));
     raw = cooked;
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN); /* Ctrl-C and Ctrl-Z remain signals: they work while it computes */
-    raw.c_lflag |= NOFLSH;                              /* and what was typed before them is not lost */
+    /* Ctrl-C and Ctrl-Z remain signals: they work while it computes */
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
+    /* and what was typed before them is not lost */
+    raw.c_lflag |= NOFLSH;
     raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IXON);
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
@@ -156,7 +165,8 @@ bool terminal_open(failure *f) {
     sigprocmask(SIG_BLOCK, &ours, &outside);
     for (size_t k = 0; k < COUNT(watched); k++) {
         sigaction(watched[k], NULL, &before[k]);
-        if (before[k].sa_handler != SIG_IGN || watched[k] == SIGINT) install(watched[k]); /* nohup stays, and no shell to stop for */
+        /* nohup stays, and no shell to stop for */
+        if (before[k].sa_handler != SIG_IGN || watched[k] == SIGINT) install(watched[k]);
     }
     if (take()) return true;
     int error = errno;
@@ -184,9 +194,10 @@ void terminal_busy(bool busy) {
     else sigprocmask(SIG_BLOCK, &ours, NULL);
 }
 
-/* ---- keys ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Is there something to read? Waits up to so many milliseconds, or for ever (-1). -1: a signal came. */
+/* Is there something to read? Waits up to so many milliseconds, or for ever (-1). -1: a signal
+ * came. */
 static int wait_for_input(int milliseconds) {
     struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
     fd_set          input;

@@ -1,5 +1,6 @@
-/* step_terminal.h: a terminal taken over for a while, and given back as it was whatever happens: on leaving, on a deadly signal, while
- * stopped. Everything of the walk that depends on the system is behind this. */
+/* step_terminal.h: a terminal taken over for a while, and given back as it was whatever happens: on
+ * leaving, on a deadly signal, while stopped. Everything of the walk that depends on the system is
+ * behind this. */
 #ifndef COT_CLI_STEP_TERMINAL_H
 #define COT_CLI_STEP_TERMINAL_H
 
@@ -17,7 +18,8 @@ void terminal_size(int *rows, int *columns);
 /* False when there is nobody to write for. */
 bool terminal_write(const char *bytes, size_t n);
 
-/* Waits for a key. TERMINAL_REDRAW: the screen has to be drawn again; TERMINAL_END: no more keys will come, or it was interrupted. */
+/* Waits for a key. TERMINAL_REDRAW: the screen has to be drawn again; TERMINAL_END: no more keys
+ * will come, or it was interrupted. */
 enum { TERMINAL_REDRAW = -1, TERMINAL_END = -2 };
 int terminal_key(void);
 /* Has more been typed already? Then drawing can wait. */

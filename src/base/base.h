@@ -1,6 +1,8 @@
-/* base.h: what every file of the library shares: compiler words, dtypes, the allocator, and the strided view.
+/* base.h: what every file of the library shares: compiler words, dtypes, the allocator, and the
+ * strided view.
  *
- * A view says where the elements of an array lie and owns nothing. Kernels see views only, never tapes. */
+ * A view says where the elements of an array lie and owns nothing. Kernels see views only, never
+ * tapes. */
 #ifndef COT_BASE_H
 #define COT_BASE_H
 
@@ -16,26 +18,27 @@
 #define LIKELY(c) __builtin_expect(!!(c), 1)
 #define UNLIKELY(c) __builtin_expect(!!(c), 0)
 #define COUNTOF(a) ((int)(sizeof(a) / sizeof(*(a))))
-/* n elements behind p, in the same block. NULL where p is NULL, on which C defines no arithmetic: lists are laid out in one block
- * before anybody looks whether there was memory for it. */
+/* n elements behind p, in the same block. NULL where p is NULL, on which C defines no arithmetic:
+ * lists are laid out in one block before anybody looks whether there was memory for it. */
 #define cot__behind(p, n) ((p) ? (p) + (n) : NULL)
 
 /* Elements a kernel handles at a time: small enough that five f64 blocks fit a small stack. */
 #define COT__BLOCK 256
 
-/* ---- dtypes ---------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 int         cot__dtype_size(cot_dtype d);
 const char *cot__dtype_name(cot_dtype d);
 bool        cot__dtype_is_float(cot_dtype d);
 
-/* The type in which arithmetic on d is done: F64, F32 (for f32, bf16, f16) or I64 (for all integers and bool). */
+/* The type in which arithmetic on d is done: F64, F32 (for f32, bf16, f16) or I64 (for all integers
+ * and bool). */
 cot_dtype cot__dtype_compute(cot_dtype d);
 
 /* Promotion of two dtypes: the one table, JAX's with 64-bit types enabled. */
 cot_dtype cot__dtype_promote(cot_dtype a, cot_dtype b);
 
-/* ---- views ----------------------------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 typedef struct cot__view {
     void          *data;   /* the element at index (0, 0, …) */
@@ -70,9 +73,10 @@ static inline bool cot__is_contiguous(int ndim, const int64_t *shape, const int6
     return true;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* One function does all: ptr NULL allocates, new_size 0 frees (and returns NULL), otherwise it resizes. */
+/* One function does all: ptr NULL allocates, new_size 0 frees (and returns NULL), otherwise it
+ * resizes. */
 void *cot__alloc(const cot_allocator *al, size_t size);
 void *cot__resize(const cot_allocator *al, void *ptr, size_t old_size, size_t new_size);
 void  cot__free(const cot_allocator *al, void *ptr, size_t size);

@@ -7,7 +7,8 @@
 
 enum { LEAST = 64, SLACK = 1 << 20 };
 
-/* The smallest size of the form (8 + step) << shift that holds `size`, and its number; what is too large for the lists stays as it is. */
+/* The smallest size of the form (8 + step) << shift that holds `size`, and its number; what is too
+ * large for the lists stays as it is. */
 static size_t round_up(size_t size, int *class) {
     /* Nothing is kept, as use after free would go unseen, nor rounded up: that would be room to
      * read in. */
@@ -16,7 +17,8 @@ static size_t round_up(size_t size, int *class) {
         return size;
     }
     if (size < LEAST) size = LEAST;
-    int    shift = 63 - __builtin_clzll((unsigned long long)(size - 1)) - 3; /* (size - 1) >> shift lies in [8, 16) */
+    /* (size - 1) >> shift lies in [8, 16) */
+    int    shift = 63 - __builtin_clzll((unsigned long long)(size - 1)) - 3;
     size_t step = ((size - 1) >> shift) + 1;
     *class = (shift - 2) * 8 + (int)step - 9;
     if (*class >= COT__CACHE_CLASSES) {
@@ -59,7 +61,8 @@ static void *take(cot__cache *c, size_t size) {
         size_t most = c->live + bytes > c->most ? c->live + bytes : c->most;
         if (c->held + bytes > most + most / 4 + SLACK) shrink(c, most + most / 4 + SLACK - bytes);
         block = cot__alloc(&c->below, bytes);
-        if (!block && c->held > c->live) { /* memory is short: what is kept for later is needed now */
+        if (!block && c->held > c->live) {
+            /* memory is short: what is kept for later is needed now */
             shrink(c, 0);
             block = cot__alloc(&c->below, bytes);
         }

@@ -1,7 +1,8 @@
 /* cpu.h: which instruction set the kernels use: the best this processor has, chosen once.
  *
- * The environment variable COTANGENT_ISA (sse2, avx2, avx512; on ARM plain, neon) asks for a lesser one. PLAIN is the compiler's baseline with
- * libm, the reference of all others and their help for rare arguments. */
+ * The environment variable COTANGENT_ISA (sse2, avx2, avx512; on ARM plain, neon) asks for a lesser
+ * one. PLAIN is the compiler's baseline with libm, the reference of all others and their help for
+ * rare arguments. */
 #ifndef COT_CPU_H
 #define COT_CPU_H
 
@@ -15,8 +16,8 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
 #define COT__ISAS 1
 #endif
 
-/* Marks loops in plain C that have a vector variant. On x86 processors without AVX2 are rare by now, so there these are compiled for size; elsewhere
- * they may be all there is. */
+/* Marks loops in plain C that have a vector variant. On x86 processors without AVX2 are rare by
+ * now, so there these are compiled for size; elsewhere they may be all there is. */
 #if defined(__x86_64__) && defined(__clang__)
 #define COT__BASELINE __attribute__((minsize))
 #elif defined(__x86_64__)
@@ -28,8 +29,8 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
 cot__isa    cot__cpu_isa(void);
 const char *cot__isa_name(cot__isa isa);
 
-/* For tests and benchmarks: what the processor has, and using less of it from now on. The latter returns false, and changes nothing, if the
- * processor cannot do it. Not while kernels run. */
+/* For tests and benchmarks: what the processor has, and using less of it from now on. The latter
+ * returns false, and changes nothing, if the processor cannot do it. Not while kernels run. */
 cot__isa cot__cpu_best(void);
 _Bool    cot__cpu_use(cot__isa isa);
 

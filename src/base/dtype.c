@@ -1,6 +1,8 @@
-/* dtype.c: what the library knows of each dtype: its size, its name, its class, and how two of them promote.
+/* dtype.c: what the library knows of each dtype: its size, its name, its class, and how two of them
+ * promote.
  *
- * Everything is a constant table indexed by the enum, in the enum's order. Conversions of values live in the copy kernels. */
+ * Everything is a constant table indexed by the enum, in the enum's order. Conversions of values
+ * live in the copy kernels. */
 #include "base/base.h"
 
 typedef struct dtype_info {
@@ -24,7 +26,8 @@ static const dtype_info info[COT_DTYPE_COUNT] = {
 /* Short names keep the promotion table a table. */
 enum { D = COT_F64, S = COT_F32, B = COT_BF16, H = COT_F16, L = COT_I64, I = COT_I32, U = COT_U8, T = COT_BOOL };
 
-/* A float absorbs every integer; the two half formats meet in f32, the smallest type that holds both. */
+/* A float absorbs every integer; the two half formats meet in f32, the smallest type that holds
+ * both. */
 static const unsigned char promotion[COT_DTYPE_COUNT][COT_DTYPE_COUNT] = {
     /*             f64 f32 bf16 f16 i64 i32 u8 bool */
     [COT_F64]  = {  D,  D,  D,  D,  D,  D,  D,  D },

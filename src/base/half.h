@@ -40,7 +40,8 @@ static inline float cot__f32_from_f16(uint16_t h) {
     if (a >= 0x7c00) /* infinity or NaN */
         return cot__f32_from_bits(sign | 0x7f800000 | (a & 0x3ff) << 13 | (a > 0x7c00 ? 0x400000u : 0));
     if (a >= 0x400)
-        return cot__f32_from_bits(sign | ((a << 13) + (112u << 23))); /* 112 = 127 - 15, the biases */
+        /* 112 = 127 - 15, the biases */
+        return cot__f32_from_bits(sign | ((a << 13) + (112u << 23)));
     float m = (float)a * 0x1p-24f; /* subnormal: exact, and a normal float */
     return cot__f32_from_bits(sign | cot__bits_from_f32(m));
 }

@@ -1,7 +1,9 @@
-/* memory.c: every allocation of the library passes here, on its way to the caller's allocator or to libc.
+/* memory.c: every allocation of the library passes here, on its way to the caller's allocator or to
+ * libc.
  *
- * The caller's function is never asked for zero bytes except to free, so it need not know what zero means elsewhere:
- * a request for nothing is a request for one byte, at release too. Limits and accounting are the caller's affair. */
+ * The caller's function is never asked for zero bytes except to free, so it need not know what zero
+ * means elsewhere: a request for nothing is a request for one byte, at release too. Limits and
+ * accounting are the caller's affair. */
 #define _GNU_SOURCE /* madvise */
 #include "base/base.h"
 
@@ -13,8 +15,8 @@
 
 static size_t at_least_one(size_t size) { return size > 0 ? size : 1; }
 
-/* Large arrays ask for huge pages, where the system gives them on request: walking through 4 kB pages costs a tenth of the time of a simple
- * operation, measured over 16 MB. */
+/* Large arrays ask for huge pages, where the system gives them on request: walking through 4 kB
+ * pages costs a tenth of the time of a simple operation, measured over 16 MB. */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define HUGE_FROM (2 * HUGE_PAGE)
 

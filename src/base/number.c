@@ -70,7 +70,8 @@ static void put_floating(sink *s, const conversion *c, double v) {
     if (n >= (int)sizeof text) n = (int)sizeof text - 1;
     for (const char *p = text; isfinite(v) && *p; p++) {
         if (strchr(strchr("aA", c->letter) ? "0123456789abcdefABCDEFxXpP+- " : "0123456789eE+- ", *p)) *to++ = *p;
-        else if (to == text || to[-1] != '.') *to++ = '.'; /* one point, however many bytes the locale's has */
+        /* one point, however many bytes the locale's has */
+        else if (to == text || to[-1] != '.') *to++ = '.';
     }
     if (isfinite(v)) *to = 0;
     bare = (conversion){.letter = 's', .width = c->width, .precision = -1};
@@ -213,7 +214,8 @@ static const char *rewrite(const char *text, char out[REWRITTEN]) {
     if (s.rest) s.to[s.count++] = '1', s.shift--;
     if (s.count == 0) s.to[s.count++] = '0', exponent = s.shift = 0;
     exponent += hex ? 4 * s.shift : s.shift;
-    exponent = exponent < -99999 ? -99999 : exponent > 99999 ? 99999 : exponent; /* beyond all doubles */
+    /* beyond all doubles */
+    exponent = exponent < -99999 ? -99999 : exponent > 99999 ? 99999 : exponent;
     snprintf(s.to + s.count, REWRITTEN - (size_t)(s.to + s.count - out), "%c%lld", hex ? 'p' : 'e', exponent);
     return p;
 }

@@ -1,9 +1,11 @@
 /* parallel.c: a pool of workers with one job at a time.
  *
- * A job is open while its parts are claimed from a shared counter. A worker enters (counts itself in), looks whether a job is open, claims
- * parts until there are none, and leaves. The caller claims parts too, then closes the job and waits until nobody is inside: all parts
- * are done then, and nobody can still look at the job. Workers spin for a moment after a job, because the next often follows at once
- * and waking a sleeping thread takes tens of microseconds; then they sleep. */
+ * A job is open while its parts are claimed from a shared counter. A worker enters (counts itself
+ * in), looks whether a job is open, claims parts until there are none, and leaves. The caller
+ * claims parts too, then closes the job and waits until nobody is inside: all parts are done then,
+ * and nobody can still look at the job. Workers spin for a moment after a job, because the next
+ * often follows at once and waking a sleeping thread takes tens of microseconds; then they
+ * sleep. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
 
@@ -24,7 +26,8 @@ typedef struct job {
 } job;
 
 static struct pool {
-    pthread_mutex_t  owner; /* held by the caller whose job it is, and while workers are started and stopped */
+    /* held by the caller whose job it is, and while workers are started and stopped */
+    pthread_mutex_t  owner;
     pthread_mutex_t  sleep;
     pthread_cond_t   wake;
     pthread_t        thread[MOST_THREADS];
@@ -56,7 +59,7 @@ static void claim(const job *j) {
     for (int64_t part; (part = atomic_fetch_add(&pool.next, 1)) < j->parts;) j->run(j->ctx, part);
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static void wait_for_round(uint32_t seen) {
     if (pool.spins)
@@ -102,13 +105,14 @@ static void wait_for_leaving(void) {
 
 static void next_round(void) {
     atomic_fetch_add(&pool.round, 1);
-    if (atomic_load(&pool.sleeping) == 0) return; /* who is about to sleep looks at the round once more, under the mutex */
+    /* who is about to sleep looks at the round once more, under the mutex */
+    if (atomic_load(&pool.sleeping) == 0) return;
     pthread_mutex_lock(&pool.sleep);
     pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.sleep);
 }
 
-/* ---- how many ------------------------------------------------------------------------------------------------------------ */
+/* ---- how many -------------------------------------------------------------------------------- */
 
 /* What a container may use: quota and period of cgroup v2; 0: no limit known. */
 static int processors_granted(void) {
@@ -171,7 +175,8 @@ static void watch_forks(void) {
     pthread_once(&once, register_forked);
 }
 
-/* Fewer than asked for, or none, where the system refuses: the caller does what nobody else does. */
+/* Fewer than asked for, or none, where the system refuses: the caller does what nobody else
+ * does. */
 static void start_workers(void) {
     pthread_attr_t attributes;
     sigset_t       all, before;
@@ -184,10 +189,12 @@ static void start_workers(void) {
     sigfillset(&all); /* signals are the program's affair, not ours */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     void *round = (void *)(uintptr_t)atomic_load(&pool.round);
-    while (pool.workers < asked - 1 && pthread_create(&pool.thread[pool.workers], &attributes, worker, round) == 0) pool.workers++;
+    while (pool.workers < asked - 1 && pthread_create(&pool.thread[pool.workers], &attributes, worker, round) == 0)
+        pool.workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    if (pool.workers < asked - 1) atomic_compare_exchange_strong(&pool.asked, &asked, pool.workers + 1); /* do not try again at every job */
+    /* do not try again at every job */
+    if (pool.workers < asked - 1) atomic_compare_exchange_strong(&pool.asked, &asked, pool.workers + 1);
 }
 
 int cot_threads(void) {
@@ -197,9 +204,11 @@ int cot_threads(void) {
     return atomic_compare_exchange_strong(&pool.asked, &decided, n) ? n : decided;
 }
 
-void cot_set_threads(int n) { atomic_store(&pool.asked, n < 1 ? default_threads() : n > MOST_THREADS ? MOST_THREADS : n); }
+void cot_set_threads(int n) {
+    atomic_store(&pool.asked, n < 1 ? default_threads() : n > MOST_THREADS ? MOST_THREADS : n);
+}
 
-/* ---- jobs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
 static bool become_owner(void) {
     watch_forks();
@@ -225,7 +234,8 @@ void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ct
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
 }
 
-/* When the library is unloaded, or the program ends. Not while a job of another thread runs: it would be waited for. */
+/* When the library is unloaded, or the program ends. Not while a job of another thread runs: it
+ * would be waited for. */
 static __attribute__((destructor)) void end_workers(void) {
     if (!become_owner()) return;
     stop_workers();

@@ -1,32 +1,43 @@
 /* parallel.h: the worker pool, the one process-wide object of the library.
  *
- * A kernel cuts its work into parts that depend on shapes only, never on the number of threads, and whose results do not depend on
- * who computes them; so any number of threads gives the same bits. Parts are claimed one by one, so uneven ones balance. */
+ * A kernel cuts its work into parts that depend on shapes only, never on the number of threads, and
+ * whose results do not depend on who computes them; so any number of threads gives the same bits.
+ * Parts are claimed one by one, so uneven ones balance. */
 #ifndef COT_PARALLEL_H
 #define COT_PARALLEL_H
 
 #include "base/base.h"
 
-/* Runs run(ctx, 0) … run(ctx, parts - 1), each once, on the caller's thread and on idle workers, and returns when all are done. A caller
- * that finds the pool busy (with another thread's work, or its own: a part may call this) does all parts itself, in order. Parts must
- * not allocate: the caller's allocator need not be safe to share; they are handed memory that the caller allocated before. */
+/* Runs run(ctx, 0) … run(ctx, parts - 1), each once, on the caller's thread and on idle workers,
+ * and returns when all are done. A caller that finds the pool busy (with another thread's work, or
+ * its own: a part may call this) does all parts itself, in order. Parts must not allocate: the
+ * caller's allocator need not be safe to share; they are handed memory that the caller allocated
+ * before. */
 void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 
-/* Work below this many elementary operations (additions, say) is not worth a second thread: waking one takes some ten thousand. A variable
- * only for the tests, which make it small so that small work is cut as well: where the cuts lie must not show in any result. */
+/* Work below this many elementary operations (additions, say) is not worth a second thread: waking
+ * one takes some ten thousand. A variable only for the tests, which make it small so that small
+ * work is cut as well: where the cuts lie must not show in any result. */
 extern int64_t cot__grain;
 
-/* Parts of n items of `cost` elementary operations each, about a quarter of cot__grain a part, at most `most` parts: 1 for small work.
- * Part p is items [cot__part_start(n, parts, p), cot__part_start(n, parts, p + 1)). */
+/* Parts of n items of `cost` elementary operations each, about a quarter of cot__grain a part, at
+ * most `most` parts: 1 for small work. Part p is items [cot__part_start(n, parts, p),
+ * cot__part_start(n, parts, p + 1)). */
 static inline int64_t cot__pieces_of(int64_t n, int64_t cost, int64_t most, int64_t grain) {
     int64_t items = grain / (cost > 0 ? cost : 1), parts = n / (items > 0 ? items : 1);
     return parts < 1 ? 1 : parts > most ? most : parts;
 }
 static inline int64_t cot__parts(int64_t n, int64_t cost, int64_t most) {
-    return cot__pieces_of(n, cost, most, cot__grain) == 1 && cot__grain > 1 ? 1 : cot__pieces_of(n, cost, most, cot__grain / 4); /* several for each thread */
+    /* several for each thread */
+    return cot__pieces_of(n, cost, most, cot__grain) == 1 && cot__grain > 1
+               ? 1
+               : cot__pieces_of(n, cost, most, cot__grain / 4);
 }
-/* The same where each part adds up its own share of one result: how many there are then belongs to the definition of the result. */
-static inline int64_t cot__pieces(int64_t n, int64_t cost, int64_t most) { return cot__pieces_of(n, cost, most, 32768); }
+/* The same where each part adds up its own share of one result: how many there are then belongs to
+ * the definition of the result. */
+static inline int64_t cot__pieces(int64_t n, int64_t cost, int64_t most) {
+    return cot__pieces_of(n, cost, most, 32768);
+}
 static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {
     return n / parts * part + (part < n % parts ? part : n % parts);
 }

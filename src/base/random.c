@@ -5,7 +5,8 @@
 
 static inline uint32_t rotated(uint32_t x, int by) { return x << by | x >> (32 - by); }
 
-/* Five times four rounds, a word of the key schedule after each four. One call a counter; the loop over counters vectorises. */
+/* Five times four rounds, a word of the key schedule after each four. One call a counter; the loop
+ * over counters vectorises. */
 void cot__random_words(cot_key key, uint64_t first, int n, uint32_t *restrict a, uint32_t *restrict b) {
     const uint32_t k0 = key.word[0], k1 = key.word[1], k2 = k0 ^ k1 ^ 0x1bd11bdau;
     for (int i = 0; i < n; i++) {
@@ -27,7 +28,7 @@ void cot__random_words(cot_key key, uint64_t first, int n, uint32_t *restrict a,
     }
 }
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 cot_key cot_key_of(uint64_t seed) { return (cot_key){.word = {(uint32_t)(seed >> 32), (uint32_t)seed}}; }
 
@@ -42,11 +43,13 @@ void cot_key_split(cot_key key, int n, cot_key *out) {
     for (int i = 0; out && i < n; i++) out[i] = cot_key_fold(key, (uint64_t)i);
 }
 
-/* ---- a logarithm ----------------------------------------------------------------------------------------------------------------- */
+/* ---- a logarithm ----------------------------------------------------------------------------- */
 
-/* x = m 2^e with m within sqrt(1/2) and sqrt(2); log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s| < 0.172: its series to s^23. */
+/* x = m 2^e with m within sqrt(1/2) and sqrt(2); log m = 2 atanh(s) with s = (m - 1) / (m + 1), |s|
+ * < 0.172: its series to s^23. */
 double cot__plain_log(double x) {
-    static const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33; /* e ln2_hi is exact */
+    /* e ln2_hi is exact */
+    static const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
     uint64_t            bits;
     memcpy(&bits, &x, sizeof bits);
     uint64_t shifted = bits - 0x3fe6a09e667f3bcdu; /* from sqrt(1/2) on */

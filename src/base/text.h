@@ -1,6 +1,7 @@
 /* text.h: writing text piece by piece, to a file or into a caller's buffer, with the same calls.
  *
- * A buffer is always terminated; what does not fit is left out, never in the middle of a UTF-8 character. */
+ * A buffer is always terminated; what does not fit is left out, never in the middle of a UTF-8
+ * character. */
 #ifndef COT_TEXT_H
 #define COT_TEXT_H
 

@@ -1,4 +1,5 @@
-/* The version of the library that is running, which need not be that of the header a program was compiled with. */
+/* The version of the library that is running, which need not be that of the header a program was
+ * compiled with. */
 #include "cotangent.h"
 
 #define TEXT_OF(number) #number

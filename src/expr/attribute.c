@@ -16,7 +16,8 @@ bool cot__operate_attribute(cot__evaluation *r, const cot__item *x, const char *
     cot_var                  a;
     int                      which = 0;
     while (which < COUNTOF(names) && strcmp(names[which], name)) which++;
-    if (which == COUNTOF(names)) return cot__evaluation_fail(r, "there is no attribute '%.40s'; there are T, shape, ndim, size and dtype", name);
+    if (which == COUNTOF(names))
+        return cot__evaluation_fail(r, "there is no attribute '%.40s'; there are T, shape, ndim, size and dtype", name);
     if (!cot__to_var(r, x, &a)) return false;
     switch (which) {
     case 0: return cot__checked(r, (cot_transpose)(a), out);

@@ -1,4 +1,5 @@
-/* by_hand.c: functions whose arguments need a thought before C sees them. Arguments are in the order of spelling.def. */
+/* by_hand.c: functions whose arguments need a thought before C sees them. Arguments are in the
+ * order of spelling.def. */
 #include "expr/by_hand.h"
 
 #include "tape/tape.h"
@@ -20,7 +21,8 @@ void cot__by_hand_transpose(cot__invocation *c) {
     one(c, A[1].axes.n < 0 ? (cot_transpose)(A[0].var) : (cot_permute)(A[0].var, A[1].axes));
 }
 
-/* NumPy's widths: one for all sides, before and after for all axes, or such a pair for each axis. */
+/* NumPy's widths: one for all sides, before and after for all axes, or such a pair for each
+ * axis. */
 void cot__by_hand_pad(cot__invocation *c) {
     const cot__table *w = &A[1].table;
     cot_shape         before = {.ndim = cot_shape_of(A[0].var).ndim}, after = before;
@@ -30,7 +32,10 @@ void cot__by_hand_pad(cot__invocation *c) {
         return;
     }
     if (w->ndim > 0 && !pairs && !(w->ndim == 1 && w->dim[0] == 2)) {
-        one(c, cot__fail(c->tape, COT_SHAPE, "[pad] widths do not fit %d axes; give one number, (before, after), or such a pair for each axis", before.ndim));
+        one(c,
+            cot__fail(c->tape, COT_SHAPE,
+                      "[pad] widths do not fit %d axes; give one number, (before, after), or such a pair for each axis",
+                      before.ndim));
         return;
     }
     for (int k = 0; k < before.ndim; k++) {
@@ -48,7 +53,8 @@ void cot__by_hand_tensordot(cot__invocation *c) {
     int               ndim = cot_shape_of(A[0].var).ndim;
     int64_t           n = w->ndim == 2 ? w->dim[1] : w->ndim == 1 ? 1 : w->at[0];
     if ((w->ndim > 0 && w->dim[0] != 2) || n < 0 || n > COT_MAX_NDIM) {
-        one(c, cot__fail(c->tape, COT_VALUE, "[tensordot] axes must be a number of axes, or two lists: those of a and those of b"));
+        one(c, cot__fail(c->tape, COT_VALUE,
+                         "[tensordot] axes must be a number of axes, or two lists: those of a and those of b"));
         return;
     }
     if (w->ndim == 0 && n > ndim) {
@@ -65,23 +71,32 @@ void cot__by_hand_tensordot(cot__invocation *c) {
 void cot__by_hand_split(cot__invocation *c) {
     int64_t parts = A[1].integer;
     if (parts < 1 || parts > COT__MOST_RESULTS) {
-        one(c, cot__fail(c->tape, COT_VALUE, "[split] into %lld parts; 1 to %d are possible", (long long)parts, COT__MOST_RESULTS));
+        one(c, cot__fail(c->tape, COT_VALUE, "[split] into %lld parts; 1 to %d are possible", (long long)parts,
+                         COT__MOST_RESULTS));
         return;
     }
     c->results = (cot_split)(A[0].var, (int)parts, (int)A[2].integer, c->result) == COT_OK ? (int)parts : 0;
 }
 
-static cot_dtype like(const cot__invocation *c, int at) { return A[at].dtype == COT_DTYPE_COUNT ? cot_dtype_of(A[0].var) : A[at].dtype; }
+static cot_dtype like(const cot__invocation *c, int at) {
+    return A[at].dtype == COT_DTYPE_COUNT ? cot_dtype_of(A[0].var) : A[at].dtype;
+}
 
-void cot__by_hand_array(cot__invocation *c) { one(c, like(c, 1) == cot_dtype_of(A[0].var) ? A[0].var : cot_cast(A[0].var, like(c, 1))); }
+void cot__by_hand_array(cot__invocation *c) {
+    one(c, like(c, 1) == cot_dtype_of(A[0].var) ? A[0].var : cot_cast(A[0].var, like(c, 1)));
+}
 void cot__by_hand_zeros_like(cot__invocation *c) { one(c, cot_zeros(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
 void cot__by_hand_ones_like(cot__invocation *c) { one(c, cot_ones(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
-void cot__by_hand_full_like(cot__invocation *c) { one(c, cot_full(c->tape, like(c, 2), cot_shape_of(A[0].var), A[1].number)); }
+void cot__by_hand_full_like(cot__invocation *c) {
+    one(c, cot_full(c->tape, like(c, 2), cot_shape_of(A[0].var), A[1].number));
+}
 
-static bool is_float(cot_var x) { return cot__is_number(x) ? x.tape == cot_number(0).tape : cot__dtype_is_float(cot_dtype_of(x)); }
+static bool is_float(cot_var x) {
+    return cot__is_number(x) ? x.tape == cot_number(0).tape : cot__dtype_is_float(cot_dtype_of(x));
+}
 
-/* whole / y, where y divides whole: a float has 53 bits, what they miss of 64 is divided once more. They miss all of it only where y is 0: there,
- * as in NumPy, the quotient is 0. */
+/* whole / y, where y divides whole: a float has 53 bits, what they miss of 64 is divided once more.
+ * They miss all of it only where y is 0: there, as in NumPy, the quotient is 0. */
 static cot_var divide_exactly(cot_var whole, cot_var y) {
     cot_dtype type = cot_dtype_of(whole);
     cot_var   q = (cot_cast)((cot_round)((cot_div)(whole, y)), type), missed = (cot_sub)(whole, (cot_mul)(q, y));
@@ -89,8 +104,9 @@ static cot_var divide_exactly(cot_var whole, cot_var y) {
     return (cot_mul)(q, (cot_not_equal)(missed, whole));
 }
 
-/* The quotient of what fmod leaves is whole but for rounding, so rounding finds it where floor(x/y) would miss: 1 // 0.1 is 9. It is one less where
- * the remainder has the other sign, also for an infinite divisor: -3 // inf is -1. */
+/* The quotient of what fmod leaves is whole but for rounding, so rounding finds it where floor(x/y)
+ * would miss: 1 // 0.1 is 9. It is one less where the remainder has the other sign, also for an
+ * infinite divisor: -3 // inf is -1. */
 cot_var cot__floor_divide(cot_var x, cot_var y) {
     cot_var left = (cot_fmod)(x, y), whole = (cot_sub)(x, left);
     cot_var q = is_float(x) || is_float(y) ? (cot_round)((cot_div)(whole, y)) : divide_exactly(whole, y);
@@ -100,11 +116,13 @@ void cot__by_hand_floor_divide(cot__invocation *c) { one(c, cot__floor_divide(A[
 
 void cot__by_hand_arange(cot__invocation *c) {
     bool one_given = A[1].number == (double)COT_END;
-    one(c, cot_arange(c->tape, cot__dtype_or(c, A[3].dtype), one_given ? 0 : A[0].number, one_given ? A[0].number : A[1].number, A[2].number));
+    one(c, cot_arange(c->tape, cot__dtype_or(c, A[3].dtype), one_given ? 0 : A[0].number,
+                      one_given ? A[0].number : A[1].number, A[2].number));
 }
 
 void cot__by_hand_eye(cot__invocation *c) {
-    one(c, cot_eye(c->tape, cot__dtype_or(c, A[2].dtype), A[0].integer, A[1].integer < 0 ? A[0].integer : A[1].integer));
+    one(c,
+        cot_eye(c->tape, cot__dtype_or(c, A[2].dtype), A[0].integer, A[1].integer < 0 ? A[0].integer : A[1].integer));
 }
 
 /* axis=None: as one vector, in the old shape. */
@@ -117,15 +135,18 @@ void cot__by_hand_roll(cot__invocation *c) {
     one(c, cot_reshape(cot_roll(cot_reshape(x, COT_SHAPE(-1)), A[1].integer, 0), cot_shape_of(x)));
 }
 
-/* NumPy's ord means another thing for a matrix, a norm of the map and not of the elements: what cannot be meant the same is refused. */
+/* NumPy's ord means another thing for a matrix, a norm of the map and not of the elements: what
+ * cannot be meant the same is refused. */
 void cot__by_hand_norm(cot__invocation *c) {
     cot_axes   axes = A[2].axes;
     cot__order order = A[1].order;
     int        ndim = axes.n < 0 ? cot_shape_of(A[0].var).ndim : axes.n;
     if (order.kind == ORDER_GIVEN && ndim > 1) {
         one(c, cot__fail(c->tape, COT_VALUE,
-                         "[norm] ord=%g over %d axes is ambiguous: NumPy's is a norm of matrices, not of their elements; norm(x) or ord='fro' is "
-                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the spectral norm is max(svdvals(x))",
+                         "[norm] ord=%g over %d axes is ambiguous: NumPy's is a norm of matrices, not of their "
+                         "elements; norm(x) or ord='fro' is "
+                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the "
+                         "spectral norm is max(svdvals(x))",
                          order.p, ndim));
         return;
     }
@@ -143,12 +164,14 @@ void cot__by_hand_trace(cot__invocation *c) {
 /* axis=None: of all elements in order. */
 void cot__by_hand_compress(cot__invocation *c) {
     bool flat = A[2].integer == COT_END;
-    one(c, cot_compress(flat ? cot_reshape(A[1].var, COT_SHAPE(-1)) : A[1].var, A[0].var, flat ? 0 : (int)A[2].integer));
+    one(c,
+        cot_compress(flat ? cot_reshape(A[1].var, COT_SHAPE(-1)) : A[1].var, A[0].var, flat ? 0 : (int)A[2].integer));
 }
 
 void cot__by_hand_dot_of(cot__invocation *c) {
     if (A[0].list.n != A[1].list.n)
-        one(c, cot__fail(c->tape, COT_SHAPE, "[dot_of] %d and %d operands; both lists have as many", A[0].list.n, A[1].list.n));
+        one(c, cot__fail(c->tape, COT_SHAPE, "[dot_of] %d and %d operands; both lists have as many", A[0].list.n,
+                         A[1].list.n));
     else
         one(c, cot_dot_of(A[0].list.n, A[0].list.xs, A[1].list.xs));
 }

@@ -1,4 +1,5 @@
-/* call.c: a call when it runs: arguments become what the library's function takes, or an error that names the parameter. */
+/* call.c: a call when it runs: arguments become what the library's function takes, or an error that
+ * names the parameter. */
 #include "expr/program.h"
 
 #include "base/number.h"
@@ -13,13 +14,14 @@ typedef struct call {
     const cot__callee    *f;
     const cot__parameter *parameter;
     uint32_t              start, stop; /* of the argument in hand */
-    bool                  weak;        /* numbers stay numbers: they take the dtype of the other operands */
+    /* numbers stay numbers: they take the dtype of the other operands */
+    bool                  weak;
 } call;
 
 static bool wrong(const call *c, const cot__item *x, const char *wanted) {
     char words[100];
-    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s must be %s, not %s", c->f->name, c->parameter->name, wanted,
-                            cot__item_words(x, words, sizeof words));
+    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s must be %s, not %s", c->f->name,
+                                   c->parameter->name, wanted, cot__item_words(x, words, sizeof words));
 }
 
 /* A default as it is written in the table. */
@@ -34,7 +36,7 @@ static cot__item fallback(const char *text) {
     return cot__item_integer(strtoll(text, NULL, 10));
 }
 
-/* ---- single values --------------------------------------------------------------------------------------------------------- */
+/* ---- single values --------------------------------------------------------------------------- */
 
 static bool to_var(const call *c, const cot__item *x, bool weak, cot_var *out) {
     if (!cot__is_plain(x) && x->kind != ITEM_VAR && !cot__is_sequence(x)) return wrong(c, x, "a number or an array");
@@ -50,16 +52,19 @@ static bool to_int(const call *c, const cot__item *x, const char *wanted, int64_
  * place would be named in the library's message. */
 static bool is_int(const call *c, int64_t x) {
     if (x <= INT_MAX && x >= -INT_MAX) return true;
-    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d", c->f->name,
-                            c->parameter->name, (long long)x, -INT_MAX, INT_MAX);
+    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d",
+                                   c->f->name, c->parameter->name, (long long)x, -INT_MAX, INT_MAX);
 }
 
-/* A parameter that is a double: integers beyond 2^53 may not be one, and are not changed in silence. */
+/* A parameter that is a double: integers beyond 2^53 may not be one, and are not changed in
+ * silence. */
 static bool to_exact(const call *c, int64_t x, double *out) {
     *out = (double)x;
     if (*out < 0x1p63 && (int64_t)*out == x) return true;
-    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld, which becomes %.0f as a floating-point number; add the rest to the result", c->f->name,
-                            c->parameter->name, (long long)x, *out);
+    return cot__evaluation_fail_at(
+        c->r, c->start, c->stop,
+        "[%s] %s is %lld, which becomes %.0f as a floating-point number; add the rest to the result", c->f->name,
+        c->parameter->name, (long long)x, *out);
 }
 
 static bool to_real(const call *c, const cot__item *x, double *out) {
@@ -70,8 +75,10 @@ static bool to_real(const call *c, const cot__item *x, double *out) {
     }
     if (x->kind != ITEM_VAR || cot_size(x->as.var) != 1) return wrong(c, x, "a number");
     if (cot_requires_grad(x->as.var))
-        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is a fixed number here: no derivative flows through it; write detach(…) if that is meant",
-                                c->f->name, c->parameter->name);
+        return cot__evaluation_fail_at(
+            c->r, c->start, c->stop,
+            "[%s] %s is a fixed number here: no derivative flows through it; write detach(…) if that is meant",
+            c->f->name, c->parameter->name);
     if (cot_dtype_of(x->as.var) == COT_I64) return to_exact(c, cot_value_i64(x->as.var), out);
     *out = cot_value(x->as.var);
     return true;
@@ -108,7 +115,10 @@ static bool to_text(const call *c, const cot__item *x, const char **out) {
 }
 
 static bool to_order(const call *c, const cot__item *x, cot__order *out) {
-    *out = (cot__order){.kind = x->kind == ITEM_NONE ? ORDER_NONE : x->kind == ITEM_TEXT ? ORDER_FROBENIUS : ORDER_GIVEN, .p = 2};
+    *out = (cot__order){.kind = x->kind == ITEM_NONE   ? ORDER_NONE
+                                : x->kind == ITEM_TEXT ? ORDER_FROBENIUS
+                                                       : ORDER_GIVEN,
+                        .p    = 2};
     if (x->kind == ITEM_TEXT && strcmp(x->as.text, "nuc") == 0)
         return cot__evaluation_fail_at(c->r, c->start, c->stop, "[norm] ord='nuc' is not here; write sum(svdvals(x))");
     if (x->kind == ITEM_NONE || (x->kind == ITEM_TEXT && strcmp(x->as.text, "fro") == 0)) return true;
@@ -116,7 +126,7 @@ static bool to_order(const call *c, const cot__item *x, cot__order *out) {
     return to_real(c, x, &out->p);
 }
 
-/* ---- several --------------------------------------------------------------------------------------------------------------- */
+/* ---- several --------------------------------------------------------------------------------- */
 
 /* Integers: one, a list, or an array of them. *n at most `most`. */
 static bool to_integers(const call *c, const cot__item *x, const char *wanted, int most, int *n, int64_t *out) {
@@ -131,7 +141,8 @@ static bool to_integers(const call *c, const cot__item *x, const char *wanted, i
     }
     if (!cot__is_sequence(x)) return wrong(c, x, wanted);
     if (x->n > most)
-        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s has %d entries; at most %d are possible", c->f->name, c->parameter->name, x->n, most);
+        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s has %d entries; at most %d are possible",
+                                       c->f->name, c->parameter->name, x->n, most);
     *n = x->n;
     for (int i = 0; i < x->n; i++)
         if (!to_int(c, &x->as.items[i], wanted, &out[i])) return false;
@@ -139,13 +150,18 @@ static bool to_integers(const call *c, const cot__item *x, const char *wanted, i
 }
 
 /* Python's own max takes several numbers. */
-static bool is_largest(const cot__callee *f) { return strcmp(f->function, "max") == 0 || strcmp(f->function, "min") == 0; }
+static bool is_largest(const cot__callee *f) {
+    return strcmp(f->function, "max") == 0 || strcmp(f->function, "min") == 0;
+}
 static bool two_numbers(const call *c, const cot__item *x) {
     bool largest = c->f->function[1] == 'a';
     if (x->kind == ITEM_INTEGER)
-        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] this is the axis, and a single number has none; the %s of two is %s(x, y)", c->f->name,
-                                largest ? "larger" : "smaller", largest ? "maximum" : "minimum");
-    return wrong(c, x, largest ? "an integer (the larger of two is maximum(x, y))" : "an integer (the smaller of two is minimum(x, y))");
+        return cot__evaluation_fail_at(c->r, c->start, c->stop,
+                                       "[%s] this is the axis, and a single number has none; the %s of two is %s(x, y)",
+                                       c->f->name, largest ? "larger" : "smaller", largest ? "maximum" : "minimum");
+    return wrong(c, x,
+                 largest ? "an integer (the larger of two is maximum(x, y))"
+                         : "an integer (the smaller of two is minimum(x, y))");
 }
 
 static bool to_axes(const call *c, const cot__item *x, cot_axes *out) {
@@ -183,7 +199,8 @@ static bool to_table(const call *c, const cot__item *x, cot__table *out) {
     out->ndim = nested ? 2 : 1;
     out->dim[0] = x->n;
     out->dim[1] = nested ? x->as.items[0].n : 1;
-    if (x->n > COT_MAX_NDIM || out->dim[1] > COT_MAX_NDIM || x->n * out->dim[1] > COUNTOF(out->at)) return wrong(c, x, "a shorter list");
+    if (x->n > COT_MAX_NDIM || out->dim[1] > COT_MAX_NDIM || x->n * out->dim[1] > COUNTOF(out->at))
+        return wrong(c, x, "a shorter list");
     for (int i = 0; i < x->n; i++) {
         const cot__item *row = &x->as.items[i];
         if (nested != cot__is_sequence(row) || (nested && row->n != out->dim[1])) return wrong(c, x, wanted);
@@ -198,7 +215,9 @@ static bool to_table(const call *c, const cot__item *x, cot__table *out) {
 
 static bool to_vars(const call *c, const cot__item *x, cot__argument *out) {
     if (!cot__is_sequence(x)) return wrong(c, x, "a list of arrays, as in [a, b]");
-    if (x->n == 0) return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is empty; at least one is needed", c->f->name, c->parameter->name);
+    if (x->n == 0)
+        return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is empty; at least one is needed", c->f->name,
+                                       c->parameter->name);
     cot_var *xs = cot__store_take(&c->r->pool, (size_t)x->n * sizeof *xs);
     if (!xs) return cot__expr_short_of_memory(c->r->error);
     for (int i = 0; i < x->n; i++)
@@ -208,7 +227,7 @@ static bool to_vars(const call *c, const cot__item *x, cot__argument *out) {
     return true;
 }
 
-/* ---- the call -------------------------------------------------------------------------------------------------------------- */
+/* ---- the call -------------------------------------------------------------------------------- */
 
 static bool to_none(const call *c, cot__argument *out) {
     const cot__parameter *p = c->parameter;
@@ -235,7 +254,8 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
     case TAKES_REST:
     case TAKES_VARS: return to_vars(c, x, out);
     case TAKES_AXES:
-        if (is_largest(c->f) && x->kind == ITEM_INTEGER && cot_shape_of(v->arg[0].var).ndim == 0) return two_numbers(c, x);
+        if (is_largest(c->f) && x->kind == ITEM_INTEGER && cot_shape_of(v->arg[0].var).ndim == 0)
+            return two_numbers(c, x);
         return to_axes(c, x, &out->axes);
     case TAKES_SHAPE: return to_shape(c, x, &out->shape);
     case TAKES_DTYPE: return to_dtype(c, x, &out->dtype);
@@ -243,7 +263,8 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
     case TAKES_INT: return to_int(c, x, "an integer", &out->integer) && is_int(c, out->integer);
     case TAKES_INTEGER: return to_int(c, x, "an integer", &out->integer);
     case TAKES_REAL:
-        if (x->kind == ITEM_NUMBER || (x->kind == ITEM_VAR && cot__dtype_is_float(cot_dtype_of(x->as.var)))) v->whole = false;
+        if (x->kind == ITEM_NUMBER || (x->kind == ITEM_VAR && cot__dtype_is_float(cot_dtype_of(x->as.var))))
+            v->whole = false;
         return to_real(c, x, &out->number);
     case TAKES_THREE: return to_three(c, x, out->three);
     case TAKES_TABLE: return to_table(c, x, &out->table);
@@ -300,7 +321,8 @@ static bool arguments(cot__evaluation *r, const cot__item *given, cot__invocatio
     return true;
 }
 
-/* A function of numbers only gives a number, so that sqrt(2)*x has the dtype of x; what it took on the tape goes again. */
+/* A function of numbers only gives a number, so that sqrt(2)*x has the dtype of x; what it took on
+ * the tape goes again. */
 static bool fold(cot__evaluation *r, const cot__item *given, cot__item *out) {
     cot_mark        mark = cot_tape_mark(r->t);
     cot__invocation v = {.tape = r->t};

@@ -6,24 +6,30 @@
 
 #include <string.h>
 
-bool   cot__is_plain(const cot__item *x) { return x->kind == ITEM_BOOL || x->kind == ITEM_INTEGER || x->kind == ITEM_NUMBER; }
+bool cot__is_plain(const cot__item *x) {
+    return x->kind == ITEM_BOOL || x->kind == ITEM_INTEGER || x->kind == ITEM_NUMBER;
+}
 double cot__plain_value(const cot__item *x) { return x->kind == ITEM_NUMBER ? x->as.number : (double)x->as.integer; }
 cot_var cot__plain_operand(const cot__item *x) {
     return x->kind == ITEM_NUMBER ? cot_number(x->as.number) : cot_integer(x->as.integer);
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-static const struct { const char *name; cot_dtype dtype; } dtypes[] = {
-    {"f64", COT_F64}, {"float64", COT_F64}, {"float", COT_F64}, {"double", COT_F64}, {"f32", COT_F32}, {"float32", COT_F32},
-    {"bf16", COT_BF16}, {"bfloat16", COT_BF16}, {"f16", COT_F16}, {"float16", COT_F16}, {"i64", COT_I64}, {"int64", COT_I64},
-    {"int", COT_I64}, {"i32", COT_I32}, {"int32", COT_I32}, {"u8", COT_U8}, {"uint8", COT_U8}, {"bool", COT_BOOL}, {"bool_", COT_BOOL},
+static const struct { const char *name; cot_dtype dtype;
+} dtypes[] = {
+    {"f64", COT_F64},     {"float64", COT_F64}, {"float", COT_F64},     {"double", COT_F64}, {"f32", COT_F32},
+    {"float32", COT_F32}, {"bf16", COT_BF16},   {"bfloat16", COT_BF16}, {"f16", COT_F16},    {"float16", COT_F16},
+    {"i64", COT_I64},     {"int64", COT_I64},   {"int", COT_I64},       {"i32", COT_I32},    {"int32", COT_I32},
+    {"u8", COT_U8},       {"uint8", COT_U8},    {"bool", COT_BOOL},     {"bool_", COT_BOOL},
 };
 static const struct { const char *name; double value; } constants[] = {
     {"pi", 3.14159265358979323846}, {"e", 2.71828182845904523536}, {"inf", (double)INFINITY}, {"nan", (double)NAN},
 };
 
-static bool same(const char *a, const char *name, size_t length) { return strlen(a) == length && memcmp(a, name, length) == 0; }
+static bool same(const char *a, const char *name, size_t length) {
+    return strlen(a) == length && memcmp(a, name, length) == 0;
+}
 
 bool cot__dtype_named(const char *name, size_t length, cot_dtype *out) {
     for (int i = 0; i < COUNTOF(dtypes); i++) {
@@ -46,7 +52,7 @@ bool cot__known_name(const char *name, size_t length, cot__item *out) {
     return true;
 }
 
-/* ---- words ----------------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static void put_shape(cot__text *x, cot_shape s) {
     cot__put(x, "(");
@@ -80,7 +86,7 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
     return buf;
 }
 
-/* ---- lists as arrays ------------------------------------------------------------------------------------------------------- */
+/* ---- lists as arrays ------------------------------------------------------------------------- */
 
 static cot_var plain_constant(cot__evaluation *r, const cot__item *x) {
     bool flag = x->as.integer != 0;
@@ -89,7 +95,8 @@ static cot_var plain_constant(cot__evaluation *r, const cot__item *x) {
     return (cot_data)(r->t, COT_I64, COT_SCALAR, &x->as.integer);
 }
 
-/* The shape of a nested list, by its first elements; false where it is not one of plain numbers only. */
+/* The shape of a nested list, by its first elements; false where it is not one of plain numbers
+ * only. */
 static bool is_literal(const cot__item *x, int depth, cot_shape *shape, cot__item_kind *kind) {
     if (cot__is_plain(x)) {
         if (x->kind > *kind) *kind = x->kind;
@@ -103,7 +110,9 @@ static bool is_literal(const cot__item *x, int depth, cot_shape *shape, cot__ite
     return true;
 }
 
-static bool ragged(cot__evaluation *r) { return cot__evaluation_fail(r, "the rows of the list differ in length or depth; an array needs equal ones"); }
+static bool ragged(cot__evaluation *r) {
+    return cot__evaluation_fail(r, "the rows of the list differ in length or depth; an array needs equal ones");
+}
 
 static bool fill(cot__evaluation *r, const cot__item *x, int depth, cot_shape *shape, cot_dtype dtype, char **at) {
     if (depth == shape->ndim) {
@@ -123,7 +132,7 @@ static bool fill(cot__evaluation *r, const cot__item *x, int depth, cot_shape *s
 }
 
 static bool literal(cot__evaluation *r, const cot__item *x, cot_shape *shape, cot__item_kind kind, cot_var *out) {
-    cot_dtype        dtype = kind == ITEM_NUMBER || kind == ITEM_UNSET ? COT_F64 : kind == ITEM_INTEGER ? COT_I64 : COT_BOOL;
+    cot_dtype dtype = kind == ITEM_NUMBER || kind == ITEM_UNSET ? COT_F64 : kind == ITEM_INTEGER ? COT_I64 : COT_BOOL;
     const cot__item *first = x;
     int64_t          count = 1;
     for (int k = 0; k < shape->ndim; k++) {
@@ -159,7 +168,8 @@ static cot_dtype dtype_among(const cot__item *x, int depth) {
 
 /* Numbers are weak among vars too: [x, 0.5] has the dtype of x, unless that is one of integers. */
 static bool element(cot__evaluation *r, const cot__item *x, cot_dtype others, cot_var *out) {
-    bool fits = cot__is_plain(x) && others != COT_DTYPE_COUNT && others != COT_BOOL && (cot__dtype_is_float(others) || x->kind == ITEM_INTEGER);
+    bool fits = cot__is_plain(x) && others != COT_DTYPE_COUNT && others != COT_BOOL &&
+                (cot__dtype_is_float(others) || x->kind == ITEM_INTEGER);
     if (!fits || others == COT_F64 || others == COT_I64) return cot__to_var(r, x, out);
     *out = (cot_full)(r->t, others, COT_SCALAR, cot__plain_value(x));
     return cot_is_valid(*out) || cot__evaluation_tape_failed(r);
@@ -185,7 +195,8 @@ static bool stacked(cot__evaluation *r, const cot__item *x, int depth, cot_dtype
     if (x->n == 0) return cot__to_var(r, x, out);
     cot_var *xs = cot__store_take(&r->pool, (size_t)(x->n + 1) * sizeof *xs);
     if (!xs) return cot__expr_short_of_memory(r->error);
-    if (depth > COT_MAX_NDIM) return cot__evaluation_fail(r, "a list nested more than %d deep is no array", COT_MAX_NDIM);
+    if (depth > COT_MAX_NDIM)
+        return cot__evaluation_fail(r, "a list nested more than %d deep is no array", COT_MAX_NDIM);
     for (int i = 0; i < x->n; i++) {
         const cot__item *y = &x->as.items[i];
         if (cot__is_sequence(y)) {
@@ -212,7 +223,8 @@ bool cot__to_var(cot__evaluation *r, const cot__item *x, cot_var *out) {
     if (cot__is_sequence(x)) {
         cot_shape      shape = {.ndim = 0};
         cot__item_kind kind = ITEM_UNSET;
-        return is_literal(x, 0, &shape, &kind) ? literal(r, x, &shape, kind, out) : stacked(r, x, 1, dtype_among(x, 1), out);
+        return is_literal(x, 0, &shape, &kind) ? literal(r, x, &shape, kind, out)
+                                               : stacked(r, x, 1, dtype_among(x, 1), out);
     }
     return cot__evaluation_fail(r, "%s is no number and no array", cot__item_words(x, words, sizeof words));
 }
@@ -228,7 +240,8 @@ bool cot__as_integer(const cot__item *x, int64_t *out) {
         *out = x->as.integer;
         return true;
     }
-    if (x->kind != ITEM_VAR || cot_shape_of(x->as.var).ndim != 0 || cot__dtype_is_float(cot_dtype_of(x->as.var))) return false;
+    if (x->kind != ITEM_VAR || cot_shape_of(x->as.var).ndim != 0 || cot__dtype_is_float(cot_dtype_of(x->as.var)))
+        return false;
     *out = cot_value_i64(x->as.var);
     return true;
 }

@@ -16,14 +16,17 @@ typedef struct cot__parser {
     cot__expr_error *error;
 } cot__parser;
 
-/* A step that changes the height of the stack by `change`. NULL, with the error filled, when memory is short. */
+/* A step that changes the height of the stack by `change`. NULL, with the error filled, when memory
+ * is short. */
 cot__expr_step *cot__emit(cot__parser *p, cot__expr_step_kind kind, int change, uint32_t start, uint32_t stop);
 /* The index of a name, new or old; -1 when memory is short. */
 int cot__intern(cot__parser *p, uint32_t start, uint32_t stop);
-/* Exchanges the neighbouring blocks of steps [a, b) and [b, c). Jumps inside either stay right: they are relative. */
+/* Exchanges the neighbouring blocks of steps [a, b) and [b, c). Jumps inside either stay right:
+ * they are relative. */
 void cot__exchange(cot__expr *e, size_t a, size_t b, size_t c);
 
-/* The parameters that positional and keyword arguments mean, checked as they are parsed (parse_call.c). */
+/* The parameters that positional and keyword arguments mean, checked as they are parsed
+ * (parse_call.c). */
 bool cot__parse_call(cot__parser *p, const cot__token *name);
 
 /* parse.c */

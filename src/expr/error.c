@@ -15,7 +15,8 @@ static size_t one_column(const char *s, size_t left) {
     return n ? n : 1;
 }
 
-/* Bytes to line, column and length, in characters; a place that spans lines is meant up to the end of its first. */
+/* Bytes to line, column and length, in characters; a place that spans lines is meant up to the end
+ * of its first. */
 static void locate(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop) {
     if (start > length) start = length;
     if (stop > length) stop = length;
@@ -44,7 +45,8 @@ static void finish(char *message) {
     }
 }
 
-static bool fail_v(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, va_list args) {
+static bool fail_v(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop,
+                   const char *format, va_list args) {
     cot__expr_error filled = {.status = COT_OK};
     if (!error) return false;
     locate(&filled, text, length, start, stop);
@@ -54,7 +56,8 @@ static bool fail_v(cot__expr_error *error, const char *text, size_t length, size
     return false;
 }
 
-bool cot__expr_fail(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, ...) {
+bool cot__expr_fail(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop,
+                    const char *format, ...) {
     va_list args;
     va_start(args, format);
     fail_v(error, text, length, start, stop, format, args);
@@ -100,7 +103,9 @@ bool cot__evaluation_tape_failed(cot__evaluation *r) {
     if (r->error) {
         cot_status status = cot_tape_status(r->t);
         char       message[sizeof r->error->message];
-        speak_as_here(status == COT_OK ? "there is no value here, and the tape knows no reason" : cot_tape_message(r->t), message, sizeof message);
+        speak_as_here(status == COT_OK ? "there is no value here, and the tape knows no reason"
+                                       : cot_tape_message(r->t),
+                      message, sizeof message);
         cot__evaluation_fail(r, "%s", message);
         r->error->status = status == COT_OK ? COT_VAR : status;
     }

@@ -1,4 +1,5 @@
-/* lex.c: numbers, names, strings and operators as Python writes them; comments and spaces are passed over. */
+/* lex.c: numbers, names, strings and operators as Python writes them; comments and spaces are
+ * passed over. */
 #include "expr/lex.h"
 
 #include "base/number.h"
@@ -37,7 +38,7 @@ static bool fail(cot__lexer *x, size_t start, size_t stop, const char *message) 
     return cot__expr_fail(x->error, x->text, x->length, start, stop, "%s", message);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 enum { LONGEST_NUMBER = 400 };
 
@@ -87,8 +88,9 @@ static bool number(cot__lexer *x, cot__token *out) {
     if (x->at > end) {
         int name = (int)(x->at - end < 40 ? x->at - end : 40);
         d.text[d.n > 40 ? 40 : d.n] = 0;
-        return cot__expr_fail(x->error, x->text, x->length, end, x->at, "expected an operator between %s and %.*s; a product is written %s*%.*s",
-                              d.text, name, x->text + end, d.text, name, x->text + end);
+        return cot__expr_fail(x->error, x->text, x->length, end, x->at,
+                              "expected an operator between %s and %.*s; a product is written %s*%.*s", d.text, name,
+                              x->text + end, d.text, name, x->text + end);
     }
     d.text[d.n] = 0;
     out->kind = TOKEN_NUMBER;
@@ -96,19 +98,22 @@ static bool number(cot__lexer *x, cot__token *out) {
     if (!whole) return true;
     errno = 0;
     out->integer = strtoll(d.text, NULL, 10);
-    if (errno == 0) out->kind = TOKEN_INTEGER; /* what no int64_t holds is a floating-point number */
+    /* what no int64_t holds is a floating-point number */
+    if (errno == 0) out->kind = TOKEN_INTEGER;
     return true;
 }
 
-/* ---- words ----------------------------------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
-static const struct { const char *text; int kind; } words[] = {
-    {"and", TOKEN_AND}, {"or", TOKEN_OR}, {"not", TOKEN_NOT}, {"if", TOKEN_IF}, {"else", TOKEN_ELSE},
-    {"True", TOKEN_TRUE}, {"False", TOKEN_FALSE}, {"None", TOKEN_NONE},
-    {"def", TOKEN_FOREIGN}, {"lambda", TOKEN_FOREIGN}, {"for", TOKEN_FOREIGN}, {"while", TOKEN_FOREIGN}, {"return", TOKEN_FOREIGN},
-    {"import", TOKEN_FOREIGN}, {"from", TOKEN_FOREIGN}, {"in", TOKEN_FOREIGN}, {"is", TOKEN_FOREIGN}, {"class", TOKEN_FOREIGN},
-    {"with", TOKEN_FOREIGN}, {"as", TOKEN_FOREIGN}, {"del", TOKEN_FOREIGN}, {"elif", TOKEN_FOREIGN}, {"pass", TOKEN_FOREIGN},
-    {"yield", TOKEN_FOREIGN}, {"global", TOKEN_FOREIGN}, {"try", TOKEN_FOREIGN}, {"raise", TOKEN_FOREIGN}, {"assert", TOKEN_FOREIGN},
+static const struct { const char *text; int kind;
+} words[] = {
+    {"and", TOKEN_AND},        {"or", TOKEN_OR},          {"not", TOKEN_NOT},       {"if", TOKEN_IF},
+    {"else", TOKEN_ELSE},      {"True", TOKEN_TRUE},      {"False", TOKEN_FALSE},   {"None", TOKEN_NONE},
+    {"def", TOKEN_FOREIGN},    {"lambda", TOKEN_FOREIGN}, {"for", TOKEN_FOREIGN},   {"while", TOKEN_FOREIGN},
+    {"return", TOKEN_FOREIGN}, {"import", TOKEN_FOREIGN}, {"from", TOKEN_FOREIGN},  {"in", TOKEN_FOREIGN},
+    {"is", TOKEN_FOREIGN},     {"class", TOKEN_FOREIGN},  {"with", TOKEN_FOREIGN},  {"as", TOKEN_FOREIGN},
+    {"del", TOKEN_FOREIGN},    {"elif", TOKEN_FOREIGN},   {"pass", TOKEN_FOREIGN},  {"yield", TOKEN_FOREIGN},
+    {"global", TOKEN_FOREIGN}, {"try", TOKEN_FOREIGN},    {"raise", TOKEN_FOREIGN}, {"assert", TOKEN_FOREIGN},
 };
 
 static void name(cot__lexer *x, cot__token *out) {
@@ -116,29 +121,34 @@ static void name(cot__lexer *x, cot__token *out) {
     size_t n = x->at - out->start;
     out->kind = TOKEN_NAME;
     for (int i = 0; i < COUNTOF(words); i++)
-        if (strlen(words[i].text) == n && memcmp(words[i].text, x->text + out->start, n) == 0) out->kind = words[i].kind;
+        if (strlen(words[i].text) == n && memcmp(words[i].text, x->text + out->start, n) == 0)
+            out->kind = words[i].kind;
 }
 
 static bool string(cot__lexer *x, cot__token *out) {
     int quote = peek(x, 0);
     x->at++;
-    while (x->at < x->length && peek(x, 0) != quote && peek(x, 0) != '\n' && peek(x, 0) != '\\' && peek(x, 0) != 0) x->at++;
+    while (x->at < x->length && peek(x, 0) != quote && peek(x, 0) != '\n' && peek(x, 0) != '\\' && peek(x, 0) != 0)
+        x->at++;
     if (peek(x, 0) == '\\') return fail(x, x->at, x->at + 1, "a string has no backslashes here");
     if (x->at >= x->length || peek(x, 0) != quote)
-        return cot__expr_fail(x->error, x->text, x->length, out->start, out->start + 1, "expected %c to end the string that starts here", quote);
+        return cot__expr_fail(x->error, x->text, x->length, out->start, out->start + 1,
+                              "expected %c to end the string that starts here", quote);
     x->at++;
     out->kind = TOKEN_STRING;
     return true;
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* What people type or paste, and what to write instead. */
-static const struct { const char *text, *advice; } lookalikes[] = {
+static const struct { const char *text, *advice;
+} lookalikes[] = {
     {"^", "'^' is no power here; write ** for a power"},
     {"!", "'!' is not part of the language; write not x, or != for unequal"},
     {"&", "'&' is not part of the language; write and for numbers, logical_and(x, y) for arrays"},
-    {"|", "'|' is not part of the language; write abs(x) for an absolute value, or for numbers, logical_or(x, y) for arrays"},
+    {"|", "'|' is not part of the language; write abs(x) for an absolute value, or for numbers, logical_or(x, y) for "
+          "arrays"},
     {"?", "'?' is not part of the language; a choice is written a if c else b, or where(c, a, b) for arrays"},
     {"~", "'~' is not part of the language; write not for numbers, logical_not(x) for arrays"},
     {"{", "'{' is not part of the language; lists are written [1, 2]"},
@@ -171,18 +181,21 @@ static bool no_token(cot__lexer *x) {
         if (k <= left && memcmp(s, lookalikes[i].text, k) == 0) return fail(x, x->at, x->at + k, lookalikes[i].advice);
     }
     if (n > 1 || (n == 1 && c > ' ' && c < 0x7f))
-        return cot__expr_fail(x->error, x->text, x->length, x->at, x->at + n, "'%.*s' is not part of the language", (int)n, s);
-    return cot__expr_fail(x->error, x->text, x->length, x->at, x->at + 1, "the byte 0x%02x is not part of the language", c);
+        return cot__expr_fail(x->error, x->text, x->length, x->at, x->at + n, "'%.*s' is not part of the language",
+                              (int)n, s);
+    return cot__expr_fail(x->error, x->text, x->length, x->at, x->at + 1, "the byte 0x%02x is not part of the language",
+                          c);
 }
 
-static const struct { const char *text; int kind; } pairs[] = {
-    {"**", TOKEN_POWER}, {"//", TOKEN_FLOOR_DIVIDE}, {"<=", TOKEN_LESS_EQUAL}, {">=", TOKEN_GREATER_EQUAL}, {"==", TOKEN_EQUAL},
-    {"!=", TOKEN_NOT_EQUAL},
+static const struct { const char *text; int kind;
+} pairs[] = {
+    {"**", TOKEN_POWER},         {"//", TOKEN_FLOOR_DIVIDE}, {"<=", TOKEN_LESS_EQUAL},
+    {">=", TOKEN_GREATER_EQUAL}, {"==", TOKEN_EQUAL},        {"!=", TOKEN_NOT_EQUAL},
 };
 
 static bool is_arithmetic(int kind) {
-    return kind == '+' || kind == '-' || kind == '*' || kind == '/' || kind == '%' || kind == '@' || kind == TOKEN_POWER ||
-           kind == TOKEN_FLOOR_DIVIDE;
+    return kind == '+' || kind == '-' || kind == '*' || kind == '/' || kind == '%' || kind == '@' ||
+           kind == TOKEN_POWER || kind == TOKEN_FLOOR_DIVIDE;
 }
 
 static bool operator(cot__lexer *x, cot__token *out) {
@@ -212,7 +225,8 @@ static bool operator(cot__lexer *x, cot__token *out) {
 }
 
 bool cot__lex(cot__lexer *x, cot__token *out) {
-    if (x->at == 0 && x->length >= 3 && memcmp(x->text, "\xef\xbb\xbf", 3) == 0) x->at = 3; /* a byte order mark */
+    /* a byte order mark */
+    if (x->at == 0 && x->length >= 3 && memcmp(x->text, "\xef\xbb\xbf", 3) == 0) x->at = 3;
     pass_over(x);
     *out = (cot__token){.kind = TOKEN_END, .start = (uint32_t)x->at, .stop = (uint32_t)x->at};
     if (x->at >= x->length) return true;

@@ -6,17 +6,36 @@
 
 /* Single characters stand for themselves; the rest: */
 typedef enum cot__token_kind {
-    TOKEN_END, TOKEN_NEWLINE = '\n',
-    TOKEN_NUMBER = 256, TOKEN_INTEGER, TOKEN_STRING, TOKEN_NAME,
-    TOKEN_POWER, TOKEN_FLOOR_DIVIDE, TOKEN_LESS_EQUAL, TOKEN_GREATER_EQUAL, TOKEN_EQUAL, TOKEN_NOT_EQUAL, TOKEN_ELLIPSIS, TOKEN_UPDATE,
-    TOKEN_AND, TOKEN_OR, TOKEN_NOT, TOKEN_IF, TOKEN_ELSE, TOKEN_TRUE, TOKEN_FALSE, TOKEN_NONE,
+    TOKEN_END,
+    TOKEN_NEWLINE = '\n',
+    TOKEN_NUMBER  = 256,
+    TOKEN_INTEGER,
+    TOKEN_STRING,
+    TOKEN_NAME,
+    TOKEN_POWER,
+    TOKEN_FLOOR_DIVIDE,
+    TOKEN_LESS_EQUAL,
+    TOKEN_GREATER_EQUAL,
+    TOKEN_EQUAL,
+    TOKEN_NOT_EQUAL,
+    TOKEN_ELLIPSIS,
+    TOKEN_UPDATE,
+    TOKEN_AND,
+    TOKEN_OR,
+    TOKEN_NOT,
+    TOKEN_IF,
+    TOKEN_ELSE,
+    TOKEN_TRUE,
+    TOKEN_FALSE,
+    TOKEN_NONE,
     TOKEN_FOREIGN /* a word of Python that is not part of the language */
 } cot__token_kind;
 
 typedef struct cot__token {
     int      kind;
     int      update;      /* the operator of a TOKEN_UPDATE: '+' of += */
-    uint32_t start, stop; /* bytes of the text; of a string without its quotes: start + 1, stop - 1 */
+    /* bytes of the text; of a string without its quotes: start + 1, stop - 1 */
+    uint32_t start, stop;
     double   number;
     int64_t  integer;
 } cot__token;

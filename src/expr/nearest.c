@@ -7,7 +7,8 @@ enum { LONGEST = 40 };
 
 static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
 
-/* Insertions, deletions, replacements and swaps of neighbours that turn a into b. A difference of case counts nothing. */
+/* Insertions, deletions, replacements and swaps of neighbours that turn a into b. A difference of
+ * case counts nothing. */
 static int distance(const char *a, int n, const char *b, int m) {
     int rows[3][LONGEST + 1];
     for (int j = 0; j <= m; j++) rows[0][j] = j;
@@ -18,7 +19,8 @@ static int distance(const char *a, int n, const char *b, int m) {
             int best = above[j - 1] + (lower(a[i - 1]) != lower(b[j - 1]));
             if (above[j] + 1 < best) best = above[j] + 1;
             if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]) && two_above[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]) &&
+                two_above[j - 2] + 1 < best)
                 best = two_above[j - 2] + 1;
             now[j] = best;
         }

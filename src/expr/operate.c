@@ -1,5 +1,5 @@
-/* operate.c: operators. Numbers of the text are computed as Python computes them; what lies on the tape goes to the library, where numbers
- * are weak operands; lists become arrays. */
+/* operate.c: operators. Numbers of the text are computed as Python computes them; what lies on the
+ * tape goes to the library, where numbers are weak operands; lists become arrays. */
 #include "expr/by_hand.h"
 #include "expr/lex.h"
 #include "expr/program.h"
@@ -12,9 +12,11 @@ bool cot__checked(cot__evaluation *r, cot_var x, cot__item *out) {
     return true;
 }
 
-/* ---- numbers of the text --------------------------------------------------------------------------------------------------- */
+/* ---- numbers of the text --------------------------------------------------------------------- */
 
-static bool zero_division(cot__evaluation *r) { return cot__evaluation_fail(r, "division by zero; for a limit write inf or nan"); }
+static bool zero_division(cot__evaluation *r) {
+    return cot__evaluation_fail(r, "division by zero; for a limit write inf or nan");
+}
 
 /* Integers stay integers while they fit, else they go on as floating point. */
 static bool integers(cot__evaluation *r, int what, int64_t x, int64_t y, cot__item *out) {
@@ -54,7 +56,11 @@ static bool integers(cot__evaluation *r, int what, int64_t x, int64_t y, cot__it
         return true;
     }
     double a = (double)x, b = (double)y;
-    *out = cot__item_number(what == '+' ? a + b : what == '-' ? a - b : what == '*' ? a * b : what == TOKEN_POWER ? pow(a, b) : floor(a / b));
+    *out = cot__item_number(what == '+'           ? a + b
+                            : what == '-'         ? a - b
+                            : what == '*'         ? a * b
+                            : what == TOKEN_POWER ? pow(a, b)
+                                                  : floor(a / b));
     return true;
 }
 
@@ -87,9 +93,10 @@ static bool reals(cot__evaluation *r, int what, double x, double y, cot__item *o
     return true;
 }
 
-/* ---- operators ------------------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
-/* Where Python would join or repeat or compare lists, arrays are not what the same text means there. */
+/* Where Python would join or repeat or compare lists, arrays are not what the same text means
+ * there. */
 static bool ambiguous(const cot__item *x, const cot__item *y) {
     return x->kind != ITEM_VAR && y->kind != ITEM_VAR && (cot__is_sequence(x) || cot__is_sequence(y));
 }
@@ -97,11 +104,13 @@ static bool ambiguous(const cot__item *x, const cot__item *y) {
 bool cot__operate_binary(cot__evaluation *r, int what, const cot__item *x, const cot__item *y, cot__item *out) {
     cot_var a, b;
     if (cot__is_plain(x) && cot__is_plain(y) && what != '@') {
-        if (x->kind == ITEM_NUMBER || y->kind == ITEM_NUMBER) return reals(r, what, cot__plain_value(x), cot__plain_value(y), out);
+        if (x->kind == ITEM_NUMBER || y->kind == ITEM_NUMBER)
+            return reals(r, what, cot__plain_value(x), cot__plain_value(y), out);
         return integers(r, what, x->as.integer, y->as.integer, out);
     }
     if ((what == '+' || what == '*') && ambiguous(x, y))
-        return cot__evaluation_fail(r, "in Python '%c' %s lists; write array([…]) for arithmetic on the elements", what, what == '+' ? "joins" : "repeats");
+        return cot__evaluation_fail(r, "in Python '%c' %s lists; write array([…]) for arithmetic on the elements", what,
+                                    what == '+' ? "joins" : "repeats");
     if (what == '@') {
         if (!cot__to_var(r, x, &a) || !cot__to_var(r, y, &b)) return false;
         return cot__checked(r, (cot_matmul)(a, b), out);
@@ -138,7 +147,8 @@ bool cot__operate_compare(cot__evaluation *r, int what, const cot__item *x, cons
     if (cot__is_plain(x) && cot__is_plain(y)) {
         bool   whole = x->kind != ITEM_NUMBER && y->kind != ITEM_NUMBER;
         double u = cot__plain_value(x), v = cot__plain_value(y);
-        bool   less = whole ? x->as.integer < y->as.integer : u < v, equal = whole ? x->as.integer == y->as.integer : u == v;
+        bool   less    = whole ? x->as.integer < y->as.integer : u < v,
+             equal     = whole ? x->as.integer == y->as.integer : u == v;
         bool   greater = whole ? x->as.integer > y->as.integer : u > v;
         *out = cot__item_bool(what == '<'                  ? less
                               : what == '>'                ? greater
@@ -148,7 +158,8 @@ bool cot__operate_compare(cot__evaluation *r, int what, const cot__item *x, cons
                                                            : !equal);
         return true;
     }
-    if (ambiguous(x, y)) return cot__evaluation_fail(r, "Python compares lists as a whole; write array([…]) to compare the elements");
+    if (ambiguous(x, y))
+        return cot__evaluation_fail(r, "Python compares lists as a whole; write array([…]) to compare the elements");
     if (!cot__to_operand(r, x, &a) || !cot__to_operand(r, y, &b)) return false;
     switch (what) {
     case '<': return cot__checked(r, (cot_less)(a, b), out);
@@ -181,5 +192,6 @@ bool cot__operate_truth(cot__evaluation *r, const char *where, const char *inste
         *out = cot_value(x->as.var) != 0;
         return cot_tape_status(r->t) == COT_OK || cot__evaluation_tape_failed(r);
     }
-    return cot__evaluation_fail(r, "%s takes a single number, not %s; %s goes element by element", where, cot__item_words(x, words, sizeof words), instead);
+    return cot__evaluation_fail(r, "%s takes a single number, not %s; %s goes element by element", where,
+                                cot__item_words(x, words, sizeof words), instead);
 }

@@ -1,10 +1,11 @@
-/* parse.c: the grammar, by recursive descent straight into steps; here its operators, parse_atom.c and statement.c have the rest.
+/* parse.c: the grammar, by recursive descent straight into steps; here its operators, parse_atom.c
+ * and statement.c have the rest.
  *
  *     program     statement ((';' | NEWLINE) statement)*
  *     statement   (NAME (',' NAME)* '=')* expression (',' expression)*  |  NAME '+=' expression …
  *     expression  or ['if' or 'else' expression]
- *     or          and ('or' and)*             and   not ('and' not)*           not   'not' not | comparison
- *     comparison  sum (('<' | …) sum)*        sum, product: left to right      unary ('-' | '+') unary | power
+ *     or and ('or' and)* and not ('and' not)* not 'not' not | comparison
+ *     comparison sum (('<' | …) sum)* sum, product: left to right unary ('-' | '+') unary | power
  *     power       postfix ['**' unary]        postfix  atom ('(' … ')' | '[' … ']' | '.' NAME)*
  *
  * Only brackets and what is right-associative recurse, and each counts to COT__EXPR_MAX_DEPTH. */
@@ -13,7 +14,7 @@
 #define next cot__parse_next
 #define deeper cot__parse_deeper
 
-/* ---- operators ------------------------------------------------------------------------------------------------------------- */
+/* ---- operators ------------------------------------------------------------------------------- */
 
 bool cot__parse_step(cot__parser *p, cot__expr_step_kind kind, const cot__token *operator, int what, uint32_t start) {
     cot__expr_step *s = cot__emit(p, kind, kind == STEP_COMPARE_ON ? 0 : -1, start, p->last_stop);
@@ -43,7 +44,9 @@ static bool unary(cot__parser *p) {
     return true;
 }
 
-static bool is_product(int kind) { return kind == '*' || kind == '/' || kind == '%' || kind == '@' || kind == TOKEN_FLOOR_DIVIDE; }
+static bool is_product(int kind) {
+    return kind == '*' || kind == '/' || kind == '%' || kind == '@' || kind == TOKEN_FLOOR_DIVIDE;
+}
 
 static bool product(cot__parser *p) {
     uint32_t start = p->token.start;
@@ -66,7 +69,8 @@ static bool sum(cot__parser *p) {
 }
 
 static bool is_comparison(int kind) {
-    return kind == '<' || kind == '>' || kind == TOKEN_LESS_EQUAL || kind == TOKEN_GREATER_EQUAL || kind == TOKEN_EQUAL || kind == TOKEN_NOT_EQUAL;
+    return kind == '<' || kind == '>' || kind == TOKEN_LESS_EQUAL || kind == TOKEN_GREATER_EQUAL ||
+           kind == TOKEN_EQUAL || kind == TOKEN_NOT_EQUAL;
 }
 
 /* a < b < c: both must hold, b is computed once. */
@@ -112,7 +116,8 @@ static bool connective(cot__parser *p, int word, cot__expr_step_kind kind, bool 
 static bool conjunction(cot__parser *p) { return connective(p, TOKEN_AND, STEP_AND, negation); }
 static bool disjunction(cot__parser *p) { return connective(p, TOKEN_OR, STEP_OR, conjunction); }
 
-/* The value stands before its condition, the condition runs before it: their steps change places. */
+/* The value stands before its condition, the condition runs before it: their steps change
+ * places. */
 static bool conditional(cot__parser *p) {
     cot__expr *e = p->e;
     size_t     first = e->count, after, jump;
@@ -129,7 +134,8 @@ static bool conditional(cot__parser *p) {
     if (p->token.kind != TOKEN_ELSE) return cot__parse_expected(p, "'else' and a value for the other case");
     e->steps[first + (after - condition) - 1].n = (int)(condition - first) + 1;
     jump = e->count;
-    if (!cot__emit(p, STEP_JUMP, -1, start, start)) return false; /* the other case starts from the same height */
+    /* the other case starts from the same height */
+    if (!cot__emit(p, STEP_JUMP, -1, start, start)) return false;
     if (!deeper(p) || !next(p) || !cot__parse_expression(p)) return false;
     p->depth--;
     e->steps[jump].n = (int)(e->count - jump - 1);

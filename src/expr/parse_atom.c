@@ -1,11 +1,12 @@
-/* parse_atom.c: what stands between operators: numbers, names, brackets, calls, and what follows them: x[…], x.T. And how an error is said. */
+/* parse_atom.c: what stands between operators: numbers, names, brackets, calls, and what follows
+ * them: x[…], x.T. And how an error is said. */
 #include "expr/emit.h"
 
 #include <stdio.h>
 
 #define next cot__parse_next
 
-/* ---- tokens and errors ----------------------------------------------------------------------------------------------------- */
+/* ---- tokens and errors ----------------------------------------------------------------------- */
 
 bool cot__parse_next(cot__parser *p) {
     p->last_stop = p->token.stop;
@@ -18,14 +19,17 @@ bool cot__parse_expected(cot__parser *p, const char *what) {
     size_t            length = p->e->length;
     int               n = (int)(t->stop - t->start);
     if (t->kind == TOKEN_END)
-        return cot__expr_fail(p->error, text, length, t->start, t->stop, "expected %s, found the end of the text", what);
+        return cot__expr_fail(p->error, text, length, t->start, t->stop, "expected %s, found the end of the text",
+                              what);
     if (t->kind == TOKEN_NEWLINE)
-        return cot__expr_fail(p->error, text, length, t->start, t->stop, "expected %s, found the end of the line", what);
+        return cot__expr_fail(p->error, text, length, t->start, t->stop, "expected %s, found the end of the line",
+                              what);
     if (t->kind == TOKEN_FOREIGN)
-        return cot__expr_fail(p->error, text, length, t->start, t->stop, "expected %s; '%.*s' is a word of Python that is not part of the language",
-                              what, n, text + t->start);
-    return cot__expr_fail(p->error, text, length, t->start, t->stop, "expected %s, found '%.*s%s'", what, n > 40 ? 40 : n, text + t->start,
-                          n > 40 ? "…" : "");
+        return cot__expr_fail(p->error, text, length, t->start, t->stop,
+                              "expected %s; '%.*s' is a word of Python that is not part of the language", what, n,
+                              text + t->start);
+    return cot__expr_fail(p->error, text, length, t->start, t->stop, "expected %s, found '%.*s%s'", what,
+                          n > 40 ? 40 : n, text + t->start, n > 40 ? "…" : "");
 }
 
 static __attribute__((noinline)) bool not_closed(cot__parser *p, int bracket, uint32_t opened) {
@@ -36,9 +40,11 @@ static __attribute__((noinline)) bool not_closed(cot__parser *p, int bracket, ui
     if (p->token.kind == TOKEN_END && place.line == 1)
         snprintf(what, sizeof what, "'%c' to close the '%s' at column %d", bracket, open, place.column);
     else if (place.line == 1)
-        snprintf(what, sizeof what, "an operator, ',' or '%c' to close the '%s' at column %d", bracket, open, place.column);
+        snprintf(what, sizeof what, "an operator, ',' or '%c' to close the '%s' at column %d", bracket, open,
+                 place.column);
     else
-        snprintf(what, sizeof what, "'%c' to close the '%s' at line %d, column %d", bracket, open, place.line, place.column);
+        snprintf(what, sizeof what, "'%c' to close the '%s' at line %d, column %d", bracket, open, place.line,
+                 place.column);
     return cot__parse_expected(p, what);
 }
 
@@ -49,7 +55,8 @@ bool cot__parse_close(cot__parser *p, int bracket, uint32_t opened) {
 bool cot__parse_deeper(cot__parser *p) {
     if (++p->depth <= COT__EXPR_MAX_DEPTH) return true;
     return cot__expr_fail(p->error, p->e->text, p->e->length, p->token.start, p->token.stop,
-                          "nested more than %d deep; give parts a name in a statement of their own", COT__EXPR_MAX_DEPTH);
+                          "nested more than %d deep; give parts a name in a statement of their own",
+                          COT__EXPR_MAX_DEPTH);
 }
 
 static bool push(cot__parser *p, cot__item item) {
@@ -58,7 +65,7 @@ static bool push(cot__parser *p, cot__item item) {
     return s && next(p);
 }
 
-/* ---- atoms ----------------------------------------------------------------------------------------------------------------- */
+/* ---- atoms ----------------------------------------------------------------------------------- */
 
 static bool starts_operand(int kind) {
     return kind == TOKEN_NAME || kind == TOKEN_NUMBER || kind == TOKEN_INTEGER || kind == TOKEN_STRING;
@@ -66,7 +73,8 @@ static bool starts_operand(int kind) {
 
 bool cot__parse_load(cot__parser *p, const cot__token *t) {
     cot__item known;
-    if (starts_operand(p->token.kind) && cot__find_callee(p->e->text + t->start, t->stop - t->start)) /* sin x */
+    /* sin x */
+    if (starts_operand(p->token.kind) && cot__find_callee(p->e->text + t->start, t->stop - t->start))
         return cot__parse_expected(p, "'(' after the name of a function");
     int       name = cot__intern(p, t->start, t->stop);
     if (name < 0) return false;
@@ -80,7 +88,8 @@ bool cot__parse_load(cot__parser *p, const cot__token *t) {
     return s != NULL;
 }
 
-/* Items up to a closing bracket, which is passed; a comma may follow the last. *comma: was there any? */
+/* Items up to a closing bracket, which is passed; a comma may follow the last. *comma: was there
+ * any? */
 static bool items(cot__parser *p, int bracket, uint32_t opened, int *n, bool *comma) {
     *n = 0;
     *comma = false;
@@ -128,7 +137,7 @@ static bool atom(cot__parser *p) {
     }
 }
 
-/* ---- x[…], x.T ------------------------------------------------------------------------------------------------------------- */
+/* ---- x[…], x.T ------------------------------------------------------------------------------- */
 
 static bool push_none(cot__parser *p) {
     cot__expr_step *s = cot__emit(p, STEP_PUSH, 1, p->token.start, p->token.start);
@@ -144,7 +153,8 @@ static bool index_item(cot__parser *p) {
     if (p->token.kind == TOKEN_ELLIPSIS) return push(p, (cot__item){.kind = ITEM_ELLIPSIS});
     if (p->token.kind != ':' && !cot__parse_expression(p)) return false;
     if (p->token.kind != ':') return true;
-    if (p->token.start == start && !push_none(p)) return false; /* no expression stands before the colon */
+    /* no expression stands before the colon */
+    if (p->token.start == start && !push_none(p)) return false;
     for (int part = 1; part < 3; part++) {
         bool given = p->token.kind == ':';
         if (given && !next(p)) return false;
@@ -163,7 +173,8 @@ static bool index_of(cot__parser *p, uint32_t start) {
         if (p->token.kind != ',') break;
         if (!next(p)) return false;
     }
-    if (n == 0 && p->token.kind == ']') return cot__parse_expected(p, "an index: an integer, a slice, a list, None or ...");
+    if (n == 0 && p->token.kind == ']')
+        return cot__parse_expected(p, "an index: an integer, a slice, a list, None or ...");
     if (!cot__parse_close(p, ']', opened)) return false;
     p->depth--;
     cot__expr_step *s = cot__emit(p, STEP_INDEX, -n, start, p->last_stop);
@@ -181,7 +192,8 @@ static bool attribute(cot__parser *p, uint32_t start) {
     if (!copy) return cot__expr_short_of_memory(p->error);
     if (!next(p)) return false;
     if (p->token.kind == '(')
-        return cot__expr_fail(p->error, p->e->text, p->e->length, t.start, t.stop, "there are no methods and modules here; write %.40s(…)", copy);
+        return cot__expr_fail(p->error, p->e->text, p->e->length, t.start, t.stop,
+                              "there are no methods and modules here; write %.40s(…)", copy);
     cot__expr_step *s = cot__emit(p, STEP_ATTRIBUTE, 0, start, t.stop);
     if (!s) return false;
     s->at = t.start;

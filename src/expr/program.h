@@ -1,7 +1,8 @@
 /* program.h: what a parsed text is, shared by the files of src/expr and by nobody else.
  *
- * A program is a list of steps for a machine with a stack: operands are pushed, an operation takes them from the top and pushes its result.
- * So running is one loop, and nothing recurses over what was typed; only the parser does, by brackets and prefixes, to a fixed depth. */
+ * A program is a list of steps for a machine with a stack: operands are pushed, an operation takes
+ * them from the top and pushes its result. So running is one loop, and nothing recurses over what
+ * was typed; only the parser does, by brackets and prefixes, to a fixed depth. */
 #ifndef COT_EXPR_PROGRAM_H
 #define COT_EXPR_PROGRAM_H
 
@@ -9,7 +10,7 @@
 #include "expr/expr.h"
 #include "ops/nothing.h" /* expressions record no node for what has nothing to do */
 
-/* ---- memory: a store that is freed as a whole ------------------------------------------------------------------------------- */
+/* ---- memory: a store that is freed as a whole ------------------------------------------------ */
 
 typedef struct cot__store {
     cot_allocator           al;
@@ -20,7 +21,7 @@ void *cot__store_take(cot__store *p, size_t bytes); /* NULL when memory is short
 char *cot__store_text(cot__store *p, const char *text, size_t length);
 void  cot__store_free(cot__store *p);
 
-/* ---- functions that can be called ------------------------------------------------------------------------------------------ */
+/* ---- functions that can be called ------------------------------------------------------------ */
 
 /* What a parameter takes. */
 typedef enum cot__takes {
@@ -47,7 +48,8 @@ typedef struct cot__parameter {
     cot__takes  takes;
     const char *fallback; /* as written; NULL: must be given */
     int64_t     none;     /* what None stands for, where has_none */
-    bool        has_none, flattens; /* flattens: None makes a vector of the first argument, as NumPy's axis=None */
+    /* flattens: None makes a vector of the first argument, as NumPy's axis=None */
+    bool        has_none, flattens;
 } cot__parameter;
 
 /* Integers as they were written: axes=2, axes=(1, 0), pad_width=[[1, 1], [0, 2]]. */
@@ -91,7 +93,8 @@ typedef struct cot__invocation {
     cot_var       result[COT__MOST_RESULTS];
 } cot__invocation;
 
-/* A function: calls the one of the library with the arguments, and leaves the results. An error is on the tape. */
+/* A function: calls the one of the library with the arguments, and leaves the results. An error is
+ * on the tape. */
 typedef struct cot__callee {
     const char           *name;
     int                   n;
@@ -99,7 +102,8 @@ typedef struct cot__callee {
     void (*call)(cot__invocation *c);
     bool elementwise, tuple; /* tuple: its results are several */
     int  mixes;              /* so many leading operands may be plain numbers, if one is not */
-    const char *function;    /* of the library, or of by_hand.c; another name than `name` where that is an alias */
+    /* of the library, or of by_hand.c; another name than `name` where that is an alias */
+    const char *function;
 } cot__callee;
 
 /* Generated, in order of names: tools/gen_expr_calls.c. */
@@ -110,10 +114,20 @@ const cot__callee *cot__find_callee(const char *name, size_t length);
 /* "sum(x, axis=None, keepdims=False)" */
 const char *cot__signature(const cot__callee *f, char *buf, size_t size);
 
-/* ---- values while a program runs ------------------------------------------------------------------------------------------- */
+/* ---- values while a program runs ------------------------------------------------------------- */
 
 typedef enum cot__item_kind {
-    ITEM_UNSET, ITEM_NONE, ITEM_BOOL, ITEM_INTEGER, ITEM_NUMBER, ITEM_VAR, ITEM_TEXT, ITEM_LIST, ITEM_TUPLE, ITEM_SLICE, ITEM_ELLIPSIS,
+    ITEM_UNSET,
+    ITEM_NONE,
+    ITEM_BOOL,
+    ITEM_INTEGER,
+    ITEM_NUMBER,
+    ITEM_VAR,
+    ITEM_TEXT,
+    ITEM_LIST,
+    ITEM_TUPLE,
+    ITEM_SLICE,
+    ITEM_ELLIPSIS,
     ITEM_DTYPE
 } cot__item_kind;
 
@@ -129,7 +143,7 @@ typedef struct cot__item {
     } as;
 } cot__item;
 
-/* ---- steps ----------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 typedef enum cot__expr_step_kind {
     STEP_PUSH,     /* a literal: item */
@@ -197,14 +211,14 @@ struct cot__expr {
     size_t       length;
 };
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Fills *error with the place [start, stop) of the text and a sentence; returns false. */
-bool cot__expr_fail(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+bool cot__expr_fail(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop,
+                    const char *format, ...) __attribute__((format(printf, 6, 7)));
 bool cot__expr_short_of_memory(cot__expr_error *error);
 
-/* ---- running --------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct cot__evaluation {
     const cot__expr *e;
@@ -215,8 +229,10 @@ typedef struct cot__evaluation {
 } cot__evaluation;
 
 /* All of these return false with the error filled. */
-bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) __attribute__((format(printf, 2, 3)));  /* blames the step's `at` */
-bool cot__evaluation_fail_at(cot__evaluation *r, size_t start, size_t stop, const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* blames the step's `at` */
+bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool cot__evaluation_fail_at(cot__evaluation *r, size_t start, size_t stop, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 bool cot__evaluation_tape_failed(cot__evaluation *r); /* the sentence of the tape */
 bool cot__checked(cot__evaluation *r, cot_var x, cot__item *out); /* a result of the library */
 
@@ -229,14 +245,16 @@ bool cot__operate_call(cot__evaluation *r, const cot__item *given, cot__item *ou
 bool cot__operate_index(cot__evaluation *r, const cot__item *x, int n, const cot__item *items, cot__item *out);
 bool cot__operate_attribute(cot__evaluation *r, const cot__item *x, const char *name, cot__item *out);
 
-/* ---- conversions (convert.c) ----------------------------------------------------------------------------------------------- */
+/* ---- conversions (convert.c) ----------------------------------------------------------------- */
 
 bool        cot__is_plain(const cot__item *x); /* a number or a bool of the text, not of the tape */
 double      cot__plain_value(const cot__item *x);
 cot_var     cot__plain_operand(const cot__item *x); /* cot_number or cot_integer */
 const char *cot__item_words(const cot__item *x, char *buf, size_t size); /* "a string", "an array of shape (2,3)" */
-bool        cot__to_var(cot__evaluation *r, const cot__item *x, cot_var *out);     /* on the tape, numbers as constants */
-bool        cot__to_operand(cot__evaluation *r, const cot__item *x, cot_var *out); /* numbers stay weak */
+/* on the tape, numbers as constants */
+bool        cot__to_var(cot__evaluation *r, const cot__item *x, cot_var *out);
+/* numbers stay weak */
+bool        cot__to_operand(cot__evaluation *r, const cot__item *x, cot_var *out);
 /* Integers known when the expression runs: plain ones, or an integer scalar on the tape. */
 bool cot__as_integer(const cot__item *x, int64_t *out);
 /* A dtype by name. */

@@ -29,16 +29,19 @@ static bool note(spans *s, const cot__evaluation *r) {
     return true;
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool unknown(cot__evaluation *r, const cot__name *name, int n, const cot__expr_input *inputs) {
     enum { MOST = 1500 };
-    static const char *const others[] = {"pi", "inf", "nan", "float64", "float32", "bfloat16", "float16", "int64", "int32", "uint8", "bool"};
+    static const char *const others[] = {"pi",      "inf",   "nan",   "float64", "float32", "bfloat16",
+                                         "float16", "int64", "int32", "uint8",   "bool"};
     const char *among[MOST], *near;
     char        signature[400];
     int         count = 0;
     const cot__callee *f = cot__find_callee(name->text, name->length);
-    if (f) return cot__evaluation_fail(r, "'%s' is a function, called with (): %s", name->text, cot__signature(f, signature, sizeof signature));
+    if (f)
+        return cot__evaluation_fail(r, "'%s' is a function, called with (): %s", name->text,
+                                    cot__signature(f, signature, sizeof signature));
     for (int i = 0; i < n && count < MOST - 500; i++)
         if (inputs[i].name) among[count++] = inputs[i].name;
     for (size_t i = 0; i < r->e->name_count && count < MOST - 400; i++)
@@ -62,17 +65,19 @@ static void fill(const cot__expr *e, cot__item *slots, int n, const cot__expr_in
 static bool load(cot__evaluation *r, cot__item *slots, int n, const cot__expr_input *inputs, cot__item *out) {
     const cot__name *name = &r->e->names[r->step->n];
     cot__item       *slot = &slots[r->step->n];
-    if (slot->kind == ITEM_UNSET && !cot__known_name(name->text, name->length, slot)) return unknown(r, name, n, inputs);
+    if (slot->kind == ITEM_UNSET && !cot__known_name(name->text, name->length, slot))
+        return unknown(r, name, n, inputs);
     if (slot->kind == ITEM_VAR && slot->as.var.tape != r->t) {
         if ((uintptr_t)slot->as.var.tape == 1 || (uintptr_t)slot->as.var.tape == 2)
-            return cot__evaluation_fail(r, "the value of '%.60s' is a plain number; inputs are vars of the tape", name->text);
+            return cot__evaluation_fail(r, "the value of '%.60s' is a plain number; inputs are vars of the tape",
+                                        name->text);
         return cot__evaluation_fail(r, "the value of '%.60s' is on another tape", name->text);
     }
     *out = *slot;
     return true;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static bool collect(cot__evaluation *r, cot__item_kind kind, int n, const cot__item *from, cot__item *out) {
     cot__item *items = cot__store_take(&r->pool, (size_t)(n + 1) * sizeof *items);
@@ -154,7 +159,8 @@ static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
         case STEP_AND:
         case STEP_OR: {
             bool both = s->kind == STEP_AND;
-            ok = cot__operate_truth(r, both ? "'and'" : "'or'", both ? "logical_and(x, y)" : "logical_or(x, y)", top, &truth);
+            ok = cot__operate_truth(r, both ? "'and'" : "'or'", both ? "logical_and(x, y)" : "logical_or(x, y)", top,
+                                    &truth);
             if (ok && truth != both)
                 s += s->n;
             else
@@ -196,23 +202,26 @@ static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
 static bool finish(cot__evaluation *r, spans *sp, cot_dtype real, const cot__item *x, cot_var *out) {
     char words[100];
     if (x->kind == ITEM_TUPLE)
-        return cot__evaluation_fail_at(r, r->step->start, r->step->stop, "the result is %s; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …",
-                                cot__item_words(x, words, sizeof words));
+        return cot__evaluation_fail_at(
+            r, r->step->start, r->step->stop,
+            "the result is %s; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …",
+            cot__item_words(x, words, sizeof words));
     if (!cot__is_plain(x) && x->kind != ITEM_VAR && x->kind != ITEM_LIST)
         return cot__evaluation_fail_at(r, r->step->start, r->step->stop, "the result is %s, not a number or an array",
                                 cot__item_words(x, words, sizeof words));
-    if (real == COT_DTYPE_COUNT || (x->kind != ITEM_INTEGER && x->kind != ITEM_NUMBER)) return cot__to_var(r, x, out) && note(sp, r);
+    if (real == COT_DTYPE_COUNT || (x->kind != ITEM_INTEGER && x->kind != ITEM_NUMBER))
+        return cot__to_var(r, x, out) && note(sp, r);
     *out = (cot_full)(r->t, real, COT_SCALAR, cot__plain_value(x));
     return (cot_is_valid(*out) || cot__evaluation_tape_failed(r)) && note(sp, r);
 }
 
-cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_input *inputs, cot__expr_error *error, cot__expr_span **out,
-                      int64_t *span_count) {
+cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_input *inputs, cot__expr_error *error,
+                      cot__expr_span **out, int64_t *span_count) {
     return cot__expr_run_as(e, t, COT_DTYPE_COUNT, n, inputs, error, out, span_count);
 }
 
-cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n, const cot__expr_input *inputs, cot__expr_error *error,
-                         cot__expr_span **out, int64_t *span_count) {
+cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n, const cot__expr_input *inputs,
+                         cot__expr_error *error, cot__expr_span **out, int64_t *span_count) {
     cot__expr_error unused;
     cot_var         result = COT_NONE;
     if (!error) error = &unused;
@@ -221,7 +230,10 @@ cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n,
     if (span_count) *span_count = 0;
     if (!e || cot_tape_status(t) != COT_OK) {
         error->status = e ? cot_tape_status(t) : COT_VALUE;
-        snprintf(error->message, sizeof error->message, "%s", !e ? "no program is given" : t ? cot_tape_message(t) : "memory is short");
+        snprintf(error->message, sizeof error->message, "%s",
+                 !e  ? "no program is given"
+                 : t ? cot_tape_message(t)
+                     : "memory is short");
         return result;
     }
     cot__evaluation  r = {.e = e, .t = t, .pool = {.al = e->pool.al}, .error = error};
@@ -231,7 +243,8 @@ cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n,
     m.slots = cot__store_take(&r.pool, (e->name_count + 1) * sizeof *m.slots);
     m.stack = cot__store_take(&r.pool, (e->height + 1) * sizeof *m.stack);
     if (m.slots) fill(e, m.slots, n, inputs);
-    bool ok = m.slots && m.stack ? loop(&r, &m, &sp, &value) && finish(&r, &sp, real, &value, &result) : cot__expr_short_of_memory(error);
+    bool ok = m.slots && m.stack ? loop(&r, &m, &sp, &value) && finish(&r, &sp, real, &value, &result)
+                                 : cot__expr_short_of_memory(error);
     cot__store_free(&r.pool);
     if (ok && sp.wanted) {
         *out = sp.list;

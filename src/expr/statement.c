@@ -6,7 +6,7 @@
 
 #define next cot__parse_next
 
-/* ---- statements ------------------------------------------------------------------------------------------------------------ */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 /* Is what comes next NAME, …, NAME = ? A look ahead that parses nothing: *n counts the names. */
 static __attribute__((noinline)) bool is_assignment(const cot__parser *p, int *n) {
@@ -55,7 +55,8 @@ typedef struct target {
     struct target *before;
 } target;
 
-/* a = … or a, b = …: the value is computed first, then stored from the last name to the first; what was unpacked is dropped. */
+/* a = … or a, b = …: the value is computed first, then stored from the last name to the first; what
+ * was unpacked is dropped. */
 static bool assignment(cot__parser *p, int n) {
     target  *last = NULL;
     uint32_t start = p->token.start;
@@ -81,7 +82,8 @@ static bool assignment(cot__parser *p, int n) {
     if (!s) return false;
     s->n = n;
     for (; last; last = last->before)
-        if (!store(p, last->name, last->start, last->stop) || !cot__emit(p, STEP_DROP, -1, last->start, last->stop)) return false;
+        if (!store(p, last->name, last->start, last->stop) || !cot__emit(p, STEP_DROP, -1, last->start, last->stop))
+            return false;
     return true;
 }
 
@@ -106,35 +108,43 @@ static __attribute__((noinline)) bool is_update(const cot__parser *p) {
 
 static bool ends_statement(int kind) { return kind == ';' || kind == TOKEN_NEWLINE; }
 
-/* The width of the spaces before byte `at`, tabs to the next 8th column; -1: no line begins there. */
+/* The width of the spaces before byte `at`, tabs to the next 8th column; -1: no line begins
+ * there. */
 static int64_t indentation(const char *text, uint32_t at) {
     uint32_t start = at;
     int64_t  width = 0;
     while (start > 0 && (text[start - 1] == ' ' || text[start - 1] == '\t')) start--;
-    bool begins = start == 0 || text[start - 1] == '\n' || (start == 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0); /* a byte order mark */
-    uint32_t before = start > 1 && text[start - 2] == '\r' ? start - 2 : start > 0 ? start - 1 : 0; /* … the end of the line before */
-    if (!begins || (before > 0 && text[before - 1] == '\\')) return -1; /* after a backslash the line goes on */
+    /* a byte order mark */
+    bool begins = start == 0 || text[start - 1] == '\n' || (start == 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0);
+    /* … the end of the line before */
+    uint32_t before = start > 1 && text[start - 2] == '\r' ? start - 2 : start > 0 ? start - 1 : 0;
+    /* after a backslash the line goes on */
+    if (!begins || (before > 0 && text[before - 1] == '\\')) return -1;
     for (; start < at; start++) width = text[start] == '\t' ? (width / 8 + 1) * 8 : width + 1;
     return width;
 }
 
-/* Would-be continuations of a line must not pass for statements of their own: that would drop what stands before them. */
+/* Would-be continuations of a line must not pass for statements of their own: that would drop what
+ * stands before them. */
 static __attribute__((noinline)) bool begins_rightly(cot__parser *p, int64_t *first) {
     int64_t width = indentation(p->e->text, p->token.start);
     if (*first < 0) *first = width < 0 ? 0 : width;
     if (width <= *first) return true;
-    return cot__expr_fail(p->error, p->e->text, p->e->length, p->token.start, p->token.stop,
-                          "unexpected indent: statements begin in one column; put brackets around an expression of several lines");
+    return cot__expr_fail(
+        p->error, p->e->text, p->e->length, p->token.start, p->token.stop,
+        "unexpected indent: statements begin in one column; put brackets around an expression of several lines");
 }
 
 static __attribute__((noinline)) bool unused_value(cot__parser *p, uint32_t start, uint32_t stop) {
-    return cot__expr_fail(p->error, p->e->text, p->e->length, start, stop,
-                          "this value is not used: the last statement is the result; assign it, as in a = …, or put brackets around an "
-                          "expression of several lines");
+    return cot__expr_fail(
+        p->error, p->e->text, p->e->length, start, stop,
+        "this value is not used: the last statement is the result; assign it, as in a = …, or put brackets around an "
+        "expression of several lines");
 }
 
 static bool program(cot__parser *p) {
-    bool     any = false, value = false; /* value: the statement before was an expression, and gave nothing a name */
+    /* value: the statement before was an expression, and gave nothing a name */
+    bool     any = false, value = false;
     int64_t  first = -1;
     uint32_t start = 0, stop = 0;
     if (!next(p)) return false;
@@ -159,17 +169,18 @@ static bool program(cot__parser *p) {
         }
         stop = p->last_stop;
         if (p->token.kind == ')' || p->token.kind == ']')
-            return cot__expr_fail(p->error, p->e->text, p->e->length, p->token.start, p->token.stop, "'%c' closes nothing: no bracket is open",
-                                  p->token.kind);
+            return cot__expr_fail(p->error, p->e->text, p->e->length, p->token.start, p->token.stop,
+                                  "'%c' closes nothing: no bracket is open", p->token.kind);
         if (p->token.kind == '=')
             return cot__expr_fail(p->error, p->e->text, p->e->length, p->token.start, p->token.stop, "%s",
                                   "only names can be assigned to, as in y = x + 1; equality is written ==");
-        if (p->token.kind != TOKEN_END && !ends_statement(p->token.kind)) return cot__parse_expected(p, "an operator or the end of the statement");
+        if (p->token.kind != TOKEN_END && !ends_statement(p->token.kind))
+            return cot__parse_expected(p, "an operator or the end of the statement");
     }
     return any || cot__expr_fail(p->error, p->e->text, p->e->length, 0, 0, "expected an expression; the text is empty");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Names that must be given, in order of first use. */
 static bool list_required(cot__parser *p) {
@@ -186,7 +197,8 @@ cot__expr *cot__expr_parse_with(const cot_allocator *al, const char *text, size_
     if (!error) error = &unused;
     *error = (cot__expr_error){0};
     if (length > COT__EXPR_MAX_BYTES) {
-        snprintf(error->message, sizeof error->message, "the text has %zu bytes; at most %d are read", length, COT__EXPR_MAX_BYTES);
+        snprintf(error->message, sizeof error->message, "the text has %zu bytes; at most %d are read", length,
+                 COT__EXPR_MAX_BYTES);
         return NULL;
     }
     cot__store  pool = {.al = al ? *al : (cot_allocator){NULL, NULL}};
@@ -206,7 +218,9 @@ cot__expr *cot__expr_parse_with(const cot_allocator *al, const char *text, size_
     return NULL;
 }
 
-cot__expr *cot__expr_parse(const char *text, size_t length, cot__expr_error *error) { return cot__expr_parse_with(NULL, text, length, error); }
+cot__expr *cot__expr_parse(const char *text, size_t length, cot__expr_error *error) {
+    return cot__expr_parse_with(NULL, text, length, error);
+}
 
 void cot__expr_free(cot__expr *e) {
     if (!e) return;

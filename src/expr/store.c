@@ -1,4 +1,5 @@
-/* store.c: memory that grows in chunks and is given back all at once. A program has one, and so has each run of it. */
+/* store.c: memory that grows in chunks and is given back all at once. A program has one, and so has
+ * each run of it. */
 #include "expr/program.h"
 
 #include <string.h>

@@ -1,23 +1,30 @@
-/* check.c: are the derivatives of a function right? jvp against central differences, vjp against jvp by inner product, and at order 2 both
- * again for the gradient of <seed, y>: its jvp is forward over reverse, its vjp reverse over reverse.
+/* check.c: are the derivatives of a function right? jvp against central differences, vjp against
+ * jvp by inner product, and at order 2 both again for the gradient of <seed, y>: its jvp is forward
+ * over reverse, its vjp reverse over reverse.
  *
- * Nothing here is a tuned constant that makes a test pass. All steps are powers of two and directions have few bits, so x ± h·v
- * hardly ever rounds, and what is left is the truncation of the difference, O(h²), and the rounding of f, O(eps/h). Both are measured by comparing steps:
+ * Nothing here is a tuned constant that makes a test pass. All steps are powers of two and
+ * directions have few bits, so x ± h·v hardly ever rounds, and what is left is the truncation of
+ * the difference, O(h²), and the rounding of f, O(eps/h). Both are measured by comparing steps:
  *
- *     D(h) = (f(x + h v) - f(x - h v)) / 2h,   h = 2^-9, 2^-12, …, 2^-24    (the balance, eps^(1/3), is 2^-17.3)
+ *     D(h) = (f(x + h v) - f(x - h v)) / 2h, h = 2^-9, 2^-12, …, 2^-24 (the balance, eps^(1/3), is
+ *       2^-17.3)
  *
- * |D(8h) - D(h)| is 63 times the truncation error in D(h) where that rules, and about the rounding error in D(h) where that does. Should the
- * two cancel there, |D(64h) - D(8h)| / 64 still tells the one, and the difference at the smallest steps, where rounding rules, the noise in f
- * and so the other. The step with the smallest sum is taken, element by element, and the sum, doubled, is the tolerance. A function that
- * computes its value badly or bends sharply is thereby checked more loosely, and not wrongly.
+ * |D(8h) - D(h)| is 63 times the truncation error in D(h) where that rules, and about the rounding
+ * error in D(h) where that does. Should the two cancel there, |D(64h) - D(8h)| / 64 still tells the
+ * one, and the difference at the smallest steps, where rounding rules, the noise in f and so the
+ * other. The step with the smallest sum is taken, element by element, and the sum, doubled, is the
+ * tolerance. A function that computes its value badly or bends sharply is thereby checked more
+ * loosely, and not wrongly.
  *
- * Where that finds a disagreement, the steps may have been too long: sin at 1e10, sqrt at 1e-12. Then shorter ones, to 2^-60, are tried, and a step
- * counts only if no shorter one contradicts it. If even they change f by as much as the long ones do, and by no more than rounding x would if the
+ * Where that finds a disagreement, the steps may have been too long: sin at 1e10, sqrt at 1e-12.
+ * Then shorter ones, to 2^-60, are tried, and a step counts only if no shorter one contradicts it.
+ * If even they change f by as much as the long ones do, and by no more than rounding x would if the
  * derivative were right, differences cannot tell, which is said and is no failure.
  *
- * vjp and jvp are computed, not approximated: <w, J v> = <Jᵀ w, v> up to one rounding for each operation and each term. Inside either, terms
- * may cancel that do not show in the result; how large they are is read off the tangents that a recorded jvp leaves on the tape. (v moves x by
- * its own size, so terms of f that cancel are about as large: they count as noise in f too.) */
+ * vjp and jvp are computed, not approximated: <w, J v> = <Jᵀ w, v> up to one rounding for each
+ * operation and each term. Inside either, terms may cancel that do not show in the result; how
+ * large they are is read off the tangents that a recorded jvp leaves on the tape. (v moves x by its
+ * own size, so terms of f that cancel are about as large: they count as noise in f too.) */
 #include "base/number.h"
 #include "base/random.h"
 #include "diff/engine/sweep.h"
@@ -58,7 +65,7 @@ typedef struct check {
     size_t  block_bytes, vars_bytes;
 } check;
 
-/* ---- reporting --------------------------------------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 /* The first disagreement is the one that is told. */
 static void tell(check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -81,7 +88,8 @@ static const char *direction_text(const check *c, int d, char buf[64]) {
     return buf;
 }
 
-/* "element 3 of the result", or "… of the gradient of xs[1]": where the i-th output element lies. */
+/* "element 3 of the result", or "… of the gradient of xs[1]": where the i-th output element
+ * lies. */
 static const char *element_text(const check *c, int64_t i, char buf[80]) {
     int k = 0;
     while (c->order == 2 && k < c->n - 1 && i >= c->xs[k].size) i -= c->xs[k++].size;
@@ -91,7 +99,8 @@ static const char *element_text(const check *c, int64_t i, char buf[80]) {
     return buf;
 }
 
-/* Keeps the worst ratio of an error to its tolerance; anything that is not a number is as wrong as can be. */
+/* Keeps the worst ratio of an error to its tolerance; anything that is not a number is as wrong as
+ * can be. */
 static bool judge(check *c, double *worst, double error, double tolerance) {
     bool   fine = error <= tolerance && tolerance < (double)INFINITY;
     double ratio = error == 0 && fine ? 0 : error / tolerance;
@@ -101,7 +110,7 @@ static bool judge(check *c, double *worst, double error, double tolerance) {
     return fine;
 }
 
-/* ---- the function ------------------------------------------------------------------------------------------------------------ */
+/* ---- the function ---------------------------------------------------------------------------- */
 
 /* Records the outputs at a point; the status of the tape. */
 static cot_status record(check *c, const double *point) {
@@ -115,7 +124,8 @@ static cot_status record(check *c, const double *point) {
     if (!cot_is_valid(c->y) || c->y.tape != c->t) {
         cot__fail(c->t, COT_VAR, "[check_grads] f returned no value of the tape that its xs are on");
     } else if (cot_dtype_of(c->y) != COT_F64) {
-        cot__fail(c->t, COT_DTYPE, "[check_grads] f returned %s; derivatives are checked in f64", cot_dtype_name(cot_dtype_of(c->y)));
+        cot__fail(c->t, COT_DTYPE, "[check_grads] f returned %s; derivatives are checked in f64",
+                  cot_dtype_name(cot_dtype_of(c->y)));
     } else if (c->order == 2) {
         c->outs = c->grads;
         cot_var seed = cot_data(c->t, COT_F64, cot_shape_of(c->y), c->seed);
@@ -128,7 +138,8 @@ static cot_status record(check *c, const double *point) {
 static cot_status read_outputs(check *c, double *out) {
     int64_t have = cot__total_size(c->m, c->outs);
     if (have != c->out) {
-        cot__fail(c->t, COT_SHAPE, "[check_grads] f returned %lld elements where it returned %lld before", (long long)have, (long long)c->out);
+        cot__fail(c->t, COT_SHAPE, "[check_grads] f returned %lld elements where it returned %lld before",
+                  (long long)have, (long long)c->out);
         return c->t->status;
     }
     for (int k = 0; k < c->m; k++) {
@@ -150,7 +161,7 @@ static cot_status evaluate(check *c, double h, double *out) {
     return status == COT_MEMORY ? status : COT_OK;
 }
 
-/* ---- directions -------------------------------------------------------------------------------------------------------------- */
+/* ---- directions ------------------------------------------------------------------------------ */
 
 /* Always the same numbers, so a failure can be repeated. ±[1/2, 1) with 20 bits. */
 static double random_number(check *c) {
@@ -159,7 +170,8 @@ static double random_number(check *c) {
     return z & 1 ? -size : size;
 }
 
-/* Direction d moves input d, the last all of them; each element on the scale of its own value, at least 1: a power of two. */
+/* Direction d moves input d, the last all of them; each element on the scale of its own value, at
+ * least 1: a power of two. */
 static void make_direction(check *c, int d) {
     int64_t i = 0;
     for (int k = 0; k < c->n; k++)
@@ -171,9 +183,10 @@ static void make_direction(check *c, int d) {
         }
 }
 
-/* ---- jvp against central differences ----------------------------------------------------------------------------------------- */
+/* ---- jvp against central differences --------------------------------------------------------- */
 
-/* D(h) down to step `levels` into c->steps; the size of f around x into c->base, which is not needed any more in this direction. */
+/* D(h) down to step `levels` into c->steps; the size of f around x into c->base, which is not
+ * needed any more in this direction. */
 static cot_status differences(check *c, int levels) {
     for (int64_t i = 0; i < c->out; i++) c->base[i] = fabs(c->base[i]);
     for (int j = c->levels; j < levels; j++) {
@@ -183,7 +196,8 @@ static cot_status differences(check *c, int levels) {
         if (status != COT_OK) return status;
         for (int64_t i = 0; i < c->out; i++) {
             d[i] = (c->up[i] - c->down[i]) / (2 * steps[j]);
-            c->base[i] = fmax(c->base[i], fmax(fabs(c->up[i]), fabs(c->down[i]))); /* NaN counts for nothing here */
+            /* NaN counts for nothing here */
+            c->base[i] = fmax(c->base[i], fmax(fabs(c->up[i]), fabs(c->down[i])));
         }
     }
     c->levels = levels;
@@ -199,10 +213,12 @@ static bool contradicted(const check *c, int64_t i, int j, const double *bound) 
     return false;
 }
 
-/* The best difference for element i and how far it can be trusted; NaN when no three steps in a row gave numbers. */
+/* The best difference for element i and how far it can be trusted; NaN when no three steps in a row
+ * gave numbers. */
 static double best_difference(const check *c, int64_t i, double *tolerance) {
     int    last = c->levels - 1;
-    double best = (double)NAN, noise = steps[last] * fabs(difference(c, last, i) - difference(c, last - 1, i)), bound[LEVELS];
+    double best = (double)NAN, noise = steps[last] * fabs(difference(c, last, i) - difference(c, last - 1, i)),
+           bound[LEVELS];
     noise = (isfinite(noise) ? noise : 0) + 4 * DBL_EPSILON * fmax(c->base[i], c->largest);
     *tolerance = (double)INFINITY;
     for (int j = 2; j < c->levels; j++) {
@@ -210,13 +226,14 @@ static double best_difference(const check *c, int64_t i, double *tolerance) {
         bound[j] = 2 * (fabs(d - before) + fabs(before - first) / 64 + noise / steps[j]);
     }
     for (int j = 2; j < c->levels; j++)
-        if (bound[j] < *tolerance && (c->levels == USUAL || !contradicted(c, i, j, bound))) *tolerance = bound[j], best = difference(c, j, i);
+        if (bound[j] < *tolerance && (c->levels == USUAL || !contradicted(c, i, j, bound)))
+            *tolerance = bound[j], best = difference(c, j, i);
     return best;
 }
 
-/* Do short steps change f as much as most of the longer ones, and by no more than some roundings of x would if the derivative were
- * right? For a function that differences can follow, what changes over a step shrinks with the step, or is far above the rounding
- * of x. */
+/* Do short steps change f as much as most of the longer ones, and by no more than some roundings of
+ * x would if the derivative were right? For a function that differences can follow, what changes
+ * over a step shrinks with the step, or is far above the rounding of x. */
 static bool beyond_differences(const check *c, int64_t i) {
     enum { SHORT = 10, SHORTEST = 13 }; /* steps 2^-39 to 2^-48 */
     double change[SHORTEST + 1], shortest = 0;
@@ -229,7 +246,8 @@ static bool beyond_differences(const check *c, int64_t i) {
     return shortest > 0 && 2 * no_more > SHORTEST && 4096 * DBL_EPSILON * c->largest >= shortest;
 }
 
-/* jvp and D are sums of up to `in` products of what was met on the way: they cannot be better than that, whatever the steps say. */
+/* jvp and D are sums of up to `in` products of what was met on the way: they cannot be better than
+ * that, whatever the steps say. */
 static double rounding_floor(const check *c, const double *derivative) {
     double largest = 0;
     for (int64_t i = 0; i < c->out; i++) {
@@ -253,27 +271,32 @@ static cot_status compare_jvp(check *c, int d, double *worst) {
         double error = fabs(c->jvp[i] - best);
         if (!(error <= tolerance + least) && c->levels == LEVELS && beyond_differences(c, i)) {
             if (!c->doubt[0])
-                snprintf(c->doubt, sizeof c->doubt, "%s%s, %s: cannot be judged here: it changes too fast for differences, which are dominated by rounding",
+                snprintf(c->doubt, sizeof c->doubt,
+                         "%s%s, %s: cannot be judged here: it changes too fast for differences, which are dominated by "
+                         "rounding",
                          order_text(c), direction_text(c, d, along), element_text(c, i, where));
             continue;
         }
         if (judge(c, worst, error, tolerance + least)) continue;
         if (isnan(best))
-            tell(c, "%s%s, %s: jvp gives %.17g, and there are no central differences: no numbers on both sides of this point", order_text(c),
-                 direction_text(c, d, along), element_text(c, i, where), c->jvp[i]);
+            tell(c,
+                 "%s%s, %s: jvp gives %.17g, and there are no central differences: no numbers on both sides of this "
+                 "point",
+                 order_text(c), direction_text(c, d, along), element_text(c, i, where), c->jvp[i]);
         else
-            tell(c, "%s%s, %s: jvp gives %.17g, central differences %.17g (tolerance %.3g)", order_text(c), direction_text(c, d, along),
-                 element_text(c, i, where), c->jvp[i], best, tolerance + least);
+            tell(c, "%s%s, %s: jvp gives %.17g, central differences %.17g (tolerance %.3g)", order_text(c),
+                 direction_text(c, d, along), element_text(c, i, where), c->jvp[i], best, tolerance + least);
     }
     return status;
 }
 
-/* ---- vjp against jvp, or where there is no jvp against the differences ------------------------------------------------------- */
+/* ---- vjp against jvp, or where there is no jvp against the differences ----------------------- */
 
 static double inner(int64_t n, const double *a, const double *b, double *size) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (a[i] == 0 || b[i] == 0) continue; /* an input that does not move: whatever its adjoint is */
+        /* an input that does not move: whatever its adjoint is */
+        if (a[i] == 0 || b[i] == 0) continue;
         sum += a[i] * b[i];
         *size += fabs(a[i] * b[i]);
     }
@@ -285,8 +308,8 @@ static void compare_vjp(check *c, int d, double operations, double *worst) {
     double size = c->largest, a = inner(c->out, c->w, c->jvp, &size), b = inner(c->in, c->vjp, c->v, &size);
     double tolerance = 4 * DBL_EPSILON * ((double)c->in + (double)c->out + operations + 16) * size;
     if (judge(c, worst, fabs(a - b), tolerance)) return;
-    tell(c, "%s%s, vjp against jvp: <w, jvp(v)> = %.17g, <vjp(w), v> = %.17g (tolerance %.3g)", order_text(c), direction_text(c, d, along), a,
-         b, tolerance);
+    tell(c, "%s%s, vjp against jvp: <w, jvp(v)> = %.17g, <vjp(w), v> = %.17g (tolerance %.3g)", order_text(c),
+         direction_text(c, d, along), a, b, tolerance);
 }
 
 static void compare_vjp_differences(check *c, int d, double *worst) {
@@ -299,13 +322,14 @@ static void compare_vjp_differences(check *c, int d, double *worst) {
     }
     tolerance += ((double)c->in + 16) * DBL_EPSILON * size;
     if (judge(c, worst, fabs(a - b), tolerance)) return;
-    tell(c, "%s%s, vjp against differences: <w, central differences> = %.17g, <vjp(w), v> = %.17g (tolerance %.3g)", order_text(c),
-         direction_text(c, d, along), a, b, tolerance);
+    tell(c, "%s%s, vjp against differences: <w, central differences> = %.17g, <vjp(w), v> = %.17g (tolerance %.3g)",
+         order_text(c), direction_text(c, d, along), a, b, tolerance);
 }
 
-/* ---- one direction ----------------------------------------------------------------------------------------------------------- */
+/* ---- one direction --------------------------------------------------------------------------- */
 
-/* At order 1 one mode may be missing (a custom operation in numbers); the error is then kept for the case that both are. */
+/* At order 1 one mode may be missing (a custom operation in numbers); the error is then kept for
+ * the case that both are. */
 static bool mode_missing(check *c) {
     if (c->t->status != COT_GRAD || c->order != 1) return false;
     tell(c, "%s", c->t->message);
@@ -346,7 +370,8 @@ static cot_status measure_tangents(check *c, int d) {
         v += c->xs[k].size;
     }
     uint32_t from = c->t->count;
-    for (int k = 0; k < c->m && c->t->status == COT_OK; k++) cot_jvp(c->outs[k], count, c->leaves + first, c->tangents + first);
+    for (int k = 0; k < c->m && c->t->status == COT_OK; k++)
+        cot_jvp(c->outs[k], count, c->leaves + first, c->tangents + first);
     c->largest = largest_value(c->t, from);
     return c->t->status;
 }
@@ -360,8 +385,8 @@ static cot_status check_direction(check *c, int d, double *jvp_worst, double *vj
     if (record(c, c->x) != COT_OK || read_outputs(c, c->up) != COT_OK) return c->t->status;
     for (int64_t i = 0; i < c->out && d > 0; i++)
         if (memcmp(&c->up[i], &c->down[i], sizeof(double)) != 0) {
-            tell(c, "f is not a function of its xs alone: %s was %.17g, then %.17g at the same point", element_text(c, i, where), c->down[i],
-                 c->up[i]);
+            tell(c, "f is not a function of its xs alone: %s was %.17g, then %.17g at the same point",
+                 element_text(c, i, where), c->down[i], c->up[i]);
             return COT_VALUE;
         }
     memcpy(c->base, c->up, (size_t)c->out * sizeof(double));
@@ -369,7 +394,8 @@ static cot_status check_direction(check *c, int d, double *jvp_worst, double *vj
     if (jvp_along(c, d) != COT_OK && !(no_jvp = mode_missing(c))) return c->t->status;
     c->largest = 0;
     if (!no_jvp && measure_tangents(c, d) != COT_OK) return c->t->status;
-    if (cot_vjps(1, c->m, c->outs, c->w, c->n, c->leaves, c->vjp) != COT_OK && !(no_vjp = mode_missing(c))) return c->t->status;
+    if (cot_vjps(1, c->m, c->outs, c->w, c->n, c->leaves, c->vjp) != COT_OK && !(no_vjp = mode_missing(c)))
+        return c->t->status;
     if (no_jvp && no_vjp) return COT_GRAD;
     if ((no_jvp || no_vjp) && !told) c->report->message[0] = 0;
     cot_tape_rewind(c->t, m);
@@ -382,7 +408,7 @@ static cot_status check_direction(check *c, int d, double *jvp_worst, double *vj
     return evaluate(c, 0, c->down); /* the next direction compares with it */
 }
 
-/* ---- the check --------------------------------------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 static cot_status check_order(check *c, int order, double *jvp_worst, double *vjp_worst) {
     c->order = order;
@@ -398,7 +424,8 @@ static cot_status check_order(check *c, int order, double *jvp_worst, double *vj
 
 static cot_status check_arguments(check *c, int order) {
     if (!c->f || c->n < 1 || !c->xs || order < 1 || order > 2) {
-        tell(c, "[check_grads] f %s, n = %d, order = %d; f is needed, at least one input, and order 1 or 2", c->f ? "given" : "NULL", c->n, order);
+        tell(c, "[check_grads] f %s, n = %d, order = %d; f is needed, at least one input, and order 1 or 2",
+             c->f ? "given" : "NULL", c->n, order);
         return COT_VALUE;
     }
     for (int k = 0; k < c->n; k++) {
@@ -410,7 +437,8 @@ static cot_status check_arguments(check *c, int order) {
             return COT_DTYPE;
         }
         if (!shaped || cot__count(x->shape.ndim, x->shape.dim) != x->size || (!x->data && x->size)) {
-            tell(c, "[check_grads] xs[%d] has size %lld, which is not that of its shape, or no data", k, (long long)x->size);
+            tell(c, "[check_grads] xs[%d] has size %lld, which is not that of its shape, or no data", k,
+                 (long long)x->size);
             return COT_SHAPE;
         }
         c->in += x->size;
@@ -460,7 +488,8 @@ static cot_status open_check(check *c) {
     return status;
 }
 
-cot_status cot_check_grads(cot_function f, void *user, int n, const cot_array *xs, int order, cot_check_report *report) {
+cot_status cot_check_grads(cot_function f, void *user, int n, const cot_array *xs, int order,
+                           cot_check_report *report) {
     cot_check_report own;
     check            c = {.f = f, .user = user, .n = n, .xs = xs, .report = report ? report : &own};
     *c.report = (cot_check_report){0};
@@ -471,7 +500,8 @@ cot_status cot_check_grads(cot_function f, void *user, int n, const cot_array *x
     if (status == COT_OK) status = check_order(&c, 1, &c.report->jvp_error, &c.report->vjp_error);
     if (status == COT_OK && order == 2) status = check_order(&c, 2, &c.report->second_error, &c.report->second_error);
     if (status == COT_MEMORY) tell(&c, "[check_grads] out of memory");
-    if (status == COT_OK && !c.failed && !c.report->message[0]) snprintf(c.report->message, sizeof c.report->message, "%s", c.doubt);
+    if (status == COT_OK && !c.failed && !c.report->message[0])
+        snprintf(c.report->message, sizeof c.report->message, "%s", c.doubt);
     cot__free(&ordinary, c.block, c.block_bytes);
     cot__free(&ordinary, c.leaves, c.vars_bytes);
     cot_tape_destroy(c.t);

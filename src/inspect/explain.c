@@ -1,16 +1,19 @@
-/* explain.c: why a value is NaN or infinite: a walk back from y over values that are not finite, to the first operation that made
- * one out of finite operands. Nothing is noted while recording: the tape still knows. */
+/* explain.c: why a value is NaN or infinite: a walk back from y over values that are not finite, to
+ * the first operation that made one out of finite operands. Nothing is noted while recording: the
+ * tape still knows. */
 #include "inspect/explain.h"
 
 #include <string.h>
 
-/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
-/* next[i]: the node, nearer to y, through which the value of i came there; COT__NONE where none did. */
+/* next[i]: the node, nearer to y, through which the value of i came there; COT__NONE where none
+ * did. */
 typedef struct trail {
     cot_tape *t;
     uint32_t *next;
-    uint32_t  origin; /* the oldest operation that made something not finite of finite operands, … */
+    /* the oldest operation that made something not finite of finite operands, … */
+    uint32_t  origin;
     int64_t   index;  /* … and at which element first */
 } trail;
 
@@ -22,8 +25,8 @@ static bool readable(const cot_tape *t, uint32_t by, uint32_t a) {
     return a != COT__NONE && cot__dtype_is_float(cot__dtype_at(&t->nodes[a])) && !cot__overwritten(t, a, by);
 }
 
-/* Element by element: an operand is to blame where it is not finite itself, and where() took it. Returns the first element that no
- * operand is to blame for, or -1. */
+/* Element by element: an operand is to blame where it is not finite itself, and where() took it.
+ * Returns the first element that no operand is to blame for, or -1. */
 static int64_t blame_elements(trail *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
     cot__view        z = cot__view_read(w->t, i), v;
@@ -78,7 +81,7 @@ static void walk(trail *w, uint32_t y) {
     }
 }
 
-/* ---- the sentences ----------------------------------------------------------------------------------------------- */
+/* ---- the sentences --------------------------------------------------------------------------- */
 
 void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t mask, const char *before, int64_t index) {
     const cot__node *n = &t->nodes[node];
@@ -133,7 +136,8 @@ static void say_origin(cot__text *x, const trail *w) {
         }
         if (cot__nargs(n) > 3) cot__put(x, ", …");
     }
-    if (count > 1) cot__putf(x, "; %lld of its %lld elements are not finite", (long long)count, (long long)cot__size_at(t, i));
+    if (count > 1)
+        cot__putf(x, "; %lld of its %lld elements are not finite", (long long)count, (long long)cot__size_at(t, i));
     cot__put(x, ".");
 }
 
@@ -175,7 +179,7 @@ int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y) {
     return 1;
 }
 
-/* ---- the public face --------------------------------------------------------------------------------------------- */
+/* ---- the public face ------------------------------------------------------------------------- */
 
 int cot_explain(cot_var y, char *out, size_t size) {
     cot__text x = cot__text_buffer(out, size);
@@ -183,8 +187,12 @@ int cot_explain(cot_var y, char *out, size_t size) {
     if (!cot_is_valid(y)) {
         cot__put(&x, "The result is not a value on a tape");
         if (t && t->status != COT_OK) cot__put(&x, ". The tape's error: "), cot__put(&x, t->message);
-        else if (!y.tape) cot__put(&x, ": it was never set, or no operand of its operation was on a tape, where the error would stand.");
-        else cot__put(&x, cot__is_number(y) ? ": it is a plain number." : ": it is invalid, or was forgotten by a rewind.");
+        else if (!y.tape)
+            cot__put(&x,
+                     ": it was never set, or no operand of its operation was on a tape, where the error would stand.");
+        else
+            cot__put(&x,
+                     cot__is_number(y) ? ": it is a plain number." : ": it is invalid, or was forgotten by a rewind.");
         return 0;
     }
     if (!cot__has_values(t, "explain", cot__index(y), "explain a result outside")) {
@@ -200,6 +208,7 @@ int cot_explain(cot_var y, char *out, size_t size) {
     if (found > 0 && t->note[0]) cot__put(&x, "\n\nThe tape has a note: "), cot__put(&x, t->note), cot__put(&x, ".");
     if (found >= 0) return found;
     x = cot__text_buffer(out, size);
-    cot__putf(&x, "There is not enough memory to explain the result: a few bytes for each of %u operations.", cot__index(y) + 1);
+    cot__putf(&x, "There is not enough memory to explain the result: a few bytes for each of %u operations.",
+              cot__index(y) + 1);
     return -1;
 }

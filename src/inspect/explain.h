@@ -1,4 +1,5 @@
-/* explain.h: the two halves of cot_explain. Both add paragraphs to a text and return how many, or -1 when memory is short. */
+/* explain.h: the two halves of cot_explain. Both add paragraphs to a text and return how many, or
+ * -1 when memory is short. */
 #ifndef COT_EXPLAIN_H
 #define COT_EXPLAIN_H
 
@@ -10,8 +11,8 @@ int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y);
 /* Which leaves get a zero gradient from y, or one that is not finite, and why? */
 int cot__explain_gradient(cot__text *x, cot_tape *t, uint32_t y);
 
-/* "x = -1, %4 = 0": what a rule reads (a save mask) by what it is called, at one element or, with index < 0, all over.
- * `before` stands before the first, if there is one. */
+/* "x = -1, %4 = 0": what a rule reads (a save mask) by what it is called, at one element or, with
+ * index < 0, all over. `before` stands before the first, if there is one. */
 void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t mask, const char *before, int64_t index);
 
 #endif

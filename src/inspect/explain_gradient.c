@@ -1,8 +1,8 @@
 /* explain_gradient.c: why the gradient of a leaf is zero or not finite.
  *
- * One walk down the tape beside the adjoints of a sweep. Each node passes on to its operands who is to blame: itself, when it
- * turned a finite adjoint into something not finite, or one that is not zero into zeros; otherwise whoever it was for its own
- * adjoint. */
+ * One walk down the tape beside the adjoints of a sweep. Each node passes on to its operands who is
+ * to blame: itself, when it turned a finite adjoint into something not finite, or one that is not
+ * zero into zeros; otherwise whoever it was for its own adjoint. */
 #include "inspect/explain.h"
 
 #include <string.h>
@@ -26,7 +26,8 @@ static void accuse(uint32_t *whom, uint32_t i) {
     if (*whom == COT__NONE) *whom = i;
 }
 
-/* The first element that is not finite in c though g is finite there; -1: none; -2: none, but c follows g. */
+/* The first element that is not finite in c though g is finite there; -1: none; -2: none, but c
+ * follows g. */
 static int64_t first_made_odd(const cot__view *g, const cot__view *c) {
     cot__reader in, out;
     int64_t     answer = -1;
@@ -41,7 +42,7 @@ static int64_t first_made_odd(const cot__view *g, const cot__view *c) {
     return answer;
 }
 
-/* ---- the walk ---------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 /* What node i, with adjoint g, does to operand k. */
 static bool visit_operand(search *s, uint32_t i, int k, const cot__view *g, bool odd) {
@@ -89,9 +90,10 @@ static bool visit(search *s, uint32_t i) {
     return true;
 }
 
-/* ---- the sentences ----------------------------------------------------------------------------------------------- */
+/* ---- the sentences --------------------------------------------------------------------------- */
 
-/* "its rule g/(2·%1) gives inf for g = 1, %1 = 0": the operand of elementwise node i that shows it. */
+/* "its rule g/(2·%1) gives inf for g = 1, %1 = 0": the operand of elementwise node i that shows
+ * it. */
 static bool say_rule(search *s, uint32_t i, bool zero) {
     const cot__elementwise_info *e = &cot__elementwise_table[s->t->nodes[i].op];
     cot__text                   *x = s->x;
@@ -137,9 +139,12 @@ static bool say_odd(search *s, uint32_t leaf, const cot__view *g) {
     name_leaf(s, leaf);
     cot__show_element(s->x, cot__element(g, at), g->dtype);
     if (g->ndim) cot__putf(s->x, " at %s", cot__place(g, at, text));
-    if (count > 1) cot__putf(s->x, " (%lld of %lld elements are not finite)", (long long)count, (long long)cot__count(g->ndim, g->shape));
+    if (count > 1)
+        cot__putf(s->x, " (%lld of %lld elements are not finite)", (long long)count,
+                  (long long)cot__count(g->ndim, g->shape));
     const cot__op *op = cot__op_of(s->t->nodes[by].op);
-    bool           passes = op->kind != KIND_SOURCE; /* else: by is the leaf, where finite contributions overflowed */
+    /* else: by is the leaf, where finite contributions overflowed */
+    bool           passes = op->kind != KIND_SOURCE;
     cot__putf(s->x, ". It became so at %s", cot__describe(s->t, by, text, sizeof text));
     if (passes && s->t->nodes[by].op < OP_elementwise_count) return say_rule(s, by, false);
     cot__put(s->x, passes ? ", whose adjoint is finite: " : ": the contributions to it are finite, their sum is not.");
@@ -171,8 +176,10 @@ static bool say_zero(search *s, uint32_t leaf) {
         cot__put(s->x, ": what its uses contribute cancels.");
         return true;
     }
-    bool mixes = (n->flags & COT__ACTIVE) && n->op >= OP_elementwise_count; /* the zeros may have come to it already */
-    cot__putf(s->x, mixes ? ". It gets only zeros from %s" : ". It is cut at %s", cot__describe(s->t, by, text, sizeof text));
+    /* the zeros may have come to it already */
+    bool mixes = (n->flags & COT__ACTIVE) && n->op >= OP_elementwise_count;
+    cot__putf(s->x, mixes ? ". It gets only zeros from %s" : ". It is cut at %s",
+              cot__describe(s->t, by, text, sizeof text));
     if (!(n->flags & COT__ACTIVE)) {
         say_inactive(s, by);
         return true;
@@ -204,11 +211,14 @@ static int say_findings(search *s) {
     }
     if (leaves == 0) {
         char text[200];
-        cot__putf(s->x, "The result, %s, depends on no leaf, so there is no gradient.", cot__describe(s->t, s->y, text, sizeof text));
+        cot__putf(s->x, "The result, %s, depends on no leaf, so there is no gradient.",
+                  cot__describe(s->t, s->y, text, sizeof text));
         return 1;
     }
-    if (found == 0 && leaves == 1) cot__put(s->x, "The result is finite, and the gradient of its leaf is finite and not zero.");
-    if (found == 0 && leaves > 1) cot__putf(s->x, "The result is finite, and the gradients of its %u leaves are finite and not zero.", leaves);
+    if (found == 0 && leaves == 1)
+        cot__put(s->x, "The result is finite, and the gradient of its leaf is finite and not zero.");
+    if (found == 0 && leaves > 1)
+        cot__putf(s->x, "The result is finite, and the gradients of its %u leaves are finite and not zero.", leaves);
     return found;
 }
 

@@ -1,5 +1,5 @@
-/* print_sweep.c: both sweeps of a derivative on paper: the tape from top to bottom, then its adjoints from the last node to the
- * first, with the rule of each node and what it adds to whom. */
+/* print_sweep.c: both sweeps of a derivative on paper: the tape from top to bottom, then its
+ * adjoints from the last node to the first, with the rule of each node and what it adds to whom. */
 #include "diff/engine/kept_adjoints.h"
 #include "tape/show.h"
 

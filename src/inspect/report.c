@@ -1,5 +1,5 @@
-/* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of kinks.def, and zero adjoints that
- * met an infinite or NaN partial and won. */
+/* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of
+ * kinks.def, and zero adjoints that met an infinite or NaN partial and won. */
 #include "diff/kinks/find_kinks.h"
 #include "tape/show.h"
 
@@ -10,7 +10,7 @@ typedef struct report {
     bool          swept, short_of_memory;
 } report;
 
-/* ---- strong zeros ------------------------------------------------------------------------------------------------ */
+/* ---- strong zeros ---------------------------------------------------------------------------- */
 
 /* Partial k of node i for an adjoint of 1, where the adjoint is 0. */
 static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *g) {
@@ -48,16 +48,19 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
 static void find_strong_zeros(report *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     cot__view        g;
-    if (n->op >= OP_elementwise_count || !(n->flags & COT__ACTIVE) || !cot__operands_are_there(r->t, i) || cot__is_stale(n)) return;
+    if (n->op >= OP_elementwise_count || !(n->flags & COT__ACTIVE) || !cot__operands_are_there(r->t, i) ||
+        cot__is_stale(n))
+        return;
     bool arrived = cot__kept_adjoint(&r->w, i, &g);
     for (int k = 0; k < cot__elementwise_arity(n->op); k++) {
         uint32_t a = cot__arg(n, k);
-        if (a == COT__NONE || !cot__elementwise_table[n->op].partial[k] || !(r->t->nodes[a].flags & COT__ACTIVE)) continue;
+        if (a == COT__NONE || !cot__elementwise_table[n->op].partial[k] || !(r->t->nodes[a].flags & COT__ACTIVE))
+            continue;
         find_strong_zeros_of(r, i, k, arrived ? &g : NULL);
     }
 }
 
-/* ---- the public face --------------------------------------------------------------------------------------------- */
+/* ---- the public face ------------------------------------------------------------------------- */
 
 int cot_report(cot_var y, char *out, size_t size) {
     report r = {.f.x = cot__text_buffer(out, size)};

@@ -1,13 +1,16 @@
-/* custom.c: a function of the user's as one operation, and its derivatives from whatever of them the user gave.
+/* custom.c: a function of the user's as one operation, and its derivatives from whatever of them
+ * the user gave.
  *
  *     wanted   in order of preference
  *     vjp      vjp, the transpose of jvp, vjp_numbers
  *     jvp      jvp, the transpose of vjp, jvp_numbers
  *
- * What a function in numbers returns is recorded as a node of its own, custom_numbers: it depends on the operands, so it must not
- * pass for a constant, but nothing is known of how; differentiating it is an error, never a silent zero.
+ * What a function in numbers returns is recorded as a node of its own, custom_numbers: it depends
+ * on the operands, so it must not pass for a constant, but nothing is known of how; differentiating
+ * it is an error, never a silent zero.
  *
- * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars, because nodes move. */
+ * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars,
+ * because nodes move. */
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -15,7 +18,7 @@
 
 static const char *name_of(const cot_custom *op) { return op->name ? op->name : "custom"; }
 
-/* ---- calling the user's functions -------------------------------------------------------------------------------------------- */
+/* ---- calling the user's functions ------------------------------------------------------------ */
 
 /* What a function of the user's could leave changed behind it. */
 typedef struct visit { const char *inside; uint32_t inside_from; uint8_t active_mask; int no_grad; } visit;
@@ -38,7 +41,7 @@ static bool visit_close(cot_tape *t, visit before, const cot_custom *op, const c
     return t->status == COT_OK;
 }
 
-/* ---- dense arrays ------------------------------------------------------------------------------------------------------------ */
+/* ---- dense arrays ---------------------------------------------------------------------------- */
 
 enum { FEW = 6 };
 
@@ -129,9 +132,10 @@ static cot_array array_of_result(const cot__result *r) {
     return y;
 }
 
-/* ---- recording --------------------------------------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
-/* Operands keep their own dtypes; a plain number takes that of the first operand on the tape, if it is a float. */
+/* Operands keep their own dtypes; a plain number takes that of the first operand on the tape, if it
+ * is a float. */
 static bool enter_operands(cot_tape *t, const char *name, int n, const cot_var *xs, uint32_t *args) {
     char      which[24];
     cot_dtype weak = COT_F64;
@@ -146,8 +150,8 @@ static bool enter_operands(cot_tape *t, const char *name, int n, const cot_var *
     return true;
 }
 
-/* Dtype and shape of the result: like the first operand, unless the user says otherwise. Shapes depend on shapes: no data is
- * shown. */
+/* Dtype and shape of the result: like the first operand, unless the user says otherwise. Shapes
+ * depend on shapes: no data is shown. */
 static bool result_like(arrays *xs, const cot_custom *op, void *user, cot_array *y) {
     cot_tape *t = xs->t;
     char      text[COT__SHAPE_TEXT];
@@ -157,11 +161,13 @@ static bool result_like(arrays *xs, const cot_custom *op, void *user, cot_array 
     int   code = op->shape(xs->n, xs->at, y, user);
     if (!visit_close(t, before, op, "shape", code)) return false;
     if ((unsigned)y->dtype >= COT_DTYPE_COUNT) {
-        cot__fail(t, COT_CUSTOM, "[%s] shape gave %d for a dtype; dtypes are COT_F64 … COT_BOOL", name_of(op), (int)y->dtype);
+        cot__fail(t, COT_CUSTOM, "[%s] shape gave %d for a dtype; dtypes are COT_F64 … COT_BOOL", name_of(op),
+                  (int)y->dtype);
         return false;
     }
     if (y->shape.ndim < 0 || y->shape.ndim > COT_MAX_NDIM) {
-        cot__fail(t, COT_CUSTOM, "[%s] shape gave a result of %d axes; shapes have 0 to %d axes", name_of(op), y->shape.ndim, COT_MAX_NDIM);
+        cot__fail(t, COT_CUSTOM, "[%s] shape gave a result of %d axes; shapes have 0 to %d axes", name_of(op),
+                  y->shape.ndim, COT_MAX_NDIM);
         return false;
     }
     for (int k = 0; k < y->shape.ndim; k++)
@@ -194,7 +200,9 @@ cot_var(cot_call)(const cot_custom *op, int n, const cot_var *xs, void *user) {
     arrays    shown;
     if (!t) return cot__invalid(xs ? n : 0, xs);
     if (!op) return cot__fail(t, COT_CUSTOM, "[call] the operation is NULL; give a cot_custom");
-    if (!op->value) return cot__fail(t, COT_CUSTOM, "[%s] has no value function; a custom operation needs at least that", name_of(op));
+    if (!op->value)
+        return cot__fail(t, COT_CUSTOM, "[%s] has no value function; a custom operation needs at least that",
+                         name_of(op));
     cot__attr *attr = cot__attr_make(t, name_of(op), 0, NULL, n, NULL);
     if (!attr || !enter_operands(t, name_of(op), n, xs, attr->args)) return INVALID(t);
     attr->pointer = op;
@@ -204,13 +212,14 @@ cot_var(cot_call)(const cot_custom *op, int n, const cot_var *xs, void *user) {
     return y;
 }
 
-/* ---- derivatives in recorded operations -------------------------------------------------------------------------------------- */
+/* ---- derivatives in recorded operations ------------------------------------------------------ */
 
 static const cot_custom *op_of(const cot__rule *r) { return cot__rule_attr(r)->pointer; }
 
 static void *user_of(const cot__rule *r) {
     void *user;
-    memcpy(&user, &cot__rule_attr(r)->pointer2, sizeof user); /* the user's own pointer back, as it came */
+    /* the user's own pointer back, as it came */
+    memcpy(&user, &cot__rule_attr(r)->pointer2, sizeof user);
     return user;
 }
 
@@ -253,7 +262,8 @@ static cot_var fitted_tangent(cot__rule *r, cot_var dy) {
     if (!is_set(dy) || !cot__enter(t, dy, name, "tangent", &i)) return INVALID(t);
     cot_shape have = cot__shape_at(t, i), want = cot__shape_at(t, r->node);
     if (!cot__same_shape(&have, &want))
-        return cot__fail(t, COT_SHAPE, "[%s] jvp gave a tangent of shape %s for a result of shape %s; they must be equal", name,
+        return cot__fail(t, COT_SHAPE,
+                         "[%s] jvp gave a tangent of shape %s for a result of shape %s; they must be equal", name,
                          cot__shape_text_at(t, i, a), cot__shape_text_at(t, r->node, b));
     i = cot__as(t, i, cot__dtype_at(&t->nodes[r->node]));
     return i == COT__NONE ? INVALID(t) : VAR(t, i);
@@ -273,7 +283,7 @@ static void recorded_jvp(cot__rule *r) {
     vars_close(r, xs, n);
 }
 
-/* ---- derivatives in numbers -------------------------------------------------------------------------------------------------- */
+/* ---- derivatives in numbers ------------------------------------------------------------------ */
 
 /* The operands and the result, intact and shown in places 0 … n. */
 static bool show_node(cot__rule *r, arrays *a, int n) {
@@ -282,8 +292,9 @@ static bool show_node(cot__rule *r, arrays *a, int n) {
     return !cot__failed(cot__rule_z(r)) && show(a, n, r->node);
 }
 
-/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents that move. number: 0 for a
- * vjp, 1 for a jvp; integers: how many operands there are, then which of them receives this adjoint, or which tangents move. */
+/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents
+ * that move. number: 0 for a vjp, 1 for a jvp; integers: how many operands there are, then which of
+ * them receives this adjoint, or which tangents move. */
 static cot__attr *numbers_attr(cot__rule *r, int n, int more, const cot_var *given, double which, int receiver) {
     cot_tape  *t = r->t;
     int        count = n + 1, ints = which == 0 ? 2 : 1 + n;
@@ -307,8 +318,8 @@ static cot_var push_numbers(cot_tape *t, cot__result *y, cot__attr *attr) {
     return cot__result_push(t, y, OP_custom_numbers, (int)attr->nargs, attr->args, attr);
 }
 
-/* Places: xs 0 … n-1, y n, ybar n+1, xbars n+2 …. Adjoints that are asked for are written where they stay, the others to be thrown
- * away. */
+/* Places: xs 0 … n-1, y n, ybar n+1, xbars n+2 …. Adjoints that are asked for are written where
+ * they stay, the others to be thrown away. */
 static bool run_vjp_numbers(cot__rule *r, arrays *a, int n, cot__result *xbars) {
     const cot_custom *op = op_of(r);
     cot_tape         *t = r->t;
@@ -378,9 +389,11 @@ static void numbers_jvp(cot__rule *r) {
     arrays_close(&a);
 }
 
-/* ---- on other operands ---------------------------------------------------------------------------------------------- */
+/* ---- on other operands ----------------------------------------------------------------------- */
 
-static cot_var custom_apply(cot__rule *r, const cot_var *xs) { return (cot_call)(op_of(r), cot__nargs(cot__rule_node(r)), xs, user_of(r)); }
+static cot_var custom_apply(cot__rule *r, const cot_var *xs) {
+    return (cot_call)(op_of(r), cot__nargs(cot__rule_node(r)), xs, user_of(r));
+}
 
 /* The function in numbers again; of a vjp, the one adjoint that this node is. Places as above. */
 static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
@@ -395,7 +408,8 @@ static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
     for (int k = 0; k < n; k++) {
         int place = n + 1 + !tangent + k;
         describe(a, place, attr->args[k]);
-        if (tangent ? attr->ints[1 + k] && !show(a, place, attr->args[next++]) : !make_memory(a, place)) return INVALID(t);
+        if (tangent ? attr->ints[1 + k] && !show(a, place, attr->args[next++]) : !make_memory(a, place))
+            return INVALID(t);
     }
     cot_array like = a->at[to], *at = a->at;
     if (!cot__result_open(t, &z, name_of(op), like.dtype, like.shape.ndim, like.shape.dim)) return INVALID(t);
@@ -404,7 +418,8 @@ static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
     visit before = visit_open(t, op);
     int   code = tangent ? op->jvp_numbers(n, at, &at[n], &at[n + 1], &y, user_of(r))
                          : op->vjp_numbers(n, at, &at[n], &at[n + 1], &at[n + 2], user_of(r));
-    return visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code) ? push_numbers(t, &z, attr) : INVALID(t);
+    return visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code) ? push_numbers(t, &z, attr)
+                                                                                     : INVALID(t);
 }
 
 static cot_var numbers_apply(cot__rule *r, const cot_var *xs) {
@@ -420,16 +435,19 @@ static cot_var numbers_apply(cot__rule *r, const cot_var *xs) {
     return z;
 }
 
-/* ---- the rules --------------------------------------------------------------------------------------------------------------- */
+/* ---- the rules ------------------------------------------------------------------------------- */
 
 static void refuse(cot__rule *r, const char *mode) {
     const cot_custom *op = op_of(r);
     if (op->vjp_numbers || op->jvp_numbers)
-        cot__fail(r->t, COT_GRAD, "[%s] has only %s: %s mode needs %s, or a vjp or jvp in recorded operations", name_of(op),
-                  op->vjp_numbers ? "vjp_numbers" : "jvp_numbers", mode, op->vjp_numbers ? "jvp_numbers" : "vjp_numbers");
+        cot__fail(r->t, COT_GRAD, "[%s] has only %s: %s mode needs %s, or a vjp or jvp in recorded operations",
+                  name_of(op), op->vjp_numbers ? "vjp_numbers" : "jvp_numbers", mode,
+                  op->vjp_numbers ? "jvp_numbers" : "vjp_numbers");
     else
-        cot__fail(r->t, COT_GRAD, "[%s] has no derivative: none of vjp, jvp, vjp_numbers and jvp_numbers is given; detach its result "
-                                  "(cot_detach) if it is meant to be constant", name_of(op));
+        cot__fail(r->t, COT_GRAD,
+                  "[%s] has no derivative: none of vjp, jvp, vjp_numbers and jvp_numbers is given; detach its result "
+                  "(cot_detach) if it is meant to be constant",
+                  name_of(op));
 }
 
 static void custom_vjp(cot__rule *r) {
@@ -460,13 +478,29 @@ static void custom_jvp(cot__rule *r) {
 static void numbers_again(cot__rule *r) {
     const cot_custom *op = op_of(r);
     bool              tangent = cot__rule_attr(r)->number != 0;
-    const char       *has = op->vjp_numbers && op->jvp_numbers ? "vjp_numbers and jvp_numbers" : tangent ? "jvp_numbers" : "vjp_numbers";
-    cot__fail(r->t, COT_GRAD, "[%s] has only %s: its %s cannot be recorded to be differentiated again; give a %s in recorded operations",
-              name_of(op), has, tangent ? "tangent" : "gradient", tangent ? "jvp" : "vjp");
+    const char       *has     = op->vjp_numbers && op->jvp_numbers ? "vjp_numbers and jvp_numbers"
+                                : tangent                          ? "jvp_numbers"
+                                                                   : "vjp_numbers";
+    cot__fail(
+        r->t, COT_GRAD,
+        "[%s] has only %s: its %s cannot be recorded to be differentiated again; give a %s in recorded operations",
+        name_of(op), has, tangent ? "tangent" : "gradient", tangent ? "jvp" : "vjp");
 }
 
 /* The user's functions may read any operand and the result, so all are saved. */
-const cot__op cot__op_custom = {.name = "custom", .kind = KIND_GENERIC, .sweeps_alone = true, .saves = 0x7f | COT__SAVES_Z, .formula = "a function of the user's",
-                                .vjp = custom_vjp, .jvp = custom_jvp, .apply = custom_apply};
-const cot__op cot__op_custom_numbers = {.name = "custom_numbers", .kind = KIND_GENERIC, .sweeps_alone = true, .formula = "a derivative of the user's, in numbers",
-                                        .attrs = "operands:d of:l", .vjp = numbers_again, .jvp = numbers_again, .apply = numbers_apply};
+const cot__op cot__op_custom         = {.name         = "custom",
+                                        .kind         = KIND_GENERIC,
+                                        .sweeps_alone = true,
+                                        .saves        = 0x7f | COT__SAVES_Z,
+                                        .formula      = "a function of the user's",
+                                        .vjp          = custom_vjp,
+                                        .jvp          = custom_jvp,
+                                        .apply        = custom_apply};
+const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
+                                        .kind         = KIND_GENERIC,
+                                        .sweeps_alone = true,
+                                        .formula      = "a derivative of the user's, in numbers",
+                                        .attrs        = "operands:d of:l",
+                                        .vjp          = numbers_again,
+                                        .jvp          = numbers_again,
+                                        .apply        = numbers_apply};

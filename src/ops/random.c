@@ -1,7 +1,8 @@
 /* random.c: random values as constants, and what is made of them.
  *
- * Nothing here has a state: a call is a function of its key. Samples have no derivative; a distribution with parameters is written
- * with them, mean + scale · cot_normal(…), and is differentiable in them. */
+ * Nothing here has a state: a call is a function of its key. Samples have no derivative; a
+ * distribution with parameters is written with them, mean + scale · cot_normal(…), and is
+ * differentiable in them. */
 #include "ops/structural.h"
 #include "base/random.h"
 
@@ -21,8 +22,8 @@ static uint64_t product_high(uint64_t x, uint64_t y) {
     return x1 * y1 + (middle >> 32) + (carry >> 32);
 }
 
-/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally likely words a place gets its share up
- * to one: a bias below n / 2^64. */
+/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally
+ * likely words a place gets its share up to one: a bias below n / 2^64. */
 static void permute(cot_key key, int64_t n, int64_t *z) {
     uint32_t a[COT__BLOCK], b[COT__BLOCK];
     for (int64_t i = 0; i < n; i++) z[i] = i;
@@ -44,9 +45,11 @@ static void draw(int kind, cot_key key, const cot__view *z, double low, double h
 
 static bool has_step(cot_key key) { return key.step.tape || key.step.id; }
 
-static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low, double high);
+static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape,
+                       double low, double high);
 
-static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low, double high) {
+static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape,
+                     double low, double high) {
     cot__result r;
     if (!cot__usable(t) || (kind != PERMUTATION && !check_float(t, op, dtype))) return INVALID(t);
     if (has_step(key)) return at_step(t, op, kind, key, dtype, shape, low, high);
@@ -63,14 +66,17 @@ static double rounded(double v, cot_dtype dtype) {
 
 static bool check_ends(cot_tape *t, const char *op, double lo, double hi, double low, double high, cot_dtype dtype) {
     if (low < high && !isinf(low) && !isinf(high)) return true;
-    cot__fail(t, COT_VALUE, "[%s] from %g to %g in %s; the ends must be finite and the first below the second", op, lo, hi, cot__dtype_name(dtype));
+    cot__fail(t, COT_VALUE, "[%s] from %g to %g in %s; the ends must be finite and the first below the second", op, lo,
+              hi, cot__dtype_name(dtype));
     return false;
 }
 
 cot_var cot_uniform(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape, double lo, double hi) {
     if (!cot__usable(t) || !check_float(t, "uniform", dtype)) return INVALID(t);
     double low = rounded(lo, dtype), high = rounded(hi, dtype);
-    return check_ends(t, "uniform", lo, hi, low, high, dtype) ? drawn(t, "uniform", COT__UNIFORM, key, dtype, &shape, low, high) : INVALID(t);
+    return check_ends(t, "uniform", lo, hi, low, high, dtype)
+               ? drawn(t, "uniform", COT__UNIFORM, key, dtype, &shape, low, high)
+               : INVALID(t);
 }
 
 cot_var cot_normal(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
@@ -81,11 +87,11 @@ cot_var cot_gumbel(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
     return drawn(t, "gumbel", COT__GUMBEL, key, dtype, &shape, 0, 0);
 }
 
-/* ---- by step ----------------------------------------------------------------------------------------------------------------- */
+/* ---- by step --------------------------------------------------------------------------------- */
 
-/* One draw for each element of an integer array of steps, along new axes behind its own: of the key folded with the step. An
- * operation on the steps and not a constant, so that a body that is played again, for another step or the same one in a reverse
- * sweep, draws what that step draws. */
+/* One draw for each element of an integer array of steps, along new axes behind its own: of the key
+ * folded with the step. An operation on the steps and not a constant, so that a body that is played
+ * again, for another step or the same one in a reverse sweep, draws what that step draws. */
 enum { AT_KIND, AT_KEY, AT_LOW = AT_KEY + 2, AT_HIGH, AT_SHAPE };
 
 static int64_t bits_of(double v) {
@@ -104,7 +110,8 @@ static cot_var drawn_at(cot_tape *t, const char *op, uint32_t steps, cot_dtype d
     cot_shape z = cot__shape_at(t, steps);
     int       ndim = nints - AT_SHAPE;
     if (z.ndim + ndim > COT_MAX_NDIM)
-        return cot__fail(t, COT_LIMIT, "[%s] a draw of %d axes for steps of %d; there are at most %d", op, ndim, z.ndim, COT_MAX_NDIM);
+        return cot__fail(t, COT_LIMIT, "[%s] a draw of %d axes for steps of %d; there are at most %d", op, ndim, z.ndim,
+                         COT_MAX_NDIM);
     for (int k = 0; k < ndim; k++) z.dim[z.ndim++] = ints[AT_SHAPE + k];
     cot__result r;
     if (!cot__check_shape(t, op, &z) || !cot__result_open(t, &r, op, dtype, z.ndim, z.dim)) return INVALID(t);
@@ -120,7 +127,8 @@ static cot_var drawn_at(cot_tape *t, const char *op, uint32_t steps, cot_dtype d
         const int64_t *at = cot__cursor_load(&c, 1, &step);
         const cot_key  key = {.word = {(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
         part.data = (char *)r.view.data + k * cot__count(ndim, part.shape) * cot__dtype_size(dtype);
-        draw((int)ints[AT_KIND], cot_key_fold(key, (uint64_t)*at), &part, number_of(ints[AT_LOW]), number_of(ints[AT_HIGH]));
+        draw((int)ints[AT_KIND], cot_key_fold(key, (uint64_t)*at), &part, number_of(ints[AT_LOW]),
+             number_of(ints[AT_HIGH]));
     }
     cot__attr *attr = cot__attr_make(t, op, nints, ints, 0, NULL);
     return attr ? cot__result_push(t, &r, OP_draw_at, 1, &steps, attr) : INVALID(t);
@@ -138,16 +146,19 @@ static cot_var draw_at_batch(cot__rule *r, const cot__batch *b, cot_var *xs) { r
 const cot__op cot__op_draw_at = {.name = "draw_at", .batch = draw_at_batch, .kind = KIND_NONE, .attrs = "kind:d key:l",
                                  .formula = "random numbers of the key folded with the step", .apply = draw_at_apply};
 
-static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape, double low, double high) {
+static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape,
+                       double low, double high) {
     int64_t  ints[AT_SHAPE + COT_MAX_NDIM] = {kind, key.word[0], key.word[1], bits_of(low), bits_of(high)};
     char     text[COT__SHAPE_TEXT];
     uint32_t step;
     if (!cot__enter(t, key.step, op, "key's step as", &step)) return INVALID(t);
     cot_dtype d = cot__dtype_at(&t->nodes[step]);
     if (cot__dtype_is_float(d) || d == COT_BOOL)
-        return cot__fail(t, COT_DTYPE, "[%s] the step of the key has dtype %s; it must be an integer", op, cot__dtype_name(d));
+        return cot__fail(t, COT_DTYPE, "[%s] the step of the key has dtype %s; it must be an integer", op,
+                         cot__dtype_name(d));
     if (cot__ndim_at(t, step) != 0)
-        return cot__fail(t, COT_SHAPE, "[%s] the step of the key has shape %s; it is one integer", op, cot__shape_text_at(t, step, text));
+        return cot__fail(t, COT_SHAPE, "[%s] the step of the key has shape %s; it is one integer", op,
+                         cot__shape_text_at(t, step, text));
     if (!cot__check_shape(t, op, shape)) return INVALID(t);
     for (int k = 0; k < shape->ndim; k++) ints[AT_SHAPE + k] = shape->dim[k];
     return drawn_at(t, op, step, dtype, AT_SHAPE + shape->ndim, ints);
@@ -157,13 +168,15 @@ cot_key cot_key_at(cot_key key, cot_var step) {
     bool has_one = has_step(key);
     if (has_one) step = cot__invalid(2, (cot_var[]){step, key.step});
     if (has_one && step.tape)
-        cot__fail(step.tape, COT_VALUE, "[key_at] the key has a step already; of two loops it is one integer, outer * steps of the inner + inner");
+        cot__fail(
+            step.tape, COT_VALUE,
+            "[key_at] the key has a step already; of two loops it is one integer, outer * steps of the inner + inner");
     key.step = step;
     if (!step.tape) key.step.id = UINT64_MAX; /* none at all: an error where it draws */
     return key;
 }
 
-/* ---- choices ----------------------------------------------------------------------------------------------------------------- */
+/* ---- choices --------------------------------------------------------------------------------- */
 
 /* Is every element of node i within 0 and 1? */
 static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
@@ -189,12 +202,14 @@ static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
 cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
     uint32_t i;
     if (!t) cot__fail(cot__tape_of(1, &p), COT_VAR, "[bernoulli] the tape is NULL; it is where p is");
-    if (!cot__usable(t) || !cot__enter(t, p, "bernoulli", "p", &i) || !check_probabilities(t, "bernoulli", i)) return INVALID(t);
+    if (!cot__usable(t) || !cot__enter(t, p, "bernoulli", "p", &i) || !check_probabilities(t, "bernoulli", i))
+        return INVALID(t);
     cot_var wide = cot__broadcast_as("bernoulli", cot_detach(VAR(t, i)), shape);
     return cot_less(drawn(t, "bernoulli", COT__UNIFORM, key, COT_F64, &shape, 0, 1), wide);
 }
 
-/* The sum of logits and noise at the chosen places: NaN if one was NaN, as NaN counts as the largest, and -inf if all were. */
+/* The sum of logits and noise at the chosen places: NaN if one was NaN, as NaN counts as the
+ * largest, and -inf if all were. */
 static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
     cot__view      v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
     int64_t        inner = cot__count(v.ndim - axis - 1, v.shape + axis + 1), n = cot__count(z.ndim, z.shape);
@@ -203,8 +218,10 @@ static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_
         int64_t at = (i / inner * v.shape[axis] + place[i]) * inner + i % inner;
         double  x = cot__load_f64((const char *)v.data + (size_t)at * cot__dtype_size(v.dtype), v.dtype);
         if (x > -INFINITY) continue;
-        cot__note(t, "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the choice means nothing", (long long)i,
-                  (long long)n, isnan(x) ? "NaN, or one of them is" : "all -inf");
+        cot__note(t,
+                  "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the choice "
+                  "means nothing",
+                  (long long)i, (long long)n, isnan(x) ? "NaN, or one of them is" : "all -inf");
         return;
     }
 }
@@ -218,13 +235,16 @@ cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
     char      text[COT__SHAPE_TEXT];
     if (!cot__check_axis(t, "categorical", axis, shape.ndim, &axis)) return INVALID(t);
     if (shape.dim[axis] == 0)
-        return cot__fail(t, COT_SHAPE, "[categorical] axis %d of shape %s is empty; there is nothing to choose from", axis,
-                         cot__shape_text(shape.ndim, shape.dim, text));
+        return cot__fail(t, COT_SHAPE, "[categorical] axis %d of shape %s is empty; there is nothing to choose from",
+                         axis, cot__shape_text(shape.ndim, shape.dim, text));
     cot_dtype d = cot__dtype_at(&t->nodes[i]);
-    d = cot__dtype_is_float(d) ? cot__dtype_compute(d) : COT_F64; /* halves: f32, or many would tie */
-    cot_var noise = drawn(t, "categorical", COT__GUMBEL, key, d, &shape, 0, 0), sum = cot_add(cot_detach(VAR(t, i)), noise);
+    /* halves: f32, or many would tie */
+    d = cot__dtype_is_float(d) ? cot__dtype_compute(d) : COT_F64;
+    cot_var noise = drawn(t, "categorical", COT__GUMBEL, key, d, &shape, 0, 0),
+            sum   = cot_add(cot_detach(VAR(t, i)), noise);
     cot_var z = cot_argmax(sum, COT_AXES(axis));
-    if (!cot__failed(z) && !t->body) note_impossible_choices(t, cot__index(sum), axis, cot__index(z)); /* a body has no values */
+    /* a body has no values */
+    if (!cot__failed(z) && !t->body) note_impossible_choices(t, cot__index(sum), axis, cot__index(z));
     return z;
 }
 
@@ -242,16 +262,18 @@ cot_var cot_shuffle(cot_key key, cot_var x, int axis) {
     return cot_take(VAR(t, i), permutation(t, "shuffle", key, cot__shape_at(t, i).dim[axis]), axis);
 }
 
-/* ---- dropout ----------------------------------------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
-/* The mask is a constant on the tape, or a function of the step alone: 0 or 1/(1 - rate), so every derivative sees the same one; a dropped inf or NaN
- * is 0. */
+/* The mask is a constant on the tape, or a function of the step alone: 0 or 1/(1 - rate), so every
+ * derivative sees the same one; a dropped inf or NaN is 0. */
 cot_var cot_dropout(cot_var x, double rate, cot_key key) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, "dropout", "", &i);
     if (!t) return cot__invalid(1, &x);
-    if (!(rate >= 0 && rate <= 1)) return cot__fail(t, COT_VALUE, "[dropout] the rate is %g; it runs from 0 to 1", rate);
-    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
+    if (!(rate >= 0 && rate <= 1))
+        return cot__fail(t, COT_VALUE, "[dropout] the rate is %g; it runs from 0 to 1", rate);
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE)
+        return INVALID(t);
     if (rate == 0) return VAR(t, i);
     cot_dtype d = cot__dtype_at(&t->nodes[i]), wide = cot__dtype_compute(d);
     cot_shape shape = cot__shape_at(t, i);

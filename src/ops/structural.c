@@ -1,11 +1,12 @@
 /* structural.c: the checks and small tools that all families of structural operations share.
  *
- * One place for each message, so that axes, shapes and positions are refused in the same words everywhere. */
+ * One place for each message, so that axes, shapes and positions are refused in the same words
+ * everywhere. */
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 bool cot__check_dtype(cot_tape *t, const char *op, cot_dtype dtype) {
     if ((unsigned)dtype < COT_DTYPE_COUNT) return true;
@@ -28,7 +29,8 @@ bool cot__check_shape(cot_tape *t, const char *op, const cot_shape *shape) {
         }
     }
     if (cot__size_product(shape->ndim, shape->dim) <= COT__SIZE_MOST / 16) return true;
-    cot__fail(t, COT_LIMIT, "[%s] shape %s has too many elements to address", op, cot__shape_text(shape->ndim, shape->dim, text));
+    cot__fail(t, COT_LIMIT, "[%s] shape %s has too many elements to address", op,
+              cot__shape_text(shape->ndim, shape->dim, text));
     return false;
 }
 
@@ -37,7 +39,8 @@ bool cot__check_axis(cot_tape *t, const char *op, int axis, int ndim, int *out) 
     if (axis >= -ndim && axis < ndim) return true;
     if (ndim == 0) cot__fail(t, COT_SHAPE, "[%s] axis %d is out of range for rank 0; a scalar has no axes", op, axis);
     else
-        cot__fail(t, COT_SHAPE, "[%s] axis %d is out of range for rank %d; axes run from %d to %d", op, axis, ndim, -ndim, ndim - 1);
+        cot__fail(t, COT_SHAPE, "[%s] axis %d is out of range for rank %d; axes run from %d to %d", op, axis, ndim,
+                  -ndim, ndim - 1);
     return false;
 }
 
@@ -68,8 +71,8 @@ static int64_t clip(int64_t i, int64_t extent, int64_t low, int64_t high) {
     return i < low ? low : i > high ? high : i;
 }
 
-bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start, int64_t stop, int64_t *step, int64_t *first,
-                      int64_t *length) {
+bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start, int64_t stop, int64_t *step,
+                      int64_t *first, int64_t *length) {
     if (*step == 0) {
         cot__fail(t, COT_VALUE, "[%s] the step is 0; steps are positive or negative", op);
         return false;
@@ -101,8 +104,8 @@ static const char *place_text(const cot_shape *s, int64_t k, char *buf) {
     return buf;
 }
 
-/* Does the value of node i, of the body that is recorded, follow from an input of a body or from what is older than them? Else it is computed once and
- * holds for every step. */
+/* Does the value of node i, of the body that is recorded, follow from an input of a body or from
+ * what is older than them? Else it is computed once and holds for every step. */
 static bool may_change(cot_tape *t, uint32_t i) {
     uint32_t n = i + 1 - t->body_from;
     bool    *moves = cot__alloc(&t->al, n), found;
@@ -120,8 +123,9 @@ static bool may_change(cot_tape *t, uint32_t i) {
     return found;
 }
 
-/* While a body is recorded its values are examples, and one that is no position may belong to a branch that is not taken or a loop of no step: it
- * becomes 0 for whoever reads it here, and is looked at when the body is played. False, perhaps without an error: it must stay as it is. */
+/* While a body is recorded its values are examples, and one that is no position may belong to a
+ * branch that is not taken or a loop of no step: it becomes 0 for whoever reads it here, and is
+ * looked at when the body is played. False, perhaps without an error: it must stay as it is. */
 static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     cot__node *n = &t->nodes[i];
     if (!t->body || t->strict_positions || i < t->body_from || !may_change(t, i)) return false;
@@ -155,10 +159,11 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
                 if (extent > 0 && excuse_example(t, op, i)) return true;
                 if (t->status != COT_OK) return false;
                 if (extent == 0)
-                    cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, but the axis has extent 0; it has no positions", op, what,
-                              place_text(&s, done + k, place), (long long)p[k]);
+                    cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, but the axis has extent 0; it has no positions", op,
+                              what, place_text(&s, done + k, place), (long long)p[k]);
                 else
-                    cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, out of range for extent %lld; values run from %lld to %lld", op, what,
+                    cot__fail(t, COT_VALUE,
+                              "[%s] %s%s is %lld, out of range for extent %lld; values run from %lld to %lld", op, what,
                               place_text(&s, done + k, place), (long long)p[k], (long long)extent, (long long)lowest,
                               (long long)extent - 1);
                 return false;
@@ -167,7 +172,7 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
     return true;
 }
 
-/* ---- operands ---------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index) {
     cot_tape *t = cot__enter(NULL, x, op, "", index);
@@ -197,14 +202,16 @@ static const char *element_name(int k, char buf[16]) {
     return memcpy(p - 3, "xs[", 3);
 }
 
-cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index) {
+cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real,
+                         uint32_t *index) {
     cot_tape *t = cot__tape_of(n, xs);
     char      name[16];
     bool      strong = false, fraction = false, mixed = false;
     cot_dtype dtype = COT_I64;
     for (int k = 0; k < n; k++) {
         if (!cot__enter(t, xs[k], op, names ? names[k] : element_name(k, name), &index[k])) return NULL;
-        if (cot__is_number(xs[k])) { /* weak: only a floating-point number next to integers counts */
+        if (cot__is_number(xs[k])) {
+            /* weak: only a floating-point number next to integers counts */
             fraction |= (uintptr_t)xs[k].tape == 1;
             mixed = true;
             continue;
@@ -221,7 +228,7 @@ cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const 
     return t;
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask) {
     for (int k = 0; k < x.ndim; k++)

@@ -1,5 +1,5 @@
-/* structural.h: what the families of structural operations share: the checks of their arguments, and the few operations that
- * have no public name.
+/* structural.h: what the families of structural operations share: the checks of their arguments,
+ * and the few operations that have no public name.
  *
  * Every check that fails puts "[op] fact, fact; rule" on the tape and returns false. */
 #ifndef COT_STRUCTURAL_H
@@ -9,30 +9,35 @@
 
 static inline bool cot__failed(cot_var x) { return x.id == UINT64_MAX; }
 
-/* ---- checks ------------------------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 bool cot__check_dtype(cot_tape *t, const char *op, cot_dtype dtype);
-/* At most COT_MAX_NDIM axes, no negative extent, and an addressable number of elements even if empty extents counted as 1. */
+/* At most COT_MAX_NDIM axes, no negative extent, and an addressable number of elements even if
+ * empty extents counted as 1. */
 bool cot__check_shape(cot_tape *t, const char *op, const cot_shape *shape);
 /* `axis` counted from the front; ndim is the rank it must fit. */
 bool cot__check_axis(cot_tape *t, const char *op, int axis, int ndim, int *out);
 /* The axes as a bit mask; each may appear once. */
 bool cot__check_axes(cot_tape *t, const char *op, cot_axes axes, int ndim, uint32_t *mask);
-/* Python's start:stop:step over `extent` elements as first index, number of elements and step. COT_END is an open end. */
-bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start, int64_t stop, int64_t *step, int64_t *first,
-                      int64_t *length);
-/* Are all elements of node i positions on an axis of this extent? Negative ones count from the end if `wrap`. */
+/* Python's start:stop:step over `extent` elements as first index, number of elements and step.
+ * COT_END is an open end. */
+bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start, int64_t stop, int64_t *step,
+                      int64_t *first, int64_t *length);
+/* Are all elements of node i positions on an axis of this extent? Negative ones count from the end
+ * if `wrap`. */
 bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap);
 
-/* ---- operands ---------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
-/* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to one dtype by recorded casts:
- * the promotion of all; plain numbers are weak. real: integers become f64. index has room for n. NULL after a failure. */
-cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real, uint32_t *index);
+/* Enters n operands (xs[k]: messages call it `names[k]`, or "xs[k]" when names is NULL), brought to
+ * one dtype by recorded casts: the promotion of all; plain numbers are weak. real: integers become
+ * f64. index has room for n. NULL after a failure. */
+cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const cot_var *xs, bool real,
+                         uint32_t *index);
 /* One operand and an axis of it, counted from the front; NULL after a failure. */
 cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index);
-/* Predictions and targets of a loss: integer labels, one for each row along the last axis and in range, or floats shaped like the
- * predictions, which get their dtype. NULL after a failure. */
+/* Predictions and targets of a loss: integer labels, one for each row along the last axis and in
+ * range, or floats shaped like the predictions, which get their dtype. NULL after a failure. */
 cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]);
 /* Equal shapes, or a scalar on one side, which is broadcast. */
 bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]);
@@ -42,29 +47,31 @@ uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype);
 /* Node i, or a row-major copy of it: what some kernels ask for; COT__NONE after a failure. */
 uint32_t cot__dense(cot_tape *t, uint32_t i);
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* The extent of the k-th axis from the end, 1 for the last. A var that failed has no axes, and rules go on after a failure, as all
- * code does here: its extents are 0. */
+/* The extent of the k-th axis from the end, 1 for the last. A var that failed has no axes, and
+ * rules go on after a failure, as all code does here: its extents are 0. */
 static inline int64_t cot__extent_back(const cot_shape *s, int k) { return s->ndim >= k ? s->dim[s->ndim - k] : 0; }
 
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
-/* Strides that show v in another shape of as many elements without moving any; false when there are none. */
+/* Strides that show v in another shape of as many elements without moving any; false when there are
+ * none. */
 bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stride);
 /* cot_take and cot_broadcast_to on behalf of `op`, whose name errors have. */
 cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis);
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape);
 /* The shape of take: x.shape[:axis] + indices.shape + x.shape[axis+1:], checked. */
 bool cot__taken_shape(cot_tape *t, const char *op, uint32_t x, uint32_t indices, int axis, cot_shape *z);
-/* Room for a constant of dtype and shape, with all checks; a NULL or failed tape gives false. Write through r->view, then push. */
+/* Room for a constant of dtype and shape, with all checks; a NULL or failed tape gives false. Write
+ * through r->view, then push. */
 bool    cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape);
 cot_var cot__constant_push(cot_tape *t, cot__result *r);
 /* Every element of v = the number `value`, in v's dtype. */
 void cot__fill(const cot__view *v, double value);
 
-/* ---- batches (see cot__op.batch) ------------------------------------------------------------------------------------ */
+/* ---- batches (see cot__op.batch) ------------------------------------------------------------- */
 
 /* One element of the batch after the other, stacked. */
 cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs);
@@ -81,27 +88,30 @@ cot_var cot__batch_norm_weights(cot__rule *r, const cot__batch *b, cot_var *xs);
 cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var *xs);
 cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs);
 
-/* What they are made of. The shape with the batch in front; an ndim of COT_MAX_NDIM + 1 after setting the error. */
+/* What they are made of. The shape with the batch in front; an ndim of COT_MAX_NDIM + 1 after
+ * setting the error. */
 cot_shape cot__batch_shape(cot_tape *t, int64_t extent, cot_shape s);
 /* Operand k with the batch in front, whether it has it or not. */
 cot_var cot__batch_full(const cot__batch *b, int k, cot_var x);
-/* x (batch, …) with as many axes of extent 1 after the batch as bring it to the rank `ndim` of one element's result: it then
- * broadcasts. */
+/* x (batch, …) with as many axes of extent 1 after the batch as bring it to the rank `ndim` of one
+ * element's result: it then broadcasts. */
 cot_var cot__batch_align(cot_var x, int ndim);
 /* The node's apply on operands with the batch in front, and the shifted attributes. */
 cot_var cot__batch_apply(cot__rule *r, int64_t extent, const cot_var *xs);
 /* Axis `from` of x becomes axis `to`; those between move. */
 cot_var cot__moved_axis(cot_var x, int from, int to);
 
-/* ---- operations without a public name ------------------------------------------------------------------------------ */
+/* ---- operations without a public name -------------------------------------------------------- */
 
 /* A contiguous copy of any value. */
 cot_var cot__copy_var(cot_tape *t, uint32_t x);
 /* x with x[i, indices[i,j]] += updates[i,j]: the transpose of take_along_axis. */
 cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis);
-/* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once: thousands of repeats of one
- * position would stop growing otherwise. False after setting the error. */
-bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u, bool along);
+/* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once:
+ * thousands of repeats of one position would stop growing otherwise. False after setting the
+ * error. */
+bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u,
+                  bool along);
 /* x under another number, as a view. */
 cot_var cot__fresh_input(cot_var x);
 /* The last two axes exchanged. */

@@ -7,10 +7,11 @@
 static bool check_settings(cot_tape *t, const cot_adamw *o) {
     bool rates = cot__is_rate(o->rate) && cot__is_rate(o->eps) && cot__is_rate(o->decay);
     if (o->step >= 1 && rates && o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1) return true;
-    cot__fail(t, COT_VALUE,
-              "[adamw_step] step %lld, rate %g, betas %g and %g, eps %g, decay %g; steps count from 1, betas are in [0, 1), "
-              "the others finite and not negative",
-              (long long)o->step, o->rate, o->beta1, o->beta2, o->eps, o->decay);
+    cot__fail(
+        t, COT_VALUE,
+        "[adamw_step] step %lld, rate %g, betas %g and %g, eps %g, decay %g; steps count from 1, betas are in [0, 1), "
+        "the others finite and not negative",
+        (long long)o->step, o->rate, o->beta1, o->beta2, o->eps, o->decay);
     return false;
 }
 
@@ -20,10 +21,15 @@ static bool check_leaf(cot_tape *t, cot_var x, int k, const void *m, const void 
     cot_dtype        d = cot__dtype_at(n);
     if (n->op != OP_leaf) cot__fail(t, COT_VALUE, "[adamw_step] xs[%d] is not a leaf", k);
     else if (d != COT_F64 && d != COT_F32)
-        cot__fail(t, COT_DTYPE, "[adamw_step] xs[%d] has dtype %s; weights are f32 or f64: keep those, and cast them for the computation", k, cot__dtype_name(d));
+        cot__fail(
+            t, COT_DTYPE,
+            "[adamw_step] xs[%d] has dtype %s; weights are f32 or f64: keep those, and cast them for the computation",
+            k, cot__dtype_name(d));
     else if ((!m || !v) && cot__size_at(t, *i) > 0)
-        cot__fail(t, COT_VALUE, "[adamw_step] the moments of xs[%d] are NULL; they are arrays of %lld elements of its dtype, zero at first", k,
-                  (long long)cot__size_at(t, *i));
+        cot__fail(
+            t, COT_VALUE,
+            "[adamw_step] the moments of xs[%d] are NULL; they are arrays of %lld elements of its dtype, zero at first",
+            k, (long long)cot__size_at(t, *i));
     else return true;
     return false;
 }
@@ -52,9 +58,11 @@ cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const 
         if (!(leaf->flags & COT__HAS_GRAD)) continue;
         cot__view w = cot__view_write(t, i);
         float     narrow = (float)leaf->extra.number;
-        const void *g = cot__is_tensor(leaf) ? leaf->extra.grad->data : w.dtype == COT_F64 ? (const void *)&leaf->extra.number : &narrow;
-        cot__adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g, 1 - o.rate * o.decay, o.beta1, o.beta2, o.rate / first,
-                                      1 / sqrt(second), o.eps});
+        const void *g      = cot__is_tensor(leaf) ? leaf->extra.grad->data
+                             : w.dtype == COT_F64 ? (const void *)&leaf->extra.number
+                                                  : &narrow;
+        cot__adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g, 1 - o.rate * o.decay, o.beta1,
+                                      o.beta2, o.rate / first, 1 / sqrt(second), o.eps});
         cot__note_assign(t, i, COT__ADAMW_STEP);
     }
     return t->status;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- before a sweep ---------------------------------------------------------------------------------------------------------- */
+/* ---- before a sweep -------------------------------------------------------------------------- */
 
 /* What a sweep meets: bit 0, an output depends on the node; bit 1, it depends on an input. */
 enum { MET = 1, REACHED = 2 };
@@ -103,14 +103,16 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *
     return clean;
 }
 
-/* ---- writes to leaves -------------------------------------------------------------------------------------------------------- */
+/* ---- writes to leaves ------------------------------------------------------------------------ */
 
-/* A leaf whose numbers were overwritten in place is assignable: that is how it gets numbers again. */
+/* A leaf whose numbers were overwritten in place is assignable: that is how it gets numbers
+ * again. */
 static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
     char text[160];
     *t = cot__is_number(leaf) ? NULL : cot__usable(leaf.tape);
     *i = cot__index(leaf);
-    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i)) || !cot__outside_bodies(*t, op)) return false;
+    if (!*t || (!cot_is_valid(leaf) && !cot__operand(*t, leaf, op, "", i)) || !cot__outside_bodies(*t, op))
+        return false;
     if (cot__op_of((*t)->nodes[*i].op)->kind == KIND_SOURCE) return true;
     cot__fail(*t, COT_VALUE, "[%s] %s is computed from other values; only leaves and constants can be assigned", op,
               cot__describe(*t, *i, text, sizeof text));
@@ -156,13 +158,14 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
     if (!cot__operand(t, value, "assign", "new", &v)) return t->status;
     cot_shape want = cot__shape_at(t, i), have = cot__shape_at(t, v);
     if (!cot__same_shape(&have, &want)) {
-        cot__fail(t, COT_SHAPE, "[assign] the value has shape %s, the leaf %s; they must be equal", cot__shape_text_at(t, v, b),
-                  cot__shape_text_at(t, i, a));
+        cot__fail(t, COT_SHAPE, "[assign] the value has shape %s, the leaf %s; they must be equal",
+                  cot__shape_text_at(t, v, b), cot__shape_text_at(t, i, a));
         return t->status;
     }
     /* A view of the leaf itself would be read while it is written. */
     if (cot__is_tensor(&t->nodes[v]) && t->nodes[v].value.tensor->storage == t->nodes[i].value.tensor->storage) {
-        cot__fail(t, COT_VALUE, "[assign] the value is a view of the leaf's own memory; compute it into memory of its own first");
+        cot__fail(t, COT_VALUE,
+                  "[assign] the value is a view of the leaf's own memory; compute it into memory of its own first");
         return t->status;
     }
     cot__view from = cot__view_read(t, v);
@@ -174,7 +177,8 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
     uint32_t  i;
     if (!assignable(leaf, "assign_data", &t, &i)) return cot__status_of(1, &leaf);
     if (!data && cot__size_at(t, i) > 0) {
-        cot__fail(t, COT_VALUE, "[assign_data] the data is NULL; it must hold %lld elements", (long long)cot__size_at(t, i));
+        cot__fail(t, COT_VALUE, "[assign_data] the data is NULL; it must hold %lld elements",
+                  (long long)cot__size_at(t, i));
         return t->status;
     }
     cot__view to = cot__view_read(t, i);
@@ -197,8 +201,8 @@ cot_var(cot_leaf)(cot_var x) {
     return t->status == COT_OK ? leaf : INVALID(t);
 }
 
-/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves and their gradients are row-major
- * arrays. */
+/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves
+ * and their gradients are row-major arrays. */
 typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;
 
 static void descend(void *ctx, int64_t part) {
@@ -218,7 +222,9 @@ static void descend(void *ctx, int64_t part) {
 static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     cot__node *leaf = &t->nodes[i];
     cot__view  v = cot__view_write(t, i);
-    if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) || !cot__is_contiguous(v.ndim, v.shape, v.stride)) return false;
+    if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) ||
+        !cot__is_contiguous(v.ndim, v.shape, v.stride))
+        return false;
     descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
     d.parts = cot__parts(d.n, 1, 64);
     cot__parallel(d.parts, descend, &d);

@@ -56,7 +56,8 @@ static void write(cot__text *x, int of, const cot__tree *e, int least);
 
 static void write_number(cot__text *x, double v) {
     char digits[40];
-    for (int n = 6; n <= 17; n++) { /* the shortest text that reads back as v, but no shorter than %g */
+    for (int n = 6; n <= 17; n++) {
+        /* the shortest text that reads back as v, but no shorter than %g */
         cot__format(digits, sizeof digits, "%.*g", n, v);
         if (cot__read_number(digits, NULL) == v) break;
     }
@@ -64,7 +65,8 @@ static void write_number(cot__text *x, double v) {
 }
 
 static void write_call(cot__text *x, int of, const cot__tree *e) {
-    static const char *const names[OP_elementwise_count] = {[OP_maximum] = "max", [OP_minimum] = "min", [OP_log_sigmoid] = "log sigmoid"};
+    static const char *const names[OP_elementwise_count] = {
+        [OP_maximum] = "max", [OP_minimum] = "min", [OP_log_sigmoid] = "log sigmoid"};
     cot__put(x, names[e->op] ? names[e->op] : cot__elementwise_table[e->op].name);
     for (int k = 0; k < cot__elementwise_table[e->op].arity; k++) {
         cot__put(x, k ? ", " : "(");
@@ -94,7 +96,8 @@ static void write_operation(cot__text *x, int of, const cot__tree *e) {
         cot__put(x, " + ");
         write(x, of, operand(e, 2), PRODUCT);
     } else if (i->sign) {
-        bool chain = i->binds == PRODUCT && is_division(operand(e, 1)); /* a·(b/c) is not computed as a·b/c */
+        /* a·(b/c) is not computed as a·b/c */
+        bool chain = i->binds == PRODUCT && is_division(operand(e, 1));
         write(x, of, operand(e, 0), i->left);
         cot__put(x, i->sign);
         write(x, of, operand(e, 1), chain ? POWER : e->op == OP_add && binding(operand(e, 1)) == SUM ? SUM : i->right);

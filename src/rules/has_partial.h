@@ -1,4 +1,5 @@
-/* has_partial.h: does operand X, Y, W of an operation have a derivative? name_x, name_y, name_w are 1 or 0, at compile time. */
+/* has_partial.h: does operand X, Y, W of an operation have a derivative? name_x, name_y, name_w are
+ * 1 or 0, at compile time. */
 #ifndef COT_HAS_PARTIAL_H
 #define COT_HAS_PARTIAL_H
 

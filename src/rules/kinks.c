@@ -1,4 +1,5 @@
-/* kinks.c: two meanings of the conditions in kinks.def: a function on numbers, and a tree to print. */
+/* kinks.c: two meanings of the conditions in kinks.def: a function on numbers, and a tree to
+ * print. */
 #include "rules/kinks.h"
 
 #define T double
@@ -6,15 +7,18 @@
 #define S(name) name
 #define N(name) name
 #include "rules/words/kernel_vocabulary.h"
-#define KINK(id, op, condition, ...)                                                                                         \
-    static bool at_##id(double X, double Y, double W) { (void)X, (void)Y, (void)W; return (condition) != 0; }
+#define KINK(id, op, condition, ...)                                                                                   \
+    static bool at_##id(double X, double Y, double W) {                                                                \
+        (void)X, (void)Y, (void)W;                                                                                     \
+        return (condition) != 0;                                                                                       \
+    }
 #define KINK_OF(...)
 #include "rules/kinks.def"
 #include "rules/words/words_undef.h"
 #include "rules/words/words_tree.h"
 
 const cot__kink cot__kinks[KINK_count] = {
-#define KINK(id, op, condition, convention, x, y, w, dx, dy, dw)                                                             \
+#define KINK(id, op, condition, convention, x, y, w, dx, dy, dw)                                                       \
     {OP_##op, AS_TREE(condition), convention, at_##id, {x, y, w}, {dx, dy, dw}},
 #define KINK_OF(...)
 #include "rules/kinks.def"

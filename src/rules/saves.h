@@ -1,5 +1,6 @@
-/* saves.h: the saves meaning of rules.def: which of X, Y, W, Z a partial reads. name_dX_saves, name_dY_saves, name_dW_saves are
- * masks, at compile time: every word is the or of what its arguments read. */
+/* saves.h: the saves meaning of rules.def: which of X, Y, W, Z a partial reads. name_dX_saves,
+ * name_dY_saves, name_dW_saves are masks, at compile time: every word is the or of what its
+ * arguments read. */
 #ifndef COT_SAVES_H
 #define COT_SAVES_H
 
@@ -19,7 +20,7 @@
 enum {
 #define UNARY(name, cls, value, dx, lo, hi) name##_dX_saves = (dx),
 #define BINARY(name, cls, value, dx, dy, lo, hi) name##_dX_saves = (dx), name##_dY_saves = (dy),
-#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                  \
     name##_dX_saves = (dx), name##_dY_saves = (dy), name##_dW_saves = (dw),
 #include "rules/rules.def"
 };

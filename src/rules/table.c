@@ -1,20 +1,27 @@
-/* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees (tree.h) are constants, so
- * nothing is built at run time. */
+/* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees
+ * (tree.h) are constants, so nothing is built at run time. */
 #include "ops/elementwise/elementwise.h"
 #include "rules/saves.h"
 #include "rules/words/words_tree.h"
 
 const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #define UNARY(name, cls, value, dx, lo, hi) {#name, 1, cls, AS_TREE(value), {AS_TREE(dx)}, {name##_dX_saves}, lo, hi},
-#define BINARY(name, cls, value, dx, dy, lo, hi)                                                                             \
+#define BINARY(name, cls, value, dx, dy, lo, hi)                                                                       \
     {#name, 2, cls, AS_TREE(value), {AS_TREE(dx), AS_TREE(dy)}, {name##_dX_saves, name##_dY_saves}, lo, hi},
-#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
-    {#name, 3, cls, AS_TREE(value), {AS_TREE(dx), AS_TREE(dy), AS_TREE(dw)}, {name##_dX_saves, name##_dY_saves, name##_dW_saves}, lo, hi},
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                  \
+    {#name,                                                                                                            \
+     3,                                                                                                                \
+     cls,                                                                                                              \
+     AS_TREE(value),                                                                                                   \
+     {AS_TREE(dx), AS_TREE(dy), AS_TREE(dw)},                                                                          \
+     {name##_dX_saves, name##_dY_saves, name##_dW_saves},                                                              \
+     lo,                                                                                                               \
+     hi},
 #include "rules/rules.def"
 };
 
-/* What the tape sees of them: operands without derivative, and everything that any partial reads. NONE becomes the operand's
- * bit. */
+/* What the tape sees of them: operands without derivative, and everything that any partial reads.
+ * NONE becomes the operand's bit. */
 #undef X
 #undef Y
 #undef W
@@ -39,7 +46,7 @@ const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 static const cot__op elementwise_ops[OP_elementwise_count] = {
 #define UNARY(name, cls, value, dx, lo, hi) ROW(name, 1, dx, name##_dX_saves)
 #define BINARY(name, cls, value, dx, dy, lo, hi) ROW(name, 2, (dx) | (dy) << 1, name##_dX_saves | name##_dY_saves)
-#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                  \
     ROW(name, 3, (dx) | (dy) << 1 | (dw) << 2, name##_dX_saves | name##_dY_saves | name##_dW_saves)
 #include "rules/rules.def"
 };

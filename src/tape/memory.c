@@ -1,7 +1,7 @@
 /* memory.c: the memory of a tape: growing arrays, the arena of side records, counted storages.
  *
- * Invariant: everything a rewind must free is reachable from a counter in a mark: chunks of the arena, the list of storages, the
- * list of tensor leaves. Nothing here walks nodes. */
+ * Invariant: everything a rewind must free is reachable from a counter in a mark: chunks of the
+ * arena, the list of storages, the list of tensor leaves. Nothing here walks nodes. */
 #define _GNU_SOURCE /* mkstemp */
 #include "tape/tape.h"
 
@@ -18,9 +18,10 @@
 #include <unistd.h>
 #endif
 
-/* ---- arrays that may become huge: they pass the cache by and keep what they have --------------------------------------- */
+/* ---- arrays that may become huge: they pass the cache by and keep what they have ------------- */
 
-/* From this size on an array moves to reserved address space: growing it then costs page faults only. */
+/* From this size on an array moves to reserved address space: growing it then costs page faults
+ * only. */
 #define RESERVE_FROM ((size_t)1 << 21)
 #define RESERVE_BYTES ((size_t)1 << (sizeof(size_t) > 4 ? 37 : 30))
 
@@ -85,7 +86,7 @@ bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, siz
     return true;
 }
 
-/* ---- the arena: shapes, attributes, names ----------------------------------------------------------------------------- */
+/* ---- the arena: shapes, attributes, names ---------------------------------------------------- */
 
 #define CHUNK_BYTES ((size_t)1 << 16)
 
@@ -111,7 +112,8 @@ void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
     return p;
 }
 
-cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t *ints, int nargs, const uint32_t *args) {
+cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t *ints, int nargs,
+                          const uint32_t *args) {
     cot__attr *a = cot__arena(t, sizeof *a + (size_t)nints * sizeof *ints + (size_t)nargs * sizeof *args, op);
     if (!a) return NULL;
     *a = (cot__attr){.nargs = (uint32_t)nargs, .nints = (uint32_t)nints};
@@ -121,7 +123,7 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
     return a;
 }
 
-/* ---- storages -------------------------------------------------------------------------------------------------------- */
+/* ---- storages -------------------------------------------------------------------------------- */
 
 #define ALIGNMENT 64
 
@@ -152,8 +154,8 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 }
 
 #if defined(__linux__)
-/* Memory of a file that has no name any more, all of it allocated on the disk; NULL, with errno set, and in *failed what could not be done,
- * where the file was made. */
+/* Memory of a file that has no name any more, all of it allocated on the disk; NULL, with errno
+ * set, and in *failed what could not be done, where the file was made. */
 static void *map_file(size_t bytes, const char *folder, const char **failed) {
     char name[4096];
     if (snprintf(name, sizeof name, "%s/cotangent-XXXXXX", folder) >= (int)sizeof name) {
@@ -189,7 +191,8 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const ch
         p = map_file(bytes ? bytes : 1, folder, &failed);
     }
     if (!p) {
-        cot__fail(t, COT_MEMORY, "[%s] a file of %zu bytes in %s could not be %s: %s", op, bytes, folder, failed, strerror(errno));
+        cot__fail(t, COT_MEMORY, "[%s] a file of %zu bytes in %s could not be %s: %s", op, bytes, folder, failed,
+                  strerror(errno));
         return NULL;
     }
     cot__storage *s = cot__storage_wrap(t, p, bytes, op);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- operands ---------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 int cot__nargs(const cot__node *n) {
     if (n->flags & COT__NARY) return (int)n->extra.attr->nargs;
@@ -19,7 +19,8 @@ uint32_t cot__arg(const cot__node *n, int k) {
     return k == 0 ? n->a : k == 1 ? n->b : n->extra.c;
 }
 
-/* An operation that finds the tape failed is not the one that failed: its source line is not the error's. */
+/* An operation that finds the tape failed is not the one that failed: its source line is not the
+ * error's. */
 cot_tape *cot__usable(cot_tape *t) {
     if (t && t->status != COT_OK) t->error_placed = true;
     return t && t->status == COT_OK ? t : NULL;
@@ -51,7 +52,8 @@ cot_tape *cot__tape_beside(const char *op, const char *what, int m, const cot_va
     if (!t) return NULL;
     if (m < 0) cot__fail(t, COT_VALUE, "[%s] a negative number of %s: %d", op, what, m);
     else if (m == 0) cot__fail(t, COT_VAR, "[%s] there are no %s", op, what);
-    else if (!ys) cot__fail(t, COT_VAR, "[%s] the list of %d %s is NULL", op, m, what); /* the status that cot__status_of has for it */
+    /* the status that cot__status_of has for it */
+    else if (!ys) cot__fail(t, COT_VAR, "[%s] the list of %d %s is NULL", op, m, what);
     else if (m == 1) cot__fail(t, COT_VAR, "[%s] %s is not a value on a tape", op, what);
     else cot__fail(t, COT_VAR, "[%s] none of the %d %s is a value on a tape", op, m, what);
     return NULL;
@@ -74,17 +76,23 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         if (!x.tape || cot__is_number(x))
             cot__fail(t, COT_VAR, "[%s] the %s%soperand is not a value on a tape", op, which, *which ? " " : "");
         else
-            cot__fail(t, COT_VAR, "[%s] the %s%soperand belongs to another tape; operands of one operation share a tape", op, which, *which ? " " : "");
+            cot__fail(t, COT_VAR,
+                      "[%s] the %s%soperand belongs to another tape; operands of one operation share a tape", op, which,
+                      *which ? " " : "");
         return false;
     }
     if (UNLIKELY(x.id == UINT64_MAX)) {
-        cot__fail(t, COT_VAR, "[%s] the %s%soperand is invalid: the operation that should have made it failed", op, which, *which ? " " : "");
+        cot__fail(t, COT_VAR, "[%s] the %s%soperand is invalid: the operation that should have made it failed", op,
+                  which, *which ? " " : "");
         return false;
     }
     if (UNLIKELY(i >= t->count || t->nodes[i].stamp != (uint32_t)(x.id >> 32))) {
         if (i < t->count && cot__in_body(&t->nodes[i]))
-            cot__fail(t, COT_VAR, "[%s] the %s%soperand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values out as "
-                                  "its results", op, which, *which ? " " : "");
+            cot__fail(t, COT_VAR,
+                      "[%s] the %s%soperand belongs to the body of a loop, vmap or checkpoint that is over; a body "
+                      "hands values out as "
+                      "its results",
+                      op, which, *which ? " " : "");
         else
             cot__fail(t, COT_VAR, "[%s] the %s%soperand was forgotten by a rewind", op, which, *which ? " " : "");
         return false;
@@ -95,7 +103,8 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
         cot__fail(t, COT_STALE, "[%s] the %s%soperand, %s, was overwritten by %s; %s", op, which, *which ? " " : "",
                   cot__describe(t, i, it, sizeof it), by,
                   writer == COT__IN_PLACE_WRITE || writer == COT__OUTSIDE_WRITE ? "use the var that the write updated"
-                  : cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE ? "cot_assign gives it new numbers" : "record it again");
+                  : cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE             ? "cot_assign gives it new numbers"
+                                                                                : "record it again");
         return false;
     }
     *index = i;
@@ -107,17 +116,20 @@ cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, 
     if (!t) return NULL;
     if (cot__is_number(x)) {
         int64_t whole = (int64_t)x.id;
-        cot_var c = (uintptr_t)x.tape == 2 ? cot_data(t, COT_I64, (cot_shape){0}, &whole) : cot_constant(t, cot__number_value(x));
+        cot_var c     = (uintptr_t)x.tape == 2 ? cot_data(t, COT_I64, (cot_shape){0}, &whole)
+                                               : cot_constant(t, cot__number_value(x));
         *index = cot__index(c);
         return c.id == UINT64_MAX ? NULL : t;
     }
     return cot__operand(t, x, op, which, index) ? t : NULL;
 }
 
-cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as, uint32_t *index) {
+cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as,
+                            uint32_t *index) {
     char     which[80];
     uint32_t i = (uint32_t)x.id;
-    if (LIKELY(x.tape == t && cot__usable(t) && i < t->count && t->nodes[i].stamp == (uint32_t)(x.id >> 32) && !is_stale(&t->nodes[i]))) {
+    if (LIKELY(x.tape == t && cot__usable(t) && i < t->count && t->nodes[i].stamp == (uint32_t)(x.id >> 32) &&
+               !is_stale(&t->nodes[i]))) {
         *index = i;
         return t;
     }
@@ -125,7 +137,7 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
     return cot__enter(t, x, op, which, index);
 }
 
-/* ---- looking at a value -------------------------------------------------------------------------------------------------- */
+/* ---- looking at a value ---------------------------------------------------------------------- */
 
 cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
     static const int64_t no_axes[1];
@@ -153,8 +165,12 @@ cot__view cot__view_write(cot_tape *t, uint32_t i) {
     return cot__view_read(t, i);
 }
 
-int     cot__ndim_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->ndim : 0; }
-int64_t cot__size_at(const cot_tape *t, uint32_t i) { return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->size : 1; }
+int cot__ndim_at(const cot_tape *t, uint32_t i) {
+    return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->ndim : 0;
+}
+int64_t cot__size_at(const cot_tape *t, uint32_t i) {
+    return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->size : 1;
+}
 size_t  cot__bytes_at(const cot_tape *t, uint32_t i) {
     return (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(&t->nodes[i])));
 }
@@ -182,7 +198,7 @@ const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
     return cot__shape_text(v.ndim, v.shape, buf);
 }
 
-/* ---- room for a result ----------------------------------------------------------------------------------------------------- */
+/* ---- room for a result ----------------------------------------------------------------------- */
 
 /* Number of elements, or -1 when the bytes, empty extents counted as 1, would not fit a ptrdiff. */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
@@ -241,14 +257,15 @@ bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dty
     return true;
 }
 
-/* ---- the push -------------------------------------------------------------------------------------------------------------- */
+/* ---- the push -------------------------------------------------------------------------------- */
 
 bool cot__room(cot_tape *t, const char *op) {
     if (LIKELY(t->count < t->capacity)) return true;
     size_t want = t->capacity ? (size_t)t->capacity * 2 : 64;
     if (want > COT__MAX_NODES) want = COT__MAX_NODES;
     if (t->count >= want) {
-        cot__fail(t, COT_LIMIT, "[%s] the tape is full: %u operations; rewind, or split the work over several tapes", op, t->count);
+        cot__fail(t, COT_LIMIT, "[%s] the tape is full: %u operations; rewind, or split the work over several tapes",
+                  op, t->count);
         return false;
     }
     if (!cot__array_reserve(t, &t->node_memory, want * sizeof(cot__node))) {
@@ -288,24 +305,29 @@ bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version) 
     const cot__node *n = &t->nodes[s->saver];
     uint32_t         mask = cot__saved_mask(t, s->saver);
     for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count; k++)
-        if (cot__saves_operand(mask, k) && cot__arg(n, k) != COT__NONE && lies_on(&t->nodes[cot__arg(n, k)], s, version)) return true;
+        if (cot__saves_operand(mask, k) && cot__arg(n, k) != COT__NONE &&
+            lies_on(&t->nodes[cot__arg(n, k)], s, version))
+            return true;
     return (mask & COT__SAVES_Z) && lies_on(n, s, version);
 }
 
-/* The oldest saver is kept: while it lives, later ones do not matter, and a rewind forgets those first. */
+/* The oldest saver is kept: while it lives, later ones do not matter, and a rewind forgets those
+ * first. */
 static void note_saver(cot_tape *t, const cot__tensor *v, uint32_t index) {
     if (cot__has_saver(t, v->storage, v->version)) return;
     v->storage->saver = index;
     v->storage->saver_version = v->version;
 }
 
-/* Remembers, on the storages whose values this node's rule will read, who saved them: in-place writes look there. */
+/* Remembers, on the storages whose values this node's rule will read, who saved them: in-place
+ * writes look there. */
 void cot__note_saves(cot_tape *t, uint32_t index) {
     const cot__node *n = &t->nodes[index];
     uint32_t         mask = cot__saved_mask(t, index);
     for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count; k++) {
         uint32_t a = cot__arg(n, k);
-        if (cot__saves_operand(mask, k) && a != COT__NONE && cot__is_tensor(&t->nodes[a])) note_saver(t, t->nodes[a].value.tensor, index);
+        if (cot__saves_operand(mask, k) && a != COT__NONE && cot__is_tensor(&t->nodes[a]))
+            note_saver(t, t->nodes[a].value.tensor, index);
     }
     if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
 }
@@ -352,7 +374,8 @@ static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const
     if (op == OP_leaf || op == OP_parameter) return COT__ACTIVE;
     uint32_t inactive = o->inactive;
     for (int k = 0; k < n; k++)
-        if (args[k] != COT__NONE && !(k < 32 && inactive >> k & 1) && (t->nodes[args[k]].flags & COT__ACTIVE)) return COT__ACTIVE;
+        if (args[k] != COT__NONE && !(k < 32 && inactive >> k & 1) && (t->nodes[args[k]].flags & COT__ACTIVE))
+            return COT__ACTIVE;
     return 0;
 }
 
@@ -361,7 +384,8 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
     uint32_t index = t->count;
     uint8_t  flags = activity(t, op, r->view.dtype, n, args);
     uint8_t  kind = (uint8_t)(r->view.dtype | (r->tensor ? COT__TENSOR : 0));
-    cot__node node = {.op = (uint16_t)op, .kind = kind, .flags = flags, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE};
+    cot__node node  = {
+         .op = (uint16_t)op, .kind = kind, .flags = flags, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE};
     if (n > 2 && op >= OP_elementwise_count) {
         if (!attr && !(attr = cot__attr_make(t, cot__op_of(op)->name, 0, NULL, n, args))) return INVALID(t);
         if (attr->nargs == 0) { /* made without operands: a second record with both */
@@ -384,13 +408,14 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
         node.value = r->scalar;
     t->nodes[index] = node;
     t->count = index + 1;
-    if (kind != COT_F64 || !cot__sweeps_know(&node)) t->scalars_from = index + 1; /* active or not: aliases become so later */
+    /* active or not: aliases become so later */
+    if (kind != COT_F64 || !cot__sweeps_know(&node)) t->scalars_from = index + 1;
     if (flags & COT__ACTIVE) cot__note_saves(t, index);
     return VAR(t, index);
 }
 
-cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset,
-                       cot__attr *attr) {
+cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride,
+                       int64_t offset, cot__attr *attr) {
     const char *name = cot__op_of(op)->name;
     cot__view   v = ndim == 0 ? cot__view_read(t, of) : cot__view_shape(t, of);
     cot__result r;

@@ -41,24 +41,27 @@ void cot__error_in(cot_tape *t, const char *format, ...) {
     va_start(args, format);
     int length = cot__vformat(t->message + used + 5, room - 6, format, args);
     va_end(args);
-    if (length < 0 || (size_t)length >= room - 6) t->message[used] = 0; /* no room: the fact alone */
+    /* no room: the fact alone */
+    if (length < 0 || (size_t)length >= room - 6) t->message[used] = 0;
     else memcpy(t->message + used + 5 + length, ")", 2);
 }
 
 void cot__error_in_function(cot_tape *t, const char *part, const char *op) {
     char of[64];
     snprintf(of, sizeof of, " of [%s]", op);
-    if (!strstr(t->message, of) && strncmp(t->message, of + 4, strlen(of + 4))) cot__error_in(t, "the %s of [%s]", part, op);
+    if (!strstr(t->message, of) && strncmp(t->message, of + 4, strlen(of + 4)))
+        cot__error_in(t, "the %s of [%s]", part, op);
 }
 
-/* ---- inputs ------------------------------------------------------------------------------------------------------------ */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 cot_var cot__parameter(cot_tape *t, uint32_t x) {
     const cot__node *n = &t->nodes[x];
     cot_dtype        dtype = cot__dtype_at(n);
     if (cot__is_tensor(n)) {
         cot__tensor *v = n->value.tensor;
-        return cot__push_storage(t, OP_parameter, v->storage, dtype, v->ndim, v->dims, v->dims + v->ndim, v->offset, 0, NULL);
+        return cot__push_storage(t, OP_parameter, v->storage, dtype, v->ndim, v->dims, v->dims + v->ndim, v->offset, 0,
+                                 NULL);
     }
     cot__result r;
     cot__value  value = n->value;
@@ -67,12 +70,14 @@ cot_var cot__parameter(cot_tape *t, uint32_t x) {
     return cot__result_push(t, &r, OP_parameter, 0, NULL, NULL);
 }
 
-/* ---- what a body may not do --------------------------------------------------------------------------------------------- */
+/* ---- what a body may not do ------------------------------------------------------------------ */
 
 bool cot__outside_bodies(cot_tape *t, const char *op) {
     if (!t->body) return true;
-    cot__fail(t, COT_GRAD, "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives "
-                           "(cot_grad_of), and stands for every step", op, t->body);
+    cot__fail(t, COT_GRAD,
+              "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives "
+              "(cot_grad_of), and stands for every step",
+              op, t->body);
     return false;
 }
 
@@ -95,7 +100,7 @@ static void scope_close(cot_tape *t, scope before) {
     if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
-/* ---- the program ----------------------------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 /* Work space while a program is made: a byte and a place for each node of the body. */
 typedef struct maker {
@@ -106,7 +111,8 @@ typedef struct maker {
     uint32_t   *place;
     uint32_t   *captured;
     uint32_t    captures, capture_room;
-    uint32_t   *table;    /* finds a captured node: its number + 1, from the place of its hash on; 0: free */
+    /* finds a captured node: its number + 1, from the place of its hash on; 0: free */
+    uint32_t   *table;
     uint32_t    table_size; /* a power of two, at least twice the captures */
 } maker;
 
@@ -114,7 +120,8 @@ enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an inpu
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
-/* Is it one of this body whose derivative was recorded here, and can it be on a kink (an input cannot)? */
+/* Is it one of this body whose derivative was recorded here, and can it be on a kink (an input
+ * cannot)? */
 static bool is_watched(const maker *k, uint32_t node) {
     return node >= k->first && node - k->first < k->count && k->t->nodes[node].op != OP_parameter;
 }
@@ -130,7 +137,8 @@ static bool grow_table(maker *k, const char *op) {
     uint32_t  size = k->table_size ? 2 * k->table_size : 16;
     uint32_t *table = cot__alloc(&k->t->al, size * sizeof *table);
     if (!table) {
-        cot__fail(k->t, COT_MEMORY, "[%s] out of memory: a list of %u values from outside its %s", op, k->captures, k->part);
+        cot__fail(k->t, COT_MEMORY, "[%s] out of memory: a list of %u values from outside its %s", op, k->captures,
+                  k->part);
         return false;
     }
     cot__free(&k->t->al, k->table, k->table_size * sizeof *table);
@@ -158,13 +166,14 @@ static bool is_overwritten(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }
 
-/* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an example, never a
- * value that holds for every step, even where it depends on constants alone. */
+/* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an
+ * example, never a value that holds for every step, even where it depends on constants alone. */
 static bool is_example(const cot__node *n) {
     return n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve;
 }
 
-/* Results back to inputs: what is needed; then forward: what moves. Values from before the body that are needed are captured. */
+/* Results back to inputs: what is needed; then forward: what moves. Values from before the body
+ * that are needed are captured. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
     for (uint32_t i = 0; i < t->watched_count; i++)
@@ -187,8 +196,10 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
         const cot__node *n = &t->nodes[k->first + i];
         if (!(k->mark[i] & NEEDED)) continue;
         if (n->op == OP_leaf) {
-            cot__fail(t, COT_VALUE, "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
-                                    "them", op, k->part, k->first + i);
+            cot__fail(t, COT_VALUE,
+                      "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
+                      "them",
+                      op, k->part, k->first + i);
             return false;
         }
         if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
@@ -238,11 +249,13 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     }
     cot__region *r = cot__arena(t, sizeof *r, op);
     uint64_t    *ref = r ? cot__arena(t, refs * sizeof *ref + 8, op) : NULL;
-    uint32_t    *list = ref ? cot__arena(t, ((size_t)steps + fixed + k->captures + (size_t)m) * sizeof *list + 8, op) : NULL;
+    uint32_t    *list =
+        ref ? cot__arena(t, ((size_t)steps + fixed + k->captures + (size_t)m) * sizeof *list + 8, op) : NULL;
     if (!list) return NULL;
     uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
-    *r = (cot__region){op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node,
-                       ref, 0, NULL};
+    *r = (cot__region){
+        op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref,
+        0,  NULL};
     if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {
@@ -259,10 +272,10 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     return list_watched(k, op, r) ? r : NULL;
 }
 
-/* ---- closing a body -------------------------------------------------------------------------------------------------- */
+/* ---- closing a body -------------------------------------------------------------------------- */
 
-/* Constants of the body stay, and those of bodies inside it; every other value has served as an example: shapes stay, memory
- * goes. */
+/* Constants of the body stay, and those of bodies inside it; every other value has served as an
+ * example: shapes stay, memory goes. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
@@ -318,8 +331,8 @@ static bool take_results(cot_tape *t, const char *op, const char *part, int m, c
     return true;
 }
 
-static bool record_body(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n, const cot_var *examples,
-                        int m, cot_var *xs, cot_var *ys, uint32_t *in, uint32_t *out) {
+static bool record_body(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
+                        const cot_var *examples, int m, cot_var *xs, cot_var *ys, uint32_t *in, uint32_t *out) {
     for (int i = 0; i < n; i++) {
         uint32_t x;
         if (!cot__operand(t, examples[i], op, "given", &x)) return false;
@@ -335,7 +348,8 @@ static bool record_body(cot_tape *t, const char *op, const char *part, cot_fn f,
     return t->status == COT_OK && take_results(t, op, part, m, ys, out);
 }
 
-cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m) {
+cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples,
+                                int m) {
     return cot__region_record_part(t, op, BODY, f, user, n, examples, m);
 }
 
@@ -367,7 +381,7 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     return r;
 }
 
-/* ---- playing --------------------------------------------------------------------------------------------------------- */
+/* ---- playing --------------------------------------------------------------------------------- */
 
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region) {
     size_t count = (size_t)(region->n + region->captures) + region->fixed + region->steps;

@@ -1,10 +1,12 @@
-/* region.h: bodies: parts of a tape that were recorded once and are replayed on other values, by loops, conditions, vmap and
- * checkpoints.
+/* region.h: bodies: parts of a tape that were recorded once and are replayed on other values, by
+ * loops, conditions, vmap and checkpoints.
  *
- * A body is recorded on example values, between two indices of the tape. Its inputs are nodes of their own (OP_parameter); what
- * it uses from before is captured. While it is recorded no value can be read: it stands for every step. When it closes, its
- * nodes get a stamp that no var of the user's has, so nothing of it can be used outside, and its values are let go. What is
- * left is a program: the nodes that the results depend on, with each operand as a place in a list of values. */
+ * A body is recorded on example values, between two indices of the tape. Its inputs are nodes of
+ * their own (OP_parameter); what it uses from before is captured. While it is recorded no value can
+ * be read: it stands for every step. When it closes, its nodes get a stamp that no var of the
+ * user's has, so nothing of it can be used outside, and its values are let go. What is left is a
+ * program: the nodes that the results depend on, with each operand as a place in a list of
+ * values. */
 #ifndef COT_REGION_H
 #define COT_REGION_H
 
@@ -14,7 +16,9 @@ typedef struct cot__region {
     const char     *name;     /* of the operation whose body it is */
     uint32_t        first, end;
     int             n, captures, m;
-    uint32_t        fixed;    /* how many of its values are always the same: constants, and what it computes from them alone */
+    /* how many of its values are always the same: constants, and what it computes from them
+     * alone */
+    uint32_t        fixed;
     const uint32_t *captured; /* nodes before `first` that it uses */
     const uint32_t *constant; /* the fixed ones */
     const uint32_t *out;      /* the m results as nodes, for their shapes and dtypes */
@@ -22,22 +26,27 @@ typedef struct cot__region {
     const uint32_t *node;     /* what to do again, in order */
     const uint64_t *ref;      /* the operands of those, one after the other; then the m results */
     uint32_t        watches;
-    const uint32_t *watched;  /* smooth tapes: places of the values whose derivative the body takes, to be looked at whenever it is
-                               * played */
+    /* smooth tapes: places of the values whose derivative the body takes, to be looked at whenever
+     * it is played */
+    const uint32_t *watched;
 } cot__region;
 
 /* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this. */
-#define COT__REF_NUMBER UINT64_MAX /* the immediate number of an elementwise node, which cot__reapply knows */
+/* the immediate number of an elementwise node, which cot__reapply knows */
+#define COT__REF_NUMBER UINT64_MAX
 
-/* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the arena; f and user are not
- * asked again. */
-cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples, int m);
+/* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the
+ * arena; f and user are not asked again. */
+cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples,
+                                int m);
 /* The same for one of several functions that an operation takes: errors name it, "test". */
 cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
                                      const cot_var *examples, int m);
-/* Adds to the error on the tape, if there is one and it is not of memory, where it happened: " (in the test of [while])". */
+/* Adds to the error on the tape, if there is one and it is not of memory, where it happened: " (in
+ * the test of [while])". */
 void cot__error_in(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same for the one function that an operation has called, " (in the body of [root])", unless the sentence names that operation already. */
+/* The same for the one function that an operation has called, " (in the body of [root])", unless
+ * the sentence names that operation already. */
 void cot__error_in_function(cot_tape *t, const char *part, const char *op);
 
 /* Is there a function, and are there as many values as said? Otherwise sets the error. */
@@ -46,8 +55,8 @@ bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var
 /* Has the function set all ys, which were INVALID(t) before it ran? Otherwise sets the error. */
 bool cot__check_set(cot_tape *t, const char *op, const char *function, int m, const cot_var *ys);
 
-/* A program at work. Set value[0 … n) and value[n … n + captures), then play: the results go to out (m of them). The fixed
- * values behind them are set already. */
+/* A program at work. Set value[0 … n) and value[n … n + captures), then play: the results go to out
+ * (m of them). The fixed values behind them are set already. */
 typedef struct cot__player {
     cot_tape          *t;
     const cot__region *region;
@@ -57,18 +66,21 @@ typedef struct cot__player {
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region);
 void cot__player_close(cot__player *p);
 bool cot__play(cot__player *p, cot_var *out);
-/* After a play: looks at what the body differentiates. False: on a kink, the error is set. (cot__played_watched, which does it
- * for a node, is in diff/kinks/smooth.c: the tape knows no kinks.) */
+/* After a play: looks at what the body differentiates. False: on a kink, the error is set.
+ * (cot__played_watched, which does it for a node, is in diff/kinks/smooth.c: the tape knows no
+ * kinks.) */
 bool cot__look_at_watched(cot__player *p);
 bool cot__played_watched(cot_tape *t, const char *op, uint32_t node);
 /* Once, on values for its inputs and captures. */
 bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out);
-/* What played nodes may be: a node that was recorded without a gradient, in a no-grad scope of the body, is played without. */
+/* What played nodes may be: a node that was recorded without a gradient, in a no-grad scope of the
+ * body, is played without. */
 static inline uint8_t cot__replay_mask(const cot_tape *t, uint32_t node, uint8_t mask) {
     return mask & t->nodes[node].flags & COT__ACTIVE;
 }
 
-/* A new input node with the value of node x (shared, not copied): active if its dtype has derivatives. */
+/* A new input node with the value of node x (shared, not copied): active if its dtype has
+ * derivatives. */
 cot_var cot__parameter(cot_tape *t, uint32_t x);
 
 /* Not while a body is recorded: sets the error. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- elements ---------------------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 const void *cot__element(const cot__view *v, int64_t index) {
     int64_t offset = 0;
@@ -32,7 +32,7 @@ void cot__show_element(cot__text *x, const void *p, cot_dtype dtype) {
         cot__putf(x, "%lld", (long long)cot__load_i64(p, dtype));
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 enum { FEW = 8 }; /* elements that are shown one by one */
 
@@ -93,7 +93,9 @@ void cot__show_values(cot__text *x, const cot__view *v) {
         show_range(x, v);
 }
 
-static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool in_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {
     const char *name = cot__name_of(t, node);
@@ -146,7 +148,7 @@ void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
         cot__show_values(x, &v);
 }
 
-/* ---- operations -------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* One attribute: `name` and its code, see cot__op.attrs. Returns how many integers it took. */
 static uint32_t show_attribute(cot__text *x, const char *name, int length, char code, const cot__attr *a, uint32_t at) {
@@ -207,7 +209,7 @@ void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node) {
     if (cot__is_tensor(&t->nodes[node])) cot__put(x, cot__shape_text_at(t, node, text));
 }
 
-/* ---- lines ------------------------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 enum { TYPE_COLUMN = 24, VALUE_COLUMN = 38 };
 

@@ -11,21 +11,25 @@ const void *cot__element(const cot__view *v, int64_t index);
 const char *cot__place(const cot__view *v, int64_t index, char *buf);
 
 void cot__show_element(cot__text *x, const void *p, cot_dtype dtype);
-/* "3", "[[1 2] [3 4]]", or "-1 … 2.5" with the number of NaNs and infinities when there are many elements. */
+/* "3", "[[1 2] [3 4]]", or "-1 … 2.5" with the number of NaNs and infinities when there are many
+ * elements. */
 void cot__show_values(cot__text *x, const cot__view *v);
 /* "mul %0 2", "sum(%3, axes=0)" */
 void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node);
 /* "f32(64,128)" */
 void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node);
-/* What a sentence calls a node: its name where that is a word, else "%3". buf of COT__CALLED_TEXT bytes. */
+/* What a sentence calls a node: its name where that is a word, else "%3". buf of COT__CALLED_TEXT
+ * bytes. */
 const char *cot__called(const cot_tape *t, uint32_t node, char *buf);
 #define COT__CALLED_TEXT 48
-/* The formula of a node with what its operands and itself are called for the letters x, y, w and z, which might be names of something else. */
+/* The formula of a node with what its operands and itself are called for the letters x, y, w and z,
+ * which might be names of something else. */
 const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, char *buf, size_t size);
 #define COT__FILLED_TEXT 1024
 /* The value of a node, or "(overwritten)". */
 void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node);
-/* The line of a node up to its value: node, operation, type, value; then, beyond the last column, name and source line. */
+/* The line of a node up to its value: node, operation, type, value; then, beyond the last column,
+ * name and source line. */
 void cot__show_node(cot__text *x, const cot_tape *t, uint32_t node);
 void cot__show_origin(cot__text *x, const cot_tape *t, uint32_t node);
 #define COT__ORIGIN_COLUMN 50

@@ -3,12 +3,17 @@
 
 #include <string.h>
 
-const cot__op cot__op_leaf = {.name = "leaf", .kind = KIND_SOURCE, .formula = "a value that gradients are taken with respect to"};
+const cot__op cot__op_leaf = {
+    .name = "leaf", .kind = KIND_SOURCE, .formula = "a value that gradients are taken with respect to"};
 const cot__op cot__op_constant = {.name = "constant", .kind = KIND_SOURCE, .formula = "given numbers"};
 
 static cot_var detach_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_detach(xs[0]); }
 
-const cot__op cot__op_detach = {.name = "detach", .batch = cot__batch_shift, .kind = KIND_NONE, .formula = "x, with no gradient through it", .apply = detach_apply};
+const cot__op cot__op_detach = {.name    = "detach",
+                                .batch   = cot__batch_shift,
+                                .kind    = KIND_NONE,
+                                .formula = "x, with no gradient through it",
+                                .apply   = detach_apply};
 
 static bool valid_shape(cot_tape *t, const char *op, const cot_shape *s) {
     if (s->ndim >= 0 && s->ndim <= COT_MAX_NDIM) return true;
@@ -45,7 +50,8 @@ static cot_var make_source(cot_tape *t, int op, const char *name, cot_dtype dtyp
     if (!cot__usable(t)) return INVALID(t);
     if (!valid_shape(t, name, &shape) || !valid_dtype(t, name, dtype)) return INVALID(t);
     if (op == OP_leaf && !cot__dtype_is_float(dtype))
-        return cot__fail(t, COT_DTYPE, "[%s] a leaf of dtype %s; only f64, f32, bf16 and f16 have gradients, use cot_data for others",
+        return cot__fail(t, COT_DTYPE,
+                         "[%s] a leaf of dtype %s; only f64, f32, bf16 and f16 have gradients, use cot_data for others",
                          name, cot__dtype_name(dtype));
     if (!cot__result_open(t, &r, name, dtype, shape.ndim, shape.dim)) return INVALID(t);
     size_t bytes = (size_t)(cot__count(shape.ndim, shape.dim) * cot__dtype_size(dtype));
@@ -66,14 +72,17 @@ cot_var cot_scalar(cot_tape *t, double value) {
     if (UNLIKELY(!t || t->count >= t->fast_limit))
         return make_source(t, OP_leaf, "scalar", COT_F64, (cot_shape){0}, &value);
     uint32_t i = t->count++;
-    t->nodes[i] = (cot__node){.op = OP_leaf, .kind = COT_F64, .flags = (uint8_t)t->active_mask, .stamp = t->stamp, .value.f64 = value};
+    t->nodes[i] = (cot__node){
+        .op = OP_leaf, .kind = COT_F64, .flags = (uint8_t)t->active_mask, .stamp = t->stamp, .value.f64 = value};
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};
 }
 
 cot_var cot_constant(cot_tape *t, double value) {
-    if (UNLIKELY(!t || t->count >= t->fast_limit)) return make_source(t, OP_constant, "constant", COT_F64, (cot_shape){0}, &value);
+    if (UNLIKELY(!t || t->count >= t->fast_limit))
+        return make_source(t, OP_constant, "constant", COT_F64, (cot_shape){0}, &value);
     uint32_t i = t->count++;
-    t->nodes[i] = (cot__node){.op = OP_constant, .kind = COT_F64, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE, .value.f64 = value};
+    t->nodes[i] = (cot__node){
+        .op = OP_constant, .kind = COT_F64, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE, .value.f64 = value};
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};
 }
 
@@ -88,10 +97,12 @@ cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data
 cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory) {
     if (!cot__usable(t)) return INVALID(t);
     if (!valid_shape(t, "wrap", &shape) || !valid_dtype(t, "wrap", dtype)) return INVALID(t);
-    if (shape.ndim == 0) return cot__fail(t, COT_SHAPE, "[wrap] a scalar lives in the tape and cannot be borrowed; use cot_data");
+    if (shape.ndim == 0)
+        return cot__fail(t, COT_SHAPE, "[wrap] a scalar lives in the tape and cannot be borrowed; use cot_data");
     int64_t size = cot__checked_size(t, "wrap", dtype, shape.ndim, shape.dim);
     if (size < 0) return INVALID(t);
-    if (!memory && size > 0) return cot__fail(t, COT_VALUE, "[wrap] the memory is NULL; it must hold %lld elements", (long long)size);
+    if (!memory && size > 0)
+        return cot__fail(t, COT_VALUE, "[wrap] the memory is NULL; it must hold %lld elements", (long long)size);
     cot__storage *s = cot__storage_wrap(t, memory, (size_t)(size * cot__dtype_size(dtype)), "wrap");
     if (!s || !cot__storage_keep(t, s, "wrap")) return INVALID(t);
     return cot__push_storage(t, OP_constant, s, dtype, shape.ndim, shape.dim, NULL, 0, 0, NULL);

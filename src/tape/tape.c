@@ -1,6 +1,7 @@
 /* tape.c: the life of a tape: creation, errors, marks and rewinds, names and source lines.
  *
- * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and arena chunks. */
+ * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and
+ * arena chunks. */
 #include "tape/tape.h"
 
 #include "base/number.h"
@@ -9,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* ---- creation -------------------------------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 cot_tape *cot_tape_create(const cot_options *options) {
     cot_options defaults = {0};
@@ -35,7 +36,8 @@ static void release_gradients(cot_tape *t, uint32_t leaves, uint32_t retained) {
         cot__node *leaf = &t->nodes[t->leaves[--t->leaf_count]];
         cot__storage_release(t, leaf->extra.grad);
     }
-    while (t->retained_count > retained) { /* the value itself may be older than the mark and stay */
+    while (t->retained_count > retained) {
+        /* the value itself may be older than the mark and stay */
         const cot__retained *r = &t->retained[--t->retained_count];
         t->nodes[r->node].flags &= (uint8_t)~(COT__RETAIN | COT__HAS_GRAD);
         cot__storage_release(t, r->tensor);
@@ -75,7 +77,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&al, t, sizeof *t);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 const char *cot_status_name(cot_status status) {
     static const char *const names[] = {
@@ -87,7 +89,9 @@ const char *cot_status_name(cot_status status) {
 }
 
 cot_status  cot_tape_status(const cot_tape *t) { return t ? t->status : COT_MEMORY; }
-const char *cot_tape_message(const cot_tape *t) { return t ? t->message : "the tape is NULL: cot_tape_create found no memory"; }
+const char *cot_tape_message(const cot_tape *t) {
+    return t ? t->message : "the tape is NULL: cot_tape_create found no memory";
+}
 
 /* Memory may be short for any operation that a sweep records: the message names the function that
  * was called instead. Not for what the user's own functions call: that is known to the user. */
@@ -121,7 +125,7 @@ void cot_tape_clear_error(cot_tape *t) {
     t->fast_limit = t->capacity;
 }
 
-/* ---- notes ------------------------------------------------------------------------------------------------------------ */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 const char *cot_tape_note(const cot_tape *t) { return t ? t->note : ""; }
 
@@ -138,7 +142,7 @@ void cot__note(cot_tape *t, const char *format, ...) {
     t->notes++;
 }
 
-/* ---- marks ----------------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 enum { NODES, STAMP, STORAGES, LEAVES, CHUNK, USED, LISTS, RETAINED };
 
@@ -168,7 +172,8 @@ static void keep_watched(cot_tape *t) {
 }
 
 static void forget(cot_tape *t, cot_mark m) {
-    if (UNLIKELY(t->deferred && t->deferred->runs) && !t->sweeps) cot__deferred_run(t); /* values older than the mark may wait too; in a sweep, what waits is buried */
+    /* values older than the mark may wait too; in a sweep, what waits is buried */
+    if (UNLIKELY(t->deferred && t->deferred->runs) && !t->sweeps) cot__deferred_run(t);
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     release_storages(t, (uint32_t)m.part[STORAGES]);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
@@ -190,12 +195,14 @@ void cot__rewind(cot_tape *t, cot_mark m) {
 
 cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}}; }
 
-/* Is everything that the mark remembers still there? Nodes tell by their stamp; what was made between nodes by its counters. */
+/* Is everything that the mark remembers still there? Nodes tell by their stamp; what was made
+ * between nodes by its counters. */
 static bool still_there(const cot_tape *t, const cot_mark *m) {
     uint32_t n = (uint32_t)m->part[NODES];
     if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m->part[STAMP])) return false;
-    if ((uint32_t)m->part[STORAGES] > t->storage_count || m->part[LEAVES] > t->leaf_count || m->part[LISTS] >> 32 > t->name_count ||
-        (uint32_t)m->part[LISTS] > t->site_count || (uint32_t)m->part[RETAINED] > t->retained_count)
+    if ((uint32_t)m->part[STORAGES] > t->storage_count || m->part[LEAVES] > t->leaf_count ||
+        m->part[LISTS] >> 32 > t->name_count || (uint32_t)m->part[LISTS] > t->site_count ||
+        (uint32_t)m->part[RETAINED] > t->retained_count)
         return false;
     const cot__chunk *c = t->arena, *want = (const cot__chunk *)(uintptr_t)m->part[CHUNK];
     while (c && c != want) c = c->prev; /* over chunks that the rewind is about to free */
@@ -214,16 +221,23 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
         return;
     }
     if (t->inside && (uint32_t)m.part[NODES] < t->inside_from) {
-        cot__fail(t, COT_VALUE, "[tape_rewind] called inside a function of [%s], to a mark made before; such a function may forget only what "
-                                "it recorded itself", t->inside);
+        cot__fail(t, COT_VALUE,
+                  "[tape_rewind] called inside a function of [%s], to a mark made before; such a function may forget "
+                  "only what "
+                  "it recorded itself",
+                  t->inside);
         return;
     }
     if (t->body && (uint32_t)m.part[NODES] < t->body_from) {
-        cot__fail(t, COT_VALUE, "[tape_rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget only what it "
-                                "recorded itself", t->body);
+        cot__fail(t, COT_VALUE,
+                  "[tape_rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget "
+                  "only what it "
+                  "recorded itself",
+                  t->body);
         return;
     }
-    if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t); /* it happened since */
+    /* it happened since */
+    if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t);
     if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     forget(t, m);
     if (t->assigned_at > t->count) t->assigned_at = t->count;
@@ -265,7 +279,7 @@ void cot__next_stamp(cot_tape *t) {
     if (t->stamp < COT__LAST_STAMP) t->stamp++;
 }
 
-/* ---- sizes ----------------------------------------------------------------------------------------------------------- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 int64_t cot_tape_length(const cot_tape *t) { return t ? t->count : 0; }
 int64_t cot_tape_storage_bytes(const cot_tape *t) { return t ? t->storage_bytes : 0; }
@@ -276,12 +290,13 @@ void cot_tape_trim(cot_tape *t) {
 
 int64_t cot_tape_bytes(const cot_tape *t) {
     if (!t) return 0;
-    int64_t nodes = t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
+    int64_t nodes =
+        t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
     int64_t slots = t->adjoints.reserved ? (int64_t)t->adjoint_zeroed : (int64_t)t->adjoints.bytes;
     return (int64_t)(sizeof *t + t->cache.held) + nodes + slots;
 }
 
-/* ---- no-grad scopes ---------------------------------------------------------------------------------------------------- */
+/* ---- no-grad scopes -------------------------------------------------------------------------- */
 
 void cot_no_grad_open(cot_tape *t) {
     if (!t) return;
@@ -298,7 +313,7 @@ void cot_no_grad_close(cot_tape *t) {
     if (--t->no_grad == 0) t->active_mask = COT__ACTIVE;
 }
 
-/* ---- names and source lines -------------------------------------------------------------------------------------------- */
+/* ---- names and source lines ------------------------------------------------------------------ */
 
 cot_var cot_name(cot_var x, const char *name) {
     cot_tape *t = cot__tape_of(1, &x);
@@ -319,7 +334,8 @@ cot_var cot_name(cot_var x, const char *name) {
     return x;
 }
 
-/* The newest name wins. Values are mostly named as they are made: then the list is in order, and searched by halves. */
+/* The newest name wins. Values are mostly named as they are made: then the list is in order, and
+ * searched by halves. */
 const char *cot__name_of(const cot_tape *t, uint32_t node) {
     if (!(t->nodes[node].flags & COT__NAMED)) return NULL;
     uint32_t lo = 0, hi = t->name_count;
@@ -338,22 +354,25 @@ const char *cot__name_of(const cot_tape *t, uint32_t node) {
 
 static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 
-/* The call that just failed says where it stands; calls after it found the tape failed and have nothing to add. */
+/* The call that just failed says where it stands; calls after it found the tape failed and have
+ * nothing to add. */
 static void place_error(cot_tape *t, const cot_site *site) {
     if (t->error_placed || !site) return;
     size_t used = strlen(t->message);
-    snprintf(t->message + used, sizeof t->message - used, " (%s:%d%s%s)", file_name(site->file), site->line, site->function ? " in " : "",
-             site->function ? site->function : "");
+    snprintf(t->message + used, sizeof t->message - used, " (%s:%d%s%s)", file_name(site->file), site->line,
+             site->function ? " in " : "", site->function ? site->function : "");
     t->error_placed = true;
 }
 
-/* Sites are runs: a call stamps all nodes made since the previous stamp. A NULL site marks nodes made without one. */
+/* Sites are runs: a call stamps all nodes made since the previous stamp. A NULL site marks nodes
+ * made without one. */
 cot_var cot_sited(cot_var x, const cot_site *site) {
     cot_tape *t = x.tape;
     if (site && !site->file) site = NULL;
     if (t && !cot__is_number(x) && t->status != COT_OK) place_error(t, site);
     if (!t || cot__is_number(x) || t->count == 0) return x;
-    uint32_t first = t->site_count ? t->sites[t->site_count - 1].first : 0; /* `first` of the last run is its end, exclusive */
+    /* `first` of the last run is its end, exclusive */
+    uint32_t first = t->site_count ? t->sites[t->site_count - 1].first : 0;
     if (t->site_count && first >= t->count) return x;
     void *list = t->sites;
     if (!cot__grow(t, &list, &t->site_capacity, t->site_count, sizeof *t->sites, "source line")) return INVALID(t);
@@ -376,7 +395,8 @@ const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
 
 const char *cot__op_name(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
-    if (n->op == OP_loop) return *(const char *const *)n->extra.attr->pointer; /* "scan": what a cot__loop begins with */
+    if (n->op == OP_loop)
+        return *(const char *const *)n->extra.attr->pointer; /* "scan": what a cot__loop begins with */
     if (n->op != OP_custom) return cot__op_of(n->op)->name;
     const cot_custom *custom = n->extra.attr->pointer;
     return custom->name ? custom->name : "custom";
@@ -386,7 +406,7 @@ const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t si
     const char     *name = cot__name_of(t, node), *op = cot__op_name(t, node);
     const cot_site *site = cot__site_of(t, node);
     const char     *file = site ? file_name(site->file) : NULL;
-    int             n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);
+    int n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);
     if (n < 0 || (size_t)n >= size) return buf;
     if (site)
         snprintf(buf + n, size - (size_t)n, ", %s:%d in %s)", file, site->line, site->function);

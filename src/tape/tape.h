@@ -1,9 +1,12 @@
-/* tape.h: the inside of a tape, for the files that write or read one: nodes, tensors, recording, rules.
+/* tape.h: the inside of a tape, for the files that write or read one: nodes, tensors, recording,
+ * rules.
  *
  * Invariants (cot_tape_check verifies them):
  *   - nodes are in the order in which they ran; the operands of a node have smaller indices;
- *   - a 0-d value lives inside its node in its own dtype; anything else is a cot__tensor on a counted storage;
- *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by gradients;
+ *   - a 0-d value lives inside its node in its own dtype; anything else is a cot__tensor on a
+ *     counted storage;
+ *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by
+ *     gradients;
  *   - nothing recursive ever walks a tape. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H
@@ -12,7 +15,7 @@
 #include "base/cache.h"
 #include "backend/cpu/kernels.h"
 
-/* ---- operations as the tape sees them ---------------------------------------------------------------------------- */
+/* ---- operations as the tape sees them -------------------------------------------------------- */
 
 typedef enum cot__op_id {
 #define UNARY(name, ...) OP_##name,
@@ -27,8 +30,8 @@ typedef enum cot__op_id {
 
 typedef struct cot__rule cot__rule;
 
-/* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the batch as a new axis 0. At
- * least one has. */
+/* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the
+ * batch as a new axis 0. At least one has. */
 typedef struct cot__batch {
     int64_t     extent;
     int         n;
@@ -41,7 +44,8 @@ typedef enum cot__kind {
     KIND_SOURCE,   /* leaf, constant: no operands */
     KIND_LINEAR,   /* vjp (its transpose) and apply; forward mode is apply on the tangents */
     KIND_BILINEAR, /* vjp (its two transposes) and apply; forward mode is f(dx, y) + f(x, dy) */
-    KIND_GENERIC   /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
+    /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
+    KIND_GENERIC
 } cot__kind;
 
 /* A save mask: bits 0 … 5 are operands, bit 6 all operands after those, bit 7 the result. */
@@ -56,24 +60,28 @@ typedef struct cot__op {
     const char *formula;  /* for people */
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
-    /* Records the operation of node r->node on other operands xs, as many as the node has (optional ones that it does not have,
-     * stay away), with its attributes. Operands of the node's shapes and dtypes always do; other dtypes where the public
-     * function takes them. Extents that are not in the attributes follow from the operands, but for the few operations whose
-     * result's shape is an attribute in all but name: reshape, broadcast_to, one_hot, irfft, pools. Every record but those of
-     * sources has it: see cot__reapply. Never in place: an operand stays as it is. */
+    /* Records the operation of node r->node on other operands xs, as many as the node has (optional
+     * ones that it does not have, stay away), with its attributes. Operands of the node's shapes
+     * and dtypes always do; other dtypes where the public function takes them. Extents that are not
+     * in the attributes follow from the operands, but for the few operations whose result's shape
+     * is an attribute in all but name: reshape, broadcast_to, one_hot, irfft, pools. Every record
+     * but those of sources has it: see cot__reapply. Never in place: an operand stays as it is. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
-    /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed. NULL: one element of the batch
-     * after the other. Most are cot__batch_shift, which needs no more than apply and attrs. */
+    /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed.
+     * NULL: one element of the batch after the other. Most are cot__batch_shift, which needs no
+     * more than apply and attrs. */
     cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
-    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f" names each and says how it
-     * is written:
-     * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes   n attr->number, no integer
+    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f"
+     * names each and says how it is written:
+     * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes
+     * n attr->number, no integer
      * and lists, of all that are left: l any   p an order of all axes   b two for each axis
-     * In a generic operation the first may say which axes it mixes, and diff/sparse/sparsity.c believes it: "axes:m keepdims:f" reduces
-     * them; "axis:a" this one and "from:a" this and all after it, in operands of the result's shape. Others are then independent. */
+     * In a generic operation the first may say which axes it mixes, and diff/sparse/sparsity.c
+     * believes it: "axes:m keepdims:f" reduces them; "axis:a" this one and "from:a" this and all
+     * after it, in operands of the result's shape. Others are then independent. */
     const char *attrs;
-    /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its sweep would
-     * round differently, lose a note about one matrix, or keep all states of a loop. */
+    /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
+     * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */
     bool sweeps_alone;
 } cot__op;
 
@@ -83,23 +91,27 @@ const cot__op *cot__op_of(int op);
  * says. */
 const char *cot__operand_name(int op, int k);
 
-/* ---- storage and tensors ------------------------------------------------------------------------------------------ */
+/* ---- storage and tensors --------------------------------------------------------------------- */
 
 typedef struct cot__storage {
     int64_t  refs;
     size_t   bytes, block_bytes; /* payload, and the whole allocation */
     void    *data;               /* 64-byte aligned, except borrowed memory */
     uint32_t version;            /* bumped by every write after the first */
-    uint32_t saver;              /* the first node whose rule saved this storage's value (see cot__has_saver), … */
+    /* the first node whose rule saved this storage's value (see cot__has_saver), … */
+    uint32_t saver;
     uint32_t saver_version;      /* … and the version it saved; UINT32_MAX: none */
-    uint32_t writer;             /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
+    /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
+    uint32_t writer;
     bool     borrowed;
     bool     mapped;             /* borrowed from a file of our own */
     uint32_t readers;            /* products that wait and will be made from this one's elements */
-    struct cot__lazy_product *waits;  /* how its elements are made, which are not written yet; NULL: they are */
+    /* how its elements are made, which are not written yet; NULL: they are */
+    struct cot__lazy_product *waits;
 } cot__storage;
 
-/* Products that wait (ops/elementwise/lazy_product.c): written when they are read around their recipe, dropped when nobody will. */
+/* Products that wait (ops/elementwise/lazy_product.c): written when they are read around their
+ * recipe, dropped when nobody will. */
 void cot__lazy_product_write(cot__storage *s);
 void cot__lazy_product_drop(cot__storage *s);
 /* The elements of s are about to change: what will be made from them is written before. */
@@ -124,9 +136,10 @@ typedef struct cot__attr {
     int64_t     ints[];
 } cot__attr;
 
-/* ---- nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
-#define COT__NONE UINT32_MAX /* no operand; for an elementwise operand: the number in `extra.number` */
+/* no operand; for an elementwise operand: the number in `extra.number` */
+#define COT__NONE UINT32_MAX
 
 enum {
     COT__ACTIVE  = 1,  /* depends on a leaf: gets an adjoint */
@@ -161,17 +174,21 @@ typedef struct cot__node {
     uint8_t  kind;  /* dtype, with COT__TENSOR for tensors; 0 is an f64 scalar */
     uint8_t  flags;
     uint32_t stamp;
-    uint32_t a, b;  /* operands; for a source the time of its last assignment: index, and stamp * 4 + cot__assigner */
+    /* operands; for a source the time of its last assignment: index, and stamp * 4 +
+     * cot__assigner */
+    uint32_t a, b;
     union {
         double        number; /* elementwise: the immediate operand; scalar leaf: its gradient */
         uint32_t      c;      /* elementwise with three operands */
         cot__attr    *attr;   /* structural */
-        cot__storage *grad;   /* tensor leaf: its gradient, row-major in the leaf's dtype, or NULL */
+        /* tensor leaf: its gradient, row-major in the leaf's dtype, or NULL */
+        cot__storage *grad;
     } extra;
     cot__value value;
 } cot__node;
 
-/* op, kind, flags and stamp of a node as one word, for the hot paths: one load answers several questions. */
+/* op, kind, flags and stamp of a node as one word, for the hot paths: one load answers several
+ * questions. */
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define COT__HEADS 1
 #define COT__HEAD_KIND (UINT64_C(0xff) << 16)
@@ -199,7 +216,7 @@ static inline bool cot__was_assigned(const cot__node *n) {
     return (n->op == OP_leaf || n->op == OP_constant) && n->b != COT__NONE && n->b != 0;
 }
 
-/* ---- the tape ------------------------------------------------------------------------------------------------------- */
+/* ---- the tape -------------------------------------------------------------------------------- */
 
 /* A growing array of plain data. Large ones reserve address space once and never move. */
 typedef struct cot__array {
@@ -215,28 +232,34 @@ typedef struct cot__chunk {
 } cot__chunk;
 
 typedef struct cot__named { uint32_t node; const char *name; } cot__named;
-typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run; /* nodes first … next run */
+/* nodes first … next run */
+typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run;
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
-/* Elementwise work that waits until somebody needs it; the rest is known to ops/elementwise/deferred.c alone. */
+/* Elementwise work that waits until somebody needs it; the rest is known to
+ * ops/elementwise/deferred.c alone. */
 typedef struct cot__deferred { int runs; cot_tape *tape; } cot__deferred;
 void cot__deferred_run(const cot_tape *t); /* there is some */
 void cot__deferred_forget(cot_tape *t); /* nobody will */
-/* A storage without references that waiting work touches is kept until that is done; false: it may go. */
+/* A storage without references that waiting work touches is kept until that is done; false: it may
+ * go. */
 bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s);
 
 struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
     uint32_t   count;
-    uint32_t   fast_limit;  /* capacity while all is well, 0 after an error: one comparison checks both */
-    /* Laid out like the head of a node, so that one load gives each in its place (where COT__HEADS). */
+    /* capacity while all is well, 0 after an error: one comparison checks both */
+    uint32_t   fast_limit;
+    /* Laid out like the head of a node, so that one load gives each in its place (where
+     * COT__HEADS). */
     union {
         struct { uint32_t no_op, stamp; }; /* 0; changes at every public rewind */
         uint64_t stamp_head;
     };
     union {
-        struct { uint8_t no_op_kind[3], active_mask; }; /* 0; COT__ACTIVE, or 0 inside a no-grad scope */
+        /* 0; COT__ACTIVE, or 0 inside a no-grad scope */
+        struct { uint8_t no_op_kind[3], active_mask; };
         uint32_t active_head;
     };
 
@@ -261,13 +284,16 @@ struct cot_tape {
     uint32_t       leaf_count, leaf_capacity;
     cot__named    *names;
     uint32_t       name_count, name_capacity;
-    bool           names_mixed; /* not in the order of their nodes: a value was named late, or twice */
+    /* not in the order of their nodes: a value was named late, or twice */
+    bool           names_mixed;
     cot__site_run *sites;
     uint32_t       site_count, site_capacity;
     cot__retained *retained;
     uint32_t       retained_count, retained_capacity;
-    uint32_t       scalars_from; /* from this node on there are only f64 scalars that the scalar sweeps know */
-    uint32_t       assigned_at; /* the nodes before this one are older than the last cot_assign, and no others are */
+    /* from this node on there are only f64 scalars that the scalar sweeps know */
+    uint32_t       scalars_from;
+    /* the nodes before this one are older than the last cot_assign, and no others are */
+    uint32_t       assigned_at;
 
     cot__chunk *arena; /* the current chunk */
     int64_t     storage_bytes; /* payload of storages */
@@ -276,23 +302,34 @@ struct cot_tape {
 
     cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
     size_t     adjoint_zeroed;
-    uint32_t  *arrived; /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
+    /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
+    uint32_t  *arrived;
     uint32_t   arrived_count, arrived_capacity;
 
-    int           sweeps;  /* how many are under way, one inside the other: then any elementwise work may be put off */
+    /* how many are under way, one inside the other: then any elementwise work may be put off */
+    int           sweeps;
     bool          at_once; /* while none is, not even what is recorded: see cot__deferred_pause */
     bool          in_stages; /* what cannot be done together waits in stages (deferred.c) */
     cot__deferred *deferred; /* NULL: nothing is */
     struct cot__lazy_product *waiting; /* products that wait, the newest first */
 
-    const char *asked;       /* for messages: the function whose derivative is under way, the outermost; NULL: none */
-    const char *inside;      /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
+    /* for messages: the function whose derivative is under way, the outermost; NULL: none */
+    const char *asked;
+    /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
+    const char *inside;
     uint32_t    inside_from; /* … and nothing before this node be forgotten */
-    const char *body;        /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be read, … */
-    uint32_t    body_from;   /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
-    struct cot__storage *zero; /* one 0, repeated, in place of examples of positions that are none; NULL before the first */
-    bool        strict_positions;   /* while patterns are found: an example that is no position fails, and all that the branch could reach counts */
-    uint32_t   *watched;     /* smooth tapes: nodes of that body whose derivative was recorded in it */
+    /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be
+     * read, … */
+    const char *body;
+    /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
+    uint32_t    body_from;
+    /* one 0, repeated, in place of examples of positions that are none; NULL before the first */
+    struct cot__storage *zero;
+    /* while patterns are found: an example that is no position fails, and all that the branch could
+     * reach counts */
+    bool        strict_positions;
+    /* smooth tapes: nodes of that body whose derivative was recorded in it */
+    uint32_t   *watched;
     uint32_t    watched_count, watched_capacity;
     struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
 };
@@ -308,11 +345,14 @@ static inline double   cot__number_value(cot_var x) {
 static inline cot_dtype cot__dtype_at(const cot__node *n) { return (cot_dtype)(n->kind & 0x7f); }
 static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & COT__TENSOR) != 0; }
 
-/* Do the scalar sweeps know this operation? (ops.def: the three over lists of scalars stand together.) */
+/* Do the scalar sweeps know this operation? (ops.def: the three over lists of scalars stand
+ * together.) */
 static inline bool cot__in_switch(const cot__node *n) {
     return n->op < OP_elementwise_count || (n->op >= OP_sum_of && n->op <= OP_logsumexp_of);
 }
-static inline bool cot__sweeps_know(const cot__node *n) { return cot__in_switch(n) || n->op == OP_leaf || n->op == OP_constant; }
+static inline bool cot__sweeps_know(const cot__node *n) {
+    return cot__in_switch(n) || n->op == OP_leaf || n->op == OP_constant;
+}
 /* May a sweep over f64 scalars meet this node: as one of them, or as one that it passes over? */
 static inline bool cot__is_swept_scalar(const cot__node *n) {
     return !(n->flags & COT__ACTIVE) || (n->kind == COT_F64 && cot__sweeps_know(n));
@@ -329,12 +369,13 @@ bool cot__op_is_test(int op);
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);
 
-uint32_t cot__elementwise_saves(int op, int k); /* what the partial with respect to operand k reads */
+/* what the partial with respect to operand k reads */
+uint32_t cot__elementwise_saves(int op, int k);
 
 /* Which values the rule of a node will read, given which of its operands are active. */
 uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);
-/* Is there a living node whose rule reads the value that storage s had at `version`? It is s->saver: what a rewind forgot, or another
- * node at its index, does not count. */
+/* Is there a living node whose rule reads the value that storage s had at `version`? It is
+ * s->saver: what a rewind forgot, or another node at its index, does not count. */
 bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version);
 void cot__note_saves(cot_tape *t, uint32_t node);
 /* cot_detach under the name of the function that was called. */
@@ -345,7 +386,8 @@ const char *cot__assigner_name(const cot__node *n);
 typedef enum cot__writer { COT__IN_PLACE_WRITE, COT__ASSIGNMENT, COT__OUTSIDE_WRITE, COT__REWOUND_WRITE } cot__writer;
 cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size);
 
-/* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact; rule". */
+/* Puts the first error on the tape and returns an invalid var. The text is "[op] fact, fact;
+ * rule". */
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Names the function that was called, for messages about what its sweeps find and about memory that
@@ -358,16 +400,20 @@ static inline const char *cot__ask(cot_tape *t, const char *op) {
 }
 static inline void cot__asked(cot_tape *t, const char *before) { t->asked = before; }
 
-/* Puts the first note on the tape: something about the data that a user should know, while everything goes on. "[op] fact; consequence". */
+/* Puts the first note on the tape: something about the data that a user should know, while
+ * everything goes on. "[op] fact; consequence". */
 void cot__note(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The invalid var that an operation on these vars returns. */
 cot_var cot__invalid(int n, const cot_var *xs);
-/* The status of the tape they are on, failed or not; COT_VAR when they are on none, COT_VALUE when n is negative. */
+/* The status of the tape they are on, failed or not; COT_VAR when they are on none, COT_VALUE when
+ * n is negative. */
 cot_status cot__status_of(int n, const cot_var *xs);
-/* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its index. */
+/* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its
+ * index. */
 bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
-/* The tape that an operation on these vars records on: the first real one; NULL when there is none or it has failed. */
+/* The tape that an operation on these vars records on: the first real one; NULL when there is none
+ * or it has failed. */
 cot_tape *cot__tape_of(int n, const cot_var *xs);
 /* The same for what starts from the ys, which `what` names ("y", "ys"): where they are missing,
  * or on no tape, this is said on the tape of the others, if those have one. Then NULL, too. */
@@ -376,17 +422,22 @@ cot_tape *cot__tape_beside(const char *op, const char *what, int m, const cot_va
 bool cot__list_given(cot_tape *t, const char *op, const char *what, int n, const void *list);
 /* t, or NULL when it is NULL or has failed. */
 cot_tape *cot__usable(cot_tape *t);
-/* One operand of a structural operation: its tape and index, with all checks done. A plain number is recorded as a constant of t's (needs
- * another operand to know the tape: pass it in `t`; NULL otherwise). Returns NULL after a failure. */
+/* One operand of a structural operation: its tape and index, with all checks done. A plain number
+ * is recorded as a constant of t's (needs another operand to know the tape: pass it in `t`; NULL
+ * otherwise). Returns NULL after a failure. */
 cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, uint32_t *index);
-/* The same for element k of a list: "list[k]as" names it, a text that is made for a message alone. */
-cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as, uint32_t *index);
+/* The same for element k of a list: "list[k]as" names it, a text that is made for a message
+ * alone. */
+cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as,
+                            uint32_t *index);
 
-/* Where the elements of node i lie. Valid until the next node is pushed. Work that was put off is done first. */
+/* Where the elements of node i lie. Valid until the next node is pushed. Work that was put off is
+ * done first. */
 cot__view cot__view_read(const cot_tape *t, uint32_t i);
 /* The same without that, for who only puts off more: the elements may not be there yet. */
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i);
-/* For shapes, and for who will not look at the elements: nothing is done, products that wait go on waiting. */
+/* For shapes, and for who will not look at the elements: nothing is done, products that wait go on
+ * waiting. */
 cot__view cot__view_shape(const cot_tape *t, uint32_t i);
 /* cot__view_read for who writes there. */
 cot__view cot__view_write(cot_tape *t, uint32_t i);
@@ -399,22 +450,25 @@ size_t    cot__bytes_at(const cot_tape *t, uint32_t i); /* of its elements side 
 const char *cot__shape_text(int ndim, const int64_t *shape, char *buf);
 const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf);
 
-/* ---- recording ------------------------------------------------------------------------------------------------------ */
+/* ---- recording ------------------------------------------------------------------------------- */
 
-/* A result under construction: cot__result_open makes room for it, the kernel writes through view, cot__result_push records it. */
+/* A result under construction: cot__result_open makes room for it, the kernel writes through view,
+ * cot__result_push records it. */
 typedef struct cot__result {
     cot__view    view;
     cot__value   scalar;  /* where a 0-d result goes */
     cot__tensor *tensor;
 } cot__result;
 bool    cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
-/* Operands as in the node: args[0..n). Activity follows from the operands, the op's record and no-grad scopes. attr may be NULL. */
+/* Operands as in the node: args[0..n). Activity follows from the operands, the op's record and
+ * no-grad scopes. attr may be NULL. */
 cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr);
 
-/* A result that is a view of operand `of`: same storage, other shape and strides. A 0-d view copies the one element; a view of a
- * 0-d value gets a storage of one element. offset counts elements from the operand's first. */
-cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride, int64_t offset,
-                       cot__attr *attr);
+/* A result that is a view of operand `of`: same storage, other shape and strides. A 0-d view copies
+ * the one element; a view of a 0-d value gets a storage of one element. offset counts elements from
+ * the operand's first. */
+cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride,
+                       int64_t offset, cot__attr *attr);
 
 /* A result on a storage that the tape already keeps; stride NULL: row-major. */
 cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype, int ndim, const int64_t *shape,
@@ -422,8 +476,8 @@ cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype,
 /* Number of elements of a shape, or -1 after setting the error (negative extents, too large). */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
 /* Copies a view out, row-major; n must match. */
-/* Does node i have a value that may be read? Not while the body it belongs to is recorded: sets the error, which ends with what to
- * do instead. */
+/* Does node i have a value that may be read? Not while the body it belongs to is recorded: sets the
+ * error, which ends with what to do instead. */
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead);
 cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_dtype dtype, void *out, int64_t n);
 
@@ -437,9 +491,10 @@ void     cot__rewind(cot_tape *t, cot_mark m);
 /* The tape's next stamp, after a rewind: vars that it has forgotten are recognised. */
 void cot__next_stamp(cot_tape *t);
 
-cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op); /* refs 1, contents undefined */
-/* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer where there is no room for
- * them, but at least `least`. */
+/* refs 1, contents undefined */
+cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op);
+/* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer
+ * where there is no room for them, but at least `least`. */
 cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op);
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
 void          cot__storage_release(cot_tape *t, cot__storage *s);
@@ -458,27 +513,30 @@ const char *cot__op_name(const cot_tape *t, uint32_t node);
 /* "mul (%12 "h", train.c:42)": how messages name a node. */
 const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size);
 
-/* Elementwise operation on any mix of scalars, tensors and numbers: promotes, broadcasts, runs, records. */
+/* Elementwise operation on any mix of scalars, tensors and numbers: promotes, broadcasts, runs,
+ * records. */
 cot_var cot__elementwise(int op, int n, const cot_var *xs);
 
-/* Records the operation of an existing node, with its attributes and numbers, on other operands: as many as the node has; where
- * the node has a number (COT__NONE), what stands in xs is not read. A source is given back as it is; an operation in place is
- * done on a copy. */
+/* Records the operation of an existing node, with its attributes and numbers, on other operands: as
+ * many as the node has; where the node has a number (COT__NONE), what stands in xs is not read. A
+ * source is given back as it is; an operation in place is done on a copy. */
 cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs);
 
-/* The same for a batch; without an operand that has it, the same as cot__reapply. xs may be changed. */
+/* The same for a batch; without an operand that has it, the same as cot__reapply. xs may be
+ * changed. */
 cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs);
-/* The usual cot__op.batch: every operand gets the batch in front, the axes among the attributes move by one, and apply does the
- * rest. */
+/* The usual cot__op.batch: every operand gets the batch in front, the axes among the attributes
+ * move by one, and apply does the rest. */
 cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs);
 
 /* Is this code of an attribute that of a list? */
 static inline bool cot__attr_is_list(char code) { return code == 'l' || code == 'p' || code == 'b'; }
 
-/* ---- rules ---------------------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
-/* What a rule of a structural operation sees. It reads operands and result as vars, records operations on them, and gives its
- * contributions; the driver decides whether what it recorded stays (cot_grad_of) or is forgotten (cot_backward). */
+/* What a rule of a structural operation sees. It reads operands and result as vars, records
+ * operations on them, and gives its contributions; the driver decides whether what it recorded
+ * stays (cot_grad_of) or is forgotten (cot_backward). */
 struct cot__rule {
     cot_tape       *t;
     uint32_t        node;
@@ -491,28 +549,39 @@ struct cot__rule {
     void (*give_slice)(cot__rule *r, int k, cot_var v, const int64_t slice[4]);
     void (*give_scatter)(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along);
     const cot__attr *attr;   /* apply: attributes instead of the node's; NULL: the node's */
-    const cot_shape *result; /* apply: the shape of the result instead of the node's, where apply asks; NULL: the node's */
+    /* apply: the shape of the result instead of the node's, where apply asks; NULL: the node's */
+    const cot_shape *result;
 };
 
 static inline const cot__node *cot__rule_node(const cot__rule *r) { return &r->t->nodes[r->node]; }
-static inline const cot__attr *cot__rule_attr(const cot__rule *r) { return r->attr ? r->attr : r->t->nodes[r->node].extra.attr; }
-static inline cot_shape        cot__rule_result(const cot__rule *r) { return r->result ? *r->result : cot__shape_at(r->t, r->node); }
+static inline const cot__attr *cot__rule_attr(const cot__rule *r) {
+    return r->attr ? r->attr : r->t->nodes[r->node].extra.attr;
+}
+static inline cot_shape cot__rule_result(const cot__rule *r) {
+    return r->result ? *r->result : cot__shape_at(r->t, r->node);
+}
 static inline uint32_t         cot__rule_arg(const cot__rule *r, int k) { return cot__arg(&r->t->nodes[r->node], k); }
-static inline cot_shape        cot__rule_shape(const cot__rule *r, int k) { return cot__shape_at(r->t, cot__rule_arg(r, k)); }
-/* Operand k and the result as vars. Reading an overwritten one sets the error that names both operations. */
+static inline cot_shape cot__rule_shape(const cot__rule *r, int k) { return cot__shape_at(r->t, cot__rule_arg(r, k)); }
+/* Operand k and the result as vars. Reading an overwritten one sets the error that names both
+ * operations. */
 cot_var cot__rule_x(cot__rule *r, int k);
 cot_var cot__rule_z(cot__rule *r);
 /* Is an adjoint of operand k asked for? */
 bool cot__rule_wants(const cot__rule *r, int k);
 /* Adds v (shaped like operand k) to the adjoint of operand k. */
 static inline void cot__give(cot__rule *r, int k, cot_var v) { r->give(r, k, v); }
-/* Adds v to the part x[start:stop:step] (slice = axis, start, stop, step; normalised) of the adjoint: no padding is made. */
-static inline void cot__give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) { r->give_slice(r, k, v, slice); }
-/* Adds v into the positions `index` along `axis` of the adjoint (along: as in take_along_axis, else as in take). */
+/* Adds v to the part x[start:stop:step] (slice = axis, start, stop, step; normalised) of the
+ * adjoint: no padding is made. */
+static inline void cot__give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
+    r->give_slice(r, k, v, slice);
+}
+/* Adds v into the positions `index` along `axis` of the adjoint (along: as in take_along_axis, else
+ * as in take). */
 static inline void cot__give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
     r->give_scatter(r, k, v, index, axis, along);
 }
-/* One direction of a rule from the other: J·v along r->tangents from a vjp; contributions Jᵀ·g, given to r, from a jvp. */
+/* One direction of a rule from the other: J·v along r->tangents from a vjp; contributions Jᵀ·g,
+ * given to r, from a jvp. */
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r));
 void    cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r));
 

@@ -1,4 +1,5 @@
-/* values.c: reading values and shapes out of a tape. Getters accept anything and never fail loudly: NaN, 0, an empty shape. */
+/* values.c: reading values and shapes out of a tape. Getters accept anything and never fail loudly:
+ * NaN, 0, an empty shape. */
 #include "tape/tape.h"
 
 bool cot_is_valid(cot_var x) {
@@ -11,8 +12,10 @@ cot_tape *cot_tape_of(cot_var x) { return cot__is_number(x) ? NULL : x.tape; }
 
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead) {
     if (!t->body || i < t->body_from) return true;
-    cot__fail(t, COT_VALUE, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; "
-                            "%s", op, t->body, instead);
+    cot__fail(t, COT_VALUE,
+              "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; "
+              "%s",
+              op, t->body, instead);
     return false;
 }
 

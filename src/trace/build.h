@@ -21,21 +21,25 @@ typedef struct cot__trace_build {
     uint32_t          top;      /* … 0 … top */
 } cot__trace_build;
 
-enum { COT__TRACE_SHOWN = 1, COT__TRACE_FLOWS = 2 }; /* marks: is shown; an adjoint may flow there */
+/* marks: is shown; an adjoint may flow there */
+enum { COT__TRACE_SHOWN = 1, COT__TRACE_FLOWS = 2 };
 
-/* Memory of the trace, 16-byte aligned, not cleared; NULL (and failed is set) when there is none. */
+/* Memory of the trace, 16-byte aligned, not cleared; NULL (and failed is set) when there is
+ * none. */
 void *cot__trace_memory(cot__trace_build *b, size_t bytes);
-/* A row-major array like v (dtype as given) in memory of the trace; data NULL when there is none. */
+/* A row-major array like v (dtype as given) in memory of the trace; data NULL when there is
+ * none. */
 cot__view cot__trace_array(cot__trace_build *b, const cot__view *like, cot_dtype dtype, bool zeros);
 
-/* The dtype in which the adjoint of a node is kept: its own, or for scalars of 16 bits f32, as in the slots of sweeps. */
+/* The dtype in which the adjoint of a node is kept: its own, or for scalars of 16 bits f32, as in
+ * the slots of sweeps. */
 cot_dtype cot__trace_adjoint_dtype(const cot_tape *t, uint32_t id);
 
 /* The steps. False when memory is short; any other reason why there are none is in trace.why. */
 bool cot__trace_sweep(cot__trace_build *b);
 
-/* What node `id` adds to its operands when its adjoint is g: appended to adds, in the order of the sweep. False when an error is
- * on the tape or memory is short. */
+/* What node `id` adds to its operands when its adjoint is g: appended to adds, in the order of the
+ * sweep. False when an error is on the tape or memory is short. */
 typedef struct cot__trace_giver {
     cot__sweep        sweep;    /* first: rules see a driver */
     cot__trace_build *build;

@@ -35,7 +35,9 @@ static void write_additions(FILE *out, const cot__trace *tr, int64_t step) {
     const cot__trace_step *s = &tr->steps[step];
     char                   text[COT__TRACE_TEXT], fitted[COT__TRACE_TEXT];
     for (int k = 0; k < s->add_count; k++) {
-        fprintf(out, "  n%u -> n%u [style=dashed, constraint=false, color=darkorange, label=\"+= ", tr->nodes[s->node].id, s->adds[k].to);
+        fprintf(out,
+                "  n%u -> n%u [style=dashed, constraint=false, color=darkorange, label=\"+= ", tr->nodes[s->node].id,
+                s->adds[k].to);
         quoted(out, cot__fit(cot__trace_filled(tr, step, k, text, sizeof text), 40, fitted, sizeof fitted));
         fputs("\\n", out);
         quoted(out, cot__trace_value_text(&s->adds[k].amount, 40, text, sizeof text));
@@ -44,7 +46,9 @@ static void write_additions(FILE *out, const cot__trace *tr, int64_t step) {
 }
 
 void cot__trace_dot(FILE *out, const cot__trace *tr) {
-    fputs("digraph tape {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n  edge [fontname=\"monospace\"];\n", out);
+    fputs("digraph tape {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n  edge "
+          "[fontname=\"monospace\"];\n",
+          out);
     for (int64_t i = 0; i < tr->node_count; i++) write_node(out, tr, i);
     for (int64_t i = 0; i < tr->node_count; i++) write_operands(out, &tr->nodes[i]);
     for (int64_t i = 0; i < tr->step_count; i++) write_additions(out, tr, i);

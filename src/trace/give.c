@@ -1,7 +1,8 @@
 /* give.c: what one node adds to the adjoints of its operands, one addition at a time.
  *
- * An elementwise node goes through the block kernels of its partials; any other runs its own rule, which gives to us instead of
- * to the driver. Sums are made as the driver makes them (diff/engine/reverse.c), so that they have the same bits. */
+ * An elementwise node goes through the block kernels of its partials; any other runs its own rule,
+ * which gives to us instead of to the driver. Sums are made as the driver makes them
+ * (diff/engine/reverse.c), so that they have the same bits. */
 #include "trace/build.h"
 
 #include "ops/array/inplace.h"
@@ -10,7 +11,9 @@
 #include <string.h>
 
 static cot__trace_add *room(cot__trace_giver *w) {
-    if (w->count == w->capacity) { /* a rule that gives more than once to an operand: the old list stays in the trace's memory */
+    if (w->count == w->capacity) {
+        /* a rule that gives more than once to an operand: the old list stays in the trace's
+         * memory */
         int             capacity = 2 * w->capacity;
         if (capacity == 0) capacity = cot__nargs(&w->build->trace.t->nodes[w->id]);
         cot__trace_add *list = cot__trace_memory(w->build, (size_t)capacity * sizeof *list);
@@ -44,7 +47,8 @@ static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
 /* Scalars add up in f64 or f32, from zero, as slots do. */
 static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
     cot_tape *t = w->build->trace.t;
-    cot__view shape = cot__view_read(t, to), amount = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), false);
+    cot__view shape  = cot__view_read(t, to),
+              amount = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), false);
     cot__view sum = sum_so_far(w, to);
     if (!amount.data || !sum.data) return false;
     cot__store_f64(amount.data, amount.dtype, v);
@@ -53,7 +57,7 @@ static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
     return put(w, k, to, amount, sum);
 }
 
-/* ---- elementwise -------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 static bool elementwise(cot__trace_giver *w) {
     cot_tape                    *t = w->build->trace.t;
@@ -88,9 +92,10 @@ static bool elementwise(cot__trace_giver *w) {
     return true;
 }
 
-/* ---- structural ---------------------------------------------------------------------------------------------------------- */
+/* ---- structural ------------------------------------------------------------------------------ */
 
-/* The contribution, an index or NONE, in the operand's dtype: rules may give plain numbers and other dtypes. */
+/* The contribution, an index or NONE, in the operand's dtype: rules may give plain numbers and
+ * other dtypes. */
 static bool fitted(cot__rule *r, int k, cot_var v, uint32_t *to, uint32_t *from) {
     if (r->t->status != COT_OK || !cot__rule_wants(r, k)) return false;
     *to = cot__rule_arg(r, k);
@@ -107,7 +112,8 @@ static void failed(cot__trace_giver *w) { w->build->failed = true; }
 static void give_all(cot__rule *r, int k, cot_var v) {
     cot__trace_giver *w = r->driver;
     uint32_t          to, from;
-    if (!fitted(r, k, v, &to, &from) || !cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, from))) return;
+    if (!fitted(r, k, v, &to, &from) || !cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, from)))
+        return;
     cot__view given = cot__view_read(r->t, from);
     if (given.ndim == 0) {
         if (!put_scalar(w, k, to, cot__load_f64(given.data, given.dtype))) failed(w);
@@ -125,14 +131,16 @@ static void give_all(cot__rule *r, int k, cot_var v) {
     if (!put(w, k, to, amount, sum)) failed(w);
 }
 
-/* A contribution to a part of the operand: into zeros it is the amount, into what has arrived the sum. */
+/* A contribution to a part of the operand: into zeros it is the amount, into what has arrived the
+ * sum. */
 typedef void (*into)(cot__rule *r, const cot__view *all, uint32_t from, const void *where);
 
 static void give_part(cot__rule *r, int k, cot_var v, into add, const void *where) {
     cot__trace_giver *w = r->driver;
     uint32_t          to, from;
     if (!fitted(r, k, v, &to, &from)) return;
-    cot__view like = cot__view_read(r->t, to), amount = cot__trace_array(w->build, &like, like.dtype, true), sum = sum_so_far(w, to);
+    cot__view like = cot__view_read(r->t, to), amount = cot__trace_array(w->build, &like, like.dtype, true),
+              sum = sum_so_far(w, to);
     if (!amount.data || !sum.data) {
         failed(w);
         return;
@@ -148,7 +156,9 @@ static void into_slice(cot__rule *r, const cot__view *all, uint32_t from, const 
     cot__block_run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
 }
 
-static void give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) { give_part(r, k, v, into_slice, slice); }
+static void give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
+    give_part(r, k, v, into_slice, slice);
+}
 
 typedef struct positions { uint32_t index; int axis; bool along; } positions;
 

@@ -26,7 +26,7 @@ void cot__json_close(cot__json *j, char bracket) {
     j->comma = true;
 }
 
-/* ---- strings --------------------------------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 static void quoted(FILE *out, const char *s, size_t n) {
     static const char plain[] = "\"\\\b\f\n\r\t", short_form[] = "\"\\bfnrt";
@@ -66,7 +66,7 @@ void cot__json_string(cot__json *j, const char *s) {
         cot__json_null(j);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static const char *odd_number(double v) { return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"; }
 
@@ -77,7 +77,8 @@ static void write_digits(char *buf, int digits, double v) {
     memcpy(buf, text, n < 31 ? (size_t)n + 1 : 32);
 }
 
-/* 15 digits (6 of a float) always survive; where they do not say it all, one or two more do. Subnormal numbers have fewer. */
+/* 15 digits (6 of a float) always survive; where they do not say it all, one or two more do.
+ * Subnormal numbers have fewer. */
 const char *cot__shortest(double v, char *buf) {
     if (!isfinite(v)) return strcpy(buf, odd_number(v));
     if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");

@@ -1,8 +1,9 @@
-/* json.h: a JSON writer that streams: commas are its business, nesting is the caller's. It needs no memory and cannot fail (ferror of the
- * file says whether the writing did).
+/* json.h: a JSON writer that streams: commas are its business, nesting is the caller's. It needs no
+ * memory and cannot fail (ferror of the file says whether the writing did).
  *
  *     cot__json j = cot__json_to(stdout);
- *     cot__json_open(&j, '{'); cot__json_key(&j, "value"); cot__json_number(&j, 2.5); cot__json_close(&j, '}');
+ *     cot__json_open(&j, '{'); cot__json_key(&j, "value"); cot__json_number(&j, 2.5);
+ *       cot__json_close(&j, '}');
  */
 #ifndef COT_JSON_H
 #define COT_JSON_H
@@ -38,9 +39,10 @@ const char *cot__element_text(const void *p, cot_dtype dtype, char *buf);
 
 /* V: a number, true or false, or nested lists, from any view. */
 void cot__json_view(cot__json *j, const cot__view *v);
-/* T: V up to COT__JSON_ALL elements, else {"elided":true,"count","min","max","mean","grid"}: extremes and mean of the finite
- * elements ("nan" when there are none), and block means of the value seen as a matrix (rows: all axes but the last), at most
- * COT__JSON_GRID a side; "nan" for a block with an element that is not finite. */
+/* T: V up to COT__JSON_ALL elements, else {"elided":true,"count","min","max","mean","grid"}:
+ * extremes and mean of the finite elements ("nan" when there are none), and block means of the
+ * value seen as a matrix (rows: all axes but the last), at most COT__JSON_GRID a side; "nan" for a
+ * block with an element that is not finite. */
 enum { COT__JSON_ALL = 4096, COT__JSON_GRID = 64 };
 void cot__json_tensor(cot__json *j, const cot__view *v);
 /* V of a var, which must be alive. */

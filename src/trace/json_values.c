@@ -1,4 +1,5 @@
-/* json_values.c: values of any dtype and shape as JSON: whole, or, when they are large, as a picture of themselves. */
+/* json_values.c: values of any dtype and shape as JSON: whole, or, when they are large, as a
+ * picture of themselves. */
 #include "trace/json.h"
 
 #include "diff/engine/kept_adjoints.h"
@@ -55,7 +56,7 @@ void cot__json_view(cot__json *j, const cot__view *v) {
     }
 }
 
-/* ---- the picture of a large one ------------------------------------------------------------------------------------------ */
+/* ---- the picture of a large one -------------------------------------------------------------- */
 
 typedef struct summary { double min, max, sum; int64_t finite; } summary;
 
@@ -79,10 +80,11 @@ static void statistic(cot__json *j, const char *key, const summary *s, double v)
     cot__json_number(j, s->finite ? v : (double)NAN);
 }
 
-/* Block means, one row of blocks after the other. A block that holds something not finite shows it (the sum does so by itself):
- * a mean over the rest would hide what one looks for. */
+/* Block means, one row of blocks after the other. A block that holds something not finite shows it
+ * (the sum does so by itself): a mean over the rest would hide what one looks for. */
 static void grid(cot__json *j, const cot__view *v, int64_t rows, int64_t columns) {
-    int64_t     tall = rows < COT__JSON_GRID ? rows : COT__JSON_GRID, wide = columns < COT__JSON_GRID ? columns : COT__JSON_GRID;
+    int64_t tall = rows < COT__JSON_GRID ? rows : COT__JSON_GRID,
+            wide = columns < COT__JSON_GRID ? columns : COT__JSON_GRID;
     cot__reader r;
     cot__reader_open(&r, v);
     cot__json_open(j, '[');
@@ -90,7 +92,8 @@ static void grid(cot__json *j, const cot__view *v, int64_t rows, int64_t columns
         double  sum[COT__JSON_GRID] = {0};
         int64_t count[COT__JSON_GRID] = {0};
         for (; i < rows && i * tall / rows == band; i++)
-            for (int64_t k = 0; k < columns; k++) sum[k * wide / columns] += cot__reader_next(&r), count[k * wide / columns]++;
+            for (int64_t k = 0; k < columns; k++)
+                sum[k * wide / columns] += cot__reader_next(&r), count[k * wide / columns]++;
         cot__json_open(j, '[');
         for (int64_t k = 0; k < wide; k++) cot__json_number(j, sum[k] / (double)count[k]);
         cot__json_close(j, ']');

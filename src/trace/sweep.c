@@ -1,5 +1,5 @@
-/* sweep.c: the steps of the reverse sweep: the library sweeps once and keeps its adjoints; then each node's rule runs again,
- * alone. */
+/* sweep.c: the steps of the reverse sweep: the library sweeps once and keeps its adjoints; then
+ * each node's rule runs again, alone. */
 #include "trace/build.h"
 
 #include <string.h>

@@ -16,7 +16,8 @@ static void put(FILE *out, cot__trace_look look, ink colour, const char *text) {
         fprintf(out, "%s%s\x1b[0m", start[colour], text);
 }
 
-/* A cell, cut to its width and, unless it is the last, filled up with two blanks between it and the next. */
+/* A cell, cut to its width and, unless it is the last, filled up with two blanks between it and the
+ * next. */
 static void cell(FILE *out, cot__trace_look look, ink colour, int width, bool last, const char *text) {
     char fitted[COT__TRACE_TEXT];
     cot__fit(text, width, fitted, sizeof fitted);
@@ -48,7 +49,8 @@ static sweep_widths sweep_columns(cot__trace_look look) {
     return c;
 }
 
-/* A line without blanks at its end: the last cell that is not empty has the rest of the line to itself. */
+/* A line without blanks at its end: the last cell that is not empty has the rest of the line to
+ * itself. */
 static void row(FILE *out, cot__trace_look look, int n, const int *width, const ink *colour, const char *const *text) {
     int left = total(look);
     while (n > 0 && !*text[n - 1]) n--;
@@ -59,7 +61,7 @@ static void row(FILE *out, cot__trace_look look, int n, const int *width, const 
     fputc('\n', out);
 }
 
-/* ---- forward -------------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 void cot__trace_table_forward_head(FILE *out, cot__trace_look look) {
     widths c = forward_widths(look);
@@ -73,7 +75,8 @@ static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *bu
     const char *gap = "";
     char        label[64];
     for (int k = 0; k < n->nargs && x.used + 1 < x.size; k++) {
-        bool before = k > 0 && k < 3 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1); /* x·x */
+        /* x·x */
+        bool before = k > 0 && k < 3 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1);
         if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE || before) continue;
         cot__put(&x, gap), cot__put(&x, cot__trace_label(tr, cot__trace_find(tr, n->args[k]), label, sizeof label));
         gap = " ";
@@ -99,16 +102,17 @@ void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__t
     cot__trace_call(tr, node, call, sizeof call);
     saved_nodes(tr, n, saves, sizeof saves);
     value_cell(n, c.value, value, sizeof value);
-    row(out, look, 4, (int[]){c.node, c.call, c.value, c.saves}, (ink[]){FORWARD, PLAIN, n->active ? STRONG : FAINT, FAINT},
-        (const char *[]){id, call, value, saves});
+    row(out, look, 4, (int[]){c.node, c.call, c.value, c.saves},
+        (ink[]){FORWARD, PLAIN, n->active ? STRONG : FAINT, FAINT}, (const char *[]){id, call, value, saves});
 }
 
-/* ---- backward -------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_look look) {
     sweep_widths c = sweep_columns(look);
     (void)tr;
-    row(out, look, 6, (int[]){c.node, c.adjoint, c.to, c.rule, c.amount, c.sum}, (ink[]){HEAD, HEAD, HEAD, HEAD, HEAD, HEAD},
+    row(out, look, 6, (int[]){c.node, c.adjoint, c.to, c.rule, c.amount, c.sum},
+        (ink[]){HEAD, HEAD, HEAD, HEAD, HEAD, HEAD},
         (const char *[]){"node", "adjoint", "to", "rule", "adds", "so far"});
 }
 
@@ -125,7 +129,8 @@ void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__t
     sweep_widths           c = sweep_columns(look);
     const int              width[] = {c.node, c.adjoint, c.to, c.rule, c.amount, c.sum};
     const ink              colour[] = {BACKWARD, STRONG, FORWARD, PLAIN, PLAIN, STRONG};
-    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[16], rule[COT__TRACE_TEXT], amount[COT__TRACE_TEXT], sum[COT__TRACE_TEXT];
+    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[16], rule[COT__TRACE_TEXT], amount[COT__TRACE_TEXT],
+        sum[COT__TRACE_TEXT];
     snprintf(id, sizeof id, n->name ? "%%%u %s" : "%%%u", n->id, n->name);
     cot__trace_value_text(&s->adjoint, c.adjoint, adjoint, sizeof adjoint);
     if (s->add_count == 0) row(out, look, 6, width, colour, (const char *[]){id, adjoint, "", remark(tr, s), "", ""});

@@ -10,7 +10,7 @@
 
 static bool elementwise(const cot__trace_node *n) { return n->op < OP_elementwise_count; }
 
-/* ---- columns ------------------------------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
 static uint32_t next_character(const unsigned char **s) {
     uint32_t c = *(*s)++;
@@ -21,9 +21,11 @@ static uint32_t next_character(const unsigned char **s) {
 }
 
 static int columns_of(uint32_t c) {
-    static const struct { uint32_t from, to; int columns; } ranges[] = {
-        {0x0300, 0x036f, 0}, {0x200b, 0x200f, 0}, {0x20d0, 0x20ff, 0}, {0xfe00, 0xfe0f, 0}, {0x1100, 0x115f, 2}, {0x2e80, 0xa4cf, 2},
-        {0xac00, 0xd7a3, 2}, {0xf900, 0xfaff, 2}, {0xfe30, 0xfe6f, 2}, {0xff00, 0xff60, 2}, {0x1f300, 0x1faff, 2}, {0x20000, 0x3fffd, 2},
+    static const struct { uint32_t from, to; int columns;
+    } ranges[] = {
+        {0x0300, 0x036f, 0}, {0x200b, 0x200f, 0}, {0x20d0, 0x20ff, 0},   {0xfe00, 0xfe0f, 0},
+        {0x1100, 0x115f, 2}, {0x2e80, 0xa4cf, 2}, {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},
+        {0xfe30, 0xfe6f, 2}, {0xff00, 0xff60, 2}, {0x1f300, 0x1faff, 2}, {0x20000, 0x3fffd, 2},
     };
     for (int k = 0; k < COUNTOF(ranges); k++)
         if (c >= ranges[k].from && c <= ranges[k].to) return ranges[k].columns;
@@ -51,7 +53,7 @@ const char *cot__fit(const char *utf8, int width, char *buf, size_t size) {
     return buf;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size) {
     cot__text x = cot__text_buffer(buf, size);
@@ -85,7 +87,8 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
     for (int i = 0; i < n->nargs; i++) {
         if (!cot__saves_operand(n->saves, i) || n->args[i] == COT__NONE) continue;
         const char *name = cot__operand_letter(n->op, i, n->nargs, letter);
-        if (i > 0 && strcmp(name, cot__operand_letter(n->op, i - 1, n->nargs, before)) == 0) continue; /* one of a list */
+        /* one of a list */
+        if (i > 0 && strcmp(name, cot__operand_letter(n->op, i - 1, n->nargs, before)) == 0) continue;
         if (k-- > 0) continue;
         snprintf(buf, size, "%s", name);
         return buf;
@@ -95,7 +98,7 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
     return buf;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------------ */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 enum { OPERANDS = 6, LABEL = 64 }; /* operands that get names in a rule, and how long those are */
 
@@ -113,7 +116,8 @@ const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *b
     if (*adjoints)
         cot__formula_part(adjoints, cot__operand_letter(n->op, a->operand, n->nargs, letter), buf, size);
     else
-        snprintf(buf, size, "the rule of %s, z̄", cot__op_name(tr->t, n->id)); /* a custom operation */
+        /* a custom operation */
+        snprintf(buf, size, "the rule of %s, z̄", cot__op_name(tr->t, n->id));
     return buf;
 }
 
@@ -125,11 +129,12 @@ static const char *operand_label(const cot__trace *tr, const cot__trace_node *n,
     return buf;
 }
 
-/* Operands without letters of their own: the rule speaks of x[i] and y[i], the one and its partner. */
+/* Operands without letters of their own: the rule speaks of x[i] and y[i], the one and its
+ * partner. */
 static bool is_list(int op) { return op == OP_sum_of || op == OP_dot_of || op == OP_logsumexp_of || op == OP_concat; }
 
-static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int k, const char *rule, const char *own, char *buf,
-                             size_t size) {
+static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int k, const char *rule, const char *own,
+                             char *buf, size_t size) {
     char          label[LABEL];
     cot__renaming with = {.count = 1, .letter = {"z"}, .name = {own}};
     const char   *right = strstr(rule, " += ");
@@ -146,7 +151,7 @@ static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size) {
     const cot__trace_node *n;
     const cot__trace_add  *a = add_of(tr, step, add, &n);
-    char                   rule[COT__TRACE_TEXT], letter[OPERANDS][16], name[OPERANDS][LABEL], own[LABEL], bar[LABEL + 4];
+    char rule[COT__TRACE_TEXT], letter[OPERANDS][16], name[OPERANDS][LABEL], own[LABEL], bar[LABEL + 4];
     cot__renaming          with = {.count = 0};
     cot__trace_rule(tr, step, add, rule, sizeof rule);
     cot__trace_label(tr, tr->steps[step].node, own, sizeof own);
@@ -163,7 +168,7 @@ const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char 
     return buf;
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size) {
     char      text[512], shape[COT__SHAPE_TEXT] = "";

@@ -1,5 +1,5 @@
-/* trace.c: a trace is made in two passes over the tape: down, to see what y depends on and where adjoints flow, and up, to list
- * the nodes. The sweep is sweep.c's. */
+/* trace.c: a trace is made in two passes over the tape: down, to see what y depends on and where
+ * adjoints flow, and up, to list the nodes. The sweep is sweep.c's. */
 #include "trace/build.h"
 
 #include "tape/show.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum { CHUNK = 1 << 16, HEADER = (sizeof(cot__trace_chunk) + 15) / 16 * 16 };
 
@@ -57,7 +57,7 @@ void cot__trace_free(cot__trace *tr) {
     cot__free(&t->al, b, sizeof *b);
 }
 
-/* ---- what is shown ---------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 static bool mark(cot__trace_build *b, uint32_t y, const cot__trace_request *request) {
     cot_tape *t = b->trace.t;
@@ -74,7 +74,8 @@ static bool mark(cot__trace_build *b, uint32_t y, const cot__trace_request *requ
         for (int k = 0, count = b->marks[i] ? cot__nargs(n) : 0; k < count; k++) {
             uint32_t a = cot__arg(n, k);
             if (a == COT__NONE) continue;
-            bool flows = (b->marks[i] & COT__TRACE_FLOWS) && (t->nodes[a].flags & COT__ACTIVE) && !(k < 32 && inactive >> k & 1);
+            bool flows =
+                (b->marks[i] & COT__TRACE_FLOWS) && (t->nodes[a].flags & COT__ACTIVE) && !(k < 32 && inactive >> k & 1);
             b->marks[a] |= COT__TRACE_SHOWN | (flows ? COT__TRACE_FLOWS : 0);
         }
     }
@@ -126,7 +127,7 @@ static bool list_nodes(cot__trace_build *b, uint32_t y, const cot__trace_request
     return !b->failed;
 }
 
-/* ---- the request -------------------------------------------------------------------------------------------------------- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static bool check_var(const cot_tape *t, cot_var x, const char *what, char why[512]) {
     if (!cot__is_number(x) && cot_is_valid(x) && x.tape == t) return true;
@@ -146,7 +147,8 @@ static bool check_request(const cot__trace_request *q, char why[512]) {
     if (!q->seed || cot__is_number(*q->seed)) return true;
     if (!check_var(t, *q->seed, "the seed", why)) return false;
     cot_shape seed = cot_shape_of(*q->seed), y = cot_shape_of(q->y);
-    if (seed.ndim == 0 || (seed.ndim == y.ndim && memcmp(seed.dim, y.dim, (size_t)y.ndim * sizeof *y.dim) == 0)) return true;
+    if (seed.ndim == 0 || (seed.ndim == y.ndim && memcmp(seed.dim, y.dim, (size_t)y.ndim * sizeof *y.dim) == 0))
+        return true;
     char a[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
     snprintf(why, 512, "[trace] the seed has shape %s and y %s; they must be equal, or the seed one number",
              cot__shape_text(seed.ndim, seed.dim, a),
@@ -154,7 +156,8 @@ static bool check_request(const cot__trace_request *q, char why[512]) {
     return false;
 }
 
-/* The seed in the dtype of y's adjoint, as the sweep will have it; 0-d: for all elements the same. */
+/* The seed in the dtype of y's adjoint, as the sweep will have it; 0-d: for all elements the
+ * same. */
 static bool set_seed(cot__trace_build *b, uint32_t y, const cot_var *seed) {
     static const int64_t none[1];
     double               number = !seed ? 1 : cot__is_number(*seed) ? cot__number_value(*seed) : 0;
@@ -186,14 +189,15 @@ cot__trace *cot__trace_make(const cot__trace_request *q, char why[512]) {
         memset(b, 0, sizeof *b);
         b->trace.t = t;
         b->top = y;
-        if (mark(b, y, q) && list_nodes(b, y, q) && set_seed(b, y, q->seed) && cot__trace_sweep(b) && set_cost(b, q)) return &b->trace;
+        if (mark(b, y, q) && list_nodes(b, y, q) && set_seed(b, y, q->seed) && cot__trace_sweep(b) && set_cost(b, q))
+            return &b->trace;
         cot__trace_free(&b->trace);
     }
     snprintf(why, 512, "[trace] out of memory: the trace of a tape of %lld nodes", (long long)t->count);
     return NULL;
 }
 
-/* ---- looking up ---------------------------------------------------------------------------------------------------------- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 int64_t cot__trace_find(const cot__trace *tr, uint32_t id) {
     int64_t lo = 0, hi = tr->node_count;

@@ -1,4 +1,5 @@
-/* trace_json.c: a trace as the one JSON object that `cotangent trace --json` prints and the viewer reads. */
+/* trace_json.c: a trace as the one JSON object that `cotangent trace --json` prints and the viewer
+ * reads. */
 #include "trace/trace.h"
 
 #include <stdlib.h>
@@ -104,7 +105,8 @@ static void write_gradient(cot__json *j, const cot__trace *tr, cot_var input) {
     cot__view            value = tr->nodes[node].value, g;
     cot__value           rounded;
     if (!cot__trace_adjoint(tr, node, &g)) g = (cot__view){zero, value.dtype, value.ndim, value.shape, still};
-    if (g.dtype != value.dtype) { /* a scalar of 16 bits, which a sweep carries in f32: a leaf keeps it in its own dtype */
+    if (g.dtype != value.dtype) {
+        /* a scalar of 16 bits, which a sweep carries in f32: a leaf keeps it in its own dtype */
         cot__store_f64(&rounded, value.dtype, cot__load_f64(g.data, g.dtype));
         g = (cot__view){&rounded, value.dtype, 0, g.shape, g.stride};
     }
@@ -127,7 +129,8 @@ char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y,
     for (size_t size = 1 << 14;; size *= 2) {
         char *text = malloc(size);
         *found = text ? tell(y, text, size) : -1;
-        if (*found >= 0 && strlen(text) < size - 4) return text; /* it was not cut, not even for a character of four bytes */
+        /* it was not cut, not even for a character of four bytes */
+        if (*found >= 0 && strlen(text) < size - 4) return text;
         free(text);
         if (*found < 0) return NULL;
     }
@@ -150,7 +153,8 @@ static bool write_report(cot__json *j, const cot__trace *tr) {
     return true;
 }
 
-bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n, const cot__trace_input *inputs) {
+bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n,
+                     const cot__trace_input *inputs) {
     cot__json_open(j, '{');
     cot__json_key(j, "value"), cot__json_view(j, &tr->nodes[tr->output].value);
     cot__json_key(j, "grad");

@@ -1,7 +1,9 @@
-/* test_kernels.c: every CPU kernel against a slow, obvious reference, over random shapes and layouts.
+/* test_kernels.c: every CPU kernel against a slow, obvious reference, over random shapes and
+ * layouts.
  *
- * Arrays are drawn with permuted, skipped, negative and zero strides inside a larger buffer. The references use nothing of
- * the kernels but cot__load_* and cot__store_*, which are tested first. What derivatives make of the kernels is tested elsewhere. */
+ * Arrays are drawn with permuted, skipped, negative and zero strides inside a larger buffer. The
+ * references use nothing of the kernels but cot__load_* and cot__store_*, which are tested first.
+ * What derivatives make of the kernels is tested elsewhere. */
 #include "backend/cpu/kernels.h"
 #include "base/half.h"
 
@@ -14,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* ---- random arrays --------------------------------------------------------------------------------------------- */
+/* ---- random arrays --------------------------------------------------------------------------- */
 
 static uint64_t seed = 0x9e3779b97f4a7c15;
 
@@ -26,7 +28,8 @@ static uint64_t draw(void) { /* xorshift* */
 }
 
 static int    below(int n) { return (int)((draw() >> 33) % (uint64_t)n); }
-static double uniform(void) { return (double)(int64_t)(draw() >> 11) * 0x1p-52 - 1; } /* in [-1, 1) */
+/* in [-1, 1) */
+static double uniform(void) { return (double)(int64_t)(draw() >> 11) * 0x1p-52 - 1; }
 
 typedef struct array {
     cot__view v;
@@ -92,13 +95,66 @@ static int random_shape(int64_t *shape, int most_axes, int most_extent, bool zer
     return ndim;
 }
 
-static const double specials[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 2.5, 254.9, 255, 256, 300, -3, 65504, 65520, 1e-7, 6e-8, 1e-40, 1e-310,
-                                  2147483647, 2147483648, -2147483648.0, -2147483649.0, 0x1p62, 0x1p63, -0x1p63, 1e19,
-                                  -1e19, 3.4e38, 3.5e38, 1e300, -1e300, INFINITY, -INFINITY, NAN, 1 + 0x1p-8, 1 + 0x1p-8 + 0x1p-40,
-                                  1 + 0x1p-11, 1 + 0x1p-11 + 0x1p-40, 16777217};
-static const int64_t integers[] = {0, 1, -1, 127, 128, 255, 256, 257, -256, INT32_MAX, (int64_t)INT32_MAX + 1, INT32_MIN,
-                                   (int64_t)INT32_MIN - 1, INT64_MAX, INT64_MIN, 0x123456789abcdef, 16777217, (1ll << 53) + 1,
-                                   (1ll << 62) + (1ll << 54), (1ll << 62) + (1ll << 54) + 1, (1ll << 62) + (1ll << 54) - 1};
+static const double  specials[] = {0.0,
+                                   -0.0,
+                                   1,
+                                   -1,
+                                   0.5,
+                                   -0.5,
+                                   2.5,
+                                   254.9,
+                                   255,
+                                   256,
+                                   300,
+                                   -3,
+                                   65504,
+                                   65520,
+                                   1e-7,
+                                   6e-8,
+                                   1e-40,
+                                   1e-310,
+                                   2147483647,
+                                   2147483648,
+                                   -2147483648.0,
+                                   -2147483649.0,
+                                   0x1p62,
+                                   0x1p63,
+                                   -0x1p63,
+                                   1e19,
+                                   -1e19,
+                                   3.4e38,
+                                   3.5e38,
+                                   1e300,
+                                   -1e300,
+                                   INFINITY,
+                                   -INFINITY,
+                                   NAN,
+                                   1 + 0x1p-8,
+                                   1 + 0x1p-8 + 0x1p-40,
+                                   1 + 0x1p-11,
+                                   1 + 0x1p-11 + 0x1p-40,
+                                   16777217};
+static const int64_t integers[] = {0,
+                                   1,
+                                   -1,
+                                   127,
+                                   128,
+                                   255,
+                                   256,
+                                   257,
+                                   -256,
+                                   INT32_MAX,
+                                   (int64_t)INT32_MAX + 1,
+                                   INT32_MIN,
+                                   (int64_t)INT32_MIN - 1,
+                                   INT64_MAX,
+                                   INT64_MIN,
+                                   0x123456789abcdef,
+                                   16777217,
+                                   (1ll << 53) + 1,
+                                   (1ll << 62) + (1ll << 54),
+                                   (1ll << 62) + (1ll << 54) + 1,
+                                   (1ll << 62) + (1ll << 54) - 1};
 
 static void fill(const array *a, bool special) {
     EACH(i, a->v) {
@@ -109,7 +165,7 @@ static void fill(const array *a, bool special) {
     }
 }
 
-/* ---- dtypes and memory ----------------------------------------------------------------------------------------- */
+/* ---- dtypes and memory ----------------------------------------------------------------------- */
 
 static void test_dtypes(void **state) {
     (void)state;
@@ -158,9 +214,10 @@ static void test_memory(void **state) {
     }
 }
 
-/* ---- copies ---------------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Rounds a long double (which holds every f64 and i64) to p bits with least exponent emin: half to even. */
+/* Rounds a long double (which holds every f64 and i64) to p bits with least exponent emin: half to
+ * even. */
 static long double round_to(long double v, int bits, int emin, long double most) {
     int e;
     if (v == 0 || !isfinite(v)) return v;
@@ -214,13 +271,16 @@ static void test_elements(void **state) {
     for (int d = 0; d < COT_DTYPE_COUNT; d++) {
         for (int i = 0; i < COUNTOF(specials); i++) {
             cot__store_f64(&cell, (cot_dtype)d, specials[i]);
-            assert_true(same_as((cot_dtype)d, read_any(&cell, (cot_dtype)d), converted(&specials[i], COT_F64, (cot_dtype)d)));
-            assert_true(same_as(COT_F64, (long double)cot__load_f64(&cell, (cot_dtype)d), converted(&cell, (cot_dtype)d, COT_F64)));
+            assert_true(
+                same_as((cot_dtype)d, read_any(&cell, (cot_dtype)d), converted(&specials[i], COT_F64, (cot_dtype)d)));
+            assert_true(same_as(COT_F64, (long double)cot__load_f64(&cell, (cot_dtype)d),
+                                converted(&cell, (cot_dtype)d, COT_F64)));
             assert_true(cot__load_i64(&cell, (cot_dtype)d) == converted(&cell, (cot_dtype)d, COT_I64));
         }
         for (int i = 0; i < COUNTOF(integers); i++) {
             cot__store_i64(&cell, (cot_dtype)d, integers[i]);
-            assert_true(same_as((cot_dtype)d, read_any(&cell, (cot_dtype)d), converted(&integers[i], COT_I64, (cot_dtype)d)));
+            assert_true(
+                same_as((cot_dtype)d, read_any(&cell, (cot_dtype)d), converted(&integers[i], COT_I64, (cot_dtype)d)));
         }
     }
 }
@@ -271,7 +331,7 @@ static void test_copy_large(void **state) {
     cot__copy(&none, &none);
 }
 
-/* ---- cursors --------------------------------------------------------------------------------------------------- */
+/* ---- cursors --------------------------------------------------------------------------------- */
 
 static void test_cursor(void **state) {
     (void)state;
@@ -328,7 +388,7 @@ static void test_cursor(void **state) {
     }
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------ */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 static double unit(cot_dtype d) {
     static const double u[COT_DTYPE_COUNT] = {0x1p-53, 0x1p-24, 0x1p-8, 0x1p-11, 0, 0, 0, 0};
@@ -377,11 +437,13 @@ static slice_facts facts(const array *x, uint32_t axes, const int64_t *at_z) {
 }
 
 /* |got - want| within `ulps` units of z's and the compute type's rounding, relative to scale. */
-static void check_close(const char *what, cot_dtype d, long double got, long double want, long double scale, double ulps) {
+static void check_close(const char *what, cot_dtype d, long double got, long double want, long double scale,
+                        double ulps) {
     if (same(got, want) || got == want) return;
     long double bound = scale * (ulps * unit(cot__dtype_compute(d)) + (d == COT_F64 || d == COT_F32 ? 0 : unit(d)));
     bound += d == COT_F16 ? 0x1p-24L : d == COT_F64 ? 0x1p-1074L : 0x1p-149L;
-    if (!(fabsl(got - want) <= bound)) fail_msg("%s %s: %Lg, want %Lg within %Lg", what, cot__dtype_name(d), got, want, bound);
+    if (!(fabsl(got - want) <= bound))
+        fail_msg("%s %s: %Lg, want %Lg within %Lg", what, cot__dtype_name(d), got, want, bound);
 }
 
 static cot_dtype result_dtype(cot__reduction what, cot_dtype d) {
@@ -462,7 +524,8 @@ static void test_reduce(void **state) {
             make(&x, (cot_dtype)d, ndim, shape, ALLOW_ZERO | (below(3) == 0 ? CONTIGUOUS : 0));
             fill(&x, false);
             for (uint32_t axes = 0; axes < 1u << ndim; axes++)
-                for (int what = COT__SUM; what <= COT__LOGSUMEXP; what++) reduce_and_check((cot__reduction)what, &x, axes);
+                for (int what = COT__SUM; what <= COT__LOGSUMEXP; what++)
+                    reduce_and_check((cot__reduction)what, &x, axes);
             drop(&x);
         }
 }
@@ -470,7 +533,8 @@ static void test_reduce(void **state) {
 /* Slices long enough for many leaves, along either axis, in both orders of memory. */
 static void test_reduce_long(void **state) {
     (void)state;
-    static const int64_t shapes[][2] = {{1000, 3}, {3, 1000}, {257, 40}, {40, 257}, {5000, 1}, {1, 5000}, {700, 35}, {33, 15}};
+    static const int64_t shapes[][2] = {{1000, 3}, {3, 1000}, {257, 40}, {40, 257},
+                                        {5000, 1}, {1, 5000}, {700, 35}, {33, 15}};
     for (int s = 0; s < COUNTOF(shapes); s++)
         for (int d = 0; d < COT_DTYPE_COUNT; d++) {
             array x;
@@ -479,7 +543,8 @@ static void test_reduce_long(void **state) {
             for (uint32_t axes = 1; axes < 4; axes++) {
                 int64_t zshape[2] = {axes & 1 ? 1 : shapes[s][0], axes & 2 ? 1 : shapes[s][1]};
                 if (zshape[0] * zshape[1] > 45) continue; /* the reference is quadratic */
-                for (int what = COT__SUM; what <= COT__LOGSUMEXP; what++) reduce_and_check((cot__reduction)what, &x, axes);
+                for (int what = COT__SUM; what <= COT__LOGSUMEXP; what++)
+                    reduce_and_check((cot__reduction)what, &x, axes);
             }
             drop(&x);
         }
@@ -501,7 +566,8 @@ static void test_sum_accuracy(void **state) {
         }
         cot__reduce(COT__SUM, &x.v, 1, &z.v);
         /* 15 additions along a chain of a leaf, 4 across, then one per level */
-        check_close("long sum", (cot_dtype)d, read_any(z.memory, (cot_dtype)d), want, magnitude, 19 + ceil(log2((double)n / 256)));
+        check_close("long sum", (cot_dtype)d, read_any(z.memory, (cot_dtype)d), want, magnitude,
+                    19 + ceil(log2((double)n / 256)));
         drop(&x);
         drop(&z);
     }
@@ -545,7 +611,7 @@ static void test_reduce_special(void **state) {
     assert_true(reduce_list(COT__SUM, COT_BOOL, 3, (double[]){1, 0, 1}) == 2);
 }
 
-/* ---- softmax --------------------------------------------------------------------------------------------------- */
+/* ---- softmax --------------------------------------------------------------------------------- */
 
 static void test_softmax(void **state) {
     (void)state;
@@ -575,7 +641,7 @@ static void test_softmax(void **state) {
     }
 }
 
-/* ---- matrix products ------------------------------------------------------------------------------------------- */
+/* ---- matrix products ------------------------------------------------------------------------- */
 
 static void make_matrix(array *a, cot__matrix *m, cot_dtype d, int64_t rows, int64_t cols) {
     make(a, d, 2, (const int64_t[]){rows, cols}, 0);
@@ -587,10 +653,12 @@ static void *element(const cot__matrix *m, cot_dtype d, int64_t i, int64_t j) {
     return (char *)m->data + (i * m->row_stride + j * m->col_stride) * cot__dtype_size(d);
 }
 
-static void check_product(cot_dtype d, const cot__matrix *a, const cot__matrix *b, const cot__matrix *c, const array *old) {
+static void check_product(cot_dtype d, const cot__matrix *a, const cot__matrix *b, const cot__matrix *c,
+                          const array *old) {
     for (int64_t i = 0; i < c->rows; i++)
         for (int64_t j = 0; j < c->cols; j++) {
-            long double before = old ? read_any(at(&old->v, (const int64_t[]){i, j}), d) : 0, sum = before, size = fabsl(before);
+            long double before = old ? read_any(at(&old->v, (const int64_t[]){i, j}), d) : 0, sum = before,
+                        size = fabsl(before);
             for (int64_t p = 0; p < a->cols; p++) {
                 long double t = read_any(element(a, d, i, p), d) * read_any(element(b, d, p, j), d);
                 sum += t;
@@ -678,12 +746,13 @@ static void test_gemm_bits(void **state) {
     }
 }
 
-/* Products of a column and a row have those bits too, wherever the rows are cut, also where a product is -0, infinite or NaN. */
+/* Products of a column and a row have those bits too, wherever the rows are cut, also where a
+ * product is -0, infinite or NaN. */
 static void test_outer_bits(void **state) {
     (void)state;
     for (int round = 0; round < 60; round++) {
         cot_dtype   d = (cot_dtype)below(2);
-        int64_t     m = 1 + below(40), n = round % 8 ? 1 + below(60) : 2 * COT__BLOCK + below(60), cut = below((int)m + 1);
+        int64_t m = 1 + below(40), n = round % 8 ? 1 + below(60) : 2 * COT__BLOCK + below(60), cut = below((int)m + 1);
         array       xa, xb, xc;
         cot__matrix a, b, c;
         make_matrix(&xa, &a, d, m, 1);
@@ -697,7 +766,8 @@ static void test_outer_bits(void **state) {
         cot__outer_rows(d, a, b, z, 0, cut);
         cot__outer_rows(d, a, b, z, cut, m);
         for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j < n; j++) assert_memory_equal(element(&z, d, i, j), element(&c, d, i, j), (size_t)cot__dtype_size(d));
+            for (int64_t j = 0; j < n; j++)
+                assert_memory_equal(element(&z, d, i, j), element(&c, d, i, j), (size_t)cot__dtype_size(d));
         free(rows);
         drop(&xa);
         drop(&xb);
@@ -705,8 +775,9 @@ static void test_outer_bits(void **state) {
     }
 }
 
-/* Equal terms are the worst case: every rounding may err in the same direction. A sum of n terms in a chain is wrong by at most n half units in the last
- * place; a long contraction is chains of 384 terms, of some 171 blocks (or as many as sections) and of the sections. */
+/* Equal terms are the worst case: every rounding may err in the same direction. A sum of n terms in
+ * a chain is wrong by at most n half units in the last place; a long contraction is chains of 384
+ * terms, of some 171 blocks (or as many as sections) and of the sections. */
 static void test_gemm_long(void **state) {
     (void)state;
     enum { K = 1 << 22 };
@@ -756,7 +827,7 @@ static void test_gemm_memory(void **state) {
     }
 }
 
-/* ---- indexing -------------------------------------------------------------------------------------------------- */
+/* ---- indexing -------------------------------------------------------------------------------- */
 
 static void fill_index(const array *a, int64_t extent) {
     bool negative = a->v.dtype != COT_U8;
@@ -775,7 +846,9 @@ static void add_one(const cot__view *x, const int64_t *xi, const cot__view *u, c
     if (!cot__dtype_is_float(x->dtype))
         cot__store_i64(p, x->dtype, cot__load_i64(p, x->dtype) + cot__load_i64(at(u, ui), u->dtype));
     else if (x->dtype == COT_F64) *(double *)p += cot__load_f64(at(u, ui), u->dtype);
-    else cot__store_f64(p, x->dtype, (double)((float)cot__load_f64(p, x->dtype) + (float)cot__load_f64(at(u, ui), u->dtype)));
+    else
+        cot__store_f64(p, x->dtype,
+                       (double)((float)cot__load_f64(p, x->dtype) + (float)cot__load_f64(at(u, ui), u->dtype)));
 }
 
 static void assert_equal_arrays(const array *a, const array *b) {

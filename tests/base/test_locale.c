@@ -230,11 +230,13 @@ static void the_program_may_choose_a_locale(void **state) {
     for (int w = 0; w < TEST_COUNT(writers); w++) {
         enter("C");
         char *want = everything(writers[w]);
-        assert_non_null(strstr(want, w == 1 ? "1007750000 millionths" : "2.5")); /* there is something to see */
+        /* there is something to see */
+        assert_non_null(strstr(want, w == 1 ? "1007750000 millionths" : "2.5"));
         for (int k = 0; k < TEST_COUNT(locales); k++) {
             enter(locales[k].name);
             char *got = everything(writers[w]);
-            assert_string_equal(setlocale(LC_ALL, NULL), locales[k].name); /* and it is still the program's */
+            /* and it is still the program's */
+            assert_string_equal(setlocale(LC_ALL, NULL), locales[k].name);
             enter("C");
             same_text(locales[k].name, want, got);
             free(got);
@@ -282,16 +284,16 @@ static void formats_are_those_of_printf(void **state) {
     (void)state;
     for (int k = -1; k < (made ? TEST_COUNT(locales) : 0); k++) {
         const char *where = k < 0 ? "C" : locales[k].name;
-#define TRY(...)                                                                                                             \
-    for (size_t size = 0; size < 400; size += size < 40 ? 1 : 37) {                                                          \
-        char want[512], got[512];                                                                                            \
-        memset(want, 7, sizeof want), memset(got, 7, sizeof got);                                                            \
-        enter("C");                                                                                                          \
-        int length = snprintf(want, size, __VA_ARGS__);                                                                      \
-        setlocale(LC_ALL, where);                                                                                            \
-        int told = cot__format(got, size, __VA_ARGS__);                                                                      \
-        if (told != length || memcmp(want, got, size))                                                                       \
-            test_note("%s, size %zu: %d \"%s\", not %d \"%s\"", where, size, told, got, length, want);                       \
+#define TRY(...)                                                                                                       \
+    for (size_t size = 0; size < 400; size += size < 40 ? 1 : 37) {                                                    \
+        char want[512], got[512];                                                                                      \
+        memset(want, 7, sizeof want), memset(got, 7, sizeof got);                                                      \
+        enter("C");                                                                                                    \
+        int length = snprintf(want, size, __VA_ARGS__);                                                                \
+        setlocale(LC_ALL, where);                                                                                      \
+        int told = cot__format(got, size, __VA_ARGS__);                                                                \
+        if (told != length || memcmp(want, got, size))                                                                 \
+            test_note("%s, size %zu: %d \"%s\", not %d \"%s\"", where, size, told, got, length, want);                 \
     }
         FORMATS(TRY)
     }

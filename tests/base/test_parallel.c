@@ -1,5 +1,6 @@
-/* The worker pool, and that no result shows how many threads there were. Small structural operations cut into parts are in
- * test_structural_table.c; here are the pool itself, every elementwise operation, long reductions and whole training runs. */
+/* The worker pool, and that no result shows how many threads there were. Small structural
+ * operations cut into parts are in test_structural_table.c; here are the pool itself, every
+ * elementwise operation, long reductions and whole training runs. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 
@@ -14,7 +15,7 @@
 
 static const int counts[] = {1, 2, 3, 8, 16};
 
-/* ---- the pool ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 enum { PARTS = 1000 };
 
@@ -60,7 +61,8 @@ static void parts_may_call_the_pool(void **state) {
 }
 
 static void *use_pool(void *arg) {
-    cot_tape *t = cot_tape_create(NULL); /* tapes come and go, and with the last of them the workers */
+    /* tapes come and go, and with the last of them the workers */
+    cot_tape *t = cot_tape_create(NULL);
     for (int i = 0; i < 300; i++) {
         _Atomic int ran[16] = {0};
         cot__parallel(16, count_part, ran);
@@ -104,9 +106,10 @@ static void the_number_of_threads_is_kept(void **state) {
     assert_true(all >= 1);
 }
 
-/* ---- whole computations -------------------------------------------------------------------------------------------------------- */
+/* ---- whole computations ---------------------------------------------------------------------- */
 
-/* A few steps of a classifier: every size is large enough to be shared out. The loss of each step and checksums of the weights. */
+/* A few steps of a classifier: every size is large enough to be shared out. The loss of each step
+ * and checksums of the weights. */
 static int train(double *out) {
     enum { BATCH = 96, IN = 200, HIDDEN = 300, CLASSES = 10, STEPS = 3 };
     cot_tape  *t = cot_tape_create(NULL);
@@ -118,9 +121,11 @@ static int train(double *out) {
     for (int i = 0; i < IN * HIDDEN; i++) w1[i] = (float)test_uniform(&r, -0.1, 0.1);
     for (int i = 0; i < HIDDEN * CLASSES; i++) w2[i] = (float)test_uniform(&r, -0.1, 0.1);
     for (int i = 0; i < BATCH; i++) labels[i] = i % CLASSES;
-    cot_var  a = cot_tensor(t, COT_F32, COT_SHAPE(IN, HIDDEN), w1), b = cot_tensor(t, COT_F32, COT_SHAPE(HIDDEN, CLASSES), w2);
+    cot_var a     = cot_tensor(t, COT_F32, COT_SHAPE(IN, HIDDEN), w1),
+            b     = cot_tensor(t, COT_F32, COT_SHAPE(HIDDEN, CLASSES), w2);
     cot_var  bias = cot_tensor(t, COT_F32, COT_SHAPE(HIDDEN), NULL), leaves[3] = {a, b, bias};
-    cot_var  data = cot_data(t, COT_F32, COT_SHAPE(BATCH, IN), x), target = cot_data(t, COT_I64, COT_SHAPE(BATCH), labels);
+    cot_var  data  = cot_data(t, COT_F32, COT_SHAPE(BATCH, IN), x),
+            target = cot_data(t, COT_I64, COT_SHAPE(BATCH), labels);
     cot_mark start = cot_tape_mark(t);
     for (int step = 0; step < STEPS; step++) {
         cot_var h = cot_add(cot_matmul(data, a), bias);
@@ -186,9 +191,10 @@ static void a_forked_child_goes_on(void **state) {
     cot_set_threads(0);
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
-/* Value and gradients of an elementwise operation over `rows` x 37 elements: plain, or strided with a broadcast operand. */
+/* Value and gradients of an elementwise operation over `rows` x 37 elements: plain, or strided with
+ * a broadcast operand. */
 static int64_t apply(int op, cot_dtype dtype, int64_t rows, bool strided, double *out) {
     enum { COLUMNS = 37 };
     cot_tape   *t = cot_tape_create(NULL);
@@ -252,7 +258,8 @@ static void elementwise_operations_do_not_show_threads(void **state) {
     test_verdict();
 }
 
-/* A slice has one tree, whether it is folded alone, in chunks, next to others, or on other threads. */
+/* A slice has one tree, whether it is folded alone, in chunks, next to others, or on other
+ * threads. */
 static void long_reductions_have_one_tree(void **state) {
     (void)state;
     enum { COLUMNS = 20 };
@@ -275,9 +282,11 @@ static void long_reductions_have_one_tree(void **state) {
             for (int c = 0; c < COLUMNS; c += 7) {
                 cot_var column = cot_copy(cot_slice(x, 1, c, c + 1, 1));
                 again[0] = cot_value(reductions[what](column, COT_ALL));
-                again[1] = cot_value(reductions[what](cot_reshape(cot_copy(cot_flip(cot_flip(column, COT_ALL), COT_ALL)), COT_SHAPE(-1)), COT_ALL));
-                TEST_CHECK(again[0] == side_by_side[c] && again[1] == side_by_side[c], "reduction %d of column %d: %.9g alone, %.9g beside others", what, c,
-                           again[0], side_by_side[c]);
+                again[1]       = cot_value(reductions[what](
+                    cot_reshape(cot_copy(cot_flip(cot_flip(column, COT_ALL), COT_ALL)), COT_SHAPE(-1)), COT_ALL));
+                TEST_CHECK(again[0] == side_by_side[c] && again[1] == side_by_side[c],
+                           "reduction %d of column %d: %.9g alone, %.9g beside others", what, c, again[0],
+                           side_by_side[c]);
             }
             cot_tape_rewind(t, mark);
         }
@@ -304,8 +313,10 @@ static void products_do_not_show_threads(void **state) {
             cot_tape *t = cot_tape_create(NULL);
             cot_dtype d = form & 8 ? COT_F32 : COT_F64;
             int64_t   batch = form & 4 ? BATCH : 1;
-            cot_var   a = cot_cast(cot_data(t, COT_F64, form & 1 ? COT_SHAPE(batch, K, M) : COT_SHAPE(batch, M, K), data), d);
-            cot_var   b = cot_cast(cot_data(t, COT_F64, form & 2 ? COT_SHAPE(batch, N, K) : COT_SHAPE(batch, K, N), data), d);
+            cot_var   a =
+                cot_cast(cot_data(t, COT_F64, form & 1 ? COT_SHAPE(batch, K, M) : COT_SHAPE(batch, M, K), data), d);
+            cot_var b =
+                cot_cast(cot_data(t, COT_F64, form & 2 ? COT_SHAPE(batch, N, K) : COT_SHAPE(batch, K, N), data), d);
             if (form & 1) a = cot_permute(a, COT_AXES(0, 2, 1));
             if (form & 2) b = cot_permute(b, COT_AXES(0, 2, 1));
             cot_set_threads(counts[k]);
@@ -320,10 +331,12 @@ static void products_do_not_show_threads(void **state) {
     test_verdict();
 }
 
-/* Vectors with matrices, vectors with vectors and deep products with a small result are cut along their columns or along the depth. */
+/* Vectors with matrices, vectors with vectors and deep products with a small result are cut along
+ * their columns or along the depth. */
 static void thin_and_deep_products_do_not_show_threads(void **state) {
     (void)state;
-    static const int64_t shapes[][3] = {{1, 700, 900}, {700, 1, 900}, {1, 9, 5000}, {9, 1, 5000}, {1, 1, 7000}, {10, 12, 5000}, {2, 3, 70000}, {1, 1, 70001}};
+    static const int64_t shapes[][3] = {{1, 700, 900}, {700, 1, 900},  {1, 9, 5000},  {9, 1, 5000},
+                                        {1, 1, 7000},  {10, 12, 5000}, {2, 3, 70000}, {1, 1, 70001}};
     enum { MOST = 700 * 900, RESULTS = 700 };
     static double data[MOST], alone[RESULTS], shared[RESULTS];
     test_random   r = test_random_of("thin", 0);
@@ -357,7 +370,8 @@ static void empty_products_are_empty_or_zero(void **state) {
     for (int form = 0; form < 8; form++) {
         int64_t m = form & 1 ? 4 : 0, k = form & 2 ? 5 : 0, n = form & 4 ? 3 : 0;
         double  z[36];
-        cot_var a = cot_ones(t, COT_F64, COT_SHAPE(3, m, k)), b = cot_ones(t, COT_F64, COT_SHAPE(3, k, n)), c = cot_matmul(a, b);
+        cot_var a = cot_ones(t, COT_F64, COT_SHAPE(3, m, k)), b = cot_ones(t, COT_F64, COT_SHAPE(3, k, n)),
+                c = cot_matmul(a, b);
         assert_int_equal(cot_size(c), 3 * m * n);
         cot_read(c, z, 3 * m * n);
         for (int64_t i = 0; i < 3 * m * n; i++) assert_true(z[i] == (double)k);

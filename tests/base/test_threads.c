@@ -1,4 +1,5 @@
-/* Any number of tapes, one thread each: threads that work at the same time get the bits that one alone gets. */
+/* Any number of tapes, one thread each: threads that work at the same time get the bits that one
+ * alone gets. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
@@ -39,17 +40,20 @@ static int scalar_work(cot_tape *t, uint64_t *seed, double *out) {
     return n;
 }
 
-/* Tensors: matrix products large enough for the kernels' blocks, reductions, softmax, in-place writes. */
+/* Tensors: matrix products large enough for the kernels' blocks, reductions, softmax, in-place
+ * writes. */
 static int tensor_work(cot_tape *t, uint64_t *seed, double *out) {
     enum { N = 40 };
     double data[N * N], grad[N * N];
     for (int i = 0; i < N * N; i++) data[i] = noise(seed);
-    cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(N, N), data), x = cot_cast(cot_data(t, COT_F64, COT_SHAPE(N, N), data), COT_F64);
+    cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(N, N), data),
+            x = cot_cast(cot_data(t, COT_F64, COT_SHAPE(N, N), data), COT_F64);
     cot_var v = cot_tensor(t, COT_F32, COT_SHAPE(N), NULL);
     cot_var h = cot_softmax(cot_matmul(cot_tanh(cot_matmul(x, w)), cot_transpose(w)), 1);
     cot_add_into(&v, 0.25);
     cot_var f32 = cot_sum(cot_square(cot_erf(v)), COT_ALL);
-    cot_var y = cot_add(cot_sum(cot_mul(h, cot_logsumexp(h, COT_KEEP(0))), COT_ALL), cot_mul(cot_norm(cot_slice(h, 0, 0, COT_END, 3), 2, COT_ALL), f32));
+    cot_var y   = cot_add(cot_sum(cot_mul(h, cot_logsumexp(h, COT_KEEP(0))), COT_ALL),
+                          cot_mul(cot_norm(cot_slice(h, 0, 0, COT_END, 3), 2, COT_ALL), f32));
     cot_backward(y);
     cot_read_grad(w, grad, N * N);
     int n = 0;
@@ -60,7 +64,8 @@ static int tensor_work(cot_tape *t, uint64_t *seed, double *out) {
     return n;
 }
 
-/* Loops, which record and forget as they go: a scan that keeps few states, a loop of unknown length, a root inside a scan; both ways, twice. */
+/* Loops, which record and forget as they go: a scan that keeps few states, a loop of unknown
+ * length, a root inside a scan; both ways, twice. */
 static int cosine_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
     ys[0] = cot_cos(cot_mul(*(const cot_var *)user, xs[0]));
@@ -136,7 +141,8 @@ static void threads_with_their_own_tapes_get_the_same_bits(void **state) {
         together[i] = (job){.kind = i / 2, .rounds = rounds, .own_allocator = i % 3 == 0};
         run(&alone[i]);
         assert_string_equal(alone[i].message, "");
-        assert_true(isfinite(alone[i].out[0]) && alone[i].out[1] != 0 && alone[i].out[30] != 0 && alone[i].out[60] != 0);
+        assert_true(isfinite(alone[i].out[0]) && alone[i].out[1] != 0 && alone[i].out[30] != 0 &&
+                    alone[i].out[60] != 0);
     }
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&thread[i], NULL, thread_main, &together[i]), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);

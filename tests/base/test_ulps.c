@@ -1,9 +1,11 @@
 /* ctest: labels=vmath timeout=300 */
-/* Elementwise functions against exact values, in ulp: plain kernels, which are libm's and special.c's, and the vector kernels of every instruction
- * set. What is promised is the table below, printed in docs/accuracy.md.
+/* Elementwise functions against exact values, in ulp: plain kernels, which are libm's and
+ * special.c's, and the vector kernels of every instruction set. What is promised is the table
+ * below, printed in docs/accuracy.md.
  *
- * COT_TEST_EXHAUSTIVE=1 goes through all 2^32 floats, some minutes a function and instruction set, and through 2^24 doubles; COT_TEST_ONLY names
- * one function, and COT_TEST_SLICE=0 … 15 takes the floats with these uppermost four bits only. */
+ * COT_TEST_EXHAUSTIVE=1 goes through all 2^32 floats, some minutes a function and instruction set,
+ * and through 2^24 doubles; COT_TEST_ONLY names one function, and COT_TEST_SLICE=0 … 15 takes the
+ * floats with these uppermost four bits only. */
 #include "support/support.h"
 
 #include <float.h>
@@ -15,7 +17,8 @@
 #include "base/cpu.h"
 #include "ops/elementwise/elementwise.h"
 
-/* The exact values: in 113 bits with gcc's libquadmath; elsewhere in long double, whose own error of the functions put together here counts. */
+/* The exact values: in 113 bits with gcc's libquadmath; elsewhere in long double, whose own error
+ * of the functions put together here counts. */
 #ifdef COT_HAS_QUADMATH
 #include <quadmath.h>
 __extension__ typedef __float128 real;
@@ -108,11 +111,42 @@ static const struct function {
     double (*quick)(double); /* for float, NULL where double is not enough */
     double f64;              /* promised ulps in double; in float all have 2 */
 } functions[] = {
-    BOTH(exp, 2), BOTH(exp2, 2), BOTH(expm1, 2), BOTH(log, 2), BOTH(log2, 2), BOTH(log10, 2), BOTH(log1p, 2), BOTH(sin, 2), BOTH(cos, 2), BOTH(tan, 2),
-    BOTH(asin, 2), BOTH(acos, 2), BOTH(atan, 2), BOTH(sinh, 2), BOTH(cosh, 2), BOTH(tanh, 2), BOTH(asinh, 2), BOTH(acosh, 2), BOTH(atanh, 2),
-    BOTH(erf, 2), BOTH(erfc, 2), BOTH(sqrt, 0.51), BOTH(cbrt, 1), OURS(rsqrt, 1.51), OURS(sigmoid, 2), OURS(softplus, 2), OURS(log_sigmoid, 2),
-    OURS(silu, 2), OURS(selu, 2), OURS(gelu, 2), OURS(gelu_tanh, 2), OURS(mish, 2), {OP_hard_sigmoid, hard_sigmoid_r, NULL, 1.01},
-    {OP_erfinv, erfinv_r, NULL, 2}, {OP_lgamma, lgamma_r_, NULL, 5}, {OP_digamma, digamma_r, NULL, 5},
+    BOTH(exp, 2),
+    BOTH(exp2, 2),
+    BOTH(expm1, 2),
+    BOTH(log, 2),
+    BOTH(log2, 2),
+    BOTH(log10, 2),
+    BOTH(log1p, 2),
+    BOTH(sin, 2),
+    BOTH(cos, 2),
+    BOTH(tan, 2),
+    BOTH(asin, 2),
+    BOTH(acos, 2),
+    BOTH(atan, 2),
+    BOTH(sinh, 2),
+    BOTH(cosh, 2),
+    BOTH(tanh, 2),
+    BOTH(asinh, 2),
+    BOTH(acosh, 2),
+    BOTH(atanh, 2),
+    BOTH(erf, 2),
+    BOTH(erfc, 2),
+    BOTH(sqrt, 0.51),
+    BOTH(cbrt, 1),
+    OURS(rsqrt, 1.51),
+    OURS(sigmoid, 2),
+    OURS(softplus, 2),
+    OURS(log_sigmoid, 2),
+    OURS(silu, 2),
+    OURS(selu, 2),
+    OURS(gelu, 2),
+    OURS(gelu_tanh, 2),
+    OURS(mish, 2),
+    {OP_hard_sigmoid, hard_sigmoid_r, NULL, 1.01},
+    {OP_erfinv, erfinv_r, NULL, 2},
+    {OP_lgamma, lgamma_r_, NULL, 5},
+    {OP_digamma, digamma_r, NULL, 5},
 };
 
 static bool wanted(int op) {
@@ -120,8 +154,8 @@ static bool wanted(int op) {
     return !only || strcmp(only, INFO(op)->name) == 0;
 }
 
-/* Ulps of the exact value, an infinite v counting as the number after the largest; infinitely many where one is not a number, or the signs of
- * zeros differ. */
+/* Ulps of the exact value, an infinite v counting as the number after the largest; infinitely many
+ * where one is not a number, or the signs of zeros differ. */
 static double ulps(double v, real want, int digits, int least) {
     double near = digits == 24 ? (double)(float)want : (double)want;
     int    e, most = digits == 24 ? 128 : 1024;
@@ -136,7 +170,7 @@ static double ulps(double v, real want, int digits, int least) {
 
 enum { BATCH = 4096 };
 
-/* ---- float ------------------------------------------------------------------------------------------------------------------ */
+/* ---- float ----------------------------------------------------------------------------------- */
 
 static float float_of(uint32_t bits) {
     float f;
@@ -161,8 +195,8 @@ static double check_floats(const struct function *f, uint64_t first, uint64_t la
             } else
                 e = ulps((double)z[i], f->exact((real)x[i]), 24, -149);
             if (e > worst) worst = e;
-            TEST_CHECK(e <= 2, "%s: f32 %s(%a) = %a, exactly %.17g: %.3f ulp", cot__isa_name(cot__cpu_isa()), INFO(f->op)->name, (double)x[i], (double)z[i],
-                       (double)f->exact((real)x[i]), e);
+            TEST_CHECK(e <= 2, "%s: f32 %s(%a) = %a, exactly %.17g: %.3f ulp", cot__isa_name(cot__cpu_isa()),
+                       INFO(f->op)->name, (double)x[i], (double)z[i], (double)f->exact((real)x[i]), e);
         }
     }
     return worst;
@@ -174,31 +208,37 @@ static void floats_are_within_2_ulp(void **state) {
     const char *slice = getenv("COT_TEST_SLICE");
     uint64_t    first = slice ? strtoull(slice, NULL, 10) << 28 : 0, last = slice ? first + 0xfffffff : UINT32_MAX;
     EACH_ISA(isa) {
-        if (all && isa != COT__ISA_PLAIN && isa != cot__cpu_best()) continue; /* the others have the same bits, see test_vmath */
+        /* the others have the same bits, see test_vmath */
+        if (all && isa != COT__ISA_PLAIN && isa != cot__cpu_best()) continue;
         assert_true(cot__cpu_use(isa));
         for (int i = 0; i < TEST_COUNT(functions); i++) {
             if (!wanted(functions[i].op)) continue;
             bool   slow = !functions[i].quick;
             double worst = check_floats(&functions[i], first, last, all ? 1 : test_small() || slow ? 2000003 : 100003);
-            if (all) fprintf(stderr, "%s %s: f32 within %.3f ulp\n", cot__isa_name(isa), INFO(functions[i].op)->name, worst < 0.5 ? 0.5 : worst);
+            if (all)
+                fprintf(stderr, "%s %s: f32 within %.3f ulp\n", cot__isa_name(isa), INFO(functions[i].op)->name,
+                        worst < 0.5 ? 0.5 : worst);
         }
     }
     test_verdict();
 }
 
-/* ---- double ----------------------------------------------------------------------------------------------------------------- */
+/* ---- double ---------------------------------------------------------------------------------- */
 
-/* Of the exact value itself, in ulp of a double. The one of digamma is a sum of some forty terms, most of size 1 and less, each rounded, which cancel near
- * its zero: nothing in 113 bits, but seen in the 64 of a long double. */
+/* Of the exact value itself, in ulp of a double. The one of digamma is a sum of some forty terms,
+ * most of size 1 and less, each rounded, which cancel near its zero: nothing in 113 bits, but seen
+ * in the 64 of a long double. */
 static double own_error(int op, real exact) {
     if (OWN_ERROR == 0 || op != OP_digamma) return OWN_ERROR;
     return OWN_ERROR + 32 * (double)LDBL_EPSILON / (DBL_EPSILON * fabs((double)exact));
 }
 
-/* Uniform near 0 and up to 50, over all exponents, near multiples of pi/4 and log(2)/2, near points where a formula gives way to another, and
- * integers. */
+/* Uniform near 0 and up to 50, over all exponents, near multiples of pi/4 and log(2)/2, near points
+ * where a formula gives way to another, and integers. */
 static double sample64(test_random *r) {
-    static const double ends[] = {0.4142, 0.5, 0.625, 0.7071, 0.75, 1, 1.0625, 1.4142, 1.4616321449683623, 2.125, 2.4142, 3, 10, 20, 38.5, 40, 600, 709, 745, 1048576};
+    static const double ends[] = {0.4142, 0.5,    0.625, 0.7071, 0.75, 1,    1.0625, 1.4142, 1.4616321449683623,
+                                  2.125,  2.4142, 3,     10,     20,   38.5, 40,     600,    709,
+                                  745,    1048576};
     double u = test_uniform(r, -1, 1), pick = test_uniform(r, 0, 8);
     if (pick < 1) return 2 * u;
     if (pick < 2) return 50 * u;
@@ -206,7 +246,9 @@ static double sample64(test_random *r) {
     if (pick < 4) return floor(test_uniform(r, -99, 99)) * 0.78539816339744830962 * (1 + 0x1p-50 * floor(4 * u));
     if (pick < 5) return floor(test_uniform(r, -99, 99)) * 0.34657359027997265471 * (1 + 0x1p-50 * floor(4 * u));
     if (pick < 6) return 1 + ldexp(u, (int)test_uniform(r, -52, 0));
-    if (pick < 7) return copysign(ends[(int)test_uniform(r, 0, TEST_COUNT(ends) - 0.001)], u) * (1 + ldexp(u, (int)test_uniform(r, -52, -1)));
+    if (pick < 7)
+        return copysign(ends[(int)test_uniform(r, 0, TEST_COUNT(ends) - 0.001)], u) *
+               (1 + ldexp(u, (int)test_uniform(r, -52, -1)));
     return 800 * u;
 }
 
@@ -226,24 +268,26 @@ static void doubles_are_within_their_promise(void **state) {
             for (int b = 0; b < batches(); b++) {
                 for (int k = 0; k < BATCH; k++) {
                     x[k] = sample64(&r);
-                    if (f->op == OP_digamma || f->op == OP_lgamma) x[k] = fabs(x[k]); /* below 0 test_special measures in other units */
+                    /* below 0 test_special measures in other units */
+                    if (f->op == OP_digamma || f->op == OP_lgamma) x[k] = fabs(x[k]);
                 }
                 cot__blocks(f->op, COT_F64)->value(BATCH, x, NULL, NULL, z);
                 for (int k = 0; k < BATCH; k++) {
                     real   want = f->exact((real)x[k]);
                     double e = ulps(z[k], want, 53, -1074);
                     if (e > worst) worst = e;
-                    TEST_CHECK(e <= f->f64 + own_error(f->op, want), "%s: f64 %s(%a) = %a, exactly %.17g: %.3f ulp", cot__isa_name(isa), INFO(f->op)->name, x[k], z[k],
-                               (double)want, e);
+                    TEST_CHECK(e <= f->f64 + own_error(f->op, want), "%s: f64 %s(%a) = %a, exactly %.17g: %.3f ulp",
+                               cot__isa_name(isa), INFO(f->op)->name, x[k], z[k], (double)want, e);
                 }
             }
-            if (batches() > 100) fprintf(stderr, "%s %s: f64 within %.3f ulp\n", cot__isa_name(isa), INFO(f->op)->name, worst);
+            if (batches() > 100)
+                fprintf(stderr, "%s %s: f64 within %.3f ulp\n", cot__isa_name(isa), INFO(f->op)->name, worst);
         }
     }
     test_verdict();
 }
 
-/* ---- two operands ----------------------------------------------------------------------------------------------------------- */
+/* ---- two operands ---------------------------------------------------------------------------- */
 
 static real logaddexp_r(real x, real y) {
     real most = x > y ? x : y;
@@ -255,18 +299,30 @@ static const struct function2 {
     int op;
     real (*exact)(real, real);
     bool operands; /* ulps of the larger operand count too, as the result may have cancelled */
-} functions2[] = {{OP_pow, R(pow), false}, {OP_atan2, R(atan2), false}, {OP_hypot, R(hypot), false}, {OP_elu, elu_r, false}, {OP_logaddexp, logaddexp_r, true}};
+} functions2[] = {{OP_pow, R(pow), false},
+                  {OP_atan2, R(atan2), false},
+                  {OP_hypot, R(hypot), false},
+                  {OP_elu, elu_r, false},
+                  {OP_logaddexp, logaddexp_r, true}};
 
-/* Uniform, over all exponents, and near the lines where a formula changes; for powers also near 1 with the exponent that leads far. */
+/* Uniform, over all exponents, and near the lines where a formula changes; for powers also near 1
+ * with the exponent that leads far. */
 static void sample_pair(int op, test_random *r, double *x, double *y) {
     double u = test_uniform(r, -1, 1), pick = test_uniform(r, 0, 6);
     *x = test_uniform(r, -3, 3), *y = test_uniform(r, -3, 3);
     if (pick < 1) *x = ldexp(u, (int)test_uniform(r, -1074, 1024)), *y = ldexp(*y, (int)test_uniform(r, -1074, 1024));
     else if (pick < 2) *x = ldexp(u, (int)test_uniform(r, -60, 60)), *y = ldexp(*y, (int)test_uniform(r, -20, 20));
     if (pick < 3) return;
-    if (op != OP_pow) *y = *x * (pick < 4 ? 1 : pick < 5 ? 0.41421356237309505 : -2.414213562373095) * (1 + ldexp(u, (int)test_uniform(r, -52, -1)));
+    if (op != OP_pow)
+        *y = *x *
+             (pick < 4   ? 1
+              : pick < 5 ? 0.41421356237309505
+                         : -2.414213562373095) *
+             (1 + ldexp(u, (int)test_uniform(r, -52, -1)));
     else if (pick < 4) *x = 50 * u, *y = floor(15 * *y);
-    else *x = pick < 5 ? 1 + ldexp(u, (int)test_uniform(r, -50, -1)) : exp(700 * u), *y = test_uniform(r, -745, 710) / log(*x);
+    else
+        *x = pick < 5 ? 1 + ldexp(u, (int)test_uniform(r, -50, -1)) : exp(700 * u),
+        *y = test_uniform(r, -745, 710) / log(*x);
 }
 
 static void functions_of_two_are_within_2_ulp(void **state) {
@@ -283,7 +339,9 @@ static void functions_of_two_are_within_2_ulp(void **state) {
             for (int b = 0; b < batches(); b++) {
                 for (int k = 0; k < BATCH; k++) {
                     sample_pair(f->op, &r, &x[k], &y[k]);
-                    if (!f64) xf[k] = (float)x[k], yf[k] = (float)(f->op == OP_pow ? y[k] * 0.12 : y[k]), x[k] = (double)xf[k], y[k] = (double)yf[k];
+                    if (!f64)
+                        xf[k] = (float)x[k], yf[k] = (float)(f->op == OP_pow ? y[k] * 0.12 : y[k]),
+                        x[k] = (double)xf[k], y[k] = (double)yf[k];
                 }
                 if (f64) cot__blocks(f->op, COT_F64)->value(BATCH, x, y, NULL, z);
                 else cot__blocks(f->op, COT_F32)->value(BATCH, xf, yf, NULL, zf);
@@ -296,11 +354,14 @@ static void functions_of_two_are_within_2_ulp(void **state) {
                         e = fmin(e, ldexp(fabs((double)((real)v - want)), (f64 ? 53 : 24) - p));
                     }
                     if (e > worst) worst = e;
-                    TEST_CHECK(e <= (f->operands ? 2.5 : 2) + OWN_ERROR, "%s: %s %s(%a, %a) = %a, exactly %.17g: %.3f ulp", cot__isa_name(isa), f64 ? "f64" : "f32",
-                               INFO(f->op)->name, x[k], y[k], v, (double)want, e);
+                    TEST_CHECK(e <= (f->operands ? 2.5 : 2) + OWN_ERROR,
+                               "%s: %s %s(%a, %a) = %a, exactly %.17g: %.3f ulp", cot__isa_name(isa),
+                               f64 ? "f64" : "f32", INFO(f->op)->name, x[k], y[k], v, (double)want, e);
                 }
             }
-            if (batches() > 100) fprintf(stderr, "%s %s: %s within %.3f ulp\n", cot__isa_name(isa), INFO(f->op)->name, f64 ? "f64" : "f32", worst);
+            if (batches() > 100)
+                fprintf(stderr, "%s %s: %s within %.3f ulp\n", cot__isa_name(isa), INFO(f->op)->name,
+                        f64 ? "f64" : "f32", worst);
         }
     test_verdict();
 }

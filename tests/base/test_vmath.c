@@ -1,5 +1,6 @@
-/* Vector kernels: each instruction set against the plain kernels, also at special values, and the same bits at every position and length. How
- * near both are to the exact values is the matter of test_ulps.c. */
+/* Vector kernels: each instruction set against the plain kernels, also at special values, and the
+ * same bits at every position and length. How near both are to the exact values is the matter of
+ * test_ulps.c. */
 /* ctest: labels=vmath timeout=300 */
 #include "support/support.h"
 
@@ -17,10 +18,37 @@
 #define EACH_OP(op) for (int op = 0; op < OP_elementwise_count; op++)
 #define EACH_VECTOR_ISA(isa) for (cot__isa isa = COT__ISA_AVX2; isa <= cot__cpu_best(); isa = (cot__isa)(isa + 1))
 
-/* ---- variants against the plain kernels --------------------------------------------------------------------------------------- */
+/* ---- variants against the plain kernels ------------------------------------------------------ */
 
-static const double specials[] = {0, -0.0, 1, -1, 0.5, -0.5, 2, -3, 0x1p-1074, -0x1p-1070, 0x1p-149, 0x1p-126, 1e-30, 88.7, -88.7, 90, -104, 709.7, -745, 750, -750,
-                                  1e6, -3e7, 1e30, -1e300, 3.4e38, (double)INFINITY, -(double)INFINITY, (double)NAN};
+static const double specials[] = {0,
+                                  -0.0,
+                                  1,
+                                  -1,
+                                  0.5,
+                                  -0.5,
+                                  2,
+                                  -3,
+                                  0x1p-1074,
+                                  -0x1p-1070,
+                                  0x1p-149,
+                                  0x1p-126,
+                                  1e-30,
+                                  88.7,
+                                  -88.7,
+                                  90,
+                                  -104,
+                                  709.7,
+                                  -745,
+                                  750,
+                                  -750,
+                                  1e6,
+                                  -3e7,
+                                  1e30,
+                                  -1e300,
+                                  3.4e38,
+                                  (double)INFINITY,
+                                  -(double)INFINITY,
+                                  (double)NAN};
 enum { POINTS = 4000, RANGE = 65 };
 
 typedef struct block { double f64[POINTS]; float f32[POINTS]; } block;
@@ -43,7 +71,8 @@ static void fill_points(int op) {
 static void *data_of(block *b, bool f64) { return f64 ? (void *)b->f64 : (void *)b->f32; }
 static double element(const block *b, bool f64, int i) { return f64 ? b->f64[i] : (double)b->f32[i]; }
 
-/* Kernel k of the operation (-1: the value), n elements from `at` on. z holds the plain value throughout. */
+/* Kernel k of the operation (-1: the value), n elements from `at` on. z holds the plain value
+ * throughout. */
 static void run(const cot__block_kernels *kernels, int k, bool f64, int at, int n, void *to) {
     size_t size = f64 ? sizeof(double) : sizeof(float);
 #define FROM(b) ((char *)data_of(b, f64) + (size_t)at * size)
@@ -54,8 +83,9 @@ static void run(const cot__block_kernels *kernels, int k, bool f64, int at, int 
 
 static bool has_kernel(int op, int k) { return k < 0 || (k < INFO(op)->arity && INFO(op)->partial[k]); }
 
-/* Both are within what they promise of the truth; a partial is a sum of products of several such functions, which may cancel down from the
- * size of g. Not finite, not a number and zero are the same in both, but for overflow and underflow a rounding away. */
+/* Both are within what they promise of the truth; a partial is a sum of products of several such
+ * functions, which may cancel down from the size of g. Not finite, not a number and zero are the
+ * same in both, but for overflow and underflow a rounding away. */
 static void variants_agree_with_plain_kernels(void **state) {
     (void)state;
     EACH_VECTOR_ISA(isa) {
@@ -68,14 +98,20 @@ static void variants_agree_with_plain_kernels(void **state) {
             run(cot__plain_blocks(op, d), k, f64, 0, POINTS, data_of(&theirs, f64));
             run(cot__blocks(op, d), k, f64, 0, POINTS, data_of(&ours, f64));
             for (int i = 0; i < POINTS; i++) {
-                double a = element(&ours, f64, i), b = element(&theirs, f64, i), size = fabs(b) + fabs(element(&g, f64, i));
-                double epsilon = f64 ? DBL_EPSILON : (double)FLT_EPSILON, most = f64 ? DBL_MAX : (double)FLT_MAX, ulps = test_ulps(a, (long double)b, f64 ? 53 : 24);
-                bool   edge = fabs(a) > most / 2 && fabs(b) > most / 2 && !signbit(a) == !signbit(b); /* one overflowed */
+                double a = element(&ours, f64, i), b = element(&theirs, f64, i),
+                       size    = fabs(b) + fabs(element(&g, f64, i));
+                double epsilon = f64 ? DBL_EPSILON : (double)FLT_EPSILON, most = f64 ? DBL_MAX : (double)FLT_MAX,
+                       ulps = test_ulps(a, (long double)b, f64 ? 53 : 24);
+                /* one overflowed */
+                bool   edge = fabs(a) > most / 2 && fabs(b) > most / 2 && !signbit(a) == !signbit(b);
                 bool   fine = ulps <= (k < 0 ? 6 : 16) || edge || (k >= 0 && fabs(a - b) <= 16 * epsilon * size);
                 if (a == 0 && b == 0 && k < 0) fine &= !signbit(a) == !signbit(b);
-                if (op == OP_logaddexp) fine |= fabs(a - b) <= 4 * epsilon * fmax(fabs(element(&x[0], f64, i)), fabs(element(&x[1], f64, i)));
-                TEST_CHECK(fine, "%s %s %s kernel %d at (%.9g, %.9g, %.9g; %g): %.17g, plain %.17g", cot__isa_name(isa), INFO(op)->name, f64 ? "f64" : "f32", k,
-                           element(&x[0], f64, i), element(&x[1], f64, i), element(&x[2], f64, i), element(&g, f64, i), a, b);
+                if (op == OP_logaddexp)
+                    fine |=
+                        fabs(a - b) <= 4 * epsilon * fmax(fabs(element(&x[0], f64, i)), fabs(element(&x[1], f64, i)));
+                TEST_CHECK(fine, "%s %s %s kernel %d at (%.9g, %.9g, %.9g; %g): %.17g, plain %.17g", cot__isa_name(isa),
+                           INFO(op)->name, f64 ? "f64" : "f32", k, element(&x[0], f64, i), element(&x[1], f64, i),
+                           element(&x[2], f64, i), element(&g, f64, i), a, b);
             }
         }
     }
@@ -94,13 +130,16 @@ static void instruction_sets_agree_to_the_bit(void **state) {
         assert_true(cot__cpu_use(isa));
         run(cot__blocks(op, d), k, f64, 0, POINTS, data_of(&ours, f64));
         for (int i = 0; i < POINTS; i++)
-            TEST_CHECK(test_same(element(&ours, f64, i), element(&theirs, f64, i)), "%s: kernel %d at %.17g: %s %.17g, %s %.17g", INFO(op)->name, k,
-                       element(&x[0], f64, i), cot__isa_name(COT__ISA_AVX2), element(&theirs, f64, i), cot__isa_name(isa), element(&ours, f64, i));
+            TEST_CHECK(test_same(element(&ours, f64, i), element(&theirs, f64, i)),
+                       "%s: kernel %d at %.17g: %s %.17g, %s %.17g", INFO(op)->name, k, element(&x[0], f64, i),
+                       cot__isa_name(COT__ISA_AVX2), element(&theirs, f64, i), cot__isa_name(isa),
+                       element(&ours, f64, i));
     }
     test_verdict();
 }
 
-/* Lengths 0 to 65 at offsets 0 to 16: the bits of the element done alone; nothing written beyond; in place too. */
+/* Lengths 0 to 65 at offsets 0 to 16: the bits of the element done alone; nothing written beyond;
+ * in place too. */
 static void bits_do_not_depend_on_position(void **state) {
     (void)state;
     EACH_VECTOR_ISA(isa) {
@@ -113,25 +152,34 @@ static void bits_do_not_depend_on_position(void **state) {
             fill_points(op);
             run(cot__plain_blocks(op, d), -1, f64, 0, POINTS, data_of(&z, f64));
             int first = 1960; /* some specials, some of the domain */
-            for (int i = 0; i < 2 * RANGE; i++) run(kernels, k, f64, first + i, 1, (char *)data_of(&theirs, f64) + (size_t)(first + i) * size);
+            for (int i = 0; i < 2 * RANGE; i++)
+                run(kernels, k, f64, first + i, 1, (char *)data_of(&theirs, f64) + (size_t)(first + i) * size);
             for (int offset = 0; offset <= 16; offset++)
                 for (int n = 0; n <= RANGE; n++) {
-                    union { double f64[RANGE + 1]; float f32[RANGE + 1]; char bytes[(RANGE + 1) * sizeof(double)]; } out;
+                    union {
+                        double f64[RANGE + 1];
+                        float  f32[RANGE + 1];
+                        char   bytes[(RANGE + 1) * sizeof(double)];
+                    } out;
                     memset(&out, 0x55, sizeof out);
                     run(kernels, k, f64, first + offset, n, &out);
                     for (int i = 0; i < n; i++) {
                         double a = f64 ? out.f64[i] : (double)out.f32[i], b = element(&theirs, f64, first + offset + i);
-                        TEST_CHECK(test_same(a, b), "%s %s %s kernel %d: element %d of %d at offset %d is %.17g, alone %.17g", cot__isa_name(isa), INFO(op)->name,
-                                   f64 ? "f64" : "f32", k, i, n, offset, a, b);
+                        TEST_CHECK(test_same(a, b),
+                                   "%s %s %s kernel %d: element %d of %d at offset %d is %.17g, alone %.17g",
+                                   cot__isa_name(isa), INFO(op)->name, f64 ? "f64" : "f32", k, i, n, offset, a, b);
                     }
                     for (size_t i = 0; i < size; i++)
-                        TEST_CHECK(out.bytes[(size_t)n * size + i] == 0x55, "%s %s kernel %d writes beyond %d elements", cot__isa_name(isa), INFO(op)->name, k, n);
+                        TEST_CHECK(out.bytes[(size_t)n * size + i] == 0x55, "%s %s kernel %d writes beyond %d elements",
+                                   cot__isa_name(isa), INFO(op)->name, k, n);
                     if (k >= 0) continue;
                     block keep = x[0];
-                    run(kernels, k, f64, first + offset, n, (char *)data_of(&x[0], f64) + (size_t)(first + offset) * size);
+                    run(kernels, k, f64, first + offset, n,
+                        (char *)data_of(&x[0], f64) + (size_t)(first + offset) * size);
                     for (int i = 0; i < n; i++)
-                        TEST_CHECK(test_same(element(&x[0], f64, first + offset + i), element(&theirs, f64, first + offset + i)), "%s %s: in place, element %d of %d",
-                                   cot__isa_name(isa), INFO(op)->name, i, n);
+                        TEST_CHECK(test_same(element(&x[0], f64, first + offset + i),
+                                             element(&theirs, f64, first + offset + i)),
+                                   "%s %s: in place, element %d of %d", cot__isa_name(isa), INFO(op)->name, i, n);
                     x[0] = keep;
                 }
         }

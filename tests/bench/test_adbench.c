@@ -1,5 +1,6 @@
-/* What the benchmark in bench/adbench promises: derivatives in every style are exact, objectives over double and double complex
- * are the same function, readers meet bad input with a clear message, and the reference data are reproduced. */
+/* What the benchmark in bench/adbench promises: derivatives in every style are exact, objectives
+ * over double and double complex are the same function, readers meet bad input with a clear
+ * message, and the reference data are reproduced. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif
@@ -34,7 +35,8 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     (void)state;
-    static const char *const made[] = {"model/bones.txt", "model/vertices.txt", "model/triangles.txt", "model", "a.txt", ""};
+    static const char *const made[] = {
+        "model/bones.txt", "model/vertices.txt", "model/triangles.txt", "model", "a.txt", ""};
     char                     path[200];
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         in_folder(path, sizeof path, made[i]);
@@ -86,7 +88,8 @@ static double *derivative(const struct ab_instance *in, const char *style) {
     return J;
 }
 
-/* Where entry (row, column) of the full Jacobian lies in the reference layout, or -1 if it is structurally zero. */
+/* Where entry (row, column) of the full Jacobian lies in the reference layout, or -1 if it is
+ * structurally zero. */
 static ptrdiff_t place(const struct ab_instance *in, size_t row, size_t column) {
     if (in->kind == AB_GMM || in->kind == AB_LSTM)
         return (ptrdiff_t)column;
@@ -197,7 +200,7 @@ static void random_numbers_follow_the_written_formula(void **state) {
     assert_true(ab_random(3, 5, 2.0) == (2 * ((double)(z >> 11) * ldexp(1, -53)) - 1) * 2.0);
 }
 
-/* ---- bad input --------------------------------------------------------------------------------------------------- */
+/* ---- bad input ------------------------------------------------------------------------------- */
 
 static void write_text(const char *name, const char *text, size_t size) {
     char path[200];
@@ -221,7 +224,8 @@ static char *read_text(const char *name, size_t *size) {
     return text;
 }
 
-/* The message must name the file and hold `part`; the instance must be empty, so freeing it again is harmless. */
+/* The message must name the file and hold `part`; the instance must be empty, so freeing it again
+ * is harmless. */
 static void expect_refusal(enum ab_kind kind, const char *part) {
     char               path[200];
     struct ab_instance in;
@@ -244,7 +248,8 @@ static void truncated_files_are_refused_wherever_they_end(void **state) {
         for (size_t f = 0; f < (kind >= AB_HAND ? 3u : 1u); f++) {
             size_t size;
             char  *text = read_text(files[f], &size);
-            /* A cut inside the last number leaves a shorter number, and a vertex file may end after any line. */
+            /* A cut inside the last number leaves a shorter number, and a vertex file may end after
+             * any line. */
             const size_t last = f == 2 ? size - 200 : size - 22, step = 1 + size / 150;
             for (size_t cut = 0; cut < last; cut += step) {
                 if (f == 2 && (cut == 0 || text[cut - 1] != '\n'))
@@ -345,9 +350,10 @@ static void a_single_point_is_meant_for_all_points(void **state) {
     ab_free(&in);
 }
 
-/* ---- reference data ---------------------------------------------------------------------------------------------- */
+/* ---- reference data -------------------------------------------------------------------------- */
 
-/* PATH.txt -> PATH + ending, read whole as numbers: text, or raw float64 if the ending is .bin. NULL if absent. */
+/* PATH.txt -> PATH + ending, read whole as numbers: text, or raw float64 if the ending is .bin.
+ * NULL if absent. */
 static double *read_reference(const char *path, const char *ending, size_t *count) {
     char name[1100];
     snprintf(name, sizeof name, "%.*s%s", (int)strlen(path) - 4, path, ending);
@@ -394,7 +400,8 @@ static double objective_error(size_t n, const double *have, const double *want) 
     return most / scale;
 }
 
-/* One observation's values stand for all of a replicated BA: (2p, p) from 2 + 1, (2p rows of 15, p) from 30 + 1. */
+/* One observation's values stand for all of a replicated BA: (2p, p) from 2 + 1, (2p rows of 15, p)
+ * from 30 + 1. */
 static double *replicate(const struct ab_instance *in, double *one, size_t per_observation, size_t *count) {
     const size_t p = (size_t)in->u.ba.p;
     assert_int_equal(*count, per_observation + 1);
@@ -408,7 +415,8 @@ static double *replicate(const struct ab_instance *in, double *one, size_t per_o
     return all;
 }
 
-/* Row pointers and columns as the reference states them: where our layout says an entry lies, it must lie there. */
+/* Row pointers and columns as the reference states them: where our layout says an entry lies, it
+ * must lie there. */
 static void check_csr(const struct ab_instance *in, const char *path) {
     size_t  count;
     double *csr = read_reference(path, ".csr.txt", &count);
@@ -500,7 +508,8 @@ static bool kind_of(const char *name, enum ab_kind *kind) {
     return false;
 }
 
-/* Checks every instance in `path`; folders of hand instances are entered with their kind. Returns how many. */
+/* Checks every instance in `path`; folders of hand instances are entered with their kind. Returns
+ * how many. */
 static int check_folder(const char *path, const enum ab_kind *kind_inside) {
     DIR *dir = opendir(path);
     int  checked = 0;

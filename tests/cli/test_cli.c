@@ -32,7 +32,8 @@ static void values_come_from_literals_files_and_the_generator(void **state) {
     prints("cotangent eval e e=7", "7\n");
     prints("cotangent grad --json 'x*x' 'x = (1 if (2 > 1) else 2) + 2'", "{\"value\":9,\"grad\":{\"x\":6}}\n");
     prints("cotangent eval 'x' 'x=uniform(1, [0, 3], max([1, 2]))'", "[] of shape (0, 3)\n");
-    sh("printf 'a = x*2\\n# twice\\na + y\\n' > e.txt; cotangent eval -f e.txt x=1 y=3; cotangent eval x=1 y=4 -fe.txt; cotangent "
+    sh("printf 'a = x*2\\n# twice\\na + y\\n' > e.txt; cotangent eval -f e.txt x=1 y=3; cotangent eval x=1 y=4 "
+       "-fe.txt; cotangent "
        "eval --file - x=2 y=1 < e.txt");
     assert_string_equal(last.out, "5\n6\n5\n");
 }
@@ -40,16 +41,20 @@ static void values_come_from_literals_files_and_the_generator(void **state) {
 /* {"descr":…} of two doubles 1.5, -2, and a .safetensors file with the same as f32. */
 static void values_come_from_files(void **state) {
     (void)state;
-    sh("printf '\\223NUMPY\\1\\0\\166\\0%%-117s\\n' \"{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\" > a.npy;"
+    sh("printf '\\223NUMPY\\1\\0\\166\\0%%-117s\\n' \"{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }\" > "
+       "a.npy;"
        "printf '\\0\\0\\0\\0\\0\\0\\370\\77\\0\\0\\0\\0\\0\\0\\0\\300' >> a.npy;"
-       "printf '\\71\\0\\0\\0\\0\\0\\0\\0{\"w.0\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}} ' > m.safetensors;"
+       "printf '\\71\\0\\0\\0\\0\\0\\0\\0{\"w.0\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}} ' > "
+       "m.safetensors;"
        "printf '\\0\\0\\300\\77\\0\\0\\0\\300' >> m.safetensors");
     assert_string_equal(last.err, "");
     prints("cotangent eval x x=@a.npy", "[1.5,  -2]\n");
     prints("cotangent grad 'sum(x**2)' x=@a.npy", "value = 6.25\nd/dx  = [ 3, -4]\n");
     prints("cotangent eval --json x x=@m.safetensors:w.0", "{\"value\":[1.5,-2]}\n");
-    fails("cotangent eval x x=@m.safetensors", 2, "x: which tensor of m.safetensors? Write @m.safetensors:KEY; it holds w.0", "");
-    fails("cotangent eval x x=@m.safetensors:w.1", 3, "x: m.safetensors has no tensor w.1; did you mean w.0? It holds w.0", "");
+    fails("cotangent eval x x=@m.safetensors", 2,
+          "x: which tensor of m.safetensors? Write @m.safetensors:KEY; it holds w.0", "");
+    fails("cotangent eval x x=@m.safetensors:w.1", 3,
+          "x: m.safetensors has no tensor w.1; did you mean w.0? It holds w.0", "");
     fails("head -c 60 a.npy > b.npy; cotangent eval x x=@b.npy", 3,
           "x: b.npy is truncated: its header takes 118 bytes, and the file has 60", "");
     fails("cotangent eval x x=@nowhere.npy", 3, "x: cannot read nowhere.npy: No such file or directory", "");
@@ -67,7 +72,8 @@ static void grad_prints_value_and_gradient(void **state) {
     prints("cotangent vjp --json 'x*y + sin(x)' x=pi/4 y=3", json);
     prints("cotangent grad --json 'x*y' x=2 y=3 --wrt y", "{\"value\":6,\"grad\":{\"y\":2}}\n");
     prints("cotangent grad --json 'x*y' x=2 y=3 --wrt 'y, x'", "{\"value\":6,\"grad\":{\"x\":3,\"y\":2}}\n");
-    prints("cotangent grad --json 'x + 0*y' x=2 y=[1,1] --seed [1,2]", "{\"value\":[2,2],\"grad\":{\"x\":3,\"y\":[0,0]}}\n");
+    prints("cotangent grad --json 'x + 0*y' x=2 y=[1,1] --seed [1,2]",
+           "{\"value\":[2,2],\"grad\":{\"x\":3,\"y\":[0,0]}}\n");
     prints("cotangent grad --json 'x**2' x=[1,2,3] --seed [1,0,-1]", "{\"value\":[1,4,9],\"grad\":{\"x\":[2,0,-6]}}\n");
     prints("cotangent grad --json 'x**2' x=[1,2,3] --seed=[1,0,-1] --mode forward",
            "{\"value\":[1,4,9],\"grad\":{\"x\":[2,0,-6]}}\n");
@@ -75,22 +81,27 @@ static void grad_prints_value_and_gradient(void **state) {
     prints("cotangent vjp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]",
            "{\"value\":[17,39],\"grad\":{\"W\":[[5,6],[-5,-6]],\"x\":[-2,-2]}}\n");
     prints("cotangent grad --json x x=2", "{\"value\":2,\"grad\":{\"x\":1}}\n");
-    prints("cotangent grad --json --dtype f32 'x**3/3' x=0.1", "{\"value\":0.00033333336,\"grad\":{\"x\":0.010000001}}\n");
+    prints("cotangent grad --json --dtype f32 'x**3/3' x=0.1",
+           "{\"value\":0.00033333336,\"grad\":{\"x\":0.010000001}}\n");
 }
 
 static void products_follow_their_directions(void **state) {
     (void)state;
     prints("cotangent jvp --json 'x*y' x=2 y=3 --tangent x=1", "{\"value\":6,\"tangent\":3}\n");
     prints("cotangent jvp 'x*y' x=2 y=3 --tangent x=1 --tangent=y=10", "value   = 6\ntangent = 23\n");
-    prints("cotangent jvp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0]", "{\"value\":[17,39],\"tangent\":[1,3]}\n");
-    prints("cotangent taylor 'x**3' x=2 --order 4", "value   = 8\norder 1 = 12\norder 2 = 12\norder 3 = 6\norder 4 = 0\n");
+    prints("cotangent jvp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0]",
+           "{\"value\":[17,39],\"tangent\":[1,3]}\n");
+    prints("cotangent taylor 'x**3' x=2 --order 4",
+           "value   = 8\norder 1 = 12\norder 2 = 12\norder 3 = 6\norder 4 = 0\n");
     prints("cotangent taylor --json 'x**3' x=2", "{\"value\":8,\"taylor\":[12,12,6]}\n");
-    prints("cotangent taylor --json 'x*y' x=2 y=3 --along x=1 --along=y=10 --order 2", "{\"value\":6,\"taylor\":[23,20]}\n");
+    prints("cotangent taylor --json 'x*y' x=2 y=3 --along x=1 --along=y=10 --order 2",
+           "{\"value\":6,\"taylor\":[23,20]}\n");
     prints("cotangent taylor --json 'W @ W' W=[[1,2],[3,4]] --along W=[[1,0],[0,0]] --order=2",
            "{\"value\":[[7,10],[15,22]],\"taylor\":[[[2,2],[3,0]],[[2,0],[0,0]]]}\n");
     prints("cotangent taylor --json 'x**2*y' x=3 y=1 --along y=1 --order 0", "{\"value\":9,\"taylor\":[]}\n");
     prints("cotangent taylor --json --dtype f32 'exp(x)' x=0 --order 2", "{\"value\":1,\"taylor\":[1,1]}\n");
-    prints("cotangent hvp --json 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,1]", "{\"value\":36,\"hvp\":{\"x\":[6,0,18]}}\n");
+    prints("cotangent hvp --json 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,1]",
+           "{\"value\":36,\"hvp\":{\"x\":[6,0,18]}}\n");
     prints("cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1", "value = 20\nhvp x = 4\nhvp y = 0\n");
     prints("cotangent hvp --json 'x**2*y' x=2 y=5 --tangent y=1 --wrt x", "{\"value\":20,\"hvp\":{\"x\":4}}\n");
 }
@@ -101,11 +112,13 @@ static void matrices_have_blocks_and_say_their_mode(void **state) {
            "{\"value\":[1,4,9],\"mode\":\"reverse\",\"jacobian\":{\"x\":[[2,0,0],[0,4,0],[0,0,6]]}}\n");
     prints("cotangent jac --json 'x**2' x=[1,2,3] --mode forward",
            "{\"value\":[1,4,9],\"mode\":\"forward\",\"jacobian\":{\"x\":[[2,0,0],[0,4,0],[0,0,6]]}}\n");
-    prints("cotangent jac 'x*[1,2]' x=3", "value = [3, 6]\nd/dx  = [1, 2]\nmode: forward, 1 sweep (outputs 2, inputs 1)\n");
+    prints("cotangent jac 'x*[1,2]' x=3",
+           "value = [3, 6]\nd/dx  = [1, 2]\nmode: forward, 1 sweep (outputs 2, inputs 1)\n");
     prints("cotangent jac --json 'x*[1,2]' x=3 --mode reverse",
            "{\"value\":[3,6],\"mode\":\"reverse\",\"jacobian\":{\"x\":[1,2]}}\n");
     prints("cotangent jac --json 'W @ x' W=[[1,2],[3,4]] x=[5,6]",
-           "{\"value\":[17,39],\"mode\":\"reverse\",\"jacobian\":{\"W\":[[[5,6],[0,0]],[[0,0],[5,6]]],\"x\":[[1,2],[3,4]]}}\n");
+           "{\"value\":[17,39],\"mode\":\"reverse\",\"jacobian\":{\"W\":[[[5,6],[0,0]],[[0,0],[5,6]]],\"x\":[[1,2],[3,"
+           "4]]}}\n");
     const char hessian[] = "\"hessian\":{\"x\":{\"x\":802,\"y\":-400},\"y\":{\"x\":-400,\"y\":200}}}\n";
     char       out[256];
     snprintf(out, sizeof out, "{\"value\":0,\"mode\":\"forward over reverse\",%s", hessian);
@@ -154,18 +167,19 @@ static void cost_of_functions_and_of_sizes(void **state) {
     assert_non_null(strstr(last.out, "cheaper: reverse"));
     fails("cotangent cost x x=1 --inputs 3", 2, "cost takes an expression, or --inputs and --outputs, not both", "");
     fails("cotangent cost --inputs 0", 2, "--inputs is a whole number from 1 to 1000000000000, not '0'", "");
-    fails("cotangent cost", 2, "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M] [options]",
-          "");
+    fails("cotangent cost", 2,
+          "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M] [options]", "");
 }
 
 static void letters_of_rules_are_no_names(void **state) {
     (void)state;
-    prints("cotangent explain 'y*x' x=1 y=0",
-           "value = 0\nThe gradient of leaf (%0 \"x\") is zero. It is cut at mul (%2): its rule g·y gives 0 for the adjoint g = 1, y = 0.\n");
+    prints("cotangent explain 'y*x' x=1 y=0", "value = 0\nThe gradient of leaf (%0 \"x\") is zero. It is cut at mul "
+                                              "(%2): its rule g·y gives 0 for the adjoint g = 1, y = 0.\n");
     assert_int_equal(sh("cotangent check 'relu(b)' b=0"), 1);
     assert_non_null(strstr(last.out, "\nb along direction 0, the result: jvp gives 0, central differences "));
     assert_int_equal(sh("cotangent check 'relu(b*c)' b=[0,1] c=2 --wrt c,b"), 1);
-    assert_non_null(strstr(last.out, "\nb along direction 0, element 0 of the result: jvp gives 0, central differences "));
+    assert_non_null(
+        strstr(last.out, "\nb along direction 0, element 0 of the result: jvp gives 0, central differences "));
 }
 
 static void check_judges_where_it_can(void **state) {
@@ -173,14 +187,18 @@ static void check_judges_where_it_can(void **state) {
     const char *points[] = {"1e6", "1e10", "1e12", "1e14", "1e16", "1e100"};
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         assert_int_equal(sh("cotangent check 'sin(x)' x=%s", points[i]), 0);
-        assert_int_equal(i > 2, strstr(last.out, "\nx along direction 0, the result: cannot be judged here: it changes too fast") != NULL);
+        assert_int_equal(
+            i > 2,
+            strstr(last.out, "\nx along direction 0, the result: cannot be judged here: it changes too fast") != NULL);
     }
     assert_int_equal(sh("cotangent check 'sqrt(x)' x=1e-12"), 0);
     assert_int_equal(sh("cotangent check 'sin(1/x)' x=1e-9"), 0);
     assert_int_equal(sh("cotangent check 'abs(x)' x=1e-6"), 0);
-    assert_int_equal(sh("cotangent check 'sin(x) + detach(x)' x=1e10"), 1); /* wrong by one in a cosine */
+    /* wrong by one in a cosine */
+    assert_int_equal(sh("cotangent check 'sin(x) + detach(x)' x=1e10"), 1);
     assert_int_equal(sh("cotangent check 'x + 10000*detach(x)' x=1"), 1);
-    assert_int_equal(sh("cotangent check 'detach(x)/1e30 + 1e20*(x - detach(x))' x=1"), 1); /* far too large, of a function that hardly moves */
+    /* far too large, of a function that hardly moves */
+    assert_int_equal(sh("cotangent check 'detach(x)/1e30 + 1e20*(x - detach(x))' x=1"), 1);
     assert_int_equal(sh("cotangent check 'log(x)' x=-1"), 1);
     assert_null(strstr(last.out, "inf"));
     assert_non_null(strstr(last.out, "DISAGREE  nothing finite to compare"));
@@ -190,9 +208,11 @@ static void explain_names_the_operation(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent explain 'log(x - x) * 0' x=2"), 0);
     assert_non_null(strstr(last.out, "value = nan\n"));
-    assert_non_null(strstr(last.out, "The result, mul (%3), is nan. The first value that is not finite is log (%2): log(%1) = -inf for %1 = 0."));
-    prints("cotangent explain 'x*x' x=2",
-           "value = 4\nnothing to explain: the value and all gradients are finite, no gradient is zero, and the point is smooth\n");
+    assert_non_null(strstr(
+        last.out,
+        "The result, mul (%3), is nan. The first value that is not finite is log (%2): log(%1) = -inf for %1 = 0."));
+    prints("cotangent explain 'x*x' x=2", "value = 4\nnothing to explain: the value and all gradients are finite, no "
+                                          "gradient is zero, and the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");
     assert_true(strncmp(last.out, "{\"value\":0,\"findings\":1,\"explanation\":", 38) == 0);
 }
@@ -222,11 +242,22 @@ static void ops_lists_the_rules(void **state) {
     assert_int_equal(sh("cotangent ops --names"), 0);
     assert_non_null(strstr(last.out, "\nsin\n"));
     assert_int_equal(sh("cotangent ops sum"), 0);
-    assert_true(strncmp(last.out, "sum(x, axis=None, keepdims=False)   [Reductions]\n  in C       cot_sum(cot_var x, cot_axes axes)\n", 60) == 0);
-    const char *others[][2] = {{"clip", "clip is clamp\nclamp(x, min, max)   ["}, {"var", "var is variance\n"}, {"'*'", "* is mul\nmul(x, y)   ["},
-                               {"'**'", "** is pow\n"}, {"@", "@ is matmul\n"}, {"concatenate", "concatenate is concat\n"},
-                               {"stop_gradient", "stop_gradient is detach\n"}, {"arcsin", "arcsin is asin\n"}, {"//", "// is floor_divide\n"},
-                               {"array", "array(x, dtype=None)   [Expressions]\n"}, {"asarray", "asarray is array\n"}, {"'<='", "<= is less_equal\n"},
+    assert_true(
+        strncmp(last.out,
+                "sum(x, axis=None, keepdims=False)   [Reductions]\n  in C       cot_sum(cot_var x, cot_axes axes)\n",
+                60) == 0);
+    const char *others[][2] = {{"clip", "clip is clamp\nclamp(x, min, max)   ["},
+                               {"var", "var is variance\n"},
+                               {"'*'", "* is mul\nmul(x, y)   ["},
+                               {"'**'", "** is pow\n"},
+                               {"@", "@ is matmul\n"},
+                               {"concatenate", "concatenate is concat\n"},
+                               {"stop_gradient", "stop_gradient is detach\n"},
+                               {"arcsin", "arcsin is asin\n"},
+                               {"//", "// is floor_divide\n"},
+                               {"array", "array(x, dtype=None)   [Expressions]\n"},
+                               {"asarray", "asarray is array\n"},
+                               {"'<='", "<= is less_equal\n"},
                                {"slogdet", "slogdet(a)   [Expressions]\n"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_int_equal(sh("cotangent ops %s", others[i][0]), 0);
@@ -235,7 +266,8 @@ static void ops_lists_the_rules(void **state) {
         snprintf(line, sizeof line, "cotangent ops --json %s", others[i][0]);
         prints_json(line);
     }
-    assert_int_equal(sh("cotangent ops | grep cot_"), 1); /* names of C are not those of the language */
+    /* names of C are not those of the language */
+    assert_int_equal(sh("cotangent ops | grep cot_"), 1);
     fails("cotangent ops arcsn", 2, "there is no operation arcsn; did you mean arcsin?", "");
     prints_json("cotangent ops --json");
     prints_json("cotangent ops --json --names");
@@ -292,7 +324,8 @@ static void numbers_read_back_to_the_same_double(void **state) {
             assert_memory_equal(&there, &back, sizeof there);
         }
     }
-    sh("cotangent eval x 'x=uniform(3, [200], 1e-7)' | tr -d '[] \\n' | tr , '\\n' > numbers; cotangent eval --json x \"x=[$(paste "
+    sh("cotangent eval x 'x=uniform(3, [200], 1e-7)' | tr -d '[] \\n' | tr , '\\n' > numbers; cotangent eval --json x "
+       "\"x=[$(paste "
        "-sd, numbers)]\" > a.json;"
        "cotangent eval --json x 'x=uniform(3, [200], 1e-7)' > b.json; cmp a.json b.json");
     assert_string_equal(last.out, "");
@@ -307,14 +340,16 @@ static void numbers_do_not_depend_on_the_locale(void **state) {
 
 static void large_arrays_show_their_corners(void **state) {
     (void)state;
-    prints("cotangent eval 'reshape(arange(1200), [1200])'", "[   0,    1,    2, …, 1197, 1198, 1199]  shape (1200,)\n");
-    prints("cotangent eval 'reshape(arange(1200), [40, 30])'", "[[   0,    1,    2, …,   27,   28,   29],\n"
-                                                               " [  30,   31,   32, …,   57,   58,   59],\n"
-                                                               " [  60,   61,   62, …,   87,   88,   89],\n"
-                                                               " …,\n"
-                                                               " [1110, 1111, 1112, …, 1137, 1138, 1139],\n"
-                                                               " [1140, 1141, 1142, …, 1167, 1168, 1169],\n"
-                                                               " [1170, 1171, 1172, …, 1197, 1198, 1199]]  shape (40, 30)\n");
+    prints("cotangent eval 'reshape(arange(1200), [1200])'",
+           "[   0,    1,    2, …, 1197, 1198, 1199]  shape (1200,)\n");
+    prints("cotangent eval 'reshape(arange(1200), [40, 30])'",
+           "[[   0,    1,    2, …,   27,   28,   29],\n"
+           " [  30,   31,   32, …,   57,   58,   59],\n"
+           " [  60,   61,   62, …,   87,   88,   89],\n"
+           " …,\n"
+           " [1110, 1111, 1112, …, 1137, 1138, 1139],\n"
+           " [1140, 1141, 1142, …, 1167, 1168, 1169],\n"
+           " [1170, 1171, 1172, …, 1197, 1198, 1199]]  shape (40, 30)\n");
     assert_int_equal(sh("cotangent eval --json 'arange(1200)' | tr , '\\n' | wc -l | tr -d ' '"), 0);
     assert_string_equal(last.out, "1200\n");
 }
@@ -324,7 +359,9 @@ static void a_number_has_derivatives(void **state) {
     prints("cotangent grad 'x if x > 0 else 0' x=-1", "value = 0\nd/dx  = 0\n");
     prints("cotangent grad 'expm1(x)/x if x != 0 else 1' x=0 --dtype f32 --json", "{\"value\":1,\"grad\":{\"x\":0}}\n");
     prints("cotangent eval 'x if x > 0 else 0' x=-1", "0\n");
-    assert_int_equal(sh("cotangent hess 'x if x > 0 else 0' x=-1 && cotangent check 'x if x > 0 else 0' x=-1 && cotangent jvp 'x if x > 0 else 0' x=-1 --tangent x=1"), 0);
+    assert_int_equal(sh("cotangent hess 'x if x > 0 else 0' x=-1 && cotangent check 'x if x > 0 else 0' x=-1 && "
+                        "cotangent jvp 'x if x > 0 else 0' x=-1 --tangent x=1"),
+                     0);
     assert_int_equal(sh("cotangent grad 'cast(x, i64)' x=-1"), 3);
 }
 

@@ -1,4 +1,5 @@
-/* The command given nonsense: one clear message, the right status, nothing else printed, nothing written over. */
+/* The command given nonsense: one clear message, the right status, nothing else printed, nothing
+ * written over. */
 #include "support/cli_test.h"
 
 static void expressions_that_are_none(void **state) {
@@ -32,7 +33,8 @@ static void ten_megabytes_of_brackets(void **state) {
     (void)state;
     assert_int_equal(sh("head -c 10000000 /dev/zero | tr '\\0' '(' > brackets"), 0);
     fails("cotangent eval -f brackets", 2, "the expression in brackets is longer than 1048576 bytes", "");
-    fails("cat brackets | cotangent eval -f -", 2, "the expression in the standard input is longer than 1048576 bytes", "");
+    fails("cat brackets | cotangent eval -f -", 2, "the expression in the standard input is longer than 1048576 bytes",
+          "");
     assert_int_equal(sh("head -c 1000000 brackets > fewer; cotangent eval -f fewer"), 2);
     assert_non_null(strstr(last.err, "nested more than 200 deep"));
     assert_int_equal(sh("head -c 1048577 /dev/zero | tr '\\0' ' ' > blanks; cotangent eval -f blanks"), 2);
@@ -43,12 +45,18 @@ static void ten_megabytes_of_brackets(void **state) {
 static void what_is_said_before_a_command(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent --json grad x x=1"), 2);
-    assert_string_equal(last.out, "{\"error\":{\"code\":\"usage\",\"message\":\"options stand behind the command: cotangent grad --json …\"}}\n");
+    assert_string_equal(
+        last.out,
+        "{\"error\":{\"code\":\"usage\",\"message\":\"options stand behind the command: cotangent grad --json …\"}}\n");
     fails("cotangent --dtype f32 grad x x=1", 2, "options stand behind the command: cotangent grad --dtype …", "");
     fails("cotangent -x", 2, "options stand behind the command: cotangent COMMAND -x …", "");
-    fails("COTANGENT_THREADS=abc cotangent eval 1", 2, "COTANGENT_THREADS is a whole number from 1 to 256, not 'abc'", "");
-    fails("COTANGENT_THREADS=0 cotangent grad x x=1", 2, "COTANGENT_THREADS is a whole number from 1 to 256, not '0'", "");
-    assert_int_equal(sh("COTANGENT_THREADS=abc cotangent eval 1 --threads 1 && COTANGENT_THREADS= cotangent eval 1 && COTANGENT_THREADS=2 cotangent eval 1"), 0);
+    fails("COTANGENT_THREADS=abc cotangent eval 1", 2, "COTANGENT_THREADS is a whole number from 1 to 256, not 'abc'",
+          "");
+    fails("COTANGENT_THREADS=0 cotangent grad x x=1", 2, "COTANGENT_THREADS is a whole number from 1 to 256, not '0'",
+          "");
+    assert_int_equal(sh("COTANGENT_THREADS=abc cotangent eval 1 --threads 1 && COTANGENT_THREADS= cotangent eval 1 && "
+                        "COTANGENT_THREADS=2 cotangent eval 1"),
+                     0);
     assert_int_equal(sh("COTANGENT_THREADS=abc cotangent ops sin && COTANGENT_THREADS=abc cotangent eval --help"), 0);
 }
 
@@ -57,7 +65,8 @@ static void names_that_do_not_fit(void **state) {
     fails("cotangent eval x x=1 x=2", 2, "x is given twice", "");
     fails("cotangent eval 'sin[x]' x=1", 2, "sin is a function, called with (): sin(x); as a value it needs sin=…", "");
     fails("cotangent grad 'sum(x**2)' 'x=arange(5)'", 2,
-          "grad has nothing to differentiate by: x is i64, and only floats have derivatives; cast(…, f64) makes them", "");
+          "grad has nothing to differentiate by: x is i64, and only floats have derivatives; cast(…, f64) makes them",
+          "");
     fails("cotangent eval 'x*y' x=1", 2, "the expression needs a value for y; give y=…", "");
     fails("cotangent eval 'x*y + z' y=1", 2, "the expression needs values for x and z; give x=…", "");
     fails("cotangent eval 'Pi*x' x=1", 2, "the expression needs a value for Pi; did you mean pi?", "");
@@ -68,7 +77,8 @@ static void names_that_do_not_fit(void **state) {
           "'x*x' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
     fails("cotangent eval x + y x=1", 2,
           "'+' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
-    fails("echo x > f; cotangent eval -f f 'x*x'", 2, "'x*x' is not name=value; with -f the expression comes from the file", "");
+    fails("echo x > f; cotangent eval -f f 'x*x'", 2,
+          "'x*x' is not name=value; with -f the expression comes from the file", "");
     fails("cotangent eval x 2x=1", 2,
           "'2x=1' is not name=value; the expression is the first argument, one argument in all (quote it)", "");
 }
@@ -79,28 +89,38 @@ static void values_that_are_none(void **state) {
     assert_int_equal(sh("cotangent eval x 'x=1;2'"), 2);
     assert_non_null(strstr(last.err, "x: this value is not used"));
     assert_int_equal(sh(": > there.npy; : > there"), 0);
-    fails("cotangent eval x x=away.npy", 2, "x: away.npy is the name of a file (and there is none); files are given with an @: @away.npy", "");
-    fails("cotangent eval x x=./there.npy", 2, "x: ./there.npy is the name of a file; files are given with an @: @./there.npy", "");
-    fails("cotangent eval x x=there", 2, "x: there is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
-    fails("cotangent eval x x=w.safetensors:a", 2, "x: w.safetensors:a is the name of a file; files are given with an @: @w.safetensors:a", "");
-    fails("cotangent eval x x=my-data.csv", 2, "x: my-data.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
-    fails("cotangent eval x x=@w.npz", 2, "x: @w.npz is neither a .npy file nor .safetensors:KEY; an .npz file holds several arrays: save the one with numpy.save",
+    fails("cotangent eval x x=away.npy", 2,
+          "x: away.npy is the name of a file (and there is none); files are given with an @: @away.npy", "");
+    fails("cotangent eval x x=./there.npy", 2,
+          "x: ./there.npy is the name of a file; files are given with an @: @./there.npy", "");
+    fails("cotangent eval x x=there", 2,
+          "x: there is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+    fails("cotangent eval x x=w.safetensors:a", 2,
+          "x: w.safetensors:a is the name of a file; files are given with an @: @w.safetensors:a", "");
+    fails("cotangent eval x x=my-data.csv", 2,
+          "x: my-data.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+    fails("cotangent eval x x=@w.npz", 2,
+          "x: @w.npz is neither a .npy file nor .safetensors:KEY; an .npz file holds several arrays: save the one with "
+          "numpy.save",
           "");
     fails("cotangent taylor 'exp(x)' x=0 --along x=v.npy", 2,
           "--along x: v.npy is the name of a file (and there is none); files are given with an @: @v.npy", "");
     fails("cotangent eval x x=y", 2, "x: a value is made of numbers, and y is a name", "");
-    fails("cotangent eval x 'x=[1,[2,3]]'", 2, "x: the rows of the list differ in length or depth; an array needs equal ones",
-          "[1,[2,3]]\n^~~~~~~~~\n");
-    const char rule[] = "x: uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, "
-                        "[128, 784], 0.5)";
+    fails("cotangent eval x 'x=[1,[2,3]]'", 2,
+          "x: the rows of the list differ in length or depth; an array needs equal ones", "[1,[2,3]]\n^~~~~~~~~\n");
+    const char rule[] =
+        "x: uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, "
+        "[128, 784], 0.5)";
     fails("cotangent eval x 'x=uniform(1)'", 2, rule, "");
     fails("cotangent eval x 'x=uniform(-1,[2],1)'", 2, rule, "");
     fails("cotangent eval x 'x=uniform(4294967296,[2],1)'", 2, rule, "");
     fails("cotangent eval x 'x=uniform(1,[2],)'", 2, rule, "");
     fails("cotangent eval x 'x=uniform(1,[2,],[1,2])'", 2, "x: the scale of uniform is one number", "");
-    fails("cotangent eval x 'x=uniform(1,[1000000,1000000,1000000],1)'", 3, "x: an array of this shape has too many elements", "");
+    fails("cotangent eval x 'x=uniform(1,[1000000,1000000,1000000],1)'", 3,
+          "x: an array of this shape has too many elements", "");
     fails("cotangent eval 'x @ y' x=[1,2] y=[1,2,3]", 3,
-          "[matmul] inner dimensions differ: (2,) @ (3,); the last axis of a must equal the only one of b", "x @ y\n  ^\n");
+          "[matmul] inner dimensions differ: (2,) @ (3,); the last axis of a must equal the only one of b",
+          "x @ y\n  ^\n");
     assert_int_equal(sh("cotangent eval --json 'x @ y' x=[1,2] y=[1,2,3]"), 3);
     assert_non_null(strstr(last.out, "{\"error\":{\"code\":\"shape\",\"message\":\"[matmul] "));
     assert_non_null(strstr(last.out, ",\"column\":3}}\n"));
@@ -119,27 +139,36 @@ static void derivatives_that_do_not_exist(void **state) {
     fails("cotangent grad 'x*y' x=1 y=2 --wrt x,,y", 2, "--wrt is a list of inputs, a,b, not 'x,,y'", "");
     fails("cotangent grad 'x*y' x=1 y=2 --wrt ''", 2, "--wrt is a list of inputs, a,b, not ''", "");
     fails("cotangent grad 'x*y' x=1 y=2 --wrt x,x", 2, "--wrt names x twice", "");
-    fails("cotangent grad 'x*i' x=1 'i=cast(2, i64)' --wrt i", 2, "--wrt: i is i64, and only floats have derivatives", "");
-    fails("cotangent jvp x x=1", 2, "jvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
-    fails("cotangent hvp x x=1", 2, "hvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
-    fails("cotangent jvp x x=1 --tangent x=[1,2]", 2, "--tangent x is f64 of shape (2,); it must be a float of x's shape ()", "");
+    fails("cotangent grad 'x*i' x=1 'i=cast(2, i64)' --wrt i", 2, "--wrt: i is i64, and only floats have derivatives",
+          "");
+    fails("cotangent jvp x x=1", 2,
+          "jvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
+    fails("cotangent hvp x x=1", 2,
+          "hvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
+    fails("cotangent jvp x x=1 --tangent x=[1,2]", 2,
+          "--tangent x is f64 of shape (2,); it must be a float of x's shape ()", "");
     fails("cotangent jvp x x=1 --tangent x=1 --tangent x=2", 2, "--tangent x is given twice", "");
     fails("cotangent jvp x x=1 --tangent y=1", 2, "--tangent: there is no input y", "");
     fails("cotangent jvp x x=1 --tangent 1", 2, "--tangent is name=V, not '1'", "");
-    fails("cotangent hess 'x**2' x=[1,2]", 2, "[hess] the value has shape (2,); only a value of one element has a Hessian", "");
-    fails("cotangent taylor 'x*y' x=1 y=1", 2, "taylor needs a direction: at least one --along name=V; inputs without one do not move", "");
-    fails("cotangent taylor x x=1 --along x=[1,2]", 2, "--along x is f64 of shape (2,); it must be a float of x's shape ()", "");
+    fails("cotangent hess 'x**2' x=[1,2]", 2,
+          "[hess] the value has shape (2,); only a value of one element has a Hessian", "");
+    fails("cotangent taylor 'x*y' x=1 y=1", 2,
+          "taylor needs a direction: at least one --along name=V; inputs without one do not move", "");
+    fails("cotangent taylor x x=1 --along x=[1,2]", 2,
+          "--along x is f64 of shape (2,); it must be a float of x's shape ()", "");
     fails("cotangent taylor x x=1 --along x=1 --along x=2", 2, "--along x is given twice", "");
     fails("cotangent taylor x x=1 --along y=1", 2, "--along: there is no input y", "");
     fails("cotangent taylor x x=1 --along 1", 2, "--along is name=V, not '1'", "");
     fails("cotangent taylor x x=1 --order 61", 2, "--order is a whole number from 0 to 60, not '61'", "");
     fails("cotangent taylor x x=1 --order=-1", 2, "--order is a whole number from 0 to 60, not '-1'", "");
-    fails("cotangent taylor x x=1 --tangent x=1", 2, "taylor has no option --tangent; `cotangent taylor --help` lists them", "");
+    fails("cotangent taylor x x=1 --tangent x=1", 2,
+          "taylor has no option --tangent; `cotangent taylor --help` lists them", "");
     fails("cotangent taylor 'x > 0' x=1", 3, "[taylor] the value is bool; only floats have derivatives", "");
     fails("cotangent hvp 'x**2' x=[1,2] --tangent x=[1,1]", 2,
           "[hvp] the value has shape (2,); only a value of one element has a Hessian", "");
     fails("cotangent jac 'x' 'x=zeros([100000])'", 3,
-          "[jac] the matrix has 100000 × 100000 elements; at most 134217728 are made. Use products (vjp, jvp, hvp), or --wrt for "
+          "[jac] the matrix has 100000 × 100000 elements; at most 134217728 are made. Use products (vjp, jvp, hvp), or "
+          "--wrt for "
           "fewer inputs",
           "");
 }
@@ -151,7 +180,8 @@ static void options_that_are_none(void **state) {
     fails("cotangent qqqqqqqq", 2, "there is no command qqqqqqqq; `cotangent --help` lists them", "");
     fails("cotangent grad x x=1 --wrtt x", 2, "grad has no option --wrtt; did you mean --wrt?", "");
     fails("cotangent eval x x=1 --seed 1", 2, "eval has no option --seed; `cotangent eval --help` lists them", "");
-    fails("cotangent eval -x x=1", 2, "eval has no option -x; write -- before an expression that begins with a minus sign", "");
+    fails("cotangent eval -x x=1", 2,
+          "eval has no option -x; write -- before an expression that begins with a minus sign", "");
     fails("cotangent eval x x=1 --threads", 2, "--threads needs a value: --threads N", "");
     fails("cotangent eval x x=1 --threads 0", 2, "--threads is a whole number from 1 to 256, not '0'", "");
     fails("cotangent eval x x=1 --threads 1.5", 2, "--threads is a whole number from 1 to 256, not '1.5'", "");
@@ -162,21 +192,24 @@ static void options_that_are_none(void **state) {
     fails("cotangent grad x x=1 --seed 1 --seed 2", 2, "--seed is given twice", "");
     fails("cotangent eval x x=1 --help=1", 2, "--help takes no value", "");
     fails("cotangent help a b", 2, "help takes one command, not 2", "");
-    fails("cotangent trace x x=1 --html - --dot -", 2, "only one of --json, --html - and --dot - can go to the standard output",
-          "");
+    fails("cotangent trace x x=1 --html - --dot -", 2,
+          "only one of --json, --html - and --dot - can go to the standard output", "");
 }
 
 static void a_hessian_of_too_many_inputs_is_refused_before_it_is_computed(void **state) {
     (void)state;
-    assert_int_equal(sh("seq 1000 | sed 's/^/a/' | paste -s -d+ > many; cotangent hess -f many $(seq 1000 | sed 's/.*/a&=1/')"), 3);
-    assert_string_equal(last.err, "cotangent: [hess] 1000 inputs; at most 999 at a time. Use hvp, or --wrt for fewer\n");
+    assert_int_equal(
+        sh("seq 1000 | sed 's/^/a/' | paste -s -d+ > many; cotangent hess -f many $(seq 1000 | sed 's/.*/a&=1/')"), 3);
+    assert_string_equal(last.err,
+                        "cotangent: [hess] 1000 inputs; at most 999 at a time. Use hvp, or --wrt for fewer\n");
 }
 
 static void control_characters_do_not_reach_the_terminal(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent eval \"$(printf 'x\\033[31m')\" x=1"), 2);
     assert_null(strchr(last.err, '\033'));
-    assert_int_equal(sh("cotangent eval \"$(printf 'x\\302\\23331m\\342\\200\\256')\" x=1"), 2); /* U+009B begins orders too, U+202E turns the line */
+    /* U+009B begins orders too, U+202E turns the line */
+    assert_int_equal(sh("cotangent eval \"$(printf 'x\\302\\23331m\\342\\200\\256')\" x=1"), 2);
     assert_null(strstr(last.err, "\302\233"));
     assert_null(strstr(last.err, "\342\200\256"));
     assert_int_equal(sh("cotangent trace x*x x=1 --dot \"$(printf 'a\\033[31m.dot')\""), 0);

@@ -1,5 +1,5 @@
-/* The command's readers of .npy and .safetensors files: what they read, and that every file that is cut, changed or lies gives
- * one error, and never more memory than the file has bytes for. */
+/* The command's readers of .npy and .safetensors files: what they read, and that every file that is
+ * cut, changed or lies gives one error, and never more memory than the file has bytes for. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "io/safetensors.h"
 #include "inputs/uniform.h"
 
-/* ---- files made by hand ------------------------------------------------------------------------------------------------------ */
+/* ---- files made by hand ---------------------------------------------------------------------- */
 
 typedef struct bytes {
     uint8_t at[4096];
@@ -31,7 +31,8 @@ static void add(bytes *b, const void *p, size_t n) {
 static bytes npy(int major, const char *dict, const void *data, size_t n) {
     bytes   b = {.n = 0};
     size_t  prefix = major == 1 ? 10 : 12, length = (prefix + strlen(dict) + 1 + 63) / 64 * 64 - prefix;
-    uint8_t start[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', (uint8_t)major, 0, (uint8_t)length, (uint8_t)(length >> 8), 0, 0};
+    uint8_t start[12] = {0x93, 'N', 'U', 'M', 'P', 'Y', (uint8_t)major, 0, (uint8_t)length, (uint8_t)(length >> 8),
+                         0,    0};
     add(&b, start, prefix);
     add(&b, dict, strlen(dict));
     while (b.n < prefix + length - 1) add(&b, " ", 1);
@@ -89,7 +90,7 @@ static void npy_fails(bytes b, const char *message) {
     assert_int_equal(f.status, EXIT_RUN);
 }
 
-/* ---- npy --------------------------------------------------------------------------------------------------------------------- */
+/* ---- npy ------------------------------------------------------------------------------------- */
 
 static void npy_reads_each_version_and_type(void **state) {
     (void)state;
@@ -165,7 +166,8 @@ static void npy_fortran_order_is_turned(void **state) {
     assert_true(read_npy(b.at, b.n, COT_F64, &a, &f));
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
-            for (int k = 0; k < 4; k++) assert_int_equal(((uint8_t *)a.data)[(i * 3 + j) * 4 + k], 100 * i + 10 * j + k);
+            for (int k = 0; k < 4; k++)
+                assert_int_equal(((uint8_t *)a.data)[(i * 3 + j) * 4 + k], 100 * i + 10 * j + k);
     free(a.data);
 }
 
@@ -186,18 +188,19 @@ static void npy_that_lies_is_told(void **state) {
               "a.npy has elements of type '<c16'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read");
     npy_fails(npy(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,), }", x, 48),
               "a.npy holds records; only arrays of numbers can be read");
-    static const char *const bad[] = {"",
-                                      "{}",
-                                      "{'descr': '<f8', 'fortran_order': False}",
-                                      "{'descr': '<f8', 'fortran_order': 0, 'shape': (6,)}",
-                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (6)}",
-                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (-6,)}",
-                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x",
-                                      "{'descr': '<f8', 'descr': '<f8', 'shape': (6,)}",
-                                      "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,6)}"};
+    static const char *const bad[] = {
+        "",
+        "{}",
+        "{'descr': '<f8', 'fortran_order': False}",
+        "{'descr': '<f8', 'fortran_order': 0, 'shape': (6,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (6)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-6,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (6,)} x",
+        "{'descr': '<f8', 'descr': '<f8', 'shape': (6,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,6)}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        npy_fails(npy(1, bad[i], x, 48),
-                  "a.npy has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most 16 axes");
+        npy_fails(npy(1, bad[i], x, 48), "a.npy has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} "
+                                         "of an array of at most 16 axes");
     bytes b = npy(1, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", x, 48);
     b.at[6] = 4;
     npy_fails(b, "a.npy is a .npy file of version 4.0; 1.0, 2.0 and 3.0 can be read");
@@ -224,11 +227,12 @@ static void npy_cut_anywhere_is_an_error(void **state) {
     }
 }
 
-/* ---- safetensors ------------------------------------------------------------------------------------------------------------- */
+/* ---- safetensors ----------------------------------------------------------------------------- */
 
-static const char three[] = "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-                            "\"b.weight\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[8,12]},"
-                            "\"m\\u00e9\":{\"shape\":[],\"data_offsets\":[12,20],\"dtype\":\"I64\"}}   ";
+static const char three[] =
+    "{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+    "\"b.weight\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[8,12]},"
+    "\"m\\u00e9\":{\"shape\":[],\"data_offsets\":[12,20],\"dtype\":\"I64\"}}   ";
 static const uint8_t three_data[20] = {0, 0,    0xc0, 0x3f, 0,    0,    0,    0xc0, 0xc0, 0x3f,
                                        0, 0xc0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -257,7 +261,8 @@ static void safetensors_says_which_keys_there_are(void **state) {
     cot_array a;
     failure   f;
     assert_false(read_safetensors(b.at, b.n, "b.weights", COT_F64, &a, &f));
-    assert_string_equal(f.message, "m.safetensors has no tensor b.weights; did you mean b.weight? It holds a, b.weight, mé");
+    assert_string_equal(f.message,
+                        "m.safetensors has no tensor b.weights; did you mean b.weight? It holds a, b.weight, mé");
     assert_false(read_safetensors(b.at, b.n, NULL, COT_F64, &a, &f));
     assert_string_equal(f.message, "which tensor of m.safetensors? Write @m.safetensors:KEY; it holds a, b.weight, mé");
     assert_int_equal(f.status, EXIT_USAGE);
@@ -279,18 +284,21 @@ static void safetensors_that_lies_is_told(void **state) {
          "m.safetensors is truncated or wrong: the tensor a lies at bytes 8 to 0 of 20"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
          "m.safetensors has 12 bytes left over behind its last tensor"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},\"b\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":"
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},\"b\":{\"dtype\":\"F32\",\"shape\":[3],"
+         "\"data_offsets\":"
          "[8,20]}}",
          "m.safetensors: the tensor b overlaps another"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[4,20]}}",
          "m.safetensors: the tensor a has unused bytes before it"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":["
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F32\",\"shape\":[3],"
+         "\"data_offsets\":["
          "8,20]}}",
          "m.safetensors names the tensor a twice"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,20]}}",
          "m.safetensors: the tensor a has too many elements"},
         {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[20],\"data_offsets\":[0,20]}}",
-         "m.safetensors: the tensor a has dtype F8_E4M3; F64, F32, F16, BF16, I8 to I64, U8 to U64 and BOOL can be read"},
+         "m.safetensors: the tensor a has dtype F8_E4M3; F64, F32, F16, BF16, I8 to I64, U8 to U64 and BOOL can be "
+         "read"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[5.0],\"data_offsets\":[0,20]}}",
          "m.safetensors has a header that cannot be read: neither , nor ] at byte 38"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[5],\"data_offsets\":[0,20]}} x",
@@ -320,7 +328,7 @@ static void safetensors_cut_anywhere_is_an_error(void **state) {
     for (size_t n = 0; n < b.n; n++) assert_false(read_safetensors(b.at, n, "a", COT_F64, &a, &f));
 }
 
-/* ---- damaged files ----------------------------------------------------------------------------------------------------------- */
+/* ---- damaged files --------------------------------------------------------------------------- */
 
 static uint64_t random_state = 1;
 static uint32_t draw(uint32_t below) {
@@ -328,7 +336,8 @@ static uint32_t draw(uint32_t below) {
     return (uint32_t)(random_state >> 33) % below;
 }
 
-/* A few bytes changed, doubled or dropped; from a good file, so that most of it still means something. */
+/* A few bytes changed, doubled or dropped; from a good file, so that most of it still means
+ * something. */
 static bytes damage(bytes b) {
     static const char telling[] = "0123456789[]{}(),:'\"\\-.eE <>|fFiIuUbB\x93\xff";
     for (uint32_t k = 1 + draw(3); k > 0 && b.n > 0; k--) {
@@ -345,7 +354,8 @@ static bytes damage(bytes b) {
     return b;
 }
 
-/* What is read of a damaged file is no larger than the file says it is: at most 8 bytes an element, each at least a byte there. */
+/* What is read of a damaged file is no larger than the file says it is: at most 8 bytes an element,
+ * each at least a byte there. */
 static void damaged_files_give_an_error_or_an_array(void **state) {
     (void)state;
     double    x[6] = {1, 2, 3, 4, 5, 6};
@@ -358,7 +368,8 @@ static void damaged_files_give_an_error_or_an_array(void **state) {
     for (int i = 0; i < rounds; i++) {
         int   which = i % 3;
         bytes b = damage(good[which]);
-        bool  fine = which < 2 ? read_npy(b.at, b.n, COT_F64, &a, &f) : read_safetensors(b.at, b.n, "a", COT_F64, &a, &f);
+        bool  fine =
+            which < 2 ? read_npy(b.at, b.n, COT_F64, &a, &f) : read_safetensors(b.at, b.n, "a", COT_F64, &a, &f);
         if (!fine) continue;
         assert_true(a.size >= 0 && (size_t)a.size <= b.n);
         free(a.data);

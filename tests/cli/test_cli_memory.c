@@ -64,7 +64,8 @@ static const char *const lines[] = {
 typedef struct outcome {
     int  status; /* -1: it crashed */
     bool failed; /* an allocation did */
-    char out[1 << 17], err[1 << 13], files[1 << 18]; /* files: names and contents of those that it wrote */
+    /* files: names and contents of those that it wrote */
+    char out[1 << 17], err[1 << 13], files[1 << 18];
 } outcome;
 
 static void read_into(const char *path, char *to, size_t size) {

@@ -1,5 +1,5 @@
-/* What the command writes, and where: files put in place whole or not at all, full disks and closed pipes, colour on terminals
- * only, memory that is short. ctest: timeout=300 */
+/* What the command writes, and where: files put in place whole or not at all, full disks and closed
+ * pipes, colour on terminals only, memory that is short. ctest: timeout=300 */
 #define _GNU_SOURCE
 #include "support/cli_test.h"
 #include "support/terminal_test.h"
@@ -15,22 +15,25 @@ static void trace_writes_files(void **state) {
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --html same --dot same"), 2);
     assert_string_equal(last.err, "cotangent: --html and --dot name the same file; one would replace the other\n");
     assert_int_equal(sh("test -e same"), 1);
-    assert_int_equal(sh("grep -c '\"grad\":{\"x\":3,\"y\":2}' t.html; grep -c 'TRACE' t.html; head -c 15 t.html; tail -n 1 t.html; "
-                        "grep -c digraph t.dot; ls"),
-                     0);
+    assert_int_equal(
+        sh("grep -c '\"grad\":{\"x\":3,\"y\":2}' t.html; grep -c 'TRACE' t.html; head -c 15 t.html; tail -n 1 t.html; "
+           "grep -c digraph t.dot; ls"),
+        0);
     assert_string_equal(last.out, "1\n0\n<!doctype html></html>\n1\nt.dot\nt.html\n");
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --json --dot u.dot | head -c 20; cmp t.dot u.dot"), 0);
     assert_true(strncmp(last.out, "{\"value\":6,\"grad\":{\"", 20) == 0);
-    assert_int_equal(
-        sh("cotangent trace 'x*y' x=2 y=3 --dot - | cmp - t.dot && cotangent trace 'x*y' x=2 y=3 --html - | cmp - t.html"), 0);
+    assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --dot - | cmp - t.dot && cotangent trace 'x*y' x=2 y=3 --html - "
+                        "| cmp - t.html"),
+                     0);
     assert_int_equal(sh("cotangent trace 'x*y' x=2 y=3 --dot /dev/null"), 0);
 }
 
 static void what_the_expression_says_cannot_end_the_script(void **state) {
     (void)state;
-    assert_int_equal(sh("cotangent trace 'x # </script><!-- ' x=2 --html s.html; grep -o '</script>' s.html | wc -l | tr -d ' '; "
-                        "grep -c '<!-- ' s.html"),
-                     1);
+    assert_int_equal(
+        sh("cotangent trace 'x # </script><!-- ' x=2 --html s.html; grep -o '</script>' s.html | wc -l | tr -d ' '; "
+           "grep -c '<!-- ' s.html"),
+        1);
     assert_string_equal(last.out, "1\n0\n");
     assert_int_equal(sh("grep -c 'x # <\\\\/script>\\\\u003c!-- ' s.html"), 0);
 }
@@ -38,19 +41,23 @@ static void what_the_expression_says_cannot_end_the_script(void **state) {
 static void files_are_replaced_whole_or_stay(void **state) {
     (void)state;
     sh("rm -rf *; echo old > t.html; mkdir folder; ln -s t.html link; chmod 640 t.html");
-    fails("cotangent trace 'x*' x=2 --html t.html --dot t.dot", 2, "expected a number, a name or '(', found the end of the text",
-          "x*\n  ^\n");
+    fails("cotangent trace 'x*' x=2 --html t.html --dot t.dot", 2,
+          "expected a number, a name or '(', found the end of the text", "x*\n  ^\n");
     fails("cotangent trace 'x @ y' x=[1] y=[1,2] --html t.html", 3,
-          "[matmul] inner dimensions differ: (1,) @ (2,); the last axis of a must equal the only one of b", "x @ y\n  ^\n");
+          "[matmul] inner dimensions differ: (1,) @ (2,); the last axis of a must equal the only one of b",
+          "x @ y\n  ^\n");
     fails("cotangent trace x x=1 --html folder", 3, "cannot write folder: it is a directory", "");
-    fails("cotangent trace x x=1 --html nowhere/t.html", 3, "cannot write nowhere/t.html: No such file or directory", "");
+    fails("cotangent trace x x=1 --html nowhere/t.html", 3, "cannot write nowhere/t.html: No such file or directory",
+          "");
     fails("cotangent trace x x=1 --html /dev/full", 3, "cannot write /dev/full: No space left on device", "");
-    assert_int_equal(sh("trap '' XFSZ; ulimit -f 8; cotangent trace x x=1 --html t.html"), 3); /* full half way */
+    /* full half way */
+    assert_int_equal(sh("trap '' XFSZ; ulimit -f 8; cotangent trace x x=1 --html t.html"), 3);
     assert_string_equal(last.err, "cotangent: cannot write t.html: File too large\n");
     sh("cat t.html; ls");
     assert_string_equal(last.out, "old\nfolder\nlink\nt.html\n");
-    assert_int_equal(sh("cotangent trace x x=1 --html link && test -L link && head -c 9 t.html && ls -l t.html | cut -c1-10; ls"),
-                     0);
+    assert_int_equal(
+        sh("cotangent trace x x=1 --html link && test -L link && head -c 9 t.html && ls -l t.html | cut -c1-10; ls"),
+        0);
     assert_string_equal(last.out, "<!doctype-rw-r-----\nfolder\nlink\nt.html\n");
 }
 
@@ -61,7 +68,8 @@ static void a_failing_write_is_told(void **state) {
     assert_int_equal(sh("cotangent eval 1 >&-"), 3);
     assert_string_equal(last.err, "cotangent: cannot write the output: Bad file descriptor\n");
     /* a closed pipe: status 3, and nobody is told */
-    assert_int_equal(sh("{ cotangent eval --json x 'x=uniform(1,[300,300],1)'; echo $? >status; } | true; cat status"), 0);
+    assert_int_equal(sh("{ cotangent eval --json x 'x=uniform(1,[300,300],1)'; echo $? >status; } | true; cat status"),
+                     0);
     assert_string_equal(last.out, "3\n");
     assert_string_equal(last.err, "");
 }
@@ -70,14 +78,15 @@ static void a_failing_write_is_told(void **state) {
 static void an_interrupt_prints_nothing(void **state) {
     (void)state;
     if (sh("timeout --preserve-status 1 true") != 0) skip();
-    assert_int_equal(sh("timeout --preserve-status -s INT 0.3 cotangent hess 'sum(tanh(W @ x)**2)' 'W=uniform(1,[2000,2000],0.1)' "
-                        "'x=uniform(2,[2000],1)' --wrt x"),
-                     128 + SIGINT);
+    assert_int_equal(
+        sh("timeout --preserve-status -s INT 0.3 cotangent hess 'sum(tanh(W @ x)**2)' 'W=uniform(1,[2000,2000],0.1)' "
+           "'x=uniform(2,[2000],1)' --wrt x"),
+        128 + SIGINT);
     assert_string_equal(last.out, "");
     assert_string_equal(last.err, "");
 }
 
-/* ---- terminals --------------------------------------------------------------------------------------------------------------- */
+/* ---- terminals ------------------------------------------------------------------------------- */
 
 /* What the command prints when both its outputs are a terminal of 80 columns. */
 static char *on_terminal(const char *line) {
@@ -86,7 +95,8 @@ static char *on_terminal(const char *line) {
     int            terminal, other;
     struct winsize size = {.ws_row = 24, .ws_col = 80};
     char           command[2048];
-    snprintf(command, sizeof command, "cd %s; export PATH=%s:$PATH; unset COLUMNS; %s", folder, COT_COMMAND_FOLDER, line);
+    snprintf(command, sizeof command, "cd %s; export PATH=%s:$PATH; unset COLUMNS; %s", folder, COT_COMMAND_FOLDER,
+             line);
     take_terminal(&terminal, &other);
     close(terminal);
     close(other);
@@ -113,7 +123,8 @@ static void colour_is_for_terminals(void **state) {
     assert_null(strchr(on_terminal("TERM=xterm NO_COLOR=1 cotangent grad 'x*' x=3"), '\033'));
     assert_null(strchr(on_terminal("TERM=xterm cotangent grad --json 'x*x' x=3"), '\033'));
     assert_null(
-        strchr(on_terminal("TERM=xterm NO_COLOR=1 cotangent --help; TERM=xterm NO_COLOR=1 cotangent trace 'x*x' x=3"), '\033'));
+        strchr(on_terminal("TERM=xterm NO_COLOR=1 cotangent --help; TERM=xterm NO_COLOR=1 cotangent trace 'x*x' x=3"),
+               '\033'));
     sh("TERM=xterm cotangent grad 'x*x' x=3");
     assert_null(strchr(last.out, '\033'));
 }
@@ -125,7 +136,7 @@ static void rows_fit_the_terminal(void **state) {
     for (char *line = strtok(text, "\r\n"); line; line = strtok(NULL, "\r\n")) assert_true(strlen(line) <= 80);
 }
 
-/* ---- where files go ---------------------------------------------------------------------------------------------------------- */
+/* ---- where files go -------------------------------------------------------------------------- */
 
 /* Every option that writes a file, to `path`. */
 static const struct { const char *line, *holds; } written[] = {
@@ -143,12 +154,19 @@ static void links_are_followed_and_stay(void **state) {
         char line[256];
         snprintf(line, sizeof line, written[k].line, "l1");
         /* to what is there, to what is not there yet, through a second link and another folder */
-        assert_int_equal(sh("rm -rf d && mkdir d && echo old > d/live && chmod 640 d/live && ln -sf d/live l1 && %s && test -L l1 && grep -q '%s' d/live"
-                            " && test $(stat -c %%a d/live) = 640", line, written[k].holds), 0);
-        assert_int_equal(sh("rm -rf d && mkdir d && ln -sf d/l2 l1 && ln -s not-yet d/l2 && %s && test -L l1 && test -L d/l2 && grep -q '%s' d/not-yet", line,
-                            written[k].holds), 0);
-        assert_int_equal(sh("rm -rf d && mkdir d && ln -sf \"$PWD/d/new\" l1 && %s && test -L l1 && grep -q '%s' d/new && test $(ls d | wc -l) = 1", line,
-                            written[k].holds), 0);
+        assert_int_equal(sh("rm -rf d && mkdir d && echo old > d/live && chmod 640 d/live && ln -sf d/live l1 && %s && "
+                            "test -L l1 && grep -q '%s' d/live"
+                            " && test $(stat -c %%a d/live) = 640",
+                            line, written[k].holds),
+                         0);
+        assert_int_equal(sh("rm -rf d && mkdir d && ln -sf d/l2 l1 && ln -s not-yet d/l2 && %s && test -L l1 && test "
+                            "-L d/l2 && grep -q '%s' d/not-yet",
+                            line, written[k].holds),
+                         0);
+        assert_int_equal(sh("rm -rf d && mkdir d && ln -sf \"$PWD/d/new\" l1 && %s && test -L l1 && grep -q '%s' d/new "
+                            "&& test $(ls d | wc -l) = 1",
+                            line, written[k].holds),
+                         0);
         /* to a folder that is not there, and round in a circle: the links stay as they were */
         assert_int_equal(sh("rm -rf d; ln -sf d/nothing l1; %s", line), 3);
         assert_string_equal(last.err, "cotangent: cannot write l1: No such file or directory\n");
@@ -167,14 +185,19 @@ static void devices_pipes_and_the_output_are_written_to(void **state) {
         snprintf(to_null, sizeof to_null, written[k].line, "/dev/null");
         snprintf(to_pipe, sizeof to_pipe, written[k].line, "pipe");
         snprintf(to_folder, sizeof to_folder, written[k].line, "folder");
-        assert_int_equal(sh("%s", to_output), 0); /* a regular file, here: nothing of it may be lost */
+        /* a regular file, here: nothing of it may be lost */
+        assert_int_equal(sh("%s", to_output), 0);
         assert_non_null(strstr(last.out, written[k].holds));
         assert_int_equal(sh("echo before; %s; echo after", to_output), 0);
-        assert_true(strncmp(last.out, "before\n", 7) == 0 && strstr(last.out, written[k].holds) && strstr(last.out, "\nafter\n"));
+        assert_true(strncmp(last.out, "before\n", 7) == 0 && strstr(last.out, written[k].holds) &&
+                    strstr(last.out, "\nafter\n"));
         assert_int_equal(sh("%s | cat", to_output), 0);
         assert_non_null(strstr(last.out, written[k].holds));
         assert_int_equal(sh("%s && test -c /dev/null", to_null), 0);
-        assert_int_equal(sh("rm -f pipe; mkfifo pipe; cat pipe > piped & %s && wait && test -p pipe && grep -q '%s' piped", to_pipe, written[k].holds), 0);
+        assert_int_equal(
+            sh("rm -f pipe; mkfifo pipe; cat pipe > piped & %s && wait && test -p pipe && grep -q '%s' piped", to_pipe,
+               written[k].holds),
+            0);
         assert_int_equal(sh("mkdir -p folder; %s", to_folder), 3);
         assert_string_equal(last.err, "cotangent: cannot write folder: it is a directory\n");
     }
@@ -188,7 +211,9 @@ static void what_may_not_be_written_stays(void **state) {
         skip();
     }
     const char *as = geteuid() == 0 ? "setpriv --reuid=65534 --regid=65534 --clear-groups" : "";
-    assert_int_equal(sh("chmod 755 . && mkdir open closed && chmod 777 open && echo old > open/kept && chmod 444 open/kept && ln -s kept open/l"), 0);
+    assert_int_equal(sh("chmod 755 . && mkdir open closed && chmod 777 open && echo old > open/kept && chmod 444 "
+                        "open/kept && ln -s kept open/l"),
+                     0);
     if (sh("%s cotangent --version", as) != 0) skip(); /* it cannot reach the command */
     for (int k = 0; k < 2; k++) {
         const char *path = k ? "open/l" : "open/kept";
@@ -199,22 +224,25 @@ static void what_may_not_be_written_stays(void **state) {
     }
     assert_int_equal(sh("chmod 555 closed; %s cotangent trace x*x x=3 --dot closed/new", as), 3);
     assert_string_equal(last.err, "cotangent: cannot write closed/new: Permission denied\n");
-    assert_int_equal(sh("test $(cat open/kept) = old && test -L open/l && test $(ls open closed | grep -c new) = 0; s=$?; chmod 755 closed; exit $s"), 0);
+    assert_int_equal(sh("test $(cat open/kept) = old && test -L open/l && test $(ls open closed | grep -c new) = 0; "
+                        "s=$?; chmod 755 closed; exit $s"),
+                     0);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void too_much_memory_is_an_error(void **state) {
     (void)state;
     if (COT_SANITIZED) skip();
-    fails("ulimit -v 1000000; cotangent eval x 'x=uniform(1,[100000,10000],1)'", 3, "x: memory is short: 8 GB are needed in one piece", "");
+    fails("ulimit -v 1000000; cotangent eval x 'x=uniform(1,[100000,10000],1)'", 3,
+          "x: memory is short: 8 GB are needed in one piece", "");
     assert_int_equal(sh("ulimit -v 1000000; cotangent eval 'ones([100000,10000])'"), 3);
     assert_non_null(strstr(last.err, "[ones] memory is short: 8000000000 bytes for a tensor\n"));
     assert_int_equal(sh("ulimit -v 1000000; cotangent eval --json 'ones([100000,10000])'"), 3);
     assert_true(strncmp(last.out, "{\"error\":{\"code\":\"memory\"", 25) == 0);
 }
 
-/* ---- completion and manual --------------------------------------------------------------------------------------------------- */
+/* ---- completion and manual ------------------------------------------------------------------- */
 
 static void bash_completes(void **state) {
     (void)state;
@@ -241,8 +269,9 @@ static void bash_completes(void **state) {
 static void the_manual_page_is_clean(void **state) {
     (void)state;
     if (sh("command -v man && man --version") != 0) skip();
-    assert_int_equal(
-        sh("LC_ALL=C.UTF-8 MANROFFSEQ= man --warnings -E UTF-8 -l %s/docs/man/cotangent.1 > /dev/null", COT_SOURCE_FOLDER), 0);
+    assert_int_equal(sh("LC_ALL=C.UTF-8 MANROFFSEQ= man --warnings -E UTF-8 -l %s/docs/man/cotangent.1 > /dev/null",
+                        COT_SOURCE_FOLDER),
+                     0);
     assert_string_equal(last.err, "");
 }
 

@@ -1,6 +1,5 @@
-/* ctest: timeout=240
- * cotangent fit: regressions whose answer is known, every error, the picture. Files of NIST's are read where COT_SHARED_DATA has
- * them. */
+/* ctest: timeout=240 cotangent fit: regressions whose answer is known, every error, the picture.
+ * Files of NIST's are read where COT_SHARED_DATA has them. */
 #include "support/cli_test.h"
 
 #include <sys/stat.h>
@@ -20,7 +19,8 @@ static void put_file(const char *name, const char *text) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* The number behind "key": in an object of the last output: group "params", say. group NULL: at the top. */
+/* The number behind "key": in an object of the last output: group "params", say. group NULL: at the
+ * top. */
 static double number_at(const char *group, const char *key) {
     char        wanted[96];
     const char *p = last.out;
@@ -47,7 +47,7 @@ static void converges(const char *line) {
     assert_non_null(strstr(last.out, "\"converged\":true"));
 }
 
-/* ---- NIST's reference data sets ------------------------------------------------------------------------------------------ */
+/* ---- NIST's reference data sets -------------------------------------------------------------- */
 
 typedef struct reference {
     const char *name, *model;
@@ -67,8 +67,8 @@ static const reference references[] = {
     {"MGH17", "b1 + b2*exp(-x*b4) + b3*exp(-x*b5)"},
     {"Misra1b", "b1*(1 - (1 + b2*x/2)**(-2))"},
     {"Rat42", "b1/(1 + exp(b2 - b3*x))"},
-    /* The file's certified b1 and its certified sum of squares belong together on this branch of the arctangent; on that of
-     * arctan(b3/(x - b4)), b1 is 1 less and everything else the same. */
+    /* The file's certified b1 and its certified sum of squares belong together on this branch of
+     * the arctangent; on that of arctan(b3/(x - b4)), b1 is 1 less and everything else the same. */
     {"Roszman1", "b1 - b2*x - arctan2(b3, x - b4)/pi"},
     {"Thurber", "(b1 + b2*x + b3*x**2 + b4*x**3)/(1 + b5*x + b6*x**2 + b7*x**3)"},
 };
@@ -97,7 +97,8 @@ static certified read_certified(const char *path) {
     return c;
 }
 
-/* 11 digits are certified. Nine of them must be met, two being left for what rounding makes of ill-conditioned problems. */
+/* 11 digits are certified. Nine of them must be met, two being left for what rounding makes of
+ * ill-conditioned problems. */
 static void reference_data_are_fitted_from_both_starts(void **state) {
     (void)state;
     const char *base = getenv("COT_SHARED_DATA");
@@ -129,7 +130,7 @@ static void reference_data_are_fitted_from_both_starts(void **state) {
     }
 }
 
-/* ---- generated data ------------------------------------------------------------------------------------------------------ */
+/* ---- generated data -------------------------------------------------------------------------- */
 
 typedef double (*function)(double x1, double x2);
 
@@ -153,7 +154,8 @@ static void make_data(const char *name, function f, int columns, double noise) {
     fclose(file);
 }
 
-/* Exact data give the parameters back to rounding, which these well conditioned problems multiply by less than 1000. */
+/* Exact data give the parameters back to rounding, which these well conditioned problems multiply
+ * by less than 1000. */
 static void exact_data_give_their_parameters_back(void **state) {
     (void)state;
     double accurate = 1000 * 2.2e-16;
@@ -201,12 +203,14 @@ static void a_parameter_may_be_zero(void **state) {
     assert_true(fabs(number_at("params", "z")) < 1e-13);
 }
 
-/* With noise: the same minimum from other starts, and residuals to which every column of the Jacobian is orthogonal. */
+/* With noise: the same minimum from other starts, and residuals to which every column of the
+ * Jacobian is orthogonal. */
 static void noise_does_not_move_the_minimum(void **state) {
     (void)state;
     make_data("noisy.csv", decay, 1, 0.1);
     converges("cotangent fit --json 'a*exp(-k*x) + c' noisy.csv a=1 k=0.5 c=0");
-    double a = number_at("params", "a"), k = number_at("params", "k"), c = number_at("params", "c"), sa = 0, sk = 0, sc = 0;
+    double a = number_at("params", "a"), k = number_at("params", "k"), c = number_at("params", "c"), sa = 0, sk = 0,
+           sc = 0;
     for (int i = 0; i < 60; i++) {
         double x = 0.05 * i, e = exp(-k * x), r = decay(x, 0) + uniform_at(6, (uint64_t)i, 0.1) - a * e - c;
         sa += r * e, sk += r * a * x * e, sc += r;
@@ -219,7 +223,7 @@ static void noise_does_not_move_the_minimum(void **state) {
     close_to("k", number_at("params", "k"), k, 1e-10);
 }
 
-/* ---- the command --------------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static void results_have_two_forms(void **state) {
     (void)state;
@@ -231,10 +235,11 @@ static void results_have_two_forms(void **state) {
            "{\"params\":{\"c\":2},\"stderr\":{\"c\":0.5773502691896258},\"rss\":2,\"iterations\":2,"
            "\"converged\":true,\"residual_sd\":1,\"rows\":3}\n");
     put_file("l.csv", "y x\n1 1\n2 2\n");
-    prints("cotangent fit 'long_name*x + b' l.csv long_name=1 b=0",
-           "long_name = 1  standard error unknown\nb         = 0  standard error unknown\nresidual sum of squares      0\n"
-           "residual standard deviation  unknown: as many parameters as rows\nrows                         2\nconverged "
-           "in 0 iterations\n");
+    prints(
+        "cotangent fit 'long_name*x + b' l.csv long_name=1 b=0",
+        "long_name = 1  standard error unknown\nb         = 0  standard error unknown\nresidual sum of squares      0\n"
+        "residual standard deviation  unknown: as many parameters as rows\nrows                         2\nconverged "
+        "in 0 iterations\n");
     prints_json("cotangent fit 'a*x + b' l.csv a=1 b=0 --json");
     assert_non_null(strstr(last.out, "\"stderr\":{\"a\":null,\"b\":null}"));
     assert_non_null(strstr(last.out, "\"residual_sd\":null"));
@@ -281,51 +286,66 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*x' l.csv b=2", 2, "the expression has no name b; it has a and x", "");
     fails("cotangent fit 'alpha*x' l.csv alpa=2", 2, "the expression has no name alpa; did you mean alpha?", "");
     fails("cotangent fit '1 + 2' l.csv b=2", 2, "the expression has no name b: it needs no values", "");
-    fails("cotangent fit 'a*z' l.csv a=1", 2, "z is neither a parameter (z=start) nor a column of l.csv, whose columns are y and x",
-          "");
+    fails("cotangent fit 'a*z' l.csv a=1", 2,
+          "z is neither a parameter (z=start) nor a column of l.csv, whose columns are y and x", "");
     fails("cotangent fit 'a*z' n.csv a=1", 2,
-          "z is neither a parameter (z=start) nor a column of n.csv, whose columns are 1 to 2, without names; x, or x1, x2, … stand for those beside the "
-          "fitted one", "");
+          "z is neither a parameter (z=start) nor a column of n.csv, whose columns are 1 to 2, without names; x, or "
+          "x1, x2, … stand for those beside the "
+          "fitted one",
+          "");
     put_file("s.csv", "time (s),y\n1,2\n2,4\n3,6\n");
     fails("cotangent fit 'a*time' s.csv a=1", 2,
-          "time is neither a parameter (time=start) nor a column of s.csv, whose columns are time (s) and y; x, or x1, x2, … stand for those beside the "
-          "fitted one", "");
+          "time is neither a parameter (time=start) nor a column of s.csv, whose columns are time (s) and y; x, or x1, "
+          "x2, … stand for those beside the "
+          "fitted one",
+          "");
     assert_int_equal(sh("cotangent fit 'a*x' s.csv a=1"), 0);
     fails("cotangent fit 'y ~ a*x' l.csv a=1", 2,
-          "a model is written without ~, the right side alone: 'a*x'; --y NAME chooses the column that it is fitted to", "");
+          "a model is written without ~, the right side alone: 'a*x'; --y NAME chooses the column that it is fitted to",
+          "");
     fails("cotangent fit 'a*x2' l.csv a=1", 2,
           "x2 is neither a parameter (x2=start) nor a column of l.csv, whose columns are y and x", "");
     fails("cotangent fit 'a*y' l.csv a=1", 2, "the expression uses y, the column that it is fitted to", "");
     fails("cotangent fit 'a*y' n.csv a=1", 2, "the expression uses y, the column that it is fitted to", "");
-    fails("cotangent fit 'a*x' l.csv x=1 a=1", 2, "x is a parameter and a column of l.csv; give the parameter another name", "");
+    fails("cotangent fit 'a*x' l.csv x=1 a=1", 2,
+          "x is a parameter and a column of l.csv; give the parameter another name", "");
     fails("cotangent fit 'a*x' l.csv a=[1,2]", 2, "a starts at one real number, not at f64 of shape (2,)", "");
     fails("cotangent fit 'a*x' l.csv 'a=cast(1, i64)'", 2, "a starts at one real number, not at i64 of shape ()", "");
     fails("cotangent fit 'a*x' l.csv a=nan", 2, "a starts at nan; a start is finite", "");
     fails("cotangent fit 'a*x' l.csv a=-inf", 2, "a starts at infinity; a start is finite", "");
     fails("cotangent fit 'a*x' l.csv a=1 --y z", 2, "l.csv has no column z; its columns are y and x", "");
     fails("cotangent fit 'a*x' n.csv a=1 --y 3", 2, "n.csv has no column 3; its columns are 1 to 2, without names", "");
-    fails("cotangent fit 'a*x' t.csv a=1", 2, "t.csv has no column y; its columns are t, t and v; choose one with --y NAME", "");
+    fails("cotangent fit 'a*x' t.csv a=1", 2,
+          "t.csv has no column y; its columns are t, t and v; choose one with --y NAME", "");
     put_file("bars.csv", "x|y\n1|2\n2|3\n");
     fails("cotangent fit 'a*x' bars.csv a=1", 2,
-          "bars.csv has no column y; its only column is x|y (commas, semicolons, tabs or blanks stand between cells); choose one with --y NAME", "");
-    fails("cotangent fit l.csv 'a*x' a=1", 2, "the expression is 'l.csv', which is the name of a file: the expression comes first, then the data", "");
-    fails("cotangent fit 'a*x' data=l.csv a=1", 2, "the expression has no name data; the data are given by the name of their file alone: l.csv", "");
+          "bars.csv has no column y; its only column is x|y (commas, semicolons, tabs or blanks stand between cells); "
+          "choose one with --y NAME",
+          "");
+    fails("cotangent fit l.csv 'a*x' a=1", 2,
+          "the expression is 'l.csv', which is the name of a file: the expression comes first, then the data", "");
+    fails("cotangent fit 'a*x' data=l.csv a=1", 2,
+          "the expression has no name data; the data are given by the name of their file alone: l.csv", "");
     fails("cotangent fit 'a*x' @l.csv a=1", 2, "the data are named without @: l.csv", "");
     fails("cotangent fit 'a*x' @nowhere.csv a=1", 3, "cannot read @nowhere.csv: No such file or directory", "");
-    fails("cotangent fit 'a*x' l.csv a=n.csv", 2, "a: n.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
-    fails("cotangent fit 'a*x' t.csv a=1 --y t", 2, "t.csv has more than one column t; choose one by its number: --y N", "");
+    fails("cotangent fit 'a*x' l.csv a=n.csv", 2,
+          "a: n.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+    fails("cotangent fit 'a*x' t.csv a=1 --y t", 2, "t.csv has more than one column t; choose one by its number: --y N",
+          "");
     fails("cotangent fit 'a*t' t.csv a=1 --y v", 2, "t.csv has more than one column t; rename one", "");
     put_file("e.csv", "y,e\n1,2\n2,3\n");
-    fails("cotangent fit 'a*e' e.csv a=1", 2, "e is a number in expressions and a column of e.csv; rename the column", "");
+    fails("cotangent fit 'a*e' e.csv a=1", 2, "e is a number in expressions and a column of e.csv; rename the column",
+          "");
     put_file("u8.csv", "y,u7,u8\n1,2,3\n2,3,4\n");
-    fails("cotangent fit 'a*u7 + b*u8' u8.csv a=1 b=1", 2, "u8 is a dtype in expressions and a column of u8.csv; rename the column", "");
+    fails("cotangent fit 'a*u7 + b*u8' u8.csv a=1 b=1", 2,
+          "u8 is a dtype in expressions and a column of u8.csv; rename the column", "");
     fails("cotangent fit -f - - a=1", 2, "expected an expression; the text is empty", "");
     put_file("model.txt", "a*x");
-    fails("cotangent fit -f - - a=1 < model.txt", 2, "only one of the expression and the data can come from the standard input",
-          "");
+    fails("cotangent fit -f - - a=1 < model.txt", 2,
+          "only one of the expression and the data can come from the standard input", "");
     fails("cotangent fit 'a*x' l.csv a=1 --tolerance 2", 2, "--tolerance is a number between 0 and 1, not '2'", "");
-    fails("cotangent fit 'a*x' l.csv a=1 --max-iterations 0", 2, "--max-iterations is a whole number from 1 to 1000000000, not '0'",
-          "");
+    fails("cotangent fit 'a*x' l.csv a=1 --max-iterations 0", 2,
+          "--max-iterations is a whole number from 1 to 1000000000, not '0'", "");
 }
 
 static void data_that_cannot_be_fitted_are_refused(void **state) {
@@ -337,28 +357,45 @@ static void data_that_cannot_be_fitted_are_refused(void **state) {
     put_file("odd.csv", "y,x\n1,2\n3\n");
     put_file("text.csv", "y,x\n1,2\n3,four\n");
     put_file("two.csv", "y,x\n1,2\n3,4\n");
-    fails("cotangent fit 'a*x' nan.csv a=1", 1, "row 2 (line 3 of nan.csv), column x: NaN; a fit needs finite numbers, and a # before the line leaves it out", "");
+    fails("cotangent fit 'a*x' nan.csv a=1", 1,
+          "row 2 (line 3 of nan.csv), column x: NaN; a fit needs finite numbers, and a # before the line leaves it out",
+          "");
     assert_int_equal(sh("cotangent fit 'a*x' inf.csv a=1"), 1);
-    assert_string_equal(last.err, "cotangent: row 2 (line 3 of inf.csv), column y: -inf; a fit needs finite numbers, and a # before the line leaves it out\n");
+    assert_string_equal(last.err, "cotangent: row 2 (line 3 of inf.csv), column y: -inf; a fit needs finite numbers, "
+                                  "and a # before the line leaves it out\n");
     assert_int_equal(sh("cotangent fit 'a' nan.csv a=1"), 0); /* what is not used may be anything */
-    fails("cotangent fit 'a*x' none.csv a=1", 1, "none.csv has no rows of data: nothing follows the names of its columns", "");
+    fails("cotangent fit 'a*x' none.csv a=1", 1,
+          "none.csv has no rows of data: nothing follows the names of its columns", "");
     fails("cotangent fit 'a*x' - a=1", 1, "the standard input has no rows of data: it is empty", "");
     fails("cotangent fit 'a*x + b + c*x**2' two.csv a=1 b=1 c=1", 1,
           "two.csv has 2 rows, too few for 3 parameters: it takes at least as many rows", "");
-    fails("cotangent fit 'a*x' odd.csv a=1", 3, "line 3 of odd.csv has 1 cell, and line 1 has 2 (cells stand between commas); a # before a line leaves it out", "");
-    fails("cotangent fit 'a*x' text.csv a=1", 3, "row 2 (line 3 of text.csv), column x: 'four' is not a number; a # before the line leaves it out", "");
+    fails(
+        "cotangent fit 'a*x' odd.csv a=1", 3,
+        "line 3 of odd.csv has 1 cell, and line 1 has 2 (cells stand between commas); a # before a line leaves it out",
+        "");
+    fails("cotangent fit 'a*x' text.csv a=1", 3,
+          "row 2 (line 3 of text.csv), column x: 'four' is not a number; a # before the line leaves it out", "");
     fails("cotangent fit 'a*x' nowhere.csv a=1", 3, "cannot read nowhere.csv: No such file or directory", "");
     fails("cotangent fit 'a*x' . a=1", 3, "cannot read .: it is a directory", "");
     fails("cotangent fit 'x[:2]*a' l.csv a=1", 3,
           "[fit] the expression has shape (2,); it must have one value for each of the 3 rows", "");
     fails("cotangent fit 'a*x > 1' l.csv a=1", 3, "[fit] the expression is bool; only floats can be fitted", "");
-    fails("cotangent fit 'log(a)*x' l.csv a=-1", 1, "[fit] the model is nan in row 1, where x = 1, at the start, a = -1; choose another, or leave the row out where none helps", "");
-    fails("cotangent fit 'a*log(x-2)' l.csv a=1", 1, "[fit] the model is nan in row 1, where x = 1, at the start, a = 1; choose another, or leave the row out where none helps", "");
-    fails("cotangent fit 'x/(x - a)' l.csv a=2", 1, "[fit] the model is infinite in row 2, where x = 2, at the start, a = 2; choose another, or leave the row out where none helps", "");
+    fails("cotangent fit 'log(a)*x' l.csv a=-1", 1,
+          "[fit] the model is nan in row 1, where x = 1, at the start, a = -1; choose another, or leave the row out "
+          "where none helps",
+          "");
+    fails("cotangent fit 'a*log(x-2)' l.csv a=1", 1,
+          "[fit] the model is nan in row 1, where x = 1, at the start, a = 1; choose another, or leave the row out "
+          "where none helps",
+          "");
+    fails("cotangent fit 'x/(x - a)' l.csv a=2", 1,
+          "[fit] the model is infinite in row 2, where x = 2, at the start, a = 2; choose another, or leave the row "
+          "out where none helps",
+          "");
     fails("cotangent fit 'x*a' l.csv a=1e200", 1,
           "[fit] the model is too far from the data in row 3 at the start, a = 1e+200; choose another", "");
-    fails("cotangent fit 'sqrt(a)*x' l.csv a=0", 1, "[fit] a derivative of the model is not finite at a = 0; try another start",
-          "");
+    fails("cotangent fit 'sqrt(a)*x' l.csv a=0", 1,
+          "[fit] a derivative of the model is not finite at a = 0; try another start", "");
     fails("cotangent fit 'b + 0*c*x' l.csv b=2 c=1", 1,
           "[fit] the Jacobian is singular: the data do not determine c, which can change without changing the model; "
           "it stands at "
@@ -379,29 +416,34 @@ static void no_convergence_prints_where_it_stands(void **state) {
     assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c' decay.csv a=1 k=0.5 c=0 --max-iterations 2"), 1);
     assert_string_equal(last.err, "");
     assert_non_null(strstr(last.out, "a = "));
-    assert_non_null(strstr(last.out, "no convergence in 2 iterations: the next step would still change a parameter by "));
+    assert_non_null(
+        strstr(last.out, "no convergence in 2 iterations: the next step would still change a parameter by "));
     assert_non_null(strstr(last.out, " of itself; try another start, or more with --max-iterations\n"));
     prints_json("cotangent fit 'a*exp(-k*x) + c' decay.csv a=1 k=0.5 c=0 --max-iterations 2 --json");
     assert_int_equal(last.status, 1);
     assert_non_null(strstr(last.out, "\"iterations\":2,\"converged\":false,"));
     assert_non_null(strstr(last.out, "\"message\":\"no convergence in 2 iterations: "));
-    assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c*k*0 + d - d' decay.csv a=1 k=0.5 c=0 d=1 --max-iterations 1"), 1);
+    assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c*k*0 + d - d' decay.csv a=1 k=0.5 c=0 d=1 --max-iterations 1"),
+                     1);
     assert_non_null(strstr(last.out, "a = "));
     assert_non_null(strstr(last.out, "standard error unknown"));
     assert_non_null(strstr(
-        last.out, "no convergence in 1 iteration; where it stands, the Jacobian is singular: the data do not determine c and d; "
-                  "try another start\n"));
-    put_file("less.csv", "y,x\n-1,1\n0,2\n1,3\n2,4\n"); /* |b| + x must be more; its least is at a kink */
+        last.out,
+        "no convergence in 1 iteration; where it stands, the Jacobian is singular: the data do not determine c and d; "
+        "try another start\n"));
+    /* |b| + x must be more; its least is at a kink */
+    put_file("less.csv", "y,x\n-1,1\n0,2\n1,3\n2,4\n");
     assert_int_equal(sh("cotangent fit 'abs(b) + x' less.csv b=0.001"), 1);
-    assert_non_null(
-        strstr(last.out, "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the model "
-                         "smooth there?\n"));
+    assert_non_null(strstr(
+        last.out,
+        "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the model "
+        "smooth there?\n"));
 }
 
-/* ---- the picture --------------------------------------------------------------------------------------------------------- */
+/* ---- the picture ----------------------------------------------------------------------------- */
 
-/* Every tag is closed, in order; text has no < and & only in known entities; attributes are quoted. The number of
- * elements. */
+/* Every tag is closed, in order; text has no < and & only in known entities; attributes are quoted.
+ * The number of elements. */
 static int well_formed(const char *p) {
     char names[16][32];
     int  depth = 0, elements = 0;
@@ -409,7 +451,8 @@ static int well_formed(const char *p) {
     p = strchr(p, '\n') + 1;
     while (*p) {
         if (*p == '&')
-            assert_true(!strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) || !strncmp(p, "&quot;", 6));
+            assert_true(!strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) ||
+                        !strncmp(p, "&quot;", 6));
         assert_true(*p != '>' && ((unsigned char)*p >= 0x20 || *p == '\n'));
         if (*p++ != '<') continue;
         int    closing = *p == '/';
@@ -469,9 +512,10 @@ static void pictures_are_well_formed(void **state) {
                         "decay.csv a=1 --plot -"),
                      0);
     well_formed(last.out);
-    assert_non_null(
-        strstr(last.out, "2 &lt; 3 else 0) # &lt;b&gt;&amp;&quot;' \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd größer</title>"));
-    /* An expression that mixes rows has no curve; one x only, one row only, constants, a pole between the data. */
+    assert_non_null(strstr(
+        last.out, "2 &lt; 3 else 0) # &lt;b&gt;&amp;&quot;' \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd größer</title>"));
+    /* An expression that mixes rows has no curve; one x only, one row only, constants, a pole
+     * between the data. */
     assert_int_equal(sh("cotangent fit 'a*(x - mean(x**3))' decay.csv a=1 --plot -"), 0);
     well_formed(last.out);
     assert_int_equal(occurrences(last.out, "h0"), 180);
@@ -506,13 +550,16 @@ static void pictures_are_put_whole_or_not_at_all(void **state) {
     free(text);
     assert_int_equal(sh("rm -f k.svg; cotangent fit 'a*x' decay.csv a=nan --plot k.svg; test ! -e k.svg"), 0);
     put_file("keep.svg", "mine");
-    assert_int_equal(sh("cotangent fit 'a*b*x' decay.csv a=1 b=1 --plot keep.svg"), 1); /* singular: nothing is written */
+    /* singular: nothing is written */
+    assert_int_equal(sh("cotangent fit 'a*b*x' decay.csv a=1 b=1 --plot keep.svg"), 1);
     assert_int_equal(sh("cat keep.svg"), 0);
     assert_string_equal(last.out, "mine");
-    assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c' decay.csv a=1 k=0.5 c=0 --max-iterations 1 --plot limit.svg"), 1);
+    assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c' decay.csv a=1 k=0.5 c=0 --max-iterations 1 --plot limit.svg"),
+                     1);
     snprintf(path, sizeof path, "%s/limit.svg", folder);
     assert_int_equal(stat(path, &about), 0); /* where it stands can be seen */
-    fails("cotangent fit 'a*x' decay.csv a=1 --plot nowhere/p.svg", 3, "cannot write nowhere/p.svg: No such file or directory", "");
+    fails("cotangent fit 'a*x' decay.csv a=1 --plot nowhere/p.svg", 3,
+          "cannot write nowhere/p.svg: No such file or directory", "");
     fails("cotangent fit 'a*x' decay.csv a=1 --plot .", 3, "cannot write .: it is a directory", "");
     assert_int_equal(sh("cotangent fit 'a*x' decay.csv a=1 --json --plot -"), 2);
     assert_non_null(strstr(last.out, "only one of --json and --plot - can go to the standard output"));

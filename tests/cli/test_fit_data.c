@@ -1,4 +1,5 @@
-/* Tables of numbers in a text: the many forms of CSV, files of NIST's, and texts that are damaged. */
+/* Tables of numbers in a text: the many forms of CSV, files of NIST's, and texts that are
+ * damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,9 +45,10 @@ static void column_is(int column, const double *expected) {
 
 static void separators_are_found(void **state) {
     (void)state;
-    static const char *const forms[] = {"1,2\n3,4\n",         "1;2\n3;4\n",          "1\t2\n3\t4\n",     "1 2\n3 4\n",
-                                        "  1   2  \n3 4",     " 1 , 2 \r\n3,4\r\n",  "1,2\r3,4\r",       "\n\n1,2\n\n\n3,4\n\n",
-                                        "# a, b\n1,2\n3,4\n", "1,2 # one\n3,4\t# x", "\"1\",\"2\"\n3,4", "\357\273\2771,2\n3,4",
+    static const char *const forms[] = {"1,2\n3,4\n",          "1;2\n3;4\n",           "1\t2\n3\t4\n",
+                                        "1 2\n3 4\n",          "  1   2  \n3 4",       " 1 , 2 \r\n3,4\r\n",
+                                        "1,2\r3,4\r",          "\n\n1,2\n\n\n3,4\n\n", "# a, b\n1,2\n3,4\n",
+                                        "1,2 # one\n3,4\t# x", "\"1\",\"2\"\n3,4",     "\357\273\2771,2\n3,4",
                                         "1,2\n  # 9,9,9\n3,4"};
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         parses(forms[k], 2, 2);
@@ -98,7 +100,8 @@ static void names_are_those_of_the_first_line(void **state) {
     assert_null(table.names);
     parses("NA,1\n2,3", 2, 2);
     assert_null(table.names);
-    parses("größe,#,y\n1,2,3", 3, 1); /* a # in a word or alone between commas is none of a comment */
+    /* a # in a word or alone between commas is none of a comment */
+    parses("größe,#,y\n1,2,3", 3, 1);
     assert_string_equal(table.names[1], "#");
 }
 
@@ -124,25 +127,44 @@ static void cell_refused(const char *text, int status, const char *message) {
 static void what_is_wrong_is_said_with_its_place(void **state) {
     (void)state;
 #define REFUSED(text, message) refused(text, sizeof text - 1, message)
-    REFUSED("1,2\n\n3,4,5\n", "line 3 of t.csv has 3 cells, and line 1 has 2 (cells stand between commas); a # before a line leaves it out");
-    REFUSED("y,x\n1\n", "line 2 of t.csv has 1 cell, and line 1 has 2 (cells stand between commas); a # before a line leaves it out");
+    REFUSED(
+        "1,2\n\n3,4,5\n",
+        "line 3 of t.csv has 3 cells, and line 1 has 2 (cells stand between commas); a # before a line leaves it out");
+    REFUSED(
+        "y,x\n1\n",
+        "line 2 of t.csv has 1 cell, and line 1 has 2 (cells stand between commas); a # before a line leaves it out");
     REFUSED("1,\"2\n3,4", "line 1 of t.csv ends inside quotes");
     REFUSED("1,\"2\"3\n", "line 1 of t.csv goes on behind closed quotes");
     REFUSED("1,2\n3,\0004\n", "line 2 of t.csv has a byte 0: this is no text in UTF-8; save it as UTF-8, or as CSV");
     REFUSED("NIST/ITL StRD\nnothing", "t.csv begins like a NIST data set, but no line 'Data (lines A to B)' follows");
-    REFUSED("NIST/ITL StRD\nData (lines 3 to 9)\n1 2\n", "t.csv says that its data are in lines 3 to 9, and it has 3 lines");
-    REFUSED("NIST/ITL StRD\nData (lines 2 to 3)\n1 2\n", "t.csv says that its data are in lines 2 to 3, and it has 3 lines");
+    REFUSED("NIST/ITL StRD\nData (lines 3 to 9)\n1 2\n",
+            "t.csv says that its data are in lines 3 to 9, and it has 3 lines");
+    REFUSED("NIST/ITL StRD\nData (lines 2 to 3)\n1 2\n",
+            "t.csv says that its data are in lines 2 to 3, and it has 3 lines");
     REFUSED("NIST/ITL StRD\nData (lines 99999999999999999999 to 3)\n1 2\n",
             "t.csv begins like a NIST data set, but no line 'Data (lines A to B)' follows");
-    cell_refused("1,2\n\n3,nan\n", 1, "row 2 (line 3 of t.csv), column x: nan; a fit needs finite numbers, and a # before the line leaves it out");
-    cell_refused("y,x\n-inf,2\n", 1, "row 1 (line 2 of t.csv), column y: -inf; a fit needs finite numbers, and a # before the line leaves it out");
-    cell_refused("1e999,2\n", 1, "row 1 (line 1 of t.csv), column y: 1e999; a fit needs finite numbers, and a # before the line leaves it out");
-    cell_refused("1,2\n,3\n", 1, "row 2 (line 2 of t.csv), column y: the value is missing; a fit needs finite numbers, and a # before the line leaves it out");
-    cell_refused("1,2\n1,NA\n", 1, "row 2 (line 2 of t.csv), column x: the value is missing; a fit needs finite numbers, and a # before the line leaves it out");
-    cell_refused("1,2\n1,two\n", 3, "row 2 (line 2 of t.csv), column x: 'two' is not a number; a # before the line leaves it out");
-    cell_refused("y,date\n1,2024-05-01\n2,2024-05-02\n", 3, "row 1 (line 2 of t.csv), column date: '2024-05-01' is not a number, nor is any cell below its name; "
-                                                         "leave the column out, or make it numbers");
-    cell_refused("1,2\n1 2,3\n", 3, "row 2 (line 2 of t.csv), column y: '1 2' is not a number; a # before the line leaves it out");
+    cell_refused(
+        "1,2\n\n3,nan\n", 1,
+        "row 2 (line 3 of t.csv), column x: nan; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused(
+        "y,x\n-inf,2\n", 1,
+        "row 1 (line 2 of t.csv), column y: -inf; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused(
+        "1e999,2\n", 1,
+        "row 1 (line 1 of t.csv), column y: 1e999; a fit needs finite numbers, and a # before the line leaves it out");
+    cell_refused("1,2\n,3\n", 1,
+                 "row 2 (line 2 of t.csv), column y: the value is missing; a fit needs finite numbers, and a # before "
+                 "the line leaves it out");
+    cell_refused("1,2\n1,NA\n", 1,
+                 "row 2 (line 2 of t.csv), column x: the value is missing; a fit needs finite numbers, and a # before "
+                 "the line leaves it out");
+    cell_refused("1,2\n1,two\n", 3,
+                 "row 2 (line 2 of t.csv), column x: 'two' is not a number; a # before the line leaves it out");
+    cell_refused("y,date\n1,2024-05-01\n2,2024-05-02\n", 3,
+                 "row 1 (line 2 of t.csv), column date: '2024-05-01' is not a number, nor is any cell below its name; "
+                 "leave the column out, or make it numbers");
+    cell_refused("1,2\n1 2,3\n", 3,
+                 "row 2 (line 2 of t.csv), column y: '1 2' is not a number; a # before the line leaves it out");
     char *wide = calloc(1, 30001);
     assert_non_null(wide);
     for (int k = 0; k < 15000; k++) memcpy(wide + 2 * k, "1,", 2);
@@ -184,8 +206,9 @@ static void try_text(const char *text, size_t n) {
 
 static void damaged_texts_never_crash(void **state) {
     (void)state;
-    static const char *const texts[] = {nist, "\xEF\xBB\xBF\"a \"\"b\"\"\";y;x # c\r\n1,5;2;3\r\n# no\r\n\"4\";5;\"6\"\n7;nan;-\n",
-                                        "y x1 x2\n1 2 3\n 4\t5  6 #\n\n7 8 9"};
+    static const char *const texts[] = {
+        nist, "\xEF\xBB\xBF\"a \"\"b\"\"\";y;x # c\r\n1,5;2;3\r\n# no\r\n\"4\";5;\"6\"\n7;nan;-\n",
+        "y x1 x2\n1 2 3\n 4\t5  6 #\n\n7 8 9"};
     static const char        bytes[] = "\0\"#,; \t\r\n.-+e19x\xEF\xBB\xBF\xFF";
     char                     copy[1024];
     uint64_t                 at = 0;

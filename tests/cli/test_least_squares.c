@@ -1,4 +1,5 @@
-/* Nonlinear least squares without expressions: the QR below it, minima that are known, and ends that are no minimum. */
+/* Nonlinear least squares without expressions: the QR below it, minima that are known, and ends
+ * that are no minimum. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -67,7 +68,8 @@ static void sums_of_squares_are_exact_to_the_last_digit(void **state) {
     (void)state;
     double r[1001];
     r[0] = 1e8;
-    for (int i = 1; i < 1001; i++) r[i] = 1; /* each of them is lost when it is added to 1e16 alone */
+    /* each of them is lost when it is added to 1e16 alone */
+    for (int i = 1; i < 1001; i++) r[i] = 1;
     assert_true(squares_sum(1001, r) == 1e16 + 1000);
     r[7] = INFINITY;
     assert_true(isinf(squares_sum(1001, r)));
@@ -77,7 +79,7 @@ static void sums_of_squares_are_exact_to_the_last_digit(void **state) {
     assert_true(isinf(squares_sum(1001, r)));
 }
 
-/* ---- fits ---------------------------------------------------------------------------------------------------------------- */
+/* ---- fits ------------------------------------------------------------------------------------ */
 
 typedef struct example {
     int           rows, calls, give_up; /* give_up: the call that fails, from 1 */
@@ -142,7 +144,8 @@ static double saturation(const double *b, double x, double *s) {
     return b[0] * (1 - e);
 }
 
-/* Steep exponentials (a thermistor's resistance) and saturation, on exact data, from starts from which simple methods do not arrive. */
+/* Steep exponentials (a thermistor's resistance) and saturation, on exact data, from starts from
+ * which simple methods do not arrive. */
 static void far_starts_arrive(void **state) {
     (void)state;
     static const double starts[2][3] = {{0.5, 3000, 200}, {0.02, 4000, 250}}, others[2][2] = {{1, 1}, {100, 0.75}};
@@ -155,7 +158,8 @@ static void far_starts_arrive(void **state) {
         example e = {.rows = 16, .x = x, .y = resistance, .model = thermistor, .n = 3};
         memcpy(b, starts[k], sizeof b);
         assert_int_equal(run(&e, b, &r), FIT_CONVERGED);
-        for (int i = 0; i < 3; i++) close_to(b[i], resistor[i], 1e-9); /* the data are rounded, and the problem loses six digits */
+        /* the data are rounded, and the problem loses six digits */
+        for (int i = 0; i < 3; i++) close_to(b[i], resistor[i], 1e-9);
         example d = {.rows = 6, .x = day, .y = demand, .model = saturation, .n = 2};
         memcpy(b, others[k], sizeof others[k]);
         assert_int_equal(run(&d, b, &r), FIT_CONVERGED);
@@ -277,12 +281,13 @@ static void iterations_are_limited(void **state) {
     }
 }
 
-/* ---- axes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 static void ticks_are_round_and_inside(void **state) {
     (void)state;
-    static const svg_range ranges[] = {{0, 1},           {-3, 250},  {1e-12, 3e-12},   {-1.7e308, 1.7e308}, {4.9e-324, 1e-323},
-                                       {1e16, 1e16 + 8}, {5, 5.001}, {-1e-300, 2e-300}};
+    static const svg_range ranges[] = {
+        {0, 1},           {-3, 250},  {1e-12, 3e-12},   {-1.7e308, 1.7e308}, {4.9e-324, 1e-323},
+        {1e16, 1e16 + 8}, {5, 5.001}, {-1e-300, 2e-300}};
     for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
         double ticks[SVG_TICKS], step;
         char   buf[40];
@@ -322,7 +327,8 @@ static void many_points_are_thinned_out(void **state) {
     svg_points(&p, "data", MANY, x, y);
     many = ftell(p.out) - few;
     assert_true(few > FEW * 5L); /* each of them */
-    assert_true(many > 101 * 51 * 5L / 2 && many < 101 * 51 * 15L); /* one in each unit square, nearly all of which are hit */
+    /* one in each unit square, nearly all of which are hit */
+    assert_true(many > 101 * 51 * 5L / 2 && many < 101 * 51 * 15L);
     fclose(p.out);
     free(x);
     free(y);

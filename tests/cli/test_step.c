@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "support/step_test.h"
 
-/* ---- what is shown ------------------------------------------------------------------------------------------------------------ */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 static void the_first_screen_shows_the_tape_and_one_value(void **state) {
     (void)state;
@@ -15,7 +15,8 @@ static void the_first_screen_shows_the_tape_and_one_value(void **state) {
     sees_line(6, "  %2          mul %0 %1                 ?");
     sees_line(7, "  %3          sin %0                    ?");
     sees_line(8, "  %4          add %2 %3                 ?");
-    sees_line(9, "── forward: node 1 of 5 ────────────────────────────────────────────────────────"); /* to the very edge */
+    /* to the very edge */
+    sees_line(9, "── forward: node 1 of 5 ────────────────────────────────────────────────────────");
     sees_line(10, "x1, an input");
     sees_line(24, "step 1/12  n next  p back  g go to  r reverse  i input  ? help  q quit");
     assert_true(seen.alternate);
@@ -104,7 +105,8 @@ static void steps_go_back_and_jump(void **state) {
     send("8\r");
     at_step("step 8/12");
     assert_false(seen.cursor);
-    sees_line(4, "+ %0 x1       leaf                      2                   -0.416147"); /* the sum of before */
+    /* the sum of before */
+    sees_line(4, "+ %0 x1       leaf                      2                   -0.416147");
     sees_line(5, "  %1 x2       leaf                      5                   0");
     send("j3\r");
     at_step("step 3/12");
@@ -148,7 +150,7 @@ static void keys_are_explained(void **state) {
     ends_well();
 }
 
-/* ---- inputs --------------------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static void an_input_can_be_changed(void **state) {
     (void)state;
@@ -260,7 +262,7 @@ static void only_what_is_wanted_is_a_gradient(void **state) {
     ends_well();
 }
 
-/* ---- colour and length ----------------------------------------------------------------------------------------------------------- */
+/* ---- colour and length ----------------------------------------------------------------------- */
 
 static void colour_only_where_it_is_welcome(void **state) {
     (void)state;
@@ -271,7 +273,8 @@ static void colour_only_where_it_is_welcome(void **state) {
     begin(24, 80, WORDS("x*x", "x=2"), WORDS("NO_COLOR=1"));
     sees("step 1/");
     send("rnn");
-    sees("> %0 x        leaf                      2                   4"); /* the marks do without */
+    /* the marks do without */
+    sees("> %0 x        leaf                      2                   4");
     assert_false(seen.coloured);
     send("q");
     ends_well();

@@ -1,4 +1,5 @@
-/* test_step_model.c: the walk of trace --step without a terminal: positions, keys, prompts, bytes, registers. */
+/* test_step_model.c: the walk of trace --step without a terminal: positions, keys, prompts, bytes,
+ * registers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,7 @@ static void any_key_leaves_the_help(void **state) {
     assert_int_equal(step_key(&m, 'q'), STEP_QUIT);
 }
 
-/* ---- positions ------------------------------------------------------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------- */
 
 static void a_walk_visits_nodes_then_the_seed_then_the_sweep_then_the_end(void **state) {
     step_model m;
@@ -89,9 +90,22 @@ static void without_a_sweep_the_end_follows_the_tape(void **state) {
 }
 
 static void jumps_are_checked(void **state) {
-    static const struct { const char *keys; int at; bool wrong; } cases[] = {
-        {"g5\r", 5, false}, {"j 7 \r", 7, false}, {"g0\r", 1, true}, {"g8\r", 1, true}, {"g-1\r", 1, true}, {"g2x\r", 1, true}, {"gx\r", 1, true},
-        {"g\r", 1, false}, {"g4\0335\r", 1, false}, {"g99999999999999999999\r", 1, true}, {"g2\025" "3\n", 3, false}, {"g12\1773\r", 1, true},
+    static const struct { const char *keys; int at; bool wrong;
+    } cases[] = {
+        {"g5\r", 5, false},
+        {"j 7 \r", 7, false},
+        {"g0\r", 1, true},
+        {"g8\r", 1, true},
+        {"g-1\r", 1, true},
+        {"g2x\r", 1, true},
+        {"gx\r", 1, true},
+        {"g\r", 1, false},
+        {"g4\0335\r", 1, false},
+        {"g99999999999999999999\r", 1, true},
+        {"g2\025"
+         "3\n",
+         3, false},
+        {"g12\1773\r", 1, true},
     };
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -106,10 +120,11 @@ static void jumps_are_checked(void **state) {
 }
 
 static void a_refit_keeps_the_place_as_well_as_it_can(void **state) {
-    static const struct { int at; int64_t nodes, steps; step_phase phase; int64_t index; } cases[] = {
-        {2, 5, 4, STEP_FORWARD, 1},  {5, 5, 4, STEP_FORWARD, 4}, {5, 3, 4, STEP_FORWARD, 2},  {6, 3, 2, STEP_SEED, 0},    {6, 9, 2, STEP_SEED, 0},
-        {8, 9, 6, STEP_REVERSE, 1},  {10, 9, 2, STEP_REVERSE, 1}, {10, 5, 0, STEP_END, 0},    {11, 20, 20, STEP_END, 0}, {6, 5, 0, STEP_END, 0},
-        {10, 5, 4, STEP_REVERSE, 3},
+    static const struct { int at; int64_t nodes, steps; step_phase phase; int64_t index;
+    } cases[] = {
+        {2, 5, 4, STEP_FORWARD, 1}, {5, 5, 4, STEP_FORWARD, 4}, {5, 3, 4, STEP_FORWARD, 2},  {6, 3, 2, STEP_SEED, 0},
+        {6, 9, 2, STEP_SEED, 0},    {8, 9, 6, STEP_REVERSE, 1}, {10, 9, 2, STEP_REVERSE, 1}, {10, 5, 0, STEP_END, 0},
+        {11, 20, 20, STEP_END, 0},  {6, 5, 0, STEP_END, 0},     {10, 5, 4, STEP_REVERSE, 3},
     };
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -122,7 +137,7 @@ static void a_refit_keeps_the_place_as_well_as_it_can(void **state) {
     }
 }
 
-/* ---- prompts ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- prompts --------------------------------------------------------------------------------- */
 
 static void a_change_is_handed_over_whole(void **state) {
     step_model m;
@@ -169,7 +184,7 @@ static void leaving_works_from_everywhere(void **state) {
     }
 }
 
-/* ---- bytes ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* All keys of some bytes, given in pieces of n. */
 static int keys_of(const char *bytes, size_t n, int *keys) {
@@ -223,9 +238,19 @@ static void a_sequence_without_end_does_not_fill_the_room(void **state) {
 }
 
 static void text_for_a_terminal_holds_no_orders_to_it(void **state) {
-    static const struct { const char *text, *clean; } cases[] = {
-        {"x·y", "x·y"}, {"\033[2J", "?[2J"}, {"a\nb\tc", "a b c"}, {"\177\001", "??"}, {"\302\233m", "??m"}, {"\342\200\256m", "???m"}, {"\xff\xe4\xb8", "???"}, {"\xc0\x80", "??"},
-        {"\xed\xa0\x80", "???"}, {"\xf4\x90\x80\x80", "????"}, {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+    static const struct { const char *text, *clean;
+    } cases[] = {
+        {"x·y", "x·y"},
+        {"\033[2J", "?[2J"},
+        {"a\nb\tc", "a b c"},
+        {"\177\001", "??"},
+        {"\302\233m", "??m"},
+        {"\342\200\256m", "???m"},
+        {"\xff\xe4\xb8", "???"},
+        {"\xc0\x80", "??"},
+        {"\xed\xa0\x80", "???"},
+        {"\xf4\x90\x80\x80", "????"},
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
     };
     char buf[64];
     (void)state;
@@ -238,7 +263,7 @@ static void text_for_a_terminal_holds_no_orders_to_it(void **state) {
     assert_string_equal(buf, "gh");
 }
 
-/* ---- registers --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 static double number(const cot__view *v) { return *(const double *)v->data; }
 
@@ -248,14 +273,16 @@ static bool walked(const cot__trace *tr, int64_t node, int64_t swept, double *su
     if (there) *sum = number(&tr->seed);
     for (int64_t s = 0; s < swept; s++)
         for (int k = 0; k < tr->steps[s].add_count; k++)
-            if (cot__trace_find(tr, tr->steps[s].adds[k].to) == node) *sum = number(&tr->steps[s].adds[k].sum), there = true;
+            if (cot__trace_find(tr, tr->steps[s].adds[k].to) == node)
+                *sum = number(&tr->steps[s].adds[k].sum), there = true;
     return there;
 }
 
 static void registers_are_those_of_walking_the_sweep(void **state) {
-    const char    *words[] = {"a = x*y; b = sin(a)*a + x*x*a; c = 0*b + y; c*b - relu(x - 5) + 3 + z*z", "x=2", "y=0.5", "z=1", "w=2"};
+    const char    *words[] = {"a = x*y; b = sin(a)*a + x*x*a; c = 0*b + y; c*b - relu(x - 5) + 3 + z*z", "x=2", "y=0.5",
+                              "z=1", "w=2"};
     failure        f = {0};
-    options        o = {.command = command_find("trace", &f), .dtype = COT_F64, .positionals = words, .positional_count = 4};
+    options o = {.command = command_find("trace", &f), .dtype = COT_F64, .positionals = words, .positional_count = 4};
     traced         x;
     step_registers r = {0};
     (void)state;

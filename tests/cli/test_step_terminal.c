@@ -1,9 +1,10 @@
-/* test_step_terminal.c: trace --step and its terminal: given back on every way out, of any size, with any bytes; and where it cannot work. */
+/* test_step_terminal.c: trace --step and its terminal: given back on every way out, of any size,
+ * with any bytes; and where it cannot work. */
 /* ctest: timeout=240 */
 #define _GNU_SOURCE
 #include "support/step_test.h"
 
-/* ---- the terminal is given back ------------------------------------------------------------------------------------------------- */
+/* ---- the terminal is given back -------------------------------------------------------------- */
 
 static void every_way_out_restores_the_terminal(void **state) {
     static const char *const ways[] = {"q", "Q", "\003", "\004", "?qq", "i\003", "g\004", "ix1 = 4\003"};
@@ -92,8 +93,9 @@ static void the_end_of_the_input_is_the_end(void **state) {
     close_terminal();
 }
 
-/* Between the test and the command stands a process that does what a shell does, since only who has one can be stopped. It says 's' when
- * the command stopped, and lets it go on when it is told to. */
+/* Between the test and the command stands a process that does what a shell does, since only who has
+ * one can be stopped. It says 's' when the command stopped, and lets it go on when it is told
+ * to. */
 static void play_shell(int say, int hear) {
     char  told;
     int   status;
@@ -145,7 +147,7 @@ static void a_stop_gives_the_terminal_back_for_its_time(void **state) {
     close(up[0]), close(up[1]), close(down[0]), close(down[1]);
 }
 
-/* ---- sizes and bytes -------------------------------------------------------------------------------------------------------------- */
+/* ---- sizes and bytes ------------------------------------------------------------------------- */
 
 static void resize(int rows, int columns) {
     while (take_output(0)) {}
@@ -177,13 +179,18 @@ static void it_follows_the_size_of_the_terminal(void **state) {
 }
 
 static void no_size_is_too_small(void **state) {
-    static const int rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 19, 20, 60}, columns[] = {1, 2, 3, 7, 12, 20, 39, 63, 64, 199};
+    static const int rows[]    = {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 19, 20, 60},
+                     columns[] = {1, 2, 3, 7, 12, 20, 39, 63, 64, 199};
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
-            static const char *const keys[] = {"n", "\033[B", "?", "n", "i", "x", "\r", "g", "x", "\r", "r", "n", "n", "n", "\033[F"};
-            begin(rows[r], columns[c], WORDS("h = W @ x; sum(tanh(h) * concat([h, h], axis=0)[1:3]) + h[0]", "W=[[1,2],[3,4]]", "x=[1,2]"), NULL);
-            for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) press(keys[k]); /* on, scrolled, help, prompts, errors, the sweep */
+            static const char *const keys[] = {"n", "\033[B", "?", "n", "i", "x", "\r",    "g",
+                                               "x", "\r",     "r", "n", "n", "n", "\033[F"};
+            begin(rows[r], columns[c],
+                  WORDS("h = W @ x; sum(tanh(h) * concat([h, h], axis=0)[1:3]) + h[0]", "W=[[1,2],[3,4]]", "x=[1,2]"),
+                  NULL);
+            /* on, scrolled, help, prompts, errors, the sweep */
+            for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) press(keys[k]);
             send("q");
             ends_well();
             if (seen.fault[0]) fail_msg("%dx%d: %s", rows[r], columns[c], seen.fault);
@@ -191,8 +198,20 @@ static void no_size_is_too_small(void **state) {
 }
 
 static void other_keys_and_sequences_mean_nothing(void **state) {
-    static const char *const garbage[] = {"xyzwX",        "\033[15~",     "\033[1;5P", "\033[200~", "\033OP",    "\033[Z",  "\033a",      "\303\251\342\202\254",
-                                          "\001\002\005", "\033[<0;1;2M", "\377\376",  "\033[?1c",  "\033[99;99;99;99;99;99;99;99;99;99;99;99;99x", "\033[\030"};
+    static const char *const garbage[] = {"xyzwX",
+                                          "\033[15~",
+                                          "\033[1;5P",
+                                          "\033[200~",
+                                          "\033OP",
+                                          "\033[Z",
+                                          "\033a",
+                                          "\303\251\342\202\254",
+                                          "\001\002\005",
+                                          "\033[<0;1;2M",
+                                          "\377\376",
+                                          "\033[?1c",
+                                          "\033[99;99;99;99;99;99;99;99;99;99;99;99;99x",
+                                          "\033[\030"};
     (void)state;
     begin_example(24, 80);
     for (size_t k = 0; k < sizeof garbage / sizeof *garbage; k++) {
@@ -239,13 +258,15 @@ static void wide_characters_are_cut_at_the_edge(void **state) {
     ends_well();
 }
 
-/* ---- where it cannot work ----------------------------------------------------------------------------------------------------------- */
+/* ---- where it cannot work -------------------------------------------------------------------- */
 
 static void it_asks_for_a_terminal(void **state) {
     (void)state;
     fails("cotangent trace --step x*x x=2", 2,
-          "trace --step is interactive, and the standard input is not a terminal; leave out --step to print the tables", "");
-    fails("cotangent trace --step x*x x=2 --html a.html", 2, "--step is interactive; it does not go together with --html", "");
+          "trace --step is interactive, and the standard input is not a terminal; leave out --step to print the tables",
+          "");
+    fails("cotangent trace --step x*x x=2 --html a.html", 2,
+          "--step is interactive; it does not go together with --html", "");
     fails("cotangent trace --step x*x x=2 --dot -", 2, "--step is interactive; it does not go together with --dot", "");
     assert_int_equal(sh("cotangent trace --step --json x*x x=2"), 2);
     assert_non_null(strstr(last.out, "--step is interactive; it does not go together with --json"));

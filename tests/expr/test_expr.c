@@ -1,10 +1,12 @@
-/* The expression language: what a text means, which nodes it records, and what is said about a text that means nothing. */
+/* The expression language: what a text means, which nodes it records, and what is said about a text
+ * that means nothing. */
 #include "expr/expr.h"
 #include "support/tape_test.h"
 
-/* ---- help ------------------------------------------------------------------------------------------------------------------ */
+/* ---- help ------------------------------------------------------------------------------------ */
 
-/* Inputs of every test: x = 0.5, y = 3, v = [0.5, -1, 2], A = [[1, 2, 3], [4, 5, 6]], h = 2 in f32, i = [0, 2] in i64. */
+/* Inputs of every test: x = 0.5, y = 3, v = [0.5, -1, 2], A = [[1, 2, 3], [4, 5, 6]], h = 2 in f32,
+ * i = [0, 2] in i64. */
 static int inputs(cot_tape *t, cot__expr_input *in) {
     static const double  v[] = {0.5, -1, 2}, a[] = {1, 2, 3, 4, 5, 6};
     static const int64_t i[] = {0, 2};
@@ -38,7 +40,7 @@ static void done(outcome *o) {
     cot_tape_destroy(o->t);
 }
 
-#define gives(text, type, ...)                                                                                               \
+#define gives(text, type, ...)                                                                                         \
     gives_at(text, type, (double[]){__VA_ARGS__}, (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), __LINE__)
 static void gives_at(const char *text, cot_dtype type, const double *want, int n, int line) {
     outcome o = run(text);
@@ -61,13 +63,14 @@ static void gives_at(const char *text, cot_dtype type, const double *want, int n
 static void refused_at(const char *text, int line, int column, int length, const char *message, int at) {
     outcome o = run(text);
     if (cot_is_valid(o.z)) fail_msg("line %d: %s is accepted", at, text);
-    if (strcmp(o.error.message, message) || o.error.column != column || o.error.length != length || o.error.line != line)
-        fail_msg("line %d: %s\n  says %d:%d+%d %s\n  not  %d:%d+%d %s", at, text, o.error.line, o.error.column, o.error.length,
-                 o.error.message, line, column, length, message);
+    if (strcmp(o.error.message, message) || o.error.column != column || o.error.length != length ||
+        o.error.line != line)
+        fail_msg("line %d: %s\n  says %d:%d+%d %s\n  not  %d:%d+%d %s", at, text, o.error.line, o.error.column,
+                 o.error.length, o.error.message, line, column, length, message);
     done(&o);
 }
 
-/* ---- values ---------------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void numbers_are_those_of_python(void **state) {
     (void)state;
@@ -112,7 +115,8 @@ static void quotients_of_arrays_round_down_exactly(void **state) {
     i64("array([7, -7, 0]) // 0", 0, 0, 0);
     i64("7 // array([2, -2, 0])", 3, -4, 0);
     /* More than the 53 bits of a float, told by what is left of them. */
-    i64("array([9007199254740993, 9223372036854775807]) // array([1, 3]) - [9007199254740993, 3074457345618258602]", 0, 0);
+    i64("array([9007199254740993, 9223372036854775807]) // array([1, 3]) - [9007199254740993, 3074457345618258602]", 0,
+        0);
     i64("array(9223372036854775807) // 2 - 4611686018427387903", 0);
     i64("(array(-9223372036854775807) - 1) // 7 + 1317624576693539402", 0);
     truth("array([True, False]) // array([True, True])", 1, 0);
@@ -164,9 +168,11 @@ static void a_program_is_statements_and_its_value_the_last(void **state) {
 
 static void no_line_is_dropped_in_silence(void **state) {
     (void)state;
-    const char *indent = "unexpected indent: statements begin in one column; put brackets around an expression of several lines";
-    const char *unused = "this value is not used: the last statement is the result; assign it, as in a = …, or put brackets around an "
-                         "expression of several lines";
+    const char *indent =
+        "unexpected indent: statements begin in one column; put brackets around an expression of several lines";
+    const char *unused =
+        "this value is not used: the last statement is the result; assign it, as in a = …, or put brackets around an "
+        "expression of several lines";
     refused_at("sum(v**2)\n    + y*sum(v)", 2, 5, 1, indent, __LINE__);
     refused_at("a = sum(v**2)\n\t+ y", 2, 2, 1, indent, __LINE__);
     refused_at("  a = x\n   a", 2, 4, 1, indent, __LINE__);
@@ -212,7 +218,8 @@ static void operations_are_called_by_name(void **state) {
     f64("norm([[3., 0], [0, 4]], 'fro', axis=[0, 1], keepdims=True)", 5);
     f64("norm(A, 1, axis=0)", 5, 7, 9);
     f64("norm(A, ord=None, axis=(0, 1), keepdims=True) / norm(reshape(A, -1))", 1);
-    i64("trace(reshape(arange(18), [3, 3, 2]), 1)", 12, 14); /* along the first two axes, as in NumPy */
+    /* along the first two axes, as in NumPy */
+    i64("trace(reshape(arange(18), [3, 3, 2]), 1)", 12, 14);
     f64("trace([[1., 2], [3, 4]], offset=-1)", 3);
     f64("compress([True, False, True], v)", 0.5, 2);
     f64("compress([False, True], A, axis=0)", 4, 5, 6);
@@ -267,7 +274,7 @@ static void lists_are_arrays(void **state) {
     f64("(1, 2) * v[:2]", 0.5, -2);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     (void)state;
@@ -278,8 +285,10 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("sum(A,", 7, 1, "expected ')' to close the '(' at column 4, found the end of the text");
     refused("A[1:", 5, 1, "expected ']' to close the '[' at column 2, found the end of the text");
     refused("[1, ", 5, 1, "expected ']' to close the '[' at column 1, found the end of the text");
-    const char *matrix = "[norm] ord=2 over 2 axes is ambiguous: NumPy's is a norm of matrices, not of their elements; norm(x) or ord='fro' is "
-                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the spectral norm is max(svdvals(x))";
+    const char *matrix = "[norm] ord=2 over 2 axes is ambiguous: NumPy's is a norm of matrices, not of their elements; "
+                         "norm(x) or ord='fro' is "
+                         "sqrt(sum(x**2)), axis=k takes vectors, norm(reshape(x, -1), ord) all elements, and the "
+                         "spectral norm is max(svdvals(x))";
     refused("x @ y", 3, 1, "[matmul] a scalar has no axis to multiply along: () @ (); mul takes scalars");
     refused("norm(A, 2)", 1, 4, matrix);
     refused("norm(A, ord=2, axis=[0, 1])", 1, 4, matrix);
@@ -288,13 +297,20 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("ln(x)", 1, 2, "unknown function 'ln'; write log(x)");
     refused("sinn(x)", 1, 4, "unknown function 'sinn'; did you mean 'sin'?");
     refused("cross(v, v)", 1, 5, "unknown function 'cross'");
-    refused("|x|", 1, 1, "'|' is not part of the language; write abs(x) for an absolute value, or for numbers, logical_or(x, y) for arrays");
-    refused("x > 0 ? 1 : 2", 7, 1, "'?' is not part of the language; a choice is written a if c else b, or where(c, a, b) for arrays");
+    refused("|x|", 1, 1,
+            "'|' is not part of the language; write abs(x) for an absolute value, or for numbers, logical_or(x, y) for "
+            "arrays");
+    refused("x > 0 ? 1 : 2", 7, 1,
+            "'?' is not part of the language; a choice is written a if c else b, or where(c, a, b) for arrays");
     refused("0x10 + 1", 1, 4, "numbers are decimal here: 16, not 0x10");
-    refused("max(2, 3)", 8, 1, "[max] this is the axis, and a single number has none; the larger of two is maximum(x, y)");
-    refused("amin(x, 3)", 9, 1, "[amin] this is the axis, and a single number has none; the smaller of two is minimum(x, y)");
+    refused("max(2, 3)", 8, 1,
+            "[max] this is the axis, and a single number has none; the larger of two is maximum(x, y)");
+    refused("amin(x, 3)", 9, 1,
+            "[amin] this is the axis, and a single number has none; the smaller of two is minimum(x, y)");
     refused("v[v]", 2, 3, "positions are integers, and this is an array of f64(3,); cast(…, i64) makes them");
-    refused("v[x]", 2, 3, "an index must be an integer, a slice, an array of integers or bools, None or ..., not a value of f64; cast(…, i64) makes an integer");
+    refused("v[x]", 2, 3,
+            "an index must be an integer, a slice, an array of integers or bools, None or ..., not a value of f64; "
+            "cast(…, i64) makes an integer");
     refused("sin x", 5, 1, "expected '(' after the name of a function, found 'x'");
     refused("(x y)", 4, 1, "expected an operator, ',' or ')' to close the '(' at column 1, found 'y'");
     refused("[1, 2)", 6, 1, "expected an operator, ',' or ']' to close the '[' at column 1, found ')'");
@@ -305,7 +321,8 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("x y", 3, 1, "expected an operator or the end of the statement, found 'y'");
     refused("x + 1 = 2", 7, 1, "only names can be assigned to, as in y = x + 1; equality is written ==");
     refused("x if y", 7, 1, "expected 'else' and a value for the other case, found the end of the text");
-    refused("for", 1, 3, "expected a number, a name or '('; 'for' is a word of Python that is not part of the language");
+    refused("for", 1, 3,
+            "expected a number, a name or '('; 'for' is a word of Python that is not part of the language");
     refused("'abc", 1, 1, "expected ' to end the string that starts here");
     refused("x²", 2, 1, "'²' is not part of the language; write **2");
     refused("äx", 1, 1, "'ä' is not part of the language");
@@ -315,11 +332,13 @@ static void a_wrong_text_is_shown_where_it_is_wrong(void **state) {
     refused("x + '\xff\xc3\xa4' y", 10, 1, "expected an operator or the end of the statement, found 'y'");
     refused("x '\xff\xc3\xa4'", 3, 4, "expected an operator or the end of the statement, found ''?\xc3\xa4''");
     refused("x[]", 3, 1, "expected an index: an integer, a slice, a list, None or ..., found ']'");
-    refused("2(x)", 2, 1, "expected an operator (only a name can be called, and a product is written with *), found '('");
+    refused("2(x)", 2, 1,
+            "expected an operator (only a name can be called, and a product is written with *), found '('");
     refused("x.sum()", 3, 3, "there are no methods and modules here; write sum(…)");
     refused_at("x +\n", 1, 4, 1, "expected a number, a name or '(', found the end of the line", __LINE__);
     refused_at("a = 1\nb = (a\n  + ]", 3, 5, 1, "expected a number, a name or '(', found ']'", __LINE__);
-    refused_at("a = 1\nb = (a\n", 3, 1, 1, "expected ')' to close the '(' at line 2, column 5, found the end of the text", __LINE__);
+    refused_at("a = 1\nb = (a\n", 3, 1, 1,
+               "expected ')' to close the '(' at line 2, column 5, found the end of the text", __LINE__);
 }
 
 static void unknown_names_suggest_the_nearest(void **state) {
@@ -344,29 +363,43 @@ static void a_call_is_checked_against_the_signature(void **state) {
     refused("sum(A, axis='a')", 13, 3, "[sum] axis must be an integer, a list of integers or None, not a string");
     refused("sum(A, axis=0.5)", 13, 3, "[sum] axis must be an integer, a list of integers or None, not the number 0.5");
     refused("sum(A, keepdims=2)", 17, 1, "[sum] keepdims must be True or False, not the integer 2");
-    refused("cast(x, 3)", 9, 1, "[cast] dtype must be a dtype (float64, float32, bfloat16, float16, int64, int32, uint8 or bool), not the integer 3");
+    refused("cast(x, 3)", 9, 1,
+            "[cast] dtype must be a dtype (float64, float32, bfloat16, float16, int64, int32, uint8 or bool), not the "
+            "integer 3");
     refused("sin(None)", 5, 4, "[sin] x must be a number or an array, not None");
     refused("stack(x)", 7, 1, "[stack] xs must be a list of arrays, as in [a, b], not a value of f64");
     refused("huber(x, y, delta=x)", 19, 1,
             "[huber] delta is a fixed number here: no derivative flows through it; write detach(…) if that is meant");
     refused("full([2], 9007199254740993)", 11, 16,
-            "[full] fill_value is 9007199254740993, which becomes 9007199254740992 as a floating-point number; add the rest to the result");
+            "[full] fill_value is 9007199254740993, which becomes 9007199254740992 as a floating-point number; add the "
+            "rest to the result");
     refused("arange(array(9223372036854775807))", 8, 26,
-            "[arange] start is 9223372036854775807, which becomes 9223372036854775808 as a floating-point number; add the rest to the result");
-    refused("sum(A, axis=99999999999)", 13, 11, "[sum] axis is 99999999999; it must lie between -2147483647 and 2147483647");
-    refused("sum(A, axis=[0, -99999999999])", 13, 17, "[sum] axis is -99999999999; it must lie between -2147483647 and 2147483647");
-    refused("softmax(A, 4294967296)", 12, 10, "[softmax] axis is 4294967296; it must lie between -2147483647 and 2147483647");
-    refused("split(A, 4294967298)[0]", 10, 10, "[split] parts is 4294967298; it must lie between -2147483647 and 2147483647");
-    refused("tensordot(A, A, [[4294967296], [0]])", 17, 19, "[tensordot] axes is 4294967296; it must lie between -2147483647 and 2147483647");
-    refused("fft(A, 99999999999999999999)", 8, 20, "[fft] n must be an integer, not the number 1e+20, which no int64 holds");
-    refused("sum(svd(A))", 1, 3, "element 0 of the tuple has shape (2,2), element 1 has (2,); an array needs equal ones");
+            "[arange] start is 9223372036854775807, which becomes 9223372036854775808 as a floating-point number; add "
+            "the rest to the result");
+    refused("sum(A, axis=99999999999)", 13, 11,
+            "[sum] axis is 99999999999; it must lie between -2147483647 and 2147483647");
+    refused("sum(A, axis=[0, -99999999999])", 13, 17,
+            "[sum] axis is -99999999999; it must lie between -2147483647 and 2147483647");
+    refused("softmax(A, 4294967296)", 12, 10,
+            "[softmax] axis is 4294967296; it must lie between -2147483647 and 2147483647");
+    refused("split(A, 4294967298)[0]", 10, 10,
+            "[split] parts is 4294967298; it must lie between -2147483647 and 2147483647");
+    refused("tensordot(A, A, [[4294967296], [0]])", 17, 19,
+            "[tensordot] axes is 4294967296; it must lie between -2147483647 and 2147483647");
+    refused("fft(A, 99999999999999999999)", 8, 20,
+            "[fft] n must be an integer, not the number 1e+20, which no int64 holds");
+    refused("sum(svd(A))", 1, 3,
+            "element 0 of the tuple has shape (2,2), element 1 has (2,); an array needs equal ones");
     refused("sum([A, x])", 1, 3, "element 0 of the list has shape (2,3), element 1 has (); an array needs equal ones");
-    refused("max(x, y)", 8, 1, "[max] axis must be an integer (the larger of two is maximum(x, y)), not a value of f64");
+    refused("max(x, y)", 8, 1,
+            "[max] axis must be an integer (the larger of two is maximum(x, y)), not a value of f64");
     refused("stack([])", 7, 2, "[stack] xs is empty; at least one is needed");
-    refused("pad(A, [1, 2, 3])", 1, 3, "[pad] widths do not fit 2 axes; give one number, (before, after), or such a pair for each axis");
+    refused("pad(A, [1, 2, 3])", 1, 3,
+            "[pad] widths do not fit 2 axes; give one number, (before, after), or such a pair for each axis");
     refused("pad(A, 1, mode='edge')", 1, 3, "[pad] mode 'edge'; 'constant' is the one there is");
     refused("tensordot(A, A, axes=3)", 1, 9, "[tensordot] the last 3 axes of an array that has 2");
-    refused("tensordot(A, A, axes=[1, 2, 3])", 1, 9, "[tensordot] axes must be a number of axes, or two lists: those of a and those of b");
+    refused("tensordot(A, A, axes=[1, 2, 3])", 1, 9,
+            "[tensordot] axes must be a number of axes, or two lists: those of a and those of b");
     refused("split(v, 65)", 1, 5, "[split] into 65 parts; 1 to 64 are possible");
     refused("dot_of([x], [x, y])", 1, 6, "[dot_of] 1 and 2 operands; both lists have as many");
     refused("conv1d(A[None], A[None], stride=[1, 2])", 33, 6, "[conv1d] stride has 2 entries; at most 1 are possible");
@@ -374,7 +407,8 @@ static void a_call_is_checked_against_the_signature(void **state) {
 
 static void an_error_of_the_library_keeps_its_sentence(void **state) {
     (void)state;
-    refused("1 + A @ A", 7, 1, "[matmul] inner dimensions differ: (2,3) @ (2,3); the last axis of a must equal the second last of b");
+    refused("1 + A @ A", 7, 1,
+            "[matmul] inner dimensions differ: (2,3) @ (2,3); the last axis of a must equal the second last of b");
     refused("2 * sum(A, axis=5)", 5, 3, "[sum] axis 5 is out of range for rank 2; axes run from -2 to 1");
     outcome o = run("A @ A");
     assert_int_equal(o.error.status, COT_SHAPE);
@@ -389,20 +423,26 @@ static void a_run_says_what_does_not_fit(void **state) {
     (void)state;
     refused("1/0", 2, 1, "division by zero; for a limit write inf or nan");
     refused("0**-1", 2, 2, "division by zero; for a limit write inf or nan");
-    refused("not v", 1, 3, "'not' takes a single number, not an array of f64(3,); logical_not(x) goes element by element");
-    refused("v and x", 3, 3, "'and' takes a single number, not an array of f64(3,); logical_and(x, y) goes element by element");
+    refused("not v", 1, 3,
+            "'not' takes a single number, not an array of f64(3,); logical_not(x) goes element by element");
+    refused("v and x", 3, 3,
+            "'and' takes a single number, not an array of f64(3,); logical_and(x, y) goes element by element");
     refused("1 if v > 0 else 2", 6, 5,
-            "the condition of 'if' takes a single number, not an array of bool(3,); where(condition, a, b) goes element by element");
+            "the condition of 'if' takes a single number, not an array of bool(3,); where(condition, a, b) goes "
+            "element by element");
     refused("[[1, 2], [3]]", 1, 13, "the rows of the list differ in length or depth; an array needs equal ones");
     refused("[1, 2] + [3, 4]", 8, 1, "in Python '+' joins lists; write array([…]) for arithmetic on the elements");
     refused("2 * [1, 2]", 3, 1, "in Python '*' repeats lists; write array([…]) for arithmetic on the elements");
-    refused("1, 2", 1, 4, "the result is a tuple of 2; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …");
+    refused(
+        "1, 2", 1, 4,
+        "the result is a tuple of 2; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …");
     refused("'text'", 1, 6, "the result is a string, not a number or an array");
     refused("a, b = [1, 2, 3]", 1, 5, "2 names for a list of 3");
     refused("v[0, 1]", 2, 6, "2 indices for an array of 1 axis");
     refused("x[0]", 2, 3, "a single number has no elements to choose from");
     refused("cast(x, int23)", 9, 5, "unknown name 'int23'; did you mean 'int32'?");
-    refused("v[0.5]", 2, 5, "an index must be an integer, a slice, an array of integers or bools, None or ..., not the number 0.5");
+    refused("v[0.5]", 2, 5,
+            "an index must be an integer, a slice, an array of integers or bools, None or ..., not the number 0.5");
     refused("[1, 2][2]", 7, 3, "element 2 of 2; they are counted from 0, or from the end as -1, -2, …");
     refused("x.foo", 3, 3, "there is no attribute 'foo'; there are T, shape, ndim, size and dtype");
     refused("f64 + 1", 5, 1, "the dtype f64 is no number and no array");
@@ -424,7 +464,7 @@ static void the_caret_stands_below_what_is_meant(void **state) {
     assert_string_equal(out, "sigm");
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* Nobody assigns the inputs of an expression: what has nothing to do is no step of its trace. */
 static void what_has_nothing_to_do_records_nothing(void **state) {

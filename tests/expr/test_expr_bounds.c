@@ -1,4 +1,5 @@
-/* Expressions that are too large, too deep or short of memory: one clear error, quickly, and nothing left behind. */
+/* Expressions that are too large, too deep or short of memory: one clear error, quickly, and
+ * nothing left behind. */
 /* ctest: timeout=120 */
 #include "expr/expr.h"
 #include "support/tape_test.h"
@@ -55,10 +56,13 @@ static void ten_megabytes_of_brackets_are_one_error(void **state) {
 static void every_way_to_nest_is_bounded(void **state) {
     (void)state;
     static const char deep[] = "nested more than 200 deep; give parts a name in a statement of their own";
-    static const char *const pieces[] = {"(", "[", "-", "+", "not ", "x**", "x[", "sin(", "1 if x else ", "x = ", "sum(x=", "x if (", "-(", "x[1:"};
+    static const char *const pieces[] = {"(",    "[",      "-",      "+",  "not ", "x**", "x[", "sin(", "1 if x else ",
+                                         "x = ", "sum(x=", "x if (", "-(", "x[1:"};
     for (int i = 0; i < (int)(sizeof pieces / sizeof *pieces); i++) refused(pieces[i], 5000, "x", deep);
-    accepted("(", 200, "x))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))"
-                       "))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))", 1);
+    accepted("(", 200,
+             "x))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))"
+             "))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))",
+             1);
 }
 
 static void what_does_not_nest_may_be_long(void **state) {
@@ -73,7 +77,8 @@ static void what_does_not_nest_may_be_long(void **state) {
     accepted("# comment\n", 50000, "x", 1);
 }
 
-/* Distinct names, long lists: time grows with the text, not with its square. A square would take minutes. */
+/* Distinct names, long lists: time grows with the text, not with its square. A square would take
+ * minutes. */
 static void long_texts_take_time_in_proportion(void **state) {
     (void)state;
     char   *text = malloc(COT__EXPR_MAX_BYTES);
@@ -115,14 +120,17 @@ static void a_shape_too_large_is_an_error_of_the_tape(void **state) {
 static void each_allocation_may_fail(void **state) {
     (void)state;
     const char *text = "a, b = [x, 2*x], 'text'; q, r = qr([[1., 2.], [3., 4.]]); c = 1 if x < 2 < 3 else 0\n"
-                       "sum(a)*c + einsum('ij->', q)*0 + [1, 2, 3][1] + a[::-1][0] + A_long_name_1 + A_long_name_2 + A_long_name_3 + concat([a, a])[2]";
+                       "sum(a)*c + einsum('ij->', q)*0 + [1, 2, 3][1] + a[::-1][0] + A_long_name_1 + A_long_name_2 + "
+                       "A_long_name_3 + concat([a, a])[2]";
     long        at = 0;
     for (bool failed = true; failed;) {
         counting        c = {.fail_at = ++at};
         cot_allocator   al = {counting_alloc, &c};
         cot__expr_error error;
         cot_tape       *t = cot_tape_create(NULL);
-        cot__expr_input in[] = {{"x", cot_scalar(t, 1)}, {"A_long_name_1", cot_scalar(t, 1)}, {"A_long_name_2", cot_scalar(t, 1)},
+        cot__expr_input in[] = {{"x", cot_scalar(t, 1)},
+                                {"A_long_name_1", cot_scalar(t, 1)},
+                                {"A_long_name_2", cot_scalar(t, 1)},
                                 {"A_long_name_3", cot_scalar(t, 1)}};
         cot__expr      *e = cot__expr_parse_with(&al, text, strlen(text), &error);
         cot_var         z = e ? cot__expr_run(e, t, 4, in, &error, NULL, NULL) : COT_NONE;
@@ -142,8 +150,8 @@ static void each_allocation_may_fail(void **state) {
     assert_true(at > 5);
 }
 
-/* The tape's memory, likewise: its sentence, and a program that can run again. What the tape can do without (a place for work that waits) is
- * no error; then the value is right. */
+/* The tape's memory, likewise: its sentence, and a program that can run again. What the tape can do
+ * without (a place for work that waits) is no error; then the value is right. */
 static void a_tape_short_of_memory_says_so(void **state) {
     (void)state;
     cot__expr_error error;

@@ -1,4 +1,5 @@
-/* Every function of the library can be called in an expression: a loop over the table, and a sample for each that is not elementwise. */
+/* Every function of the library can be called in an expression: a loop over the table, and a sample
+ * for each that is not elementwise. */
 #include "samples/expr_samples.h"
 
 static void every_function_can_be_called(void **state) {
@@ -76,18 +77,51 @@ static void arguments_reach_their_parameters(void **state) {
         cot__expr *e = cot__expr_parse(text, strlen(text), &error);
         cot_var    z = e ? cot__expr_run(e, t, 1, &x, &error, NULL, NULL) : COT_NONE;
         if (!cot_is_valid(z)) fail_msg("%s: column %d: %s", text, error.column, error.message);
-        if (!(fabs(cot_value(z) - cases[i].want) < 1e-14)) fail_msg("%s is %.17g, not %g", cases[i].text, cot_value(z), cases[i].want);
+        if (!(fabs(cot_value(z) - cases[i].want) < 1e-14))
+            fail_msg("%s is %.17g, not %g", cases[i].text, cot_value(z), cases[i].want);
         cot__expr_free(e);
         cot_tape_destroy(t);
     }
 }
 
-/* Each parameter of each function gets what it was not made for: a sentence or a value, never a crash, and nothing left behind. */
+/* Each parameter of each function gets what it was not made for: a sentence or a value, never a
+ * crash, and nothing left behind. */
 static void odd_arguments_are_refused_or_computed(void **state) {
     (void)state;
-    static const char *const odd[] = {"x", "A", "v", "None", "0", "-1", "2", "1.5", "nan", "inf", "[]", "[[]]", "[0, 1]", "[[1, 2], [3, 4]]", "[x, v]",
-                                      "'ij->ji'", "''", "f32", "bool", "True", "9223372036854775807", "-9223372036854775807", "1e300", "m", "q",
-                                      "zeros([0, 3])", "[1, 1, 1, 1]", "(3, -1)", "S * nan", "S * inf", "i", "[[[[1.]]]]", "1000000", "cast(A, f16)"};
+    static const char *const odd[] = {"x",
+                                      "A",
+                                      "v",
+                                      "None",
+                                      "0",
+                                      "-1",
+                                      "2",
+                                      "1.5",
+                                      "nan",
+                                      "inf",
+                                      "[]",
+                                      "[[]]",
+                                      "[0, 1]",
+                                      "[[1, 2], [3, 4]]",
+                                      "[x, v]",
+                                      "'ij->ji'",
+                                      "''",
+                                      "f32",
+                                      "bool",
+                                      "True",
+                                      "9223372036854775807",
+                                      "-9223372036854775807",
+                                      "1e300",
+                                      "m",
+                                      "q",
+                                      "zeros([0, 3])",
+                                      "[1, 1, 1, 1]",
+                                      "(3, -1)",
+                                      "S * nan",
+                                      "S * inf",
+                                      "i",
+                                      "[[[[1.]]]]",
+                                      "1000000",
+                                      "cast(A, f16)"};
     uint64_t                 seed = 1;
     const char              *quick = getenv("COT_TEST_SMALL");
     for (int i = 0; i < cot__callee_count; i++) {
@@ -97,9 +131,11 @@ static void odd_arguments_are_refused_or_computed(void **state) {
             int                n = snprintf(text, sizeof text, "%s%s(", prelude, f->name);
             for (int k = 0; k < f->n; k++) {
                 seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-                bool first = k == 0 && (seed >> 50) % 2; /* often what it takes, so that the others are looked at */
+                /* often what it takes, so that the others are looked at */
+                bool first = k == 0 && (seed >> 50) % 2;
                 if (k > 0 && f->parameter[k].fallback && (seed >> 40) % 3 == 0) break;
-                n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", k ? ", " : "", first ? "A" : odd[(seed >> 33) % COUNTOF(odd)]);
+                n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", k ? ", " : "",
+                              first ? "A" : odd[(seed >> 33) % COUNTOF(odd)]);
             }
             snprintf(text + n, sizeof text - (size_t)n, ")");
             counting        c = {.fail_from_size = 1 << 20};

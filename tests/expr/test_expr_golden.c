@@ -1,7 +1,9 @@
-/* Whole expressions against Python: the same text run by jax.numpy, values and gradients (tests/golden/expr.txt, made by make_golden.py).
+/* Whole expressions against Python: the same text run by jax.numpy, values and gradients
+ * (tests/golden/expr.txt, made by make_golden.py).
  *
- * The lines below a result are its scale: how far one unit in every intermediate, and in the inputs, moves it. Two computations that each round
- * as the hardware does, in whatever order, differ by a few of those; 8 units are granted, as in test_golden.c. */
+ * The lines below a result are its scale: how far one unit in every intermediate, and in the
+ * inputs, moves it. Two computations that each round as the hardware does, in whatever order,
+ * differ by a few of those; 8 units are granted, as in test_golden.c. */
 /* ctest: timeout=120 */
 #include "expr/expr.h"
 #include "support/tape_test.h"
@@ -28,7 +30,7 @@ typedef struct golden {
     int   cts;
 } golden;
 
-/* ---- reading --------------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int values(const char *s, double *out) {
     int n = 0;
@@ -43,7 +45,8 @@ static int values(const char *s, double *out) {
 
 static cot_dtype dtype_named(const char *name, size_t n) {
     for (int d = 0; d < COT_DTYPE_COUNT; d++)
-        if (strlen(cot_dtype_name((cot_dtype)d)) == n && memcmp(cot_dtype_name((cot_dtype)d), name, n) == 0) return (cot_dtype)d;
+        if (strlen(cot_dtype_name((cot_dtype)d)) == n && memcmp(cot_dtype_name((cot_dtype)d), name, n) == 0)
+            return (cot_dtype)d;
     fail_msg("no dtype %.*s", (int)n, name);
     return COT_F64;
 }
@@ -112,7 +115,7 @@ static bool read_case(FILE *f, golden *g) {
     return false;
 }
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static double unit_of(cot_dtype d) { return d == COT_F32 ? FLT_EPSILON / 2.0 : DBL_EPSILON / 2; }
 
@@ -140,13 +143,16 @@ static void check(const golden *g) {
     cot__expr *e = cot__expr_parse(g->text, strlen(g->text), &error);
     cot_var    z = e ? cot__expr_run(e, t, g->inputs, in, &error, NULL, NULL) : COT_NONE;
     if (!cot_is_valid(z)) fail_msg("%s\n  column %d: %s", g->text, error.column, error.message);
-    if (cot_dtype_of(z) != g->out.dtype) fail_msg("%s\n  is %s, JAX says %s", g->text, cot_dtype_name(cot_dtype_of(z)), cot_dtype_name(g->out.dtype));
+    if (cot_dtype_of(z) != g->out.dtype)
+        fail_msg("%s\n  is %s, JAX says %s", g->text, cot_dtype_name(cot_dtype_of(z)), cot_dtype_name(g->out.dtype));
     cot_shape s = cot_shape_of(z);
-    if (s.ndim != g->out.shape.ndim || memcmp(s.dim, g->out.shape.dim, (size_t)s.ndim * sizeof *s.dim)) fail_msg("%s\n  has another shape", g->text);
+    if (s.ndim != g->out.shape.ndim || memcmp(s.dim, g->out.shape.dim, (size_t)s.ndim * sizeof *s.dim))
+        fail_msg("%s\n  has another shape", g->text);
     assert_int_equal(cot_read(z, got, g->out.n), COT_OK);
     compare(g, "value", &g->out, got, g->out.dtype);
     if (g->grads && cot_requires_grad(z)) {
-        cot_var ct = g->out.dtype == COT_F32 ? cot_cast(cot_data(t, COT_F64, s, g->ct), COT_F32) : cot_data(t, COT_F64, s, g->ct);
+        cot_var ct = g->out.dtype == COT_F32 ? cot_cast(cot_data(t, COT_F64, s, g->ct), COT_F32)
+                                             : cot_data(t, COT_F64, s, g->ct);
         assert_int_equal(cot_backward_seeded(z, ct), COT_OK);
     }
     for (int k = 0; k < g->grads; k++)

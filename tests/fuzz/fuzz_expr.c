@@ -1,5 +1,6 @@
-/* fuzz_expr: any bytes as an expression. Parsed, and run with a few small inputs on a tape that may take one megabyte; whatever happens, memory
- * is in order, the tape is well formed, and a failure has a sentence and a place within the text. For libFuzzer, and for replay.c. */
+/* fuzz_expr: any bytes as an expression. Parsed, and run with a few small inputs on a tape that may
+ * take one megabyte; whatever happens, memory is in order, the tape is well formed, and a failure
+ * has a sentence and a place within the text. For libFuzzer, and for replay.c. */
 #include "base/utf8.h"
 #include "expr/program.h"
 
@@ -38,9 +39,11 @@ static void check_text(const char *s) {
 static void check_error(const cot__expr_error *error, const char *text, size_t size) {
     char shown[300];
     if (!error->message[0]) broken("a failure without a message");
-    if (strcmp(error->message, "there is no value here, and the tape knows no reason") == 0) broken("a failure without a reason");
+    if (strcmp(error->message, "there is no value here, and the tape knows no reason") == 0)
+        broken("a failure without a reason");
     if (strlen(error->message) >= sizeof error->message) broken("a message without an end");
-    if (error->column < 0 || error->column > (int)size + 1 || error->line < 0 || error->line > (int)size + 1) broken("a place outside of the text");
+    if (error->column < 0 || error->column > (int)size + 1 || error->line < 0 || error->line > (int)size + 1)
+        broken("a place outside of the text");
     if (error->column > 0 && error->length < 1) broken("a place of no length");
     check_text(error->message);
     cot__expr_show(error, text, size, shown, sizeof shown);

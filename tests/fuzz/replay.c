@@ -1,5 +1,5 @@
-/* replay: runs a fuzz target without libFuzzer. Every file of a folder as it is, then a number of mutations of each that depends on nothing but
- * the files: the same run everywhere.
+/* replay: runs a fuzz target without libFuzzer. Every file of a folder as it is, then a number of
+ * mutations of each that depends on nothing but the files: the same run everywhere.
  *
  *     replay FOLDER MUTATIONS */
 #include <dirent.h>
@@ -43,7 +43,7 @@ static int read_files(const char *folder) {
     return count;
 }
 
-/* ---- mutations ------------------------------------------------------------------------------------------------------------- */
+/* ---- mutations ------------------------------------------------------------------------------- */
 
 static uint64_t state = 1;
 static size_t   below(size_t n) {
@@ -52,10 +52,66 @@ static size_t   below(size_t n) {
 }
 
 static const char *const words[] = {
-    "(", ")", "[", "]", ",", ":", ";", "\n", "=", "==", "<", "<=", "**", "//", "%", "@", "-", "+", "*", "/", ".", "...", "'", "#", "\\\n",
-    "if", "else", " and ", " or ", "not ", "None", "True", "x", "v", "A", "i", "0", "1", "-1", "1e308", "9223372036854775807", "0.5", "nan",
-    "sum(", "axis=", "keepdims=", "reshape(", "zeros(", "where(", "einsum('ij,jk->ik', ", "[1, 2]", "[[1, 2], [3, 4]]", "f32", ".T", ".shape",
-    "a, b = ", "x += ", "\xc3\xa4", "\xff", "^",
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    ":",
+    ";",
+    "\n",
+    "=",
+    "==",
+    "<",
+    "<=",
+    "**",
+    "//",
+    "%",
+    "@",
+    "-",
+    "+",
+    "*",
+    "/",
+    ".",
+    "...",
+    "'",
+    "#",
+    "\\\n",
+    "if",
+    "else",
+    " and ",
+    " or ",
+    "not ",
+    "None",
+    "True",
+    "x",
+    "v",
+    "A",
+    "i",
+    "0",
+    "1",
+    "-1",
+    "1e308",
+    "9223372036854775807",
+    "0.5",
+    "nan",
+    "sum(",
+    "axis=",
+    "keepdims=",
+    "reshape(",
+    "zeros(",
+    "where(",
+    "einsum('ij,jk->ik', ",
+    "[1, 2]",
+    "[[1, 2], [3, 4]]",
+    "f32",
+    ".T",
+    ".shape",
+    "a, b = ",
+    "x += ",
+    "\xc3\xa4",
+    "\xff",
+    "^",
 };
 
 static size_t insert(uint8_t *data, size_t size, size_t at, const void *what, size_t n) {

@@ -1,4 +1,5 @@
-/* cot_check_grads passes right derivatives, of every shape and order, and catches wrong ones: signs, factors, missing terms, second order. */
+/* cot_check_grads passes right derivatives, of every shape and order, and catches wrong ones:
+ * signs, factors, missing terms, second order. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,15 +11,19 @@
 
 #include <cotangent.h>
 
-#define ARRAY(memory, ...) ((cot_array){COT_F64, COT_SHAPE(__VA_ARGS__), (int64_t)(sizeof(memory) / sizeof(double)), (memory)})
+#define ARRAY(memory, ...)                                                                                             \
+    ((cot_array){COT_F64, COT_SHAPE(__VA_ARGS__), (int64_t)(sizeof(memory) / sizeof(double)), (memory)})
 
-/* ---- what is right passes ------------------------------------------------------------------------------------------------------------ */
+/* ---- what is right passes -------------------------------------------------------------------- */
 
-static cot_var smooth_unary(int n, const cot_var *xs, void *user) { return (void)n, ((cot_var(*const *)(cot_var))user)[0](xs[0]); }
+static cot_var smooth_unary(int n, const cot_var *xs, void *user) {
+    return (void)n, ((cot_var(*const *)(cot_var))user)[0](xs[0]);
+}
 
 static void smooth_functions_pass_at_order_2(void **state) {
     (void)state;
-    static cot_var (*const functions[])(cot_var) = {(cot_sin), (cot_exp), (cot_tanh), (cot_log), (cot_sqrt), (cot_erf), (cot_square), (cot_sigmoid)};
+    static cot_var (*const functions[])(cot_var) = {(cot_sin),  (cot_exp), (cot_tanh),   (cot_log),
+                                                    (cot_sqrt), (cot_erf), (cot_square), (cot_sigmoid)};
     double x[] = {0.3, 1.7, 2.5, 40.0};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         cot_check_report report;
@@ -41,7 +46,8 @@ static cot_var scalar_mix(int n, const cot_var *xs, void *user) {
 }
 static cot_var reductions(int n, const cot_var *xs, void *user) {
     (void)n, (void)user;
-    cot_var l = cot_logsumexp(xs[0], COT_AXES(1)), m = cot_max(xs[0], COT_AXES(1)), s = cot_norm(cot_transpose(xs[0]), 2, COT_AXES(0));
+    cot_var l = cot_logsumexp(xs[0], COT_AXES(1)), m = cot_max(xs[0], COT_AXES(1)),
+            s = cot_norm(cot_transpose(xs[0]), 2, COT_AXES(0));
     return cot_mul(cot_add(l, m), s);
 }
 static cot_var indexing(int n, const cot_var *xs, void *user) {
@@ -50,10 +56,16 @@ static cot_var indexing(int n, const cot_var *xs, void *user) {
     cot_var  rows = cot_square(cot_take(xs[0], index, 0)), part = cot_slice(xs[0], 1, 1, COT_END, 2);
     return cot_add(cot_sum(rows, COT_ALL), cot_sum(cot_exp(part), COT_ALL));
 }
-static cot_var linear(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_mul(3.0, cot_transpose(xs[0])); }
+static cot_var linear(int n, const cot_var *xs, void *user) {
+    return (void)n, (void)user, cot_mul(3.0, cot_transpose(xs[0]));
+}
 static cot_var same(int n, const cot_var *xs, void *user) { return (void)n, (void)user, xs[0]; }
-static cot_var constant(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_ones(xs[0].tape, COT_F64, COT_SHAPE(2)); }
-static cot_var steep(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_sin(cot_mul(1000.0, xs[0])); }
+static cot_var constant(int n, const cot_var *xs, void *user) {
+    return (void)n, (void)user, cot_ones(xs[0].tape, COT_F64, COT_SHAPE(2));
+}
+static cot_var steep(int n, const cot_var *xs, void *user) {
+    return (void)n, (void)user, cot_sin(cot_mul(1000.0, xs[0]));
+}
 /* Its value loses ten digits, its derivative none. */
 static cot_var noisy(int n, const cot_var *xs, void *user) {
     (void)n, (void)user;
@@ -62,27 +74,40 @@ static cot_var noisy(int n, const cot_var *xs, void *user) {
 
 static void tensors_scalars_and_awkward_functions_pass_at_order_2(void **state) {
     (void)state;
-    double          a[12], b[8], c[2] = {0.1, -0.2}, s1[1] = {1.5}, s2[1] = {2.5}, big[1] = {1e6}, small[2] = {1e-7, -3e-9}, zero[2] = {0, 0};
+    double a[12], b[8], c[2] = {0.1, -0.2}, s1[1] = {1.5}, s2[1] = {2.5}, big[1] = {1e6}, small[2] = {1e-7, -3e-9},
+                        zero[2] = {0, 0};
     for (int i = 0; i < 12; i++) a[i] = sin(i * 1.3) * 2;
     for (int i = 0; i < 8; i++) b[i] = cos(i * 0.7);
     cot_array dense[3] = {ARRAY(a, 3, 4), ARRAY(b, 4, 2), ARRAY(c, 2)};
-    cot_array scalars[2] = {{COT_F64, COT_SCALAR, 1, s1}, {COT_F64, COT_SCALAR, 1, s2}}, large[2] = {{COT_F64, COT_SCALAR, 1, big}, scalars[1]};
+    cot_array scalars[2] = {{COT_F64, COT_SCALAR, 1, s1}, {COT_F64, COT_SCALAR, 1, s2}},
+              large[2]   = {{COT_F64, COT_SCALAR, 1, big}, scalars[1]};
     cot_array tiny[1] = {ARRAY(small, 2)}, zeros[1] = {ARRAY(zero, 2)};
-    const struct { const char *name; cot_function f; int n; const cot_array *xs; } cases[] = {
-        {"matmul, softmax", matmul_softmax, 3, dense}, {"scalars", scalar_mix, 2, scalars}, {"a large scalar", scalar_mix, 2, large},
-        {"reductions", reductions, 1, dense},          {"indexing", indexing, 1, dense},    {"linear", linear, 1, dense},
-        {"identity", same, 1, dense},                  {"constant", constant, 1, dense},    {"steep", steep, 1, scalars},
-        {"noisy", noisy, 1, scalars},                  {"tiny inputs", steep, 1, tiny},     {"at zero", steep, 1, zeros},
+    const struct { const char *name; cot_function f; int n; const cot_array *xs;
+    } cases[] = {
+        {"matmul, softmax", matmul_softmax, 3, dense},
+        {"scalars", scalar_mix, 2, scalars},
+        {"a large scalar", scalar_mix, 2, large},
+        {"reductions", reductions, 1, dense},
+        {"indexing", indexing, 1, dense},
+        {"linear", linear, 1, dense},
+        {"identity", same, 1, dense},
+        {"constant", constant, 1, dense},
+        {"steep", steep, 1, scalars},
+        {"noisy", noisy, 1, scalars},
+        {"tiny inputs", steep, 1, tiny},
+        {"at zero", steep, 1, zeros},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cot_check_report report;
         cot_status       status = cot_check_grads(cases[i].f, NULL, cases[i].n, cases[i].xs, 2, &report);
-        if (status != COT_OK || report.message[0]) fail_msg("%s: %s: %s", cases[i].name, cot_status_name(status), report.message);
-        assert_int_equal(cot_check_grads(cases[i].f, NULL, cases[i].n, cases[i].xs, 1, NULL), COT_OK); /* no report asked for */
+        if (status != COT_OK || report.message[0])
+            fail_msg("%s: %s: %s", cases[i].name, cot_status_name(status), report.message);
+        /* no report asked for */
+        assert_int_equal(cot_check_grads(cases[i].f, NULL, cases[i].n, cases[i].xs, 1, NULL), COT_OK);
     }
 }
 
-/* ---- what is wrong does not ------------------------------------------------------------------------------------------------------------- */
+/* ---- what is wrong does not ------------------------------------------------------------------ */
 
 /* y = x0³ x1, elementwise, with rules that are off by a factor, and a second derivative that is. */
 typedef struct faults { double jvp0, jvp1, vjp0, vjp1; bool second, numbers, no_jvp, no_vjp; } faults;
@@ -113,7 +138,8 @@ static int cube_jvp(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot
     if (cot_is_valid(second)) *dy = cot_is_valid(*dy) ? cot_add(*dy, second) : second;
     return 0;
 }
-static int cube_vjp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user) {
+static int cube_vjp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars,
+                            void *user) {
     const faults *f = user;
     const double *a = xs[0].data, *b = xs[1].data, *g = ybar->data;
     (void)n;
@@ -123,22 +149,26 @@ static int cube_vjp_numbers(int n, const cot_array *xs, const cot_array *y, cons
     }
     return 0;
 }
-static int cube_jvp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user) {
+static int cube_jvp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy,
+                            void *user) {
     const faults *f = user;
     const double *a = xs[0].data, *b = xs[1].data, *da = dxs[0].data, *db = dxs[1].data;
     (void)n;
     for (int64_t i = 0; i < y->size; i++)
-        ((double *)dy->data)[i] = (da ? f->jvp0 * da[i] * 3 * a[i] * a[i] * b[i] : 0) + (db ? f->jvp1 * db[i] * a[i] * a[i] * a[i] : 0);
+        ((double *)dy->data)[i] =
+            (da ? f->jvp0 * da[i] * 3 * a[i] * a[i] * b[i] : 0) + (db ? f->jvp1 * db[i] * a[i] * a[i] * a[i] : 0);
     return 0;
 }
 
 static cot_var cube(int n, const cot_var *xs, void *user) {
     static const cot_custom kinds[2][2][2] = {
-        {{{.name = "cube", .value = cube_value, .vjp = cube_vjp, .jvp = cube_jvp}, {.name = "cube", .value = cube_value, .jvp = cube_jvp}},
+        {{{.name = "cube", .value = cube_value, .vjp = cube_vjp, .jvp = cube_jvp},
+          {.name = "cube", .value = cube_value, .jvp = cube_jvp}},
          {{.name = "cube", .value = cube_value, .vjp = cube_vjp}, {.name = "cube", .value = cube_value}}},
         {{{.name = "cube", .value = cube_value, .vjp_numbers = cube_vjp_numbers, .jvp_numbers = cube_jvp_numbers},
           {.name = "cube", .value = cube_value, .jvp_numbers = cube_jvp_numbers}},
-         {{.name = "cube", .value = cube_value, .vjp_numbers = cube_vjp_numbers}, {.name = "cube", .value = cube_value}}},
+         {{.name = "cube", .value = cube_value, .vjp_numbers = cube_vjp_numbers},
+          {.name = "cube", .value = cube_value}}},
     };
     const faults *f = user;
     return cot_call(&kinds[f->numbers][f->no_jvp][f->no_vjp], n, xs, user);
@@ -146,7 +176,8 @@ static cot_var cube(int n, const cot_var *xs, void *user) {
 
 static void wrong_rules_are_caught_and_the_report_says_where(void **state) {
     (void)state;
-    static const struct { faults f; int order; cot_status status; const char *says[3]; } cases[] = {
+    static const struct { faults f; int order; cot_status status; const char *says[3];
+    } cases[] = {
         /* right ones, every combination */
         {{1, 1, 1, 1, .second = false}, 2, COT_OK, {""}},
         {{1, 1, 1, 1, .no_jvp = true}, 2, COT_OK, {""}},
@@ -161,7 +192,10 @@ static void wrong_rules_are_caught_and_the_report_says_where(void **state) {
         {{1, 1, 1, -1, .no_jvp = true}, 1, COT_GRAD, {"xs[1] along direction 1", "jvp gives", "central differences"}},
         {{-1, 1, 1, 1, .no_vjp = true}, 1, COT_GRAD, {"xs[0] along direction 0", "jvp gives", "central differences"}},
         {{1, 1, -1, 1, .numbers = true}, 1, COT_GRAD, {"xs[0] along direction 0", "vjp against jvp", ""}},
-        {{1, 1, -1, 1, .numbers = true, .no_jvp = true}, 1, COT_GRAD, {"xs[0] along direction 0", "vjp against differences", ""}},
+        {{1, 1, -1, 1, .numbers = true, .no_jvp = true},
+         1,
+         COT_GRAD,
+         {"xs[0] along direction 0", "vjp against differences", ""}},
         {{1, -1, 1, 1, .numbers = true, .no_vjp = true}, 1, COT_GRAD, {"xs[1] along direction 1", "jvp gives", ""}},
         /* a factor that is nearly right, a term that was forgotten, a NaN */
         {{1 + 1e-6, 1, 1 + 1e-6, 1, .second = false}, 1, COT_GRAD, {"xs[0] along direction 0", "jvp gives", ""}},
@@ -171,13 +205,20 @@ static void wrong_rules_are_caught_and_the_report_says_where(void **state) {
         {{1, 1, 1, (double)NAN, .second = false}, 1, COT_GRAD, {"xs[1] along direction 1", "vjp against jvp", "nan"}},
         /* right to first order only */
         {{1, 1, 1, 1, .second = true}, 1, COT_OK, {""}},
-        {{1, 1, 1, 1, .second = true}, 2, COT_GRAD, {"second order: xs[0] along direction 0", "of the gradient of xs[0]", "jvp gives"}},
-        {{1, 1, 1, 1, .numbers = true}, 2, COT_GRAD, {"second order: [cube] has only vjp_numbers and jvp_numbers", "differentiated again", ""}},
+        {{1, 1, 1, 1, .second = true},
+         2,
+         COT_GRAD,
+         {"second order: xs[0] along direction 0", "of the gradient of xs[0]", "jvp gives"}},
+        {{1, 1, 1, 1, .numbers = true},
+         2,
+         COT_GRAD,
+         {"second order: [cube] has only vjp_numbers and jvp_numbers", "differentiated again", ""}},
         /* nothing at all */
         {{1, 1, 1, 1, .no_jvp = true, .no_vjp = true}, 1, COT_GRAD, {"[cube] has no derivative", "", ""}},
     };
     double    a[3] = {0.5, -1.25, 2}, b[3] = {1.5, 0.75, -3}, p[1] = {1.5}, q[1] = {-0.5};
-    cot_array tensors[2] = {ARRAY(a, 3), ARRAY(b, 3)}, scalars[2] = {{COT_F64, COT_SCALAR, 1, p}, {COT_F64, COT_SCALAR, 1, q}};
+    cot_array tensors[2] = {ARRAY(a, 3), ARRAY(b, 3)},
+              scalars[2] = {{COT_F64, COT_SCALAR, 1, p}, {COT_F64, COT_SCALAR, 1, q}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int scalar = 0; scalar < 2; scalar++) {
             cot_check_report report;
@@ -186,17 +227,24 @@ static void wrong_rules_are_caught_and_the_report_says_where(void **state) {
             if (status != cases[i].status) fail_msg("case %d: %s: %s", (int)i, cot_status_name(status), report.message);
             if (status == COT_OK) assert_string_equal(report.message, "");
             for (int k = 0; k < 3 && cases[i].says[k]; k++)
-                if (!strstr(report.message, cases[i].says[k])) fail_msg("case %d: \"%s\" is not in: %s", (int)i, cases[i].says[k], report.message);
+                if (!strstr(report.message, cases[i].says[k]))
+                    fail_msg("case %d: \"%s\" is not in: %s", (int)i, cases[i].says[k], report.message);
             bool worse = report.jvp_error > 1 || report.vjp_error > 1 || report.second_error > 1;
             if (strstr(report.message, "along direction")) assert_true(worse);
             if (status == COT_OK) assert_false(worse);
         }
 }
 
-static cot_var detached(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_mul(xs[0], cot_detach(xs[0])); }
+static cot_var detached(int n, const cot_var *xs, void *user) {
+    return (void)n, (void)user, cot_mul(xs[0], cot_detach(xs[0]));
+}
 static cot_var kink(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_relu(xs[0]); }
-static cot_var not_a_number(int n, const cot_var *xs, void *user) { return (void)n, (void)user, cot_log(cot_neg(xs[0])); }
-static cot_var stateful(int n, const cot_var *xs, void *user) { return (void)n, cot_mul(xs[0], (*(double *)user += 1)); }
+static cot_var not_a_number(int n, const cot_var *xs, void *user) {
+    return (void)n, (void)user, cot_log(cot_neg(xs[0]));
+}
+static cot_var stateful(int n, const cot_var *xs, void *user) {
+    return (void)n, cot_mul(xs[0], (*(double *)user += 1));
+}
 static cot_var growing(int n, const cot_var *xs, void *user) {
     (void)n;
     return cot_slice(xs[0], 0, 0, 1 + (int64_t)(*(double *)user += 1) % 2, 1);

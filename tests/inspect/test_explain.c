@@ -20,21 +20,22 @@ static int teardown(void **state) {
     return !sound;
 }
 
-#define EXPLAINS(y, count, text)                                                                                             \
-    do {                                                                                                                     \
-        assert_int_equal(cot_explain(y, out, sizeof out), count);                                                            \
-        assert_string_equal(out, text);                                                                                      \
+#define EXPLAINS(y, count, text)                                                                                       \
+    do {                                                                                                               \
+        assert_int_equal(cot_explain(y, out, sizeof out), count);                                                      \
+        assert_string_equal(out, text);                                                                                \
     } while (0)
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void a_nan_is_traced_to_the_operation_that_made_it(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, -1), "x"), y = (cot_log)(x);
     y = cot_mul(y, cot_number(2));
     y = cot_add(y, x);
-    EXPLAINS(y, 1, "The result, add (%3), is nan. The first value that is not finite is log (%1): log(x) = nan for x = -1. "
-                   "From there to the result: %1 log, %2 mul, %3 add.");
+    EXPLAINS(y, 1,
+             "The result, add (%3), is nan. The first value that is not finite is log (%1): log(x) = nan for x = -1. "
+             "From there to the result: %1 log, %2 mul, %3 add.");
 }
 
 static void elements_are_named(void **state) {
@@ -42,62 +43,78 @@ static void elements_are_named(void **state) {
     double  a[4] = {1, 2, 0, -4};
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), a), l = cot_name((cot_log)(x), "l");
     EXPLAINS(cot_sum(l, COT_ALL), 1,
-             "The result, sum (%2), is nan. The first value that is not finite is element [1,0] of log (%1 \"l\"): log(%0) = -inf for %0 = 0; "
+             "The result, sum (%2), is nan. The first value that is not finite is element [1,0] of log (%1 \"l\"): "
+             "log(%0) = -inf for %0 = 0; "
              "2 of its 4 elements are not finite. From there to the result: %1 log, %2 sum.");
-    EXPLAINS(l, 1, "The result, log (%1 \"l\"), is -inf at [1,0]. The first value that is not finite is element [1,0] of log (%1 \"l\"): "
-                   "log(%0) = -inf for %0 = 0; 2 of its 4 elements are not finite.");
+    EXPLAINS(l, 1,
+             "The result, log (%1 \"l\"), is -inf at [1,0]. The first value that is not finite is element [1,0] of log "
+             "(%1 \"l\"): "
+             "log(%0) = -inf for %0 = 0; 2 of its 4 elements are not finite.");
 }
 
 static void a_branch_that_was_not_taken_is_not_blamed(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 0), l = (cot_log)(x);
     cot_var chosen = cot_where(cot_greater(x, 0.0), l, cot_constant(t, 1)), y = (cot_div)(chosen, x);
-    EXPLAINS(y, 1, "The result, div (%5), is inf. The first value that is not finite is div (%5): %4/%0 = inf for %4 = 1, %0 = 0.");
+    EXPLAINS(y, 1,
+             "The result, div (%5), is inf. The first value that is not finite is div (%5): %4/%0 = inf for %4 = 1, %0 "
+             "= 0.");
     cot_var big = (cot_exp)(cot_scalar(t, 1000)), taken = cot_where(cot_constant(t, 1), big, l);
-    EXPLAINS(taken, 1, "The result, where (%10), is inf. The first value that is not finite is exp (%7): exp(%6) = inf for %6 = 1000. "
-                       "From there to the result: %7 exp, %10 where.");
+    EXPLAINS(
+        taken, 1,
+        "The result, where (%10), is inf. The first value that is not finite is exp (%7): exp(%6) = inf for %6 = 1000. "
+        "From there to the result: %7 exp, %10 where.");
 }
 
 static void a_value_that_was_given_is_named(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, (double)INFINITY), "w");
-    EXPLAINS(cot_sub(x, x), 1, "The result, sub (%1), is nan. The first value that is not finite is leaf (%0 \"w\"): inf, as it was given. "
-                               "From there to the result: %0 leaf, %1 sub.");
+    EXPLAINS(
+        cot_sub(x, x), 1,
+        "The result, sub (%1), is nan. The first value that is not finite is leaf (%0 \"w\"): inf, as it was given. "
+        "From there to the result: %0 leaf, %1 sub.");
     cot_var z = cot_mul(cot_scalar(t, 2), cot_number((double)INFINITY));
-    EXPLAINS(z, 1, "The result, mul (%3), is inf. The first value that is not finite is mul (%3): %2·inf = inf for %2 = 2.");
+    EXPLAINS(z, 1,
+             "The result, mul (%3), is inf. The first value that is not finite is mul (%3): %2·inf = inf for %2 = 2.");
 }
 
 static void structural_operations_are_blamed_with_their_operands(void **state) {
     (void)state;
     double  a[2] = {1e308, 1e308};
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(2), a);
-    EXPLAINS(cot_sum(x, COT_ALL), 1,
-             "The result, sum (%1), is inf. The first value that is not finite is sum (%1): inf from %0 = [1e+308 1e+308].");
+    EXPLAINS(
+        cot_sum(x, COT_ALL), 1,
+        "The result, sum (%1), is inf. The first value that is not finite is sum (%1): inf from %0 = [1e+308 1e+308].");
 }
 
 static void long_chains_are_shortened_in_the_middle(void **state) {
     (void)state;
     cot_var y = (cot_log)(cot_scalar(t, 0));
     for (int i = 0; i < 20; i++) y = (cot_neg)(y);
-    EXPLAINS(y, 1, "The result, neg (%21), is -inf. The first value that is not finite is log (%1): log(%0) = -inf for %0 = 0. From there to the result: "
-                   "%1 log, %2 neg, %3 neg, %4 neg, … 14 more …, %19 neg, %20 neg, %21 neg.");
+    EXPLAINS(y, 1,
+             "The result, neg (%21), is -inf. The first value that is not finite is log (%1): log(%0) = -inf for %0 = "
+             "0. From there to the result: "
+             "%1 log, %2 neg, %3 neg, %4 neg, … 14 more …, %19 neg, %20 neg, %21 neg.");
 }
 
 static void the_source_line_is_told_when_known(void **state) {
     (void)state;
     static const cot_site site = {"dir/model.c", 42, "loss"};
     cot_var y = cot_sited((cot_log)(cot_scalar(t, -1)), &site);
-    EXPLAINS(y, 1, "The result, log (%1, model.c:42 in loss), is nan. The first value that is not finite is log (%1, model.c:42 in loss): "
-                   "log(%0) = nan for %0 = -1.");
+    EXPLAINS(y, 1,
+             "The result, log (%1, model.c:42 in loss), is nan. The first value that is not finite is log (%1, "
+             "model.c:42 in loss): "
+             "log(%0) = nan for %0 = -1.");
 }
 
-/* ---- gradients --------------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static void nothing_is_found_where_nothing_is_wrong(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 2), y = (cot_exp)(x);
     EXPLAINS(y, 0, "The result is finite, and the gradient of its leaf is finite and not zero.");
-    EXPLAINS(cot_mul(y, cot_scalar(t, 1)), 0, "The result is finite, and the gradients of its 2 leaves are finite and not zero.");
+    EXPLAINS(cot_mul(y, cot_scalar(t, 1)), 0,
+             "The result is finite, and the gradients of its 2 leaves are finite and not zero.");
     assert_true(cot_grad_value(x) == 0); /* leaf gradients are not touched */
 }
 
@@ -105,53 +122,67 @@ static void an_infinite_gradient_is_traced_to_its_rule(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, 0), "x"), y = (cot_sqrt)(x);
     EXPLAINS(cot_mul(y, cot_number(3)), 1,
-             "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%1): its rule g/(2·%1) gives inf for the adjoint g = 3, %1 = 0.");
+             "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%1): its rule g/(2·%1) gives inf for the "
+             "adjoint g = 3, %1 = 0.");
     cot_var below = (cot_sqrt)(cot_mul(x, cot_number(2))); /* mul only passes on what sqrt made */
-    EXPLAINS(below, 1, "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%4): its rule g/(2·%4) gives inf for the adjoint g = 1, %4 = 0.");
+    EXPLAINS(below, 1,
+             "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%4): its rule g/(2·%4) gives inf for the "
+             "adjoint g = 1, %4 = 0.");
     double  a[3] = {1, 0, 4};
     cot_var v = cot_tensor(t, COT_F64, COT_SHAPE(3), a), root = (cot_sqrt)(v);
     EXPLAINS(cot_sum(root, COT_ALL), 1,
-             "The gradient of leaf (%5) is inf at [1]. It became so at sqrt (%6): its rule g/(2·%6) gives inf at [1] for the adjoint g = 1, %6 = 0.");
+             "The gradient of leaf (%5) is inf at [1]. It became so at sqrt (%6): its rule g/(2·%6) gives inf at [1] "
+             "for the adjoint g = 1, %6 = 0.");
 }
 
 static void gradients_that_overflow_are_found(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1e-300), y = cot_mul(cot_mul(x, cot_number(1e200)), cot_number(1e200));
-    EXPLAINS(y, 1, "The gradient of leaf (%0) is inf. It became so at mul (%1): its rule g·1e+200 gives inf for the adjoint g = 1e+200.");
+    EXPLAINS(y, 1,
+             "The gradient of leaf (%0) is inf. It became so at mul (%1): its rule g·1e+200 gives inf for the adjoint "
+             "g = 1e+200.");
 }
 
 static void a_dead_relu_is_named(void **state) {
     (void)state;
     double  a[2] = {-1, -2};
-    cot_var x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2), a), "w"), e = cot_mul(x, cot_number(2)), r = (cot_relu)(e);
-    EXPLAINS(cot_sum(r, COT_ALL), 1, "The gradient of leaf (%0 \"w\") is zero everywhere. It is cut at relu (%2): its rule [%1 > 0]·g gives 0 "
-                                     "everywhere for the adjoint g = [1 1], %1 = [-2 -4].");
+    cot_var x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2), a), "w"), e = cot_mul(x, cot_number(2)),
+            r = (cot_relu)(e);
+    EXPLAINS(cot_sum(r, COT_ALL), 1,
+             "The gradient of leaf (%0 \"w\") is zero everywhere. It is cut at relu (%2): its rule [%1 > 0]·g gives 0 "
+             "everywhere for the adjoint g = [1 1], %1 = [-2 -4].");
 }
 
 static void saturation_and_products_with_zero_are_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1000), y = (cot_sigmoid)(x);
-    EXPLAINS(y, 1, "The gradient of leaf (%0) is zero. It is cut at sigmoid (%1): its rule g·%1·(1 - %1) gives 0 for the adjoint g = 1, %1 = 1.");
+    EXPLAINS(y, 1,
+             "The gradient of leaf (%0) is zero. It is cut at sigmoid (%1): its rule g·%1·(1 - %1) gives 0 for the "
+             "adjoint g = 1, %1 = 1.");
     cot_var z = cot_mul((cot_exp)(cot_scalar(t, 1)), cot_number(0));
-    EXPLAINS(z, 1, "The gradient of leaf (%2) is zero. It is cut at mul (%4): its rule g·0 gives 0 for the adjoint g = 1.");
+    EXPLAINS(z, 1,
+             "The gradient of leaf (%2) is zero. It is cut at mul (%4): its rule g·0 gives 0 for the adjoint g = 1.");
 }
 
 static void the_other_branch_is_named(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, 1), "x"), z = cot_name(cot_scalar(t, 2), "z");
     EXPLAINS(cot_where(cot_constant(t, 1), x, z), 1,
-             "The gradient of leaf (%1 \"z\") is zero. It is cut at where (%4): its rule [not %3]·g gives 0 for the adjoint g = 1, %3 = true.");
+             "The gradient of leaf (%1 \"z\") is zero. It is cut at where (%4): its rule [not %3]·g gives 0 for the "
+             "adjoint g = 1, %3 = true.");
 }
 
 static void detached_and_underivable_paths_are_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1.5), e = (cot_exp)(x), d = cot_detach(e);
-    EXPLAINS(cot_mul(d, cot_number(2)), 1, "The gradient of leaf (%0) is zero. It is cut at detach (%2), through which no gradient flows.");
+    EXPLAINS(cot_mul(d, cot_number(2)), 1,
+             "The gradient of leaf (%0) is zero. It is cut at detach (%2), through which no gradient flows.");
     EXPLAINS((cot_floor)(x), 1, "The gradient of leaf (%0) is zero. It is cut at floor (%4), which has no derivative.");
     cot_no_grad_open(t);
     cot_var quiet = (cot_sin)(x);
     cot_no_grad_close(t);
-    EXPLAINS(quiet, 1, "The gradient of leaf (%0) is zero. It is cut at sin (%5), which was recorded without gradients.");
+    EXPLAINS(quiet, 1,
+             "The gradient of leaf (%0) is zero. It is cut at sin (%5), which was recorded without gradients.");
     EXPLAINS(cot_constant(t, 3), 1, "The result, constant (%6), depends on no leaf, so there is no gradient.");
 }
 
@@ -159,23 +190,27 @@ static void cancellation_is_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1), e = (cot_exp)(x);
     EXPLAINS(cot_sub(x, x), 1, "The gradient of leaf (%0) is zero: what its uses contribute cancels.");
-    EXPLAINS(cot_sub(e, e), 1, "The gradient of leaf (%0) is zero. It is cut at exp (%1): what its uses contribute cancels.");
+    EXPLAINS(cot_sub(e, e), 1,
+             "The gradient of leaf (%0) is zero. It is cut at exp (%1): what its uses contribute cancels.");
 }
 
 static void several_findings_are_paragraphs(void **state) {
     (void)state;
     cot_var a = cot_scalar(t, 0), b = cot_scalar(t, -1), root = (cot_sqrt)(a), flat = (cot_relu)(b);
     EXPLAINS(cot_add(root, flat), 2,
-             "The gradient of leaf (%0) is inf. It became so at sqrt (%2): its rule g/(2·%2) gives inf for the adjoint g = 1, %2 = 0.\n\n"
-             "The gradient of leaf (%1) is zero. It is cut at relu (%3): its rule [%1 > 0]·g gives 0 for the adjoint g = 1, %1 = -1.");
+             "The gradient of leaf (%0) is inf. It became so at sqrt (%2): its rule g/(2·%2) gives inf for the adjoint "
+             "g = 1, %2 = 0.\n\n"
+             "The gradient of leaf (%1) is zero. It is cut at relu (%3): its rule [%1 > 0]·g gives 0 for the adjoint g "
+             "= 1, %1 = -1.");
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void whatever_is_not_a_value_is_said_to_be_none(void **state) {
     (void)state;
     EXPLAINS(cot_number(2), 0, "The result is not a value on a tape: it is a plain number.");
-    const char *on_no_tape = "The result is not a value on a tape: it was never set, or no operand of its operation was on a tape, where the error would stand.";
+    const char *on_no_tape = "The result is not a value on a tape: it was never set, or no operand of its operation "
+                             "was on a tape, where the error would stand.";
     EXPLAINS((cot_var){0}, 0, on_no_tape);
     EXPLAINS((cot_einsum)("ij", 0, NULL), 0, on_no_tape);
     EXPLAINS((cot_stack)(0, NULL, 0), 0, on_no_tape);
@@ -204,7 +239,8 @@ static void failing_allocations_are_said_and_leave_the_tape_alone(void **state) 
     counting  c = {0};
     cot_tape *own = counted_tape(&c, false);
     double    a[3] = {1, 0, 4};
-    cot_var   x = cot_tensor(own, COT_F64, COT_SHAPE(3), a), y = cot_sum((cot_sqrt)(x), COT_ALL), bad = cot_sum((cot_log)(x), COT_ALL);
+    cot_var   x = cot_tensor(own, COT_F64, COT_SHAPE(3), a), y = cot_sum((cot_sqrt)(x), COT_ALL),
+            bad = cot_sum((cot_log)(x), COT_ALL);
     for (int n = 0;; n++) {
         cot_tape_trim(own); /* or it would help itself with memory it had kept */
         let_succeed(&c, n);

@@ -1,4 +1,5 @@
-/* Custom operations: every way to give derivatives leads to the same ones, and what is missing is said, never taken for zero. */
+/* Custom operations: every way to give derivatives leads to the same ones, and what is missing is
+ * said, never taken for zero. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +48,8 @@ static int jvp(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot_var 
     return 0;
 }
 
-static int vjp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user) {
+static int vjp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars,
+                       void *user) {
     (void)n, (void)user;
     for (int64_t i = 0; i < y->size; i++) {
         double x = get(&xs[0], i), w = get(&xs[1], i), g = get(ybar, i);
@@ -57,7 +59,8 @@ static int vjp_numbers(int n, const cot_array *xs, const cot_array *y, const cot
     return 0;
 }
 
-static int jvp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user) {
+static int jvp_numbers(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy,
+                       void *user) {
     (void)n, (void)user;
     for (int64_t i = 0; i < y->size; i++) {
         double x = get(&xs[0], i), w = get(&xs[1], i), d = 0;
@@ -101,7 +104,8 @@ static operands make_operands(cot_tape *t, cot_dtype dtype, int layout) {
         double    a[SIZE], b[SIZE];
         cot_shape shape = COT_SHAPE(ROWS, COLUMNS);
         for (int i = 0; i < SIZE; i++) a[i] = 0.5 + 0.125 * i, b[i] = -1 + 0.25 * i;
-        cot_shape sa = layout == STRIDED ? COT_SHAPE(COLUMNS, ROWS) : shape, sb = layout == STRIDED ? COT_SHAPE(ROWS, 1) : shape;
+        cot_shape sa = layout == STRIDED ? COT_SHAPE(COLUMNS, ROWS) : shape,
+                  sb = layout == STRIDED ? COT_SHAPE(ROWS, 1) : shape;
         o.leaf[0] = cot_tensor(t, dtype, sa, NULL);
         o.leaf[1] = cot_tensor(t, dtype, sb, NULL);
         cot_assign(o.leaf[0], cot_cast(cot_data(t, COT_F64, sa, a), dtype));
@@ -114,7 +118,8 @@ static operands make_operands(cot_tape *t, cot_dtype dtype, int layout) {
     return o;
 }
 
-/* A function around it that is not linear, so that second derivatives mix: <y, y> / 2 and one more use of x. */
+/* A function around it that is not linear, so that second derivatives mix: <y, y> / 2 and one more
+ * use of x. */
 static cot_var loss(operands o, cot_var y) {
     return cot_add(cot_mul(0.5, cot_sum(cot_square(y), COT_ALL)), cot_sum(cot_exp(o.x), COT_ALL));
 }
@@ -139,7 +144,7 @@ static void for_every_rule(void (*test)(int rules, cot_dtype dtype, int layout))
         }
 }
 
-/* ---- first derivatives ------------------------------------------------------------------------------------------------------------ */
+/* ---- first derivatives ----------------------------------------------------------------------- */
 
 static void reverse_case(int rules, cot_dtype dtype, int layout) {
     cot_tape  *t = cot_tape_create(NULL);
@@ -162,7 +167,8 @@ static void reverse_case(int rules, cot_dtype dtype, int layout) {
             cot_read_grad(o.leaf[k], got, o.size[k]);
             assert_near(got, expected[k], o.size[k], dtype);
         }
-        cot_grad_of(sum, 2, o.leaf, grads); /* recorded: first derivatives come out whatever the rules */
+        /* recorded: first derivatives come out whatever the rules */
+        cot_grad_of(sum, 2, o.leaf, grads);
         assert_ok(t);
         for (int k = 0; k < 2; k++) {
             double same[SIZE];
@@ -214,7 +220,7 @@ static void forward_mode_works_with_any_rule_that_can_give_it(void **state) {
     for_every_rule(forward_case);
 }
 
-/* ---- second derivatives ------------------------------------------------------------------------------------------------------------- */
+/* ---- second derivatives ---------------------------------------------------------------------- */
 
 static void second_case(int rules, cot_dtype dtype, int layout) {
     if (!has_reverse(rules)) return;
@@ -237,7 +243,9 @@ static void second_case(int rules, cot_dtype dtype, int layout) {
         assert_near(got, expected, n * n, dtype);
     } else {
         assert_int_equal(status, COT_GRAD);
-        assert_non_null(strstr(cot_tape_message(t), rules & JVP_NUMBERS ? "cannot be recorded to be differentiated again" : "forward mode needs"));
+        assert_non_null(strstr(cot_tape_message(t), rules & JVP_NUMBERS
+                                                        ? "cannot be recorded to be differentiated again"
+                                                        : "forward mode needs"));
     }
     free(expected);
     free(got);
@@ -256,10 +264,13 @@ static void a_numbers_only_gradient_fails_only_when_differentiated_again(void **
     cot_var    y = cot_sum(cot_call(&op, 2, (cot_var[]){o.x, o.w}, NULL), COT_ALL), grad;
     assert_int_equal(cot_grad_of(y, 1, &o.leaf[0], &grad), COT_OK);
     assert_true(cot_requires_grad(grad));
-    assert_int_equal(cot_backward(y), COT_OK); /* the recorded gradient is on the tape, but y does not depend on it */
+    /* the recorded gradient is on the tape, but y does not depend on it */
+    assert_int_equal(cot_backward(y), COT_OK);
     assert_int_equal(cot_backward(cot_sum(grad, COT_ALL)), COT_GRAD);
-    assert_string_equal(cot_tape_message(t), "[wave] has only vjp_numbers: its gradient cannot be recorded to be differentiated again; give a "
-                                             "vjp in recorded operations");
+    assert_string_equal(
+        cot_tape_message(t),
+        "[wave] has only vjp_numbers: its gradient cannot be recorded to be differentiated again; give a "
+        "vjp in recorded operations");
     cot_tape_destroy(t);
 
     t = cot_tape_create(NULL);
@@ -269,18 +280,25 @@ static void a_numbers_only_gradient_fails_only_when_differentiated_again(void **
     cot_var dy = cot_jvp(y, 1, &o.leaf[0], (cot_var[]){cot_constant(t, 1)});
     assert_ok(t);
     assert_int_equal(cot_backward(dy), COT_GRAD);
-    assert_string_equal(cot_tape_message(t), "[wave] has only jvp_numbers: its tangent cannot be recorded to be differentiated again; give a "
-                                             "jvp in recorded operations");
+    assert_string_equal(
+        cot_tape_message(t),
+        "[wave] has only jvp_numbers: its tangent cannot be recorded to be differentiated again; give a "
+        "jvp in recorded operations");
     cot_tape_destroy(t);
 }
 
 static void what_is_missing_is_said(void **state) {
     (void)state;
-    static const struct { int rules; bool reverse; const char *message; } cases[] = {
-        {0, true, "[wave] has no derivative: none of vjp, jvp, vjp_numbers and jvp_numbers is given; detach its result (cot_detach) if it is "
-                  "meant to be constant"},
-        {JVP_NUMBERS, true, "[wave] has only jvp_numbers: reverse mode needs vjp_numbers, or a vjp or jvp in recorded operations"},
-        {VJP_NUMBERS, false, "[wave] has only vjp_numbers: forward mode needs jvp_numbers, or a vjp or jvp in recorded operations"},
+    static const struct { int rules; bool reverse; const char *message;
+    } cases[] = {
+        {0, true,
+         "[wave] has no derivative: none of vjp, jvp, vjp_numbers and jvp_numbers is given; detach its result "
+         "(cot_detach) if it is "
+         "meant to be constant"},
+        {JVP_NUMBERS, true,
+         "[wave] has only jvp_numbers: reverse mode needs vjp_numbers, or a vjp or jvp in recorded operations"},
+        {VJP_NUMBERS, false,
+         "[wave] has only vjp_numbers: forward mode needs jvp_numbers, or a vjp or jvp in recorded operations"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cot_tape  *t = cot_tape_create(NULL);
@@ -301,7 +319,8 @@ static void nothing_recorded_in_a_no_grad_scope_requires_a_gradient(void **state
         cot_tape  *t = cot_tape_create(NULL);
         operands   o = make_operands(t, COT_F64, TENSORS);
         cot_custom op = with(rules);
-        cot_var    y = cot_call(&op, 2, (cot_var[]){o.x, o.w}, NULL), grads[2], ones = cot_ones(t, COT_F64, COT_SHAPE(ROWS, COLUMNS));
+        cot_var    y  = cot_call(&op, 2, (cot_var[]){o.x, o.w}, NULL), grads[2],
+                ones  = cot_ones(t, COT_F64, COT_SHAPE(ROWS, COLUMNS));
         cot_no_grad_open(t);
         if (has_forward(rules)) assert_false(cot_requires_grad(cot_jvp(y, 1, &o.leaf[0], &ones)));
         if (has_reverse(rules)) {
@@ -314,7 +333,7 @@ static void nothing_recorded_in_a_no_grad_scope_requires_a_gradient(void **state
     }
 }
 
-/* ---- shapes, dtypes, operands ----------------------------------------------------------------------------------------------------------- */
+/* ---- shapes, dtypes, operands ---------------------------------------------------------------- */
 
 /* (n,) and (m,) -> (n, m), and how often each is larger: an integer. */
 static int outer_shape(int n, const cot_array *xs, cot_array *y, void *user) {
@@ -345,7 +364,8 @@ static void the_result_may_have_another_shape_and_dtype(void **state) {
     (void)state;
     cot_tape        *t = cot_tape_create(NULL);
     const cot_custom op = {.name = "outer", .shape = outer_shape, .value = outer_value, .vjp = outer_vjp};
-    cot_var          a = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), b = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){3, 4, 5});
+    cot_var          a  = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}),
+            b           = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){3, 4, 5});
     cot_var          y = cot_call(&op, 2, (cot_var[]){a, b}, NULL);
     double           got[6];
     assert_int_equal(cot_shape_of(y).ndim, 2);
@@ -366,8 +386,9 @@ static int sum_all(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)user;
     for (int k = 0; k < n; k++)
         for (int64_t i = 0; i < xs[k].size; i++)
-            *(double *)y->data += xs[k].dtype == COT_F64 ? ((const double *)xs[k].data)[i]
-                                  : xs[k].dtype == COT_F32 ? (double)((const float *)xs[k].data)[i] : (double)((const int64_t *)xs[k].data)[i];
+            *(double *)y->data += xs[k].dtype == COT_F64   ? ((const double *)xs[k].data)[i]
+                                  : xs[k].dtype == COT_F32 ? (double)((const float *)xs[k].data)[i]
+                                                           : (double)((const int64_t *)xs[k].data)[i];
     return 0;
 }
 static int scalar_shape(int n, const cot_array *xs, cot_array *y, void *user) {
@@ -376,14 +397,16 @@ static int scalar_shape(int n, const cot_array *xs, cot_array *y, void *user) {
     y->shape = COT_SCALAR;
     return 0;
 }
-static int ones_vjp(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user) {
+static int ones_vjp(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars,
+                    void *user) {
     (void)y, (void)user;
     for (int k = 0; k < n; k++)
         for (int64_t i = 0; i < xs[k].size; i++) {
             double g = *(const double *)ybar->data;
             if (xs[k].dtype == COT_F64) ((double *)xbars[k].data)[i] = g;
             else if (xs[k].dtype == COT_F32) ((float *)xbars[k].data)[i] = (float)g;
-            else ((int64_t *)xbars[k].data)[i] = (int64_t)g; /* written all the same: there is memory for it */
+            /* written all the same: there is memory for it */
+            else ((int64_t *)xbars[k].data)[i] = (int64_t)g;
         }
     return 0;
 }
@@ -415,7 +438,7 @@ static void many_operands_of_mixed_dtypes_constants_and_numbers(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- failures ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static int bad_shape(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)n, (void)xs;
@@ -426,7 +449,9 @@ static int bad_shape(int n, const cot_array *xs, cot_array *y, void *user) {
     default: return 5;
     }
 }
-static int three(int n, const cot_array *xs, cot_array *y, void *user) { return (void)n, (void)xs, (void)y, (void)user, 3; }
+static int three(int n, const cot_array *xs, cot_array *y, void *user) {
+    return (void)n, (void)xs, (void)y, (void)user, 3;
+}
 static cot_mark mark_before; /* made before the call whose rule rewinds to it */
 static int bad_vjp(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user) {
     (void)n, (void)y;
@@ -437,7 +462,8 @@ static int bad_vjp(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *x
     case 3: cot_no_grad_open(ybar.tape); xbars[0] = ybar; return 0;   /* leaves a scope open */
     case 4: cot_backward(cot_sum(cot_square(xs[0]), COT_ALL)); return 0;
     case 5: cot_tape_rewind(ybar.tape, mark_before); return 0;
-    default: cot_matmul(xs[0], ybar); return 4;                       /* the error that came first is the one that is kept */
+    /* the error that came first is the one that is kept */
+    default: cot_matmul(xs[0], ybar); return 4;
     }
 }
 static int bad_jvp(int n, const cot_var *xs, cot_var y, const cot_var *dxs, cot_var *dy, void *user) {
@@ -453,13 +479,14 @@ static int copy_value(int n, const cot_array *xs, cot_array *y, void *user) {
 
 static void assert_error(cot_tape *t, cot_status status, const char *text) {
     if (cot_tape_status(t) != status || !strstr(cot_tape_message(t), text))
-        fail_msg("expected %s: %s\ngot %s: %s", cot_status_name(status), text, cot_status_name(cot_tape_status(t)), cot_tape_message(t));
+        fail_msg("expected %s: %s\ngot %s: %s", cot_status_name(status), text, cot_status_name(cot_tape_status(t)),
+                 cot_tape_message(t));
 }
 
 static void failures_in_calling_and_computing_are_reported(void **state) {
     (void)state;
-    static const char *const shapes[] = {"[broken] shape gave (2,-3) for the result; extents are not negative", "99 axes", "77 for a dtype",
-                                         "[broken] shape failed with code 5"};
+    static const char *const shapes[] = {"[broken] shape gave (2,-3) for the result; extents are not negative",
+                                         "99 axes", "77 for a dtype", "[broken] shape failed with code 5"};
     cot_custom op = {.name = "broken", .shape = bad_shape, .value = three};
     cot_tape  *t = cot_tape_create(NULL);
     cot_var    x = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL);
@@ -510,14 +537,17 @@ static void all_of_many_operands_count_as_saved(void **state) {
 
 static void failures_in_rules_are_reported_and_leave_the_tape_usable(void **state) {
     (void)state;
-    static const struct { cot_status status; const char *text; } cases[] = {
+    static const struct { cot_status status; const char *text;
+    } cases[] = {
         {COT_CUSTOM, "[broken] vjp failed with code -2"},
         {COT_SHAPE, "[matmul]"},
         {COT_SHAPE, "[broken] its derivative rule gave an adjoint of shape ()"},
         {COT_OK, ""},
-        {COT_GRAD, "called inside a function of [broken]; such a function computes or records, and the library differentiates what it recorded "
+        {COT_GRAD, "called inside a function of [broken]; such a function computes or records, and the library "
+                   "differentiates what it recorded "
                    "(use a tape of its own to differentiate there)"},
-        {COT_VALUE, "[tape_rewind] called inside a function of [broken], to a mark made before; such a function may forget only what it recorded "
+        {COT_VALUE, "[tape_rewind] called inside a function of [broken], to a mark made before; such a function may "
+                    "forget only what it recorded "
                     "itself"},
         {COT_SHAPE, "[matmul]"},
     };
@@ -561,7 +591,7 @@ static void overwriting_an_operand_is_caught_by_name(void **state) {
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct budget { int left; int64_t bytes; } budget;
 

@@ -1,8 +1,10 @@
-/* Random numbers: the generator against its published answers, keys against each other, distributions against their functions. */
+/* Random numbers: the generator against its published answers, keys against each other,
+ * distributions against their functions. */
 /* ctest: labels=threads */
-/* Keys are fixed, so the tests always give the same answer; the bounds are such that fair numbers would fail one of them with a probability
- * below 1e-9: 6.2 standard deviations for means and counts, and sqrt(10.7 / n) for the distance between two distribution
- * functions, as P(D > e) <= 2 exp(-2 n e²). */
+/* Keys are fixed, so the tests always give the same answer; the bounds are such that fair numbers
+ * would fail one of them with a probability below 1e-9: 6.2 standard deviations for means and
+ * counts, and sqrt(10.7 / n) for the distance between two distribution functions, as P(D > e) <= 2
+ * exp(-2 n e²). */
 #include "support/tape_test.h"
 
 #include "base/random.h"
@@ -17,7 +19,7 @@ static const double *read_all(cot_var x, double *out) {
     return out;
 }
 
-/* ---- the generator and the keys ------------------------------------------------------------------------------------------------------ */
+/* ---- the generator and the keys -------------------------------------------------------------- */
 
 static void threefry_gives_the_published_answers(void **state) {
     (void)state;
@@ -73,7 +75,8 @@ static void keys_are_independent(void **state) {
     cot_key_split(keys[2], 3, keys + 5);
     for (int i = 1; i < 8; i++) {
         read_all(cot_normal(t, keys[i], COT_F64, COT_SHAPE(N)), numbers);
-        assert_true(fabs(correlation(numbers, numbers + 1, N - 1)) < SIGMAS / sqrt(N)); /* neighbours too */
+        /* neighbours too */
+        assert_true(fabs(correlation(numbers, numbers + 1, N - 1)) < SIGMAS / sqrt(N));
         for (int j = 1; j < i; j++) {
             read_all(cot_normal(t, keys[j], COT_F64, COT_SHAPE(N)), others);
             assert_true(fabs(correlation(numbers, others, N)) < SIGMAS / sqrt(N));
@@ -93,7 +96,7 @@ static void every_bit_is_fair(void **state) {
     for (int k = 0; k < 64; k++) assert_true(fabs(ones[k] - N / 2.0) < SIGMAS * sqrt(N / 4.0));
 }
 
-/* ---- distributions ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- distributions --------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -135,7 +138,8 @@ static void distributions_have_their_functions_and_moments(void **state) {
         read_all(cot_gumbel(t, cot_key_of(3), d, COT_SHAPE(N)), numbers);
         check_moments(numbers, N, 0.57721566490153286, pi * pi / 6, pi * pi * pi * pi * 3 / 20);
         assert_true(distance(numbers, N, gumbel_cdf) < far);
-        assert_true(distance(numbers, N, normal_cdf) > far); /* the distance tells distributions apart */
+        /* the distance tells distributions apart */
+        assert_true(distance(numbers, N, normal_cdf) > far);
         assert_ok(t);
         cot_tape_destroy(t);
     }
@@ -159,7 +163,8 @@ static void bits_become_numbers_as_promised(void **state) {
     cot_tape       *t = cot_tape_create(NULL);
     cot__random_words(cot_key_of(77), 0, M, a, b);
     for (cot_dtype d = COT_F64; d <= COT_F16; d++) {
-        cot_var u = cot_uniform(t, cot_key_of(77), d, COT_SHAPE(M), 0, 1), z = cot_normal(t, cot_key_of(77), d, COT_SHAPE(M));
+        cot_var u          = cot_uniform(t, cot_key_of(77), d, COT_SHAPE(M), 0, 1),
+                z          = cot_normal(t, cot_key_of(77), d, COT_SHAPE(M));
         cot_var g = cot_gumbel(t, cot_key_of(77), d, COT_SHAPE(M));
         int     bits = d == COT_F64 ? 53 : 24;
         double  unit = d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_BF16 ? 0x1p-7 : 0x1p-10;
@@ -172,7 +177,8 @@ static void bits_become_numbers_as_promised(void **state) {
             /* Φ(z) = v to the precision of z: |dΦ| = φ(z) |dz| */
             double v = ldexp(k + 0.5, -bits), slack = 4 * unit * (1 + fabs(gz[i])) + 1e-15;
             assert_true(fabs(normal_cdf(gz[i]) - v) <= slack);
-            assert_true(fabs(-log(-log(v)) - gg[i]) <= 4 * unit * (1 + fabs(gg[i])) + 2e-16 / (1 - v)); /* this log(v) rounds v */
+            /* this log(v) rounds v */
+            assert_true(fabs(-log(-log(v)) - gg[i]) <= 4 * unit * (1 + fabs(gg[i])) + 2e-16 / (1 - v));
         }
     }
     assert_ok(t);
@@ -191,14 +197,15 @@ static void uniform_numbers_stay_below_the_end(void **state) {
             for (int i = 0; i < N; i++) top = fmax(top, numbers[i]), bottom = fmin(bottom, numbers[i]);
             assert_true(bottom >= ends[k][0] && top < ends[k][1]);
         }
-    read_all(cot_uniform(t, cot_key_of(1), COT_F64, COT_SHAPE(N), -1.5e308, 1.5e308), numbers); /* the length overflows */
+    /* the length overflows */
+    read_all(cot_uniform(t, cot_key_of(1), COT_F64, COT_SHAPE(N), -1.5e308, 1.5e308), numbers);
     for (int i = 0; i < N; i++) numbers[i] = numbers[i] / 1.5e308 / 2 + 0.5;
     assert_true(distance(numbers, N, uniform_cdf) < sqrt(10.7 / N));
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
-/* ---- no state --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- no state -------------------------------------------------------------------------------- */
 
 static void numbers_depend_on_key_and_place_only(void **state) {
     (void)state;
@@ -208,7 +215,8 @@ static void numbers_depend_on_key_and_place_only(void **state) {
     assert_memory_equal(numbers, others, 77 * sizeof(double));
     read_all(cot_normal(t, cot_key_of(4), COT_F64, COT_SCALAR), others);
     assert_near(others[0], numbers[0], 0);
-    read_all(cot_normal(t, cot_key_of(4), COT_F32, COT_SHAPE(1000)), others); /* f32 takes the upper bits of the same words */
+    /* f32 takes the upper bits of the same words */
+    read_all(cot_normal(t, cot_key_of(4), COT_F32, COT_SHAPE(1000)), others);
     for (int i = 0; i < 1000; i++) assert_near(others[i], numbers[i], 1e-3);
     cot_tape_destroy(t);
 }
@@ -224,8 +232,8 @@ static void any_number_of_threads_draws_the_same_bits(void **state) {
         cot_key   k = cot_key_of(6);
         cot_shape s = COT_SHAPE(BIG);
         cot_var   x = cot_normal(t, k, COT_F64, s);
-        cot_var   all[5] = {x, cot_uniform(t, k, COT_F32, s, -1, 2), cot_gumbel(t, k, COT_F64, s), cot_dropout(x, 0.3, k),
-                            cot_bernoulli(t, k, cot_number(0.2), s)};
+        cot_var all[5] = {x, cot_uniform(t, k, COT_F32, s, -1, 2), cot_gumbel(t, k, COT_F64, s), cot_dropout(x, 0.3, k),
+                          cot_bernoulli(t, k, cot_number(0.2), s)};
         for (int i = 0; i < 5; i++) {
             if (c == 0) kept[i] = malloc(BIG * sizeof *now);
             read_all(all[i], c ? now : kept[i]);
@@ -239,7 +247,7 @@ static void any_number_of_threads_draws_the_same_bits(void **state) {
     free(now);
 }
 
-/* ---- choices ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- choices --------------------------------------------------------------------------------- */
 
 static void coins_fall_as_often_as_asked(void **state) {
     (void)state;
@@ -252,7 +260,8 @@ static void coins_fall_as_often_as_asked(void **state) {
         for (int i = 0; i < N; i++) ones += numbers[i];
         assert_true(fabs(ones - p * N) <= SIGMAS * sqrt(p * (1 - p) * N)); /* none at 0, all at 1 */
     }
-    cot_var p = cot_tensor(t, COT_F32, COT_SHAPE(2, 1), (float[]){0, 1}), z = cot_bernoulli(t, cot_key_of(1), p, COT_SHAPE(2, 3));
+    cot_var p = cot_tensor(t, COT_F32, COT_SHAPE(2, 1), (float[]){0, 1}),
+            z = cot_bernoulli(t, cot_key_of(1), p, COT_SHAPE(2, 3));
     read_all(z, numbers);
     for (int i = 0; i < 6; i++) assert_near(numbers[i], i / 3, 0);
     assert_false(cot_requires_grad(z));
@@ -265,7 +274,8 @@ static void categories_come_with_their_probabilities(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     double    logits[4] = {0.5, -INFINITY, 2, -1}, sum = exp(0.5) + exp(2) + exp(-1);
     int       count[4] = {0};
-    cot_var   wide = cot_broadcast_to(cot_tensor(t, COT_F64, COT_SHAPE(4), logits), COT_SHAPE(N, 4)), z = cot_categorical(cot_key_of(8), wide, -1);
+    cot_var   wide     = cot_broadcast_to(cot_tensor(t, COT_F64, COT_SHAPE(4), logits), COT_SHAPE(N, 4)),
+            z          = cot_categorical(cot_key_of(8), wide, -1);
     assert_int_equal(cot_dtype_of(z), COT_I64);
     assert_int_equal(cot_size(z), N);
     assert_false(cot_requires_grad(z));
@@ -286,18 +296,23 @@ static void a_choice_without_probabilities_leaves_a_note(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     double    logits[6] = {0, -INFINITY, 1, NAN, 2, -INFINITY};
-    cot_var   x = cot_data(t, COT_F64, COT_SHAPE(3, 2), logits), below = cot_data(t, COT_F32, COT_SHAPE(2), (float[]){-INFINITY, -INFINITY});
+    cot_var   x         = cot_data(t, COT_F64, COT_SHAPE(3, 2), logits),
+            below       = cot_data(t, COT_F32, COT_SHAPE(2), (float[]){-INFINITY, -INFINITY});
     cot_var   fine = cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){0, -INFINITY, -INFINITY, INFINITY});
-    assert_int_equal(cot_size(cot_categorical(cot_key_of(3), x, 1)), 3); /* the other rows have theirs */
-    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 1 of 3 are NaN, or one of them is; they give no probabilities, and the choice "
+    /* the other rows have theirs */
+    assert_int_equal(cot_size(cot_categorical(cot_key_of(3), x, 1)), 3);
+    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 1 of 3 are NaN, or one of them is; they "
+                                          "give no probabilities, and the choice "
                                           "means nothing");
     cot_tape_clear_note(t);
     cot_categorical(cot_key_of(3), x, 0);
-    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 1 of 2 are NaN, or one of them is; they give no probabilities, and the choice "
+    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 1 of 2 are NaN, or one of them is; they "
+                                          "give no probabilities, and the choice "
                                           "means nothing");
     cot_tape_clear_note(t);
     cot_categorical(cot_key_of(3), below, 0);
-    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 0 of 1 are all -inf; they give no probabilities, and the choice means nothing");
+    assert_string_equal(cot_tape_note(t), "[categorical] the logits of choice 0 of 1 are all -inf; they give no "
+                                          "probabilities, and the choice means nothing");
     cot_tape_clear_note(t);
     assert_int_equal(cot_value_i64(cot_index(cot_categorical(cot_key_of(3), fine, 1), 0, 1)), 1);
     assert_string_equal(cot_tape_note(t), "");
@@ -341,7 +356,7 @@ static void shuffles_move_whole_slices(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- dropout -------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- dropout --------------------------------------------------------------------------------- */
 
 static void dropout_keeps_its_mask_in_every_derivative(void **state) {
     (void)state;
@@ -374,32 +389,35 @@ static void dropout_at_its_ends_and_on_what_is_not_a_number(void **state) {
     double    a[4] = {NAN, INFINITY, -INFINITY, 1}, z[4];
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(4), a);
     cot_var h = cot_add(x, 0.0);
-    assert_int_equal(cot_dropout(h, 0, cot_key_of(1)).id, h.id); /* itself; of a leaf: test_nothing.c */
+    /* itself; of a leaf: test_nothing.c */
+    assert_int_equal(cot_dropout(h, 0, cot_key_of(1)).id, h.id);
     read_all(cot_dropout(x, 1, cot_key_of(1)), z);
     for (int i = 0; i < 4; i++) assert_near(z[i], 0, 0);
     cot_backward(cot_sum(cot_dropout(x, 1, cot_key_of(1)), COT_ALL));
     cot_read_grad(x, z, 4);
     for (int i = 0; i < 4; i++) assert_near(z[i], 0, 0);
-    cot_var half = cot_dropout(cot_ones(t, COT_BF16, COT_SHAPE(1000)), 0.3, cot_key_of(1)); /* scaled in f32, rounded once */
+    /* scaled in f32, rounded once */
+    cot_var half = cot_dropout(cot_ones(t, COT_BF16, COT_SHAPE(1000)), 0.3, cot_key_of(1));
     assert_int_equal(cot_dtype_of(half), COT_BF16);
     read_all(half, numbers);
     for (int i = 0; i < 1000; i++) assert_true(numbers[i] == 0 || numbers[i] == 1.4296875);
     assert_int_equal(cot_dtype_of(cot_dropout(cot_ones(t, COT_I32, COT_SHAPE(3)), 0.5, cot_key_of(1))), COT_F64);
     assert_int_equal(cot_size(cot_dropout(cot_zeros(t, COT_F32, COT_SHAPE(0, 3)), 0.5, cot_key_of(1))), 0);
-    read_all(cot_dropout(cot_transpose(cot_ones(t, COT_F64, COT_SHAPE(20, 10))), 0.5, cot_key_of(1)), numbers); /* the mask follows the shape */
+    /* the mask follows the shape */
+    read_all(cot_dropout(cot_transpose(cot_ones(t, COT_F64, COT_SHAPE(20, 10))), 0.5, cot_key_of(1)), numbers);
     read_all(cot_dropout(cot_ones(t, COT_F64, COT_SHAPE(10, 20)), 0.5, cot_key_of(1)), others);
     assert_memory_equal(numbers, others, 200 * sizeof *numbers);
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-#define SAYS(call, code, text)                                                                                               \
-    do {                                                                                                                     \
-        assert_false(cot_is_valid(call));                                                                                    \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define SAYS(call, code, text)                                                                                         \
+    do {                                                                                                               \
+        assert_false(cot_is_valid(call));                                                                              \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 static void errors_say_what_is_wrong(void **state) {
@@ -408,16 +426,23 @@ static void errors_say_what_is_wrong(void **state) {
     cot_key   k = cot_key_of(1);
     cot_shape s = COT_SHAPE(2), absurd = COT_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL);
-    SAYS(cot_uniform(t, k, COT_F64, s, 1, 1), COT_VALUE, "[uniform] from 1 to 1 in f64; the ends must be finite and the first below the second");
-    SAYS(cot_uniform(t, k, COT_BF16, s, 1, 1.001), COT_VALUE, "[uniform] from 1 to 1.001 in bf16; the ends must be finite and the first below the second");
-    SAYS(cot_uniform(t, k, COT_F64, s, 0, INFINITY), COT_VALUE, "[uniform] from 0 to inf in f64; the ends must be finite and the first below the second");
-    SAYS(cot_uniform(t, k, COT_F64, s, NAN, 1), COT_VALUE, "[uniform] from nan to 1 in f64; the ends must be finite and the first below the second");
+    SAYS(cot_uniform(t, k, COT_F64, s, 1, 1), COT_VALUE,
+         "[uniform] from 1 to 1 in f64; the ends must be finite and the first below the second");
+    SAYS(cot_uniform(t, k, COT_BF16, s, 1, 1.001), COT_VALUE,
+         "[uniform] from 1 to 1.001 in bf16; the ends must be finite and the first below the second");
+    SAYS(cot_uniform(t, k, COT_F64, s, 0, INFINITY), COT_VALUE,
+         "[uniform] from 0 to inf in f64; the ends must be finite and the first below the second");
+    SAYS(cot_uniform(t, k, COT_F64, s, NAN, 1), COT_VALUE,
+         "[uniform] from nan to 1 in f64; the ends must be finite and the first below the second");
     SAYS(cot_uniform(t, k, COT_I64, s, 0, 9), COT_DTYPE, "[uniform] numbers of dtype i64; they must be floats");
     SAYS(cot_normal(t, k, COT_BOOL, s), COT_DTYPE, "[normal] numbers of dtype bool; they must be floats");
     SAYS(cot_gumbel(t, k, (cot_dtype)42, s), COT_DTYPE, "[gumbel] 42 is not a dtype; dtypes are COT_F64 … COT_BOOL");
-    SAYS(cot_normal(t, k, COT_F32, absurd), COT_LIMIT, "[normal] shape (1099511627776,1099511627776) has too many elements to address");
-    SAYS(cot_uniform(t, k, COT_F32, COT_SHAPE(-1), 0, 1), COT_SHAPE, "[uniform] axis 0 of shape (-1,) has extent -1; extents are not negative");
-    SAYS(cot_bernoulli(t, k, 1.5, s), COT_VALUE, "[bernoulli] element 0 of the probabilities is 1.5; they run from 0 to 1");
+    SAYS(cot_normal(t, k, COT_F32, absurd), COT_LIMIT,
+         "[normal] shape (1099511627776,1099511627776) has too many elements to address");
+    SAYS(cot_uniform(t, k, COT_F32, COT_SHAPE(-1), 0, 1), COT_SHAPE,
+         "[uniform] axis 0 of shape (-1,) has extent -1; extents are not negative");
+    SAYS(cot_bernoulli(t, k, 1.5, s), COT_VALUE,
+         "[bernoulli] element 0 of the probabilities is 1.5; they run from 0 to 1");
     SAYS(cot_bernoulli(t, k, cot_data(t, COT_F64, s, (double[]){0, NAN}), s), COT_VALUE,
          "[bernoulli] element 1 of the probabilities is nan; they run from 0 to 1");
     SAYS(cot_bernoulli(t, k, cot_zeros(t, COT_F64, COT_SHAPE(3)), s), COT_SHAPE,
@@ -425,8 +450,10 @@ static void errors_say_what_is_wrong(void **state) {
     SAYS(cot_categorical(k, x, 2), COT_SHAPE, "[categorical] axis 2 is out of range for rank 2; axes run from -2 to 1");
     SAYS(cot_categorical(k, cot_zeros(t, COT_F64, COT_SHAPE(2, 0)), 1), COT_SHAPE,
          "[categorical] axis 1 of shape (2,0) is empty; there is nothing to choose from");
-    SAYS(cot_permutation(t, k, -3), COT_SHAPE, "[permutation] axis 0 of shape (-3,) has extent -3; extents are not negative");
-    SAYS(cot_permutation(t, k, INT64_MAX), COT_LIMIT, "[permutation] shape (9223372036854775807,) has too many elements to address");
+    SAYS(cot_permutation(t, k, -3), COT_SHAPE,
+         "[permutation] axis 0 of shape (-3,) has extent -3; extents are not negative");
+    SAYS(cot_permutation(t, k, INT64_MAX), COT_LIMIT,
+         "[permutation] shape (9223372036854775807,) has too many elements to address");
     SAYS(cot_shuffle(k, x, -3), COT_SHAPE, "[shuffle] axis -3 is out of range for rank 2; axes run from -2 to 1");
     SAYS(cot_dropout(x, -0.1, k), COT_VALUE, "[dropout] the rate is -0.1; it runs from 0 to 1");
     SAYS(cot_dropout(x, NAN, k), COT_VALUE, "[dropout] the rate is nan; it runs from 0 to 1");
@@ -440,7 +467,8 @@ static void draw_everything(cot_tape *t, void *user) {
     cot_key   k = cot_key_of(1);
     cot_shape s = COT_SHAPE(50, 50);
     cot_var   x = cot_normal(t, k, COT_F64, s);
-    cot_uniform(t, k, COT_F32, s, 0, 1), cot_bernoulli(t, k, cot_number(0.5), s), cot_categorical(k, x, 0), cot_shuffle(k, x, 1);
+    cot_uniform(t, k, COT_F32, s, 0, 1), cot_bernoulli(t, k, cot_number(0.5), s), cot_categorical(k, x, 0),
+        cot_shuffle(k, x, 1);
     cot_dropout(cot_cast(x, COT_F16), 0.5, k);
 }
 

@@ -1,4 +1,5 @@
-/* Random numbers by step: draws from a key folded with an integer on the tape, in bodies that are run again, in batches. */
+/* Random numbers by step: draws from a key folded with an integer on the tape, in bodies that are
+ * run again, in batches. */
 #include "support/tape_test.h"
 
 enum { STEPS = 12, WIDE = 5 };
@@ -26,7 +27,8 @@ static void they_are_the_draws_of_the_folded_key(void **state) {
             cot_var   step = whole(t, i), x = cot_full(t, dtype, COT_SHAPE(4, 3), 1.5);
             cot_key   at = cot_key_at(key, step), narrow = cot_key_at(key, cot_cast(step, COT_I32));
             cot_var   logits = cot_arange(t, dtype, 0, 12, 1);
-            same_bits(cot_uniform(t, at, dtype, COT_SHAPE(3, 2), -1, 2), cot_uniform(t, folded, dtype, COT_SHAPE(3, 2), -1, 2));
+            same_bits(cot_uniform(t, at, dtype, COT_SHAPE(3, 2), -1, 2),
+                      cot_uniform(t, folded, dtype, COT_SHAPE(3, 2), -1, 2));
             same_bits(cot_normal(t, narrow, dtype, COT_SHAPE(40)), cot_normal(t, folded, dtype, COT_SHAPE(40)));
             same_bits(cot_normal(t, at, dtype, (cot_shape){0, {0}}), cot_normal(t, folded, dtype, (cot_shape){0, {0}}));
             same_bits(cot_gumbel(t, at, dtype, COT_SHAPE(7)), cot_gumbel(t, folded, dtype, COT_SHAPE(7)));
@@ -37,7 +39,8 @@ static void they_are_the_draws_of_the_folded_key(void **state) {
             same_bits(cot_dropout(x, 0.5, at), cot_dropout(x, 0.5, folded));
         }
     assert_int_equal(cot_size(cot_normal(t, cot_key_at(key, whole(t, 1)), COT_F64, COT_SHAPE(0, 3))), 0);
-    same_bits(cot_normal(t, cot_key_at(key, cot_integer(2)), COT_F64, COT_SHAPE(3)), cot_normal(t, cot_key_fold(key, 2), COT_F64, COT_SHAPE(3)));
+    same_bits(cot_normal(t, cot_key_at(key, cot_integer(2)), COT_F64, COT_SHAPE(3)),
+              cot_normal(t, cot_key_fold(key, 2), COT_F64, COT_SHAPE(3)));
     assert_ok(t);
     cot_tape_destroy(t);
 }
@@ -61,7 +64,7 @@ static void folds_and_splits_come_before_or_after(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- in bodies ---------------------------------------------------------------------------------------------------------------- */
+/* ---- in bodies ------------------------------------------------------------------------------- */
 
 typedef struct model { cot_key key; cot_var w; } model;
 
@@ -85,7 +88,8 @@ static void a_loop_drops_others_at_each_step_and_the_same_ones_again_in_reverse(
     for (int states = 1; states <= 4; states += 3) { /* few: steps are run again */
         cot_tape        *t = cot_tape_create(NULL);
         model            m = {cot_key_of(3), cot_tensor(t, COT_F64, COT_SHAPE(WIDE), (double[]){2, -3, 4, 2.5, 3})};
-        cot_var          x = cot_tensor(t, COT_F64, COT_SHAPE(WIDE), (double[]){1, 0.5, 2, -1, -2}), h, in[2] = {x, m.w}, loop[2], plain[2];
+        cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(WIDE), (double[]){1, 0.5, 2, -1, -2}), h, in[2] = {x, m.w},
+                loop[2], plain[2];
         cot_loop_options options = {.states = states};
         double           a[WIDE], b[WIDE];
         m.key = cot_key_of(11);
@@ -101,7 +105,8 @@ static void a_loop_drops_others_at_each_step_and_the_same_ones_again_in_reverse(
         cot_backward(cot_sum(h, COT_ALL));
         cot_read_grad(m.w, a, WIDE);
         for (int i = 0; i < WIDE; i++) assert_near(a[i], b[i], 1e-14);
-        cot_var dh = cot_jvp(h, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(WIDE))}), dy = cot_jvp(y, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(WIDE))});
+        cot_var dh = cot_jvp(h, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(WIDE))}),
+                dy = cot_jvp(y, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(WIDE))});
         cot_read(dh, a, WIDE), cot_read(dy, b, WIDE);
         for (int i = 0; i < WIDE; i++) assert_near(a[i], b[i], 1e-14);
         assert_ok(t);
@@ -133,7 +138,8 @@ static void batches_of_steps_draw_each_their_own(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A random walk over states: each step shuffles, chooses by logits, tosses coins, all by its own index, and reverse mode sees the same. */
+/* A random walk over states: each step shuffles, chooses by logits, tosses coins, all by its own
+ * index, and reverse mode sees the same. */
 static int walk(int n, const cot_var *xs, int count, cot_var *ys, void *user) {
     cot_key  key = cot_key_at(*(cot_key *)user, xs[0]), part[4];
     cot_var  h = xs[1];
@@ -142,7 +148,8 @@ static int walk(int n, const cot_var *xs, int count, cot_var *ys, void *user) {
     cot_key_split(key, 4, part);
     cot_var chosen = cot_take(h, cot_categorical(part[0], h, 0), 0);
     cot_var coins = cot_cast(cot_bernoulli(t, part[1], 0.5, COT_SHAPE(WIDE)), COT_F64);
-    h = cot_add(cot_shuffle(part[2], h, 0), cot_mul(cot_mul(coins, cot_gumbel(t, part[3], COT_F64, COT_SHAPE(WIDE))), cot_mul(chosen, 0.1)));
+    h              = cot_add(cot_shuffle(part[2], h, 0),
+                             cot_mul(cot_mul(coins, cot_gumbel(t, part[3], COT_F64, COT_SHAPE(WIDE))), cot_mul(chosen, 0.1)));
     ys[0] = cot_sin(h);
     return 0;
 }
@@ -168,7 +175,7 @@ static void a_loop_draws_of_every_kind_at_each_step(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void what_is_wrong_is_said(void **state) {
     (void)state;
@@ -176,12 +183,16 @@ static void what_is_wrong_is_said(void **state) {
     cot_key   key = cot_key_of(1);
     cot_mark  m = cot_tape_mark(t);
 #define REFUSED(call, code, text) do { (void)(call); assert_error(t, code, text); cot_tape_rewind(t, m); } while (0)
-    REFUSED(cot_normal(t, cot_key_at(key, cot_scalar(t, 1)), COT_F64, COT_SHAPE(2)), COT_DTYPE, "[normal] the step of the key has dtype f64; it must be an integer");
-    REFUSED(cot_normal(t, cot_key_at(key, cot_number(1.5)), COT_F64, COT_SHAPE(2)), COT_DTYPE, "[normal] the step of the key has dtype f64; it must be an integer");
-    REFUSED(cot_dropout(cot_scalar(t, 1), 0.5, cot_key_at(key, cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 2}))), COT_SHAPE,
-            "[dropout] the step of the key has shape (2,); it is one integer");
-    REFUSED(cot_uniform(t, cot_key_at(key, whole(t, 1)), COT_I64, COT_SHAPE(2), 0, 1), COT_DTYPE, "[uniform] numbers of dtype i64; they must be floats");
-    REFUSED(cot_permutation(t, cot_key_at(key, whole(t, 1)), -1), COT_SHAPE, "[permutation] axis 0 of shape (-1,) has extent -1; extents are not negative");
+    REFUSED(cot_normal(t, cot_key_at(key, cot_scalar(t, 1)), COT_F64, COT_SHAPE(2)), COT_DTYPE,
+            "[normal] the step of the key has dtype f64; it must be an integer");
+    REFUSED(cot_normal(t, cot_key_at(key, cot_number(1.5)), COT_F64, COT_SHAPE(2)), COT_DTYPE,
+            "[normal] the step of the key has dtype f64; it must be an integer");
+    REFUSED(cot_dropout(cot_scalar(t, 1), 0.5, cot_key_at(key, cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 2}))),
+            COT_SHAPE, "[dropout] the step of the key has shape (2,); it is one integer");
+    REFUSED(cot_uniform(t, cot_key_at(key, whole(t, 1)), COT_I64, COT_SHAPE(2), 0, 1), COT_DTYPE,
+            "[uniform] numbers of dtype i64; they must be floats");
+    REFUSED(cot_permutation(t, cot_key_at(key, whole(t, 1)), -1), COT_SHAPE,
+            "[permutation] axis 0 of shape (-1,) has extent -1; extents are not negative");
     REFUSED(cot_normal(t, cot_key_at(cot_key_at(key, whole(t, 1)), whole(t, 2)), COT_F64, COT_SHAPE(2)), COT_VALUE,
             "[key_at] the key has a step already; of two loops it is one integer, outer * steps of the inner + inner");
     REFUSED(cot_normal(t, cot_key_at(key, COT_NONE), COT_F64, COT_SHAPE(2)), COT_VAR,

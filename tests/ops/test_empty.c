@@ -104,7 +104,8 @@ static const struct sample more_samples[] = {
 
 /* A larger request is refused: nothing here needs one, as what has elements has few. */
 enum { ROOM = 1 << 22 };
-/* COT_TEST_SAY=1 prints each shape before it is tried: the last one is the one that does not end. */
+/* COT_TEST_SAY=1 prints each shape before it is tried: the last one is the one that does not
+ * end. */
 
 /* Extents for the axes of a sample's inputs, all in one row. */
 typedef struct extents { int n; int64_t at[TEST_MAX_INPUTS * 4]; } extents;
@@ -312,7 +313,8 @@ static void each_shape(const struct sample *s, int number, int n, const int64_t 
             e.at[i] = digit ? values[digit - 1] : own.at[i];
             empty |= e.at[i] == 0;
         }
-        for (int k = 0, at = 0; k < s->n; at += (int)s->shapes[k][0], k++) /* as many steps are asked for, and taken */
+        /* as many steps are asked for, and taken */
+        for (int k = 0, at = 0; k < s->n; at += (int)s->shapes[k][0], k++)
             long_loop |= s->op && strcmp(s->op, "loop") == 0 && s->shapes[k][0] > 0 && e.at[at] > 1000;
         if (empty && !long_loop) for (int d = 0; d < 2; d++) attempt_shapes(s, number, &e, d ? COT_BF16 : COT_F64);
     }
@@ -387,11 +389,11 @@ static cot_var curved_alone(int n, const cot_var *xs, void *user) {
     return y;
 }
 
-#define EACH_OK(t, name, text, call)                                                                                         \
-    do {                                                                                                                     \
-        call;                                                                                                                \
-        TEST_CHECK(cot_tape_status(t) == COT_OK, "%s of %s: %s", name, text, cot_tape_message(t));                           \
-        cot_tape_clear_error(t);                                                                                             \
+#define EACH_OK(t, name, text, call)                                                                                   \
+    do {                                                                                                               \
+        call;                                                                                                          \
+        TEST_CHECK(cot_tape_status(t) == COT_OK, "%s of %s: %s", name, text, cot_tape_message(t));                     \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 static void functions_of_functions_take_empty_arrays(void **state) {

@@ -118,7 +118,8 @@ CALLED(batched_vmap, x) {
 }
 CALLED(busy_vmap, x) { return mapped(x, same, NULL, 0, 1); }
 
-/* Derivatives of the identity, and of what is not the identity, at a point of x's shape, along x. */
+/* Derivatives of the identity, and of what is not the identity, at a point of x's shape, along
+ * x. */
 static cot_var point(cot_var x) { return cot_leaf(cot_full_like(x, 1)); }
 #define DERIVATIVE(name, ...) \
     static cot_var name##_of(cot_var x, cot_fn f) { \
@@ -173,7 +174,8 @@ typedef struct row {
 static const row rows[] = {
     {"cast", idle_cast, ANY, busy_cast, MATRIX, COPY, false, true},
     REDUCED(sum), REDUCED(mean), REDUCED(prod), REDUCED(max), REDUCED(min), REDUCED(logsumexp),
-    {"prod", kept_along_prod, ON(ONE), busy_prod, MATRIX, COPY, false, true}, /* along an extent of 1 */
+    /* along an extent of 1 */
+    {"prod", kept_along_prod, ON(ONE), busy_prod, MATRIX, COPY, false, true},
     {"reshape", idle_reshape, ANY, busy_reshape, MATRIX, VIEW, false, true},
     {"reshape", open_reshape, ON(VECTOR), busy_reshape, MATRIX, VIEW, false, true},
     {"transpose", transpose, ON(SCALAR) | ON(VECTOR), transpose, MATRIX, VIEW, false, true},
@@ -294,7 +296,8 @@ static void what_has_nothing_to_do_gives_a_value_that_a_write_leaves_alone(void 
                     bool real = dtypes[d] != COT_I64;
                     if (!(rows[k].on & ON(kind)) || (rows[k].real && !real)) continue;
                     if (real) check_idle(&rows[k], kind, dtypes[d], true, how);
-                    bool needs_leaf = rows[k].idle == idle_value; /* a Taylor series of a constant is refused */
+                    /* a Taylor series of a constant is refused */
+                    bool needs_leaf = rows[k].idle == idle_value;
                     if (how < 2 && !needs_leaf) check_idle(&rows[k], kind, dtypes[d], false, how);
                 }
     test_verdict();
@@ -322,8 +325,8 @@ static void it_is_left_as_what_the_same_operation_computes(void **state) {
     test_verdict();
 }
 
-/* x += 1 through the result writes to the operand's memory if the result is a view of it, and to its
- * own otherwise. */
+/* x += 1 through the result writes to the operand's memory if the result is a view of it, and to
+ * its own otherwise. */
 static void a_write_in_place_reaches_the_operand_through_views_alone(void **state) {
     (void)state;
     for (int k = 0; k < TEST_COUNT(rows); k++)
@@ -378,7 +381,8 @@ static void every_function_that_may_have_nothing_to_do_is_tried(void **state) {
 
 static int recorded_since(const cot_tape *t, uint32_t count) { return (int)(t->count - count); }
 
-/* The library's own casts and reshapes of a leaf, on its way to what was asked for, are no nodes. */
+/* The library's own casts and reshapes of a leaf, on its way to what was asked for, are no
+ * nodes. */
 static void compositions_record_no_more_for_it(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);

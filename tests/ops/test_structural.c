@@ -1,5 +1,6 @@
-/* Every differentiable structural operation in its forms, one table: gradients, second derivatives and forward mode against central
- * differences and against each other; strided operands, f32, failing memory; what a write over an operand does. */
+/* Every differentiable structural operation in its forms, one table: gradients, second derivatives
+ * and forward mode against central differences and against each other; strided operands, f32,
+ * failing memory; what a write over an operand does. */
 /* ctest: timeout=120 */
 #include "support/structural_test.h"
 
@@ -12,98 +13,98 @@ static double uniform(double lo, double hi) {
     return lo + (hi - lo) * (double)(seed >> 11) * 0x1p-53;
 }
 
-/* ---- the table: every differentiable structural operation in its forms ------------------------------------------------ */
+/* ---- the table: every differentiable structural operation in its forms ----------------------- */
 
 
 /*  name               operands' shapes               low high  expression in x[0], x[1], x[2] */
-#define CASES(CASE)                                                                                                          \
-    CASE(sum_all,        1, S(3, 4), O, O,              -2, 2, cot_sum(x[0], COT_ALL))                                         \
-    CASE(sum_scalar,     1, O, O, O,                    -2, 2, cot_sum(x[0], COT_ALL))                                         \
-    CASE(sum_axis,       1, S(3, 4), O, O,              -2, 2, cot_sum(x[0], COT_AXES(0)))                                     \
-    CASE(sum_keep,       1, S(2, 3, 4), O, O,           -2, 2, cot_sum(x[0], COT_KEEP(-1, 0)))                                 \
-    CASE(mean,           1, S(2, 3, 4), O, O,           -2, 2, cot_mean(x[0], COT_AXES(1)))                                    \
-    CASE(prod_all,       1, S(5, 3), O, O,              -2, 2, cot_prod(x[0], COT_ALL))                                        \
-    CASE(prod_axis,      1, S(2, 7), O, O,              -2, 2, cot_prod(x[0], COT_KEEP(1)))                                    \
-    CASE(prod_two,       1, S(2, 3, 5), O, O,           -2, 2, cot_prod(x[0], COT_AXES(2, 0)))                                 \
-    CASE(max_all,        1, S(3, 4), O, O,              -2, 2, cot_max(x[0], COT_ALL))                                         \
-    CASE(max_axis,       1, S(3, 4), O, O,              -2, 2, cot_max(x[0], COT_AXES(1)))                                     \
-    CASE(min_axis,       1, S(3, 4), O, O,              -2, 2, cot_min(x[0], COT_KEEP(0)))                                     \
-    CASE(max_square,     1, S(3, 4), O, O,              -2, 2, cot_square(cot_max(cot_sin(x[0]), COT_AXES(1))))                \
-    CASE(variance,       1, S(3, 4), O, O,              -2, 2, cot_variance(x[0], COT_AXES(1)))                                \
-    CASE(std,            1, S(3, 4), O, O,              -2, 2, cot_std(x[0], COT_AXES(0)))                                     \
-    CASE(logsumexp,      1, S(3, 4), O, O,              -2, 2, cot_logsumexp(x[0], COT_AXES(1)))                               \
-    CASE(logsumexp_all,  1, S(3, 4), O, O,              -2, 2, cot_logsumexp(x[0], COT_KEEP_ALL))                              \
-    CASE(norm,           1, S(3, 4), O, O,              -2, 2, cot_norm(x[0], 2, COT_AXES(1)))                                 \
-    CASE(norm_all,       1, S(3, 4), O, O,              -2, 2, cot_norm(x[0], 2, COT_ALL))                                     \
-    CASE(norm_scalar,    1, O, O, O,                    0.2, 2, cot_norm(x[0], 2, COT_ALL))                                    \
-    CASE(norm_1,         1, S(3, 4), O, O,              0.2, 2, cot_norm(x[0], 1, COT_AXES(0)))                                \
-    CASE(norm_3,         1, S(3, 4), O, O,              0.2, 2, cot_norm(x[0], 3, COT_AXES(0)))                                \
-    CASE(norm_inf,       1, S(3, 4), O, O,              -2, 2, cot_norm(x[0], INFINITY, COT_AXES(0)))                          \
-    CASE(reshape,        1, S(3, 4), O, O,              -2, 2, cot_reshape(x[0], S(2, -1)))                                    \
-    CASE(reshape_scalar, 1, O, O, O,                    -2, 2, cot_reshape(x[0], S(1, 1)))                                     \
-    CASE(reshape_to_0d,  1, S(1, 1), O, O,              -2, 2, cot_reshape(x[0], O))                                           \
-    CASE(reshape_copy,   1, S(3, 4), O, O,              -2, 2, cot_reshape(cot_transpose(x[0]), S(6, 2)))                      \
-    CASE(transpose,      1, S(2, 3, 4), O, O,           -2, 2, cot_transpose(x[0]))                                            \
-    CASE(permute,        1, S(2, 3, 4), O, O,           -2, 2, cot_permute(x[0], COT_AXES(1, -1, 0)))                          \
-    CASE(broadcast_to,   1, S(3, 1), O, O,              -2, 2, cot_broadcast_to(x[0], S(2, 3, 4)))                             \
-    CASE(broadcast_0d,   1, O, O, O,                    -2, 2, cot_broadcast_to(x[0], S(2, 3)))                                \
-    CASE(expand_dims,    1, S(3, 4), O, O,              -2, 2, cot_expand_dims(x[0], -2))                                      \
-    CASE(squeeze,        1, S(1, 3, 1), O, O,           -2, 2, cot_squeeze(x[0], COT_AXES(0)))                                 \
-    CASE(slice,          1, S(3, 7), O, O,              -2, 2, cot_slice(x[0], 1, 1, COT_END, 2))                              \
-    CASE(slice_back,     1, S(3, 7), O, O,              -2, 2, cot_slice(x[0], -1, -2, 0, -2))                                 \
-    CASE(index,          1, S(3, 4), O, O,              -2, 2, cot_index(x[0], 0, -1))                                         \
-    CASE(index_vector,   1, S(5), O, O,                 -2, 2, cot_index(x[0], 0, 2))                                          \
-    CASE(index_twice,    1, S(5), O, O,                 -2, 2, cot_mul(cot_index(x[0], 0, 2), cot_index(x[0], 0, 4)))          \
-    CASE(flip,           1, S(2, 3, 2), O, O,           -2, 2, cot_flip(x[0], COT_AXES(0, 2)))                                 \
-    CASE(pad,            1, S(2, 3), O, O,              -2, 2, cot_pad(x[0], S(1, 0), S(0, 2), 7))                             \
-    CASE(concat,         3, S(2, 3), S(2, 1), S(2, 2),  -2, 2, cot_concat(3, x, 1))                                            \
-    CASE(concat_one,     1, S(2, 3), O, O,              -2, 2, cot_concat(1, x, 0))                                            \
-    CASE(concat_self,    1, S(2, 3), O, O,              -2, 2, CONCAT(4, 0, x[0], x[0], cot_square(x[0]), x[0]))               \
-    CASE(stack,          2, S(2, 3), S(2, 3), O,        -2, 2, cot_stack(2, x, 1))                                             \
-    CASE(stack_three,    3, S(2), S(2), S(2),           -2, 2, cot_stack(3, x, -1))                                            \
-    CASE(stack_scalars,  3, O, O, O,                    -2, 2, cot_stack(3, x, 0))                                             \
-    CASE(stack_numbers,  1, O, O, O,                    -2, 2, STACK(3, 0, cot_number(2), x[0], cot_number(0.5)))              \
-    CASE(take,           1, S(4, 3), O, O,              -2, 2, cot_take(x[0], INTS(S(2, 2), 3, 0, -1, 0), 0))                  \
-    CASE(take_middle,    1, S(2, 4, 2), O, O,           -2, 2, cot_take(x[0], INTS(S(3), 1, 1, 2), 1))                         \
-    CASE(take_scalar,    1, S(2, 4), O, O,              -2, 2, cot_take(x[0], cot_cast(cot_constant(t, 3), COT_I32), 1))       \
-    CASE(take_along,     1, S(2, 4), O, O,              -2, 2, cot_take_along_axis(x[0], INTS(S(2, 3), 1, 1, 0, 3, -1, 2), 1)) \
-    CASE(scatter_add,    2, S(4, 2), S(3, 2), O,        -2, 2, cot_scatter_add(x[0], INTS(S(3), 1, -1, 1), x[1], 0))           \
-    CASE(scatter_scalar, 2, S(4), O, O,                 -2, 2, cot_scatter_add(x[0], INTS(S(3), 1, -1, 1), x[1], 0))           \
-    CASE(matmul,         2, S(3, 4), S(4, 2), O,        -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_mv,      2, S(3, 4), S(4), O,           -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_vm,      2, S(3), S(3, 4), O,           -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_vv,      2, S(3), S(3), O,              -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_batch,   2, S(2, 3, 4), S(2, 4, 2), O,  -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_folded,  2, S(2, 3, 4), S(4, 2), O,     -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_left2,   2, S(3, 4), S(2, 4, 2), O,     -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_cross,   2, S(2, 1, 2, 3), S(2, 3, 2), O, -2, 2, cot_matmul(x[0], x[1]))                                       \
-    CASE(matmul_bv,      2, S(2, 3, 4), S(4), O,        -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_vb,      2, S(3), S(2, 3, 4), O,        -2, 2, cot_matmul(x[0], x[1]))                                         \
-    CASE(matmul_self,    1, S(3, 3), O, O,              -2, 2, cot_matmul(x[0], cot_matmul(cot_transpose(x[0]), x[0])))        \
-    CASE(dot,            2, S(5), S(5), O,              -2, 2, cot_dot(x[0], x[1]))                                            \
-    CASE(dot_self,       1, S(5), O, O,                 -2, 2, cot_dot(x[0], x[0]))                                            \
-    CASE(outer,          2, S(2), S(3), O,              -2, 2, cot_outer(x[0], x[1]))                                          \
-    CASE(softmax,        1, S(3, 4), O, O,              -2, 2, cot_softmax(x[0], -1))                                          \
-    CASE(softmax_0,      1, S(3, 4), O, O,              -2, 2, cot_softmax(x[0], 0))                                           \
-    CASE(log_softmax,    1, S(3, 4), O, O,              -2, 2, cot_log_softmax(x[0], 1))                                       \
-    CASE(sce_labels,     1, S(3, 4), O, O,              -2, 2, cot_softmax_cross_entropy(x[0], INTS(S(3), 1, 3, 0)))           \
-    CASE(sce_label,      1, S(4), O, O,                 -2, 2, cot_softmax_cross_entropy(x[0], cot_cast(cot_constant(t, 2), COT_I64))) \
-    CASE(sce_deep,       1, S(2, 3, 4), O, O,           -2, 2, cot_softmax_cross_entropy(x[0], INTS(S(2, 3), 1, 3, 0, 0, 2, 1))) \
-    CASE(sce_weights,    2, S(3, 4), S(3, 4), O,        -2, 2, cot_softmax_cross_entropy(x[0], x[1]))                          \
-    CASE(ce_labels,      1, S(3, 4), O, O,              0.2, 1, cot_cross_entropy(x[0], INTS(S(3), 1, 3, 0)))                  \
-    CASE(ce_weights,     2, S(3, 4), S(3, 4), O,        0.2, 1, cot_cross_entropy(x[0], x[1]))                                 \
-    CASE(mse,            2, S(3, 4), S(3, 4), O,        -2, 2, cot_mse(x[0], x[1]))                                            \
-    CASE(mse_scalar,     2, O, S(3), O,                 -2, 2, cot_mse(x[0], x[1]))                                            \
-    CASE(mse_number,     1, S(3), O, O,                 -2, 2, cot_mse(x[0], 0.5))                                             \
-    CASE(mse_0d,         2, O, O, O,                    -2, 2, cot_mse(x[0], x[1]))                                            \
-    CASE(cast,           1, S(3), O, O,                 -2, 2, cot_cast(cot_mul(x[0], x[0]), COT_F64))
+#define CASES(CASE)                                                                                                    \
+    CASE(sum_all, 1, S(3, 4), O, O, -2, 2, cot_sum(x[0], COT_ALL))                                                     \
+    CASE(sum_scalar, 1, O, O, O, -2, 2, cot_sum(x[0], COT_ALL))                                                        \
+    CASE(sum_axis, 1, S(3, 4), O, O, -2, 2, cot_sum(x[0], COT_AXES(0)))                                                \
+    CASE(sum_keep, 1, S(2, 3, 4), O, O, -2, 2, cot_sum(x[0], COT_KEEP(-1, 0)))                                         \
+    CASE(mean, 1, S(2, 3, 4), O, O, -2, 2, cot_mean(x[0], COT_AXES(1)))                                                \
+    CASE(prod_all, 1, S(5, 3), O, O, -2, 2, cot_prod(x[0], COT_ALL))                                                   \
+    CASE(prod_axis, 1, S(2, 7), O, O, -2, 2, cot_prod(x[0], COT_KEEP(1)))                                              \
+    CASE(prod_two, 1, S(2, 3, 5), O, O, -2, 2, cot_prod(x[0], COT_AXES(2, 0)))                                         \
+    CASE(max_all, 1, S(3, 4), O, O, -2, 2, cot_max(x[0], COT_ALL))                                                     \
+    CASE(max_axis, 1, S(3, 4), O, O, -2, 2, cot_max(x[0], COT_AXES(1)))                                                \
+    CASE(min_axis, 1, S(3, 4), O, O, -2, 2, cot_min(x[0], COT_KEEP(0)))                                                \
+    CASE(max_square, 1, S(3, 4), O, O, -2, 2, cot_square(cot_max(cot_sin(x[0]), COT_AXES(1))))                         \
+    CASE(variance, 1, S(3, 4), O, O, -2, 2, cot_variance(x[0], COT_AXES(1)))                                           \
+    CASE(std, 1, S(3, 4), O, O, -2, 2, cot_std(x[0], COT_AXES(0)))                                                     \
+    CASE(logsumexp, 1, S(3, 4), O, O, -2, 2, cot_logsumexp(x[0], COT_AXES(1)))                                         \
+    CASE(logsumexp_all, 1, S(3, 4), O, O, -2, 2, cot_logsumexp(x[0], COT_KEEP_ALL))                                    \
+    CASE(norm, 1, S(3, 4), O, O, -2, 2, cot_norm(x[0], 2, COT_AXES(1)))                                                \
+    CASE(norm_all, 1, S(3, 4), O, O, -2, 2, cot_norm(x[0], 2, COT_ALL))                                                \
+    CASE(norm_scalar, 1, O, O, O, 0.2, 2, cot_norm(x[0], 2, COT_ALL))                                                  \
+    CASE(norm_1, 1, S(3, 4), O, O, 0.2, 2, cot_norm(x[0], 1, COT_AXES(0)))                                             \
+    CASE(norm_3, 1, S(3, 4), O, O, 0.2, 2, cot_norm(x[0], 3, COT_AXES(0)))                                             \
+    CASE(norm_inf, 1, S(3, 4), O, O, -2, 2, cot_norm(x[0], INFINITY, COT_AXES(0)))                                     \
+    CASE(reshape, 1, S(3, 4), O, O, -2, 2, cot_reshape(x[0], S(2, -1)))                                                \
+    CASE(reshape_scalar, 1, O, O, O, -2, 2, cot_reshape(x[0], S(1, 1)))                                                \
+    CASE(reshape_to_0d, 1, S(1, 1), O, O, -2, 2, cot_reshape(x[0], O))                                                 \
+    CASE(reshape_copy, 1, S(3, 4), O, O, -2, 2, cot_reshape(cot_transpose(x[0]), S(6, 2)))                             \
+    CASE(transpose, 1, S(2, 3, 4), O, O, -2, 2, cot_transpose(x[0]))                                                   \
+    CASE(permute, 1, S(2, 3, 4), O, O, -2, 2, cot_permute(x[0], COT_AXES(1, -1, 0)))                                   \
+    CASE(broadcast_to, 1, S(3, 1), O, O, -2, 2, cot_broadcast_to(x[0], S(2, 3, 4)))                                    \
+    CASE(broadcast_0d, 1, O, O, O, -2, 2, cot_broadcast_to(x[0], S(2, 3)))                                             \
+    CASE(expand_dims, 1, S(3, 4), O, O, -2, 2, cot_expand_dims(x[0], -2))                                              \
+    CASE(squeeze, 1, S(1, 3, 1), O, O, -2, 2, cot_squeeze(x[0], COT_AXES(0)))                                          \
+    CASE(slice, 1, S(3, 7), O, O, -2, 2, cot_slice(x[0], 1, 1, COT_END, 2))                                            \
+    CASE(slice_back, 1, S(3, 7), O, O, -2, 2, cot_slice(x[0], -1, -2, 0, -2))                                          \
+    CASE(index, 1, S(3, 4), O, O, -2, 2, cot_index(x[0], 0, -1))                                                       \
+    CASE(index_vector, 1, S(5), O, O, -2, 2, cot_index(x[0], 0, 2))                                                    \
+    CASE(index_twice, 1, S(5), O, O, -2, 2, cot_mul(cot_index(x[0], 0, 2), cot_index(x[0], 0, 4)))                     \
+    CASE(flip, 1, S(2, 3, 2), O, O, -2, 2, cot_flip(x[0], COT_AXES(0, 2)))                                             \
+    CASE(pad, 1, S(2, 3), O, O, -2, 2, cot_pad(x[0], S(1, 0), S(0, 2), 7))                                             \
+    CASE(concat, 3, S(2, 3), S(2, 1), S(2, 2), -2, 2, cot_concat(3, x, 1))                                             \
+    CASE(concat_one, 1, S(2, 3), O, O, -2, 2, cot_concat(1, x, 0))                                                     \
+    CASE(concat_self, 1, S(2, 3), O, O, -2, 2, CONCAT(4, 0, x[0], x[0], cot_square(x[0]), x[0]))                       \
+    CASE(stack, 2, S(2, 3), S(2, 3), O, -2, 2, cot_stack(2, x, 1))                                                     \
+    CASE(stack_three, 3, S(2), S(2), S(2), -2, 2, cot_stack(3, x, -1))                                                 \
+    CASE(stack_scalars, 3, O, O, O, -2, 2, cot_stack(3, x, 0))                                                         \
+    CASE(stack_numbers, 1, O, O, O, -2, 2, STACK(3, 0, cot_number(2), x[0], cot_number(0.5)))                          \
+    CASE(take, 1, S(4, 3), O, O, -2, 2, cot_take(x[0], INTS(S(2, 2), 3, 0, -1, 0), 0))                                 \
+    CASE(take_middle, 1, S(2, 4, 2), O, O, -2, 2, cot_take(x[0], INTS(S(3), 1, 1, 2), 1))                              \
+    CASE(take_scalar, 1, S(2, 4), O, O, -2, 2, cot_take(x[0], cot_cast(cot_constant(t, 3), COT_I32), 1))               \
+    CASE(take_along, 1, S(2, 4), O, O, -2, 2, cot_take_along_axis(x[0], INTS(S(2, 3), 1, 1, 0, 3, -1, 2), 1))          \
+    CASE(scatter_add, 2, S(4, 2), S(3, 2), O, -2, 2, cot_scatter_add(x[0], INTS(S(3), 1, -1, 1), x[1], 0))             \
+    CASE(scatter_scalar, 2, S(4), O, O, -2, 2, cot_scatter_add(x[0], INTS(S(3), 1, -1, 1), x[1], 0))                   \
+    CASE(matmul, 2, S(3, 4), S(4, 2), O, -2, 2, cot_matmul(x[0], x[1]))                                                \
+    CASE(matmul_mv, 2, S(3, 4), S(4), O, -2, 2, cot_matmul(x[0], x[1]))                                                \
+    CASE(matmul_vm, 2, S(3), S(3, 4), O, -2, 2, cot_matmul(x[0], x[1]))                                                \
+    CASE(matmul_vv, 2, S(3), S(3), O, -2, 2, cot_matmul(x[0], x[1]))                                                   \
+    CASE(matmul_batch, 2, S(2, 3, 4), S(2, 4, 2), O, -2, 2, cot_matmul(x[0], x[1]))                                    \
+    CASE(matmul_folded, 2, S(2, 3, 4), S(4, 2), O, -2, 2, cot_matmul(x[0], x[1]))                                      \
+    CASE(matmul_left2, 2, S(3, 4), S(2, 4, 2), O, -2, 2, cot_matmul(x[0], x[1]))                                       \
+    CASE(matmul_cross, 2, S(2, 1, 2, 3), S(2, 3, 2), O, -2, 2, cot_matmul(x[0], x[1]))                                 \
+    CASE(matmul_bv, 2, S(2, 3, 4), S(4), O, -2, 2, cot_matmul(x[0], x[1]))                                             \
+    CASE(matmul_vb, 2, S(3), S(2, 3, 4), O, -2, 2, cot_matmul(x[0], x[1]))                                             \
+    CASE(matmul_self, 1, S(3, 3), O, O, -2, 2, cot_matmul(x[0], cot_matmul(cot_transpose(x[0]), x[0])))                \
+    CASE(dot, 2, S(5), S(5), O, -2, 2, cot_dot(x[0], x[1]))                                                            \
+    CASE(dot_self, 1, S(5), O, O, -2, 2, cot_dot(x[0], x[0]))                                                          \
+    CASE(outer, 2, S(2), S(3), O, -2, 2, cot_outer(x[0], x[1]))                                                        \
+    CASE(softmax, 1, S(3, 4), O, O, -2, 2, cot_softmax(x[0], -1))                                                      \
+    CASE(softmax_0, 1, S(3, 4), O, O, -2, 2, cot_softmax(x[0], 0))                                                     \
+    CASE(log_softmax, 1, S(3, 4), O, O, -2, 2, cot_log_softmax(x[0], 1))                                               \
+    CASE(sce_labels, 1, S(3, 4), O, O, -2, 2, cot_softmax_cross_entropy(x[0], INTS(S(3), 1, 3, 0)))                    \
+    CASE(sce_label, 1, S(4), O, O, -2, 2, cot_softmax_cross_entropy(x[0], cot_cast(cot_constant(t, 2), COT_I64)))      \
+    CASE(sce_deep, 1, S(2, 3, 4), O, O, -2, 2, cot_softmax_cross_entropy(x[0], INTS(S(2, 3), 1, 3, 0, 0, 2, 1)))       \
+    CASE(sce_weights, 2, S(3, 4), S(3, 4), O, -2, 2, cot_softmax_cross_entropy(x[0], x[1]))                            \
+    CASE(ce_labels, 1, S(3, 4), O, O, 0.2, 1, cot_cross_entropy(x[0], INTS(S(3), 1, 3, 0)))                            \
+    CASE(ce_weights, 2, S(3, 4), S(3, 4), O, 0.2, 1, cot_cross_entropy(x[0], x[1]))                                    \
+    CASE(mse, 2, S(3, 4), S(3, 4), O, -2, 2, cot_mse(x[0], x[1]))                                                      \
+    CASE(mse_scalar, 2, O, S(3), O, -2, 2, cot_mse(x[0], x[1]))                                                        \
+    CASE(mse_number, 1, S(3), O, O, -2, 2, cot_mse(x[0], 0.5))                                                         \
+    CASE(mse_0d, 2, O, O, O, -2, 2, cot_mse(x[0], x[1]))                                                               \
+    CASE(cast, 1, S(3), O, O, -2, 2, cot_cast(cot_mul(x[0], x[0]), COT_F64))
 
 typedef cot_var function(cot_tape *t, const cot_var *x);
 
-#define FUNCTION(name, n, s0, s1, s2, lo, hi, expression)                                                                    \
-    static cot_var f_##name(cot_tape *t, const cot_var *x) {                                                                 \
-        (void)t;                                                                                                             \
-        return expression;                                                                                                   \
+#define FUNCTION(name, n, s0, s1, s2, lo, hi, expression)                                                              \
+    static cot_var f_##name(cot_tape *t, const cot_var *x) {                                                           \
+        (void)t;                                                                                                       \
+        return expression;                                                                                             \
     }
 CASES(FUNCTION)
 
@@ -114,17 +115,18 @@ typedef struct row {
     cot_shape   shape[MAX_OPERANDS];
     double      lo, hi;
     double      x[MAX_OPERANDS][MAX_SIZE], v[MAX_OPERANDS][MAX_SIZE]; /* a point and a direction */
-    double      w[MAX_SIZE];                                          /* weights of the result's elements */
+    /* weights of the result's elements */
+    double      w[MAX_SIZE];
 } row;
 
 static void each_row(void (*check)(row *r)) {
     static row r;
-#define ROW(label, count, s0, s1, s2, low, high, expression)                                                                 \
-    r = (row){.name = #label, .f = f_##label, .n = count, .shape = {s0, s1, s2}, .lo = low, .hi = high};                     \
-    seed = 7;                                                                                                                \
-    for (int k = 0; k < r.n; k++)                                                                                            \
-        for (int64_t i = 0; i < size_of(r.shape[k]); i++) r.x[k][i] = uniform(low, high), r.v[k][i] = uniform(-1, 1);        \
-    for (int i = 0; i < MAX_SIZE; i++) r.w[i] = uniform(-1, 1);                                                              \
+#define ROW(label, count, s0, s1, s2, low, high, expression)                                                           \
+    r    = (row){.name = #label, .f = f_##label, .n = count, .shape = {s0, s1, s2}, .lo = low, .hi = high};            \
+    seed = 7;                                                                                                          \
+    for (int k = 0; k < r.n; k++)                                                                                      \
+        for (int64_t i = 0; i < size_of(r.shape[k]); i++) r.x[k][i] = uniform(low, high), r.v[k][i] = uniform(-1, 1);  \
+    for (int i = 0; i < MAX_SIZE; i++) r.w[i] = uniform(-1, 1);                                                        \
     check(&r);
     CASES(ROW)
 }
@@ -153,7 +155,8 @@ static double value_at(const row *r) {
 }
 
 static void compare(const row *r, const char *what, int k, int64_t i, double have, double want) {
-    if (!near(have, want, 2e-7)) fail_msg("%s: %s of x[%d], element %d: %.12g, not %.12g", r->name, what, k, (int)i, have, want);
+    if (!near(have, want, 2e-7))
+        fail_msg("%s: %s of x[%d], element %d: %.12g, not %.12g", r->name, what, k, (int)i, have, want);
 }
 
 enum { H = 100000 }; /* one over the step */
@@ -216,7 +219,8 @@ static void check_second_order(row *r) {
     for (int k = 0; k < r->n; k++) {
         double have[MAX_SIZE];
         cot_read(h[k], have, size_of(r->shape[k]));
-        for (int64_t i = 0; i < size_of(r->shape[k]); i++) compare(r, "second derivative", k, i, have[i], (up[k][i] - down[k][i]) * H / 2);
+        for (int64_t i = 0; i < size_of(r->shape[k]); i++)
+            compare(r, "second derivative", k, i, have[i], (up[k][i] - down[k][i]) * H / 2);
     }
     assert_ok(t);
     cot_tape_destroy(t);
@@ -227,10 +231,11 @@ static void second_derivatives_match_differences_of_gradients(void **state) {
     each_row(check_second_order);
 }
 
-/* w · (J v) = (w J) · v, and forward over reverse gives the same second derivative as reverse over reverse. */
+/* w · (J v) = (w J) · v, and forward over reverse gives the same second derivative as reverse over
+ * reverse. */
 static void check_forward(row *r) {
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x[MAX_OPERANDS], v[MAX_OPERANDS], g[MAX_OPERANDS], h[MAX_OPERANDS], sum = cot_constant(t, 0), second = sum;
+    cot_var x[MAX_OPERANDS], v[MAX_OPERANDS], g[MAX_OPERANDS], h[MAX_OPERANDS], sum = cot_constant(t, 0), second = sum;
     leaves(r, t, x);
     directions(r, t, v);
     cot_var y = r->f(t, x), w = cot_data(t, COT_F64, cot_shape_of(y), r->w);
@@ -254,7 +259,8 @@ static void forward_mode_matches_reverse_mode(void **state) {
     each_row(check_forward);
 }
 
-/* The same numbers behind other strides: transposed, flipped, every second element, an inner part. */
+/* The same numbers behind other strides: transposed, flipped, every second element, an inner
+ * part. */
 enum { TRANSPOSED, FLIPPED, STEPPED, INNER, LAYOUTS };
 
 static cot_var laid_out(const row *r, cot_tape *t, int k, int layout) {
@@ -295,12 +301,14 @@ static void check_layouts(row *r) {
         cot_var y = weighted(r, t, x);
         cot_grad_of(y, r->n, x, g);
         assert_ok(t);
-        if (!near(cot_value(y), value, 1e-14)) fail_msg("%s, layout %d: %.17g, not %.17g", r->name, layout, cot_value(y), value);
+        if (!near(cot_value(y), value, 1e-14))
+            fail_msg("%s, layout %d: %.17g, not %.17g", r->name, layout, cot_value(y), value);
         for (int k = 0; k < r->n; k++) {
             double have[MAX_SIZE];
             cot_read(g[k], have, size_of(r->shape[k]));
             for (int64_t i = 0; i < size_of(r->shape[k]); i++)
-                if (!near(have[i], want[k][i], 1e-13)) fail_msg("%s, layout %d: gradient %g, not %g", r->name, layout, have[i], want[k][i]);
+                if (!near(have[i], want[k][i], 1e-13))
+                    fail_msg("%s, layout %d: gradient %g, not %g", r->name, layout, have[i], want[k][i]);
         }
         cot_tape_destroy(t);
     }
@@ -361,31 +369,37 @@ static void every_failing_allocation_is_survived(void **state) {
     each_row(check_memory);
 }
 
-/* A write over operand k (or, k = n, over the result): what a strict tape says to it, or else the backward after it. */
+/* A write over operand k (or, k = n, over the result): what a strict tape says to it, or else the
+ * backward after it. */
 static cot_status overwrite(const row *r, int k, bool strict, bool *wrote) {
     cot_options options = {.strict = strict};
     cot_tape   *t = cot_tape_create(&options);
     cot_var     x[MAX_OPERANDS], y[MAX_OPERANDS + 1];
     leaves(r, t, x);
-    for (int j = 0; j < r->n; j++) y[j] = cot_add(x[j], 0.0); /* values of their own that their makers do not need again */
+    /* values of their own that their makers do not need again */
+    for (int j = 0; j < r->n; j++) y[j] = cot_add(x[j], 0.0);
     cot_var z = r->f(t, y), out = cot_add(z, 0.0), seed_z = cot_data(t, COT_F64, cot_shape_of(z), r->w);
     y[r->n] = z;
     assert_ok(t);
     cot_status status = COT_OK;
     *wrote = cot_shape_of(y[k]).ndim > 0;
     if (*wrote) status = cot_add_into(&y[k], cot_number(1));
-    if (status == COT_VALUE || status == COT_SHAPE) *wrote = false; /* a broadcast view: not writable */
+    /* a broadcast view: not writable */
+    if (status == COT_VALUE || status == COT_SHAPE) *wrote = false;
     if (status == COT_OK && !strict) status = cot_backward_seeded(out, seed_z);
     cot_tape_destroy(t);
     return status;
 }
 
-/* A strict tape refuses at the write exactly what another tape finds at backward: save masks tell what rules read, no more, no less. */
+/* A strict tape refuses at the write exactly what another tape finds at backward: save masks tell
+ * what rules read, no more, no less. */
 static void check_saves(row *r) {
     for (int k = 0; k <= r->n; k++) {
         bool       wrote;
         cot_status late = overwrite(r, k, false, &wrote), early = overwrite(r, k, true, &wrote);
-        if (wrote && early != late) fail_msg("%s, operand %d: %s at the write, %s at backward", r->name, k, cot_status_name(early), cot_status_name(late));
+        if (wrote && early != late)
+            fail_msg("%s, operand %d: %s at the write, %s at backward", r->name, k, cot_status_name(early),
+                     cot_status_name(late));
     }
 }
 

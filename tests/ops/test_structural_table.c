@@ -1,5 +1,6 @@
-/* Properties of every structural operation: loops over ops.def. A new line there needs one small example in `samples` (samples.h), and is then covered by
- * all of them; without one the tests fail. */
+/* Properties of every structural operation: loops over ops.def. A new line there needs one small
+ * example in `samples` (samples.h), and is then covered by all of them; without one the tests
+ * fail. */
 /* ctest: timeout=120 */
 #include "samples/samples.h"
 
@@ -15,24 +16,30 @@ static const char *const ids[OP_count] = {
 #include "rules/ops.def"
 };
 
-/* ---- the records ----------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the records ----------------------------------------------------------------------------- */
 
 static void records_are_complete(void **state) {
     (void)state;
     EACH_STRUCTURAL(op) {
         const cot__op *o = cot__op_of(op);
         assert_non_null(o);
-        TEST_CHECK(o->name && strcmp(o->name, ids[op]) == 0, "the record of %s calls itself %s", ids[op], o->name ? o->name : "nothing");
-        if (op == OP_custom || op == OP_custom_numbers) continue; /* its rule is the user's: tests/ops/test_custom.c */
+        TEST_CHECK(o->name && strcmp(o->name, ids[op]) == 0, "the record of %s calls itself %s", ids[op],
+                   o->name ? o->name : "nothing");
+        /* its rule is the user's: tests/ops/test_custom.c */
+        if (op == OP_custom || op == OP_custom_numbers) continue;
         TEST_CHECK(o->formula && o->formula[0], "%s has no formula", ids[op]);
         switch (o->kind) {
         case KIND_NONE:
         case KIND_SOURCE: TEST_CHECK(!o->vjp && !o->jvp, "%s has no derivative, but a rule", ids[op]); break;
         case KIND_LINEAR:
-        case KIND_BILINEAR: TEST_CHECK(o->vjp && o->apply && !o->jvp, "%s is (bi)linear: it brings vjp and apply, and forward mode follows", ids[op]); break;
+        case KIND_BILINEAR:
+            TEST_CHECK(o->vjp && o->apply && !o->jvp,
+                       "%s is (bi)linear: it brings vjp and apply, and forward mode follows", ids[op]);
+            break;
         case KIND_GENERIC: TEST_CHECK(o->vjp, "%s is generic and has no vjp", ids[op]); break;
         }
-        TEST_CHECK((o->apply != NULL) == (o->kind != KIND_SOURCE), "%s: every record but those of sources has apply", ids[op]);
+        TEST_CHECK((o->apply != NULL) == (o->kind != KIND_SOURCE), "%s: every record but those of sources has apply",
+                   ids[op]);
     }
     test_verdict();
 }
@@ -63,13 +70,14 @@ static void every_operation_has_a_sample_that_records_it(void **state) {
             xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F32, f.in[k].shape, NULL) : cot_scalar_of(t, COT_F32, 0);
         f.f(f.n, xs, f.user);
         test_tape_ok(t, f.name);
-        TEST_CHECK(!samples[i].op || tape_has(t, op_named(samples[i].op)), "%s does not record %s", f.name, samples[i].op);
+        TEST_CHECK(!samples[i].op || tape_has(t, op_named(samples[i].op)), "%s does not record %s", f.name,
+                   samples[i].op);
         cot_tape_destroy(t);
     }
     test_verdict();
 }
 
-/* ---- the rules --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the rules ------------------------------------------------------------------------------- */
 
 static void each_sample(void (*check)(const test_function *)) {
     for (int i = 0; i < TEST_COUNT(samples); i++)
@@ -87,8 +95,8 @@ static void differences(int order, int rounds) {
             test_function f = function_of(&samples[i], i, round);
             smooth += test_differences(&f, order);
         }
-        TEST_CHECK(smooth == rounds, "sample %d (%s): order %d: only %d of %d points look smooth", i, samples[i].op ? samples[i].op : "composed", order, smooth,
-                   round);
+        TEST_CHECK(smooth == rounds, "sample %d (%s): order %d: only %d of %d points look smooth", i,
+                   samples[i].op ? samples[i].op : "composed", order, smooth, round);
     }
     test_verdict();
 }
@@ -122,7 +130,7 @@ static void f32_is_near_f64(void **state) {
     each_sample(test_single_precision);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /* The value and all gradients of a sample, in one row. */
 static int64_t numbers_of(const test_function *f, cot_dtype dtype, double *out) {
@@ -132,8 +140,9 @@ static int64_t numbers_of(const test_function *f, cot_dtype dtype, double *out) 
     for (int k = 0; k < f->n; k++) {
         float narrow[TEST_MAX_SIZE];
         for (int64_t i = 0; i < TEST_MAX_SIZE; i++) narrow[i] = (float)f->in[k].data[i];
-        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, dtype, f->in[k].shape, dtype == COT_F64 ? (const void *)f->in[k].data : narrow)
-                                    : cot_scalar_of(t, dtype, f->in[k].data[0]);
+        xs[k] = f->in[k].shape.ndim
+                    ? cot_tensor(t, dtype, f->in[k].shape, dtype == COT_F64 ? (const void *)f->in[k].data : narrow)
+                    : cot_scalar_of(t, dtype, f->in[k].data[0]);
     }
     cot_var y = f->f(f->n, xs, f->user), seed = cot_cos(cot_cast(y, dtype));
     n += cot_size(y);
@@ -149,7 +158,8 @@ static int64_t numbers_of(const test_function *f, cot_dtype dtype, double *out) 
     return n;
 }
 
-/* With a grain of 1 even these small operands are cut into parts: neither the cuts nor who runs the parts may show. */
+/* With a grain of 1 even these small operands are cut into parts: neither the cuts nor who runs the
+ * parts may show. */
 static void threads_do_not_show(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(samples); i++)

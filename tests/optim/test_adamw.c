@@ -6,8 +6,9 @@ static const cot_adamw usual = {.step = 1, .rate = 0.1, .beta1 = 0.9, .beta2 = 0
 static void three_steps_follow_the_formula(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x[4] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2}), cot_tensor(t, COT_F32, COT_SHAPE(2), (float[]){1, -2}), cot_scalar(t, -2),
-                      cot_scalar_of(t, COT_F32, -2)};
+    cot_var   x[4]  = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2}),
+                       cot_tensor(t, COT_F32, COT_SHAPE(2), (float[]){1, -2}), cot_scalar(t, -2),
+                       cot_scalar_of(t, COT_F32, -2)};
     double    m0[2] = {0}, v0[2] = {0}, m2 = 0, v2 = 0, w[2] = {1, -2}, m[2] = {0}, v[2] = {0}, got[2];
     float     m1[2] = {0}, v1[2] = {0}, m3 = 0, v3 = 0;
     void     *ms[4] = {m0, m1, &m2, &m3}, *vs[4] = {v0, v1, &v2, &v3};
@@ -22,7 +23,8 @@ static void three_steps_follow_the_formula(void **state) {
             double g = 2 * w[i];
             m[i] = 0.9 * m[i] + 0.1 * g;
             v[i] = 0.999 * v[i] + 0.001 * g * g;
-            w[i] = w[i] * (1 - 0.1 * 0.01) - 0.1 * (m[i] / (1 - pow(0.9, step))) / (sqrt(v[i] / (1 - pow(0.999, step))) + 1e-8);
+            w[i]     = w[i] * (1 - 0.1 * 0.01) -
+                   0.1 * (m[i] / (1 - pow(0.9, step))) / (sqrt(v[i] / (1 - pow(0.999, step))) + 1e-8);
         }
         for (int k = 0; k < 4; k++) {
             cot_read(x[k], got, k < 2 ? 2 : 1);
@@ -35,7 +37,8 @@ static void three_steps_follow_the_formula(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A struct with only step and rate: usual numbers, and an element that never had a gradient stays. */
+/* A struct with only step and rate: usual numbers, and an element that never had a gradient
+ * stays. */
 static void what_is_left_out_is_the_default(void **state) {
     (void)state;
     double w[2][2];
@@ -103,32 +106,38 @@ static void wrong_arguments_change_nothing(void **state) {
     double    m = 0, v = 0;
     void     *ms[2] = {&m, &m}, *vs[2] = {&v, &v};
     cot_backward(y);
-#define REFUSED(code, text, ...)                                                                                              \
-    do {                                                                                                                     \
-        assert_int_equal(cot_adamw_step(__VA_ARGS__), code);                                                                 \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
-        assert_true(cot_value(x) == 2 && m == 0);                                                                            \
+#define REFUSED(code, text, ...)                                                                                       \
+    do {                                                                                                               \
+        assert_int_equal(cot_adamw_step(__VA_ARGS__), code);                                                           \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
+        assert_true(cot_value(x) == 2 && m == 0);                                                                      \
     } while (0)
     REFUSED(COT_VALUE, "[adamw_step] xs[1] is not a leaf", 2, ((cot_var[]){x, y}), ms, vs, usual);
-    REFUSED(COT_DTYPE, "[adamw_step] xs[1] has dtype bf16; weights are f32 or f64: keep those, and cast them for the computation", 2, ((cot_var[]){x, half}), ms, vs,
-            usual);
-    REFUSED(COT_VALUE, "[adamw_step] the moments of xs[0] are NULL; they are arrays of 1 elements of its dtype, zero at first", 1, &x, NULL, vs, usual);
+    REFUSED(COT_DTYPE,
+            "[adamw_step] xs[1] has dtype bf16; weights are f32 or f64: keep those, and cast them for the computation",
+            2, ((cot_var[]){x, half}), ms, vs, usual);
+    REFUSED(COT_VALUE,
+            "[adamw_step] the moments of xs[0] are NULL; they are arrays of 1 elements of its dtype, zero at first", 1,
+            &x, NULL, vs, usual);
     cot_adamw o = usual;
     o.step = 0;
     REFUSED(COT_VALUE,
-            "[adamw_step] step 0, rate 0.1, betas 0.9 and 0.999, eps 1e-08, decay 0.01; steps count from 1, betas are in [0, 1), the others finite and not negative", 1, &x, ms,
-            vs, o);
+            "[adamw_step] step 0, rate 0.1, betas 0.9 and 0.999, eps 1e-08, decay 0.01; steps count from 1, betas are "
+            "in [0, 1), the others finite and not negative",
+            1, &x, ms, vs, o);
     o = usual;
     o.rate = (double)INFINITY;
     REFUSED(COT_VALUE,
-            "[adamw_step] step 1, rate inf, betas 0.9 and 0.999, eps 1e-08, decay 0.01; steps count from 1, betas are in [0, 1), the others finite and not "
+            "[adamw_step] step 1, rate inf, betas 0.9 and 0.999, eps 1e-08, decay 0.01; steps count from 1, betas are "
+            "in [0, 1), the others finite and not "
             "negative",
             1, &x, ms, vs, o);
     o = usual;
     o.decay = (double)INFINITY;
     REFUSED(COT_VALUE,
-            "[adamw_step] step 1, rate 0.1, betas 0.9 and 0.999, eps 1e-08, decay inf; steps count from 1, betas are in [0, 1), the others finite and not "
+            "[adamw_step] step 1, rate 0.1, betas 0.9 and 0.999, eps 1e-08, decay inf; steps count from 1, betas are "
+            "in [0, 1), the others finite and not "
             "negative",
             1, &x, ms, vs, o);
 #undef REFUSED
@@ -140,12 +149,12 @@ static void a_wrong_step_along_the_gradient_changes_nothing(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_scalar(t, 2), y = cot_mul(x, x);
     cot_backward(y);
-#define REFUSED(text, ...)                                                                                                    \
-    do {                                                                                                                     \
-        assert_int_equal(cot_sgd_step(__VA_ARGS__), COT_VALUE);                                                              \
-        assert_error(t, COT_VALUE, text);                                                                                    \
-        cot_tape_clear_error(t);                                                                                             \
-        assert_true(cot_value(x) == 2);                                                                                      \
+#define REFUSED(text, ...)                                                                                             \
+    do {                                                                                                               \
+        assert_int_equal(cot_sgd_step(__VA_ARGS__), COT_VALUE);                                                        \
+        assert_error(t, COT_VALUE, text);                                                                              \
+        cot_tape_clear_error(t);                                                                                       \
+        assert_true(cot_value(x) == 2);                                                                                \
     } while (0)
     REFUSED("[sgd_step] the rate is nan; it must be finite and not negative", 1, &x, (double)NAN);
     REFUSED("[sgd_step] the rate is inf; it must be finite and not negative", 1, &x, (double)INFINITY);

@@ -87,7 +87,8 @@ void use_numbers(cot_tape *t, cot_var x) {
     unsigned long ul = 1;
     long long     ll = 1;
     y = cot_add(x, f), y = cot_add(l, y), y = cot_sub(y, c), y = cot_mul(uc, y), y = cot_div(y, s), y = cot_pow(y, 2u);
-    y = cot_maximum(y, ul), y = cot_minimum(ll, y), y = cot_mul(y, true), y = cot_mul(cot_add(x, 1), cot_sub(2, cot_mul(y, 3)));
+    y = cot_maximum(y, ul), y = cot_minimum(ll, y), y = cot_mul(y, true),
+    y = cot_mul(cot_add(x, 1), cot_sub(2, cot_mul(y, 3)));
     y = cot_huber(x, 0.5, 1), y = cot_mse(0, x), y = cot_bernoulli(t, cot_key_of(1), 0.5, COT_SHAPE(2));
 #include "elementwise.h"
 #else
@@ -103,8 +104,10 @@ void use_writes(cot_var *x, cot_var *more) {
     cot_update_slice(x, 0, 0, COT_END, 2, 1.5);
     cot_assign(*x, 0.0), cot_backward_seeded(*x, 2), cot_vjp(*x, 1.0, 1, more, more);
 #endif
-    cot_grad_of(*x, 1, more, more), cot_split(*x, 2, 0, more), cot_qr(*x, more, NOTHING), cot_lu(*x, NOTHING, more, NOTHING);
-    cot_eigh(*x, more, NOTHING), cot_svd(*x, NOTHING, more, NOTHING), cot_slogdet(*x, NOTHING, more), cot_taylor(*x, 1, more, 1, more, 0, more);
+    cot_grad_of(*x, 1, more, more), cot_split(*x, 2, 0, more), cot_qr(*x, more, NOTHING),
+        cot_lu(*x, NOTHING, more, NOTHING);
+    cot_eigh(*x, more, NOTHING), cot_svd(*x, NOTHING, more, NOTHING), cot_slogdet(*x, NOTHING, more),
+        cot_taylor(*x, 1, more, 1, more, 0, more);
     *x = cot_wrap(cot_tape_of(*x), COT_F64, COT_SCALAR, NOTHING), *x = cot_grad(*x), *x = cot_jvp(*x, 1, more, more);
     *x = cot_tensor(cot_tape_of(*x), COT_F64, COT_SCALAR, NOTHING), *x = cot_scalar_of(cot_tape_of(*x), COT_F32, 1);
     *x = cot_constant(cot_tape_of(*x), 1);

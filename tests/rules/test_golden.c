@@ -1,14 +1,19 @@
-/* Every operation against what JAX and PyTorch computed: values, dtypes, shapes, gradients, directional and higher derivatives. */
+/* Every operation against what JAX and PyTorch computed: values, dtypes, shapes, gradients,
+ * directional and higher derivatives. */
 /* ctest: timeout=120 */
-/* The cases are text, golden/NAME.txt; golden/make_golden.py wrote them and describes the format. A case names an operation of
- * rules.def or functions.def; one that is not known here fails, and so does an operation without a case.
+/* The cases are text, golden/NAME.txt; golden/make_golden.py wrote them and describes the format. A
+ * case names an operation of rules.def or functions.def; one that is not known here fails, and so
+ * does an operation without a case.
  *
- * Tolerances. Both sides round at every step, so the answers differ by the sum of what each rounding does to the result. The script
- * measures that: the scale beside a number says how far it moves, at most, when every intermediate result of the reference
- * computation is off by one relative unit; cancellation and ill-conditioned steps are in it. A step is not off by one unit but, in
- * each library, by up to 4 (what special.h promises for its functions; libm is better), and our steps are not JAX's steps: the
- * default is 2 · 4 units of the result's dtype times the scale. A case may ask for another number (ulps=) with its reason in the
- * script, or for equality (exact=1): moved, chosen and counted elements. Integers, bools, NaNs, infinities are equal or wrong. */
+ * Tolerances. Both sides round at every step, so the answers differ by the sum of what each
+ * rounding does to the result. The script measures that: the scale beside a number says how far it
+ * moves, at most, when every intermediate result of the reference computation is off by one
+ * relative unit; cancellation and ill-conditioned steps are in it. A step is not off by one unit
+ * but, in each library, by up to 4 (what special.h promises for its functions; libm is better), and
+ * our steps are not JAX's steps: the default is 2 · 4 units of the result's dtype times the scale.
+ * A case may ask for another number (ulps=) with its reason in the script, or for equality
+ * (exact=1): moved, chosen and counted elements. Integers, bools, NaNs, infinities are equal or
+ * wrong. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -28,7 +33,7 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 enum { MAX_OPERANDS = 8, MAX_ATTRS = 8, POOL = 1 << 15, LINE = 1 << 16, DEFAULT_ULPS = 8 };
 
-/* ---- a case ----------------------------------------------------------------------------------------------------------- */
+/* ---- a case ---------------------------------------------------------------------------------- */
 
 typedef struct numbers {
     int64_t n;     /* -1: not given */
@@ -61,7 +66,7 @@ typedef struct golden {
 static double pool[POOL];
 static int    pooled;
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static numbers read_numbers(const char *s) {
     numbers r = {0, pool + pooled, NULL};
@@ -163,7 +168,8 @@ static bool read_case(FILE *f, golden *g) {
             static const char *const names[] = {"grad", "tan", "hvp", "third"};
             int                      i = 0;
             while (i < COUNT(names) && strcmp(names[i], word) != 0) i++;
-            if (i == COUNT(names) || sscanf(rest, "%d : %n", &k, &more) != 1 || k < 0 || k >= g->n) fail_msg("%s: what is: %s", g->name, line);
+            if (i == COUNT(names) || sscanf(rest, "%d : %n", &k, &more) != 1 || k < 0 || k >= g->n)
+                fail_msg("%s: what is: %s", g->name, line);
             lists[i][k] = read_numbers(rest + more), last = &lists[i][k];
         }
     }
@@ -171,7 +177,7 @@ static bool read_case(FILE *f, golden *g) {
     return false;
 }
 
-/* ---- attributes ------------------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static const char *attr(const golden *g, const char *key) {
     for (int k = 0; k < g->attrs; k++)
@@ -208,12 +214,12 @@ static cot_axes axes_in(const golden *g, const char *key) {
     return a;
 }
 
-/* ---- operations by name ----------------------------------------------------------------------------------------------- */
+/* ---- operations by name ---------------------------------------------------------------------- */
 
 #define X0 (g->x[0])
 #define X1 (g->x[1])
 #define X2 (g->x[2])
-#define CALL(name, call)                                                                                                     \
+#define CALL(name, call)                                                                                               \
     static cot_var run_##name(golden *g) { return call; }
 CALL(cast, cot_cast(X0, dtype(g)))
 CALL(sum, cot_sum(X0, axes(g)))
@@ -241,7 +247,8 @@ CALL(expand_dims, cot_expand_dims(X0, axis(g)))
 CALL(squeeze, cot_squeeze(X0, axes(g)))
 CALL(concat, cot_concat(g->n, g->x, axis(g)))
 CALL(stack, cot_stack(g->n, g->x, axis(g)))
-CALL(slice, cot_slice(X0, axis(g), whole(g, "start"), strcmp(need(g, "stop"), "end") == 0 ? COT_END : whole(g, "stop"), whole(g, "step")))
+CALL(slice, cot_slice(X0, axis(g), whole(g, "start"), strcmp(need(g, "stop"), "end") == 0 ? COT_END : whole(g, "stop"),
+                      whole(g, "step")))
 CALL(index, cot_index(X0, axis(g), whole(g, "i")))
 CALL(pad, cot_pad(X0, shape(g, "before"), shape(g, "after"), real(g, "value")))
 CALL(flip, cot_flip(X0, axes(g)))
@@ -303,7 +310,8 @@ static void fill_option(const golden *g, const char *key, int64_t to[3]) {
 static cot_conv_options conv_options(const golden *g) {
     cot_conv_options o = {.groups = attr(g, "groups") ? whole(g, "groups") : 0};
     fill_option(g, "stride", o.stride), fill_option(g, "dilation", o.dilation), fill_option(g, "padding", o.padding);
-    fill_option(g, "before", o.padding_before), fill_option(g, "after", o.padding_after), fill_option(g, "output", o.output_padding);
+    fill_option(g, "before", o.padding_before), fill_option(g, "after", o.padding_after),
+        fill_option(g, "output", o.output_padding);
     return o;
 }
 
@@ -416,7 +424,7 @@ static int elementwise_cases[COUNT(elementwise)], function_cases[COUNT(functions
 /* Operations with several results: one of them by a name of its own. */
 static bool run_part(golden *g, cot_var *y) {
     cot_var x = X0;
-#define PART(name, call)                                                                                                     \
+#define PART(name, call)                                                                                               \
     if (strcmp(g->op, name) == 0) return call, true;
     PART("qr_q", cot_qr(x, y, NULL))
     PART("qr_r", cot_qr(x, NULL, y))
@@ -439,7 +447,9 @@ static cot_var run_operation(golden *g) {
         if (strcmp(cot__elementwise_table[k].name, g->op) == 0) {
             elementwise_cases[k]++;
             assert_int_equal(g->n, cot__elementwise_table[k].arity);
-            return elementwise[k].one ? elementwise[k].one(X0) : elementwise[k].two ? elementwise[k].two(X0, X1) : elementwise[k].three(X0, X1, X2);
+            return elementwise[k].one   ? elementwise[k].one(X0)
+                   : elementwise[k].two ? elementwise[k].two(X0, X1)
+                                        : elementwise[k].three(X0, X1, X2);
         }
     for (int k = 0; k < COUNT(functions); k++)
         if (strcmp(functions[k].name, g->op) == 0) {
@@ -450,11 +460,16 @@ static cot_var run_operation(golden *g) {
     return X0;
 }
 
-/* ---- comparing -------------------------------------------------------------------------------------------------------- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
-/* The distance of 1 to the next number, and the smallest number: below it nothing can be told apart. */
-static double unit_of(cot_dtype d) { return d == COT_F64 ? DBL_EPSILON : d == COT_F32 ? (double)FLT_EPSILON : d == COT_BF16 ? 0x1p-7 : 0x1p-10; }
-static double least_of(cot_dtype d) { return d == COT_F64 ? 0x1p-1074 : d == COT_F16 ? 0x1p-24 : d == COT_F32 ? 0x1p-149 : 0x1p-133; }
+/* The distance of 1 to the next number, and the smallest number: below it nothing can be told
+ * apart. */
+static double unit_of(cot_dtype d) {
+    return d == COT_F64 ? DBL_EPSILON : d == COT_F32 ? (double)FLT_EPSILON : d == COT_BF16 ? 0x1p-7 : 0x1p-10;
+}
+static double least_of(cot_dtype d) {
+    return d == COT_F64 ? 0x1p-1074 : d == COT_F16 ? 0x1p-24 : d == COT_F32 ? 0x1p-149 : 0x1p-133;
+}
 
 static bool is_float(cot_dtype d) { return d <= COT_F16; }
 
@@ -469,10 +484,13 @@ static void compare_numbers(golden *g, const char *what, int k, cot_dtype d, con
     bool   exact = !is_float(d) || attr(g, "exact");
     for (int64_t i = 0; i < want->n; i++) {
         double a = got[i], b = want->value[i], scale = fmax(want->scale ? want->scale[i] : 0, fabs(b));
-        bool   fine = isnan(b) ? isnan(a) : isinf(b) || exact ? a == b : fabs(a - b) <= ulps * unit_of(d) * scale + least_of(d);
+        bool   fine = isnan(b)            ? isnan(a)
+                      : isinf(b) || exact ? a == b
+                                          : fabs(a - b) <= ulps * unit_of(d) * scale + least_of(d);
         if (fine) continue;
         miss(g, what, k);
-        print_message(" [%d] is %.17g, not %.17g: off by %.3g units of %.2g\n", (int)i, a, b, fabs(a - b) / unit_of(d) / scale, scale);
+        print_message(" [%d] is %.17g, not %.17g: off by %.3g units of %.2g\n", (int)i, a, b,
+                      fabs(a - b) / unit_of(d) / scale, scale);
     }
 }
 
@@ -480,15 +498,15 @@ static void compare(golden *g, const char *what, int k, cot_var got, cot_dtype d
     static double buffer[POOL];
     if (cot_tape_status(g->t) != COT_OK || cot_size(got) != want->n || cot_dtype_of(got) != d) {
         miss(g, what, k);
-        print_message(" has %lld elements of %s, not %lld of %s; %s\n", (long long)cot_size(got), cot_dtype_name(cot_dtype_of(got)),
-                      (long long)want->n, cot_dtype_name(d), cot_tape_message(g->t));
+        print_message(" has %lld elements of %s, not %lld of %s; %s\n", (long long)cot_size(got),
+                      cot_dtype_name(cot_dtype_of(got)), (long long)want->n, cot_dtype_name(d), cot_tape_message(g->t));
         return;
     }
     assert_int_equal(cot_read(got, buffer, want->n), COT_OK);
     compare_numbers(g, what, k, d, buffer, want);
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static cot_var make(golden *g, bool leaf, cot_dtype d, const cot_shape *s, const numbers *v) {
     static double memory[POOL]; /* wide enough for every dtype */
@@ -513,8 +531,8 @@ static void check_shape(golden *g, cot_var y) {
     for (int k = 0; same && k < s.ndim; k++) same = s.dim[k] == g->shape.dim[k];
     if (same || cot_tape_status(g->t) != COT_OK) return;
     miss(g, "shape", -1);
-    print_message(" has %d axes (%lld, %lld, …), not %d (%lld, %lld, …)\n", s.ndim, (long long)s.dim[0], (long long)s.dim[1], g->shape.ndim,
-                  (long long)g->shape.dim[0], (long long)g->shape.dim[1]);
+    print_message(" has %d axes (%lld, %lld, …), not %d (%lld, %lld, …)\n", s.ndim, (long long)s.dim[0],
+                  (long long)s.dim[1], g->shape.ndim, (long long)g->shape.dim[0], (long long)g->shape.dim[1]);
 }
 
 /* The operands that move, in order, with their places in the case. */
@@ -660,10 +678,10 @@ static void run_file(const char *name) {
     X(attention) \
     X(linear_algebra) \
     X(convolution)
-#define TEST(name)                                                                                                           \
-    static void test_##name(void **state) {                                                                                  \
-        (void)state;                                                                                                         \
-        run_file(#name);                                                                                                     \
+#define TEST(name)                                                                                                     \
+    static void test_##name(void **state) {                                                                            \
+        (void)state;                                                                                                   \
+        run_file(#name);                                                                                               \
     }
 FILES(TEST)
 

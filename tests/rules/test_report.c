@@ -1,4 +1,5 @@
-/* Every convention of kinks.def is what the library does, at the point given there; and cot_report finds such points. */
+/* Every convention of kinks.def is what the library does, at the point given there; and cot_report
+ * finds such points. */
 #include "support/tape_test.h"
 
 #include "rules/kinks.h"
@@ -19,13 +20,14 @@ static void every_kink_has_the_gradient_of_the_table(void **state) {
         for (int n = 0; n < 2; n++) { /* as scalars, and as tensors of one element */
             for (int j = 0; j < arity; j++)
                 xs[j] = n ? cot_tensor(t, COT_F64, COT_SHAPE(1), &k->point[j]) : cot_scalar(t, k->point[j]);
-            for (int j = 0; j < arity; j++) cot_name(xs[j], cot__operand_name(k->op, j)); /* called as in the table */
+            /* called as in the table */
+            for (int j = 0; j < arity; j++) cot_name(xs[j], cot__operand_name(k->op, j));
             cot_var y = cot__elementwise(k->op, arity, xs);
             if (cot_requires_grad(y)) cot_backward(y);
             for (int j = 0; j < arity; j++)
                 if (!same(cot_grad_value(xs[j]), k->partial[j]))
-                    fail_msg("%s, kink %d: operand %d has the gradient %g; the table says %g", cot__elementwise_table[k->op].name, i, j,
-                             cot_grad_value(xs[j]), k->partial[j]);
+                    fail_msg("%s, kink %d: operand %d has the gradient %g; the table says %g",
+                             cot__elementwise_table[k->op].name, i, j, cot_grad_value(xs[j]), k->partial[j]);
             assert_true(cot_report(y, out, sizeof out) >= 1);
             assert_non_null(strstr(out, k->convention));
         }
@@ -44,8 +46,8 @@ static void every_kink_holds_at_its_point_only(void **state) {
 
 #define LIST(...) {__VA_ARGS__}
 #define KINK(...)
-#define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                        \
-    static cot_var f_##id(cot_var x) { return call; }                                                                        \
+#define KINK_OF(id, op, condition, convention, call, n, at, gradient)                                                  \
+    static cot_var      f_##id(cot_var x) { return call; }                                                             \
     static const double at_##id[] = LIST at, gradient_##id[] = LIST gradient;
 #include "rules/kinks.def"
 
@@ -69,10 +71,10 @@ static void every_kink_of_arrays_has_the_gradient_of_the_table(void **state) {
     }
 }
 
-#define REPORTS(y, count, text)                                                                                              \
-    do {                                                                                                                     \
-        assert_int_equal(cot_report(y, out, sizeof out), count);                                                             \
-        assert_string_equal(out, text);                                                                                      \
+#define REPORTS(y, count, text)                                                                                        \
+    do {                                                                                                               \
+        assert_int_equal(cot_report(y, out, sizeof out), count);                                                       \
+        assert_string_equal(out, text);                                                                                \
     } while (0)
 
 static void kinks_are_listed_with_place_and_convention(void **state) {
@@ -82,9 +84,10 @@ static void kinks_are_listed_with_place_and_convention(void **state) {
     cot_var   x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 2), a), "x"), r = cot_name(cot_relu(x), "r");
     REPORTS(cot_sum(r, COT_ALL), 1, "relu (%1 \"r\") sits on its kink x = 0 at [0,1] and 1 more of 4 elements; "
                                     "its derivative there: 0, as on the left.");
-    REPORTS(cot_max(r, COT_AXES(1)), 2, "relu (%1 \"r\") sits on its kink x = 0 at [0,1] and 1 more of 4 elements; "
-                                        "its derivative there: 0, as on the left.\n"
-                                        "max (%3) has 2 results, reached by 3 elements; its derivative there: they share equally.");
+    REPORTS(cot_max(r, COT_AXES(1)), 2,
+            "relu (%1 \"r\") sits on its kink x = 0 at [0,1] and 1 more of 4 elements; "
+            "its derivative there: 0, as on the left.\n"
+            "max (%3) has 2 results, reached by 3 elements; its derivative there: they share equally.");
     cot_tape_destroy(t);
 }
 
@@ -152,7 +155,8 @@ static void a_smooth_tape_refuses_kinks(void **state) {
     cot_tape_clear_error(t);
     assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_GRAD);
     cot_tape_rewind(t, m);
-    assert_int_equal(cot_backward(cot_relu(cot_add(x, 1.0))), COT_OK); /* beside the kink all is well */
+    /* beside the kink all is well */
+    assert_int_equal(cot_backward(cot_relu(cot_add(x, 1.0))), COT_OK);
     assert_true(cot_grad_value(x) == 1);
     cot_tape_destroy(t);
 }
@@ -170,7 +174,8 @@ static void a_smooth_tape_says_when_it_cannot_look(void **state) {
         let_succeed(&c, -1);
         if (status == COT_OK) break;
         assert_int_equal(status, COT_MEMORY);
-        failures += strstr(cot_tape_message(t), "[backward] out of memory: nothing left to look for points without a derivative") != NULL;
+        failures += strstr(cot_tape_message(t),
+                           "[backward] out of memory: nothing left to look for points without a derivative") != NULL;
         cot_tape_clear_error(t);
     }
     assert_true(failures > 0);

@@ -1,5 +1,6 @@
-/* Properties of every elementwise operation: loops over the table made from rules.def. A new row is covered by all of them; the one thing it
- * needs here is an independent reference for its value (and for integers, if it takes them), and without one the tests fail. */
+/* Properties of every elementwise operation: loops over the table made from rules.def. A new row is
+ * covered by all of them; the one thing it needs here is an independent reference for its value
+ * (and for integers, if it takes them), and without one the tests fail. */
 /* ctest: timeout=120 */
 #include "support/support.h"
 
@@ -16,7 +17,7 @@
 
 static bool differentiable(int op) { return INFO(op)->partial[0] || INFO(op)->partial[1] || INFO(op)->partial[2]; }
 
-/* ---- references: long double formulas that share nothing with the library --------------------------------------------------- */
+/* ---- references: long double formulas that share nothing with the library -------------------- */
 
 typedef long double real;
 #define PI_L 3.14159265358979323846264338327950288L
@@ -53,15 +54,16 @@ static real erfinv_l(real p) {
 
 /* ψ⁽ⁿ⁾ by recurrence to x >= 30 + 2n and the asymptotic series there; x > 0 */
 static real polygamma_l(int n, real x) {
-    static const real bernoulli[] = {1 / 6.0L,       -1 / 30.0L,     1 / 42.0L,       -1 / 30.0L,         5 / 66.0L,
-                                     -691 / 2730.0L, 7 / 6.0L,       -3617 / 510.0L,  43867 / 798.0L,     -174611 / 330.0L};
+    static const real bernoulli[] = {1 / 6.0L,       -1 / 30.0L, 1 / 42.0L,      -1 / 30.0L,     5 / 66.0L,
+                                     -691 / 2730.0L, 7 / 6.0L,   -3617 / 510.0L, 43867 / 798.0L, -174611 / 330.0L};
     real sum = 0, sign = n % 2 ? 1 : -1, factorial = 1;
     for (int i = 2; i <= n; i++) factorial *= i;
     real head = 0;
     for (; x < 30 + 2 * n; x += 1) head += factorial / powl(x, n + 1);
     real coefficient = factorial; /* (2k + n - 1)! / (2k)! */
     for (int k = 1; k <= 10; k++) {
-        coefficient = k == 1 ? tgammal(n + 2) / 2 : coefficient * (2 * k + n - 1) * (2 * k + n - 2) / ((2.0L * k) * (2 * k - 1));
+        coefficient =
+            k == 1 ? tgammal(n + 2) / 2 : coefficient * (2 * k + n - 1) * (2 * k + n - 2) / ((2.0L * k) * (2 * k - 1));
         sum += bernoulli[k - 1] * coefficient / powl(x, 2 * k + n);
     }
     sum += factorial / (2 * powl(x, n + 1));
@@ -73,7 +75,10 @@ static real polygamma_any(real n, real x) {
     if (isnan(n) || isnan(x)) return (real)NAN;
     if (n < 0 || n != floorl(n) || n > 100000) return (real)NAN;
     if (x == (real)INFINITY) return n == 0 ? x : fmodl(n, 2) == 1 ? 0 : -0.0L;
-    if (x == 0) return n == 0 ? copysignl((real)INFINITY, -x) : fmodl(n, 2) == 1 ? (real)INFINITY : copysignl((real)INFINITY, -x);
+    if (x == 0)
+        return n == 0             ? copysignl((real)INFINITY, -x)
+               : fmodl(n, 2) == 1 ? (real)INFINITY
+                                  : copysignl((real)INFINITY, -x);
     if (x == -(real)INFINITY) return (real)NAN;
     if (x < 0) { /* reflection would be the library's own way; here: down the recurrence */
         if (x == floorl(x)) return fmodl(n, 2) == 1 ? (real)INFINITY : (real)NAN;
@@ -83,7 +88,8 @@ static real polygamma_any(real n, real x) {
     }
     if (x > 1e8L) { /* the first terms do */
         real f = tgammal(n + 1);
-        return n == 0 ? logl(x) - 1 / (2 * x) : (fmodl(n, 2) == 1 ? 1 : -1) * (f / (n * powl(x, n)) + f / (2 * powl(x, n + 1)));
+        return n == 0 ? logl(x) - 1 / (2 * x)
+                      : (fmodl(n, 2) == 1 ? 1 : -1) * (f / (n * powl(x, n)) + f / (2 * powl(x, n + 1)));
     }
     return polygamma_l((int)n, x);
 }
@@ -101,63 +107,134 @@ static real remainder_l(real x, real y) {
     return (r < 0) != (y < 0) ? (isinf(y) ? y : r + y) : r;
 }
 
-R1(neg, -x) R1(abs, fabsl(x)) R1(sign, sign_l(x)) R1(sqrt, sqrtl(x)) R1(rsqrt, 1 / sqrtl(x)) R1(cbrt, cbrtl(x)) R1(square, x * x)
+R1(neg, -x) R1(abs, fabsl(x)) R1(sign, sign_l(x)) R1(sqrt, sqrtl(x)) R1(rsqrt, 1 / sqrtl(x)) R1(cbrt, cbrtl(x))
+R1(square, x * x)
 R1(reciprocal, 1 / x) R1(exp, expl(x)) R1(exp2, exp2l(x)) R1(expm1, expm1l(x)) R1(log, logl(x)) R1(log2, log2l(x))
-R1(log10, log10l(x)) R1(log1p, log1pl(x)) R1(sin, sinl(x)) R1(cos, cosl(x)) R1(tan, tanl(x)) R1(asin, asinl(x)) R1(acos, acosl(x))
+R1(log10, log10l(x)) R1(log1p, log1pl(x)) R1(sin, sinl(x)) R1(cos, cosl(x)) R1(tan, tanl(x)) R1(asin, asinl(x))
+R1(acos, acosl(x))
 R1(atan, atanl(x)) R1(sinh, sinhl(x)) R1(cosh, coshl(x)) R1(tanh, tanhl(x)) R1(asinh, asinhl(x)) R1(acosh, acoshl(x))
-R1(atanh, atanhl(x)) R1(sigmoid, sigmoid_l(x)) R1(log_sigmoid, -log1pexp_l(-x)) R1(softplus, log1pexp_l(x)) R1(relu, max_l(x, 0))
+R1(atanh, atanhl(x)) R1(sigmoid, sigmoid_l(x)) R1(log_sigmoid, -log1pexp_l(-x)) R1(softplus, log1pexp_l(x))
+R1(relu, max_l(x, 0))
 R1(selu, 1.0507009873554804934193L * (x > 0 ? x : 1.6732632423543772848170L * expm1l(x)))
-R1(gelu, gate_l(x, erfcl(-x / sqrtl(2)) / 2)) R1(gelu_tanh, gelu_tanh_l(x)) R1(silu, gate_l(x, sigmoid_l(x))) R1(mish, mish_l(x))
-R1(hard_sigmoid, isnan(x) ? x : fmaxl(0, fminl(1, (x + 3) / 6))) R1(erf, erfl(x)) R1(erfc, erfcl(x)) R1(erfinv, erfinv_l(x))
-R1(lgamma, isinf(x) ? (real)INFINITY : lgammal(x)) R1(digamma, polygamma_any(0, x)) R1(floor, floorl(x)) R1(ceil, ceill(x))
-R1(round, rintl(x)) R1(trunc, truncl(x)) R1(isnan, isnan(x) != 0) R1(isinf, isinf(x) != 0) R1(isfinite, isfinite(x) != 0)
+R1(gelu, gate_l(x, erfcl(-x / sqrtl(2)) / 2)) R1(gelu_tanh, gelu_tanh_l(x)) R1(silu, gate_l(x, sigmoid_l(x)))
+R1(mish, mish_l(x))
+R1(hard_sigmoid, isnan(x) ? x : fmaxl(0, fminl(1, (x + 3) / 6))) R1(erf, erfl(x)) R1(erfc, erfcl(x))
+R1(erfinv, erfinv_l(x))
+R1(lgamma, isinf(x) ? (real)INFINITY : lgammal(x)) R1(digamma, polygamma_any(0, x)) R1(floor, floorl(x))
+R1(ceil, ceill(x))
+R1(round, rintl(x)) R1(trunc, truncl(x)) R1(isnan, isnan(x) != 0) R1(isinf, isinf(x) != 0)
+R1(isfinite, isfinite(x) != 0)
 R1(logical_not, x == 0) R1(add, x + y) R1(sub, x - y) R1(mul, x * y) R1(div, x / y) R1(smul, times_l(x, y))
-R1(sdiv, x == 0 ? 0 : x / y) R1(pow, powl(x, y)) R1(atan2, atan2l(x, y)) R1(hypot, hypotl(x, y)) R1(maximum, max_l(x, y))
+R1(sdiv, x == 0 ? 0 : x / y) R1(pow, powl(x, y)) R1(atan2, atan2l(x, y)) R1(hypot, hypotl(x, y))
+R1(maximum, max_l(x, y))
 R1(minimum, min_l(x, y)) R1(fmod, fmodl(x, y)) R1(remainder, remainder_l(x, y)) R1(logaddexp, logaddexp_l(x, y))
-R1(leaky_relu, x > 0 ? x : x * y) R1(elu, x > 0 ? x : y * expm1l(x)) R1(polygamma, polygamma_any(x, y)) R1(equal, x == y)
+R1(leaky_relu, x > 0 ? x : x * y) R1(elu, x > 0 ? x : y * expm1l(x)) R1(polygamma, polygamma_any(x, y))
+R1(equal, x == y)
 R1(not_equal, x != y) R1(less, x < y) R1(less_equal, x <= y) R1(greater, x > y) R1(greater_equal, x >= y)
-R1(logical_and, x != 0 && y != 0) R1(logical_or, x != 0 || y != 0) R1(where, x != 0 ? y : w) R1(clamp, min_l(max_l(x, y), w))
+R1(logical_and, x != 0 && y != 0) R1(logical_or, x != 0 || y != 0) R1(where, x != 0 ? y : w)
+R1(clamp, min_l(max_l(x, y), w))
 R1(fma, fmal(x, y, w)) R1(lerp, x + w * (y - x))
 
-/* Ulps: 0.5 and a little (the reference is itself rounded) for one correctly rounded operation; what glibc's manual or special.h
- * says for a function; the sum for a product of them. SCALE: ulps of the operands count too, because the result may cancel;
- * SCALE_BELOW: so it does below zero. */
+/* Ulps: 0.5 and a little (the reference is itself rounded) for one correctly rounded operation;
+ * what glibc's manual or special.h says for a function; the sum for a product of them. SCALE: ulps
+ * of the operands count too, because the result may cancel; SCALE_BELOW: so it does below zero. */
 enum { EXACT_SIGN = 1, SCALE = 2, NO_SPECIALS = 4, SCALE_BELOW = 8 };
 #define ROUNDED 0.51
 static const struct reference {
     const char *name;
     real (*value)(real x, real y, real w);
     double ulps;
-    int    flags; /* EXACT_SIGN: the sign of a zero result is NumPy's. NO_SPECIALS: intermediate overflow is allowed */
+    /* EXACT_SIGN: the sign of a zero result is NumPy's. NO_SPECIALS: intermediate overflow is
+     * allowed */
+    int    flags;
 } references[] = {
-    {"neg", r_neg, 0, EXACT_SIGN}, {"abs", r_abs, 0, EXACT_SIGN}, {"sign", r_sign, 0, EXACT_SIGN},
-    {"sqrt", r_sqrt, ROUNDED, EXACT_SIGN}, {"rsqrt", r_rsqrt, 1.5, EXACT_SIGN}, {"cbrt", r_cbrt, 1, EXACT_SIGN},
-    {"square", r_square, ROUNDED, EXACT_SIGN}, {"reciprocal", r_reciprocal, ROUNDED, EXACT_SIGN}, {"exp", r_exp, 1, EXACT_SIGN},
-    {"exp2", r_exp2, 1, EXACT_SIGN}, {"expm1", r_expm1, 1.5, EXACT_SIGN}, {"log", r_log, 1, EXACT_SIGN}, {"log2", r_log2, 1.5, EXACT_SIGN},
-    {"log10", r_log10, 2, EXACT_SIGN}, {"log1p", r_log1p, 1.5, EXACT_SIGN}, {"sin", r_sin, 1, EXACT_SIGN}, {"cos", r_cos, 1, EXACT_SIGN},
-    {"tan", r_tan, 1, EXACT_SIGN}, {"asin", r_asin, 1, EXACT_SIGN}, {"acos", r_acos, 1, EXACT_SIGN}, {"atan", r_atan, 1, EXACT_SIGN},
-    {"sinh", r_sinh, 2, EXACT_SIGN}, {"cosh", r_cosh, 2, EXACT_SIGN}, {"tanh", r_tanh, 2, EXACT_SIGN},
-    {"asinh", r_asinh, 2, EXACT_SIGN}, {"acosh", r_acosh, 2, EXACT_SIGN}, {"atanh", r_atanh, 2, EXACT_SIGN},
-    {"sigmoid", r_sigmoid, 2, 0}, {"log_sigmoid", r_log_sigmoid, 2, 0}, {"softplus", r_softplus, 2, 0}, {"relu", r_relu, 0, 0},
-    {"selu", r_selu, 2, 0}, {"gelu", r_gelu, 2, 0}, {"gelu_tanh", r_gelu_tanh, 2, 0}, {"silu", r_silu, 2, 0}, {"mish", r_mish, 2, 0},
-    {"hard_sigmoid", r_hard_sigmoid, 1.01, 0}, {"erf", r_erf, 1.5, EXACT_SIGN}, {"erfc", r_erfc, 2, 0}, {"erfinv", r_erfinv, 2, EXACT_SIGN},
-    {"lgamma", r_lgamma, 4, 0}, {"digamma", r_digamma, 5, SCALE_BELOW}, {"floor", r_floor, 0, EXACT_SIGN}, {"ceil", r_ceil, 0, EXACT_SIGN},
-    {"round", r_round, 0, EXACT_SIGN}, {"trunc", r_trunc, 0, EXACT_SIGN}, {"isnan", r_isnan, 0, 0}, {"isinf", r_isinf, 0, 0},
-    {"isfinite", r_isfinite, 0, 0}, {"logical_not", r_logical_not, 0, 0},
-    {"add", r_add, ROUNDED, EXACT_SIGN}, {"sub", r_sub, ROUNDED, EXACT_SIGN}, {"mul", r_mul, ROUNDED, EXACT_SIGN},
-    {"div", r_div, ROUNDED, EXACT_SIGN}, {"smul", r_smul, ROUNDED, 0}, {"sdiv", r_sdiv, ROUNDED, 0}, {"pow", r_pow, 1, EXACT_SIGN},
-    {"atan2", r_atan2, 1, EXACT_SIGN}, {"hypot", r_hypot, 1, EXACT_SIGN}, {"maximum", r_maximum, 0, 0}, {"minimum", r_minimum, 0, 0},
-    {"fmod", r_fmod, 0, EXACT_SIGN}, {"remainder", r_remainder, ROUNDED, EXACT_SIGN}, {"logaddexp", r_logaddexp, 2, SCALE},
-    {"leaky_relu", r_leaky_relu, ROUNDED, 0}, {"elu", r_elu, 2, 0}, {"polygamma", r_polygamma, 5.5, SCALE_BELOW}, {"equal", r_equal, 0, 0},
-    {"not_equal", r_not_equal, 0, 0}, {"less", r_less, 0, 0}, {"less_equal", r_less_equal, 0, 0}, {"greater", r_greater, 0, 0},
-    {"greater_equal", r_greater_equal, 0, 0}, {"logical_and", r_logical_and, 0, 0}, {"logical_or", r_logical_or, 0, 0},
-    {"where", r_where, 0, EXACT_SIGN}, {"clamp", r_clamp, 0, 0}, {"fma", r_fma, ROUNDED, EXACT_SIGN}, {"lerp", r_lerp, 2, SCALE | NO_SPECIALS},
+    {"neg", r_neg, 0, EXACT_SIGN},
+    {"abs", r_abs, 0, EXACT_SIGN},
+    {"sign", r_sign, 0, EXACT_SIGN},
+    {"sqrt", r_sqrt, ROUNDED, EXACT_SIGN},
+    {"rsqrt", r_rsqrt, 1.5, EXACT_SIGN},
+    {"cbrt", r_cbrt, 1, EXACT_SIGN},
+    {"square", r_square, ROUNDED, EXACT_SIGN},
+    {"reciprocal", r_reciprocal, ROUNDED, EXACT_SIGN},
+    {"exp", r_exp, 1, EXACT_SIGN},
+    {"exp2", r_exp2, 1, EXACT_SIGN},
+    {"expm1", r_expm1, 1.5, EXACT_SIGN},
+    {"log", r_log, 1, EXACT_SIGN},
+    {"log2", r_log2, 1.5, EXACT_SIGN},
+    {"log10", r_log10, 2, EXACT_SIGN},
+    {"log1p", r_log1p, 1.5, EXACT_SIGN},
+    {"sin", r_sin, 1, EXACT_SIGN},
+    {"cos", r_cos, 1, EXACT_SIGN},
+    {"tan", r_tan, 1, EXACT_SIGN},
+    {"asin", r_asin, 1, EXACT_SIGN},
+    {"acos", r_acos, 1, EXACT_SIGN},
+    {"atan", r_atan, 1, EXACT_SIGN},
+    {"sinh", r_sinh, 2, EXACT_SIGN},
+    {"cosh", r_cosh, 2, EXACT_SIGN},
+    {"tanh", r_tanh, 2, EXACT_SIGN},
+    {"asinh", r_asinh, 2, EXACT_SIGN},
+    {"acosh", r_acosh, 2, EXACT_SIGN},
+    {"atanh", r_atanh, 2, EXACT_SIGN},
+    {"sigmoid", r_sigmoid, 2, 0},
+    {"log_sigmoid", r_log_sigmoid, 2, 0},
+    {"softplus", r_softplus, 2, 0},
+    {"relu", r_relu, 0, 0},
+    {"selu", r_selu, 2, 0},
+    {"gelu", r_gelu, 2, 0},
+    {"gelu_tanh", r_gelu_tanh, 2, 0},
+    {"silu", r_silu, 2, 0},
+    {"mish", r_mish, 2, 0},
+    {"hard_sigmoid", r_hard_sigmoid, 1.01, 0},
+    {"erf", r_erf, 1.5, EXACT_SIGN},
+    {"erfc", r_erfc, 2, 0},
+    {"erfinv", r_erfinv, 2, EXACT_SIGN},
+    {"lgamma", r_lgamma, 4, 0},
+    {"digamma", r_digamma, 5, SCALE_BELOW},
+    {"floor", r_floor, 0, EXACT_SIGN},
+    {"ceil", r_ceil, 0, EXACT_SIGN},
+    {"round", r_round, 0, EXACT_SIGN},
+    {"trunc", r_trunc, 0, EXACT_SIGN},
+    {"isnan", r_isnan, 0, 0},
+    {"isinf", r_isinf, 0, 0},
+    {"isfinite", r_isfinite, 0, 0},
+    {"logical_not", r_logical_not, 0, 0},
+    {"add", r_add, ROUNDED, EXACT_SIGN},
+    {"sub", r_sub, ROUNDED, EXACT_SIGN},
+    {"mul", r_mul, ROUNDED, EXACT_SIGN},
+    {"div", r_div, ROUNDED, EXACT_SIGN},
+    {"smul", r_smul, ROUNDED, 0},
+    {"sdiv", r_sdiv, ROUNDED, 0},
+    {"pow", r_pow, 1, EXACT_SIGN},
+    {"atan2", r_atan2, 1, EXACT_SIGN},
+    {"hypot", r_hypot, 1, EXACT_SIGN},
+    {"maximum", r_maximum, 0, 0},
+    {"minimum", r_minimum, 0, 0},
+    {"fmod", r_fmod, 0, EXACT_SIGN},
+    {"remainder", r_remainder, ROUNDED, EXACT_SIGN},
+    {"logaddexp", r_logaddexp, 2, SCALE},
+    {"leaky_relu", r_leaky_relu, ROUNDED, 0},
+    {"elu", r_elu, 2, 0},
+    {"polygamma", r_polygamma, 5.5, SCALE_BELOW},
+    {"equal", r_equal, 0, 0},
+    {"not_equal", r_not_equal, 0, 0},
+    {"less", r_less, 0, 0},
+    {"less_equal", r_less_equal, 0, 0},
+    {"greater", r_greater, 0, 0},
+    {"greater_equal", r_greater_equal, 0, 0},
+    {"logical_and", r_logical_and, 0, 0},
+    {"logical_or", r_logical_or, 0, 0},
+    {"where", r_where, 0, EXACT_SIGN},
+    {"clamp", r_clamp, 0, 0},
+    {"fma", r_fma, ROUNDED, EXACT_SIGN},
+    {"lerp", r_lerp, 2, SCALE | NO_SPECIALS},
 };
 
 static const struct reference *reference_of(int op) {
     for (int i = 0; i < TEST_COUNT(references); i++)
         if (strcmp(references[i].name, INFO(op)->name) == 0) return &references[i];
-    test_note("%s has no reference: add an independent formula for its value to `references` in tests/rules/test_rules.c", INFO(op)->name);
+    test_note(
+        "%s has no reference: add an independent formula for its value to `references` in tests/rules/test_rules.c",
+        INFO(op)->name);
     return NULL;
 }
 
@@ -176,7 +253,7 @@ static double slack_of(const struct reference *r, int op, const double *x, doubl
     return (r->flags & SCALE) || ((r->flags & SCALE_BELOW) && least < 0) ? r->ulps * epsilon * operand_scale(x, n) : 0;
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Records op on f64 scalars and gives the value. */
 static double value_of(cot_tape *t, int op, const double *x) {
@@ -185,8 +262,8 @@ static double value_of(cot_tape *t, int op, const double *x) {
     for (int k = 0; k < INFO(op)->arity; k++) xs[k] = cot_constant(t, x[k]);
     cot_var z = test_call(op, xs);
     double  v = cot_value(z);
-    TEST_CHECK(cot_dtype_of(z) == (INFO(op)->class == TEST ? COT_BOOL : COT_F64), "%s: result has dtype %s", INFO(op)->name,
-               cot_dtype_name(cot_dtype_of(z)));
+    TEST_CHECK(cot_dtype_of(z) == (INFO(op)->class == TEST ? COT_BOOL : COT_F64), "%s: result has dtype %s",
+               INFO(op)->name, cot_dtype_name(cot_dtype_of(z)));
     test_tape_ok(t, INFO(op)->name);
     cot_tape_rewind(t, m);
     return v;
@@ -206,8 +283,9 @@ static void values_match_an_independent_formula(void **state) {
             real   want = r->value(x[0], x[1], x[2]);
             double slack = slack_of(r, op, x, DBL_EPSILON);
             double error = test_ulps(v, want, 53);
-            TEST_CHECK(error <= r->ulps || fabsl(v - want) <= slack, "%s(%.17g, %.17g, %.17g) = %.17g, reference %.20Lg: %.2f ulp", r->name, x[0],
-                       x[1], x[2], v, want, error);
+            TEST_CHECK(error <= r->ulps || fabsl(v - want) <= slack,
+                       "%s(%.17g, %.17g, %.17g) = %.17g, reference %.20Lg: %.2f ulp", r->name, x[0], x[1], x[2], v,
+                       want, error);
         }
     }
     cot_tape_destroy(t);
@@ -238,21 +316,23 @@ static void special_values_match_c_and_numpy(void **state) {
             combination(i, x);
             double v = value_of(t, op, x);
             real   want = r->value(x[0], x[1], x[2]);
-            /* Near the top of the range and among subnormals a product of parts is allowed its parts' errors. */
+            /* Near the top of the range and among subnormals a product of parts is allowed its
+             * parts' errors. */
             double slack = slack_of(r, op, x, DBL_EPSILON);
-            if (op == OP_polygamma && x[0] > 100 && x[1] < 0) continue; /* beyond what special.h promises and the reference reaches */
+            /* beyond what special.h promises and the reference reaches */
+            if (op == OP_polygamma && x[0] > 100 && x[1] < 0) continue;
             bool   near = test_ulps(v, want, 53) <= r->ulps || fabsl(v - want) <= slack;
             TEST_CHECK(near, "%s(%g, %g, %g) = %.17g, reference %.17Lg", r->name, x[0], x[1], x[2], v, want);
             bool zero = v == 0 && want == 0 && (r->flags & EXACT_SIGN);
-            TEST_CHECK(!zero || signbit(v) == signbit((double)want), "%s(%g, %g, %g) = %g, reference %Lg: the sign of zero", r->name, x[0], x[1], x[2],
-                       v, want);
+            TEST_CHECK(!zero || signbit(v) == signbit((double)want),
+                       "%s(%g, %g, %g) = %g, reference %Lg: the sign of zero", r->name, x[0], x[1], x[2], v, want);
         }
     }
     cot_tape_destroy(t);
     test_verdict();
 }
 
-/* ---- partials as kernels --------------------------------------------------------------------------------------------------------- */
+/* ---- partials as kernels --------------------------------------------------------------------- */
 
 static double partial64(int op, int k, double g, const double *x) {
     double z, out;
@@ -279,10 +359,13 @@ static void partials_are_linear(void **state) {
             double a = test_uniform(&random, -2, 2), b = test_uniform(&random, -2, 2);
             double g1 = test_uniform(&random, -2, 2), g2 = test_uniform(&random, -2, 2);
             for (int k = 0; k < INFO(op)->arity; k++) {
-                double p1 = a * partial64(op, k, g1, x), p2 = b * partial64(op, k, g2, x), p = partial64(op, k, a * g1 + b * g2, x);
-                double size = fabs(p1) + fabs(p2) + fabs(a * g1) + fabs(b * g2); /* G itself: a partial may be G - w G */
-                TEST_CHECK(fabs(p - p1 - p2) <= 8 * DBL_EPSILON * size, "%s: partial %d is not linear at (%g, %g, %g): %.17g and %.17g", INFO(op)->name, k,
-                           x[0], x[1], x[2], p, p1 + p2);
+                double p1 = a * partial64(op, k, g1, x), p2 = b * partial64(op, k, g2, x),
+                       p = partial64(op, k, a * g1 + b * g2, x);
+                /* G itself: a partial may be G - w G */
+                double size = fabs(p1) + fabs(p2) + fabs(a * g1) + fabs(b * g2);
+                TEST_CHECK(fabs(p - p1 - p2) <= 8 * DBL_EPSILON * size,
+                           "%s: partial %d is not linear at (%g, %g, %g): %.17g and %.17g", INFO(op)->name, k, x[0],
+                           x[1], x[2], p, p1 + p2);
                 TEST_CHECK(INFO(op)->partial[k] || p == 0, "%s: partial %d is NONE but not 0", INFO(op)->name, k);
             }
         }
@@ -297,10 +380,11 @@ static void zero_tangents_win_over_anything(void **state) {
         combination(i, x);
         float xf[3] = {(float)x[0], (float)x[1], (float)x[2]};
         for (int k = 0; k < INFO(op)->arity; k++) {
-            TEST_CHECK(partial64(op, k, 0, x) == 0 && partial64(op, k, -0.0, x) == 0, "%s: partial %d of 0 at (%g, %g, %g) is %g", INFO(op)->name, k, x[0], x[1],
-                       x[2], partial64(op, k, 0, x));
-            TEST_CHECK(partial32(op, k, 0, xf) == 0, "%s: f32 partial %d of 0 at (%g, %g, %g) is %g", INFO(op)->name, k, x[0], x[1], x[2],
-                       (double)partial32(op, k, 0, xf));
+            TEST_CHECK(partial64(op, k, 0, x) == 0 && partial64(op, k, -0.0, x) == 0,
+                       "%s: partial %d of 0 at (%g, %g, %g) is %g", INFO(op)->name, k, x[0], x[1], x[2],
+                       partial64(op, k, 0, x));
+            TEST_CHECK(partial32(op, k, 0, xf) == 0, "%s: f32 partial %d of 0 at (%g, %g, %g) is %g", INFO(op)->name, k,
+                       x[0], x[1], x[2], (double)partial32(op, k, 0, xf));
         }
     }
     test_verdict();
@@ -322,12 +406,13 @@ static void zero_lanes_stay_zero(void **state) {
         cot_var z = test_call(op, xs);
         cot_vjps(2, 1, &z, seeds, n, xs, out);
         cot_jvps(2, n, xs, tangents, 1, &z, dy);
-        for (int k = 0; k < n; k++) TEST_CHECK(out[k] == 0, "%s: vjp of 0 at (%g, %g, %g) is %g", INFO(op)->name, x[0], x[1], x[2], out[k]);
+        for (int k = 0; k < n; k++)
+            TEST_CHECK(out[k] == 0, "%s: vjp of 0 at (%g, %g, %g) is %g", INFO(op)->name, x[0], x[1], x[2], out[k]);
         TEST_CHECK(dy[0] == 0, "%s: jvp of 0 at (%g, %g, %g) is %g", INFO(op)->name, x[0], x[1], x[2], dy[0]);
         for (int k = 0; k < n; k++) { /* and the lane with 1 is the plain partial */
             double p = INFO(op)->partial[k] ? partial64(op, k, 1, x) : 0;
-            TEST_CHECK(test_equal(out[n + k], p), "%s: vjp %d of 1 at (%g, %g, %g) is %g, the partial %g", INFO(op)->name, k, x[0], x[1], x[2], out[n + k],
-                       p);
+            TEST_CHECK(test_equal(out[n + k], p), "%s: vjp %d of 1 at (%g, %g, %g) is %g, the partial %g",
+                       INFO(op)->name, k, x[0], x[1], x[2], out[n + k], p);
         }
         test_tape_ok(t, INFO(op)->name);
         cot_tape_rewind(t, m);
@@ -337,14 +422,15 @@ static void zero_lanes_stay_zero(void **state) {
     test_verdict();
 }
 
-/* ---- derivatives on the tape ----------------------------------------------------------------------------------------------------- */
+/* ---- derivatives on the tape ----------------------------------------------------------------- */
 
 static cot_var call_user(int n, const cot_var *xs, void *user) {
     (void)n;
     return test_call(*(const int *)user, xs);
 }
 
-/* The operation on operands of this shape, sampled on its domain; operands without derivative are constants. */
+/* The operation on operands of this shape, sampled on its domain; operands without derivative are
+ * constants. */
 static test_function function_of(int *op, cot_shape shape, test_random *random) {
     const cot__elementwise_info *e = INFO(*op);
     test_function f = {.name = e->name, .f = call_user, .user = op, .n = e->arity};
@@ -361,7 +447,8 @@ static test_function function_of(int *op, cot_shape shape, test_random *random) 
     return f;
 }
 
-/* Runs the check on `samples` points; points with a kink within the step are replaced, but few may be. */
+/* Runs the check on `samples` points; points with a kink within the step are replaced, but few may
+ * be. */
 static void differences_of(int op, cot_shape shape, int order, int samples) {
     test_random random = test_random_of(INFO(op)->name, 10 + order);
     int         smooth = 0, tries = 0;
@@ -369,7 +456,8 @@ static void differences_of(int op, cot_shape shape, int order, int samples) {
         test_function f = function_of(&op, shape, &random);
         smooth += test_differences(&f, order);
     }
-    TEST_CHECK(smooth == samples, "%s: order %d: only %d of %d points look smooth", INFO(op)->name, order, smooth, tries);
+    TEST_CHECK(smooth == samples, "%s: order %d: only %d of %d points look smooth", INFO(op)->name, order, smooth,
+               tries);
 }
 
 static void jvps_match_differences(void **state) {
@@ -439,10 +527,12 @@ static void lanes_equal_single_sweeps(void **state) {
         for (int l = 0; l < lanes; l++) {
             cot_vjps(1, 1, &z, seeds + l, n, xs, one);
             for (int k = 0; k < n; k++)
-                TEST_CHECK(test_equal(back[l * n + k], one[k]), "%s: %d lanes: vjp lane %d operand %d: %.17g, alone %.17g", INFO(op)->name, lanes, l, k,
+                TEST_CHECK(test_equal(back[l * n + k], one[k]),
+                           "%s: %d lanes: vjp lane %d operand %d: %.17g, alone %.17g", INFO(op)->name, lanes, l, k,
                            back[l * n + k], one[k]);
             cot_jvps(1, n, xs, tangents + l * n, 1, &z, one);
-            TEST_CHECK(test_equal(forward[l], one[0]), "%s: %d lanes: jvp lane %d: %.17g, alone %.17g", INFO(op)->name, lanes, l, forward[l], one[0]);
+            TEST_CHECK(test_equal(forward[l], one[0]), "%s: %d lanes: jvp lane %d: %.17g, alone %.17g", INFO(op)->name,
+                       lanes, l, forward[l], one[0]);
         }
         /* and the single sweeps are cot_jvp and cot_vjp */
         cot_var g[3], moves[3], ds[3];
@@ -453,10 +543,12 @@ static void lanes_equal_single_sweeps(void **state) {
             ds[moving++] = cot_full(t, dtypes[c % 2], COT_SCALAR, tangents[k]);
         }
         cot_var dz = cot_jvp(z, moving, moves, ds);
-        TEST_CHECK(test_equal(forward[0], cot_value(dz)), "%s: jvps %.17g, jvp %.17g", INFO(op)->name, forward[0], cot_value(dz));
+        TEST_CHECK(test_equal(forward[0], cot_value(dz)), "%s: jvps %.17g, jvp %.17g", INFO(op)->name, forward[0],
+                   cot_value(dz));
         (cot_vjp)(z, cot_number(seeds[0]), n, xs, g);
         for (int k = 0; k < n; k++)
-            TEST_CHECK(test_equal(back[k], cot_value(g[k])), "%s: vjps %.17g, vjp %.17g", INFO(op)->name, back[k], cot_value(g[k]));
+            TEST_CHECK(test_equal(back[k], cot_value(g[k])), "%s: vjps %.17g, vjp %.17g", INFO(op)->name, back[k],
+                       cot_value(g[k]));
         test_tape_ok(t, INFO(op)->name);
         cot_tape_rewind(t, m);
     }
@@ -464,7 +556,7 @@ static void lanes_equal_single_sweeps(void **state) {
     test_verdict();
 }
 
-/* ---- dtypes -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 static void f32_is_near_f64(void **state) {
     (void)state;
@@ -480,14 +572,16 @@ static void f32_is_near_f64(void **state) {
             cot__blocks(op, COT_F64)->value(1, &x[0], &x[1], &x[2], &z);
             cot__blocks(op, COT_F32)->value(1, &xf[0], &xf[1], &xf[2], &zf);
             double slack = slack_of(r, op, x, (double)FLT_EPSILON);
-            TEST_CHECK(test_ulps((double)zf, z, 24) <= r->ulps + 0.5 || fabs((double)zf - z) <= slack, "%s(%.9g, %.9g, %.9g): f32 %.9g, f64 %.17g", r->name,
-                       x[0], x[1], x[2], (double)zf, z);
-            /* Partials read the rounded Z and are products of some factors: relative to their own size and to G. */
+            TEST_CHECK(test_ulps((double)zf, z, 24) <= r->ulps + 0.5 || fabs((double)zf - z) <= slack,
+                       "%s(%.9g, %.9g, %.9g): f32 %.9g, f64 %.17g", r->name, x[0], x[1], x[2], (double)zf, z);
+            /* Partials read the rounded Z and are products of some factors: relative to their own
+             * size and to G. */
             double g = test_f32(test_uniform(&random, -2, 2));
             for (int k = 0; k < INFO(op)->arity; k++) {
                 double p = partial64(op, k, g, x), pf = (double)partial32(op, k, (float)g, xf);
-                TEST_CHECK(fabs(pf - p) <= 16 * (double)FLT_EPSILON * (fabs(p) + fabs(g)), "%s: partial %d at (%.9g, %.9g, %.9g): f32 %.9g, f64 %.17g", r->name, k,
-                           x[0], x[1], x[2], pf, p);
+                TEST_CHECK(fabs(pf - p) <= 16 * (double)FLT_EPSILON * (fabs(p) + fabs(g)),
+                           "%s: partial %d at (%.9g, %.9g, %.9g): f32 %.9g, f64 %.17g", r->name, k, x[0], x[1], x[2],
+                           pf, p);
             }
         }
     }
@@ -527,25 +621,27 @@ static void halves_are_f32_rounded(void **state) {
             seed[i] = round_to(halves[d], test_uniform(&random, -2, 2));
             for (int k = 0; k < 3; k++) x[k][i] = round_to(halves[d], p[k]);
         }
-        for (int k = 0; k < n; k++) h[k] = leaf_of(t, halves[d], scalar ? -1 : N, x[k]), s[k] = leaf_of(t, COT_F32, scalar ? -1 : N, x[k]);
+        for (int k = 0; k < n; k++)
+            h[k] = leaf_of(t, halves[d], scalar ? -1 : N, x[k]), s[k] = leaf_of(t, COT_F32, scalar ? -1 : N, x[k]);
         cot_var zh = test_call(op, h), zs = test_call(op, s);
         cot_read(zh, a, size);
         cot_read(zs, b, size);
         for (int i = 0; i < size; i++)
-            TEST_CHECK(test_same(a[i], INFO(op)->class == TEST ? b[i] : round_to(halves[d], b[i])), "%s: %s %.9g, f32 %.9g", INFO(op)->name, cot_dtype_name(halves[d]),
-                       a[i], b[i]);
+            TEST_CHECK(test_same(a[i], INFO(op)->class == TEST ? b[i] : round_to(halves[d], b[i])),
+                       "%s: %s %.9g, f32 %.9g", INFO(op)->name, cot_dtype_name(halves[d]), a[i], b[i]);
         /* Partials: where Z is not read, also the f32 ones rounded. */
         for (int k = 0; k < n && test_tape_ok(t, INFO(op)->name); k++) {
             if (!INFO(op)->partial[k] || (INFO(op)->saves[k] & COT__SAVES_Z)) continue;
-            cot_var gh, gs, vh = leaf_of(t, halves[d], scalar ? -1 : N, seed), vs = leaf_of(t, COT_F32, scalar ? -1 : N, seed);
+            cot_var gh, gs, vh = leaf_of(t, halves[d], scalar ? -1 : N, seed),
+                            vs = leaf_of(t, COT_F32, scalar ? -1 : N, seed);
             cot_zero_grad(h[k]), cot_zero_grad(s[k]);
             cot_backward_seeded(zh, vh), cot_backward_seeded(zs, vs);
             gh = cot_grad(h[k]), gs = cot_grad(s[k]);
             cot_read(gh, a, size);
             cot_read(gs, b, size);
             for (int i = 0; i < size; i++)
-                TEST_CHECK(test_equal(a[i], round_to(halves[d], b[i])), "%s: partial %d: %s %.9g, f32 %.9g", INFO(op)->name, k, cot_dtype_name(halves[d]), a[i],
-                           b[i]);
+                TEST_CHECK(test_equal(a[i], round_to(halves[d], b[i])), "%s: partial %d: %s %.9g, f32 %.9g",
+                           INFO(op)->name, k, cot_dtype_name(halves[d]), a[i], b[i]);
         }
         test_tape_ok(t, INFO(op)->name);
         cot_tape_rewind(t, m);
@@ -554,11 +650,12 @@ static void halves_are_f32_rounded(void **state) {
     test_verdict();
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static void tensors_equal_scalars_to_the_bit(void **state) {
     (void)state;
-    cot__cpu_use(COT__ISA_PLAIN); /* vector kernels have functions of their own: tests/base/test_vmath.c holds them to these */
+    /* vector kernels have functions of their own: tests/base/test_vmath.c holds them to these */
+    cot__cpu_use(COT__ISA_PLAIN);
     static const int64_t   sizes[] = {0, 1, 255, 256, 257, 1000};
     static const cot_dtype dtypes[] = {COT_F64, COT_F32};
     enum { MAX = 1000 };
@@ -586,11 +683,12 @@ static void tensors_equal_scalars_to_the_bit(void **state) {
             cot_mark inner = cot_tape_mark(t);
             for (int k = 0; k < n; k++) xs[k] = cot_scalar_of(t, dtypes[d], x[k][i]);
             cot_var w = test_call(op, xs);
-            TEST_CHECK(test_same(cot_value(w), z[i]), "%s: %s: size %d, element %d: scalar %.17g, tensor %.17g", INFO(op)->name, cot_dtype_name(dtypes[d]), size, i,
-                       cot_value(w), z[i]);
+            TEST_CHECK(test_same(cot_value(w), z[i]), "%s: %s: size %d, element %d: scalar %.17g, tensor %.17g",
+                       INFO(op)->name, cot_dtype_name(dtypes[d]), size, i, cot_value(w), z[i]);
             if (differentiable(op)) cot_backward_seeded(w, cot_scalar_of(t, dtypes[d], seed[i]));
             for (int k = 0; k < n && differentiable(op); k++)
-                TEST_CHECK(test_equal(cot_grad_value(xs[k]), g[k][i]), "%s: %s: size %d, element %d: gradient %d: scalar %.17g, tensor %.17g", INFO(op)->name,
+                TEST_CHECK(test_equal(cot_grad_value(xs[k]), g[k][i]),
+                           "%s: %s: size %d, element %d: gradient %d: scalar %.17g, tensor %.17g", INFO(op)->name,
                            cot_dtype_name(dtypes[d]), size, i, k, cot_grad_value(xs[k]), g[k][i]);
             test_tape_ok(t, INFO(op)->name);
             cot_tape_rewind(t, inner);
@@ -605,11 +703,17 @@ static void tensors_equal_scalars_to_the_bit(void **state) {
 /* Views of shape (20, 30) of a base: none is contiguous. */
 enum { ROWS = 20, COLUMNS = 30, AREA = ROWS * COLUMNS };
 static cot_var view_transposed(cot_var b) { return cot_transpose(cot_reshape(b, COT_SHAPE(COLUMNS, ROWS))); }
-static cot_var view_stepped(cot_var b) { return cot_slice(cot_slice(cot_reshape(b, COT_SHAPE(2 * ROWS, 2 * COLUMNS)), 0, 1, COT_END, 2), 1, 0, COT_END, 2); }
+static cot_var view_stepped(cot_var b) {
+    return cot_slice(cot_slice(cot_reshape(b, COT_SHAPE(2 * ROWS, 2 * COLUMNS)), 0, 1, COT_END, 2), 1, 0, COT_END, 2);
+}
 static cot_var view_flipped(cot_var b) { return cot_flip(cot_reshape(b, COT_SHAPE(ROWS, COLUMNS)), COT_AXES(0, 1)); }
-static cot_var view_backward(cot_var b) { return cot_slice(cot_reshape(b, COT_SHAPE(ROWS, 2 * COLUMNS)), 1, -1, -2 * COLUMNS - 1, -2); }
+static cot_var view_backward(cot_var b) {
+    return cot_slice(cot_reshape(b, COT_SHAPE(ROWS, 2 * COLUMNS)), 1, -1, -2 * COLUMNS - 1, -2);
+}
 static cot_var view_row(cot_var b) { return cot_broadcast_to(b, COT_SHAPE(ROWS, COLUMNS)); }
-static cot_var view_column(cot_var b) { return cot_broadcast_to(cot_reshape(b, COT_SHAPE(ROWS, 1)), COT_SHAPE(ROWS, COLUMNS)); }
+static cot_var view_column(cot_var b) {
+    return cot_broadcast_to(cot_reshape(b, COT_SHAPE(ROWS, 1)), COT_SHAPE(ROWS, COLUMNS));
+}
 static const struct { const char *name; int64_t base; cot_var (*view)(cot_var); } views[] = {
     {"transposed", AREA, view_transposed}, {"stepped", 4 * AREA, view_stepped}, {"flipped", AREA, view_flipped},
     {"backward", 2 * AREA, view_backward}, {"row", COLUMNS, view_row}, {"column", ROWS, view_column},
@@ -636,7 +740,8 @@ static void strided_equals_contiguous_to_the_bit(void **state) {
             plain[k] = cot_tensor(t, COT_F64, COT_SHAPE(ROWS, COLUMNS), x[k]);
         }
         for (int i = 0; i < AREA; i++) seed[i] = test_uniform(&random, -2, 2);
-        cot_var zs = test_call(op, xs), zp = test_call(op, plain), g = cot_data(t, COT_F64, COT_SHAPE(ROWS, COLUMNS), seed);
+        cot_var zs = test_call(op, xs), zp = test_call(op, plain),
+                g = cot_data(t, COT_F64, COT_SHAPE(ROWS, COLUMNS), seed);
         cot_read(zs, a, AREA);
         cot_read(zp, b, AREA);
         if (!test_tape_ok(t, INFO(op)->name)) break;
@@ -662,7 +767,8 @@ static void mixed_operands_equal_explicit_broadcasting(void **state) {
     (void)state;
     enum { N = 12 };
     cot_tape *t = cot_tape_create(NULL);
-    EACH_OP(op) for (int at = 0; INFO(op)->arity > 1 && at < INFO(op)->arity; at++) for (int leaf = 0; leaf < 2; leaf++) {
+    EACH_OP(op)
+    for (int at = 0; INFO(op)->arity > 1 && at < INFO(op)->arity; at++) for (int leaf = 0; leaf < 2; leaf++) {
         int           n = INFO(op)->arity;
         cot_mark      m = cot_tape_mark(t);
         test_random   random = test_random_of(INFO(op)->name, 100 + at);
@@ -681,7 +787,9 @@ static void mixed_operands_equal_explicit_broadcasting(void **state) {
         cot_var seed = cot_data(t, COT_F64, shape, f.in[0].direction);
         for (int k = 0; k < n && differentiable(op); k++) {
             int64_t size = cot_size(xs[k]);
-            if (!cot_requires_grad(xs[k]) || cot_vjp(z, seed, 1, &xs[k], &g) != COT_OK || cot_vjp(y, seed, 1, &xs[k], &h) != COT_OK) continue;
+            if (!cot_requires_grad(xs[k]) || cot_vjp(z, seed, 1, &xs[k], &g) != COT_OK ||
+                cot_vjp(y, seed, 1, &xs[k], &h) != COT_OK)
+                continue;
             cot_read(g, a, size);
             cot_read(h, b, size);
             test_same_array("gradient with a scalar operand", INFO(op)->name, size, a, b);
@@ -698,7 +806,9 @@ static void numbers_equal_constants_to_the_bit(void **state) {
     (void)state;
     static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16};
     cot_tape              *t = cot_tape_create(NULL);
-    EACH_OP(op) for (int at = 0; INFO(op)->arity > 1 && at < INFO(op)->arity; at++) for (int d = 0; d < 3; d++) for (int64_t n = -1; n <= 3; n += 4) {
+    EACH_OP(op)
+    for (int at = 0; INFO(op)->arity > 1 && at < INFO(op)->arity; at++) for (int d = 0; d < 3;
+                                                                             d++) for (int64_t n = -1; n <= 3; n += 4) {
         cot_mark      m = cot_tape_mark(t);
         test_random   random = test_random_of(INFO(op)->name, 110 + at);
         test_function f = function_of(&op, COT_SCALAR, &random);
@@ -707,7 +817,8 @@ static void numbers_equal_constants_to_the_bit(void **state) {
         for (int k = 0; k < f.n; k++) xs[k] = ys[k] = leaf_of(t, dtypes[d], n, f.in[k].data);
         xs[at] = cot_number(c);
         ys[at] = cot_full(t, dtypes[d], COT_SCALAR, c);
-        if (op == OP_where && at == 0) xs[0] = cot_number(round_to(COT_BF16, c)), ys[0] = cot_full(t, COT_BOOL, COT_SCALAR, c);
+        if (op == OP_where && at == 0)
+            xs[0] = cot_number(round_to(COT_BF16, c)), ys[0] = cot_full(t, COT_BOOL, COT_SCALAR, c);
         cot_var z = test_call(op, xs), y = test_call(op, ys);
         int64_t size = n < 0 ? 1 : n;
         /* In the halves arithmetic is in f32: an immediate is not rounded to the half first. */
@@ -727,12 +838,13 @@ static void numbers_equal_constants_to_the_bit(void **state) {
                 cot_backward_seeded(z, seed);
                 cot_read_grad(xs[k], b, size);
                 for (int64_t i = 0; i < size; i++)
-                    TEST_CHECK(test_equal(a[i], b[i]), "%s: %s beside a number: cot_vjp %.17g, cot_backward_seeded %.17g", INFO(op)->name,
+                    TEST_CHECK(test_equal(a[i], b[i]),
+                               "%s: %s beside a number: cot_vjp %.17g, cot_backward_seeded %.17g", INFO(op)->name,
                                cot_dtype_name(dtypes[d]), a[i], b[i]);
             }
         }
-        TEST_CHECK(cot_dtype_of(z) == cot_dtype_of(y), "%s: a number next to %s gives %s", INFO(op)->name, cot_dtype_name(dtypes[d]),
-                   cot_dtype_name(cot_dtype_of(z)));
+        TEST_CHECK(cot_dtype_of(z) == cot_dtype_of(y), "%s: a number next to %s gives %s", INFO(op)->name,
+                   cot_dtype_name(dtypes[d]), cot_dtype_name(cot_dtype_of(z)));
         test_tape_ok(t, INFO(op)->name);
         cot_tape_rewind(t, m);
     }
@@ -740,7 +852,7 @@ static void numbers_equal_constants_to_the_bit(void **state) {
     test_verdict();
 }
 
-/* ---- integers ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
 typedef int64_t whole;
 static whole w_of(uint64_t v) { return (whole)v; }
@@ -755,21 +867,42 @@ static whole i_mod(whole x, whole y) {
     whole r = i_fmod(x, y);
     return r && (r < 0) != (y < 0) ? r + y : r;
 }
-#define I1(name, value) static whole i_##name##_(whole x, whole y, whole w) { (void)x, (void)y, (void)w; return (value); }
-I1(neg, w_of(0 - (uint64_t)x)) I1(abs, x < 0 ? w_of(0 - (uint64_t)x) : x) I1(sign, x > 0 ? 1 : x < 0 ? -1 : 0) I1(square, w_of((uint64_t)x * (uint64_t)x))
-I1(relu, x > 0 ? x : 0) I1(same, x) I1(zero, 0) I1(one, 1) I1(not, x == 0) I1(add, w_of((uint64_t)x + (uint64_t)y)) I1(sub, w_of((uint64_t)x - (uint64_t)y))
-I1(mul, w_of((uint64_t)x * (uint64_t)y)) I1(pow, i_pow(x, y)) I1(maximum, x > y ? x : y) I1(minimum, x < y ? x : y) I1(fmod, i_fmod(x, y))
-I1(remainder, i_mod(x, y)) I1(equal, x == y) I1(not_equal, x != y) I1(less, x < y) I1(less_equal, x <= y) I1(greater, x > y)
-I1(greater_equal, x >= y) I1(and, x && y) I1(or, x || y) I1(where, x ? y : w) I1(clamp, (x > y ? x : y) < w ? (x > y ? x : y) : w)
+#define I1(name, value)                                                                                                \
+    static whole i_##name##_(whole x, whole y, whole w) {                                                              \
+        (void)x, (void)y, (void)w;                                                                                     \
+        return (value);                                                                                                \
+    }
+I1(neg, w_of(0 - (uint64_t)x)) I1(abs, x < 0 ? w_of(0 - (uint64_t)x) : x) I1(sign, x > 0 ? 1 : x < 0 ? -1 : 0)
+I1(square, w_of((uint64_t)x * (uint64_t)x))
+I1(relu, x > 0 ? x : 0) I1(same, x) I1(zero, 0) I1(one, 1) I1(not, x == 0) I1(add, w_of((uint64_t)x + (uint64_t)y))
+I1(sub, w_of((uint64_t)x - (uint64_t)y))
+I1(mul, w_of((uint64_t)x * (uint64_t)y)) I1(pow, i_pow(x, y)) I1(maximum, x > y ? x : y) I1(minimum, x < y ? x : y)
+I1(fmod, i_fmod(x, y))
+I1(remainder, i_mod(x, y)) I1(equal, x == y) I1(not_equal, x != y) I1(less, x < y) I1(less_equal, x <= y)
+I1(greater, x > y)
+I1(greater_equal, x >= y) I1(and, x && y) I1(or, x || y) I1(where, x ? y : w)
+I1(clamp, (x > y ? x : y) < w ? (x > y ? x : y) : w)
 I1(fma, w_of((uint64_t)x * (uint64_t)y + (uint64_t)w))
 
-static const struct { const char *name; whole (*value)(whole, whole, whole); } whole_references[] = {
-    {"neg", i_neg_}, {"abs", i_abs_}, {"sign", i_sign_}, {"square", i_square_}, {"relu", i_relu_}, {"floor", i_same_}, {"ceil", i_same_},
-    {"round", i_same_}, {"trunc", i_same_}, {"isnan", i_zero_}, {"isinf", i_zero_}, {"isfinite", i_one_}, {"logical_not", i_not_},
-    {"add", i_add_}, {"sub", i_sub_}, {"mul", i_mul_}, {"smul", i_mul_}, {"pow", i_pow_}, {"maximum", i_maximum_}, {"minimum", i_minimum_},
-    {"fmod", i_fmod_}, {"remainder", i_remainder_}, {"equal", i_equal_}, {"not_equal", i_not_equal_}, {"less", i_less_},
-    {"less_equal", i_less_equal_}, {"greater", i_greater_}, {"greater_equal", i_greater_equal_}, {"logical_and", i_and_},
-    {"logical_or", i_or_}, {"where", i_where_}, {"clamp", i_clamp_}, {"fma", i_fma_},
+static const struct { const char *name; whole (*value)(whole, whole, whole);
+} whole_references[] = {
+    {"neg", i_neg_},         {"abs", i_abs_},
+    {"sign", i_sign_},       {"square", i_square_},
+    {"relu", i_relu_},       {"floor", i_same_},
+    {"ceil", i_same_},       {"round", i_same_},
+    {"trunc", i_same_},      {"isnan", i_zero_},
+    {"isinf", i_zero_},      {"isfinite", i_one_},
+    {"logical_not", i_not_}, {"add", i_add_},
+    {"sub", i_sub_},         {"mul", i_mul_},
+    {"smul", i_mul_},        {"pow", i_pow_},
+    {"maximum", i_maximum_}, {"minimum", i_minimum_},
+    {"fmod", i_fmod_},       {"remainder", i_remainder_},
+    {"equal", i_equal_},     {"not_equal", i_not_equal_},
+    {"less", i_less_},       {"less_equal", i_less_equal_},
+    {"greater", i_greater_}, {"greater_equal", i_greater_equal_},
+    {"logical_and", i_and_}, {"logical_or", i_or_},
+    {"where", i_where_},     {"clamp", i_clamp_},
+    {"fma", i_fma_},
 };
 
 static whole wrap_to(cot_dtype d, whole v) {
@@ -787,7 +920,8 @@ static cot_dtype whole_result(int op, cot_dtype d) { return INFO(op)->class == T
 static void integers_wrap_like_c(void **state) {
     (void)state;
     static const cot_dtype dtypes[] = {COT_I64, COT_I32, COT_U8, COT_BOOL};
-    static const whole     extremes[] = {0, 1, -1, 2, 7, -7, 255, 128, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, INT64_C(1) << 33};
+    static const whole     extremes[] = {
+            0, 1, -1, 2, 7, -7, 255, 128, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, INT64_C(1) << 33};
     enum { N = 300 };
     static whole x[3][N], out[N];
     cot_tape    *t = cot_tape_create(NULL);
@@ -797,7 +931,9 @@ static void integers_wrap_like_c(void **state) {
         for (int i = 0; i < TEST_COUNT(whole_references); i++)
             if (strcmp(whole_references[i].name, INFO(op)->name) == 0) found = i;
         if (found < 0) {
-            test_note("%s takes integers but has no integer reference: add one to `whole_references` in tests/rules/test_rules.c", INFO(op)->name);
+            test_note("%s takes integers but has no integer reference: add one to `whole_references` in "
+                      "tests/rules/test_rules.c",
+                      INFO(op)->name);
             continue;
         }
         for (int d = 0; d < TEST_COUNT(dtypes); d++) {
@@ -814,18 +950,21 @@ static void integers_wrap_like_c(void **state) {
             }
             cot_var   z = test_call(op, xs);
             cot_dtype result = whole_result(op, dtypes[d]);
-            TEST_CHECK(cot_dtype_of(z) == result, "%s of %s has dtype %s", INFO(op)->name, cot_dtype_name(dtypes[d]), cot_dtype_name(cot_dtype_of(z)));
+            TEST_CHECK(cot_dtype_of(z) == result, "%s of %s has dtype %s", INFO(op)->name, cot_dtype_name(dtypes[d]),
+                       cot_dtype_name(cot_dtype_of(z)));
             cot_read_as(z, COT_I64, out, N);
             if (!test_tape_ok(t, INFO(op)->name)) break;
             for (int i = 0; i < N; i++) {
                 whole want = wrap_to(result, whole_references[found].value(x[0][i], x[1][i], x[2][i]));
-                TEST_CHECK(out[i] == want, "%s of %s (%lld, %lld, %lld) = %lld, expected %lld", INFO(op)->name, cot_dtype_name(dtypes[d]), (long long)x[0][i],
-                           (long long)x[1][i], (long long)x[2][i], (long long)out[i], (long long)want);
+                TEST_CHECK(out[i] == want, "%s of %s (%lld, %lld, %lld) = %lld, expected %lld", INFO(op)->name,
+                           cot_dtype_name(dtypes[d]), (long long)x[0][i], (long long)x[1][i], (long long)x[2][i],
+                           (long long)out[i], (long long)want);
             }
             for (int i = 0; i < 20; i++) { /* 0-d values take another path */
                 for (int k = 0; k < 3; k++) xs[k] = cot_cast(cot_data(t, COT_I64, COT_SCALAR, &x[k][i]), dtypes[d]);
                 whole v = cot_value_i64(test_call(op, xs));
-                TEST_CHECK(v == out[i], "%s of %s: 0-d %lld, tensor %lld", INFO(op)->name, cot_dtype_name(dtypes[d]), (long long)v, (long long)out[i]);
+                TEST_CHECK(v == out[i], "%s of %s: 0-d %lld, tensor %lld", INFO(op)->name, cot_dtype_name(dtypes[d]),
+                           (long long)v, (long long)out[i]);
             }
             cot_tape_rewind(t, m);
         }
@@ -838,7 +977,9 @@ static void real_operations_on_integers_are_f64(void **state) {
     (void)state;
     static const cot_dtype dtypes[] = {COT_I64, COT_I32, COT_U8, COT_BOOL};
     enum { N = 12 };
-    static const double x[3][N] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 100, 200, 1}, {1, 2, 1, 3, 5, 2, 7, 1, 3, 0, 11, 1}, {2, 1, 0, 1, 0, 1, 0, 1, 0, 3, 0, 1}};
+    static const double x[3][N] = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 100, 200, 1},
+                                   {1, 2, 1, 3, 5, 2, 7, 1, 3, 0, 11, 1},
+                                   {2, 1, 0, 1, 0, 1, 0, 1, 0, 3, 0, 1}};
     cot_tape           *t = cot_tape_create(NULL);
     EACH_OP(op) for (int d = 0; INFO(op)->class == REAL && d < TEST_COUNT(dtypes); d++) {
         cot_mark m = cot_tape_mark(t);
@@ -849,7 +990,8 @@ static void real_operations_on_integers_are_f64(void **state) {
             fs[k] = cot_cast(xs[k], COT_F64);
         }
         cot_var z = test_call(op, xs);
-        TEST_CHECK(cot_dtype_of(z) == COT_F64, "%s of %s has dtype %s", INFO(op)->name, cot_dtype_name(dtypes[d]), cot_dtype_name(cot_dtype_of(z)));
+        TEST_CHECK(cot_dtype_of(z) == COT_F64, "%s of %s has dtype %s", INFO(op)->name, cot_dtype_name(dtypes[d]),
+                   cot_dtype_name(cot_dtype_of(z)));
         cot_read(z, a, N);
         cot_read(test_call(op, fs), b, N);
         if (!test_tape_ok(t, INFO(op)->name)) break;
@@ -860,7 +1002,7 @@ static void real_operations_on_integers_are_f64(void **state) {
     test_verdict();
 }
 
-/* ---- promotion ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- promotion ------------------------------------------------------------------------------- */
 
 enum { D = COT_F64, S = COT_F32, B = COT_BF16, H = COT_F16, L = COT_I64, I = COT_I32, U = COT_U8, T = COT_BOOL };
 /* JAX with 64-bit types: a float wins over any integer; bf16 and f16 meet in f32. */
@@ -885,18 +1027,25 @@ static cot_dtype as_compared(cot_dtype d) {
 
 static void dtypes_promote_as_in_jax(void **state) {
     (void)state;
-    static const struct { int op; cot_dtype (*result)(cot_dtype); } cases[] = {
-        {OP_add, as_selected}, {OP_mul, as_selected}, {OP_div, as_divided}, {OP_maximum, as_selected}, {OP_equal, as_compared}};
+    static const struct { int op; cot_dtype (*result)(cot_dtype);
+    } cases[]                = {{OP_add, as_selected},
+                                {OP_mul, as_selected},
+                                {OP_div, as_divided},
+                                {OP_maximum, as_selected},
+                                {OP_equal, as_compared}};
     const cot_shape shapes[] = {COT_SCALAR, COT_SHAPE(2)};
     cot_tape       *t = cot_tape_create(NULL);
     for (int c = 0; c < TEST_COUNT(cases); c++)
         for (int a = 0; a < COT_DTYPE_COUNT; a++)
             for (int b = 0; b < COT_DTYPE_COUNT; b++)
                 for (int s = 0; s < 4; s++) {
-                    cot_var   xs[2] = {cot_full(t, (cot_dtype)a, shapes[s % 2], 1), cot_full(t, (cot_dtype)b, shapes[s / 2], 1)};
-                    cot_dtype want = cases[c].result((cot_dtype)selected[a][b]), have = cot_dtype_of(test_call(cases[c].op, xs));
-                    TEST_CHECK(have == want, "%s of %s and %s is %s, expected %s", INFO(cases[c].op)->name, cot_dtype_name((cot_dtype)a),
-                               cot_dtype_name((cot_dtype)b), cot_dtype_name(have), cot_dtype_name(want));
+                    cot_var   xs[2] = {cot_full(t, (cot_dtype)a, shapes[s % 2], 1),
+                                       cot_full(t, (cot_dtype)b, shapes[s / 2], 1)};
+                    cot_dtype want  = cases[c].result((cot_dtype)selected[a][b]),
+                              have  = cot_dtype_of(test_call(cases[c].op, xs));
+                    TEST_CHECK(have == want, "%s of %s and %s is %s, expected %s", INFO(cases[c].op)->name,
+                               cot_dtype_name((cot_dtype)a), cot_dtype_name((cot_dtype)b), cot_dtype_name(have),
+                               cot_dtype_name(want));
                 }
     test_tape_ok(t, "promotion");
     cot_tape_destroy(t);

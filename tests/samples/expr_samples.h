@@ -10,9 +10,10 @@
 
 /* x is a scalar, v (3), A (2,3), S (3,3) positive definite, i two positions, m a mask (3), q
  * (2,3,4), b (1,2,6) or with more spatial axes. */
-static const char prelude[] = "A = reshape(linspace(0.1, 0.6, 6), [2, 3]) + x; v = A[0]; S = A.T @ A + eye(3); i = [0, 2]; m = v > 0.65;"
-                              "q = reshape(linspace(-1, 1, 24), [2, 3, 4]) * x; b = reshape(linspace(-1, 1, 12), [1, 2, 6]) * x;"
-                              "b2 = b[:, :, None]; b3 = b2[:, :, None];";
+static const char prelude[] =
+    "A = reshape(linspace(0.1, 0.6, 6), [2, 3]) + x; v = A[0]; S = A.T @ A + eye(3); i = [0, 2]; m = v > 0.65;"
+    "q = reshape(linspace(-1, 1, 24), [2, 3, 4]) * x; b = reshape(linspace(-1, 1, 12), [1, 2, 6]) * x;"
+    "b2 = b[:, :, None]; b3 = b2[:, :, None];";
 
 /* What C's functions are named in their own ways is called by Python's names here: keywords,
  * mostly. */

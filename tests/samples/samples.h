@@ -1,6 +1,8 @@
-/* samples.h: one small example, or more, for every structural operation: what tests over all of them loop over.
+/* samples.h: one small example, or more, for every structural operation: what tests over all of
+ * them loop over.
  *
- * A new line of ops.def needs one here, or in the file of its family (samples.def); without one test_structural_table fails. */
+ * A new line of ops.def needs one here, or in the file of its family (samples.def); without one
+ * test_structural_table fails. */
 #ifndef COT_SAMPLES_H
 #define COT_SAMPLES_H
 
@@ -10,7 +12,7 @@
 
 #include <stdio.h>
 
-/* ---- samples: each records its operation on f64 leaves; the result is y --------------------------------------------- */
+/* ---- samples: each records its operation on f64 leaves; the result is y ---------------------- */
 
 #define SAMPLE(name) static cot_var name(int n, const cot_var *x, void *user)
 #define UNUSED (void)n, (void)user
@@ -19,9 +21,16 @@ static cot_var indices(cot_tape *t, cot_shape shape, const int64_t *i) { return 
 
 SAMPLE(s_leaf) { UNUSED; return x[0]; }
 SAMPLE(s_constant) { UNUSED; return cot_add(x[0], cot_full(x[0].tape, cot_dtype_of(x[0]), COT_SCALAR, 2.5)); }
-SAMPLE(s_detach) { UNUSED; return cot_mul(x[0], cot_detach(cot_full(x[0].tape, cot_dtype_of(x[0]), COT_SHAPE(3), 0.3))); }
+SAMPLE(s_detach) {
+    UNUSED;
+    return cot_mul(x[0], cot_detach(cot_full(x[0].tape, cot_dtype_of(x[0]), COT_SHAPE(3), 0.3)));
+}
 SAMPLE(s_cast) { UNUSED; return cot_cast(cot_cast(x[0], COT_F64), cot_dtype_of(x[0])); }
-SAMPLE(s_copy) { UNUSED; cot_var y = cot_transpose(x[0]); return cot__failed(y) ? y : cot__copy_var(x[0].tape, cot__index(y)); }
+SAMPLE(s_copy) {
+    UNUSED;
+    cot_var y = cot_transpose(x[0]);
+    return cot__failed(y) ? y : cot__copy_var(x[0].tape, cot__index(y));
+}
 SAMPLE(s_reshape) { UNUSED; return cot_reshape(x[0], COT_SHAPE(3, -1)); }
 SAMPLE(s_reshape_strided) { UNUSED; return cot_reshape(cot_transpose(x[0]), COT_SHAPE(-1)); }
 SAMPLE(s_expand) { UNUSED; return cot_squeeze(cot_expand_dims(x[0], 1), COT_ALL); }
@@ -35,8 +44,14 @@ SAMPLE(s_stack) { (void)user; return cot_stack(n, x, -1); }
 SAMPLE(s_concat_twice) { UNUSED; return cot_concat(4, (cot_var[]){x[0], x[1], x[0], x[0]}, 0); }
 SAMPLE(s_pad) { UNUSED; return cot_pad(x[0], COT_SHAPE(1, 0), COT_SHAPE(0, 2), 1.5); }
 SAMPLE(s_take) { UNUSED; return cot_take(x[0], indices(x[0].tape, COT_SHAPE(2, 2), (int64_t[]){0, 2, -1, 0}), 1); }
-SAMPLE(s_take_along) { UNUSED; return cot_take_along_axis(x[0], indices(x[0].tape, COT_SHAPE(2, 2), (int64_t[]){2, 0, 1, 1}), 1); }
-SAMPLE(s_scatter) { UNUSED; return cot_scatter_add(x[0], indices(x[0].tape, COT_SHAPE(2), (int64_t[]){1, 1}), x[1], 1); }
+SAMPLE(s_take_along) {
+    UNUSED;
+    return cot_take_along_axis(x[0], indices(x[0].tape, COT_SHAPE(2, 2), (int64_t[]){2, 0, 1, 1}), 1);
+}
+SAMPLE(s_scatter) {
+    UNUSED;
+    return cot_scatter_add(x[0], indices(x[0].tape, COT_SHAPE(2), (int64_t[]){1, 1}), x[1], 1);
+}
 /* the transpose of take_along_axis: in a gradient */
 SAMPLE(s_scatter_along) {
     UNUSED;
@@ -67,9 +82,15 @@ SAMPLE(s_norm_inf) { UNUSED; return cot_norm(x[0], INFINITY, COT_ALL); }
 SAMPLE(s_logsumexp) { UNUSED; return cot_logsumexp(x[0], COT_AXES(1)); }
 SAMPLE(s_softmax) { UNUSED; return cot_softmax(x[0], 1); }
 SAMPLE(s_log_softmax) { UNUSED; return cot_log_softmax(x[0], 0); }
-SAMPLE(s_sce_labels) { UNUSED; return cot_softmax_cross_entropy(x[0], indices(x[0].tape, COT_SHAPE(2), (int64_t[]){2, 0})); }
+SAMPLE(s_sce_labels) {
+    UNUSED;
+    return cot_softmax_cross_entropy(x[0], indices(x[0].tape, COT_SHAPE(2), (int64_t[]){2, 0}));
+}
 SAMPLE(s_sce) { UNUSED; return cot_softmax_cross_entropy(x[0], cot_sigmoid(x[1])); }
-SAMPLE(s_ce_labels) { UNUSED; return cot_cross_entropy(cot_sigmoid(x[0]), indices(x[0].tape, COT_SHAPE(2), (int64_t[]){2, 0})); }
+SAMPLE(s_ce_labels) {
+    UNUSED;
+    return cot_cross_entropy(cot_sigmoid(x[0]), indices(x[0].tape, COT_SHAPE(2), (int64_t[]){2, 0}));
+}
 SAMPLE(s_ce) { UNUSED; return cot_cross_entropy(cot_sigmoid(x[0]), cot_sigmoid(x[1])); }
 SAMPLE(s_mse) { UNUSED; return cot_mse(x[0], x[1]); }
 SAMPLE(s_matmul) { UNUSED; return cot_matmul(x[0], x[1]); }
@@ -111,7 +132,8 @@ SAMPLE(s_add_slice_back) {
     return g;
 }
 
-/* Families with a file of their own: samples_FAMILY.h holds their functions and, under ROWS, their lines of the table. */
+/* Families with a file of their own: samples_FAMILY.h holds their functions and, under ROWS, their
+ * lines of the table. */
 #include "samples/samples.def"
 
 /* The operation must be among those that the example records. */

@@ -1,10 +1,14 @@
-/* samples_attention.h: attention for samples.h: functions first, rows of the table where ROWS is defined. */
+/* samples_attention.h: attention for samples.h: functions first, rows of the table where ROWS is
+ * defined. */
 #ifndef ROWS
 
 static cot_var truths(cot_tape *t, cot_shape shape, const uint8_t *b) { return cot_data(t, COT_BOOL, shape, b); }
 
 SAMPLE(s_attention) { UNUSED; return cot_attention(x[0], x[1], x[2], NULL); }
-SAMPLE(s_attention_causal) { UNUSED; return cot_attention(x[0], x[1], x[2], &(cot_attention_options){.causal = true, .scale = 0.7}); }
+SAMPLE(s_attention_causal) {
+    UNUSED;
+    return cot_attention(x[0], x[1], x[2], &(cot_attention_options){.causal = true, .scale = 0.7});
+}
 /* the last query sees nothing */
 SAMPLE(s_attention_masked) {
     UNUSED;

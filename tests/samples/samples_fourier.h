@@ -1,4 +1,5 @@
-/* samples_fourier.h: transforms of lengths of each path (2, 3, 4, 5 and 7 points, cut, padded), and convolution. */
+/* samples_fourier.h: transforms of lengths of each path (2, 3, 4, 5 and 7 points, cut, padded), and
+ * convolution. */
 #ifndef ROWS
 SAMPLE(s_fft) { UNUSED; return cot_fft(x[0], 0, -1); }
 SAMPLE(s_fft_first) { UNUSED; return cot_fft(x[0], 4, 0); }

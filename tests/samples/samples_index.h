@@ -1,4 +1,5 @@
-/* Samples of the cumulative, ordering and selecting operations, for tests/ops/test_structural_table.c. */
+/* Samples of the cumulative, ordering and selecting operations, for
+ * tests/ops/test_structural_table.c. */
 #ifndef ROWS
 SAMPLE(s_cumsum) { UNUSED; return cot_cumsum(x[0], 1, false); }
 SAMPLE(s_cumsum_back) { UNUSED; return cot_cumsum(x[0], 0, true); }
@@ -29,8 +30,14 @@ SAMPLE(s_triu) { UNUSED; return cot_triu(x[0], 1); }
 SAMPLE(s_trace) { UNUSED; return cot_trace(x[0], 1); }
 SAMPLE(s_trace_strided) { UNUSED; return cot_trace(cot_transpose(x[0]), 0); }
 SAMPLE(s_kron) { UNUSED; return cot_kron(x[0], x[1]); }
-SAMPLE(s_gather) { UNUSED; return cot_gather(x[0], indices(x[0].tape, COT_SHAPE(3, 2), (int64_t[]){0, 2, 1, -1, 0, 2})); }
-SAMPLE(s_gather_rows) { UNUSED; return cot_gather(x[0], indices(x[0].tape, COT_SHAPE(2, 2, 1), (int64_t[]){1, 1, -2, 0})); }
+SAMPLE(s_gather) {
+    UNUSED;
+    return cot_gather(x[0], indices(x[0].tape, COT_SHAPE(3, 2), (int64_t[]){0, 2, 1, -1, 0, 2}));
+}
+SAMPLE(s_gather_rows) {
+    UNUSED;
+    return cot_gather(x[0], indices(x[0].tape, COT_SHAPE(2, 2, 1), (int64_t[]){1, 1, -2, 0}));
+}
 SAMPLE(s_put) { UNUSED; return cot_scatter(x[0], indices(x[0].tape, COT_SHAPE(3), (int64_t[]){2, 0, -1}), x[1], 1); }
 SAMPLE(s_put_scalar) { UNUSED; return cot_scatter(x[0], indices(x[0].tape, COT_SHAPE(2), (int64_t[]){1, 1}), x[1], 0); }
 static cot_var three_bools(cot_tape *t) { return cot_data(t, COT_BOOL, COT_SHAPE(3), (uint8_t[]){1, 0, 1}); }

@@ -1,9 +1,11 @@
-/* samples_linalg.h: linear algebra, for samples.h. Inputs lie between -2 and 2; the matrices made of them are well
- * conditioned, with eigenvalues and singular values apart, because the tests allow some ulps only. */
+/* samples_linalg.h: linear algebra, for samples.h. Inputs lie between -2 and 2; the matrices made
+ * of them are well conditioned, with eigenvalues and singular values apart, because the tests allow
+ * some ulps only. */
 #ifndef ROWS
 #include "ops/linalg/linalg.h"
 
-/* x/4 with `diagonal`, 2·diagonal, … added on the diagonal of its last two axes (from `first` on). */
+/* x/4 with `diagonal`, 2·diagonal, … added on the diagonal of its last two axes (from `first`
+ * on). */
 static cot_var linalg_apart(cot_var x, double first, double diagonal) {
     cot_shape s = cot_shape_of(x);
     if (cot__failed(x)) return x; /* it has no axes */
@@ -30,7 +32,10 @@ SAMPLE(s_det_sign) {
     return cot_mul(sign, cot_exp(l));
 }
 SAMPLE(s_triangular) { UNUSED; return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], 0); }
-SAMPLE(s_triangular_upper) { UNUSED; return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_UPPER | COT_TRANSPOSED); }
+SAMPLE(s_triangular_upper) {
+    UNUSED;
+    return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_UPPER | COT_TRANSPOSED);
+}
 SAMPLE(s_triangular_unit) {
     UNUSED;
     return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_UNIT_DIAGONAL | COT_TRANSPOSED);
@@ -38,12 +43,18 @@ SAMPLE(s_triangular_unit) {
 SAMPLE(s_triangular_right) { UNUSED; return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_RIGHT); }
 SAMPLE(s_triangular_right_upper) {
     UNUSED;
-    return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1], COT_UPPER | COT_RIGHT | COT_TRANSPOSED | COT_UNIT_DIAGONAL);
+    return cot_triangular_solve(linalg_apart(x[0], 2, 0), x[1],
+                                COT_UPPER | COT_RIGHT | COT_TRANSPOSED | COT_UNIT_DIAGONAL);
 }
 SAMPLE(s_cholesky) { UNUSED; return cot_cholesky(linalg_apart(x[0], 2, 1)); }
 SAMPLE(s_qr_q) { UNUSED; cot_var q; cot_qr(linalg_apart(x[0], 2, 0), &q, NULL); return q; }
 SAMPLE(s_qr_r) { UNUSED; cot_var r; cot_qr(linalg_apart(x[0], 2, 0), NULL, &r); return r; }
-SAMPLE(s_qr_both) { UNUSED; cot_var q, r; cot_qr(linalg_apart(x[0], 2, 0), &q, &r); return cot_matmul(cot_mul(q, q), cot_sin(r)); }
+SAMPLE(s_qr_both) {
+    UNUSED;
+    cot_var q, r;
+    cot_qr(linalg_apart(x[0], 2, 0), &q, &r);
+    return cot_matmul(cot_mul(q, q), cot_sin(r));
+}
 SAMPLE(s_lu_l) { UNUSED; cot_var l; cot_lu(linalg_apart(x[0], 2, 0), NULL, &l, NULL); return l; }
 SAMPLE(s_lu_u) { UNUSED; cot_var u; cot_lu(linalg_apart(x[0], 2, 0), NULL, NULL, &u); return u; }
 SAMPLE(s_lu_moved) { /* a permutation that is not the identity */

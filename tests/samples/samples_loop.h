@@ -46,7 +46,8 @@ SAMPLE(s_while) {
     cot_while(above, twice, &factor, 1, &start, &y, NULL);
     return y;
 }
-/* its gradient for each element of a batch: in the body of vmap nobody knows how long it will run */
+/* its gradient for each element of a batch: in the body of vmap nobody knows how long it will
+ * run */
 static int sum_of_while(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var y = s_while(n, xs, user);
     (void)m;
@@ -96,11 +97,13 @@ SAMPLE(s_value_and_grad) {
     cot_value_and_grad(cube_all, NULL, 1, x, &y, &g);
     return cot_add(g, y);
 }
-/* (2 + x²) v - shift(v)/2 and something of every other element: a matrix that depends on x, well away from singular, not symmetric */
+/* (2 + x²) v - shift(v)/2 and something of every other element: a matrix that depends on x, well
+ * away from singular, not symmetric */
 static int system_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
     cot_var c = *(const cot_var *)user;
-    ys[0] = cot_sub(cot_mul(cot_add(cot_square(c), 3.0), xs[0]), cot_mul(0.5, cot_mul(cot_sin(c), cot_flip(xs[0], COT_AXES(0)))));
+    ys[0]     = cot_sub(cot_mul(cot_add(cot_square(c), 3.0), xs[0]),
+                        cot_mul(0.5, cot_mul(cot_sin(c), cot_flip(xs[0], COT_AXES(0)))));
     return 0;
 }
 SAMPLE(s_linear_solve) {
@@ -112,7 +115,8 @@ SAMPLE(s_linear_solve) {
 static int equations(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
     cot_var left = cot_add(xs[0], cot_mul(0.5, cot_tanh(xs[0])));
-    ys[0] = cot_sub(cot_add(left, cot_mul(cot_mul(0.25, cot_sin(*(const cot_var *)user)), cot_flip(xs[0], COT_ALL))), xs[1]);
+    ys[0] = cot_sub(cot_add(left, cot_mul(cot_mul(0.25, cot_sin(*(const cot_var *)user)), cot_flip(xs[0], COT_ALL))),
+                    xs[1]);
     return 0;
 }
 SAMPLE(s_root) {
@@ -128,7 +132,8 @@ static int next_one(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 SAMPLE(s_fixed_point) {
     UNUSED;
     cot_var a = x[1];
-    return cot_fixed_point(next_one, &a, NULL, x[0], 1, x, NULL); /* the start is a value that moves, and must not count */
+    /* the start is a value that moves, and must not count */
+    return cot_fixed_point(next_one, &a, NULL, x[0], 1, x, NULL);
 }
 /* Σ x²/2 + log cosh x - θ x */
 static int convex(int n, const cot_var *xs, int m, cot_var *ys, void *user) {

@@ -39,8 +39,14 @@ SAMPLE(s_batch_norm_statistics) {
     cot_var mean, variance, z = cot_batch_norm(x[0], COT_AXES(0), COT_NONE, COT_NONE, 0.1, &mean, &variance);
     return cot_add(z, cot_mul(mean, variance));
 }
-SAMPLE(s_batch_norm_inference) { UNUSED; return cot_batch_norm_inference(x[0], COT_AXES(0), x[1], cot_square(x[2]), x[1], COT_NONE, 0.1); }
-SAMPLE(s_embedding) { UNUSED; return cot_embedding(x[0], indices(x[0].tape, COT_SHAPE(2, 2), (int64_t[]){0, 2, -1, 1}), COT_NO_PADDING); }
+SAMPLE(s_batch_norm_inference) {
+    UNUSED;
+    return cot_batch_norm_inference(x[0], COT_AXES(0), x[1], cot_square(x[2]), x[1], COT_NONE, 0.1);
+}
+SAMPLE(s_embedding) {
+    UNUSED;
+    return cot_embedding(x[0], indices(x[0].tape, COT_SHAPE(2, 2), (int64_t[]){0, 2, -1, 1}), COT_NO_PADDING);
+}
 SAMPLE(s_bce) { UNUSED; return cot_bce_with_logits(x[0], x[1]); }
 SAMPLE(s_nll) { UNUSED; return cot_nll(x[0], indices(x[0].tape, COT_SHAPE(2), (int64_t[]){2, 0})); }
 SAMPLE(s_nll_weights) { UNUSED; return cot_nll(x[0], x[1]); }
@@ -58,7 +64,9 @@ SAMPLE(s_normal) {
 
 SAMPLE(s_draw_at) {
     UNUSED;
-    cot_var two = indices(x[0].tape, (cot_shape){0, {0}}, (int64_t[]){2}), noise = cot_cast(cot_normal(x[0].tape, cot_key_at(cot_key_of(3), two), COT_F32, COT_SHAPE(2, 3)), cot_dtype_of(x[0]));
+    cot_var two   = indices(x[0].tape, (cot_shape){0, {0}}, (int64_t[]){2}),
+            noise = cot_cast(cot_normal(x[0].tape, cot_key_at(cot_key_of(3), two), COT_F32, COT_SHAPE(2, 3)),
+                             cot_dtype_of(x[0]));
     return cot_add(cot_dropout(x[0], 0.4, cot_key_at(cot_key_of(7), two)), cot_mul(cot_exp(x[1]), noise));
 }
 

@@ -1,4 +1,5 @@
-/* body_test.h: how tests write functions: of lists of values, as cot_fn (a body), and of one result, as cot_function (the whole). */
+/* body_test.h: how tests write functions: of lists of values, as cot_fn (a body), and of one
+ * result, as cot_function (the whole). */
 #ifndef COT_BODY_TEST_H
 #define COT_BODY_TEST_H
 

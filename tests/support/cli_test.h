@@ -39,12 +39,13 @@ static char *slurp(const char *path) {
     return text;
 }
 
-/* A line for the shell, run in the tests' folder; `cotangent` is the command. What it printed stays until the next run. */
+/* A line for the shell, run in the tests' folder; `cotangent` is the command. What it printed stays
+ * until the next run. */
 __attribute__((format(printf, 1, 2))) static inline int sh(const char *format, ...) {
     static char line[1 << 16];
     va_list     arguments;
-    int         n =
-        snprintf(line, sizeof line, "cd %s && exec >.out 2>.err </dev/null; export PATH=%s:$PATH; ", folder, COT_COMMAND_FOLDER);
+    int         n = snprintf(line, sizeof line, "cd %s && exec >.out 2>.err </dev/null; export PATH=%s:$PATH; ", folder,
+                             COT_COMMAND_FOLDER);
     va_start(arguments, format);
     vsnprintf(line + n, sizeof line - (size_t)n, format, arguments);
     va_end(arguments);
@@ -69,8 +70,8 @@ static inline void prints(const char *line, const char *out) {
     assert_string_equal(last.err, "");
 }
 
-/* Fails with this status and message, and prints nothing else; with --json the same in an object. `caret` is what follows the
- * message. */
+/* Fails with this status and message, and prints nothing else; with --json the same in an object.
+ * `caret` is what follows the message. */
 static inline void fails(const char *line, int status, const char *message, const char *caret) {
     char expected[4096], piped[8192];
     snprintf(expected, sizeof expected, "cotangent: %s\n%s", message, caret);
@@ -90,7 +91,7 @@ static inline void fails(const char *line, int status, const char *message, cons
     assert_true(strncmp(last.out, "{\"error\":", 9) == 0);
 }
 
-/* ---- JSON: is the text one value? -------------------------------------------------------------------------------------------- */
+/* ---- JSON: is the text one value? ------------------------------------------------------------ */
 
 static const char *json_value(const char *p);
 

@@ -1,4 +1,5 @@
-/* pair_test.h: a function made of transformations beside the same thing written out in plain C: both give the same numbers. */
+/* pair_test.h: a function made of transformations beside the same thing written out in plain C:
+ * both give the same numbers. */
 #ifndef COT_PAIR_TEST_H
 #define COT_PAIR_TEST_H
 
@@ -28,7 +29,8 @@ static inline test_function function_at(const pair *p, int round, cot_function f
 
 static inline void leaves_of(const test_function *f, cot_tape *t, cot_var *xs) {
     for (int k = 0; k < f->n; k++)
-        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data) : cot_scalar(t, f->in[k].data[0]);
+        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data)
+                                    : cot_scalar(t, f->in[k].data[0]);
 }
 
 static inline void directions_of(const test_function *f, cot_tape *t, cot_var *d) {
@@ -36,17 +38,21 @@ static inline void directions_of(const test_function *f, cot_tape *t, cot_var *d
 }
 
 /* Appends the elements of x to the first n numbers of out; returns how many there are then. */
-static inline int append(cot_var x, double *out, int n) { return cot_read(x, out + n, cot_size(x)), n + (int)cot_size(x); }
+static inline int append(cot_var x, double *out, int n) {
+    return cot_read(x, out + n, cot_size(x)), n + (int)cot_size(x);
+}
 
 static inline void tape_is_sound(const cot_tape *t, const char *name) {
     char why[300];
     if (test_tape_ok(t, name)) TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s: %s", name, why);
 }
 
-/* `numbers` writes what is compared, and returns how many. Allowed: a part of each number, at least of 1, or of the largest of them. */
+/* `numbers` writes what is compared, and returns how many. Allowed: a part of each number, at least
+ * of 1, or of the largest of them. */
 typedef struct allowance { double of_each, of_largest; } allowance;
 
-static inline void assert_pair_agrees(const pair *p, int rounds, int (*numbers)(const test_function *f, double *out), allowance allowed) {
+static inline void assert_pair_agrees(const pair *p, int rounds, int (*numbers)(const test_function *f, double *out),
+                                      allowance allowed) {
     for (int round = 0; round < rounds; round++) {
         test_function ours = function_at(p, round, p->ours), plain = function_at(p, round, p->plain);
         double        a[512] = {0}, b[512] = {0}, largest = 1;

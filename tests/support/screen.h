@@ -1,5 +1,6 @@
-/* screen.h: a small terminal for tests: it takes what a program prints and knows what would be on the screen. A sequence it does not know,
- * or a character beyond the right edge, is remembered as a fault. */
+/* screen.h: a small terminal for tests: it takes what a program prints and knows what would be on
+ * the screen. A sequence it does not know, or a character beyond the right edge, is remembered as a
+ * fault. */
 #ifndef COT_SCREEN_H
 #define COT_SCREEN_H
 
@@ -13,7 +14,8 @@
 enum { SCREEN_ROWS = 60, SCREEN_COLUMNS = 200, SCREEN_CELL = 16 };
 
 typedef struct screen {
-    int  rows, columns, row, column; /* the cursor, from 0; column == columns: behind the last one */
+    /* the cursor, from 0; column == columns: behind the last one */
+    int  rows, columns, row, column;
     char cell[SCREEN_ROWS][SCREEN_COLUMNS][SCREEN_CELL];
     bool alternate, cursor, wraps, coloured;
     char pending[64]; /* of a sequence or a character */

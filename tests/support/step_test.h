@@ -1,4 +1,5 @@
-/* step_test.h: the command in a pseudo-terminal. What it prints goes to a screen; waits are for what the screen shows, not for time. */
+/* step_test.h: the command in a pseudo-terminal. What it prints goes to a screen; waits are for
+ * what the screen shows, not for time. */
 #ifndef COT_STEP_TEST_H
 #define COT_STEP_TEST_H
 
@@ -46,7 +47,8 @@ static inline void enter_terminal(void) {
     for (int fd = 0; fd < 3; fd++) dup2(slave, fd);
 }
 
-/* cotangent trace --step with these arguments, up to NULL; variables are "NAME=value" or "NAME", which removes it. */
+/* cotangent trace --step with these arguments, up to NULL; variables are "NAME=value" or "NAME",
+ * which removes it. */
 static inline void run_command(const char *const *arguments, const char *const *variables) {
     char *words[16] = {(char *)(uintptr_t) "cotangent", (char *)(uintptr_t) "trace", (char *)(uintptr_t) "--step"};
     for (int k = 0; arguments[k]; k++) words[3 + k] = (char *)(uintptr_t)arguments[k];
@@ -163,7 +165,8 @@ static inline void is_restored(void) {
     assert_true(seen.wraps);
 }
 
-/* Waits for the end of the command, and takes what it still prints. The status as waitpid gives it. */
+/* Waits for the end of the command, and takes what it still prints. The status as waitpid gives
+ * it. */
 static inline int finish(void) {
     int status = 0;
     for (int k = 0; k < PATIENCE * 50; k++) {

@@ -1,4 +1,5 @@
-/* structural_test.h: what tests of structural operations share: operands in one line, and results compared with a list. */
+/* structural_test.h: what tests of structural operations share: operands in one line, and results
+ * compared with a list. */
 #ifndef COT_STRUCTURAL_TEST_H
 #define COT_STRUCTURAL_TEST_H
 
@@ -20,7 +21,9 @@ static inline int64_t size_of(cot_shape s) {
     return n;
 }
 
-static inline bool near(double a, double b, double tolerance) { return fabs(a - b) <= tolerance * (1 + fabs(b)) || (isnan(a) && isnan(b)); }
+static inline bool near(double a, double b, double tolerance) {
+    return fabs(a - b) <= tolerance * (1 + fabs(b)) || (isnan(a) && isnan(b));
+}
 
 static inline void assert_shape(cot_var x, cot_shape s) {
     cot_shape z = cot_shape_of(x);
@@ -36,10 +39,13 @@ static inline void assert_values(cot_var x, cot_shape shape, const double *want)
     assert_shape(x, shape);
     assert_int_equal(cot_read(x, have, n), COT_OK);
     for (int64_t i = 0; i < n; i++)
-        if (!(have[i] == want[i] || near(have[i], want[i], 1e-14))) fail_msg("element %d is %.17g, not %.17g", (int)i, have[i], want[i]);
+        if (!(have[i] == want[i] || near(have[i], want[i], 1e-14)))
+            fail_msg("element %d is %.17g, not %.17g", (int)i, have[i], want[i]);
 }
 #define VALUES(x, shape, ...) assert_values(x, shape, (const double[]){__VA_ARGS__})
 
-static inline cot_var iota(cot_tape *t, cot_shape shape) { return cot_reshape(cot_arange(t, COT_F64, 0, (double)size_of(shape), 1), shape); }
+static inline cot_var iota(cot_tape *t, cot_shape shape) {
+    return cot_reshape(cot_arange(t, COT_F64, 0, (double)size_of(shape), 1), shape);
+}
 
 #endif

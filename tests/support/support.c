@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* COT_TEST_WAIT=1: all elementwise work of any test waits, in the shortest blocks; =products: all products of depth 1; =all: both. Unfinished
- * values are spoilt: a test that fails only then has found somebody who does not wait for them. */
+/* COT_TEST_WAIT=1: all elementwise work of any test waits, in the shortest blocks; =products: all
+ * products of depth 1; =all: both. Unfinished values are spoilt: a test that fails only then has
+ * found somebody who does not wait for them. */
 __attribute__((constructor)) static void let_all_wait(void) {
     const char *which = getenv("COT_TEST_WAIT");
     if (!which) return;
@@ -26,7 +27,7 @@ __attribute__((constructor)) static void let_all_wait(void) {
     }
 }
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static int failures;
 
@@ -56,7 +57,7 @@ bool test_tape_ok(const cot_tape *t, const char *name) {
 bool test_small(void) { return getenv("COT_TEST_SMALL") != NULL; }
 bool test_waits(void) { return getenv("COT_TEST_WAIT") != NULL; }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static uint64_t next_random(test_random *r) { /* splitmix64 */
     uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -72,7 +73,9 @@ test_random test_random_of(const char *name, int stream) {
     return r;
 }
 
-double test_uniform(test_random *r, double lo, double hi) { return lo + (hi - lo) * ((double)(next_random(r) >> 11) * 0x1p-53); }
+double test_uniform(test_random *r, double lo, double hi) {
+    return lo + (hi - lo) * ((double)(next_random(r) >> 11) * 0x1p-53);
+}
 
 double test_f32(double x) {
     volatile float f = (float)x;
@@ -101,7 +104,7 @@ double test_ulps(double a, long double b, int bits) {
     return (double)(fabsl((long double)a - b) / ldexpl(1, e));
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 cot_var test_call(int op, const cot_var *xs) { return cot__call(op, xs); }
 
@@ -114,7 +117,7 @@ void test_sample(int op, test_random *r, double x[3]) {
     }
 }
 
-/* ---- derivatives: recording a function -------------------------------------------------------------------------------------- */
+/* ---- derivatives: recording a function ------------------------------------------------------- */
 
 int64_t test_shape_size(const cot_shape *s) {
     int64_t n = 1;
@@ -142,7 +145,8 @@ static cot_var input_of(cot_tape *t, cot_dtype dtype, const test_input *in, cons
 static cot_var record_at(const test_function *f, cot_tape *t, cot_dtype dtype, double s, cot_var *xs) {
     for (int k = 0; k < f->n; k++) {
         double at[TEST_MAX_SIZE];
-        for (int i = 0; i < TEST_MAX_SIZE; i++) at[i] = f->in[k].data[i] + (f->in[k].fixed ? 0 : s * f->in[k].direction[i]);
+        for (int i = 0; i < TEST_MAX_SIZE; i++)
+            at[i] = f->in[k].data[i] + (f->in[k].fixed ? 0 : s * f->in[k].direction[i]);
         xs[k] = input_of(t, dtype, &f->in[k], at);
     }
     return f->f(f->n, xs, f->user);
@@ -183,7 +187,8 @@ static cot_var directional(cot_var l, int n, const cot_var *ms, const cot_var *v
     return sum;
 }
 
-/* The order-th derivative along the direction by nested reverse mode, of the loss; order 0: y itself. Returns the number of elements. */
+/* The order-th derivative along the direction by nested reverse mode, of the loss; order 0: y
+ * itself. Returns the number of elements. */
 static int64_t derivative_at(const test_function *f, int order, double s, double *out) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[TEST_MAX_INPUTS], ms[TEST_MAX_INPUTS], vs[TEST_MAX_INPUTS];
@@ -199,9 +204,10 @@ static int64_t derivative_at(const test_function *f, int order, double s, double
     return m;
 }
 
-/* ---- derivatives: the checks ------------------------------------------------------------------------------------------------- */
+/* ---- derivatives: the checks ----------------------------------------------------------------- */
 
-/* What order-th derivative is checked against differences: order 1 by cot_jvp on y, higher ones by nested reverse mode on the loss. */
+/* What order-th derivative is checked against differences: order 1 by cot_jvp on y, higher ones by
+ * nested reverse mode on the loss. */
 static int64_t exact_derivative(const test_function *f, int order, double *out) {
     if (order > 1) return derivative_at(f, order, 0, out);
     cot_tape *t = cot_tape_create(NULL);
@@ -218,7 +224,8 @@ static int64_t exact_derivative(const test_function *f, int order, double *out) 
 
 bool test_differences(const test_function *f, int order) {
     enum { STEPS = 3 };
-    double  exact[TEST_MAX_SIZE], plus[TEST_MAX_SIZE], minus[TEST_MAX_SIZE], d[STEPS][TEST_MAX_SIZE], size[TEST_MAX_SIZE] = {0};
+    double exact[TEST_MAX_SIZE], plus[TEST_MAX_SIZE], minus[TEST_MAX_SIZE], d[STEPS][TEST_MAX_SIZE],
+        size[TEST_MAX_SIZE] = {0};
     double  h = 0x1p-9;
     int64_t m = exact_derivative(f, order, exact);
     for (int s = 0; s < STEPS; s++) {
@@ -233,14 +240,16 @@ bool test_differences(const test_function *f, int order) {
         }
     }
     for (int64_t i = 0; i < m; i++) {
-        /* Values are good to some ulps; the shortest step magnifies that. First derivatives difference plain values, later ones sums. */
+        /* Values are good to some ulps; the shortest step magnifies that. First derivatives
+         * difference plain values, later ones sums. */
         double noise = (order == 1 ? 16 : 128) * DBL_EPSILON * (size[i] + 8) / ldexp(h, 1 - STEPS);
         double change = fabs(d[1][i] - d[2][i]), before = fabs(d[0][i] - d[1][i]);
-        if (change > 0.5 * before + noise) return false; /* not converging: a kink within the step */
+        /* not converging: a kink within the step */
+        if (change > 0.5 * before + noise) return false;
         double limit = (4 * d[2][i] - d[1][i]) / 3;
         TEST_CHECK(fabs(exact[i] - limit) <= 0.1 * change + noise,
-                   "%s: order %d: element %lld: derivative %.15g, differences %.15g (bound %.2g), first operand %.17g", f->name, order,
-                   (long long)i, exact[i], limit, 0.1 * change + noise, f->in[0].data[0]);
+                   "%s: order %d: element %lld: derivative %.15g, differences %.15g (bound %.2g), first operand %.17g",
+                   f->name, order, (long long)i, exact[i], limit, 0.1 * change + noise, f->in[0].data[0]);
     }
     return true;
 }
@@ -265,8 +274,8 @@ void test_transpose(const test_function *f) {
     if (test_tape_ok(t, f->name)) {
         double forward = inner(seed, dy, &size);
         for (int k = 0; k < n; k++) reverse += inner(back[k], vs[k], &size);
-        TEST_CHECK(fabs(forward - reverse) <= 64 * DBL_EPSILON * size, "%s: <seed, Jv> = %.17g but <J'seed, v> = %.17g", f->name, forward,
-                   reverse);
+        TEST_CHECK(fabs(forward - reverse) <= 64 * DBL_EPSILON * size, "%s: <seed, Jv> = %.17g but <J'seed, v> = %.17g",
+                   f->name, forward, reverse);
     }
     cot_tape_destroy(t);
 }
@@ -286,7 +295,8 @@ void test_second_order(const test_function *f) {
         double size = 1;
         for (int64_t i = 0; i < m; i++) size = fmax(size, fabs(b[i]));
         for (int64_t i = 0; i < m; i++)
-            TEST_CHECK(fabs(a[i] - b[i]) <= 1024 * DBL_EPSILON * size, "%s: H v, input %d element %lld: forward over reverse %.17g, reverse over reverse %.17g",
+            TEST_CHECK(fabs(a[i] - b[i]) <= 1024 * DBL_EPSILON * size,
+                       "%s: H v, input %d element %lld: forward over reverse %.17g, reverse over reverse %.17g",
                        f->name, k, (long long)i, a[i], b[i]);
     }
     test_tape_ok(t, f->name);
@@ -309,7 +319,8 @@ void test_numbers_as_recorded(const test_function *f) {
             cot_read(g[k], b, m);
             if (test_tape_ok(t, f->name))
                 for (int64_t i = 0; i < m; i++)
-                    TEST_CHECK(test_equal(a[i], b[i]), "%s: %s: input %d element %lld: cot_backward %.17g, cot_grad_of %.17g", f->name,
+                    TEST_CHECK(test_equal(a[i], b[i]),
+                               "%s: %s: input %d element %lld: cot_backward %.17g, cot_grad_of %.17g", f->name,
                                cot_dtype_name(dtypes[d]), k, (long long)i, a[i], b[i]);
         }
         cot_tape_destroy(t);
@@ -329,7 +340,8 @@ static int64_t value_and_gradient(const test_function *f, cot_dtype dtype, doubl
         cot_read_grad(ms[k], out + m, cot_size(ms[k]));
         m += cot_size(ms[k]);
     }
-    TEST_CHECK(cot_dtype_of(y) == dtype, "%s: the result is %s for %s operands", f->name, cot_dtype_name(cot_dtype_of(y)), cot_dtype_name(dtype));
+    TEST_CHECK(cot_dtype_of(y) == dtype, "%s: the result is %s for %s operands", f->name,
+               cot_dtype_name(cot_dtype_of(y)), cot_dtype_name(dtype));
     if (!test_tape_ok(t, f->name)) m = 0;
     cot_tape_destroy(t);
     return m;
@@ -343,6 +355,6 @@ void test_single_precision(const test_function *f) {
     int64_t m = value_and_gradient(&g, COT_F32, a);
     if (m == 0 || value_and_gradient(&g, COT_F64, b) != m) return;
     for (int64_t i = 0; i < m; i++)
-        TEST_CHECK(fabs(a[i] - b[i]) <= 128 * (double)FLT_EPSILON * (fabs(b[i]) + 1), "%s: number %lld of value and gradient: f32 %.9g, f64 %.17g",
-                   f->name, (long long)i, a[i], b[i]);
+        TEST_CHECK(fabs(a[i] - b[i]) <= 128 * (double)FLT_EPSILON * (fabs(b[i]) + 1),
+                   "%s: number %lld of value and gradient: f32 %.9g, f64 %.17g", f->name, (long long)i, a[i], b[i]);
 }

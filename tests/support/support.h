@@ -1,6 +1,7 @@
-/* support.h: what the tests of rules share: a record of failures that lets a loop over a table go on to its end, random numbers that depend
- * on a name only, elementwise operations by number, and the checks of derivatives (jvp against differences, vjp against jvp by
- * inner product, higher orders, numbers against recorded operations, f32 against f64). */
+/* support.h: what the tests of rules share: a record of failures that lets a loop over a table go
+ * on to its end, random numbers that depend on a name only, elementwise operations by number, and
+ * the checks of derivatives (jvp against differences, vjp against jvp by inner product, higher
+ * orders, numbers against recorded operations, f32 against f64). */
 #ifndef COT_TEST_SUPPORT_H
 #define COT_TEST_SUPPORT_H
 
@@ -16,14 +17,15 @@
 
 #define TEST_COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
-/* ---- failures ---------------------------------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
-/* Notes a failure (the first few are printed) and goes on. test_verdict fails the test if there were any. */
+/* Notes a failure (the first few are printed) and goes on. test_verdict fails the test if there
+ * were any. */
 void test_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void test_verdict(void);
-#define TEST_CHECK(condition, ...)                                                                                           \
-    do {                                                                                                                     \
-        if (!(condition)) test_note(__VA_ARGS__);                                                                            \
+#define TEST_CHECK(condition, ...)                                                                                     \
+    do {                                                                                                               \
+        if (!(condition)) test_note(__VA_ARGS__);                                                                      \
     } while (0)
 /* The tape is fine; otherwise notes its message under this name. */
 bool test_tape_ok(const cot_tape *t, const char *name);
@@ -32,13 +34,15 @@ bool test_tape_ok(const cot_tape *t, const char *name);
 bool test_small(void);
 bool test_waits(void); /* COT_TEST_WAIT: see support.c */
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 typedef struct test_random { uint64_t state; } test_random;
-test_random test_random_of(const char *name, int stream); /* the same numbers for the same name, whatever else is tested */
+/* the same numbers for the same name, whatever else is tested */
+test_random test_random_of(const char *name, int stream);
 double      test_uniform(test_random *r, double lo, double hi);
 
-/* Rounded to f32 and back. gcc 12 drops that round trip from short unrolled loops (seen with -O2 and its SLP vectoriser), so: this function. */
+/* Rounded to f32 and back. gcc 12 drops that round trip from short unrolled loops (seen with -O2
+ * and its SLP vectoriser), so: this function. */
 double test_f32(double x);
 
 /* The same bits; any two NaN are the same. */
@@ -48,17 +52,19 @@ bool test_equal(double a, double b);
 /* The same bits in two arrays, or a note that says where they differ. */
 bool test_same_array(const char *what, const char *name, int64_t n, const double *a, const double *b);
 
-/* |a - b| in units of the last place of b in a format of so many bits (53, 24). Both NaN or equal infinities: 0. */
+/* |a - b| in units of the last place of b in a format of so many bits (53, 24). Both NaN or equal
+ * infinities: 0. */
 double test_ulps(double a, long double b, int bits);
 
-/* ---- operations ------------------------------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* Records an elementwise operation through its public function. */
 cot_var test_call(int op, const cot_var *xs);
-/* A point of the operation's domain: NONE operands of an operation that has a derivative are non-negative integers. */
+/* A point of the operation's domain: NONE operands of an operation that has a derivative are
+ * non-negative integers. */
 void test_sample(int op, test_random *r, double x[3]);
 
-/* ---- derivatives ------------------------------------------------------------------------------------------------------------ */
+/* ---- derivatives ----------------------------------------------------------------------------- */
 
 enum { TEST_MAX_INPUTS = 4, TEST_MAX_SIZE = 64 };
 
@@ -81,12 +87,16 @@ int64_t test_shape_size(const cot_shape *s);
 /* Fills data from lo to hi and directions from -1 to 1. */
 void test_fill(test_function *f, test_random *r, double lo, double hi);
 
-/* Each notes what differs. Differences give false, without a note, where the function is not smooth: take another point.
- * The functions that take no order look at y itself or at the loss Σ c (y + y²/2), which makes linear functions curved. */
-bool test_differences(const test_function *f, int order); /* order-th directional derivative against differences of the one below */
+/* Each notes what differs. Differences give false, without a note, where the function is not
+ * smooth: take another point. The functions that take no order look at y itself or at the loss Σ c
+ * (y + y²/2), which makes linear functions curved. */
+/* order-th directional derivative against differences of the one below */
+bool test_differences(const test_function *f, int order);
 void test_transpose(const test_function *f);              /* ⟨ȳ, J v⟩ = ⟨Jᵀ ȳ, v⟩ */
-void test_second_order(const test_function *f);           /* forward over reverse = reverse over reverse */
-void test_numbers_as_recorded(const test_function *f);    /* cot_backward = cot_grad_of, to the bit, in f64 and f32 */
+/* forward over reverse = reverse over reverse */
+void test_second_order(const test_function *f);
+/* cot_backward = cot_grad_of, to the bit, in f64 and f32 */
+void test_numbers_as_recorded(const test_function *f);
 void test_single_precision(const test_function *f);       /* f32 near f64: value and gradient */
 
 #endif

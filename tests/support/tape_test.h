@@ -1,4 +1,5 @@
-/* tape_test.h: what tests of tapes share: an allocator that counts, checks and fails on demand; exact comparison of errors. */
+/* tape_test.h: what tests of tapes share: an allocator that counts, checks and fails on demand;
+ * exact comparison of errors. */
 #ifndef COT_TAPE_TEST_H
 #define COT_TAPE_TEST_H
 
@@ -16,10 +17,10 @@
 #include <cotangent.h>
 
 /* The status and the whole sentence. */
-#define assert_error(t, code, text)                                                                                          \
-    do {                                                                                                                     \
-        assert_string_equal(cot_tape_message(t), text);                                                                      \
-        assert_int_equal(cot_tape_status(t), code);                                                                          \
+#define assert_error(t, code, text)                                                                                    \
+    do {                                                                                                               \
+        assert_string_equal(cot_tape_message(t), text);                                                                \
+        assert_int_equal(cot_tape_status(t), code);                                                                    \
     } while (0)
 
 #define assert_ok(t) assert_error(t, COT_OK, "")
@@ -32,7 +33,8 @@ static inline void assert_near_at(double a, double b, double tolerance, const ch
 }
 #define assert_near(a, b, tolerance) assert_near_at(a, b, tolerance, __FILE__, __LINE__)
 
-/* An allocator that keeps the size of each block in front of it, and fails the `fail_at`-th request (all later ones too, if asked). */
+/* An allocator that keeps the size of each block in front of it, and fails the `fail_at`-th request
+ * (all later ones too, if asked). */
 typedef struct counting {
     long   requests, fail_at; /* fail_at 0: never */
     bool   fail_for_good;
@@ -62,7 +64,8 @@ static inline void *counting_alloc(void *user, void *ptr, size_t old_size, size_
         c->failed++;
         return NULL;
     }
-    char *fresh = malloc(COUNTING_HEADER + new_size); /* always a new block: pointers kept across a resize are found out */
+    /* always a new block: pointers kept across a resize are found out */
+    char *fresh = malloc(COUNTING_HEADER + new_size);
     if (!fresh) return NULL;
     memcpy(fresh, &new_size, sizeof new_size);
     memset(fresh + COUNTING_HEADER, 0xa5, new_size); /* nothing may rely on zeros */
@@ -80,7 +83,8 @@ static inline cot_tape *counted_tape(counting *c, bool strict) {
 
 /* Is COT_TEST_SMALL set? Sanitizer builds do, to sample less. */
 bool test_small(void);
-/* Is COT_TEST_WAIT set? Then the tape also asks for memory that it can do without: a place for work that waits. */
+/* Is COT_TEST_WAIT set? Then the tape also asks for memory that it can do without: a place for work
+ * that waits. */
 bool test_waits(void);
 
 /* From now on `left` requests succeed, then none; -1: all. */
@@ -89,8 +93,9 @@ static inline void let_succeed(counting *c, long left) {
     c->fail_for_good = true;
 }
 
-/* Lets `work` have ever more allocations, until it has enough: before that each time an error of memory, and nothing leaks. By then each of these
- * pieces of sentences has been said; where there are none, small runs leave most numbers out. */
+/* Lets `work` have ever more allocations, until it has enough: before that each time an error of
+ * memory, and nothing leaks. By then each of these pieces of sentences has been said; where there
+ * are none, small runs leave most numbers out. */
 typedef void memory_work(cot_tape *t, void *user);
 static inline void assert_survives_no_memory(memory_work *work, void *user, int n, const char *const *sentences) {
     bool seen[8] = {false};
@@ -99,12 +104,14 @@ static inline void assert_survives_no_memory(memory_work *work, void *user, int 
         cot_tape *t = counted_tape(&c, false);
         if (t) work(t, user);
         bool failed = c.failed > 0, spared = t && test_waits() && cot_tape_status(t) == COT_OK;
-        if (failed && t && !spared && (cot_tape_status(t) != COT_MEMORY || !strstr(cot_tape_message(t), "] out of memory")))
+        if (failed && t && !spared &&
+            (cot_tape_status(t) != COT_MEMORY || !strstr(cot_tape_message(t), "] out of memory")))
             fail_msg("allocation %ld failing: %s", at, cot_tape_message(t));
         for (int k = 0; t && k < n; k++) seen[k] |= strstr(cot_tape_message(t), sentences[k]) != NULL;
         if (!failed) assert_ok(t);
         cot_tape_destroy(t);
-        if (c.live || c.blocks || c.wrong_size) fail_msg("allocation %ld failing: %zu bytes in %zu blocks leak", at, c.live, c.blocks);
+        if (c.live || c.blocks || c.wrong_size)
+            fail_msg("allocation %ld failing: %zu bytes in %zu blocks leak", at, c.live, c.blocks);
         if (failed) continue;
         for (int k = 0; k < n; k++)
             if (!seen[k]) fail_msg("never said: %s", sentences[k]);

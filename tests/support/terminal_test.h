@@ -30,8 +30,9 @@ static inline bool try_terminal(int *master, int *slave) {
 static inline void take_terminal(int *master, int *slave) {
     if (try_terminal(master, slave)) return;
     assert_true(errno != EMFILE && errno != ENFILE && errno != ENOMEM);
-    print_message("skipped: no pseudo-terminal can be opened here (%s); that takes /dev/ptmx, and devpts mounted on /dev/pts\n",
-                  strerror(errno));
+    print_message(
+        "skipped: no pseudo-terminal can be opened here (%s); that takes /dev/ptmx, and devpts mounted on /dev/pts\n",
+        strerror(errno));
     skip();
 }
 

@@ -50,8 +50,10 @@ typedef struct model_node {
     model_op op;
     int      n, in[2];
     double   seen[2][WIDE], seen_size[2][WIDE]; /* operands as they were, and their magnitudes */
-    bool     copied[2];                         /* the rule reads a copy that nobody can overwrite */
-    double   number;                            /* of M_SCALE and M_SHIFT; the position of M_INDEX */
+    /* the rule reads a copy that nobody can overwrite */
+    bool     copied[2];
+    /* of M_SCALE and M_SHIFT; the position of M_INDEX */
+    double   number;
     int      lo, hi;                            /* of M_UPDATE */
     bool     wide, narrow;                      /* an array; f32 */
     bool     active, leaf;

@@ -1,4 +1,5 @@
-/* Size: 10^8 operations record and sweep on a 64 kB stack, 32 bytes a node; nothing walks nodes to forget them; slices in a loop stay linear. */
+/* Size: 10^8 operations record and sweep on a 64 kB stack, 32 bytes a node; nothing walks nodes to
+ * forget them; slices in a loop stay linear. */
 /* ctest: timeout=600 plain-only */
 #include "support/tape_test.h"
 
@@ -86,8 +87,8 @@ static void a_hundred_million_operations_on_a_small_stack(void **state) {
     chain   c = {.n = test_small() ? 1000000 : 100000000};
     int64_t have = available_bytes(), need = c.n * 60;
     if (!test_small() && have < need) {
-        print_message("skipped: %lld MB of memory are available, %lld MB needed for %lld operations\n", (long long)(have >> 20),
-                      (long long)(need >> 20), (long long)c.n);
+        print_message("skipped: %lld MB of memory are available, %lld MB needed for %lld operations\n",
+                      (long long)(have >> 20), (long long)(need >> 20), (long long)c.n);
         skip();
     }
     on_a_small_stack(scalar_chain, &c);
@@ -96,8 +97,10 @@ static void a_hundred_million_operations_on_a_small_stack(void **state) {
     assert_near(c.gradient, 1, 0); /* as many halvings as doublings */
     assert_near(c.second, 1, 0);
     assert_true(isfinite(c.value));
-    print_message("%lld operations: %.2f bytes a node, %.2f with the slots of a sweep; page faults: %lld recording, %lld rewinding\n",
-                  (long long)c.n, c.bytes_per_node, c.with_slots, (long long)c.faults_recording, (long long)c.faults_rewinding);
+    print_message("%lld operations: %.2f bytes a node, %.2f with the slots of a sweep; page faults: %lld recording, "
+                  "%lld rewinding\n",
+                  (long long)c.n, c.bytes_per_node, c.with_slots, (long long)c.faults_recording,
+                  (long long)c.faults_rewinding);
     assert_true(c.bytes_per_node <= 32.01);
     assert_true(c.with_slots <= 40.02);
     assert_int_equal(c.nodes_after, 1);
@@ -105,8 +108,9 @@ static void a_hundred_million_operations_on_a_small_stack(void **state) {
     assert_true(c.faults_rewinding < 16);
 }
 
-/* A rewind and destruction must not read nodes. Here all nodes but the first page are made unreadable, by an allocator that hands them out of
- * its own mapping, before the rewind: reading one would end the program. */
+/* A rewind and destruction must not read nodes. Here all nodes but the first page are made
+ * unreadable, by an allocator that hands them out of its own mapping, before the rewind: reading
+ * one would end the program. */
 #if defined(__linux__)
 #include <sys/mman.h>
 #include <unistd.h>
@@ -115,7 +119,8 @@ typedef struct fence { char *base; size_t size; bool used; } fence;
 
 static void *fenced_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
     fence *f = user;
-    if ((char *)ptr == f->base) { /* the nodes: they live in the mapping from their first growth beyond 1 MB on, in place */
+    if ((char *)ptr == f->base) {
+        /* the nodes: they live in the mapping from their first growth beyond 1 MB on, in place */
         if (new_size == 0) return NULL;
         return new_size <= f->size ? ptr : NULL;
     }
@@ -158,7 +163,7 @@ static void forgetting_does_not_walk_nodes(void **state) {
 static void forgetting_does_not_walk_nodes(void **state) { (void)state, skip(); }
 #endif
 
-/* ---- wide ------------------------------------------------------------------------------------------------------------------- */
+/* ---- wide ------------------------------------------------------------------------------------ */
 
 static void *million_leaves(void *arg) {
     char     *message = arg;
@@ -183,7 +188,8 @@ static void a_million_leaves(void **state) {
     assert_string_equal(message, "");
 }
 
-/* Σ sin(x[i]) with x[i] a slice of one tensor: neither values nor adjoints may be copied for each. */
+/* Σ sin(x[i]) with x[i] a slice of one tensor: neither values nor adjoints may be copied for
+ * each. */
 static void slices_in_a_loop_are_linear(void **state) {
     (void)state;
     int      n = test_small() ? 1000 : 10000;
@@ -213,7 +219,7 @@ static void slices_in_a_loop_are_linear(void **state) {
     }
 }
 
-/* ---- deep ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- deep ------------------------------------------------------------------------------------ */
 
 static void *tensor_chain(void *arg) {
     chain    *c = arg;
@@ -248,8 +254,10 @@ static void a_deep_chain_of_tensors_on_a_small_stack(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hundred_million_operations_on_a_small_stack), cmocka_unit_test(forgetting_does_not_walk_nodes),
-        cmocka_unit_test(a_million_leaves), cmocka_unit_test(slices_in_a_loop_are_linear),
+        cmocka_unit_test(a_hundred_million_operations_on_a_small_stack),
+        cmocka_unit_test(forgetting_does_not_walk_nodes),
+        cmocka_unit_test(a_million_leaves),
+        cmocka_unit_test(slices_in_a_loop_are_linear),
         cmocka_unit_test(a_deep_chain_of_tensors_on_a_small_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

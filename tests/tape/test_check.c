@@ -1,5 +1,5 @@
-/* cot_tape_check accepts what the library records and names every promise of tape.h that is broken. Each test breaks one, in the
- * library's own memory, looks, and mends it. */
+/* cot_tape_check accepts what the library records and names every promise of tape.h that is broken.
+ * Each test breaks one, in the library's own memory, looks, and mends it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,8 @@
 static cot_tape *t;
 static char      why[512];
 
-/* %0 x, %1 m (2,3), %2 n (3,), %3 n broadcast, %4 product, %5 1, %6 add, %7 total, %8 test, %9 sin, %10 exp, %11 concat, … */
+/* %0 x, %1 m (2,3), %2 n (3,), %3 n broadcast, %4 product, %5 1, %6 add, %7 total, %8 test, %9 sin,
+ * %10 exp, %11 concat, … */
 static cot_var x, m, n, product, total, test;
 
 static int setup(void **state) {
@@ -44,18 +45,18 @@ static int teardown(void **state) {
 
 static cot__node *at(cot_var v) { return &t->nodes[cot__index(v)]; }
 
-#define SEES(text)                                                                                                           \
-    do {                                                                                                                     \
-        assert_int_equal(cot_tape_check(t, why, sizeof why), COT_VALUE);                                                     \
-        assert_string_equal(why, text);                                                                                      \
+#define SEES(text)                                                                                                     \
+    do {                                                                                                               \
+        assert_int_equal(cot_tape_check(t, why, sizeof why), COT_VALUE);                                               \
+        assert_string_equal(why, text);                                                                                \
     } while (0)
 /* Sets a field for the length of a check. */
-#define BREAK(place, value, text)                                                                                            \
-    do {                                                                                                                     \
-        __typeof__(place) kept = (place);                                                                                    \
-        (place) = (value);                                                                                                   \
-        SEES(text);                                                                                                          \
-        (place) = kept;                                                                                                      \
+#define BREAK(place, value, text)                                                                                      \
+    do {                                                                                                               \
+        __typeof__(place) kept = (place);                                                                              \
+        (place)                = (value);                                                                              \
+        SEES(text);                                                                                                    \
+        (place) = kept;                                                                                                \
     } while (0)
 
 static void a_sound_tape_passes_and_a_null_one_is_named(void **state) {

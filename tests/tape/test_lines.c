@@ -1,4 +1,5 @@
-/* With COT_SOURCE_LINES, operations know the line that recorded them, and messages say it; numbers mix in at any depth. */
+/* With COT_SOURCE_LINES, operations know the line that recorded them, and messages say it; numbers
+ * mix in at any depth. */
 #define COT_SOURCE_LINES
 #include "support/tape_test.h"
 
@@ -38,7 +39,8 @@ static void messages_name_the_lines_of_both_operations(void **state) {
     cot_square(x);
     enum { LEAF_WRITTEN = __LINE__ + 1 };
     cot_add_into(&x, 1.0);
-    cot_backward(cot_sum((cot_var){t, (h.id & ~UINT64_C(0xffffffff)) | 8}, COT_ALL)); /* %8 is the square */
+    /* %8 is the square */
+    cot_backward(cot_sum((cot_var){t, (h.id & ~UINT64_C(0xffffffff)) | 8}, COT_ALL));
     assert_message(t, "[backward] square (%%8, test_lines.c:%d in %s) needs the value of leaf (%%0, test_lines.c:%d in %s), which was "
                       "overwritten by add (%%11, test_lines.c:%d in %s); compute before the write, or write to a copy (cot_copy)",
                    LEAF_WRITTEN - 2, __func__, LEAF, __func__, LEAF_WRITTEN, __func__);
@@ -88,7 +90,8 @@ static void a_strict_tape_names_the_lines_at_the_write(void **state) {
     cot_tape_destroy(t);
 }
 
-/* The call that failed is the one whose line the message ends with; calls that merely find the tape failed are not. */
+/* The call that failed is the one whose line the message ends with; calls that merely find the tape
+ * failed are not. */
 static void a_failing_call_says_where_it_stands(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -98,13 +101,15 @@ static void a_failing_call_says_where_it_stands(void **state) {
     assert_message(t, "[add] shapes (2,3) and (2,4) do not broadcast; counted from the end, extents must be equal or 1 (test_lines.c:%d in %s)",
                    __LINE__ - 3, __func__);
     cot_tape_clear_error(t);
-    cot_backward(a); /* not an operation: it has no line, and the next operation must not lend it its own */
+    /* not an operation: it has no line, and the next operation must not lend it its own */
+    cot_backward(a);
     cot_exp(a);
     assert_null(strstr(cot_tape_message(t), "test_lines.c"));
     cot_tape_destroy(t);
 }
 
-/* Numbers mix in at any depth, and the text that the compiler sees grows with the depth, not with its power. */
+/* Numbers mix in at any depth, and the text that the compiler sees grows with the depth, not with
+ * its power. */
 static void nested_calls_mix_numbers_in(void **state) {
     (void)state;
     cot_tape *t = open_tape();

@@ -1,4 +1,5 @@
-/* Every allocation may fail, at any time: nothing leaks, nothing crashes, the tape says so and can be used again. */
+/* Every allocation may fail, at any time: nothing leaks, nothing crashes, the tape says so and can
+ * be used again. */
 /* ctest: timeout=300 */
 #define COT_SOURCE_LINES
 #include "support/tape_test.h"
@@ -11,23 +12,28 @@ typedef struct answer {
     char       message[256];
 } answer;
 
-/* A bit of everything. Runs to the end whatever fails: errors stick, and nothing here looks at them on the way. */
+/* A bit of everything. Runs to the end whatever fails: errors stick, and nothing here looks at them
+ * on the way. */
 static void program(cot_tape *t, answer *a) {
     cot_var s[3] = {cot_scalar(t, 1.5), cot_scalar_of(t, COT_F32, 0.5), cot_scalar(t, -0.75)};
     cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), weights), b = cot_tensor(t, COT_F64, COT_SHAPE(4), weights);
-    cot_var x = cot_data(t, COT_F64, COT_SHAPE(2, 3), weights), labels = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 3});
+    cot_var x      = cot_data(t, COT_F64, COT_SHAPE(2, 3), weights),
+            labels = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 3});
     cot_name(w, "w");
     cot_name(s[0], "s");
     cot_mark m = cot_tape_mark(t);
     double   memory[4] = {1, 2, 3, 4}, h[16] = {0}, v[4] = {1, -1, 2, 0.5}, j[16] = {0};
     for (int step = 0; step < 2; step++) {
         cot_var scalar = cot_mul(cot_add(s[0], s[1]), cot_exp(cot_mul(s[2], 0.5)));
-        scalar = cot_add(scalar, cot_add(cot_dot_of(3, (cot_var[]){s[0], s[2], s[0]}, s), cot_add(cot_sum_of(3, s), cot_logsumexp_of(3, s))));
+        scalar         = cot_add(scalar, cot_add(cot_dot_of(3, (cot_var[]){s[0], s[2], s[0]}, s),
+                                                 cot_add(cot_sum_of(3, s), cot_logsumexp_of(3, s))));
         cot_var hidden = cot_tanh(cot_add(cot_matmul(x, w), b));
         cot_retain_grad(hidden);
         cot_var views = cot_reshape(cot_transpose(cot_slice(hidden, 1, 0, COT_END, 2)), COT_SHAPE(4));
-        cot_var joined = cot_concat(2, (cot_var[]){views, cot_flip(b, COT_ALL)}, 0), taken = cot_take(joined, labels, 0);
-        cot_var reduced = cot_add(cot_logsumexp(joined, COT_ALL), cot_add(cot_max(joined, COT_ALL), cot_norm(taken, 2, COT_ALL)));
+        cot_var joined = cot_concat(2, (cot_var[]){views, cot_flip(b, COT_ALL)}, 0),
+                taken  = cot_take(joined, labels, 0);
+        cot_var reduced =
+            cot_add(cot_logsumexp(joined, COT_ALL), cot_add(cot_max(joined, COT_ALL), cot_norm(taken, 2, COT_ALL)));
         cot_var acc = cot_zeros(t, COT_F64, COT_SHAPE(4)), wrapped = cot_wrap(t, COT_F64, COT_SHAPE(4), memory);
         cot_add_into(&acc, b);
         cot_mul_into(&acc, cot_square(b));
@@ -69,10 +75,12 @@ static void program(cot_tape *t, answer *a) {
 
 static void assert_same(const answer *a, const answer *b) { assert_memory_equal(a, b, offsetof(answer, seen)); }
 
-/* The failure is said, or the tape helped itself with memory that it had kept, and nothing shows. */
+/* The failure is said, or the tape helped itself with memory that it had kept, and nothing
+ * shows. */
 static void check_after(const answer *a, const counting *c, long n, const answer *want) {
     if (a->seen == COT_OK && !c->fail_for_good) assert_same(a, want);
-    else if (a->seen != COT_MEMORY || !strstr(a->message, "] out of memory")) fail_msg("allocation %ld failing: %d %s", n, (int)a->seen, a->message);
+    else if (a->seen != COT_MEMORY || !strstr(a->message, "] out of memory"))
+        fail_msg("allocation %ld failing: %d %s", n, (int)a->seen, a->message);
     if (c->wrong_size) fail_msg("a block was returned with a size it never had");
 }
 
@@ -116,7 +124,8 @@ static void for_every_allocation(bool for_good, bool strict) {
         said += a.seen != COT_OK;
         use_again(t, &c, start, &want);
         cot_tape_destroy(t);
-        if (c.live || c.blocks || c.wrong_size) fail_msg("allocation %ld failing: %zu bytes in %zu blocks leak", n, c.live, c.blocks);
+        if (c.live || c.blocks || c.wrong_size)
+            fail_msg("allocation %ld failing: %zu bytes in %zu blocks leak", n, c.live, c.blocks);
     }
     assert_true(said > 5);
 }
@@ -131,7 +140,8 @@ static void the_status_is_memory(void **state) {
     for (long n = 2; n < 60; n++) {
         counting  c = {.fail_at = n, .fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
-        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), weights), y = cot_sum(cot_matmul(x, cot_transpose(x)), COT_ALL), g;
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), weights),
+                y   = cot_sum(cot_matmul(x, cot_transpose(x)), COT_ALL), g;
         cot_backward(y);
         cot_grad_of(y, 1, &x, &g);
         if (c.failed) {
@@ -153,7 +163,8 @@ static void a_backward_that_fails_leaves_the_gradients(void **state) {
     for (long n = 1; !succeeded; n++) {
         counting  c = {.fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
-        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), weights), b = cot_tensor(t, COT_F64, COT_SHAPE(4), weights), s = cot_scalar(t, 2);
+        cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), weights), b = cot_tensor(t, COT_F64, COT_SHAPE(4), weights),
+                s   = cot_scalar(t, 2);
         cot_var   y = cot_add(cot_sum(cot_square(cot_add(x, b)), COT_ALL), cot_mul(s, cot_sum(cot_exp(b), COT_ALL)));
         double    before[17], after[17];
         cot_backward(cot_sum(b, COT_ALL));
@@ -174,13 +185,15 @@ static void a_backward_that_fails_leaves_the_gradients(void **state) {
     }
 }
 
-/* mark, step, rewind: after the first few steps nothing grows, neither what the tape says nor what it holds. */
+/* mark, step, rewind: after the first few steps nothing grows, neither what the tape says nor what
+ * it holds. */
 static void a_training_loop_does_not_grow(void **state) {
     (void)state;
     counting  c = {0};
     cot_tape *t = counted_tape(&c, false);
     cot_var   w = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), weights), b = cot_tensor(t, COT_F64, COT_SHAPE(4), weights);
-    cot_var   x = cot_data(t, COT_F64, COT_SHAPE(2, 3), weights), labels = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 3});
+    cot_var   x     = cot_data(t, COT_F64, COT_SHAPE(2, 3), weights),
+            labels  = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 3});
     cot_mark  m = cot_tape_mark(t);
     int64_t   bytes = 0, storage = 0, length = cot_tape_length(t);
     size_t    live = 0;
@@ -215,7 +228,8 @@ static void a_training_loop_does_not_grow(void **state) {
 #define KEEPS 1
 #endif
 
-/* Large and small blocks, scratch memory of matrix products, gradients: after a few steps nothing more is asked for. */
+/* Large and small blocks, scratch memory of matrix products, gradients: after a few steps nothing
+ * more is asked for. */
 static void a_steady_loop_asks_for_nothing(void **state) {
     (void)state;
     enum { N = 200 };
@@ -227,7 +241,8 @@ static void a_steady_loop_asks_for_nothing(void **state) {
     cot_mark m = cot_tape_mark(t);
     long     requests = 0;
     for (int step = 0; step < 20; step++) {
-        cot_var h = cot_tanh(cot_matmul(x, w)), z = cot_matmul(cot_slice(h, 0, 1 + step % 3, COT_END, 1), w); /* sizes vary a little */
+        /* sizes vary a little */
+        cot_var h = cot_tanh(cot_matmul(x, w)), z = cot_matmul(cot_slice(h, 0, 1 + step % 3, COT_END, 1), w);
         cot_backward(cot_add(cot_mean(cot_square(z), COT_ALL), cot_value(cot_sum(h, COT_ALL))));
         cot_sgd_step(1, &w, 1e-3);
         cot_tape_zero_grads(t);
@@ -241,7 +256,8 @@ static void a_steady_loop_asks_for_nothing(void **state) {
     cot_tape_trim(NULL);
     assert_int_equal(cot_tape_bytes(t), c.live);
     if (KEEPS) assert_true(cot_tape_bytes(t) < held / 2);
-    assert_near(cot_value(cot_sum(cot_sub(x, cot_data(t, COT_F64, COT_SHAPE(N, N), data)), COT_ALL)), 0, 0); /* all is still there */
+    /* all is still there */
+    assert_near(cot_value(cot_sum(cot_sub(x, cot_data(t, COT_F64, COT_SHAPE(N, N), data)), COT_ALL)), 0, 0);
     cot_tape_destroy(t);
     assert_int_equal(c.live, 0);
 }

@@ -285,8 +285,8 @@ static bool has_tape(const null_function *g, const null_parameter *p) {
     return false;
 }
 
-/* "[grad_of] the list of 2 gradients is NULL": the function that was called in brackets, then words.
- * Functions that run what the user named say that name. */
+/* "[grad_of] the list of 2 gradients is NULL": the function that was called in brackets, then
+ * words. Functions that run what the user named say that name. */
 static bool is_sentence(const char *name, const char *message) {
     static const char *const others[][2] = {{"cot_call", "doubled"}, {"cot_call", "valueless"},
                                             {"cot_call", "custom"},  {"cot_custom_fn", "bowl"},
@@ -450,11 +450,11 @@ static void a_failed_allocation_is_told_by_a_function_that_users_know(void **sta
     assert_int_equal(noted, 0);
 }
 
-#define SAYS(call, code, sentence)                                                                                           \
-    do {                                                                                                                     \
-        (void)(call);                                                                                                        \
-        assert_error(t, code, sentence);                                                                                     \
-        cot_tape_clear_error(t);                                                                                             \
+#define SAYS(call, code, sentence)                                                                                     \
+    do {                                                                                                               \
+        (void)(call);                                                                                                  \
+        assert_error(t, code, sentence);                                                                               \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 static void what_is_missing_is_named(void **state) {
@@ -476,7 +476,8 @@ static void what_is_missing_is_named(void **state) {
     SAYS(cot_jacobian(-1, &y, 1, &x, COT_AUTO, out), COT_VALUE, "[jacobian] a negative number of ys: -1");
     SAYS(cot_jacobian(0, &y, 1, &x, COT_AUTO, out), COT_VAR, "[jacobian] there are no ys");
     SAYS(cot_jacobian(1, &y, -1, &x, COT_AUTO, out), COT_VALUE, "[jacobian] a negative number of vars: -1");
-    assert_int_equal(cot_vjps(1, -1, &y, out, -1, &x, out), COT_VALUE); /* there is no tape to say it on */
+    /* there is no tape to say it on */
+    assert_int_equal(cot_vjps(1, -1, &y, out, -1, &x, out), COT_VALUE);
     SAYS(cot_fn_vjp(bowl, NULL, 2, none, 1, &g, &x, xs), COT_VAR, "[fn_vjp] none of the 2 xs is a value on a tape");
     SAYS(cot_dot_of(1, &x, NULL), COT_VALUE, "[dot_of] the list of 1 ys is NULL");
     SAYS(cot_dot_of(1, NULL, &x), COT_VALUE, "[dot_of] the list of 1 xs is NULL");

@@ -1,4 +1,5 @@
-/* A printed tape and a printed sweep read as documented, and printing survives whatever state a tape is in. */
+/* A printed tape and a printed sweep read as documented, and printing survives whatever state a
+ * tape is in. */
 #define COT_SOURCE_LINES
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,20 +77,21 @@ static void tensors_show_few_elements_or_their_range(void **state) {
     a[3] = NAN;
     cot_data(t, COT_F32, COT_SHAPE(2, 6), a);
     (cot_pad)(cot_data(t, COT_I32, COT_SHAPE(1), whole), COT_SHAPE(1), COT_SHAPE(0), 5);
-    assert_string_equal(printed(t), "%0 = leaf               f32(3,4)      1 … 12\n"
-                                    "%1 = sum(%0, axes=0)    f32(4,)       [15 18 21 24]\n"
-                                    "%2 = sum(%0, axes=0,1, keepdims)  f32(1,1)  [[78]]\n"
-                                    "%3 = slice(%0, axis=1, first=0, length=2, step=2)  f32(3,2)  [[1 3] [5 7] [9 11]]\n"
-                                    "%4 = slice(%0, axis=0, first=2, length=1, drop)  f32(4,)  [9 10 11 12]\n"
-                                    "%5 = permute(%0, order=1,0)  f32(4,3)  1 … 12\n"
-                                    "%6 = constant           bool(3,)      [true false true]\n"
-                                    "%7 = constant           i32(2,)       [-7 2000000000]\n"
-                                    "%8 = constant           f64(0,3)      []\n"
-                                    "%9 = constant           f64(20,)      0 everywhere\n"
-                                    "%10 = concat(%0, %0, axis=0, new)  f32(2,3,4)  1 … 12\n"
-                                    "%11 = constant          f32(2,6)      1 … 12, 1 not finite\n"
-                                    "%12 = constant          i32(1,)       [-7]\n"
-                                    "%13 = pad(%12, border=1,0, value=5)  i32(2,)  [5 -7]\n");
+    assert_string_equal(printed(t),
+                        "%0 = leaf               f32(3,4)      1 … 12\n"
+                        "%1 = sum(%0, axes=0)    f32(4,)       [15 18 21 24]\n"
+                        "%2 = sum(%0, axes=0,1, keepdims)  f32(1,1)  [[78]]\n"
+                        "%3 = slice(%0, axis=1, first=0, length=2, step=2)  f32(3,2)  [[1 3] [5 7] [9 11]]\n"
+                        "%4 = slice(%0, axis=0, first=2, length=1, drop)  f32(4,)  [9 10 11 12]\n"
+                        "%5 = permute(%0, order=1,0)  f32(4,3)  1 … 12\n"
+                        "%6 = constant           bool(3,)      [true false true]\n"
+                        "%7 = constant           i32(2,)       [-7 2000000000]\n"
+                        "%8 = constant           f64(0,3)      []\n"
+                        "%9 = constant           f64(20,)      0 everywhere\n"
+                        "%10 = concat(%0, %0, axis=0, new)  f32(2,3,4)  1 … 12\n"
+                        "%11 = constant          f32(2,6)      1 … 12, 1 not finite\n"
+                        "%12 = constant          i32(1,)       [-7]\n"
+                        "%13 = pad(%12, border=1,0, value=5)  i32(2,)  [5 -7]\n");
     cot_tape_destroy(t);
 }
 
@@ -97,23 +99,24 @@ static void a_sweep_shows_adjoints_rules_and_contributions(void **state) {
     (void)state;
     cot_var   y;
     cot_tape *t = textbook(&y);
-    assert_string_equal(printed_sweep(y), "%0 = leaf               f64           0.785398    \"x1\"\n"
-                                          "%1 = leaf               f64           3\n"
-                                          "%2 = mul %0 %1          f64           2.35619\n"
-                                          "%3 = sin %0             f64           0.707107\n"
-                                          "%4 = add %2 %3          f64           3.0633\n"
-                                          "\n"
-                                          "reverse sweep from %4\n"
-                                          "%4 = add %2 %3          f64           3.0633      adjoint 1\n"
-                                          "    %2 += g = 1\n"
-                                          "    %3 += g = 1\n"
-                                          "%3 = sin %0             f64           0.707107    adjoint 1\n"
-                                          "    %0 += g·cos(x) = 0.707107\n"
-                                          "%2 = mul %0 %1          f64           2.35619     adjoint 1\n"
-                                          "    %0 += g·y = 3\n"
-                                          "    %1 += g·x = 0.785398\n"
-                                          "%1 = leaf               f64           3           adjoint 0.785398\n"
-                                          "%0 = leaf               f64           0.785398    adjoint 3.70711  \"x1\"\n");
+    assert_string_equal(printed_sweep(y),
+                        "%0 = leaf               f64           0.785398    \"x1\"\n"
+                        "%1 = leaf               f64           3\n"
+                        "%2 = mul %0 %1          f64           2.35619\n"
+                        "%3 = sin %0             f64           0.707107\n"
+                        "%4 = add %2 %3          f64           3.0633\n"
+                        "\n"
+                        "reverse sweep from %4\n"
+                        "%4 = add %2 %3          f64           3.0633      adjoint 1\n"
+                        "    %2 += g = 1\n"
+                        "    %3 += g = 1\n"
+                        "%3 = sin %0             f64           0.707107    adjoint 1\n"
+                        "    %0 += g·cos(x) = 0.707107\n"
+                        "%2 = mul %0 %1          f64           2.35619     adjoint 1\n"
+                        "    %0 += g·y = 3\n"
+                        "    %1 += g·x = 0.785398\n"
+                        "%1 = leaf               f64           3           adjoint 0.785398\n"
+                        "%0 = leaf               f64           0.785398    adjoint 3.70711  \"x1\"\n");
     assert_true(cot_grad_value((cot_var){t, y.id - 4}) == 0); /* leaf gradients are not touched */
     assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
     cot_tape_destroy(t);
@@ -140,8 +143,10 @@ static void the_source_line_stands_at_the_end(void **state) {
     cot_var   x = cot_scalar(t, 2);
     char      want[200];
     cot_name(cot_sqrt(x), "root"); const int line = __LINE__;
-    snprintf(want, sizeof want, "%%0 = leaf               f64           2           test_print.c:%d\n"
-                                "%%1 = sqrt %%0            f64           1.41421     \"root\"  test_print.c:%d\n", line, line);
+    snprintf(want, sizeof want,
+             "%%0 = leaf               f64           2           test_print.c:%d\n"
+             "%%1 = sqrt %%0            f64           1.41421     \"root\"  test_print.c:%d\n",
+             line, line);
     assert_string_equal(printed(t), want);
     cot_tape_destroy(t);
 }
@@ -209,7 +214,8 @@ static void formulas_have_the_parentheses_they_need(void **state) {
     assert_string_equal(PARTIAL(floor, 0), "");
     assert_string_equal(cot__formula(OP_lerp, cot__elementwise_table[OP_lerp].value, buf, sizeof buf),
                         "w < 0.5 ? x + w·(y - x) : y - (1 - w)·(y - x)");
-    assert_string_equal(PARTIAL(atan2, 0), "g·(x/hypot(y, x))/hypot(y, x)"); /* by y, the first operand */
+    /* by y, the first operand */
+    assert_string_equal(PARTIAL(atan2, 0), "g·(x/hypot(y, x))/hypot(y, x)");
     assert_string_equal(PARTIAL(clamp, 1), "[x ≤ lo and lo < hi]·g");
     assert_string_equal(PARTIAL(where, 2), "[not c]·g");
     assert_string_equal(PARTIAL(polygamma, 1), "g·polygamma(n + 1, x)");

@@ -1,5 +1,6 @@
-/* The promises of docs/architecture.md, "Semantics", one test each: what derivatives are where formulas alone would give NaN, what accumulates,
- * what control flow, detach and no-grad mean, and where NumPy's meaning differs from C's. */
+/* The promises of docs/architecture.md, "Semantics", one test each: what derivatives are where
+ * formulas alone would give NaN, what accumulates, what control flow, detach and no-grad mean, and
+ * where NumPy's meaning differs from C's. */
 /* ctest: timeout=60 */
 #include "support/support.h"
 
@@ -8,12 +9,13 @@
 
 static bool is_near(double a, double b) { return fabs(a - b) <= 1e-12 * (fabs(b) + 1); }
 #define NEAR(a, b) assert_true(is_near(a, b))
-#define FINE(t)                                                                                                              \
-    do {                                                                                                                     \
-        if (cot_tape_status(t) != COT_OK) fail_msg("%s", cot_tape_message(t));                                               \
+#define FINE(t)                                                                                                        \
+    do {                                                                                                               \
+        if (cot_tape_status(t) != COT_OK) fail_msg("%s", cot_tape_message(t));                                         \
     } while (0)
 
-/* y, y', y'', … at x by nested reverse mode (reverse[]) and by nested forward mode (forward[]): order + 1 numbers each. */
+/* y, y', y'', … at x by nested reverse mode (reverse[]) and by nested forward mode (forward[]):
+ * order + 1 numbers each. */
 typedef cot_var (*curve)(cot_var x);
 static void derivatives(curve f, double at, int order, double *reverse, double *forward) {
     cot_tape *t = cot_tape_create(NULL);
@@ -34,12 +36,13 @@ static void check_derivatives(curve f, double at, int order, const double *want)
     derivatives(f, at, order, reverse, forward);
     for (int k = 0; k <= order; k++) {
         if (!is_near(reverse[k], want[k]) || !is_near(forward[k], want[k]))
-            fail_msg("derivative %d at %g: reverse %.17g, forward %.17g, expected %.17g", k, at, reverse[k], forward[k], want[k]);
+            fail_msg("derivative %d at %g: reverse %.17g, forward %.17g, expected %.17g", k, at, reverse[k], forward[k],
+                     want[k]);
     }
 }
 #define DERIVATIVES(f, at, ...) check_derivatives(f, at, COT__COUNT(double, __VA_ARGS__) - 1, (double[]){__VA_ARGS__})
 
-/* ---- zeros in derivatives ---------------------------------------------------------------------------------------------------------- */
+/* ---- zeros in derivatives -------------------------------------------------------------------- */
 
 static cot_var log_squared(cot_var x) { return cot_square(cot_log(x)); }
 static cot_var log_squared_pow(cot_var x) { return cot_pow(cot_log(x), 2.0); }
@@ -123,7 +126,7 @@ static void zero_factors_keep_higher_derivatives(void **state) {
     DERIVATIVES(cube_integer, 0, 0, 0, 0, 6, 0);
 }
 
-/* ---- powers -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- powers ---------------------------------------------------------------------------------- */
 
 static cot_var pow_number(cot_var x) { return cot_pow(x, 2.0); }
 static cot_var pow_integer(cot_var x) { return cot_pow(x, 2); }
@@ -158,7 +161,7 @@ static void zero_to_the_zero_is_one(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- accumulation ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- accumulation ---------------------------------------------------------------------------- */
 
 static cot_var x_times_x(cot_var x) { return cot_mul(x, x); }
 static cot_var x2_plus_x(cot_var x) { return cot_add(cot_square(x), x); }
@@ -293,7 +296,8 @@ static void several_outputs_and_non_scalar_products(void **state) {
     cot_vjp(ys[0], cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 10}), 2, xs, g);
     cot_read(g[0], read, 2);
     assert_true(read[0] == 3 && read[1] == 30 && cot_value(g[1]) == 21);
-    cot_var dy = cot_jvp(ys[0], 2, xs, (cot_var[]){cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 10}), cot_constant(t, 100)});
+    cot_var dy =
+        cot_jvp(ys[0], 2, xs, (cot_var[]){cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 10}), cot_constant(t, 100)});
     cot_read(dy, read, 2);
     assert_true(read[0] == 103 && read[1] == 230);
     cot_backward(ys[1]);
@@ -304,7 +308,7 @@ static void several_outputs_and_non_scalar_products(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- what stops gradients, and control flow ---------------------------------------------------------------------------------------------------- */
+/* ---- what stops gradients, and control flow -------------------------------------------------- */
 
 static cot_var detached_square(cot_var x) { return cot_mul(x, cot_detach(x)); }
 
@@ -314,7 +318,8 @@ static void detach_stops_gradients(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_scalar(t, 3), d = cot_detach(cot_square(x));
     assert_true(!cot_requires_grad(d) && cot_value(d) == 9 && cot_requires_grad(x));
-    assert_int_equal(cot_backward(d), COT_GRAD); /* nothing to differentiate is an error, not a silent zero */
+    /* nothing to differentiate is an error, not a silent zero */
+    assert_int_equal(cot_backward(d), COT_GRAD);
     cot_tape_destroy(t);
 }
 
@@ -351,7 +356,7 @@ static void control_flow_differentiates_what_ran(void **state) {
     DERIVATIVES(looping, 11, 121, 22, 2, 0);                  /* x² */
 }
 
-/* ---- high orders ----------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- high orders ----------------------------------------------------------------------------- */
 
 static cot_var sine(cot_var x) { return cot_sin(x); }
 static cot_var exponential(cot_var x) { return cot_exp(x); }
@@ -367,7 +372,7 @@ static void fifth_derivatives(void **state) {
     DERIVATIVES(inverse_div, 2, 0.5, -0.25, 0.25, -0.375, 0.75, -1.875);
 }
 
-/* ---- kinks --------------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- kinks ----------------------------------------------------------------------------------- */
 
 static cot_var relu(cot_var x) { return cot_relu(x); }
 static cot_var absolute(cot_var x) { return cot_abs(x); }
@@ -386,7 +391,8 @@ static void kinks_follow_the_written_table(void **state) {
     DERIVATIVES(tied_half, 0, 0, 0.5, 0);
     DERIVATIVES(hypotenuse, 0, 0, 0);
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){2, 5, 5, 1}), z = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), s = cot_scalar(t, 0);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){2, 5, 5, 1}),
+            z = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), s = cot_scalar(t, 0);
     double    g[4];
     cot_backward(cot_max(x, COT_ALL));
     cot_read_grad(x, g, 4);
@@ -400,7 +406,7 @@ static void kinks_follow_the_written_table(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- NumPy's meaning ------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- NumPy's meaning ------------------------------------------------------------------------- */
 
 static void round_goes_to_even(void **state) {
     (void)state;
@@ -437,11 +443,14 @@ static void casts_to_integers_saturate(void **state) {
     int64_t             out[8];
     cot_var             v = cot_data(t, COT_F64, COT_SHAPE(8), x);
     cot_read_as(cot_cast(v, COT_I64), COT_I64, out, 8);
-    assert_true(out[0] == INT64_MAX && out[1] == INT64_MIN && out[2] == 0 && out[3] == 2 && out[4] == -2 && out[5] == INT64_MAX);
+    assert_true(out[0] == INT64_MAX && out[1] == INT64_MIN && out[2] == 0 && out[3] == 2 && out[4] == -2 &&
+                out[5] == INT64_MAX);
     cot_read_as(cot_cast(v, COT_I32), COT_I64, out, 8);
-    assert_true(out[0] == INT32_MAX && out[1] == INT32_MIN && out[2] == 0 && out[3] == 2 && out[4] == -2 && out[5] == INT32_MAX);
+    assert_true(out[0] == INT32_MAX && out[1] == INT32_MIN && out[2] == 0 && out[3] == 2 && out[4] == -2 &&
+                out[5] == INT32_MAX);
     cot_read_as(cot_cast(v, COT_U8), COT_I64, out, 8);
-    assert_true(out[0] == 255 && out[1] == 0 && out[2] == 0 && out[3] == 2 && out[4] == 0 && out[6] == 255 && out[7] == 0);
+    assert_true(out[0] == 255 && out[1] == 0 && out[2] == 0 && out[3] == 2 && out[4] == 0 && out[6] == 255 &&
+                out[7] == 0);
     for (int i = 0; i < 8; i++) { /* 0-d as well */
         int64_t v64 = cot_value_i64(cot_cast(cot_constant(t, x[i]), COT_U8));
         assert_int_equal(v64, out[i]);
@@ -489,7 +498,8 @@ static int same_number(int n, const cot_array *xs, cot_array *y, void *user) {
     return 0;
 }
 
-/* Forward mode asks only what y was computed from: neither a missing rule nor an overwritten value elsewhere is its business. */
+/* Forward mode asks only what y was computed from: neither a missing rule nor an overwritten value
+ * elsewhere is its business. */
 static void forward_mode_passes_over_what_y_does_not_need(void **state) {
     (void)state;
     const cot_custom monitor = {.name = "monitor", .value = same_number};
@@ -513,7 +523,8 @@ static void forward_mode_passes_over_what_y_does_not_need(void **state) {
 static void a_leaf_starts_from_a_value(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   c = cot_data(t, COT_F32, COT_SHAPE(2), (float[]){1, 2}), w = cot_leaf(cot_mul(3.0, c)), s = cot_leaf(cot_constant(t, 4));
+    cot_var   c = cot_data(t, COT_F32, COT_SHAPE(2), (float[]){1, 2}), w = cot_leaf(cot_mul(3.0, c)),
+            s = cot_leaf(cot_constant(t, 4));
     double    v[2];
     assert_false(cot_requires_grad(c));
     assert_int_equal(cot_backward(cot_mul(s, cot_sum(cot_square(w), COT_ALL))), COT_OK);
@@ -525,7 +536,9 @@ static void a_leaf_starts_from_a_value(void **state) {
     cot_read_grad(w, v, 2);
     assert_true(v[0] == 0 && v[1] == 0);
     cot_leaf(cot_data(t, COT_I64, COT_SHAPE(1), (int64_t[]){1}));
-    assert_string_equal(cot_tape_message(t), "[tensor] a leaf of dtype i64; only f64, f32, bf16 and f16 have gradients, use cot_data for others");
+    assert_string_equal(
+        cot_tape_message(t),
+        "[tensor] a leaf of dtype i64; only f64, f32, bf16 and f16 have gradients, use cot_data for others");
     cot_tape_destroy(t);
 }
 
@@ -535,8 +548,10 @@ static void dtypes_of_scalars_mix_in_one_sweep(void **state) {
     for (int form = 0; form < 8; form++) {
         cot_tape *t = cot_tape_create(NULL);
         double    g[2];
-        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2}), s = cot_scalar(t, 3), f = cot_scalar_of(t, COT_F32, -2);
-        cot_var   a = form & 1 ? cot_sum(cot_square(x), COT_ALL) : cot_square(s), b = cot_cast(cot_square(f), form & 4 ? COT_F32 : COT_F64);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2}), s = cot_scalar(t, 3),
+                f   = cot_scalar_of(t, COT_F32, -2);
+        cot_var a   = form & 1 ? cot_sum(cot_square(x), COT_ALL) : cot_square(s),
+                b   = cot_cast(cot_square(f), form & 4 ? COT_F32 : COT_F64);
         cot_var   z = form & 2 ? cot_add(a, b) : cot_add(b, a);
         assert_int_equal(cot_backward(z), COT_OK);
         cot_read_grad(x, g, 2);
@@ -554,12 +569,15 @@ static void inputs_of_second_derivatives_move_apart_or_are_refused(void **state)
     static cot_var (*const by[])(cot_var) = {cot_sin, cot_exp};
     for (int k = 0; k < 3; k++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   x = cot_scalar(t, 0.5), u = by[k > 0](x), w = k == 2 ? cot_copy(u) : u, y = cot_mul(w, w), xs[2] = {x, w};
+        cot_var   x = cot_scalar(t, 0.5), u = by[k > 0](x), w = k == 2 ? cot_copy(u) : u, y = cot_mul(w, w),
+                xs[2] = {x, w};
         double    h[4], out[2], slope = k ? exp(0.5) : cos(0.5);
         if (k == 1) {
             assert_int_equal(cot_hessian(y, 2, xs, h), COT_VALUE);
-            assert_string_equal(cot_tape_message(t), "[hessian] one of the xs, %1, is computed from another by exp, whose derivative reads its result, so the "
-                                                     "two cannot be moved apart; compute from a copy of it (cot_copy), and give that");
+            assert_string_equal(cot_tape_message(t),
+                                "[hessian] one of the xs, %1, is computed from another by exp, whose derivative reads "
+                                "its result, so the "
+                                "two cannot be moved apart; compute from a copy of it (cot_copy), and give that");
             cot_tape_clear_error(t);
             assert_int_equal(cot_hvp(y, 2, xs, (double[]){0, 1}, out), COT_VALUE);
             cot_tape_clear_error(t);

@@ -237,7 +237,8 @@ static void optimise(world *w, const step *s) {
     for (int k = 0; k < 1 + (int)(s->r[1] % 3); k++) {
         int i = pick(w, s->r[2 + k], LEAF_ONLY | ACTIVE_ONLY);
         for (int j = 0; j < n; j++) i = in[j] == i ? -1 : i;
-        if (i < 0 || !(w->t->nodes[(uint32_t)at(w, i).id].flags & COT__HAS_GRAD)) continue; /* zeroed ones have none */
+        /* zeroed ones have none */
+        if (i < 0 || !(w->t->nodes[(uint32_t)at(w, i).id].flags & COT__HAS_GRAD)) continue;
         m[n] = zeros[0][n], v[n] = zeros[1][n], xs[n] = at(w, i), in[n++] = i;
         have = true;
     }
@@ -248,7 +249,8 @@ static void optimise(world *w, const step *s) {
             double      move = adam ? (x->grad[j] > 0) - (x->grad[j] < 0) : x->grad[j];
             x->value[j] -= rate * move;
             x->size[j] +=
-                adam ? 1 / w->eps : x->grad_size[j]; /* the first step of Adam is a sign: wherever it leads is right */
+                /* the first step of Adam is a sign: wherever it leads is right */
+                adam ? 1 / w->eps : x->grad_size[j];
         }
     if (adam) cot_adamw_step(n, xs, m, v, (cot_adamw){.step = 1, .rate = rate});
     else cot_sgd_step(n, xs, rate);
@@ -335,7 +337,8 @@ static void shape(world *w, const step *s) {
     as_view(w, z, a, which == 3, which == 0 ? "sum" : which == 1 ? "flip" : which == 2 ? "index" : "detach");
 }
 
-/* Operations that have nothing to do give a value of its own of a source, and back what is computed. */
+/* Operations that have nothing to do give a value of its own of a source, and back what is
+ * computed. */
 static void idle(world *w, const step *s) {
     int a = pick(w, s->r[0], ANY), which = (int)(s->r[1] % 6);
     if (a < 0) return;
@@ -607,7 +610,8 @@ static void body(world *w, const step *s) {
     n->hidden = false;
     n->var = run_body(w, which, x, c, s, &linear);
     model_own(&w->m, z);
-    if (alike || solver) w->m.part[part].in[w->m.part[part].n++] = z; /* the result counts as saved */
+    /* the result counts as saved */
+    if (alike || solver) w->m.part[part].in[w->m.part[part].n++] = z;
     adopt(w, z, body_names[which]);
     TELL(w, "  of %%%d with %%%d\n", x, c);
     if (which != LINEARIZE) return;
@@ -702,7 +706,8 @@ static bool answered(world *w, const question *q, bool recovering, uint32_t r) {
     size_t length = strlen(q->name);
     bool   spoilt = model_spoilt(&w->m, 1, &q->y, q->nx, q->xs) || model_stale(&w->m, q->y);
     bool   lost   = status == COT_GRAD &&
-                strstr(cot_tape_message(w->t), "its derivative is lost"); /* of a gradient, in a no-grad scope */
+                /* of a gradient, in a no-grad scope */
+                strstr(cot_tape_message(w->t), "its derivative is lost");
     if ((status != COT_STALE || !spoilt) && !lost) TROUBLE(w, "%s of %%%d: %s", q->name, q->y, cot_tape_message(w->t));
     if (cot_tape_message(w->t)[0] != '[' || strncmp(cot_tape_message(w->t) + 1, q->name, length) ||
         cot_tape_message(w->t)[1 + length] != ']')
@@ -935,7 +940,8 @@ static void use_gradient(world *w, const handle *h, const step *s) {
     if (width > 1) z = cot_sum(z, COT_ALL);
     int wide = model_width(&w->m.node[target]);
     x = at(w, target);
-    question asked = {.name = q.name, .y = h->y, .nx = 0}; /* the gradient's own rules may read anything that y's did */
+    /* the gradient's own rules may read anything that y's did */
+    question asked = {.name = q.name, .y = h->y, .nx = 0};
     if (s->r[4] & 1) {
         cot_grad_of(z, 1, &x, &g);
         if (!answered(w, &asked, true, s->r[5])) return;

@@ -15,8 +15,8 @@ static cot__cost cost_of(cot_var y, int n, const cot_var *xs) {
     return c;
 }
 
-/* f = x1 x2 + sin x1: three operations; forward: 2 products and a sum, cos and a product, a sum; reverse: 2 products, cos and a
- * product, and one sum where both ways meet at x1. */
+/* f = x1 x2 + sin x1: three operations; forward: 2 products and a sum, cos and a product, a sum;
+ * reverse: 2 products, cos and a product, and one sum where both ways meet at x1. */
 static void the_worked_example(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -33,9 +33,11 @@ static void the_worked_example(void **state) {
     assert_near(c.crossing, 2 * 6 / 5.0, 0);
     assert_near(c.function_bytes, 5 * 8, 0); /* two inputs, two terms, the sum */
     assert_near(c.forward_bytes, 10 * 8, 0);
-    assert_near(c.reverse_bytes, 6 * 8, 0); /* x1 x2 y, and three adjoints: at the sum, its own and those of both terms */
+    /* x1 x2 y, and three adjoints: at the sum, its own and those of both terms */
+    assert_near(c.reverse_bytes, 6 * 8, 0);
     assert_true(cost_of(y, 0, NULL).reverse_operations == c.reverse_operations); /* all leaves */
-    assert_near(cost_of(y, 1, &x[1]).forward_sweep, 1, 0); /* only the product moves (x1·dx2); a sum of one term is none */
+    /* only the product moves (x1·dx2); a sum of one term is none */
+    assert_near(cost_of(y, 1, &x[1]).forward_sweep, 1, 0);
     cot_tape_destroy(t);
 }
 
@@ -47,8 +49,8 @@ static void an_operand_used_twice_goes_once(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A chain of k sines: one operation each; either sweep costs a cosine and a product each. Evaluating holds two values at a time
- * (and the input), reverse mode all of them. */
+/* A chain of k sines: one operation each; either sweep costs a cosine and a product each.
+ * Evaluating holds two values at a time (and the input), reverse mode all of them. */
 static void a_chain(void **state) {
     (void)state;
     for (int k = 1; k < 100; k *= 3) {
@@ -63,7 +65,8 @@ static void a_chain(void **state) {
         assert_near(c.crossing, 1, 0);
         assert_near(c.function_bytes, 8 * (k == 1 ? 2 : 3), 0);
         assert_near(c.forward_bytes, 2 * c.function_bytes, 0);
-        assert_near(c.reverse_bytes, 8 * (k + 1 + 2), 0); /* x, all values, and the adjoint that comes and the one that goes */
+        /* x, all values, and the adjoint that comes and the one that goes */
+        assert_near(c.reverse_bytes, 8 * (k + 1 + 2), 0);
         cot_tape_destroy(t);
     }
 }
@@ -79,23 +82,27 @@ static void products_of_matrices(void **state) {
     assert_near(c.reverse_sweep, 2 * 2 * 3 * 4 * 5, 0);      /* z̄ @ bᵀ, aᵀ @ z̄ */
     assert_int_equal(c.inputs, 12 + 20);
     assert_int_equal(c.outputs, 15);
-    assert_near(cost_of(z, 1, &a).reverse_sweep, 2 * 2 * 3 * 4 * 5, 0); /* the rule gives both as long as both are active */
+    /* the rule gives both as long as both are active */
+    assert_near(cost_of(z, 1, &a).reverse_sweep, 2 * 2 * 3 * 4 * 5, 0);
     cot_var constant = cot_data(t, COT_F32, COT_SHAPE(4, 5), (float[20]){0});
     assert_near(cost_of(cot_matmul(a, constant), 1, &a).reverse_sweep, 2 * 3 * 4 * 5, 0);
     cot_tape_destroy(t);
 }
 
-/* The gradient of any function of the table costs a small multiple of the function: at most four operations for each, and the
- * additions of what meets, here counted with every operation of the rules as they are written. */
+/* The gradient of any function of the table costs a small multiple of the function: at most four
+ * operations for each, and the additions of what meets, here counted with every operation of the
+ * rules as they are written. */
 static void a_gradient_is_cheap(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   w1 = cot_tensor(t, COT_F64, COT_SHAPE(20, 30), NULL), w2 = cot_tensor(t, COT_F64, COT_SHAPE(30, 10), NULL);
-    cot_var   x = cot_data(t, COT_F64, COT_SHAPE(8, 20), (double[160]){0}), labels = cot_data(t, COT_I64, COT_SHAPE(8), (int64_t[8]){0});
+    cot_var w1 = cot_tensor(t, COT_F64, COT_SHAPE(20, 30), NULL), w2 = cot_tensor(t, COT_F64, COT_SHAPE(30, 10), NULL);
+    cot_var x      = cot_data(t, COT_F64, COT_SHAPE(8, 20), (double[160]){0}),
+            labels = cot_data(t, COT_I64, COT_SHAPE(8), (int64_t[8]){0});
     cot_var   loss = cot_softmax_cross_entropy(cot_matmul(cot_relu(cot_matmul(x, w1)), w2), labels);
     cot__cost c = cost_of(loss, 0, NULL);
     assert_int_equal(c.inputs, 900);
-    assert_true(c.reverse_operations >= 1.5 * c.function_operations && c.reverse_operations <= 4 * c.function_operations);
+    assert_true(c.reverse_operations >= 1.5 * c.function_operations &&
+                c.reverse_operations <= 4 * c.function_operations);
     assert_int_equal(c.cheaper, 1);
     assert_true(c.forward_operations > 100 * c.reverse_operations);
     assert_true(c.crossing > 100);
@@ -112,7 +119,8 @@ static void a_gradient_is_cheap(void **state) {
 static void many_outputs_favour_forward_mode(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_scalar(t, 0.5), y = cot_sin(cot_mul(cot_broadcast_to(x, COT_SHAPE(100)), cot_arange(t, COT_F64, 0, 100, 1)));
+    cot_var   x = cot_scalar(t, 0.5),
+            y   = cot_sin(cot_mul(cot_broadcast_to(x, COT_SHAPE(100)), cot_arange(t, COT_F64, 0, 100, 1)));
     cot__cost c = cost_of(y, 1, &x);
     assert_int_equal(c.inputs, 1);
     assert_int_equal(c.outputs, 100);
@@ -136,9 +144,12 @@ static void sizes_alone(void **state) {
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);
     cot__cost_json(&j, &c);
-    assert_string_equal(text_of(f), "{\"inputs\":2,\"outputs\":1,\"function\":{\"operations\":1,\"bytes\":24},\"forward\":{\"sweeps\":2,\"operations\":4,\"bytes\":48},"
-                                    "\"reverse\":{\"sweeps\":1,\"operations\":4,\"bytes\":48},\"cheaper\":\"equal\",\"crossing\":{\"outputs\":1,\"why\":\"forward mode sweeps "
-                                    "once for each of 2 inputs (1.5 evaluations each), reverse mode once for each output (3 evaluations each): the same at 1 output\"}}");
+    assert_string_equal(text_of(f), "{\"inputs\":2,\"outputs\":1,\"function\":{\"operations\":1,\"bytes\":24},"
+                                    "\"forward\":{\"sweeps\":2,\"operations\":4,\"bytes\":48},"
+                                    "\"reverse\":{\"sweeps\":1,\"operations\":4,\"bytes\":48},\"cheaper\":\"equal\","
+                                    "\"crossing\":{\"outputs\":1,\"why\":\"forward mode sweeps "
+                                    "once for each of 2 inputs (1.5 evaluations each), reverse mode once for each "
+                                    "output (3 evaluations each): the same at 1 output\"}}");
     f = tmpfile();
     cot__cost_table(f, &c);
     assert_string_equal(text_of(f), "2 inputs, 1 output\n\n"
@@ -196,7 +207,8 @@ static void memory_may_run_out(void **state) {
     for (long n = 0;; n++) {
         counting  count = {0};
         cot_tape *t = counted_tape(&count, false);
-        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(40, 40), NULL), y = cot_sum(cot_softmax(cot_matmul(x, x), 1), COT_ALL);
+        cot_var   x     = cot_tensor(t, COT_F64, COT_SHAPE(40, 40), NULL),
+                y       = cot_sum(cot_softmax(cot_matmul(x, x), 1), COT_ALL);
         cot__cost c;
         char      why[512];
         cot_tape_trim(t);

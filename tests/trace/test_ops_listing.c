@@ -28,7 +28,8 @@ static void every_operation_is_listed_once(void **state) {
         cot__listing_get(i, &l);
         TEST_CHECK(cot__listing_find(l.name) == i, "%s is listed twice, or found elsewhere", l.name);
         TEST_CHECK(l.value[0] && l.family[0], "%s has no value or family", l.name);
-        TEST_CHECK(strlen(l.value) + 1 < sizeof l.value && strlen(l.adjoints) + 1 < sizeof l.adjoints, "%s: a text was cut", l.name);
+        TEST_CHECK(strlen(l.value) + 1 < sizeof l.value && strlen(l.adjoints) + 1 < sizeof l.adjoints,
+                   "%s: a text was cut", l.name);
         TEST_CHECK(strcmp(cot__listing_name(i), l.name) == 0, "%s goes by two names", l.name);
     }
     test_verdict();
@@ -42,7 +43,8 @@ static void functions_of_the_header_are_listed(void **state) {
     test_verdict();
 }
 
-/* An operation with a rule says what the rule gives: to each operand of an elementwise one, in words for the others. */
+/* An operation with a rule says what the rule gives: to each operand of an elementwise one, in
+ * words for the others. */
 static void every_rule_is_written(void **state) {
     (void)state;
     for (int op = 0; op < OP_count; op++) {
@@ -80,26 +82,32 @@ static void every_convention_is_shown(void **state) {
     test_verdict();
 }
 
-/* Outside of its domain an operation is not finite; at the points where the rules are tested it is. */
+/* Outside of its domain an operation is not finite; at the points where the rules are tested it
+ * is. */
 static void domains_are_true(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-#define DOMAIN(name, where, x, y)                                                                                            \
-    {                                                                                                                        \
-        double value = cot_value(test_call(OP_##name, (cot_var[]){cot_constant(t, x), cot_constant(t, y), cot_constant(t, 0)})); \
-        TEST_CHECK(!isfinite(value), "%s at %g %g is %g, but should be outside of %s", #name, (double)(x), (double)(y), value, where); \
+#define DOMAIN(name, where, x, y)                                                                                      \
+    {                                                                                                                  \
+        double value =                                                                                                 \
+            cot_value(test_call(OP_##name, (cot_var[]){cot_constant(t, x), cot_constant(t, y), cot_constant(t, 0)}));  \
+        TEST_CHECK(!isfinite(value), "%s at %g %g is %g, but should be outside of %s", #name, (double)(x),             \
+                   (double)(y), value, where);                                                                         \
     }
 #include "trace/listing/domains.def"
     for (int op = 0; op < OP_elementwise_count; op++) {
         test_random r = test_random_of(cot__op_of(op)->name, 7);
         cot__listing l;
         cot__listing_get(op, &l);
-        /* an infinite value at an ordinary point of an operation that claims to be defined everywhere */
+        /* an infinite value at an ordinary point of an operation that claims to be defined
+         * everywhere */
         for (int i = 0; i < 50 && !l.domain[0]; i++) {
             double  v[3] = {test_uniform(&r, -3, 3), test_uniform(&r, -3, 3), test_uniform(&r, -3, 3)};
             cot_var x[3];
-            for (int k = 0; k < 3; k++) x[k] = op == OP_where && k == 0 ? cot_greater(cot_constant(t, v[0]), 0.0) : cot_constant(t, v[k]);
-            TEST_CHECK(isfinite(cot_value(test_call(op, x))), "%s is not finite at %g %g %g, and has no domain", l.name, v[0], v[1], v[2]);
+            for (int k = 0; k < 3; k++)
+                x[k] = op == OP_where && k == 0 ? cot_greater(cot_constant(t, v[0]), 0.0) : cot_constant(t, v[k]);
+            TEST_CHECK(isfinite(cot_value(test_call(op, x))), "%s is not finite at %g %g %g, and has no domain", l.name,
+                       v[0], v[1], v[2]);
         }
     }
     assert_ok(t);
@@ -115,11 +123,12 @@ static void entries_in_full(void **state) {
                                       "  domain     x > 0\n"
                                       "  where there is no derivative\n"
                                       "    x = 0: inf, the limit from the right\n");
-    assert_string_equal(shown("cot_matmul"),
-                        "matmul(cot_var a, cot_var b)   [Matrices]\n"
-                        "  value      a @ b; leading axes are batches and broadcast; a vector on either side is a row or a column\n"
-                        "  there      a @ b\n"
-                        "  adjoints   ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄\n");
+    assert_string_equal(
+        shown("cot_matmul"),
+        "matmul(cot_var a, cot_var b)   [Matrices]\n"
+        "  value      a @ b; leading axes are batches and broadcast; a vector on either side is a row or a column\n"
+        "  there      a @ b\n"
+        "  adjoints   ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄\n");
     assert_string_equal(shown("where"), "where(cot_var c, cot_var x, cot_var y)   [Elementwise]\n"
                                         "  value      c ? x : y\n"
                                         "  to c       no derivative\n"
@@ -142,26 +151,30 @@ static void entries_in_full(void **state) {
 static void functions_record_what_is_said(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   m = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){2, 1, 1, 3}), v = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
-    cot_var   image = cot_tensor(t, COT_F64, COT_SHAPE(1, 2, 4, 4, 4), NULL), kernel = cot_tensor(t, COT_F64, COT_SHAPE(2, 2, 2, 2, 2), NULL);
+    cot_var   m     = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){2, 1, 1, 3}),
+            v       = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
+    cot_var image   = cot_tensor(t, COT_F64, COT_SHAPE(1, 2, 4, 4, 4), NULL),
+            kernel  = cot_tensor(t, COT_F64, COT_SHAPE(2, 2, 2, 2, 2), NULL);
     cot_var   index = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 0});
-#define IMAGE(n) cot_reshape(image, n == 1 ? COT_SHAPE(1, 2, 64) : n == 2 ? COT_SHAPE(1, 2, 8, 8) : COT_SHAPE(1, 2, 4, 4, 4))
-#define KERNEL(n) cot_reshape(kernel, n == 1 ? COT_SHAPE(2, 2, 8) : n == 2 ? COT_SHAPE(2, 2, 2, 4) : COT_SHAPE(2, 2, 2, 2, 2))
-#define SPATIAL(n)                                                                                                           \
-    SAID(conv##n##d, cot_conv##n##d(IMAGE(n), KERNEL(n), COT_CONV_DEFAULT))                                                  \
-    SAID(conv_transpose##n##d, cot_conv_transpose##n##d(IMAGE(n), KERNEL(n), COT_CONV_DEFAULT))                              \
-    SAID(max_pool##n##d, cot_max_pool##n##d(IMAGE(n), COT_POOL(.window = {2, n > 1 ? 2 : 0, n > 2 ? 2 : 0})))                                        \
+#define IMAGE(n)                                                                                                       \
+    cot_reshape(image, n == 1 ? COT_SHAPE(1, 2, 64) : n == 2 ? COT_SHAPE(1, 2, 8, 8) : COT_SHAPE(1, 2, 4, 4, 4))
+#define KERNEL(n)                                                                                                      \
+    cot_reshape(kernel, n == 1 ? COT_SHAPE(2, 2, 8) : n == 2 ? COT_SHAPE(2, 2, 2, 4) : COT_SHAPE(2, 2, 2, 2, 2))
+#define SPATIAL(n)                                                                                                     \
+    SAID(conv##n##d, cot_conv##n##d(IMAGE(n), KERNEL(n), COT_CONV_DEFAULT))                                            \
+    SAID(conv_transpose##n##d, cot_conv_transpose##n##d(IMAGE(n), KERNEL(n), COT_CONV_DEFAULT))                        \
+    SAID(max_pool##n##d, cot_max_pool##n##d(IMAGE(n), COT_POOL(.window = {2, n > 1 ? 2 : 0, n > 2 ? 2 : 0})))          \
     SAID(avg_pool##n##d, cot_avg_pool##n##d(IMAGE(n), COT_POOL(.window = {2, n > 1 ? 2 : 0, n > 2 ? 2 : 0})))
-#define SAID(name, call)                                                                                                     \
-    {                                                                                                                        \
-        cot__listing l;                                                                                                      \
-        cot__listing_get(cot__listing_find(#name), &l);                                                                      \
-        uint32_t from = t->count;                                                                                            \
-        bool     found = false;                                                                                              \
-        (void)(call);                                                                                                        \
-        for (uint32_t i = from; i < t->count; i++) found |= strcmp(cot__op_name(t, i), l.recorded_as) == 0;                  \
-        TEST_CHECK(found && strcmp(l.recorded_as, #name) != 0, "%s does not record %s", #name, l.recorded_as);               \
-        said++;                                                                                                              \
+#define SAID(name, call)                                                                                               \
+    {                                                                                                                  \
+        cot__listing l;                                                                                                \
+        cot__listing_get(cot__listing_find(#name), &l);                                                                \
+        uint32_t from  = t->count;                                                                                     \
+        bool     found = false;                                                                                        \
+        (void)(call);                                                                                                  \
+        for (uint32_t i = from; i < t->count; i++) found |= strcmp(cot__op_name(t, i), l.recorded_as) == 0;            \
+        TEST_CHECK(found &&strcmp(l.recorded_as, #name) != 0, "%s does not record %s", #name, l.recorded_as);          \
+        said++;                                                                                                        \
     }
     int said = 0, listed = 0;
     SAID(transpose, cot_transpose(m))
@@ -197,9 +210,11 @@ static void as_json(void **state) {
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);
     cot__listing_json(&j, cot__listing_find("abs"));
-    assert_string_equal(text_of(f), "{\"name\":\"abs\",\"family\":\"Elementwise\",\"parameters\":\"(cot_var x)\",\"value\":\"|x|\",\"partials\":{\"x\":\"g·sign(x)\"},"
-                                    "\"recorded_as\":null,\"recorded_value\":null,\"adjoints\":null,\"remark\":null,\"domain\":null,"
-                                    "\"kinks\":[{\"condition\":\"x = 0\",\"convention\":\"0, the middle of -1 and 1\"}]}");
+    assert_string_equal(
+        text_of(f), "{\"name\":\"abs\",\"family\":\"Elementwise\",\"parameters\":\"(cot_var "
+                    "x)\",\"value\":\"|x|\",\"partials\":{\"x\":\"g·sign(x)\"},"
+                    "\"recorded_as\":null,\"recorded_value\":null,\"adjoints\":null,\"remark\":null,\"domain\":null,"
+                    "\"kinks\":[{\"condition\":\"x = 0\",\"convention\":\"0, the middle of -1 and 1\"}]}");
     f = tmpfile();
     j = cot__json_to(f);
     cot__listing_json(&j, -1);

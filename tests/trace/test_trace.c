@@ -1,5 +1,6 @@
-/* Traces as people and programs see them: exact texts for the worked example, reused variables, kinks, NaN, empty and large
- * tensors, every dtype, detached and overwritten values, seeds, failures of memory, and a long tape. */
+/* Traces as people and programs see them: exact texts for the worked example, reused variables,
+ * kinks, NaN, empty and large tensors, every dtype, detached and overwritten values, seeds,
+ * failures of memory, and a long tape. */
 /* ctest: timeout=120 */
 #include "support/tape_test.h"
 
@@ -31,7 +32,7 @@ static const char *table(cot_var y) {
     return text;
 }
 
-/* ---- the worked example: f = x1 x2 + sin x1 at (2, 5); df/dx1 = x2 + cos x1, df/dx2 = x1 ------------------------------------- */
+/* ---- the worked example: f = x1 x2 + sin x1 at (2, 5); df/dx1 = x2 + cos x1, df/dx2 = x1 ----- */
 
 typedef struct example { cot_tape *t; cot_var x1, x2, f; } example;
 static example worked_example(void) {
@@ -106,7 +107,8 @@ static void colours_when_asked(void **state) {
     assert_null(strchr(table_of(tr), 0x1b));
     FILE *f = tmpfile();
     cot__trace_table_node(f, tr, 3, (cot__trace_look){.colour = true});
-    assert_string_equal(text_of(f), "\x1b[34m%3\x1b[0m          sin %0                          \x1b[1m0.909297\x1b[0m                   \x1b[2mx1\x1b[0m\n");
+    assert_string_equal(text_of(f), "\x1b[34m%3\x1b[0m          sin %0                          \x1b[1m0.909297\x1b[0m "
+                                    "                  \x1b[2mx1\x1b[0m\n");
     cot__trace_free(tr);
     cot_tape_destroy(e.t);
 }
@@ -117,31 +119,50 @@ static void the_worked_example_as_json(void **state) {
     const cot__expr_span   spans[] = {{0, 5}, {8, 15}, {0, 15}};
     const cot__trace_input inputs[] = {{"x1", e.x1, true}, {"x2", e.x2, false}};
     char                   why[512];
-    cot__trace *tr = cot__trace_make(&(cot__trace_request){.y = e.f, .input_count = 2, .inputs = inputs, .spans = spans, .span_first = 2, .span_count = 3}, why);
+    cot__trace            *tr = cot__trace_make(
+                   &(cot__trace_request){
+                       .y = e.f, .input_count = 2, .inputs = inputs, .spans = spans, .span_first = 2, .span_count = 3},
+                   why);
     FILE       *f = tmpfile();
     cot__json   j = cot__json_to(f);
     cot__trace_json(&j, tr, "x1*x2 + sin(x1)", COT_F64, 2, inputs);
     assert_string_equal(
-        text_of(f),
-        "{\"value\":10.909297426825681,\"grad\":{\"x1\":4.583853163452858},\"expression\":\"x1*x2 + sin(x1)\",\"dtype\":\"f64\",\"seed\":1,"
-        "\"inputs\":[{\"name\":\"x1\",\"node\":0},{\"name\":\"x2\",\"node\":1}],\"output\":4,\"nodes\":["
-        "{\"id\":0,\"op\":\"leaf\",\"args\":[],\"numbers\":[],\"call\":\"leaf\",\"formula\":\"a value that gradients are taken with respect to\",\"name\":\"x1\","
-        "\"dtype\":\"f64\",\"shape\":[],\"value\":2,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":null,\"flops\":0,\"bytes\":8},"
-        "{\"id\":1,\"op\":\"leaf\",\"args\":[],\"numbers\":[],\"call\":\"leaf\",\"formula\":\"a value that gradients are taken with respect to\",\"name\":\"x2\","
-        "\"dtype\":\"f64\",\"shape\":[],\"value\":5,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":null,\"flops\":0,\"bytes\":8},"
-        "{\"id\":2,\"op\":\"mul\",\"args\":[0,1],\"numbers\":[],\"call\":\"mul %0 %1\",\"formula\":\"x·y\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],\"value\":10,"
-        "\"active\":true,\"saves\":[\"x\",\"y\"],\"keeps\":[0,1],\"span\":[0,5],\"flops\":1,\"bytes\":8},"
-        "{\"id\":3,\"op\":\"sin\",\"args\":[0],\"numbers\":[],\"call\":\"sin %0\",\"formula\":\"sin(x)\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],"
-        "\"value\":0.9092974268256817,\"active\":true,\"saves\":[\"x\"],\"keeps\":[0],\"span\":[8,15],\"flops\":1,\"bytes\":8},"
-        "{\"id\":4,\"op\":\"add\",\"args\":[2,3],\"numbers\":[],\"call\":\"add %2 %3\",\"formula\":\"x + y\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],"
-        "\"value\":10.909297426825681,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":[0,15],\"flops\":1,\"bytes\":8}],\"sweep\":["
-        "{\"node\":4,\"adjoint\":1,\"adds\":[{\"to\":2,\"rule\":\"g\",\"filled\":\"%4̄\",\"amount\":1,\"sum\":1},{\"to\":3,\"rule\":\"g\",\"filled\":\"%4̄\",\"amount\":1,"
-        "\"sum\":1}]},{\"node\":3,\"adjoint\":1,\"adds\":[{\"to\":0,\"rule\":\"g·cos(x)\",\"filled\":\"%3̄·cos(x1)\",\"amount\":-0.4161468365471424,"
-        "\"sum\":-0.4161468365471424}]},{\"node\":2,\"adjoint\":1,\"adds\":[{\"to\":0,\"rule\":\"g·y\",\"filled\":\"%2̄·x2\",\"amount\":5,\"sum\":4.583853163452858},"
-        "{\"to\":1,\"rule\":\"g·x\",\"filled\":\"%2̄·x1\",\"amount\":2,\"sum\":2}]},{\"node\":1,\"adjoint\":2,\"adds\":[]},{\"node\":0,\"adjoint\":4.583853163452858,"
-        "\"adds\":[]}],\"cost\":{\"inputs\":1,\"outputs\":1,\"function\":{\"operations\":3,\"bytes\":40},\"forward\":{\"sweeps\":1,\"operations\":7,\"bytes\":72},"
-        "\"reverse\":{\"sweeps\":1,\"operations\":7,\"bytes\":48},\"cheaper\":\"equal\",\"crossing\":{\"outputs\":1,\"why\":\"forward mode sweeps once for each of 1 "
-        "input (4 operations each), reverse mode once for each output (4 operations each): the same at 1 output\"}},\"report\":[]}");
+        text_of(f), "{\"value\":10.909297426825681,\"grad\":{\"x1\":4.583853163452858},\"expression\":\"x1*x2 + "
+                    "sin(x1)\",\"dtype\":\"f64\",\"seed\":1,"
+                    "\"inputs\":[{\"name\":\"x1\",\"node\":0},{\"name\":\"x2\",\"node\":1}],\"output\":4,\"nodes\":["
+                    "{\"id\":0,\"op\":\"leaf\",\"args\":[],\"numbers\":[],\"call\":\"leaf\",\"formula\":\"a value that "
+                    "gradients are taken with respect to\",\"name\":\"x1\","
+                    "\"dtype\":\"f64\",\"shape\":[],\"value\":2,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":"
+                    "null,\"flops\":0,\"bytes\":8},"
+                    "{\"id\":1,\"op\":\"leaf\",\"args\":[],\"numbers\":[],\"call\":\"leaf\",\"formula\":\"a value that "
+                    "gradients are taken with respect to\",\"name\":\"x2\","
+                    "\"dtype\":\"f64\",\"shape\":[],\"value\":5,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":"
+                    "null,\"flops\":0,\"bytes\":8},"
+                    "{\"id\":2,\"op\":\"mul\",\"args\":[0,1],\"numbers\":[],\"call\":\"mul %0 "
+                    "%1\",\"formula\":\"x·y\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],\"value\":10,"
+                    "\"active\":true,\"saves\":[\"x\",\"y\"],\"keeps\":[0,1],\"span\":[0,5],\"flops\":1,\"bytes\":8},"
+                    "{\"id\":3,\"op\":\"sin\",\"args\":[0],\"numbers\":[],\"call\":\"sin "
+                    "%0\",\"formula\":\"sin(x)\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],"
+                    "\"value\":0.9092974268256817,\"active\":true,\"saves\":[\"x\"],\"keeps\":[0],\"span\":[8,15],"
+                    "\"flops\":1,\"bytes\":8},"
+                    "{\"id\":4,\"op\":\"add\",\"args\":[2,3],\"numbers\":[],\"call\":\"add %2 %3\",\"formula\":\"x + "
+                    "y\",\"name\":null,\"dtype\":\"f64\",\"shape\":[],"
+                    "\"value\":10.909297426825681,\"active\":true,\"saves\":[],\"keeps\":[],\"span\":[0,15],\"flops\":"
+                    "1,\"bytes\":8}],\"sweep\":["
+                    "{\"node\":4,\"adjoint\":1,\"adds\":[{\"to\":2,\"rule\":\"g\",\"filled\":\"%4̄\",\"amount\":1,"
+                    "\"sum\":1},{\"to\":3,\"rule\":\"g\",\"filled\":\"%4̄\",\"amount\":1,"
+                    "\"sum\":1}]},{\"node\":3,\"adjoint\":1,\"adds\":[{\"to\":0,\"rule\":\"g·cos(x)\",\"filled\":\"%"
+                    "3̄·cos(x1)\",\"amount\":-0.4161468365471424,"
+                    "\"sum\":-0.4161468365471424}]},{\"node\":2,\"adjoint\":1,\"adds\":[{\"to\":0,\"rule\":\"g·y\","
+                    "\"filled\":\"%2̄·x2\",\"amount\":5,\"sum\":4.583853163452858},"
+                    "{\"to\":1,\"rule\":\"g·x\",\"filled\":\"%2̄·x1\",\"amount\":2,\"sum\":2}]},{\"node\":1,\"adjoint\":"
+                    "2,\"adds\":[]},{\"node\":0,\"adjoint\":4.583853163452858,"
+                    "\"adds\":[]}],\"cost\":{\"inputs\":1,\"outputs\":1,\"function\":{\"operations\":3,\"bytes\":40},"
+                    "\"forward\":{\"sweeps\":1,\"operations\":7,\"bytes\":72},"
+                    "\"reverse\":{\"sweeps\":1,\"operations\":7,\"bytes\":48},\"cheaper\":\"equal\",\"crossing\":{"
+                    "\"outputs\":1,\"why\":\"forward mode sweeps once for each of 1 "
+                    "input (4 operations each), reverse mode once for each output (4 operations each): the same at 1 "
+                    "output\"}},\"report\":[]}");
     cot__trace_free(tr);
     cot_tape_destroy(e.t);
 }
@@ -155,8 +176,9 @@ static void a_kink_is_reported_as_json(void **state) {
     FILE       *f = tmpfile();
     cot__json   j = cot__json_to(f);
     cot__trace_json(&j, tr, "", COT_F64, 0, NULL);
-    assert_non_null(strstr(text_of(f), "\"report\":[\"relu (%1) sits on its kink x = 0; its derivative there: 0, as on the left.\","
-                                       "\"abs (%2) sits on its kink x = 0; its derivative there: 0, the middle of -1 and 1.\"]}"));
+    assert_non_null(strstr(text_of(f),
+                           "\"report\":[\"relu (%1) sits on its kink x = 0; its derivative there: 0, as on the left.\","
+                           "\"abs (%2) sits on its kink x = 0; its derivative there: 0, the middle of -1 and 1.\"]}"));
     cot__trace_free(tr);
     cot_tape_destroy(t);
 }
@@ -171,7 +193,8 @@ static void the_worked_example_as_a_graph(void **state) {
     assert_true(starts(text, "digraph tape {\n"));
     assert_non_null(strstr(text, "  n0 [label=\"x1\\n%0 = leaf\\n2\\nadjoint 4.58385\", style=bold];\n"));
     assert_non_null(strstr(text, "  n3 -> n4;\n"));
-    assert_non_null(strstr(text, "  n2 -> n1 [style=dashed, constraint=false, color=darkorange, label=\"+= %2̄·x1\\n2\"];\n"));
+    assert_non_null(
+        strstr(text, "  n2 -> n1 [style=dashed, constraint=false, color=darkorange, label=\"+= %2̄·x1\\n2\"];\n"));
     cot__trace_free(tr);
     cot_name(e.f, "a \"name\" with \\ and\na newline");
     tr = trace_of(e.f);
@@ -182,12 +205,13 @@ static void the_worked_example_as_a_graph(void **state) {
     cot_tape_destroy(e.t);
 }
 
-/* ---- sums and special values ----------------------------------------------------------------------------------------------- */
+/* ---- sums and special values ----------------------------------------------------------------- */
 
 static void a_reused_variable(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_name(cot_scalar(t, 3), "x"), twice = cot_mul(x, 2.0), y = cot_add(cot_mul(x, x), twice); /* x² + 2x: 2x + 2 = 8 */
+    /* x² + 2x: 2x + 2 = 8 */
+    cot_var   x = cot_name(cot_scalar(t, 3), "x"), twice = cot_mul(x, 2.0), y = cot_add(cot_mul(x, x), twice);
     assert_string_equal(table(y), "forward tape\n"
                                   "node        operation                       value                      saves\n"
                                   "%0 x        leaf                            3\n"
@@ -227,7 +251,8 @@ static void a_nan(void **state) {
     cot_tape   *t = cot_tape_create(NULL);
     cot_var     x = cot_scalar(t, -1), y = cot_log(x);
     cot__trace *tr = trace_of(y);
-    assert_non_null(strstr(table_of(tr), "%1          log %0                          nan                        %0\n"));
+    assert_non_null(
+        strstr(table_of(tr), "%1          log %0                          nan                        %0\n"));
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);
     cot__trace_json(&j, tr, "log(x)", COT_F64, 0, NULL);
@@ -239,17 +264,18 @@ static void a_nan(void **state) {
 static void an_inactive_value(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    assert_string_equal(table(cot_sin(cot_constant(t, 0))), "forward tape\n"
-                                                            "node        operation                       value                      saves\n"
-                                                            "%0          constant                        0\n"
-                                                            "%1          sin %0                          0\n"
-                                                            "\n"
-                                                            "reverse sweep from %1\n"
-                                                            "%1 depends on no leaf: there is nothing to sweep\n");
+    assert_string_equal(table(cot_sin(cot_constant(t, 0))),
+                        "forward tape\n"
+                        "node        operation                       value                      saves\n"
+                        "%0          constant                        0\n"
+                        "%1          sin %0                          0\n"
+                        "\n"
+                        "reverse sweep from %1\n"
+                        "%1 depends on no leaf: there is nothing to sweep\n");
     cot_tape_destroy(t);
 }
 
-/* ---- what is shown --------------------------------------------------------------------------------------------------------- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 static void only_what_y_depends_on(void **state) {
     (void)state;
@@ -292,7 +318,8 @@ static void detached_and_without_gradient(void **state) {
     assert_false(tr->nodes[3].active);
     assert_int_equal(tr->step_count, 3); /* y, the inner product, x: nothing flows to the sine */
     assert_int_equal(tr->steps[1].add_count, 1);
-    assert_near(*(double *)tr->steps[1].adds[0].amount.data, sin(0.5) * cos(0.5), 1e-15); /* one product rounded in another order */
+    /* one product rounded in another order */
+    assert_near(*(double *)tr->steps[1].adds[0].amount.data, sin(0.5) * cos(0.5), 1e-15);
     cot__trace_free(tr);
     cot_tape_destroy(t);
 }
@@ -318,7 +345,7 @@ static void numbers_in_calls(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- tensors and dtypes ---------------------------------------------------------------------------------------------------- */
+/* ---- tensors and dtypes ---------------------------------------------------------------------- */
 
 static void matrices(void **state) {
     (void)state;
@@ -326,11 +353,12 @@ static void matrices(void **state) {
     cot_var   w = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 2, 3, 4}), "W");
     cot_var   v = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -1}), "v");
     cot_var   y = cot_sum(cot_matmul(w, v), COT_ALL);
-    assert_non_null(strstr(table(y), "%3        1             %2      %3̄ broadcast          [1 1]         [1 1]\n"
-                                     "%2        [1 1]         %0      %2̄ @ vᵀ               [[1 -1] [1 …  [[1 -1] [1 …\n"
-                                     "                        %1      Wᵀ @ %2̄               [4 6]         [4 6]\n"
-                                     "%1 v      [4 6]                 the gradient\n"
-                                     "%0 W      [[1 -1] [1 …          the gradient\n"));
+    assert_non_null(strstr(table(y),
+                           "%3        1             %2      %3̄ broadcast          [1 1]         [1 1]\n"
+                           "%2        [1 1]         %0      %2̄ @ vᵀ               [[1 -1] [1 …  [[1 -1] [1 …\n"
+                           "                        %1      Wᵀ @ %2̄               [4 6]         [4 6]\n"
+                           "%1 v      [4 6]                 the gradient\n"
+                           "%0 W      [[1 -1] [1 …          the gradient\n"));
     cot_tape_destroy(t);
 }
 
@@ -338,7 +366,8 @@ static void parts_add_up(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3});
-    cot_var   i = cot_data(t, COT_I64, COT_SHAPE(3), (int64_t[]){0, 0, 2}), taken = cot_take(x, i, 0), part = cot_slice(x, 0, 1, 3, 1);
+    cot_var   i = cot_data(t, COT_I64, COT_SHAPE(3), (int64_t[]){0, 0, 2}), taken = cot_take(x, i, 0),
+            part              = cot_slice(x, 0, 1, 3, 1);
     cot_var   y = cot_add(cot_sum(taken, COT_ALL), cot_sum(part, COT_ALL));
     cot__trace *tr = trace_of(y);
     double      amounts[2][3] = {{0, 1, 1}, {2, 0, 1}}, sums[2][3] = {{0, 1, 1}, {2, 1, 2}};
@@ -376,7 +405,8 @@ static void large_tensors(void **state) {
     cot_tape   *t = cot_tape_create(NULL);
     cot_var     x = cot_tensor(t, COT_F32, COT_SHAPE(100, 100), NULL), y = cot_sum(cot_cos(x), COT_ALL);
     cot__trace *tr = trace_of(y);
-    assert_non_null(strstr(table_of(tr), "%1          cos %0                          f32 1 everywhere           %0\n"));
+    assert_non_null(
+        strstr(table_of(tr), "%1          cos %0                          f32 1 everywhere           %0\n"));
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);
     cot__trace_json(&j, tr, "sum(cos(x))", COT_F32, 0, NULL);
@@ -409,7 +439,8 @@ static void other_dtypes(void **state) {
     cot__json j = cot__json_to(f);
     cot__trace_json(&j, tr, "", COT_BF16, 2, inputs);
     text = text_of(f);
-    assert_true(starts(text, "{\"value\":0.22500001,\"grad\":{\"x\":0.30078125},")); /* 0.3 rounded to bf16 */
+    /* 0.3 rounded to bf16 */
+    assert_true(starts(text, "{\"value\":0.22500001,\"grad\":{\"x\":0.30078125},"));
     assert_non_null(strstr(text, "\"dtype\":\"bool\",\"shape\":[],\"value\":true,\"active\":false"));
     cot__trace_free(tr);
     cot_tape_destroy(t);
@@ -436,7 +467,8 @@ static void custom_operations(void **state) {
     (void)state;
     static const cot_custom op = {.name = "wave", .value = wave, .vjp_numbers = wave_vjp};
     cot_tape   *t = cot_tape_create(NULL);
-    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), y = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){3, 4});
+    cot_var                 x  = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}),
+            y                  = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){3, 4});
     cot__trace *tr = trace_of(cot_call(&op, 2, (cot_var[]){x, y}, NULL));
     char        buf[COT__TRACE_TEXT];
     assert_string_equal(tr->why, "");
@@ -467,7 +499,7 @@ static void products_of_scalars_read_their_partners(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- writes in place ------------------------------------------------------------------------------------------------------- */
+/* ---- writes in place ------------------------------------------------------------------------- */
 
 static void writes_in_place(void **state) {
     (void)state;
@@ -500,13 +532,14 @@ static void writes_in_place(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- seeds and requests ---------------------------------------------------------------------------------------------------- */
+/* ---- seeds and requests ---------------------------------------------------------------------- */
 
 static void seeds(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F32, COT_SHAPE(2), (float[]){1, 2}), y = cot_mul(x, 2.0);
-    cot_var   seed = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){0.1, -1}), number = cot_number(3), wrong = cot_zeros(t, COT_F64, COT_SHAPE(3));
+    cot_var   seed = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){0.1, -1}), number = cot_number(3),
+            wrong = cot_zeros(t, COT_F64, COT_SHAPE(3));
     char      why[512];
     cot__view g;
     cot__trace *tr = cot__trace_make(&(cot__trace_request){.y = y, .seed = &seed}, why);
@@ -537,7 +570,8 @@ static void what_cannot_be_traced(void **state) {
     assert_string_equal(why, "[trace] y is not a value on the tape");
     assert_null(cot__trace_make(&(cot__trace_request){.y = x, .seed = &far}, why));
     assert_string_equal(why, "[trace] the seed is not a value on the tape");
-    assert_null(cot__trace_make(&(cot__trace_request){.y = x, .input_count = 1, .inputs = &(cot__trace_input){"far", far, true}}, why));
+    assert_null(cot__trace_make(
+        &(cot__trace_request){.y = x, .input_count = 1, .inputs = &(cot__trace_input){"far", far, true}}, why));
     assert_string_equal(why, "[trace] an input is not a value on the tape");
     cot_matmul(x, x);
     assert_null(cot__trace_make(&(cot__trace_request){.y = x}, why));
@@ -558,7 +592,7 @@ static void leaves_alone(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- texts ----------------------------------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 static void columns_and_cuts(void **state) {
     (void)state;
@@ -571,13 +605,15 @@ static void columns_and_cuts(void **state) {
     assert_string_equal(cot__fit("abcdef", 4, buf, sizeof buf), "abc…");
     assert_string_equal(cot__fit("x̄·ȳ·z̄", 4, buf, sizeof buf), "x̄·ȳ…");
     assert_string_equal(cot__fit("\xe5\x90\x8d\xe5\x90\x8d", 3, buf, sizeof buf), "\xe5\x90\x8d…");
-    assert_string_equal(cot__fit("abcdefghij", 9, buf, 8), "abcd…"); /* a small buffer cuts too, between characters */
+    /* a small buffer cuts too, between characters */
+    assert_string_equal(cot__fit("abcdefghij", 9, buf, 8), "abcd…");
 }
 
 static void lines_fit(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1e-10, 2.123456, 3, 4, 5, 6e20}), "a_long_name_for_an_input");
+    cot_var   x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1e-10, 2.123456, 3, 4, 5, 6e20}),
+                           "a_long_name_for_an_input");
     cot_var   y = cot_sum(cot_softmax(cot_mul(cot_gelu_tanh(x), cot_sum(x, COT_KEEP(1))), 1), COT_ALL);
     for (int width = 60; width <= 200; width += 20) {
         cot__trace *tr = trace_of(y);
@@ -614,7 +650,7 @@ static void very_many_operands(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- memory and size ------------------------------------------------------------------------------------------------------- */
+/* ---- memory and size ------------------------------------------------------------------------- */
 
 static void memory_may_run_out(void **state) {
     (void)state;

@@ -1,5 +1,6 @@
-/* Every operation under the eyes of a trace: what the rule of each node adds, one addition after the other, comes to the
- * adjoints of the sweep, to the bit, and what arrives at the leaves is what cot_backward gives them. */
+/* Every operation under the eyes of a trace: what the rule of each node adds, one addition after
+ * the other, comes to the adjoints of the sweep, to the bit, and what arrives at the leaves is what
+ * cot_backward gives them. */
 /* ctest: timeout=120 */
 #include "support/support.h"
 
@@ -27,10 +28,12 @@ static void same_views(const char *what, const char *name, uint32_t id, const co
     int64_t n = elements(a, x);
     TEST_CHECK(a->ndim == b->ndim && elements(b, y) == n, "%s: %s of %%%u has another shape", name, what, id);
     for (int64_t i = 0; i < n; i++)
-        TEST_CHECK(test_equal(x[i], y[i]), "%s: %s of %%%u: [%lld] is %.17g, not %.17g", name, what, id, (long long)i, x[i], y[i]);
+        TEST_CHECK(test_equal(x[i], y[i]), "%s: %s of %%%u: [%lld] is %.17g, not %.17g", name, what, id, (long long)i,
+                   x[i], y[i]);
 }
 
-/* In the order of the sweep: the last sum of a node is its adjoint, each sum is the one before and the amount. */
+/* In the order of the sweep: the last sum of a node is its adjoint, each sum is the one before and
+ * the amount. */
 static void sums_are_adjoints(const char *name, const cot__trace *tr) {
     for (int64_t i = 0; i < tr->step_count; i++) {
         uint32_t              id = tr->nodes[tr->steps[i].node].id;
@@ -47,7 +50,9 @@ static void sums_are_adjoints(const char *name, const cot__trace *tr) {
         if (i == 0) continue; /* the seed */
         if (last) same_views("the last sum", name, id, &last->sum, &tr->steps[i].adjoint);
         /* The amounts added in f64: a few roundings in the dtype (16 bits: 8 of them) away. */
-        double unit = tr->steps[i].adjoint.dtype == COT_F64 ? 1e-14 : tr->steps[i].adjoint.dtype == COT_F32 ? 1e-6 : 0.05;
+        double unit = tr->steps[i].adjoint.dtype == COT_F64   ? 1e-14
+                      : tr->steps[i].adjoint.dtype == COT_F32 ? 1e-6
+                                                              : 0.05;
         for (int64_t e = 0; e < n; e++)
             TEST_CHECK(fabs(total[e] - adjoint[e]) <= unit * size[e] || !isfinite(total[e]),
                        "%s: the amounts for %%%u come to %.17g, not %.17g", name, id, total[e], adjoint[e]);
@@ -61,11 +66,16 @@ static void leaves_are_gradients(const char *name, const cot__trace *tr, int n, 
         int64_t   size = cot_size(xs[k]);
         if (cot__trace_adjoint(tr, cot__trace_find(tr, cot__index(xs[k])), &g)) elements(&g, seen);
         cot_read_grad(xs[k], grad, size);
-        cot__value rounded; /* a sweep carries scalars of 16 bits in f32; the leaf keeps its gradient in its own dtype */
-        if (size == 1) cot__store_f64(&rounded, cot_dtype_of(xs[k]), seen[0]), seen[0] = cot__load_f64(&rounded, cot_dtype_of(xs[k]));
+        /* a sweep carries scalars of 16 bits in f32; the leaf keeps its gradient in its own
+         * dtype */
+        cot__value rounded;
+        if (size == 1)
+            cot__store_f64(&rounded, cot_dtype_of(xs[k]), seen[0]),
+                seen[0] = cot__load_f64(&rounded, cot_dtype_of(xs[k]));
         for (int64_t e = 0; e < size; e++)
             TEST_CHECK(test_equal(seen[e], grad[e]),
-                       "%s: the gradient of input %d is %.17g in the trace, %.17g by cot_backward", name, k, seen[e], grad[e]);
+                       "%s: the gradient of input %d is %.17g in the trace, %.17g by cot_backward", name, k, seen[e],
+                       grad[e]);
     }
 }
 
@@ -73,7 +83,8 @@ static cot__trace *trace_of(cot_var y, cot_var seed, int n, const cot_var *xs, c
     char             why[512];
     cot__trace_input inputs[TEST_MAX_INPUTS];
     for (int k = 0; k < n; k++) inputs[k] = (cot__trace_input){"x", xs[k], true};
-    cot__trace *tr = cot__trace_make(&(cot__trace_request){.y = y, .seed = &seed, .input_count = n, .inputs = inputs}, why);
+    cot__trace *tr =
+        cot__trace_make(&(cot__trace_request){.y = y, .seed = &seed, .input_count = n, .inputs = inputs}, why);
     TEST_CHECK(tr && !tr->why[0], "%s: no trace: %s", name, tr ? tr->why : why);
     return tr;
 }
@@ -90,7 +101,10 @@ static void check(const test_function *f, cot_dtype dtype) {
         if (f->in[k].shape.ndim == 0)
             xs[k] = cot_scalar_of(t, dtype, all[0]);
         else
-            xs[k] = cot_tensor(t, dtype, f->in[k].shape, dtype == COT_F64 ? (void *)all : dtype == COT_F32 ? (void *)narrow : NULL);
+            xs[k] = cot_tensor(t, dtype, f->in[k].shape,
+                               dtype == COT_F64   ? (void *)all
+                               : dtype == COT_F32 ? (void *)narrow
+                                                  : NULL);
         if (dtype == COT_BF16 && f->in[k].shape.ndim) cot_assign(xs[k], data);
     }
     cot_var y = f->f(f->n, xs, f->user), seed = cot_cos(cot_cast(y, dtype));
@@ -107,7 +121,8 @@ static void check(const test_function *f, cot_dtype dtype) {
         cot_backward_seeded(y, seed);
         sums_are_adjoints(f->name, tr);
         leaves_are_gradients(f->name, tr, f->n, xs);
-        TEST_CHECK(tr->cost.forward_sweep >= 0 && tr->cost.reverse_sweep >= 0 && tr->cost.reverse_bytes >= tr->cost.function_bytes,
+        TEST_CHECK(tr->cost.forward_sweep >= 0 && tr->cost.reverse_sweep >= 0 &&
+                       tr->cost.reverse_bytes >= tr->cost.function_bytes,
                    "%s: costs %g %g %g %g", f->name, tr->cost.forward_sweep, tr->cost.reverse_sweep,
                    tr->cost.reverse_bytes, tr->cost.function_bytes);
     }
@@ -126,7 +141,8 @@ static void structural_operations_add_up(void **state) {
     test_verdict();
 }
 
-/* An elementwise operation on its first operand twice, where it takes two: two additions to one adjoint. */
+/* An elementwise operation on its first operand twice, where it takes two: two additions to one
+ * adjoint. */
 static cot_var elementwise(int n, const cot_var *x, void *user) {
     int     op = *(int *)user;
     cot_var z = test_call(op, x);
@@ -140,7 +156,8 @@ static void elementwise_operations_add_up(void **state) {
         if (cot__op_of(op)->kind == KIND_NONE) continue;
         for (int d = COT_F64; d <= COT_BF16; d++)
             for (int ndim = 0; ndim < 2; ndim++) {
-                test_function f = {.name = cot__op_of(op)->name, .f = elementwise, .user = &op, .n = cot__elementwise_arity(op)};
+                test_function f = {
+                    .name = cot__op_of(op)->name, .f = elementwise, .user = &op, .n = cot__elementwise_arity(op)};
                 test_random   random = test_random_of(f.name, ndim);
                 for (int k = 0; k < f.n; k++) f.in[k].shape = ndim ? COT_SHAPE(5) : COT_SCALAR;
                 for (int i = 0; i < 5; i++) {
@@ -164,13 +181,15 @@ static void every_addition_has_words(void **state) {
         cot_var       xs[TEST_MAX_INPUTS];
         char          buf[COT__TRACE_TEXT];
         for (int k = 0; k < f.n; k++)
-            xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data) : cot_scalar(t, f.in[k].data[0]);
+            xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data)
+                                       : cot_scalar(t, f.in[k].data[0]);
         cot_var     y = f.f(f.n, xs, f.user);
         cot__trace *tr = trace_of(y, cot_number(1), f.n, xs, f.name);
         for (int64_t s = 0; tr && s < tr->step_count; s++)
             for (int k = 0; k < tr->steps[s].add_count; k++) {
                 const char *op = cot__op_name(t, tr->nodes[tr->steps[s].node].id);
-                TEST_CHECK(cot__trace_rule(tr, s, k, buf, sizeof buf)[0], "%s: no rule for operand %d", op, tr->steps[s].adds[k].operand);
+                TEST_CHECK(cot__trace_rule(tr, s, k, buf, sizeof buf)[0], "%s: no rule for operand %d", op,
+                           tr->steps[s].adds[k].operand);
                 TEST_CHECK(cot__trace_filled(tr, s, k, buf, sizeof buf)[0], "%s: no filled rule", op);
                 TEST_CHECK(strstr(buf, "\xcc\x84") != NULL, "%s: no adjoint in the filled rule '%s'", op, buf);
             }

@@ -1,4 +1,5 @@
-/* parallel.c: the worker pool where there are no threads (WebAssembly): the caller does every part, in order. In place of src/base/parallel.c. */
+/* parallel.c: the worker pool where there are no threads (WebAssembly): the caller does every part,
+ * in order. In place of src/base/parallel.c. */
 #include "base/parallel.h"
 
 int64_t cot__grain = 32768;

@@ -1,17 +1,19 @@
-/* copy.c: the library's one cast: copies between any two layouts and dtypes, whole arrays, runs or single elements.
+/* copy.c: the library's one cast: copies between any two layouts and dtypes, whole arrays, runs or
+ * single elements.
  *
- * Every path converts through the same strip functions, so an element's value never depends on the layout it was copied
- * from or to. Each conversion rounds once. Same-dtype copies move bits and so keep NaN payloads. Rounding to the half formats is
- * base/half.h's. */
+ * Every path converts through the same strip functions, so an element's value never depends on the
+ * layout it was copied from or to. Each conversion rounds once. Same-dtype copies move bits and so
+ * keep NaN payloads. Rounding to the half formats is base/half.h's. */
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 #include "base/half.h"
 
 #include <string.h>
 
-/* ---- one element ----------------------------------------------------------------------------------------------- */
+/* ---- one element ----------------------------------------------------------------------------- */
 
-/* Signed limits are compared as floats that are exact; what lies between converts without overflow. */
+/* Signed limits are compared as floats that are exact; what lies between converts without
+ * overflow. */
 static inline int64_t saturate_i64(double v) {
     if (v >= 0x1p63) return INT64_MAX;
     if (v < -0x1p63) return INT64_MIN;
@@ -29,8 +31,9 @@ static inline uint8_t saturate_u8(double v) {
     return v > 0 ? (uint8_t)v : 0;
 }
 
-/* An i64 as a double that rounds to any narrower format as the i64 itself would: what does not fit in 53 bits leaves a
- * sticky bit behind (rounding to odd), so that rounding twice is rounding once. */
+/* An i64 as a double that rounds to any narrower format as the i64 itself would: what does not fit
+ * in 53 bits leaves a sticky bit behind (rounding to odd), so that rounding twice is rounding
+ * once. */
 static inline double sticky_f64(int64_t v) {
     uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
     if (u >> 53) u = (u & ~(uint64_t)2047) | ((u & 2047) ? 2048 : 0);
@@ -40,7 +43,8 @@ static inline double sticky_f64(int64_t v) {
 static inline uint16_t bf16_from_i64(int64_t v) { return cot__bf16_from_f64(sticky_f64(v)); }
 static inline uint16_t f16_from_i64(int64_t v) { return cot__f16_from_f64(sticky_f64(v)); }
 
-/* How each dtype is stored, and the C type a stored value is read as: float, double, int64_t or int32_t. */
+/* How each dtype is stored, and the C type a stored value is read as: float, double, int64_t or
+ * int32_t. */
 typedef double   stored_F64;
 typedef float    stored_F32;
 typedef uint16_t stored_BF16;
@@ -115,9 +119,10 @@ void cot__store_i64(void *p, cot_dtype d, int64_t v) {
     }
 }
 
-/* ---- strips ---------------------------------------------------------------------------------------------------- */
+/* ---- strips ---------------------------------------------------------------------------------- */
 
-/* The three loops are one loop; apart, the compiler vectorises the first and turns the second into a fill. */
+/* The three loops are one loop; apart, the compiler vectorises the first and turns the second into
+ * a fill. */
 #define STRIP(NAME, TO_TYPE, FROM_TYPE, CONVERT)                                                                       \
     static void NAME(void *dst, int64_t ds, const void *src, int64_t ss, int64_t n) {                                  \
         TO_TYPE *restrict         d = dst;                                                                             \
@@ -149,7 +154,8 @@ STRIP_SAME(I32, word4)
 STRIP_SAME(U8, word1)
 STRIP_SAME(BOOL, word1)
 
-#define CONVERT_VIA(TO, FROM) static inline stored_##TO TO##_from_##FROM(stored_##FROM s) { return WRITE_##TO(READ_##FROM(s)); }
+#define CONVERT_VIA(TO, FROM)                                                                                          \
+    static inline stored_##TO TO##_from_##FROM(stored_##FROM s) { return WRITE_##TO(READ_##FROM(s)); }
 #define STRIP_CONVERT(TO, FROM)                                                                                        \
     CONVERT_VIA(TO, FROM)                                                                                              \
     STRIP(strip_##TO##_##FROM, stored_##TO, stored_##FROM, TO##_from_##FROM)
@@ -219,11 +225,12 @@ void cot__strip_add(void *dst, cot_dtype to, int64_t ds, const void *src, cot_dt
     }
 }
 
-/* ---- whole arrays ---------------------------------------------------------------------------------------------- */
+/* ---- whole arrays ---------------------------------------------------------------------------- */
 
 enum { TILE = 16 };
 
-/* Two axes that want opposite loop orders go tile by tile, so that each cache line touched is used whole while it is near. */
+/* Two axes that want opposite loop orders go tile by tile, so that each cache line touched is used
+ * whole while it is near. */
 static void copy_tiles(cot__strip_fn *strip, char *dst, const char *src, const int64_t shape[2], const int64_t ds[2],
                        const int64_t ss[2], int dsize, int ssize) {
     for (int64_t i0 = 0; i0 < shape[0]; i0 += TILE)
@@ -234,7 +241,8 @@ static void copy_tiles(cot__strip_fn *strip, char *dst, const char *src, const i
         }
 }
 
-/* The axis along which the source runs closest, -1 when that is the innermost already (or nothing would be gained). */
+/* The axis along which the source runs closest, -1 when that is the innermost already (or nothing
+ * would be gained). */
 static int transposed_axis(const cot__walk *w) {
     int     last = w->ndim - 1, best = -1;
     int64_t least = llabs(w->stride[1][last]);
@@ -256,7 +264,8 @@ static void copy_walk(cot__walk *w, const cot__view *dst, const cot__view *src) 
     if (turn >= 0) { /* bring that axis next to the innermost; the two leave the walk together */
         for (int i = turn; i < w->ndim - 2; i++) cot__walk_swap(w, i, i + 1);
     } else if (w->ndim >= 2 && w->shape[w->ndim - 1] < 8 && w->shape[w->ndim - 2] > w->shape[w->ndim - 1]) {
-        cot__walk_swap(w, w->ndim - 1, w->ndim - 2); /* a long strip with a stride beats many short ones */
+        /* a long strip with a stride beats many short ones */
+        cot__walk_swap(w, w->ndim - 1, w->ndim - 2);
     }
     for (int i = 1; i >= (turn >= 0 ? 0 : 1); i--) {
         shape[i] = cot__walk_pop(w, s);
@@ -265,7 +274,8 @@ static void copy_walk(cot__walk *w, const cot__view *dst, const cot__view *src) 
     }
     do {
         char *d = cot__at(dst, w->offset[0]), *from = cot__at(src, w->offset[1]);
-        if (turn >= 0) copy_tiles(strip, d, from, shape, ds, ss, cot__dtype_size(dst->dtype), cot__dtype_size(src->dtype));
+        if (turn >= 0)
+            copy_tiles(strip, d, from, shape, ds, ss, cot__dtype_size(dst->dtype), cot__dtype_size(src->dtype));
         else strip(d, ds[1], from, ss[1], shape[1]);
     } while (cot__walk_next(w));
 }
@@ -291,7 +301,8 @@ static void copy_part(void *ctx, int64_t part) {
     const copies *c = ctx;
     int64_t       shape[COT_MAX_NDIM], extent = c->src->shape[c->axis];
     int64_t       start = cot__part_start(extent, c->parts, part), stop = cot__part_start(extent, c->parts, part + 1);
-    cot__view     src = cot__split_view(c->src, c->axis, start, stop, shape), dst = cot__split_view(c->dst, c->axis, start, stop, shape);
+    cot__view     src = cot__split_view(c->src, c->axis, start, stop, shape),
+              dst     = cot__split_view(c->dst, c->axis, start, stop, shape);
     copy_here(&dst, &src);
 }
 
@@ -303,7 +314,7 @@ void cot__copy(const cot__view *dst, const cot__view *src) {
     else copy_here(dst, src);
 }
 
-/* ---- cursors --------------------------------------------------------------------------------------------------- */
+/* ---- cursors --------------------------------------------------------------------------------- */
 
 void cot__cursor_open(cot__cursor *c, const cot__view *v, cot_dtype as) {
     c->view     = *v;

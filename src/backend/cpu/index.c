@@ -1,7 +1,8 @@
 /* index.c: gathers and scatters along one axis, by positions held in an integer array.
  *
- * Positions have been checked; negative ones count from the end. A scatter visits the positions in row-major order, one
- * after another, so equal positions add up in a fixed order. Deciding what an out-of-range position means is the caller's. */
+ * Positions have been checked; negative ones count from the end. A scatter visits the positions in
+ * row-major order, one after another, so equal positions add up in a fixed order. Deciding what an
+ * out-of-range position means is the caller's. */
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 
@@ -20,7 +21,7 @@ int64_t cot__index_check(const cot__view *index, int64_t extent) {
     return -1;
 }
 
-/* ---- elements at computed offsets ------------------------------------------------------------------------------ */
+/* ---- elements at computed offsets ------------------------------------------------------------ */
 
 typedef uint64_t __attribute__((may_alias)) word8;
 typedef uint32_t __attribute__((may_alias)) word4;
@@ -61,9 +62,10 @@ static void scatter(const cot__view *x, const int64_t *at, const cot__view *u, i
     }
 }
 
-/* ---- whole slabs: take and its transpose ----------------------------------------------------------------------- */
+/* ---- whole slabs: take and its transpose ----------------------------------------------------- */
 
-/* x is (outer, axis, inner) and y is (outer, index, inner), each group of axes a walk of its own. */
+/* x is (outer, axis, inner) and y is (outer, index, inner), each group of axes a walk of its
+ * own. */
 typedef struct slabs {
     cot__view x, y, index;
     cot__walk outer;  /* x, y */
@@ -131,8 +133,8 @@ static void move(slabs *p) {
     } while (cot__walk_next(&p->outer));
 }
 
-/* A cut along an axis of y: one of x's that stays, or, for a gather, one of the positions. Positions of a scatter are not shared out:
- * two of them may be equal. */
+/* A cut along an axis of y: one of x's that stays, or, for a gather, one of the positions.
+ * Positions of a scatter are not shared out: two of them may be equal. */
 typedef struct moves { const cot__view *x, *index, *y; int axis, cut; bool add; int64_t parts; } moves;
 
 static void move_here(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
@@ -155,16 +157,22 @@ static void move_part(void *ctx, int64_t part) {
 static void move_shared(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     int64_t  size = cot__count(y->ndim, y->shape);
     uint32_t places = ((UINT32_C(1) << index->ndim) - 1) << axis;
-    moves    m = {x, index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX), add, 1};
+    moves    m      = {
+                x,   index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX),
+                add, 1};
     if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), COT__MOST_PARTS);
     if (m.parts > 1) cot__parallel(m.parts, move_part, &m);
     else move_here(x, axis, index, y, add);
 }
 
-void cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z) { move_shared(x, axis, index, z, false); }
-void cot__scatter_add(const cot__view *x, int axis, const cot__view *index, const cot__view *u) { move_shared(x, axis, index, u, true); }
+void cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z) {
+    move_shared(x, axis, index, z, false);
+}
+void cot__scatter_add(const cot__view *x, int axis, const cot__view *index, const cot__view *u) {
+    move_shared(x, axis, index, u, true);
+}
 
-/* ---- one position per element: take_along and its transpose ---------------------------------------------------- */
+/* ---- one position per element: take_along and its transpose ---------------------------------- */
 
 static void along_here(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     if (cot__count(y->ndim, y->shape) == 0) return;
@@ -192,14 +200,16 @@ static void along_part(void *ctx, int64_t part) {
     const moves *m = ctx;
     int64_t      shape[3][COT_MAX_NDIM], extent = m->y->shape[m->cut];
     int64_t      start = cot__part_start(extent, m->parts, part), stop = cot__part_start(extent, m->parts, part + 1);
-    cot__view    x = cot__split_view(m->x, m->cut, start, stop, shape[0]), y = cot__split_view(m->y, m->cut, start, stop, shape[1]);
+    cot__view    x     = cot__split_view(m->x, m->cut, start, stop, shape[0]),
+              y        = cot__split_view(m->y, m->cut, start, stop, shape[1]);
     cot__view    index = cot__split_view(m->index, m->cut, start, stop, shape[2]);
     along_here(&x, m->axis, &index, &y, m->add);
 }
 
 static void along(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     int64_t size = cot__count(y->ndim, y->shape);
-    moves   m = {x, index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, ~(UINT32_C(1) << axis)), add, 1};
+    moves m = {x,   index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, ~(UINT32_C(1) << axis)),
+               add, 1};
     if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), COT__MOST_PARTS);
     if (m.parts > 1) cot__parallel(m.parts, along_part, &m);
     else along_here(x, axis, index, y, add);

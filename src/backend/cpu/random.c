@@ -15,11 +15,13 @@ typedef struct draw {
 
 static inline uint64_t bits_53(uint32_t a, uint32_t b) { return ((uint64_t)a << 32 | b) >> 11; }
 
-/* -log((2k + 1) / 2m) for k < m, to a few ulp also where that is near 1: the distance from 1 is exact. */
+/* -log((2k + 1) / 2m) for k < m, to a few ulp also where that is near 1: the distance from 1 is
+ * exact. */
 static double minus_log(uint64_t k, uint64_t m) {
     double step = 0.5 / (double)m, v = (double)(2 * k + 1) * step, rest = (double)(2 * (m - k) - 1) * step;
     if (rest > 0.25) return -cot__plain_log(v);
-    double s = rest / (2 - rest), q = s * s, sum = 0; /* -log(1 - rest) = 2 atanh(rest / (2 - rest)) */
+    /* -log(1 - rest) = 2 atanh(rest / (2 - rest)) */
+    double s = rest / (2 - rest), q = s * s, sum = 0;
     for (int i = 19; i >= 1; i -= 2) sum = sum * q + 1.0 / i;
     return 2 * s * sum;
 }
@@ -46,7 +48,8 @@ static void draw_block(const draw *d, int64_t first, int n, double *v) {
         break;
     case COT__NORMAL: /* 2v - 1 = (2k + 1 - m) / m is exact */
         for (int i = 0; i < n; i++)
-            v[i] = 1.4142135623730950488 * cot__erfinv_by(cot__plain_log, (double)((int64_t)(2 * k[i] + 1) - (int64_t)m) * step);
+            v[i] = 1.4142135623730950488 *
+                   cot__erfinv_by(cot__plain_log, (double)((int64_t)(2 * k[i] + 1) - (int64_t)m) * step);
         break;
     case COT__GUMBEL:
         for (int i = 0; i < n; i++) v[i] = -cot__plain_log(minus_log(k[i], m));
@@ -80,7 +83,8 @@ static double below(double x, cot_dtype dtype) {
 }
 
 void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high) {
-    draw d = {kind, key, *z, cot__count(z->ndim, z->shape), 1, low, high, kind == COT__UNIFORM ? below(high, z->dtype) : 0};
+    draw d = {kind, key, *z,   cot__count(z->ndim, z->shape),
+              1,    low, high, kind == COT__UNIFORM ? below(high, z->dtype) : 0};
     enum { COST = 64 }; /* additions that a number costs, about */
     d.parts = cot__parts((d.n + COT__BLOCK - 1) / COT__BLOCK, COST * COT__BLOCK, 256);
     cot__parallel(d.parts, draw_part, &d);

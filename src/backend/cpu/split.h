@@ -1,6 +1,7 @@
 /* split.h: sharing a kernel out to threads by cutting its operands along one axis.
  *
- * A kernel whose results along an axis do not depend on each other is run on sub-views; where the cuts lie depends on shapes only. */
+ * A kernel whose results along an axis do not depend on each other is run on sub-views; where the
+ * cuts lie depends on shapes only. */
 #ifndef COT_SPLIT_H
 #define COT_SPLIT_H
 
@@ -8,7 +9,8 @@
 
 enum { COT__MOST_PARTS = 64 };
 
-/* The axis to cut: the outermost of those allowed (a bit mask) with enough extent for all, else the longest; -1 for none. */
+/* The axis to cut: the outermost of those allowed (a bit mask) with enough extent for all, else the
+ * longest; -1 for none. */
 static inline int cot__split_axis(int ndim, const int64_t *shape, uint32_t allowed) {
     int best = -1;
     for (int i = 0; i < ndim; i++) {

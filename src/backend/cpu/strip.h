@@ -1,7 +1,9 @@
-/* strip.h: what the CPU kernels share among themselves: converting one strided run of elements, and walking over axes.
+/* strip.h: what the CPU kernels share among themselves: converting one strided run of elements, and
+ * walking over axes.
  *
- * A strip is n >= 1 elements a fixed stride apart. A walk enumerates the indices of a shape in row-major order and keeps
- * one element offset per operand; it is plain state, so no kernel recurses over axes. */
+ * A strip is n >= 1 elements a fixed stride apart. A walk enumerates the indices of a shape in
+ * row-major order and keeps one element offset per operand; it is plain state, so no kernel
+ * recurses over axes. */
 #ifndef COT_STRIP_H
 #define COT_STRIP_H
 
@@ -13,7 +15,8 @@
 typedef void cot__strip_fn(void *dst, int64_t ds, const void *src, int64_t ss, int64_t n);
 cot__strip_fn *cot__strip(cot_dtype to, cot_dtype from);
 
-/* dst[i * ds] += src[i * ss], added in dst's compute type; places that repeat (ds == 0) add up in order. */
+/* dst[i * ds] += src[i * ss], added in dst's compute type; places that repeat (ds == 0) add up in
+ * order. */
 void cot__strip_add(void *dst, cot_dtype to, int64_t ds, const void *src, cot_dtype from, int64_t ss, int64_t n);
 
 static inline void *cot__at(const cot__view *v, int64_t offset) {
@@ -35,8 +38,9 @@ static inline void cot__walk_start(cot__walk *w, int operands) {
     for (int o = 0; o < operands; o++) w->offset[o] = 0;
 }
 
-/* Appends an axis inside the others. Axes of extent 1 are dropped and an axis that continues the previous one in every
- * operand is merged into it, which changes neither the order of the walk nor the offsets it meets. */
+/* Appends an axis inside the others. Axes of extent 1 are dropped and an axis that continues the
+ * previous one in every operand is merged into it, which changes neither the order of the walk nor
+ * the offsets it meets. */
 static inline void cot__walk_axis(cot__walk *w, int64_t extent, int64_t s0, int64_t s1, int64_t s2) {
     if (extent == 1) return;
     const int64_t s[COT__WALK_MAX] = {s0, s1, s2};
@@ -70,7 +74,8 @@ static inline void cot__walk_seek(cot__walk *w, int64_t at) {
     }
 }
 
-/* Orders the axes so that the strides of operand `o` fall from the outside in. Only for walks whose order is free. */
+/* Orders the axes so that the strides of operand `o` fall from the outside in. Only for walks whose
+ * order is free. */
 static inline void cot__walk_swap(cot__walk *w, int i, int j) {
     int64_t t = w->shape[i];
     w->shape[i] = w->shape[j];
@@ -96,7 +101,8 @@ static inline void cot__walk_merge(cot__walk *w) {
                        w->operands > 2 ? w->stride[2][i] : 0);
 }
 
-/* Takes the innermost axis out of the walk: its extent (1 when there is none) and strides are then the caller's loop. */
+/* Takes the innermost axis out of the walk: its extent (1 when there is none) and strides are then
+ * the caller's loop. */
 static inline int64_t cot__walk_pop(cot__walk *w, int64_t *stride) {
     int i = w->ndim - 1;
     for (int o = 0; o < w->operands; o++) stride[o] = i >= 0 ? w->stride[o][i] : 0;

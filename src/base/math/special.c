@@ -34,20 +34,23 @@ double cot__sigmoid(double x) {
     if (x >= 0)
         return 1 / (1 + exp(-x));
     double e = exp(x);
-    return e < 0.25 ? e - e * (e / (1 + e)) : e / (1 + e); /* the rounding of 1 + e would be one too many for 2 ulp */
+    /* the rounding of 1 + e would be one too many for 2 ulp */
+    return e < 0.25 ? e - e * (e / (1 + e)) : e / (1 + e);
 }
 
-/* a * e^(x + dx) for x < -40, where e^x may leave the normal numbers before a multiplies it: times 2^100, and back. */
+/* a * e^(x + dx) for x < -40, where e^x may leave the normal numbers before a multiplies it: times
+ * 2^100, and back. */
 static double times_small_exp(double a, double x, double dx) {
-    const double hi = 0x1.1542457337d40p+6, lo = 0x1.70e35b9e44ec3p-45; /* 100 log 2; x + hi is exact */
+    /* 100 log 2; x + hi is exact */
+    const double hi = 0x1.1542457337d40p+6, lo = 0x1.70e35b9e44ec3p-45;
     if (x < -800)
         return copysign(0, a);
     double e = exp(x + hi), p = a * e;
     return (p + (cot__product_error(a, e, p) + p * (dx + lo))) * 0x1p-100;
 }
 
-/* x / (1 + e^-(v + dv)), v having the sign of x: numerator and denominator as pairs, so that little more than the errors of the exponential and
- * of the last rounding remain. */
+/* x / (1 + e^-(v + dv)), v having the sign of x: numerator and denominator as pairs, so that little
+ * more than the errors of the exponential and of the last rounding remain. */
 static double times_sigmoid(double x, double v, double dv) {
     if (v > 40) /* e^-v is below half an ulp of 1; NaN falls through */
         return x;
@@ -64,10 +67,11 @@ static double times_sigmoid(double x, double v, double dv) {
 
 double cot__silu(double x) { return times_sigmoid(x, x, 0); }
 
-/* 2 sqrt(2/pi), and the same times 0.044715: the argument of a large exponential has to be known beyond double, as an error of half
- * an ulp of u becomes u/2 ulps of the result. */
+/* 2 sqrt(2/pi), and the same times 0.044715: the argument of a large exponential has to be known
+ * beyond double, as an error of half an ulp of u becomes u/2 ulps of the result. */
 double cot__gelu_tanh(double x) {
-    const double c_hi = 0x1.9884533d43651p+0, c_lo = -0x1.cbc0d30ebfd15p-54, d_hi = 0x1.2444f2a4d8b4bp-4, d_lo = -0x1.6c843a29d1c70p-61;
+    const double c_hi = 0x1.9884533d43651p+0, c_lo = -0x1.cbc0d30ebfd15p-54, d_hi = 0x1.2444f2a4d8b4bp-4,
+                 d_lo = -0x1.6c843a29d1c70p-61;
     /* (1 + tanh u) / 2 = 1 / (1 + e^(-2u)), so this is x times a logistic. */
     if (x > 40)
         return x;
@@ -95,7 +99,8 @@ double cot__logaddexp(double a, double b) {
     return a + b; /* a NaN */
 }
 
-/* tanh(log w) = (w^2 - 1) / (w^2 + 1) with w = 1 + e^x: n/d with n = e^2 + 2e and d = n + 2. On the right both over e^2x. */
+/* tanh(log w) = (w^2 - 1) / (w^2 + 1) with w = 1 + e^x: n/d with n = e^2 + 2e and d = n + 2. On the
+ * right both over e^2x. */
 double cot__mish(double x) {
     if (x > 40 || x == 0)
         return x;
@@ -117,7 +122,8 @@ double cot__cbrt(double x) {
     double y = cbrt(x); /* glibc's is good to 4 ulp */
     if (y == 0 || !isfinite(y))
         return y;
-    /* One step of Newton's, the cube in twice the precision; far from the least and largest numbers, for that. */
+    /* One step of Newton's, the cube in twice the precision; far from the least and largest
+     * numbers, for that. */
     double scale = fabs(y) < 0x1p-200 ? 0x1p150 : fabs(y) > 0x1p200 ? 0x1p-150 : 1, m = x * (scale * scale * scale);
     y *= scale;
     double s = y * y, ds = cot__product_error(y, y, s), c = s * y, dc = cot__product_error(s, y, c) + ds * y;

@@ -49,7 +49,8 @@ double cot__erfinv_by(double (*logarithm)(double), double x) {
     double l = -logarithm(1 - a), w = sqrt(l); /* 1 - a is exact */
     double s = w * w, dw = ((l - s) - cot__product_error(w, w, s)) / (2 * w);
     double base = w < 2.125 ? 0.75 : 0.90625;
-    double p = w < 2.125 ? COT__POLY(near_p, w - 0.83) / COT__POLY(near_q, w - 0.83) : COT__POLY(far_p, w - 2.125) / COT__POLY(far_q, w - 2.125);
+    double p    = w < 2.125 ? COT__POLY(near_p, w - 0.83) / COT__POLY(near_q, w - 0.83)
+                            : COT__POLY(far_p, w - 2.125) / COT__POLY(far_q, w - 2.125);
     /* (w + dw) (base + p), each with what its rounding lost. */
     double r = base + p, y = w * r;
     return copysign(y + (cot__product_error(w, r, y) + (w * ((base - r) + p) + dw * r)), x);
@@ -57,9 +58,11 @@ double cot__erfinv_by(double (*logarithm)(double), double x) {
 
 double cot__erfinv(double x) { return cot__erfinv_by(log, x); }
 
-/* e^(a^2) erfc(a) for a = c + dc between 0.7 and 28, as hi + lo: erfcx of vmath_erf_f64.h without fused operations. */
+/* e^(a^2) erfc(a) for a = c + dc between 0.7 and 28, as hi + lo: erfcx of vmath_erf_f64.h without
+ * fused operations. */
 typedef struct pair { double hi, lo; } pair;
-static pair step(pair p, double t, double hi, double lo) { /* hi + lo + t p, |hi| being the larger */
+/* hi + lo + t p, |hi| being the larger */
+static pair step(pair p, double t, double hi, double lo) {
     double m = t * p.hi, sum = hi + m;
     return (pair){sum, ((hi - sum) + m) + (cot__product_error(t, p.hi, m) + (t * p.lo + lo))};
 }
@@ -110,10 +113,12 @@ double cot__gelu(double x) {
         return x;
     double u = a * INV_SQRT2_HI, du = cot__product_error(a, INV_SQRT2_HI, u) + a * INV_SQRT2_LO;
     if (a < 1.0625) {
-        double v = copysign(u, x), one = 1 + v, rest = ((1 - one) + v) + (v * erf_rest(u) + copysign(1, x) * du), r = m * one;
+        double v = copysign(u, x), one = 1 + v, rest = ((1 - one) + v) + (v * erf_rest(u) + copysign(1, x) * du),
+               r = m * one;
         return r + (cot__product_error(m, one, r) + m * rest);
     }
-    /* x e^(-x^2/2) erfcx(a / sqrt 2) / 2: x first, so that no part goes subnormal before the whole does. */
+    /* x e^(-x^2/2) erfcx(a / sqrt 2) / 2: x first, so that no part goes subnormal before the whole
+     * does. */
     double s = a * a, ds = cot__product_error(a, a, s), e = exp(-0.5 * s);
     pair   p = erfcx(u, du);
     double g = m * p.hi, dg = cot__product_error(m, p.hi, g) + m * p.lo, r = e * g;

@@ -1,24 +1,28 @@
-/* vmath.h: elementary functions as straight lines of arithmetic, for loops that the compiler turns into vectors.
+/* vmath.h: elementary functions as straight lines of arithmetic, for loops that the compiler turns
+ * into vectors.
  *
- * No function here branches, calls or looks up: choices are selects, powers of two are made of bits. A loop over one of them becomes wide
- * instructions, and its last elements, done one by one or in a padded vector, get the same bits as the others, since every step rounds
- * the same way. FMA must be an instruction; without it use libm.
+ * No function here branches, calls or looks up: choices are selects, powers of two are made of
+ * bits. A loop over one of them becomes wide instructions, and its last elements, done one by one
+ * or in a padded vector, get the same bits as the others, since every step rounds the same way. FMA
+ * must be an instruction; without it use libm.
  *
- * Promise: 2 ulp, with the values of C's Annex F at zeros and infinities.
- * But NaN has a second meaning: "not in the fast range, ask libm". So the caller must redo every element whose result is NaN with
- * the functions of libm and special.h, which tell a true NaN from a large argument of a sine.
+ * Promise: 2 ulp, with the values of C's Annex F at zeros and infinities. But NaN has a second
+ * meaning: "not in the fast range, ask libm". So the caller must redo every element whose result is
+ * NaN with the functions of libm and special.h, which tell a true NaN from a large argument of a
+ * sine.
  *
  * A template: vmath_f64.h and vmath_f32.h include it. They define
  *   T, U              double or float; the unsigned integer of its size
  *   M(name)           name with the suffix of the type
- *   FMA, SQRT, …      builtins for T;  POLY(name)  its polynomial;  the constants of the type;  SINGLE for float */
+ *   FMA, SQRT, … builtins for T; POLY(name) its polynomial; the constants of the type; SINGLE for
+ *     float */
 
 #define VM static inline __attribute__((always_inline))
 
 VM T M(from_bits)(U u) { return ((union { U u; T t; }){.u = u}).t; }
 VM U M(to_bits)(T t) { return ((union { T t; U u; }){.t = t}).u; }
 
-/* ---- exponentials ---------------------------------------------------------------------------------------------------------- */
+/* ---- exponentials ---------------------------------------------------------------------------- */
 
 /* x = n log 2 + r + lo with |r| <= log(2)/2 (1 + tiny); `shifted` holds n in its low bits. */
 typedef struct M(reduced) { T n, shifted, r, lo; } M(reduced);
@@ -38,7 +42,8 @@ VM T M(expm1_core)(T r, T lo) { return r + M(exp_rest)(r, lo); }
 
 /* p 2^n in two steps, so that n may run from twice the least exponent to twice the largest. */
 VM T M(scale)(T p, T shifted) {
-    U n = M(to_bits)(shifted) - M(to_bits)(ROUNDER) + 4 * BIAS; /* positive, so that a logical shift halves it */
+    /* positive, so that a logical shift halves it */
+    U n = M(to_bits)(shifted) - M(to_bits)(ROUNDER) + 4 * BIAS;
     U half = n >> 1, rest = n - half;
     return p * M(from_bits)((half - BIAS) << MANTISSA) * M(from_bits)((rest - BIAS) << MANTISSA);
 }
@@ -65,7 +70,8 @@ VM T M(exp2)(T x) {
     return M(scale)(1 + M(expm1_core)(r, FMA(f, LN2_HI, -r) + f * LN2_LO), shifted);
 }
 
-/* (e^x - 1)/2 = h (e^r - 1) + h - 1/2, h = 2^(n-1); halved, because 2^n may overflow where the result does not. */
+/* (e^x - 1)/2 = h (e^r - 1) + h - 1/2, h = 2^(n-1); halved, because 2^n may overflow where the
+ * result does not. */
 VM T M(half_expm1)(T x) {
     M(reduced) v = M(exp_reduce)(x);
     T h = M(from_bits)((M(to_bits)(v.shifted) - M(to_bits)(ROUNDER) + (BIAS - 1)) << MANTISSA);
@@ -106,7 +112,8 @@ VM T M(cosh)(T x) {
     T a = FABS(x);
     a = a > EXP_MOST + 1 ? EXP_MOST + 1 : a;
     M(reduced) v = M(exp_reduce)(a);
-    T h = M(scale)((T)0.5 * (1 + M(expm1_core)(v.r, v.lo)), v.shifted); /* e^a/2, which overflows only where cosh does */
+    /* e^a/2, which overflows only where cosh does */
+    T h = M(scale)((T)0.5 * (1 + M(expm1_core)(v.r, v.lo)), v.shifted);
     return h + (T)0.25 / h;
 }
 
@@ -117,7 +124,7 @@ VM T M(sinh)(T x) {
     return COPYSIGN(a < TINY ? a : r, x);
 }
 
-/* ---- logarithms ------------------------------------------------------------------------------------------------------------ */
+/* ---- logarithms ------------------------------------------------------------------------------ */
 
 /* x = 2^k (1 + f), 1 + f between sqrt(1/2) and sqrt(2), for x > 0. */
 typedef struct M(parts) { T k, f; } M(parts);
@@ -130,7 +137,8 @@ VM M(parts) M(log_parts)(T x) {
     return (M(parts)){e, M(from_bits)(m) - 1};
 }
 
-/* log(1 + f) = hi + lo, hi being f - f^2/2: with s = f/(2 + f) it is f - f^2/2 + s (f^2/2 + s^2 P(s^2)). */
+/* log(1 + f) = hi + lo, hi being f - f^2/2: with s = f/(2 + f) it is f - f^2/2 + s (f^2/2 + s^2
+ * P(s^2)). */
 typedef struct M(pair) { T hi, lo; } M(pair);
 
 VM M(pair) M(log_core)(T f) {
@@ -170,7 +178,8 @@ VM T M(log1p_sum)(T x, T dx) {
     bool     near = p.k == 0;
     T        f = near ? x : p.f;
     M(pair)  l = M(log_core)(f);
-    /* What was lost counts 1/u of it: a power of two and a line through 1/m on [1, 2] are near enough. */
+    /* What was lost counts 1/u of it: a power of two and a line through 1/m on [1, 2] are near
+     * enough. */
     T scale = M(from_bits)(((U)(2 * BIAS) << MANTISSA) - (M(to_bits)(u) & ~(((U)1 << MANTISSA) - 1)));
     T back = ((near ? (T)0 : rest) + dx) * (scale * FMA((T)-0.5, u * scale, (T)1.457));
     T r = FMA(p.k, LN2_HI, l.hi + FMA(p.k, LN2_LO, l.lo + back));
@@ -187,7 +196,7 @@ VM T M(log1pexp)(T x) { return (x > 0 ? x : (T)0) + M(log1p)(M(exp)(-FABS(x))); 
 VM T M(log_sigmoid)(T x) { return -M(log1pexp)(-x); }
 VM T M(logaddexp)(T a, T b) { return (a > b ? a : b) + M(log1p)(M(exp)(-FABS(a - b))); }
 
-/* ---- sine and cosine ------------------------------------------------------------------------------------------------------- */
+/* ---- sine and cosine ------------------------------------------------------------------------- */
 
 /* x = n pi/2 + r + lo. pi/2 in three parts: the first product is exact with FMA, as it cancels. */
 VM M(reduced) M(trig_reduce)(T x) {

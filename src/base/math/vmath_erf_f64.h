@@ -1,15 +1,19 @@
 /* vmath_erf_f64.h: error functions and activations in double. Part of vmath_f64.h.
  *
- * A quotient or product whose rounding would be one too many for 2 ulp is a pair hi + lo, as in log_core. */
+ * A quotient or product whose rounding would be one too many for 2 ulp is a pair hi + lo, as in
+ * log_core. */
 
 /* e^(a^2) erfc(a) for a = c + dc between 0.7 and 28: P(t)/(a + 4), t = (a - 4)/(a + 4). */
 VM pair_vf64 erfcx_vf64(double c, double dc) {
-    double d = c + 4, dd = (c - (d - 4)) + dc, u = 1 / d, du = u * (FMA(-u, d, 1) - u * dd); /* u + du = 1/(a + 4) */
+    /* u + du = 1/(a + 4) */
+    double d = c + 4, dd = (c - (d - 4)) + dc, u = 1 / d, du = u * (FMA(-u, d, 1) - u * dd);
     double w = -8 * u, t = 1 + w, b = t - 1, dt = ((1 - (t - b)) + (w - b)) - 8 * du;
     double p3 = HORNER(t, POLY(POLY_ERFCX));
     double m2 = t * p3, p2 = ERFCX_2_HI + m2, l2 = ((ERFCX_2_HI - p2) + m2) + (FMA(t, p3, -m2) + ERFCX_2_LO);
-    double m1 = t * p2, p1 = ERFCX_1_HI + m1, l1 = ((ERFCX_1_HI - p1) + m1) + (FMA(t, p2, -m1) + FMA(t, l2, ERFCX_1_LO));
-    double m0 = t * p1, p0 = ERFCX_0_HI + m0, l0 = ((ERFCX_0_HI - p0) + m0) + (FMA(t, p1, -m0) + FMA(t, l1, ERFCX_0_LO));
+    double m1 = t * p2, p1 = ERFCX_1_HI + m1,
+           l1 = ((ERFCX_1_HI - p1) + m1) + (FMA(t, p2, -m1) + FMA(t, l2, ERFCX_1_LO));
+    double m0 = t * p1, p0 = ERFCX_0_HI + m0,
+           l0 = ((ERFCX_0_HI - p0) + m0) + (FMA(t, p1, -m0) + FMA(t, l1, ERFCX_0_LO));
     l0 = FMA(dt, FMA(t, p2, p1), l0); /* nearly P'(t) dt */
     double q = p0 * u;
     return (pair_vf64){q, FMA(p0, u, -q) + FMA(l0, u, p0 * du)};
@@ -38,12 +42,14 @@ VM double gelu_vf64(double x) {
     double       e = exp_sum_vf64(-0.5 * s, -0.5 * FMA(c, c, -s));
     pair_vf64    p = erfcx_vf64(u, du);
     double       g = m * p.hi, tail = FMA(e, g, e * (FMA(m, p.hi, -g) + m * p.lo));
-    double       v = COPYSIGN(u, x), one = 1 + v, rest = ((1 - one) + v) + FMA(v, HORNER(u * u, POLY(POLY_ERF)), COPYSIGN(1, x) * du);
+    double       v = COPYSIGN(u, x), one = 1 + v,
+           rest       = ((1 - one) + v) + FMA(v, HORNER(u * u, POLY(POLY_ERF)), COPYSIGN(1, x) * du);
     double       near = FMA(m, one, m * rest);
     return x == 0 ? x : a < 1.0625 ? near : x < 0 ? COPYSIGN(tail, x) : x - tail;
 }
 
-/* x sigmoid(v + dv). Far left, where e^v leaves the normal numbers before x multiplies it, libm's business. */
+/* x sigmoid(v + dv). Far left, where e^v leaves the normal numbers before x multiplies it, libm's
+ * business. */
 VM double times_sigmoid_vf64(double x, double v, double dv) {
     double e = exp_sum_vf64(-FABS(v), v < 0 ? dv : -dv);
     double n = v < 0 ? x * e : x, dn = v < 0 ? FMA(x, e, -n) : 0;
@@ -56,7 +62,8 @@ VM double silu_vf64(double x) { return times_sigmoid_vf64(x, x, 0); }
 
 /* The sigmoid's argument in twice the precision: see special_erf.c. */
 VM double gelu_tanh_vf64(double x) {
-    const double c_hi = 0x1.9884533d43651p+0, c_lo = -0x1.cbc0d30ebfd15p-54, d_hi = 0x1.2444f2a4d8b4bp-4, d_lo = -0x1.6c843a29d1c70p-61;
+    const double c_hi = 0x1.9884533d43651p+0, c_lo = -0x1.cbc0d30ebfd15p-54, d_hi = 0x1.2444f2a4d8b4bp-4,
+                 d_lo = -0x1.6c843a29d1c70p-61;
     double       y = x > 40 ? 40 : x < -40 ? -40 : x;
     double       s = y * y, ds = FMA(y, y, -s);
     double       t = d_hi * s, dt = FMA(d_hi, s, -t) + FMA(d_hi, ds, d_lo * s);
@@ -65,12 +72,15 @@ VM double gelu_tanh_vf64(double x) {
     return times_sigmoid_vf64(x, v, FMA(y, c, -v) + y * dc);
 }
 
-/* x tanh(log(1 + e^x)) = x n/d: with e = e^-|x|, n = e^2 + 2 e and d = n + 2 on the left, n = 1 + 2 e and d = n + 2 e^2 on the right. */
+/* x tanh(log(1 + e^x)) = x n/d: with e = e^-|x|, n = e^2 + 2 e and d = n + 2 on the left, n = 1 + 2
+ * e and d = n + 2 e^2 on the right. */
 VM double mish_vf64(double x) {
     bool   left = x < 0;
     double e = exp_sum_vf64(-FABS(x), 0), p = e * e, dp = FMA(e, e, -p);
-    double big = left ? 2 * e : (T)1, small = left ? p : 2 * e, n = big + small, dn = ((big - n) + small) + (left ? dp : 0);
-    double first = left ? 2 : n, second = left ? n : 2 * p, d = first + second, dd = ((first - d) + second) + (left ? dn : FMA(2, dp, dn));
+    double big = left ? 2 * e : (T)1, small = left ? p : 2 * e, n = big + small,
+           dn    = ((big - n) + small) + (left ? dp : 0);
+    double first = left ? 2 : n, second = left ? n : 2 * p, d = first + second,
+           dd      = ((first - d) + second) + (left ? dn : FMA(2, dp, dn));
     double inverse = 1 / d, q = n * inverse, dq = (FMA(-q, d, n) + (dn - q * dd)) * inverse;
     double r = FMA(x, q, x * dq);
     return x < -600 ? (x < -800 ? -0.0 : NAN) : ((x > 40) | (x == 0)) ? x : r;

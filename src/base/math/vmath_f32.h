@@ -1,4 +1,5 @@
-/* vmath_f32.h: vmath.h for float, names ending in _vf32. What is rare, or loses too much in float, is done in double. */
+/* vmath_f32.h: vmath.h for float, names ending in _vf32. What is rare, or loses too much in float,
+ * is done in double. */
 #ifndef COT_VMATH_F32_H
 #define COT_VMATH_F32_H
 
@@ -47,9 +48,9 @@ VM float erf_vf32(float x) {
     return COPYSIGN(a < 0.9f ? near : far, x);
 }
 
-#define WIDE(name, from)                                                                                                     \
+#define WIDE(name, from)                                                                                               \
     VM float name##_vf32(float x) { return (float)from##_vf64((double)x); }
-#define WIDE2(name, from)                                                                                                    \
+#define WIDE2(name, from)                                                                                              \
     VM float name##_vf32(float x, float y) { return (float)from##_vf64((double)x, (double)y); }
 WIDE(tan, tan_rough)
 WIDE(atan, atan)

@@ -1,4 +1,5 @@
-/* vmath_f64.h: vmath.h for double, names ending in _vf64, and the functions that exist in double only. */
+/* vmath_f64.h: vmath.h for double, names ending in _vf64, and the functions that exist in double
+ * only. */
 #ifndef COT_VMATH_F64_H
 #define COT_VMATH_F64_H
 
@@ -44,10 +45,11 @@
 #define PIO2_3 -0x1.f1976b7ed8fbcp-110
 #include "base/math/vmath.h"
 
-/* ---- inverse functions ----------------------------------------------------------------------------------------------------- */
+/* ---- inverse functions ----------------------------------------------------------------------- */
 
-/* atan(num/den) for num >= 0, den >= 0, or pi less that. With t = least/most, or (least - most)/(least + most) where that is more than tan(pi/8),
- * it is ±atan(t) and a multiple of pi/4. `fine` takes back what t has lost to rounding. */
+/* atan(num/den) for num >= 0, den >= 0, or pi less that. With t = least/most, or (least -
+ * most)/(least + most) where that is more than tan(pi/8), it is ±atan(t) and a multiple of pi/4.
+ * `fine` takes back what t has lost to rounding. */
 VM double atan_ratio_vf64(double num, double den, bool back, bool fine) {
     bool   swap = num > den;
     double most = swap ? num : den, least = swap ? den : num;
@@ -105,7 +107,8 @@ VM double acos_vf64(double x) {
     return !v.far ? near : x < 0 ? left : right;
 }
 
-/* log(a + sqrt(a^2 + 1)) = log1p(a + a^2/(1 + sqrt(a^2 + 1))); far out log(a) + log(2), by the same logarithm. */
+/* log(a + sqrt(a^2 + 1)) = log1p(a + a^2/(1 + sqrt(a^2 + 1))); far out log(a) + log(2), by the same
+ * logarithm. */
 VM double asinh_vf64(double x) {
     double a = FABS(x), c = a > 0x1p60 ? 0x1p60 : a, z = c * c;
     double d = 1 + SQRT(z + 1), q = z / d, t = c + q;
@@ -129,11 +132,16 @@ VM double atanh_vf64(double x) {
     return COPYSIGN(a < 0x1p-28 ? a : r, x);
 }
 
-/* ---- others ---------------------------------------------------------------------------------------------------------------- */
+/* ---- others ---------------------------------------------------------------------------------- */
 
 VM double hypot_vf64(double x, double y) {
     double a = FABS(x), b = FABS(y), most = a > b ? a : b, least = a > b ? b : a;
-    double scale = most > 0x1p500 ? 0x1p-600 : most < 0x1p-400 ? 0x1p600 : 1, back = most > 0x1p500 ? 0x1p600 : most < 0x1p-400 ? 0x1p-600 : 1;
+    double scale = most > 0x1p500    ? 0x1p-600
+                   : most < 0x1p-400 ? 0x1p600
+                                     : 1,
+           back  = most > 0x1p500    ? 0x1p600
+                   : most < 0x1p-400 ? 0x1p-600
+                                     : 1;
     double m = most * scale, l = least * scale;
     double h = l * l, s = FMA(m, m, h), r = SQRT(s) * back;
     return most == INFINITY || a != a || b != b ? NAN : r;
@@ -143,8 +151,9 @@ VM double hypot_vf64(double x, double y) {
 VM double tan_parts_vf64(double x, bool fine) {
     reduced_vf64 v = trig_reduce_vf64(x);
     double       r = v.r, z = r * r, h = 0.5 * z, one = 1 - h;
-    double       s_rest = FMA(z * r, HORNER(z, POLY(POLY_SIN)), FMA(-h, v.lo, v.lo)), s = r + s_rest, ds = (r - s) + s_rest;
-    double       c_rest = ((1 - one) - h) + FMA(z * z, HORNER(z, POLY(POLY_COS)), -r * v.lo), c = one + c_rest, dc = (one - c) + c_rest;
+    double s_rest = FMA(z * r, HORNER(z, POLY(POLY_SIN)), FMA(-h, v.lo, v.lo)), s = r + s_rest, ds = (r - s) + s_rest;
+    double c_rest = ((1 - one) - h) + FMA(z * z, HORNER(z, POLY(POLY_COS)), -r * v.lo), c = one + c_rest,
+           dc        = (one - c) + c_rest;
     bool         odd = (to_bits_vf64(v.shifted) & 1) != 0;
     double       num = odd ? -c : s, dnum = odd ? -dc : ds, den = odd ? s : c, dden = odd ? ds : dc;
     double       inverse = 1 / den, q = num * inverse;
@@ -155,13 +164,17 @@ VM double tan_parts_vf64(double x, bool fine) {
 VM double tan_rough_vf64(double x) { return tan_parts_vf64(x, false); }
 VM double tan_vf64(double x) { return tan_parts_vf64(x, true); }
 
-/* The cube root of x = 2^(3k+j) (1 + f), |j| <= 1: a polynomial and a step of Halley's, to 1e-15. */
+/* The cube root of x = 2^(3k+j) (1 + f), |j| <= 1: a polynomial and a step of Halley's, to
+ * 1e-15. */
 typedef struct cube { double m, root, scale; } cube;
 VM cube cbrt_parts_vf64(double a) {
     parts_vf64 v = log_parts_vf64(a);
     double     shifted = FMA(v.k, 0x1.5555555555555p-2, ROUNDER), j = FMA(-3, shifted - ROUNDER, v.k);
     double     m = (1 + v.f) * (j > 0 ? 2 : j < 0 ? 0.5 : 1);
-    double     y = HORNER(v.f, POLY_CBRT_mid) * (j > 0 ? 0x1.428a2f98d728bp+0 : j < 0 ? 0x1.965fea53d6e3dp-1 : 1), c = y * y * y;
+    double     y     = HORNER(v.f, POLY_CBRT_mid) * (j > 0   ? 0x1.428a2f98d728bp+0
+                                                     : j < 0 ? 0x1.965fea53d6e3dp-1
+                                                             : 1),
+           c         = y * y * y;
     double     scale = from_bits_vf64((to_bits_vf64(shifted) - to_bits_vf64(ROUNDER) + BIAS) << MANTISSA);
     return (cube){m, y * FMA(2, m, c) / FMA(2, c, m), scale};
 }
@@ -174,7 +187,8 @@ VM double cbrt_vf64(double x) {
     double a = FABS(x);
     cube   v = cbrt_parts_vf64(a);
     double s = v.root * v.root, ds = FMA(v.root, v.root, -s), c = s * v.root, dc = FMA(s, v.root, -c) + ds * v.root;
-    double r = v.root - ((c - v.m) + dc) / (3 * s); /* Newton's step, the cube in twice the precision */
+    /* Newton's step, the cube in twice the precision */
+    double r = v.root - ((c - v.m) + dc) / (3 * s);
     return ((a > 0) & (a < INFINITY)) ? COPYSIGN(r * v.scale, x) : x;
 }
 

@@ -1,5 +1,6 @@
-/* vmath_horner.h: HORNER(x, c_n, …, c_1, c_0) = c_0 + x (c_1 + x (…)) for 2 to 21 coefficients, even and odd powers apart: two chains of
- * FMA half as long as one, because loops over these functions wait for results more than for free units. */
+/* vmath_horner.h: HORNER(x, c_n, …, c_1, c_0) = c_0 + x (c_1 + x (…)) for 2 to 21 coefficients,
+ * even and odd powers apart: two chains of FMA half as long as one, because loops over these
+ * functions wait for results more than for free units. */
 #ifndef COT_VMATH_HORNER_H
 #define COT_VMATH_HORNER_H
 
@@ -24,10 +25,14 @@
 #define H19(x, y, p, q, c, ...) H18(x, y, q, FMA(p, y, c), __VA_ARGS__)
 #define H20(x, y, p, q, c, ...) H19(x, y, q, FMA(p, y, c), __VA_ARGS__)
 #define H21(x, y, p, q, c, ...) H20(x, y, q, FMA(p, y, c), __VA_ARGS__)
-#define HORNER_PICK(c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21, name, ...) name
-#define HORNER_(x, ...)                                                                                                      \
-    HORNER_PICK(__VA_ARGS__, H21, H20, H19, H18, H17, H16, H15, H14, H13, H12, H11, H10, H9, H8, H7, H6, H5, H4, H3, H2, H1, 0) \
+#define HORNER_PICK(c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, c17, c18, c19, c20, c21,    \
+                    name, ...)                                                                                         \
+    name
+#define HORNER_(x, ...)                                                                                                \
+    HORNER_PICK(__VA_ARGS__, H21, H20, H19, H18, H17, H16, H15, H14, H13, H12, H11, H10, H9, H8, H7, H6, H5, H4, H3,   \
+                H2, H1, 0)                                                                                             \
     (x, (x) * (x), __VA_ARGS__)
-#define HORNER(x, ...) HORNER_(x, __VA_ARGS__) /* after the list of coefficients has been expanded */
+/* after the list of coefficients has been expanded */
+#define HORNER(x, ...) HORNER_(x, __VA_ARGS__)
 
 #endif

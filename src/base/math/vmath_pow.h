@@ -1,14 +1,17 @@
 /* vmath_pow.h: powers in double; in float libm's are as fast. Part of vmath_f64.h.
  *
- * x^y = e^(y log|x|), the logarithm in twice the precision, since an error in y log|x| counts as often as that is large. x^2 in
- * double is x x to the bit. Annex F, but NaN where libm shall decide: y infinite, or a NaN. */
+ * x^y = e^(y log|x|), the logarithm in twice the precision, since an error in y log|x| counts as
+ * often as that is large. x^2 in double is x x to the bit. Annex F, but NaN where libm shall
+ * decide: y infinite, or a NaN. */
 
-/* log(x) for x > 0 as hi + lo: with s = f/(2 + f), z = s^2 it is k log 2 + s (2 + 2 z/3 + z^2 P(z)). */
+/* log(x) for x > 0 as hi + lo: with s = f/(2 + f), z = s^2 it is k log 2 + s (2 + 2 z/3 + z^2
+ * P(z)). */
 VM pair_vf64 log_pair_vf64(double x) {
     parts_vf64 v = log_parts_vf64(x);
     double     d = 2 + v.f, s = v.f / d, ds = (FMA(-s, d, v.f) - s * (v.f - (d - 2))) / d;
     double     z = s * s, dz = FMA(s, s, -z) + 2 * s * ds;
-    double     a = z * 0x1.5555555555555p-1, da = FMA(z, 0x1.5555555555555p-1, -a) + FMA(z, 0x1.5555555555555p-55, dz * 0x1.5555555555555p-1);
+    double     a = z * 0x1.5555555555555p-1,
+           da    = FMA(z, 0x1.5555555555555p-1, -a) + FMA(z, 0x1.5555555555555p-55, dz * 0x1.5555555555555p-1);
     double     b = z * z * HORNER(z, POLY(POLY_POW)), r = a + b, dr = ((a - r) + b) + da;
     double     m = s * r, dm = FMA(s, r, -m) + FMA(s, dr, ds * r);
     double     l = 2 * s + m, dl = ((2 * s - l) + m) + FMA(2, ds, dm);
@@ -19,7 +22,8 @@ VM pair_vf64 log_pair_vf64(double x) {
 VM double pow_vf64(double x, double y) {
     double    a = FABS(x), half = 0.5 * y;
     pair_vf64 l = log_pair_vf64(a);
-    double    v = y * l.hi, dv = FABS(v) < 800 ? FMA(y, l.hi, -v) + y * l.lo : 0; /* beyond, all is over, and dv not small */
+    /* beyond, all is over, and dv not small */
+    double    v = y * l.hi, dv = FABS(v) < 800 ? FMA(y, l.hi, -v) + y * l.lo : 0;
     double    p = exp_sum_vf64(v, dv);
     bool      whole = __builtin_rint(y) == y, odd = whole & (__builtin_rint(half) != half);
     p = a == 0 ? (y > 0 ? 0 : INFINITY) : a == INFINITY ? (y > 0 ? INFINITY : 0) : p;

@@ -1,15 +1,16 @@
-/* vmap.c: cot_vmap: a function recorded once, on the first elements of a batch, and done for all of them at once.
+/* vmap.c: cot_vmap: a function recorded once, on the first elements of a batch, and done for all of
+ * them at once.
  *
- * What depends on no batched input is done once. Every other operation has the batch as axis 0, of operands and result,
- * whatever axes the user chose: those are moved there before and put back behind. The rules are in ops/replay/batch.c and
- * ops/replay/batch_rules.c. */
+ * What depends on no batched input is done once. Every other operation has the batch as axis 0, of
+ * operands and result, whatever axes the user chose: those are moved there before and put back
+ * behind. The rules are in ops/replay/batch.c and ops/replay/batch_rules.c. */
 #include "diff/batch/vmap.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* ---- inputs -------------------------------------------------------------------------------------------------------- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 typedef struct inputs {
     int      n;
@@ -26,8 +27,8 @@ static bool same_extent(cot_tape *t, inputs *in, int k, int axis, int64_t extent
         in->extent = extent;
     }
     if (extent == in->extent) return true;
-    cot__fail(t, COT_SHAPE, "[vmap] axis %d of xs[%d] has extent %lld, the batch of xs[%d] %lld; all have the same", axis, k,
-              (long long)extent, *first, (long long)in->extent);
+    cot__fail(t, COT_SHAPE, "[vmap] axis %d of xs[%d] has extent %lld, the batch of xs[%d] %lld; all have the same",
+              axis, k, (long long)extent, *first, (long long)in->extent);
     return false;
 }
 
@@ -47,15 +48,16 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
         if (t->status != COT_OK) return false;
     }
     if (first >= 0) return true;
-    cot__fail(t, COT_VALUE, "[vmap] none of the %d inputs is batched; give one of them an axis, or call the function itself",
-              in->n);
+    cot__fail(t, COT_VALUE,
+              "[vmap] none of the %d inputs is batched; give one of them an axis, or call the function itself", in->n);
     return false;
 }
 
-/* ---- playing ------------------------------------------------------------------------------------------------------- */
+/* ---- playing --------------------------------------------------------------------------------- */
 
 /* One operation of the body, on what its operands are now. */
-static bool play_step(cot__player *p, bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs, bool *batched) {
+static bool play_step(cot__player *p, bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs,
+                      bool *batched) {
     const cot__region *r = p->region;
     uint32_t           node = r->node[step], place = (uint32_t)(r->n + r->captures) + r->fixed + step;
     int                n = cot__nargs(&p->t->nodes[node]);
@@ -86,7 +88,8 @@ static int most_operands(const cot_tape *t, const cot__region *r) {
 static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, const int *axes) {
     int axis = axes ? axes[k] : 0;
     if (axis == COT_NOT_BATCHED && is)
-        return cot__fail(t, COT_VALUE, "[vmap] ys[%d] is to have no batch, but depends on a batched input; give it an axis", k);
+        return cot__fail(t, COT_VALUE,
+                         "[vmap] ys[%d] is to have no batch, but depends on a batched input; give it an axis", k);
     if (axis == COT_NOT_BATCHED) return cot__own(y, COT__VIEW); /* it may be a node of the body */
     cot_shape s = cot_shape_of(y);
     if (!is) s = cot__batch_shape(t, extent, s);
@@ -94,8 +97,8 @@ static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, co
     return cot__unchanged(cot__moved_axis(is ? y : cot_broadcast_to(y, s), 0, axis), COT__VIEW);
 }
 
-bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given, int64_t extent,
-                       cot_var *out, bool *out_is) {
+bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given,
+                       int64_t extent, cot_var *out, bool *out_is) {
     int             most = most_operands(t, r);
     size_t          outer = (size_t)(r->n + r->captures), count = outer + r->fixed + r->steps;
     size_t          bytes = (size_t)most * (sizeof(cot_var) + 1) + count + 1;
@@ -134,7 +137,8 @@ bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bo
     memset(is, 0, bytes);
     memcpy(is, given, (size_t)(r->n + r->captures));
     for (uint32_t s = 0; s < r->steps; s++)
-        for (int k = cot__nargs(&t->nodes[r->node[s]]); k > 0; k--, ref++) is[outer + s] |= *ref != COT__REF_NUMBER && is[*ref];
+        for (int k = cot__nargs(&t->nodes[r->node[s]]); k > 0; k--, ref++)
+            is[outer + s] |= *ref != COT__REF_NUMBER && is[*ref];
     for (int k = 0; k < r->m; k++) out_is[k] = is[ref[k]];
     cot__free(&t->al, is, bytes);
     return true;
@@ -156,7 +160,8 @@ static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys
     }
 }
 
-static cot_status map(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+static cot_status map(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys,
+                      const int *out_axes) {
     cot_tape *t = cot__tape_of(n, xs);
     if (!t) return cot__status_of(n, xs);
     if (!cot__check_call(t, "vmap", f, n, xs, m, ys)) return t->status;
@@ -172,7 +177,8 @@ static cot_status map(cot_fn f, void *user, int n, const cot_var *xs, const int 
 }
 
 /* The results may go where the inputs are; after a failure they are invalid. */
-cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys, const int *out_axes) {
+cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys,
+                    const int *out_axes) {
     cot_var    none = cot__invalid(n, xs);
     cot_status status = map(f, user, n, xs, in_axes, m, ys, out_axes);
     for (int k = 0; ys && k < m && status != COT_OK; k++) ys[k] = none;

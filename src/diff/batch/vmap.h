@@ -4,10 +4,10 @@
 
 #include "tape/region.h"
 
-/* Plays a body on values for its inputs and captures, those of `given` with the batch as axis 0; out_is tells which of the m
- * results have it. */
-bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given, int64_t extent,
-                       cot_var *out, bool *out_is);
+/* Plays a body on values for its inputs and captures, those of `given` with the batch as axis 0;
+ * out_is tells which of the m results have it. */
+bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given,
+                       int64_t extent, cot_var *out, bool *out_is);
 /* Which results have it, without playing. False: out of memory. */
 bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is);
 

@@ -1,7 +1,8 @@
 /* accumulate.c: the memory of a sweep: slots, accumulators, arrivals.
  *
- * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy that belongs to the sweep, and
- * from then on contributions are added in place. "Belongs to the sweep" is simply: one reference, ours. */
+ * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy
+ * that belongs to the sweep, and from then on contributions are added in place. "Belongs to the
+ * sweep" is simply: one reference, ours. */
 #include "diff/engine/sweep.h"
 #include "ops/elementwise/deferred.h"
 
@@ -14,7 +15,8 @@ bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the adjoints of the sweep", op, need);
         return false;
     }
-    /* Reserved memory is zero until touched, and touched slots are zeroed again: nothing to do, and nothing to fault in. */
+    /* Reserved memory is zero until touched, and touched slots are zeroed again: nothing to do, and
+     * nothing to fault in. */
     size_t have = t->adjoints.reserved ? need : t->adjoints.bytes;
     if (!t->adjoints.reserved) memset((char *)t->adjoints.data + t->adjoint_zeroed, 0, have - t->adjoint_zeroed);
     t->adjoint_zeroed = have;
@@ -43,7 +45,7 @@ void cot__slot_add(cot_tape *t, uint32_t i, double v) {
     }
 }
 
-/* ---- accumulators ---------------------------------------------------------------------------------------------------------- */
+/* ---- accumulators ---------------------------------------------------------------------------- */
 
 static cot__acc *acc_of(cot__sweep *s, uint32_t node) {
     uint64_t slot = *cot__slot(s->t, node);
@@ -71,7 +73,8 @@ cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
     cot__acc  *a = acc_of(s, node);
     cot__view  v = cot__view_shape(s->t, node);
     memcpy(stride, a->stride, (size_t)v.ndim * sizeof *stride);
-    return (cot__view){(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, stride};
+    return (cot__view){(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
+                       stride};
 }
 
 bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride) {
@@ -88,7 +91,8 @@ bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t
 bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
     cot__view  v = cot__view_shape(s->t, node);
     cot__acc  *a = acc_of(s, node);
-    if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride)) return true;
+    if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride))
+        return true;
     if (!a && !(a = acc_make(s, node))) return false;
     size_t        bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
     bool          zeros = !a->storage && zeros_if_empty;
@@ -99,7 +103,8 @@ bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
     cot__strides(v.ndim, v.shape, stride);
     if (a->storage) {
         cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
-        cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, a->stride};
+        cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
+                          a->stride};
         cot__deferred_copy(s->t, &to, &from, NULL);
         cot__storage_release(s->t, a->storage);
     } else if (zeros)
@@ -163,7 +168,8 @@ void cot__sweep_close(cot__sweep *s, bool consumed) {
     cot__free(&t->al, s->accs, s->acc_capacity * sizeof *s->accs);
     cot__free(&t->al, s->arrivals, s->arrival_capacity * sizeof *s->arrivals);
     cot__free(&t->al, s->reach, s->reach_bytes);
-    if (!consumed && s->lo <= s->top && t->adjoint_zeroed) memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
+    if (!consumed && s->lo <= s->top && t->adjoint_zeroed)
+        memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
     *s = (cot__sweep){.t = t, .lo = 1};
 }
 
@@ -180,10 +186,12 @@ uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, cons
         uint32_t inactive = passive ? 0 : cot__op_of(node->op)->inactive;
         for (int k = 0, count = cot__nargs(node); k < count; k++) {
             uint32_t a = cot__arg(node, k);
-            bool     gone = k == 0 && node->op == OP_copy_into; /* what was overwritten as a whole counts for nothing */
+            /* what was overwritten as a whole counts for nothing */
+            bool     gone = k == 0 && node->op == OP_copy_into;
             if (a == COT__NONE || a < from || needed[a - from] || gone || (k < 32 && inactive >> k & 1)) continue;
             needed[a - from] = 1;
-            if (k < COT__LAST_USES) needed[i - from] |= (uint8_t)(2u << k); /* the walk is downward: nobody above needs it */
+            /* the walk is downward: nobody above needs it */
+            if (k < COT__LAST_USES) needed[i - from] |= (uint8_t)(2u << k);
         }
     }
     return needed;

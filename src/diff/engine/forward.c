@@ -1,7 +1,9 @@
-/* forward.c: the one forward driver: it walks up from the inputs and computes the tangent of every node that depends on them.
+/* forward.c: the one forward driver: it walks up from the inputs and computes the tangent of every
+ * node that depends on them.
  *
- * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the tangents. Bilinear: f(dx, y) + f(x, dy).
- * Generic: its jvp where one is written, else the transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
+ * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the
+ * tangents. Bilinear: f(dx, y) + f(x, dy). Generic: its jvp where one is written, else the
+ * transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
 #include "diff/kinks/find_kinks.h"
 #include "ops/array/inplace.h"
 #include "ops/elementwise/deferred.h"
@@ -9,14 +11,18 @@
 
 #include <string.h>
 
-/* ---- structural nodes ----------------------------------------------------------------------------------------------------------- */
+/* ---- structural nodes ------------------------------------------------------------------------ */
 
-static cot_var zeros_like(cot_tape *t, uint32_t i) { return cot_zeros(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i)); }
+static cot_var zeros_like(cot_tape *t, uint32_t i) {
+    return cot_zeros(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i));
+}
 
 static cot_var linear(cot__rule *r, int n, cot_var *xs) {
     for (int k = 0; k < n; k++) {
         bool passive = k < 32 && r->op->inactive >> k & 1;
-        xs[k] = passive ? cot__rule_x(r, k) : !cot__failed(r->tangents[k]) ? r->tangents[k] : zeros_like(r->t, cot__rule_arg(r, k));
+        xs[k]        = passive                        ? cot__rule_x(r, k)
+                       : !cot__failed(r->tangents[k]) ? r->tangents[k]
+                                                      : zeros_like(r->t, cot__rule_arg(r, k));
     }
     return r->op->apply(r, xs);
 }
@@ -37,7 +43,12 @@ cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents
     int       n = cot__nargs(&t->nodes[i]);
     cot_var   few[8], *xs = few;
     bool      moves = false;
-    cot__rule r = {.t = t, .node = i, .op = cot__op_of(t->nodes[i].op), .tangents = tangents, .tangent = INVALID(t), .driver = NULL};
+    cot__rule r     = {.t        = t,
+                       .node     = i,
+                       .op       = cot__op_of(t->nodes[i].op),
+                       .tangents = tangents,
+                       .tangent  = INVALID(t),
+                       .driver   = NULL};
     for (int k = 0; k < n; k++) moves |= !cot__failed(tangents[k]);
     /* Of a result without elements nothing moves; its rule might make some on the way. */
     moves = moves && cot__size_at(t, i) > 0;
@@ -56,8 +67,9 @@ cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents
     return r.tangent;
 }
 
-/* Does node a move in this sweep? What lies below its inputs does not, whatever is in the slot: sweeps nest (the rule of a node of one may run another
- * over what it recorded), and that slot is the outer one's. */
+/* Does node a move in this sweep? What lies below its inputs does not, whatever is in the slot:
+ * sweeps nest (the rule of a node of one may run another over what it recorded), and that slot is
+ * the outer one's. */
 static bool moves_here(const cot__sweep *s, uint32_t a) { return a >= s->lo && *cot__slot(s->t, a) != 0; }
 
 static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
@@ -80,7 +92,7 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
     return dz;
 }
 
-/* ---- elementwise nodes -------------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise nodes ----------------------------------------------------------------------- */
 
 cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangents) {
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
@@ -120,8 +132,8 @@ static bool times_one(const cot_tape *t, uint32_t by, int k) {
     return !cot__is_tensor(n) && cot__load_f64(&n->value, cot__dtype_at(n)) == 1 && !cot__assigned_since(t, one, i);
 }
 
-/* The same in numbers for a tensor node: block kernels straight into its tangent, all terms in one pass. A tangent that is only handed on is kept
- * by reference. */
+/* The same in numbers for a tensor node: block kernels straight into its tangent, all terms in one
+ * pass. A tangent that is only handed on is kept by reference. */
 static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     cot_tape                    *t = s->t;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
@@ -152,14 +164,15 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
         terms[k].out = cot__acc_view(s, i, out_stride);
     }
     uint16_t op = t->nodes[i].op;
-    if (count == 2 && (op == OP_add || op == OP_sub)) /* the operation itself: one pass instead of one for each term and their sum */
+    /* the operation itself: one pass instead of one for each term and their sum */
+    if (count == 2 && (op == OP_add || op == OP_sub))
         cot__deferred_elementwise(t, op, compute, 2, (cot__view[]){terms[0].g, terms[1].g}, &terms[0].out, NULL);
     else
         cot__deferred_partials(t, op, compute, e->arity, xs, &z, count, terms);
     return true;
 }
 
-/* ---- writes to slices, in numbers ------------------------------------------------------------------------------------------------------ */
+/* ---- writes to slices, in numbers ------------------------------------------------------------ */
 
 /* What lies before and after a slice of step 1 along its axis becomes zero. */
 static void zeros_around(const cot__view *z, const int64_t *slice) {
@@ -172,13 +185,15 @@ static void zeros_around(const cot__view *z, const int64_t *slice) {
     }
 }
 
-/* x[slice] += y where x does not move: only around the slice must there be zeros, in memory that nothing waits for. */
+/* x[slice] += y where x does not move: only around the slice must there be zeros, in memory that
+ * nothing waits for. */
 static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *slice) {
     static const double zero;
     cot_tape     *t = s->t;
     int64_t       shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
     cot__view     v = cot__view_deferred(t, i);
-    cot__storage *fresh = cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "jvp");
+    cot__storage       *fresh =
+        cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "jvp");
     if (!fresh) return false;
     cot__strides(v.ndim, v.shape, z_stride);
     cot__view z = {fresh->data, v.dtype, v.ndim, v.shape, z_stride}, part = cot__slice_view(&z, slice, shape, stride);
@@ -186,8 +201,10 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     cot__storage_release(t, fresh);
     if (!ok) return false;
     zeros_around(&z, slice);
-    cot__view none = {(void *)(uintptr_t)&zero, COT_F64, 0, NULL, NULL}, pair[2] = {none, cot__acc_view(s, y, y_stride)};
-    cot__deferred_elementwise(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part, NULL); /* 0 + y: as adding to zeros would, also of -0 */
+    cot__view none    = {(void *)(uintptr_t)&zero, COT_F64, 0, NULL, NULL},
+              pair[2] = {none, cot__acc_view(s, y, y_stride)};
+    /* 0 + y: as adding to zeros would, also of -0 */
+    cot__deferred_elementwise(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part, NULL);
     return true;
 }
 
@@ -224,7 +241,7 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     return true;
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 static bool hold_recorded(cot__sweep *s, uint32_t i, cot_var v) {
     if (s->t->status != COT_OK) return false;
@@ -298,7 +315,8 @@ static bool in_run(const cot__sweep *s, const cot__node *n) {
 
 static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {
     const cot__scalar_runs *runs = cot__scalar_runs_for(1);
-    return (s->t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(s->t->nodes, i, end, s->t->adjoints.data);
+    return (s->t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(s->t->nodes, i, end,
+                                                                                    s->t->adjoints.data);
 }
 
 /* slot += the tangent that was given, which is taken out while the node's own is computed. */
@@ -323,7 +341,8 @@ static bool add_given(cot__sweep *s, uint32_t i, uint64_t given) {
     return true;
 }
 
-/* An input that is itself computed moves with the inputs below it, and by the tangent given for it on top. */
+/* An input that is itself computed moves with the inputs below it, and by the tangent given for it
+ * on top. */
 static bool visit_input(cot__sweep *s, uint32_t from, uint32_t i) {
     cot_tape *t = s->t;
     uint64_t  given = *cot__slot(t, i);
@@ -366,7 +385,7 @@ bool cot__forward(cot__sweep *s, uint32_t from) {
     return ok;
 }
 
-/* ---- cot_jvp ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- cot_jvp --------------------------------------------------------------------------------- */
 
 /* The tangent of x as a value of x's shape and dtype. */
 static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *out) {
@@ -377,8 +396,8 @@ static bool take_tangent(cot_tape *t, int k, uint32_t x, cot_var v, uint32_t *ou
     if (t->status != COT_OK || !cot__operand(t, v, "jvp", which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, x);
     if (!cot__same_shape(&have, &want)) {
-        cot__fail(t, COT_SHAPE, "[jvp] tangents[%d] has shape %s, xs[%d] has %s; they must be equal", k, cot__shape_text_at(t, *out, a), k,
-                  cot__shape_text_at(t, x, b));
+        cot__fail(t, COT_SHAPE, "[jvp] tangents[%d] has shape %s, xs[%d] has %s; they must be equal", k,
+                  cot__shape_text_at(t, *out, a), k, cot__shape_text_at(t, x, b));
         return false;
     }
     *out = cot__as(t, *out, cot__dtype_at(&t->nodes[x]));
@@ -392,7 +411,8 @@ static void seed_recorded(cot_tape *t, uint32_t x, uint32_t dx) {
     if (!cot__failed(sum)) *cot__slot(t, x) = (uint64_t)cot__index(sum) + 1;
 }
 
-cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs, const uint32_t *dxs, cot_var *dys) {
+cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs,
+                             const uint32_t *dxs, cot_var *dys) {
     uint32_t top = 0, from = COT__NONE;
     for (int k = 0; k < m; k++) top = ys[k] > top ? ys[k] : top;
     for (int k = 0; k < n; k++) from = xs[k] < from ? xs[k] : from;
@@ -428,7 +448,8 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     bool      ok = cot__check_inputs(t, "jvp", n, xs, index) && cot__list_given(t, "jvp", "tangents", n, tangents);
     for (int k = 0; k < n && ok; k++) ok = take_tangent(t, k, index[k], tangents[k], &dx[k]);
     ok = ok && cot__smooth_between(t, "jvp", 1, &yi, n, index);
-    if (ok && cot__jvp_recorded(t, "jvp", 1, &yi, n, index, dx, &dy) == COT_OK && cot__failed(dy)) dy = zeros_like(t, yi);
+    if (ok && cot__jvp_recorded(t, "jvp", 1, &yi, n, index, dx, &dy) == COT_OK && cot__failed(dy))
+        dy = zeros_like(t, yi);
     if (index != few) cot__free(&t->al, index, 2 * (size_t)n * sizeof *index);
     return t->status == COT_OK ? cot__as_recorded(t, from, dy) : INVALID(t);
 }

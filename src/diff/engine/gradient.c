@@ -5,12 +5,15 @@
 
 #include <string.h>
 
-/* ---- inputs and seeds ------------------------------------------------------------------------------------------------------- */
+/* ---- inputs and seeds ------------------------------------------------------------------------ */
 
 bool cot__may_sweep(cot_tape *t, const char *op) {
     if (!t->inside) return true;
-    cot__fail(t, COT_GRAD, "[%s] called inside a function of [%s]; such a function computes or records, and the library differentiates what it "
-                           "recorded (use a tape of its own to differentiate there)", op, t->inside);
+    cot__fail(t, COT_GRAD,
+              "[%s] called inside a function of [%s]; such a function computes or records, and the library "
+              "differentiates what it "
+              "recorded (use a tape of its own to differentiate there)",
+              op, t->inside);
     return false;
 }
 
@@ -20,7 +23,8 @@ static const char *recorded_form(const char *op) {
     if (!strcmp(op, "jvps")) return "record the product with cot_jvp or cot_fn_jvp";
     if (!strcmp(op, "hvp")) return "record the product with cot_fn_jvp of a gradient";
     if (!strcmp(op, "taylor_values")) return "record the derivatives with cot_taylor";
-    return strstr(op, "hessian") ? "record the derivatives with cot_fn_hessian" : "record the derivatives with cot_fn_jacobian";
+    return strstr(op, "hessian") ? "record the derivatives with cot_fn_hessian"
+                                 : "record the derivatives with cot_fn_jacobian";
 }
 
 bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y) {
@@ -42,8 +46,11 @@ bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, ui
             return false;
         }
         if (!(t->nodes[i].flags & COT__ACTIVE)) {
-            cot__fail(t, COT_GRAD, "[%s] xs[%d], %s, does not require a gradient: it is a constant, detached, an integer, or was recorded "
-                                   "without gradients", op, k, cot__describe(t, i, text, sizeof text));
+            cot__fail(
+                t, COT_GRAD,
+                "[%s] xs[%d], %s, does not require a gradient: it is a constant, detached, an integer, or was recorded "
+                "without gradients",
+                op, k, cot__describe(t, i, text, sizeof text));
             return false;
         }
         index[k] = i;
@@ -65,8 +72,8 @@ static cot_tape *enter_output(cot_var y, const char *op, int n, const cot_var *o
     char      text[160];
     if (!t || !cot__enter(t, y, op, "", i) || !cot__may_sweep(t, op)) return NULL;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[*i]))) {
-        cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op, cot__describe(t, *i, text, sizeof text),
-                  cot__dtype_name(cot__dtype_at(&t->nodes[*i])));
+        cot__fail(t, COT_DTYPE, "[%s] %s has dtype %s; only floats have derivatives", op,
+                  cot__describe(t, *i, text, sizeof text), cot__dtype_name(cot__dtype_at(&t->nodes[*i])));
         return NULL;
     }
     return t;
@@ -79,20 +86,22 @@ static bool make_seed(cot_tape *t, const char *op, uint32_t y, const cot_var *gi
     if (!given) {
         if (cot__size_at(t, y) != 1) {
             cot__fail(t, COT_SHAPE, "[%s] y has shape %s, not a single number; %s", op, cot__shape_text_at(t, y, a),
-                      strstr(op, "hessian") ? "a Hessian is of one number: cot_sum y first"
-                                            : "give a seed of that shape (cot_backward_seeded, cot_vjp), or reduce y to a scalar first");
+                      strstr(op, "hessian")
+                          ? "a Hessian is of one number: cot_sum y first"
+                          : "give a seed of that shape (cot_backward_seeded, cot_vjp), or reduce y to a scalar first");
             return false;
         }
         *seed = cot__index(cot_full(t, dtype, cot__shape_at(t, y), 1));
         return t->status == COT_OK;
     }
     cot_var v = *given;
-    if (cot__is_number(v)) v = cot_full(t, dtype, cot__shape_at(t, y), cot__number_value(v)); /* the same for every element */
+    /* the same for every element */
+    if (cot__is_number(v)) v = cot_full(t, dtype, cot__shape_at(t, y), cot__number_value(v));
     if (t->status != COT_OK || !cot__operand(t, v, op, "seed", seed)) return false;
     cot_shape have = cot__shape_at(t, *seed), want = cot__shape_at(t, y);
     if (!cot__same_shape(&have, &want)) {
-        cot__fail(t, COT_SHAPE, "[%s] the seed has shape %s, y has %s; they must be equal", op, cot__shape_text_at(t, *seed, a),
-                  cot__shape_text_at(t, y, b));
+        cot__fail(t, COT_SHAPE, "[%s] the seed has shape %s, y has %s; they must be equal", op,
+                  cot__shape_text_at(t, *seed, a), cot__shape_text_at(t, y, b));
         return false;
     }
     if (cot__dtype_at(&t->nodes[*seed]) != dtype) *seed = cot__index(cot_cast(VAR(t, *seed), dtype));
@@ -108,18 +117,21 @@ static void put_seed(cot__sweep *s, uint32_t y, uint32_t seed) {
         cot__slot_add(t, y, cot__load_f64(&t->nodes[seed].value, cot__dtype_at(&t->nodes[seed])));
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-/* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report, not a convention. */
+/* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report,
+ * not a convention. */
 static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint32_t *xs) {
     char text[320];
     if (!t->smooth) return true;
     if (t->body) return cot__smooth_between(t, op, 1, &y, n, xs);
     int found = cot_report(VAR(t, y), text, sizeof text);
-    if (found < 0) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
+    if (found < 0)
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
     if (found <= 0) return found == 0; /* what else it says, the sweep will say too */
     text[strcspn(text, "\n")] = 0;
-    cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op, text);
+    cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op,
+              text);
     return false;
 }
 
@@ -129,8 +141,11 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
     if (!t || !cot__outside_bodies(t, op)) return cot__status_of(1, &y);
     char text[160];
     if (!(t->nodes[i].flags & COT__ACTIVE)) {
-        cot__fail(t, COT_GRAD, "[%s] y, %s, depends on no leaf: nothing requires a gradient (constants, detach, a no-grad scope, or an "
-                               "operation without derivative lie between)", op, cot__describe(t, i, text, sizeof text));
+        cot__fail(
+            t, COT_GRAD,
+            "[%s] y, %s, depends on no leaf: nothing requires a gradient (constants, detach, a no-grad scope, or an "
+            "operation without derivative lie between)",
+            op, cot__describe(t, i, text, sizeof text));
         return t->status;
     }
     cot_mark    m = cot__mark(t);
@@ -153,7 +168,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
 cot_status cot_backward(cot_var y) { return backward(y, NULL, "backward"); }
 cot_status(cot_backward_seeded)(cot_var y, cot_var seed) { return backward(y, &seed, "backward_seeded"); }
 
-/* ---- gradients on the tape --------------------------------------------------------------------------------------------------- */
+/* ---- gradients on the tape ------------------------------------------------------------------- */
 
 bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {
     cot_tape *t = s->t;
@@ -162,7 +177,8 @@ bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, u
     s->reach_bytes = (size_t)y - s->reach_from + 1;
     s->reach = cot__alloc(&t->al, s->reach_bytes);
     if (!s->reach) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op, s->reach_bytes);
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op,
+                  s->reach_bytes);
         s->reach_bytes = 0;
         return false;
     }
@@ -175,7 +191,8 @@ bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, u
         uint32_t inactive = cot__op_of(node->op)->inactive;
         for (int k = 0, count = cot__nargs(node); k < count; k++) {
             uint32_t a = cot__arg(node, k);
-            if (a == COT__NONE || a < s->reach_from || (k < 32 && inactive >> k & 1) || !s->reach[a - s->reach_from]) continue;
+            if (a == COT__NONE || a < s->reach_from || (k < 32 && inactive >> k & 1) || !s->reach[a - s->reach_from])
+                continue;
             s->reach[i - s->reach_from] = 1;
             break;
         }
@@ -206,8 +223,8 @@ static bool any_reached(const cot__sweep *s, int m, const uint32_t *ys) {
     return false;
 }
 
-cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n, const uint32_t *xs,
-                             cot_var *grads) {
+cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
+                             const uint32_t *xs, cot_var *grads) {
     uint32_t   y = highest(m, ys);
     cot__sweep s = {.t = t, .recording = true, .lo = y, .top = y};
     if (!cot__mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
@@ -215,7 +232,8 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
         cot__sweep_close(&s, false);
         return t->status;
     }
-    if (!any_reached(&s, m, ys)) { /* then ys may be from before a sweep that is under way, and the slots there are its own */
+    if (!any_reached(&s, m, ys)) {
+        /* then ys may be from before a sweep that is under way, and the slots there are its own */
         for (int k = 0; k < n; k++) grads[k] = cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
         s.lo = y + 1;
         cot__sweep_close(&s, false);
@@ -228,7 +246,8 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     cot__asked(t, before);
     for (int k = 0; k < n && ok; k++) {
         uint64_t slot = xs[k] <= y ? *cot__slot(t, xs[k]) : 0;
-        grads[k] = slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
+        grads[k] =
+            slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
     }
     cot__mark_wanted(t, n, xs, false);
     cot__sweep_close(&s, false);
@@ -240,7 +259,8 @@ cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v) {
     return !t->active_mask && !cot__failed(v) && (t->nodes[cot__index(v)].flags & COT__ACTIVE) ? cot_detach(v) : v;
 }
 
-cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads) {
+cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs,
+                              cot_var *grads) {
     return cot__vjp_recorded(t, op, 1, &y, &seed, n, xs, grads);
 }
 
@@ -261,7 +281,9 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
     return status;
 }
 
-cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads) { return cot__grad_of("grad_of", y, NULL, n, xs, grads); }
+cot_status cot_grad_of(cot_var y, int n, const cot_var *xs, cot_var *grads) {
+    return cot__grad_of("grad_of", y, NULL, n, xs, grads);
+}
 cot_status(cot_vjp)(cot_var y, cot_var seed, int n, const cot_var *xs, cot_var *grads) {
     return cot__grad_of("vjp", y, &seed, n, xs, grads);
 }

@@ -1,11 +1,12 @@
-/* kept_adjoints.c: a reverse sweep whose adjoints stay to be looked at, and the contributions of elementwise nodes one by one. */
+/* kept_adjoints.c: a reverse sweep whose adjoints stay to be looked at, and the contributions of
+ * elementwise nodes one by one. */
 #include "diff/engine/kept_adjoints.h"
 
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* ---- the sweep --------------------------------------------------------------------------------------------------- */
+/* ---- the sweep ------------------------------------------------------------------------------- */
 
 static void want_all(cot_tape *t, uint32_t y, bool on) {
     for (uint32_t i = 0; i <= y; i++) {
@@ -74,14 +75,15 @@ bool cot__kept_adjoint(const cot__kept_adjoints *w, uint32_t node, cot__view *g)
     return true;
 }
 
-/* ---- contributions ----------------------------------------------------------------------------------------------- */
+/* ---- contributions --------------------------------------------------------------------------- */
 
 static size_t bytes_of(const cot__view *v) {
     size_t n = (size_t)(cot__count(v->ndim, v->shape) * cot__dtype_size(v->dtype));
     return n ? n : 1;
 }
 
-void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot__view *out, int64_t stride[COT_MAX_NDIM]) {
+void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot__view *out,
+                        int64_t stride[COT_MAX_NDIM]) {
     const cot__node *n = &t->nodes[i];
     cot_dtype        compute = cot__dtype_compute(cot__dtype_at(n));
     cot__view        xs[3], z = cot__view_read(t, i);
@@ -96,9 +98,11 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
     return out->data;
 }
 
-void cot__contribution_free(cot_tape *t, void *data, const cot__view *out) { cot__free(&t->al, data, data ? bytes_of(out) : 0); }
+void cot__contribution_free(cot_tape *t, void *data, const cot__view *out) {
+    cot__free(&t->al, data, data ? bytes_of(out) : 0);
+}
 
-/* ---- looking around ---------------------------------------------------------------------------------------------- */
+/* ---- looking around -------------------------------------------------------------------------- */
 
 uint8_t *cot__ancestors(cot_tape *t, uint32_t y) {
     uint8_t *mark = cot__alloc(&t->al, (size_t)y + 1);
@@ -122,13 +126,15 @@ void cot__reader_open(cot__reader *r, const cot__view *v) {
 
 void cot__reader_spread(cot__reader *r, const cot__view *v, const cot__view *like) {
     static const int64_t still[COT_MAX_NDIM];
-    cot__view            all = v->ndim == like->ndim ? *v : (cot__view){v->data, v->dtype, like->ndim, like->shape, still};
+    cot__view all = v->ndim == like->ndim ? *v : (cot__view){v->data, v->dtype, like->ndim, like->shape, still};
     cot__reader_open(r, &all);
 }
 
 double cot__reader_next(cot__reader *r) {
     int64_t k = r->at % COT__BLOCK;
-    if (k == 0) r->block = cot__cursor_load(&r->cursor, r->size - r->at < COT__BLOCK ? (int)(r->size - r->at) : COT__BLOCK, r->buf);
+    if (k == 0)
+        r->block =
+            cot__cursor_load(&r->cursor, r->size - r->at < COT__BLOCK ? (int)(r->size - r->at) : COT__BLOCK, r->buf);
     r->at++;
     return r->block[k];
 }

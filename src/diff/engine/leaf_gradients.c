@@ -1,9 +1,10 @@
-/* leaf_gradients.c: gradients that values keep, leaves always and others on request: adding what a sweep brought, reading, zeroing. */
+/* leaf_gradients.c: gradients that values keep, leaves always and others on request: adding what a
+ * sweep brought, reading, zeroing. */
 #include "diff/engine/sweep.h"
 
 #include <string.h>
 
-/* ---- after a sweep ----------------------------------------------------------------------------------------------------------- */
+/* ---- after a sweep --------------------------------------------------------------------------- */
 
 /* Most programs retain values in the order in which they record them: look there first. */
 static cot__retained *retained_of(cot_tape *t, uint32_t node) {
@@ -28,16 +29,16 @@ bool cot__own_arrivals(cot__sweep *s) {
         if (!a->tensor.storage) continue;
         cot__view v = cot__view_read(t, a->node);
         size_t    bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
-        if (a->tensor.storage->refs == 1 && !a->tensor.storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->tensor.stride) &&
-            a->tensor.storage->bytes == bytes)
+        if (a->tensor.storage->refs == 1 && !a->tensor.storage->borrowed &&
+            cot__is_contiguous(v.ndim, v.shape, a->tensor.stride) && a->tensor.storage->bytes == bytes)
             continue;
         cot__storage *fresh = cot__storage_create(t, bytes, "backward");
         if (!fresh) return false;
         int64_t stride[COT_MAX_NDIM];
         cot__strides(v.ndim, v.shape, stride);
         cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
-        cot__view from = {(char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
-                          a->tensor.stride};
+        cot__view from = {(char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype), v.dtype,
+                          v.ndim, v.shape, a->tensor.stride};
         cot__copy(&to, &from);
         cot__storage_release(t, a->tensor.storage);
         a->tensor.storage = fresh;
@@ -90,10 +91,11 @@ void cot__commit_arrivals(cot__sweep *s) {
     }
 }
 
-/* ---- gradients of leaves ----------------------------------------------------------------------------------------------------- */
+/* ---- gradients of leaves --------------------------------------------------------------------- */
 
 /* Where the gradient of x is kept; NULL after a failure. */
-static bool find_gradient(cot_var x, const char *op, cot_tape **t, uint32_t *i, double **scalar, cot__storage ***tensor) {
+static bool find_gradient(cot_var x, const char *op, cot_tape **t, uint32_t *i, double **scalar,
+                          cot__storage ***tensor) {
     if (!cot_is_valid(x)) {
         if (x.tape && !cot__is_number(x)) cot__operand(x.tape, x, op, "", i);
         return false;
@@ -109,8 +111,9 @@ static bool find_gradient(cot_var x, const char *op, cot_tape **t, uint32_t *i, 
     }
     cot__retained *kept = retained_of(x.tape, *i);
     if (!kept) {
-        cot__fail(x.tape, COT_GRAD, "[%s] %s keeps no gradient; only leaves do, and values marked with cot_retain_grad before backward", op,
-                  cot__describe(x.tape, *i, text, sizeof text));
+        cot__fail(x.tape, COT_GRAD,
+                  "[%s] %s keeps no gradient; only leaves do, and values marked with cot_retain_grad before backward",
+                  op, cot__describe(x.tape, *i, text, sizeof text));
         return false;
     }
     *scalar = &kept->scalar;
@@ -126,7 +129,8 @@ double cot_grad_value(cot_var x) {
     if (!find_gradient(x, "grad_value", &t, &i, &scalar, &tensor)) return (double)NAN;
     if (!cot__is_tensor(&t->nodes[i])) return *scalar;
     if (cot__size_at(t, i) == 1) return *tensor ? cot__load_f64((*tensor)->data, cot__dtype_at(&t->nodes[i])) : 0;
-    cot__fail(t, COT_SHAPE, "[grad_value] the gradient has %lld elements; use cot_read_grad", (long long)cot__size_at(t, i));
+    cot__fail(t, COT_SHAPE, "[grad_value] the gradient has %lld elements; use cot_read_grad",
+              (long long)cot__size_at(t, i));
     return (double)NAN;
 }
 
@@ -195,7 +199,8 @@ cot_var cot_retain_grad(cot_var x) {
     if (!cot__check_inputs(t, "retain_grad", 1, &x, &i)) return INVALID(t);
     if (t->nodes[i].op == OP_leaf || (t->nodes[i].flags & COT__RETAIN)) return x;
     void *list = t->retained;
-    if (!cot__grow(t, &list, &t->retained_capacity, t->retained_count, sizeof *t->retained, "retain_grad")) return INVALID(t);
+    if (!cot__grow(t, &list, &t->retained_capacity, t->retained_count, sizeof *t->retained, "retain_grad"))
+        return INVALID(t);
     t->retained = list;
     t->retained[t->retained_count++] = (cot__retained){.node = i};
     t->nodes[i].flags |= COT__RETAIN;

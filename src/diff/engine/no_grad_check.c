@@ -1,8 +1,9 @@
-/* no_grad_check.c: a value that was computed from the inputs while no gradients were recorded: its derivative is lost, and zeros would be
- * wrong.
+/* no_grad_check.c: a value that was computed from the inputs while no gradients were recorded: its
+ * derivative is lost, and zeros would be wrong.
  *
- * A constant among outputs has zeros for derivatives, and detach and the like say so. But what an operation with a derivative
- * computed from an input is neither: cot_backward refuses it, and so does everything that gives a matrix of numbers. */
+ * A constant among outputs has zeros for derivatives, and detach and the like say so. But what an
+ * operation with a derivative computed from an input is neither: cot_backward refuses it, and so
+ * does everything that gives a matrix of numbers. */
 #include "diff/engine/sweep.h"
 
 #include <string.h>
@@ -43,7 +44,8 @@ bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, 
             if (xs[j] <= ys[k]) met[xs[j] - lo] = 1;
         if (reaches(t, met, lo, ys[k]))
             cot__fail(t, COT_GRAD,
-                      "[%s] ys[%d], %s, was computed from the xs without recording gradients (in a no-grad scope); its derivative "
+                      "[%s] ys[%d], %s, was computed from the xs without recording gradients (in a no-grad scope); its "
+                      "derivative "
                       "is lost, "
                       "record it outside",
                       op, k, cot__describe(t, ys[k], text, sizeof text));

@@ -1,9 +1,10 @@
-/* reverse.c: the one reverse driver. It walks down from the seeded outputs; at each node it hands the adjoint to the rule and adds
- * what the rule gives to the operands.
+/* reverse.c: the one reverse driver. It walks down from the seeded outputs; at each node it hands
+ * the adjoint to the rule and adds what the rule gives to the operands.
  *
- * With numbers (cot_backward), runs of scalar nodes go through the switch of scalar_sweep.inc, elementwise tensors through block kernels,
- * and a structural node's rule runs in recorded operations that are forgotten at once. Recording (cot_grad_of), everything the
- * rules record stays. Both take the same rules in the same order. */
+ * With numbers (cot_backward), runs of scalar nodes go through the switch of scalar_sweep.inc,
+ * elementwise tensors through block kernels, and a structural node's rule runs in recorded
+ * operations that are forgotten at once. Recording (cot_grad_of), everything the rules record
+ * stays. Both take the same rules in the same order. */
 #include "diff/engine/sweep.h"
 #include "ops/array/inplace.h"
 #include "ops/elementwise/deferred.h"
@@ -11,13 +12,14 @@
 
 #include <string.h>
 
-/* ---- contributions, as numbers ---------------------------------------------------------------------------------------------- */
+/* ---- contributions, as numbers --------------------------------------------------------------- */
 
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint) {
     if (cot__same_shape(&operand, &adjoint)) return true;
     char x[COT__SHAPE_TEXT], y[COT__SHAPE_TEXT];
-    cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s", cot__op_name(r->t, r->node),
-              cot__shape_text(adjoint.ndim, adjoint.dim, y), cot__shape_text(operand.ndim, operand.dim, x));
+    cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s",
+              cot__op_name(r->t, r->node), cot__shape_text(adjoint.ndim, adjoint.dim, y),
+              cot__shape_text(operand.ndim, operand.dim, x));
     return false;
 }
 
@@ -75,11 +77,12 @@ static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, 
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
     cot__view all = cot__acc_view(s, to, stride);
-    cot__view from = cot__view_read(r->t, cot__index(v)), at = cot__view_read(r->t, cot__index(index)); /* and all is done first */
+    /* and all is done first */
+    cot__view from = cot__view_read(r->t, cot__index(v)), at = cot__view_read(r->t, cot__index(index));
     cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
 }
 
-/* ---- contributions, recorded ------------------------------------------------------------------------------------------------- */
+/* ---- contributions, recorded ----------------------------------------------------------------- */
 
 static cot_var slot_held(cot_tape *t, uint32_t node) {
     uint64_t slot = *cot__slot(t, node);
@@ -135,12 +138,13 @@ static void give_scatter_recorded(cot__rule *r, int k, cot_var v, cot_var index,
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX) return;
     uint64_t slot = *cot__slot(r->t, to);
-    cot_var  sum = slot ? slot_held(r->t, to) : cot_zeros(r->t, cot__dtype_at(&r->t->nodes[to]), cot__shape_at(r->t, to));
+    cot_var  sum =
+        slot ? slot_held(r->t, to) : cot_zeros(r->t, cot__dtype_at(&r->t->nodes[to]), cot__shape_at(r->t, to));
     sum = along ? cot__scatter_add_along_axis(sum, index, v, axis) : cot_scatter_add(sum, index, v, axis);
     slot_hold(s, to, sum, true);
 }
 
-/* ---- what a rule sees -------------------------------------------------------------------------------------------------------- */
+/* ---- what a rule sees ------------------------------------------------------------------------ */
 
 bool cot__rule_wants(const cot__rule *r, int k) {
     const cot__sweep *s = r->driver;
@@ -196,7 +200,7 @@ cot_var cot__slot_var(cot__sweep *s, uint32_t node) {
     return cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, stride, a->offset, 0, NULL);
 }
 
-/* ---- one node ---------------------------------------------------------------------------------------------------------------- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
     const cot__node *n = &t->nodes[i];
@@ -217,27 +221,30 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
     }
 }
 
-/* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the adjoint of node i itself, if nobody
- * else needs that; else into a new accumulator. */
+/* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the
+ * adjoint of node i itself, if nobody else needs that; else into a new accumulator. */
 static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
     cot__view v = cot__view_shape(t, i);
     p->accumulate = *cot__slot(t, to) != 0;
-    if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, g->stride)) {
+    if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed &&
+        cot__is_contiguous(v.ndim, v.shape, g->stride)) {
         int64_t same[COT_MAX_NDIM];
         memcpy(same, g->stride, sizeof same);
         if (!cot__acc_share(s, to, g->storage, g->offset, same)) return false;
         *given_away = true;
     } else {
-        bool here = p->accumulate && *given_away && s->accs[*cot__slot(t, to) - 1].storage == g->storage; /* by the partial before this one */
+        /* by the partial before this one */
+        bool here = p->accumulate && *given_away && s->accs[*cot__slot(t, to) - 1].storage == g->storage;
         if (!here && !cot__acc_own(s, to, false)) return false;
     }
     p->out = cot__acc_view(s, to, stride);
     return true;
 }
 
-/* An elementwise tensor node, in numbers: block kernels straight into the accumulators, all partials in one pass. */
+/* An elementwise tensor node, in numbers: block kernels straight into the accumulators, all
+ * partials in one pass. */
 static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     cot_tape                    *t = s->t;
     const cot__node             *n = &t->nodes[i];
@@ -269,7 +276,8 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
         cot__term p = {.k = pending[k]};
         bool      before = given_away;
         if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &p, out_stride[k])) return false;
-        int at = given_away && !before ? 0 : k; /* what replaces the adjoint goes first; the order of the others stays */
+        /* what replaces the adjoint goes first; the order of the others stays */
+        int at = given_away && !before ? 0 : k;
         memmove(&out[at + 1], &out[at], (size_t)(k - at) * sizeof *out);
         out[at] = p;
     }
@@ -373,7 +381,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
         else
             ok = structural_numbers(s, &r);
     }
-    if (s->recording && (t->nodes[i].flags & COT__WANTED)) return ok; /* its adjoint is read at the end */
+    /* its adjoint is read at the end */
+    if (s->recording && (t->nodes[i].flags & COT__WANTED)) return ok;
     if (!s->recording && tensor)
         cot__acc_drop(s, i);
     else
@@ -381,7 +390,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
     return ok;
 }
 
-/* A scalar elementwise node that a run stopped at (it is wanted or retained): take its adjoint, then let the run have it. */
+/* A scalar elementwise node that a run stopped at (it is wanted or retained): take its adjoint,
+ * then let the run have it. */
 static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs) {
     cot__node *n = &s->t->nodes[*i];
     uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
@@ -396,7 +406,8 @@ static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs)
     return true;
 }
 
-/* Scalar leaves, often many in a row: they are only listed; what arrived stays in the slot until the sweep has succeeded. */
+/* Scalar leaves, often many in a row: they are only listed; what arrived stays in the slot until
+ * the sweep has succeeded. */
 static bool scalar_leaves(cot__sweep *s, int64_t *at) {
     cot_tape *t = s->t;
     int64_t   i = *at;
@@ -410,7 +421,8 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
         }
         if (UNLIKELY(t->arrived_count == t->arrived_capacity)) {
             void *list = t->arrived;
-            if (!cot__grow(t, &list, &t->arrived_capacity, t->arrived_count, sizeof *t->arrived, "backward")) return false;
+            if (!cot__grow(t, &list, &t->arrived_capacity, t->arrived_count, sizeof *t->arrived, "backward"))
+                return false;
             t->arrived = list;
         }
         t->arrived[t->arrived_count++] = (uint32_t)i;
@@ -445,7 +457,8 @@ static bool walk(cot__sweep *s) {
 bool cot__reverse(cot__sweep *s) {
     cot__deferred_open(s->t);
     bool ok = walk(s);
-    if (!s->recording && !s->read_later) cot__deferred_finish(s->t); /* accumulators are read as they lie; recorded values through cot__view_read */
+    /* accumulators are read as they lie; recorded values through cot__view_read */
+    if (!s->recording && !s->read_later) cot__deferred_finish(s->t);
     cot__deferred_close(s->t);
     return ok;
 }

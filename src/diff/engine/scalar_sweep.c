@@ -1,4 +1,5 @@
-/* scalar_sweep.c: the scalar sweeps for f64, with one lane and two, and for f32 with one. bf16 and f16 scalars are swept in f32. */
+/* scalar_sweep.c: the scalar sweeps for f64, with one lane and two, and for f32 with one. bf16 and
+ * f16 scalars are swept in f32. */
 #include "base/math/special.h"
 #include "diff/engine/sweep.h"
 #include "rules/has_partial.h"
@@ -14,7 +15,7 @@ static const uint8_t partials[] = {
 #include "rules/rules.def"
 };
 
-/* ---- f64 ---------------------------------------------------------------------------------------------------- */
+/* ---- f64 ------------------------------------------------------------------------------------- */
 
 #define T double
 #define F(name) name
@@ -23,12 +24,14 @@ static const uint8_t partials[] = {
 #include "rules/words/kernel_words.h"
 #define KIND_OK(kind) ((kind) == COT_F64)
 #if COT__HEADS
-#define RUNS(n) ((cot__head(n) & (COT__HEAD_KIND | COT__HEAD_FLAGS(STOPS | COT__ACTIVE))) == COT__HEAD_FLAGS(COT__ACTIVE))
+#define RUNS(n)                                                                                                        \
+    ((cot__head(n) & (COT__HEAD_KIND | COT__HEAD_FLAGS(STOPS | COT__ACTIVE))) == COT__HEAD_FLAGS(COT__ACTIVE))
 #else
 #define RUNS(n) ((n)->kind == COT_F64 && ((n)->flags & (STOPS | COT__ACTIVE)) == COT__ACTIVE)
 #endif
 #define LOAD(node) ((node)->value.f64)
-#define LOAD_ANY(node) (LIKELY((node)->kind == COT_F64) ? (node)->value.f64 : cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
+#define LOAD_ANY(node)                                                                                                 \
+    (LIKELY((node)->kind == COT_F64) ? (node)->value.f64 : cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
 
 #define L T
 #define LI_LANE int64_t
@@ -69,7 +72,7 @@ typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 #undef LOAD
 #undef LOAD_ANY
 
-/* ---- f32 ---------------------------------------------------------------------------------------------------- */
+/* ---- f32 ------------------------------------------------------------------------------------- */
 
 #define T float
 #define F(name) name##f
@@ -78,8 +81,9 @@ typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 #include "rules/words/kernel_words.h"
 #define KIND_OK(kind) ((kind) >= COT_F32 && (kind) <= COT_F16)
 #define RUNS(n) (KIND_OK((n)->kind) && ((n)->flags & (STOPS | COT__ACTIVE)) == COT__ACTIVE)
-#define LOAD(node)                                                                                                           \
-    (LIKELY((node)->kind == COT_F32) ? (node)->value.f32 : (float)cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
+#define LOAD(node)                                                                                                     \
+    (LIKELY((node)->kind == COT_F32) ? (node)->value.f32                                                               \
+                                     : (float)cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
 #define LOAD_ANY(node) LOAD(node)
 
 #define L T
@@ -106,8 +110,9 @@ typedef int64_t mask_f64_2 __attribute__((vector_size(16)));
 #undef LOAD
 #undef LOAD_ANY
 
-/* Two lanes are for f64 alone: in f32 the code would be as much again for what is rarely asked. Four were a sixtieth of the library
- * and, where the baseline has registers of two, hardly faster. */
+/* Two lanes are for f64 alone: in f32 the code would be as much again for what is rarely asked.
+ * Four were a sixtieth of the library and, where the baseline has registers of two, hardly
+ * faster. */
 static const cot__scalar_runs runs[] = {
     {1, reverse_f64_1, reverse_f32_1, forward_f64_1, forward_f32_1},
     {2, reverse_f64_2, NULL, forward_f64_2, NULL},

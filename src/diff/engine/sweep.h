@@ -1,9 +1,11 @@
-/* sweep.h: what the reverse and the forward driver share: slots parallel to the nodes, accumulators for tensors, lanes for scalars.
+/* sweep.h: what the reverse and the forward driver share: slots parallel to the nodes, accumulators
+ * for tensors, lanes for scalars.
  *
  * A slot is 8 bytes a lane. What it holds for a node:
  *   numbers, scalar node    the adjoint or tangent itself, as T in {double, float} (W lanes of it)
  *   numbers, tensor node    index + 1 of an accumulator of the sweep
- *   recording, any node     index + 1 of the var, with OWNED set when its storage belongs to the sweep alone
+ *   recording, any node     index + 1 of the var, with OWNED set when its storage belongs to the
+ *                           sweep alone
  * All slots are zero between sweeps. */
 #ifndef COT_SWEEP_H
 #define COT_SWEEP_H
@@ -43,7 +45,8 @@ typedef struct cot__sweep {
     int             ny;         /* forward: the outputs; NULL ys: s->top alone */
     const uint32_t *ys;
     bool          wanted_only;  /* arrivals: nodes marked COT__WANTED only, not leaves */
-    bool          read_later;   /* elementwise work may still wait when the driver returns; whoever reads does it first */
+    /* elementwise work may still wait when the driver returns; whoever reads does it first */
+    bool          read_later;
 } cot__sweep;
 
 /* Slots for nodes 0 … top, `lanes` wide; zeroed. False after setting the error. */
@@ -51,7 +54,9 @@ bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op);
 typedef uint64_t cot__slot_bits __attribute__((may_alias)); /* slots are seen with several types */
 typedef double   cot__slot_number __attribute__((may_alias));
 static inline cot__slot_bits   *cot__slot(cot_tape *t, uint32_t i) { return (cot__slot_bits *)t->adjoints.data + i; }
-static inline cot__slot_number *cot__slot_f64(cot_tape *t, uint32_t i) { return (cot__slot_number *)t->adjoints.data + i; }
+static inline cot__slot_number *cot__slot_f64(cot_tape *t, uint32_t i) {
+    return (cot__slot_number *)t->adjoints.data + i;
+}
 /* The number in a scalar node's slot, and adding to it, whatever its dtype. */
 double cot__slot_get(cot_tape *t, uint32_t i);
 void   cot__slot_add(cot_tape *t, uint32_t i, double v);
@@ -59,27 +64,38 @@ void   cot__slot_add(cot_tape *t, uint32_t i, double v);
 /* Accumulators (numbers, tensors). Views are valid until the next push. */
 cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride_buffer);
 bool      cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride);
-bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty); /* row-major memory of its own */
-bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);  /* += v, which is shaped like the node */
+/* row-major memory of its own */
+bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty);
+/* += v, which is shaped like the node */
+bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);
 void      cot__acc_drop(cot__sweep *s, uint32_t node);
-bool      cot__arrive(cot__sweep *s, uint32_t node); /* takes what is in the slot, and leaves it there (a reference for tensors) */
-cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node); /* what arrived there; NULL: nothing */
-/* Every tensor that arrived gets memory of its own first, so that adding to gradients cannot fail half way. */
+/* takes what is in the slot, and leaves it there (a reference for tensors) */
+bool      cot__arrive(cot__sweep *s, uint32_t node);
+/* what arrived there; NULL: nothing */
+cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node);
+/* Every tensor that arrived gets memory of its own first, so that adding to gradients cannot fail
+ * half way. */
 bool cot__own_arrivals(cot__sweep *s);
 /* Adds what arrived to the gradients of leaves and retained values. */
 void cot__commit_arrivals(cot__sweep *s);
 /* Frees all; zeroes the slots lo … top unless the sweep has consumed them already. */
 void cot__sweep_close(cot__sweep *s, bool consumed);
 
-/* Runs of scalar nodes. They stop at the first node that is not a scalar of that kind, or is wanted, and return its index.
- * reverse: downward from i, stops below *lo, which follows the lowest slot pushed to. forward: upward to `end`. */
+/* Runs of scalar nodes. They stop at the first node that is not a scalar of that kind, or is
+ * wanted, and return its index. reverse: downward from i, stops below *lo, which follows the lowest
+ * slot pushed to. forward: upward to `end`. */
 typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);
 typedef uint32_t (*cot__forward_run)(const cot__node *nodes, uint32_t i, uint32_t end, void *slots);
-typedef struct cot__scalar_runs { int lanes; cot__reverse_run reverse_f64, reverse_f32; cot__forward_run forward_f64, forward_f32; } cot__scalar_runs;
+typedef struct cot__scalar_runs {
+    int              lanes;
+    cot__reverse_run reverse_f64, reverse_f32;
+    cot__forward_run forward_f64, forward_f32;
+} cot__scalar_runs;
 /* The widest instance not wider than `lanes`: 1 or 2; only the first knows f32. */
 const cot__scalar_runs *cot__scalar_runs_for(int lanes);
 
-/* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold their tangents. */
+/* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold
+ * their tangents. */
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar_runs *runs, void *slots);
 
 /* Was node x, a leaf or constant, assigned after node `by` was recorded? (What a body read when it
@@ -97,7 +113,8 @@ static inline bool cot__overwritten(const cot_tape *t, uint32_t x, uint32_t by) 
 }
 /* Is it still that? Otherwise sets the error that names both operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
-/* The same for all that an elementwise partial of node i reads (a mask of elementwise_info.saves). */
+/* The same for all that an elementwise partial of node i reads (a mask of
+ * elementwise_info.saves). */
 bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
 
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
@@ -116,7 +133,8 @@ bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
  * derivative do not count, so that it says through which nodes the ys can move. */
 enum { COT__LAST_USES = 7 };
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
-/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the error. (second_order_inputs.c) */
+/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the
+ * error. (second_order_inputs.c) */
 bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);
 
 /* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
@@ -124,12 +142,15 @@ void cot__run_vjp(cot__rule *r);
 /* Marks in s->reach which nodes between the lowest x and y depend on any x: only those get
  * adjoints. False after setting the error. */
 bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y);
-/* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error is on the tape. */
+/* The reverse driver from s->top down: slots of the outputs have been seeded. False when an error
+ * is on the tape. */
 bool cot__reverse(cot__sweep *s);
-/* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to s->top. */
+/* The forward driver: slots of the inputs, marked COT__WANTED, hold tangents; fills the slots up to
+ * s->top. */
 bool cot__forward(cot__sweep *s, uint32_t from);
 
-/* The tangent of a node from those of its operands (invalid: does not move), recorded; invalid when nothing moves it. */
+/* The tangent of a node from those of its operands (invalid: does not move), recorded; invalid when
+ * nothing moves it. */
 cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents);
 cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangents);
 
@@ -137,12 +158,15 @@ cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangent
 cot_var cot__slot_var(cot__sweep *s, uint32_t node);
 /* Recorded sweeps: gradient of y (seeded) with respect to xs, all of them indices. */
 /* … of Σ <seeds[k], ys[k]>; a y that does not depend on any x counts for nothing. */
-cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n, const uint32_t *xs,
-                             cot_var *grads);
-/* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs, shaped like them. A tangent that
- * is zero is recorded as zeros for float ys, and invalid for others. */
-cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs, const uint32_t *dxs, cot_var *dys);
-cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs, cot_var *grads);
+cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
+                             const uint32_t *xs, cot_var *grads);
+/* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs,
+ * shaped like them. A tangent that is zero is recorded as zeros for float ys, and invalid for
+ * others. */
+cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs,
+                             const uint32_t *dxs, cot_var *dys);
+cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs,
+                              cot_var *grads);
 
 /* v, a derivative that was recorded, as the user gets it: not the seed or tangent itself, which is
  * older than node `from`; and, in a no-grad scope, without a gradient: rules that differentiate
@@ -152,22 +176,28 @@ cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
 /* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
-/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise operations, sum_of and dot_of. */
+/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise
+ * operations, sum_of and dot_of. */
 bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
-bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out);
+bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
+                    double *out);
 
-/* No y was computed from an x while no gradients were recorded; otherwise sets the error (no_grad_check.c). */
+/* No y was computed from an x while no gradients were recorded; otherwise sets the error
+ * (no_grad_check.c). */
 bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
 
-/* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep that called it. Sets the error. */
+/* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep
+ * that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);
 /* … one that gives numbers, of a value y? Not of values in a body that is being recorded either. */
 bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y);
-/* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was asked. */
+/* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was
+ * asked. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
 
-/* Values of nodes from … that wait since then are not computed where tangents in numbers do not read them: for a gradient that was recorded, in an
- * open queue, to be differentiated and rewound. */
+/* Values of nodes from … that wait since then are not computed where tangents in numbers do not
+ * read them: for a gradient that was recorded, in an open queue, to be differentiated and
+ * rewound. */
 void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
 
 /* Elements of all of them together; 0 for a NULL list. */

@@ -1,8 +1,8 @@
 /* transpose.c: one direction of a rule from the other, in recorded operations.
  *
- * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g, and Jᵀ·g that of <jvp(v), g>
- * with respect to v. Both are recorded sweeps over what the rule just recorded: they touch no slot of the sweep that called
- * them. */
+ * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g,
+ * and Jᵀ·g that of <jvp(v), g> with respect to v. Both are recorded sweeps over what the rule just
+ * recorded: they touch no slot of the sweep that called them. */
 #include "diff/loops/loop.h"
 #include "diff/engine/kept_adjoints.h"
 #include "ops/structural.h"
@@ -10,14 +10,15 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- rules of the user's --------------------------------------------------------------------------------------------- */
+/* ---- rules of the user's --------------------------------------------------------------------- */
 
 static bool is_users(const cot__rule *r) {
     const cot__node *n = cot__rule_node(r);
     return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
 }
 
-/* How a node depends on what the rule was given. An operation whose rule is not known to be one or the other counts as linear. */
+/* How a node depends on what the rule was given. An operation whose rule is not known to be one or
+ * the other counts as linear. */
 enum { NOT, LINEARLY, OTHERWISE };
 
 static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
@@ -41,8 +42,10 @@ static uint8_t structural_depends(const cot__node *n, int k, uint8_t operand, in
     return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || twice ? OTHERWISE : LINEARLY;
 }
 
-/* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has no transpose: sets the error. */
-static bool is_linear(cot__rule *r, const char *which, const char *of, const char *other, int n, const uint32_t *from, uint32_t y) {
+/* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has
+ * no transpose: sets the error. */
+static bool is_linear(cot__rule *r, const char *which, const char *of, const char *other, int n, const uint32_t *from,
+                      uint32_t y) {
     cot_tape *t = r->t;
     uint32_t  first = n ? from[0] : y, bad = COT__NONE;
     char      text[160];
@@ -51,8 +54,8 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     size_t   bytes = (size_t)y - first + 1;
     uint8_t *how = cot__alloc(&t->al, bytes);
     if (!how) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", cot__op_name(t, r->node),
-                  bytes);
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs",
+                  cot__op_name(t, r->node), bytes);
         return false;
     }
     memset(how, NOT, bytes);
@@ -76,7 +79,8 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     bool linear = how[y - first] != OTHERWISE;
     cot__free(&t->al, how, bytes);
     if (!linear)
-        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
+        cot__fail(t, COT_GRAD,
+                  "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
                   cot__op_name(t, r->node), which, of, cot__describe(t, bad, text, sizeof text), other);
     return linear;
 }
@@ -94,22 +98,27 @@ static double some_of(cot_tape *t, cot_var v) {
     return 0;
 }
 
-/* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The solution of an equation is 0
- * to its tolerance only, and in a body, like what a loop gives there, it may be but an example: neither shows anything. */
-static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first, double value) {
+/* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The
+ * solution of an equation is 0 to its tolerance only, and in a body, like what a loop gives there,
+ * it may be but an example: neither shows anything. */
+static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first,
+                            double value) {
     cot_tape *t = r->t;
     for (uint32_t i = first; value != 0 && i < t->count; i++)
         if (t->nodes[i].op == OP_root || (t->body && t->nodes[i].op == OP_loop)) return true;
     if (value != 0)
-        cot__fail(t, COT_GRAD, "[%s] its %s is not linear in %s, it gives %g where they are zero: it has no transpose; give a %s too",
-                  cot__op_name(t, r->node), which, of, value, other);
+        cot__fail(
+            t, COT_GRAD,
+            "[%s] its %s is not linear in %s, it gives %g where they are zero: it has no transpose; give a %s too",
+            cot__op_name(t, r->node), which, of, value, other);
     return value == 0;
 }
 
-/* ---- J·v from a vjp ---------------------------------------------------------------------------------------------------------- */
+/* ---- J·v from a vjp -------------------------------------------------------------------------- */
 
 /* <vjp(g), v>, collected as the rule gives its contributions. */
-typedef struct transposed { cot__sweep sweep; cot_var inner; double at_zero; } transposed; /* at_zero: some of vjp(0) */
+/* at_zero: some of vjp(0) */
+typedef struct transposed { cot__sweep sweep; cot_var inner; double at_zero; } transposed;
 
 static void give_inner(cot__rule *r, int k, cot_var v) {
     transposed *tr = r->driver;
@@ -140,16 +149,18 @@ static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, in
     give_inner(&part, 0, v);
 }
 
-/* What is transposed must be active to be swept, whatever the caller records; what comes out is as active as the caller's own
- * records. */
+/* What is transposed must be active to be swept, whatever the caller records; what comes out is as
+ * active as the caller's own records. */
 static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
     t->active_mask = mask;
     return mask || cot__failed(v) ? v : cot_detach(v);
 }
 
-/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a body, which makes none, and
- * loops inside of the rule read it when they are played. */
-static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) { return cot__fresh_input(cot_zeros(t, dtype, shape)); }
+/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a
+ * body, which makes none, and loops inside of the rule read it when they are played. */
+static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) {
+    return cot__fresh_input(cot_zeros(t, dtype, shape));
+}
 
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     cot_tape  *t = r->t;
@@ -175,7 +186,7 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     return as_recorded(t, mask, dz);
 }
 
-/* ---- Jᵀ·g from a jvp --------------------------------------------------------------------------------------------------------- */
+/* ---- Jᵀ·g from a jvp ------------------------------------------------------------------------- */
 
 /* A direction for the tangent of each operand whose adjoint is asked for; their number. */
 static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leaves) {
@@ -213,7 +224,8 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     if (ok) {
         cot_var inner = cot_sum(cot_smul(forth.tangent, r->g), COT_ALL);
         cot_var one = cot_ones(t, cot_dtype_of(inner), COT_SCALAR);
-        ok = t->status == COT_OK && cot__grad_recorded(t, "vjp", cot__index(inner), one, count, leaves, grads) == COT_OK;
+        ok =
+            t->status == COT_OK && cot__grad_recorded(t, "vjp", cot__index(inner), one, count, leaves, grads) == COT_OK;
     }
     for (int k = 0, j = 0; k < n && ok; k++)
         if (!cot__failed(tangents[k])) cot__give(r, k, as_recorded(t, mask, grads[j++]));

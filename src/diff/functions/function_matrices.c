@@ -1,7 +1,8 @@
-/* function_matrices.c: Jacobians and Hessians of C functions, recorded: products with all unit seeds or tangents, as one batch.
+/* function_matrices.c: Jacobians and Hessians of C functions, recorded: products with all unit
+ * seeds or tangents, as one batch.
  *
- * The function runs once. What is batched is the sweep over what it recorded, so an operation of the function becomes one of the
- * Jacobian, whatever the number of rows or columns. */
+ * The function runs once. What is batched is the sweep over what it recorded, so an operation of
+ * the function becomes one of the Jacobian, whatever the number of rows or columns. */
 #include "diff/functions/functions.h"
 #include "diff/kinks/find_kinks.h"
 #include "ops/structural.h"
@@ -17,9 +18,10 @@ static int64_t float_elements(const cot_tape *t, int n, const uint32_t *list) {
     return size;
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* A batch puts one axis in the place of all those of a value, so scalars count as if they had one. */
+/* A batch puts one axis in the place of all those of a value, so scalars count as if they had
+ * one. */
 static bool blocks_fit(const cot__form *c) {
     char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     for (int k = 0; k < c->m; k++) {
@@ -27,9 +29,11 @@ static bool blocks_fit(const cot__form *c) {
             int rows = cot__ndim_at(c->t, c->y[k]), columns = cot__ndim_at(c->t, c->x[j]);
             int axes = (rows ? rows : 1) + (columns ? columns : 1);
             if (axes <= COT_MAX_NDIM || !is_float(c->t, c->y[k]) || !is_float(c->t, c->x[j])) continue;
-            cot__fail(c->t, COT_SHAPE, "[%s] the derivative of a value of shape %s by one of shape %s has %d axes, where a scalar "
-                                       "counts as one; at most %d", c->op, cot__shape_text_at(c->t, c->y[k], a),
-                      cot__shape_text_at(c->t, c->x[j], b), axes, COT_MAX_NDIM);
+            cot__fail(c->t, COT_SHAPE,
+                      "[%s] the derivative of a value of shape %s by one of shape %s has %d axes, where a scalar "
+                      "counts as one; at most %d",
+                      c->op, cot__shape_text_at(c->t, c->y[k], a), cot__shape_text_at(c->t, c->x[j], b), axes,
+                      COT_MAX_NDIM);
             return false;
         }
     }
@@ -43,12 +47,13 @@ static cot_shape block_shape(const cot__form *c, int k, int j) {
     return rows;
 }
 
-/* What a batch gave, as the block of ys[k] by xs[j]: a gradient has the dtype of its input, however it was found. */
+/* What a batch gave, as the block of ys[k] by xs[j]: a gradient has the dtype of its input, however
+ * it was found. */
 static cot_var block_of(const cot__form *c, int k, int j, cot_var batch) {
     return cot_cast(cot_reshape(batch, block_shape(c, k, j)), cot__dtype_at(&c->t->nodes[c->x[j]]));
 }
 
-/* ---- sweeps -------------------------------------------------------------------------------------------------------- */
+/* ---- sweeps ---------------------------------------------------------------------------------- */
 
 /* One batch: unit directions of one value, and what they are pulled to or pushed to. */
 typedef struct directions {
@@ -64,7 +69,8 @@ static bool directions_open(directions *d, const cot__form *c, int n, const uint
     d->to = cot__arena(c->t, ((size_t)n + 1) * sizeof *d->to, c->op);
     d->of = d->to ? cot__arena(c->t, ((size_t)n + 1) * sizeof *d->of, c->op) : NULL;
     for (int k = 0; d->of && k < n; k++)
-        if (is_float(c->t, list[k]) && cot__size_at(c->t, list[k]) > 0) d->of[d->count] = k, d->to[d->count++] = list[k];
+        if (is_float(c->t, list[k]) && cot__size_at(c->t, list[k]) > 0)
+            d->of[d->count] = k, d->to[d->count++] = list[k];
     return d->of != NULL;
 }
 
@@ -99,7 +105,8 @@ static bool sweep_all(directions *d, bool reverse, int which, cot_var *jacobians
     cot_var *batch = cot__arena(t, (size_t)d->count * sizeof *batch, c->op), seeds = units(t, d->from);
     int     *axes = batch ? cot__arena(t, (size_t)d->count * sizeof *axes, c->op) : NULL;
     for (int k = 0; axes && k < d->count; k++) axes[k] = reverse ? 0 : -1;
-    if (!axes || cot_vmap(reverse ? pull_unit : push_unit, d, 1, &seeds, NULL, d->count, batch, axes) != COT_OK) return false;
+    if (!axes || cot_vmap(reverse ? pull_unit : push_unit, d, 1, &seeds, NULL, d->count, batch, axes) != COT_OK)
+        return false;
     for (int k = 0; k < d->count; k++) {
         int row = reverse ? which : d->of[k], column = reverse ? d->of[k] : which;
         jacobians[(size_t)row * (size_t)c->n + (size_t)column] = block_of(c, row, column, batch[k]);
@@ -114,7 +121,8 @@ static void empty_blocks(const cot__form *c, cot_var *jacobians) {
         for (int j = 0; j < c->n; j++) {
             uint32_t y = c->y[k], x = c->x[j];
             if (!is_float(t, y) || !is_float(t, x) || (cot__size_at(t, y) > 0 && cot__size_at(t, x) > 0)) continue;
-            jacobians[(size_t)k * (size_t)c->n + (size_t)j] = cot_zeros(t, cot__dtype_at(&t->nodes[x]), block_shape(c, k, j));
+            jacobians[(size_t)k * (size_t)c->n + (size_t)j] =
+                cot_zeros(t, cot__dtype_at(&t->nodes[x]), block_shape(c, k, j));
         }
 }
 
@@ -135,13 +143,14 @@ static cot_var *matrix(const cot__form *c, cot_mode mode) {
     return t->status == COT_OK ? jacobians : NULL;
 }
 
-/* ---- the forms ----------------------------------------------------------------------------------------------------- */
+/* ---- the forms ------------------------------------------------------------------------------- */
 
 /* m × n is the length of a list: it must be a count. */
 static int block_count(int m, int n) { return m > 0 && n > 0 && n <= INT32_MAX / m ? m * n : 0; }
 
 static bool check_blocks(const cot__form *c, int m, const cot_var *blocks) {
-    if (m <= 0 || c->n <= INT32_MAX / m) return cot__check_lists(c->t, c->op, m < 0 ? m : block_count(m, c->n), blocks, 0, NULL);
+    if (m <= 0 || c->n <= INT32_MAX / m)
+        return cot__check_lists(c->t, c->op, m < 0 ? m : block_count(m, c->n), blocks, 0, NULL);
     cot__fail(c->t, COT_VALUE, "[%s] %d results by %d inputs; at most %d blocks", c->op, m, c->n, INT32_MAX);
     return false;
 }
@@ -157,11 +166,12 @@ static const cot_var *or_any(const cot__form *c, int m, const cot_var *list) {
     return list ? list : cot__arena(c->t, ((size_t)m + 1) * sizeof *list, c->op);
 }
 
-cot_status cot_fn_jacobian(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_mode mode, cot_var *jacobians) {
+cot_status cot_fn_jacobian(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_mode mode,
+                           cot_var *jacobians) {
     cot__form      c;
     const cot_var *at = NULL;
-    bool           ran = cot__form_open(&c, "fn_jacobian", n, xs, 0, NULL) && check_blocks(&c, m, jacobians) && is_mode(&c, mode) &&
-               (at = or_any(&c, m, ys)) != NULL && cot__form_run(&c, f, user, xs, m, at);
+    bool           ran = cot__form_open(&c, "fn_jacobian", n, xs, 0, NULL) && check_blocks(&c, m, jacobians) &&
+               is_mode(&c, mode) && (at = or_any(&c, m, ys)) != NULL && cot__form_run(&c, f, user, xs, m, at);
     cot__form_fill(&c, block_count(m, n), jacobians, ran ? matrix(&c, mode) : NULL);
     cot__form_fill(&c, m, ys, ran ? c.out : NULL);
     return cot__form_status(&c);
@@ -214,7 +224,8 @@ cot_status cot_fn_hessian(cot_fn f, void *user, int n, const cot_var *xs, cot_va
     if (given && !f) cot__fail(c.t, COT_VALUE, "[fn_hessian] the function is NULL");
     given = given && f;
     for (int k = 0; given && k < n; k++)
-        floats += (uintptr_t)xs[k].tape != 2 && cot__dtype_is_float(cot_dtype_of(xs[k])); /* 2: a whole number, an i64 */
+        /* 2: a whole number, an i64 */
+        floats += (uintptr_t)xs[k].tape != 2 && cot__dtype_is_float(cot_dtype_of(xs[k]));
     cot_var *found = given ? hessian(&c, &g, xs, floats) : NULL;
     cot__form_fill(&c, block_count(n, n), hessians, found);
     cot__form_fill(&c, 1, y, found ? &g.y : NULL);

@@ -1,7 +1,8 @@
 /* functions.c: derivatives of C functions, thin over the recorded sweeps.
  *
- * A function runs on inputs of its own: aliases of what it is given, so that other uses of those values do not count, and nested
- * derivatives do not mix. What comes out is recorded: it can be differentiated again, batched, looped. */
+ * A function runs on inputs of its own: aliases of what it is given, so that other uses of those
+ * values do not count, and nested derivatives do not mix. What comes out is recorded: it can be
+ * differentiated again, batched, looped. */
 #include "diff/functions/functions.h"
 #include "diff/kinks/find_kinks.h"
 #include "ops/structural.h"
@@ -9,11 +10,12 @@
 
 #include <string.h>
 
-/* ---- running ------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 bool cot__form_open(cot__form *c, const char *op, int n, const cot_var *xs, int m, const cot_var *others) {
     cot_tape *t = cot__tape_beside(op, n == 1 ? "x" : "xs", n, xs, m, others);
-    *c = (cot__form){.t = t, .op = op, .n = n, .none = cot__invalid(n, xs), .status = t ? COT_OK : cot__status_of(n, xs)};
+    *c          = (cot__form){
+                 .t = t, .op = op, .n = n, .none = cot__invalid(n, xs), .status = t ? COT_OK : cot__status_of(n, xs)};
     c->from = t ? t->count : 0;
     return t != NULL;
 }
@@ -28,7 +30,8 @@ cot_status cot__form_status(const cot__form *c) { return c->t ? c->t->status : c
 static bool take_results(cot__form *c, int m, cot_var *ys) {
     if (!cot__check_set(c->t, c->op, "the function", m, ys)) return false;
     for (int k = 0; k < m && c->t->status == COT_OK; k++)
-        if (cot__enter_listed(c->t, ys[k], c->op, "function's result ys", k, " as", &c->y[k])) ys[k] = VAR(c->t, c->y[k]);
+        if (cot__enter_listed(c->t, ys[k], c->op, "function's result ys", k, " as", &c->y[k]))
+            ys[k] = VAR(c->t, c->y[k]);
     return c->t->status == COT_OK;
 }
 
@@ -48,7 +51,8 @@ static bool call_on_aliases(cot__form *c, cot_fn f, void *user, int n, const cot
     return take_results(c, m, ys);
 }
 
-/* What is differentiated here must be active also in a no-grad scope, which is about what comes out. */
+/* What is differentiated here must be active also in a no-grad scope, which is about what comes
+ * out. */
 bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m, const cot_var *ys) {
     cot_tape *t = c->t;
     int       n = c->n;
@@ -69,13 +73,15 @@ bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m,
     t->no_grad = no_grad;
     for (int k = 0; k < m && ok; k++) {
         if (!mask) c->out[k] = cot_detach(c->out[k]);
-        else if (c->y[k] < c->from) c->out[k] = cot__unchanged(c->out[k], COT__VIEW); /* inputs are views, too */
+        /* inputs are views, too */
+        else if (c->y[k] < c->from) c->out[k] = cot__unchanged(c->out[k], COT__VIEW);
         ok = !cot__failed(c->out[k]);
     }
     return ok;
 }
 
-/* Derivatives are taken with respect to floats: the others are left out of the lists, and get nothing. */
+/* Derivatives are taken with respect to floats: the others are left out of the lists, and get
+ * nothing. */
 static int only_floats(const cot__form *c, uint32_t *x) {
     int count = 0;
     for (int k = 0; k < c->n; k++)
@@ -83,7 +89,7 @@ static int only_floats(const cot__form *c, uint32_t *x) {
     return count;
 }
 
-/* ---- seeds and tangents -------------------------------------------------------------------------------------------- */
+/* ---- seeds and tangents ---------------------------------------------------------------------- */
 
 /* A direction for node i: a number (the same everywhere), or a value of its shape. */
 static bool fit(cot_tape *t, const char *op, const char *what, int k, uint32_t i, cot_var v, uint32_t *out) {
@@ -93,8 +99,8 @@ static bool fit(cot_tape *t, const char *op, const char *what, int k, uint32_t i
     if (t->status != COT_OK || !cot__operand(t, v, op, which, out)) return false;
     cot_shape have = cot__shape_at(t, *out), want = cot__shape_at(t, i);
     if (!cot__same_shape(&have, &want)) {
-        cot__fail(t, COT_SHAPE, "[%s] %s has shape %s, but belongs to a value of shape %s; they must be equal", op, which,
-                  cot__shape_text_at(t, *out, a), cot__shape_text_at(t, i, b));
+        cot__fail(t, COT_SHAPE, "[%s] %s has shape %s, but belongs to a value of shape %s; they must be equal", op,
+                  which, cot__shape_text_at(t, *out, a), cot__shape_text_at(t, i, b));
         return false;
     }
     *out = cot__as(t, *out, cot__dtype_at(&t->nodes[i]));
@@ -105,7 +111,8 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
     cot_tape *t = c->t;
     size_t    lists = (size_t)c->n + (size_t)c->m + 1;
     uint32_t *x = cot__arena(t, lists * sizeof *x, c->op), *y = cot__behind(x, c->n), seed;
-    cot_var  *grads = x ? cot__arena(t, (lists + (size_t)c->n) * sizeof *grads, c->op) : NULL, *g = cot__behind(grads, c->n), *s = cot__behind(g, c->n);
+    cot_var  *grads = x ? cot__arena(t, (lists + (size_t)c->n) * sizeof *grads, c->op) : NULL,
+            *g = cot__behind(grads, c->n), *s = cot__behind(g, c->n);
     if (!grads) return NULL;
     int n = only_floats(c, x), m = 0;
     for (int k = 0; k < c->m; k++) {
@@ -115,7 +122,8 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
         y[m] = c->y[k];
         s[m++] = VAR(t, seed);
     }
-    if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK) return NULL;
+    if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK)
+        return NULL;
     for (int k = 0; k < c->n; k++)
         grads[k] =
             cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, c->from, *g++) : INVALID(t);
@@ -130,11 +138,13 @@ static cot_var *push(cot__form *c, const cot_var *tangents) {
     int       n = 0;
     if (!dys) return NULL;
     for (int k = 0; k < c->n; k++) {
-        if (!cot__is_number(tangents[k]) && !tangents[k].tape) continue; /* COT_NONE: does not move */
+        /* COT_NONE: does not move */
+        if (!cot__is_number(tangents[k]) && !tangents[k].tape) continue;
         if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]]))) {
             if (cot__is_number(tangents[k]) && cot__number_value(tangents[k]) == 0) continue;
-            cot__fail(t, COT_DTYPE, "[%s] tangents[%d] belongs to an input of dtype %s, which does not move; give COT_NONE", c->op,
-                      k, cot__dtype_name(cot__dtype_at(&t->nodes[c->x[k]])));
+            cot__fail(t, COT_DTYPE,
+                      "[%s] tangents[%d] belongs to an input of dtype %s, which does not move; give COT_NONE", c->op, k,
+                      cot__dtype_name(cot__dtype_at(&t->nodes[c->x[k]])));
             return NULL;
         }
         if (!fit(t, c->op, "tangents", k, c->x[k], tangents[k], &dx[n])) return NULL;
@@ -146,21 +156,23 @@ static cot_var *push(cot__form *c, const cot_var *tangents) {
     return t->status == COT_OK ? dys : NULL;
 }
 
-/* ---- the forms ----------------------------------------------------------------------------------------------------- */
+/* ---- the forms ------------------------------------------------------------------------------- */
 
 static bool gives_one_float(const cot__form *c, const char *rule) {
     char text[COT__SHAPE_TEXT];
     if (cot__size_at(c->t, c->y[0]) == 1 && cot__dtype_is_float(cot__dtype_at(&c->t->nodes[c->y[0]]))) return true;
-    cot__fail(c->t, COT_SHAPE, "[%s] the function gives %s of shape %s; %s", c->op, cot__dtype_name(cot__dtype_at(&c->t->nodes[c->y[0]])),
-              cot__shape_text_at(c->t, c->y[0], text), rule);
+    cot__fail(c->t, COT_SHAPE, "[%s] the function gives %s of shape %s; %s", c->op,
+              cot__dtype_name(cot__dtype_at(&c->t->nodes[c->y[0]])), cot__shape_text_at(c->t, c->y[0], text), rule);
     return false;
 }
 
 cot_status cot_value_and_grad(cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads) {
-    return cot__value_and_grad("value_and_grad", "a gradient is of one float, use cot_fn_vjp", f, user, n, xs, y, grads);
+    return cot__value_and_grad("value_and_grad", "a gradient is of one float, use cot_fn_vjp", f, user, n, xs, y,
+                               grads);
 }
 
-cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void *user, int n, const cot_var *xs, cot_var *y, cot_var *grads) {
+cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void *user, int n, const cot_var *xs,
+                               cot_var *y, cot_var *grads) {
     cot__form c;
     cot_var   value, one = cot_number(1);
     bool      ran = cot__form_open(&c, op, n, xs, 0, NULL) && cot__check_lists(c.t, c.op, n, grads, 0, NULL) &&
@@ -170,7 +182,8 @@ cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void 
     return cot__form_status(&c);
 }
 
-cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds, cot_var *grads) {
+cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds,
+                      cot_var *grads) {
     cot__form c;
     bool      ran = cot__form_open(&c, "fn_vjp", n, xs, m, seeds) && cot__check_lists(c.t, c.op, n, grads, m, seeds) &&
                cot__form_run(&c, f, user, xs, m, ys);
@@ -179,16 +192,17 @@ cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot
     return cot__form_status(&c);
 }
 
-cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys, cot_var *dys) {
+cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys,
+                      cot_var *dys) {
     cot__form c;
-    bool      ran = cot__form_open(&c, "fn_jvp", n, xs, n, tangents) && cot__check_lists(c.t, c.op, m, dys, n, tangents) &&
+    bool ran = cot__form_open(&c, "fn_jvp", n, xs, n, tangents) && cot__check_lists(c.t, c.op, m, dys, n, tangents) &&
                cot__form_run(&c, f, user, xs, m, ys);
     cot__form_fill(&c, m, dys, ran ? push(&c, tangents) : NULL);
     cot__form_fill(&c, m, ys, ran ? c.out : NULL);
     return cot__form_status(&c);
 }
 
-/* ---- one recording, many products ---------------------------------------------------------------------------------- */
+/* ---- one recording, many products ------------------------------------------------------------ */
 
 struct cot_linear {
     cot__form c;

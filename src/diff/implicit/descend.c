@@ -1,7 +1,8 @@
-/* descend.c: Newton's method for minima, within a radius that is trusted. Each step goes down the quadratic model of f, by
- * conjugate gradients that stop at the radius or where the model bends down (Steihaug): so it needs products with the second
- * derivative only, never a matrix, and leaves maxima and saddles, where Newton's method on the gradient would stay. It ends where
- * neither f nor its gradient can be brought down any more. */
+/* descend.c: Newton's method for minima, within a radius that is trusted. Each step goes down the
+ * quadratic model of f, by conjugate gradients that stop at the radius or where the model bends
+ * down (Steihaug): so it needs products with the second derivative only, never a matrix, and leaves
+ * maxima and saddles, where Newton's method on the gradient would stay. It ends where neither f nor
+ * its gradient can be brought down any more. */
 #include "base/random.h"
 #include "diff/implicit/descend.h"
 
@@ -29,8 +30,8 @@ static void add(int64_t n, double *to, double by, const double *a) {
     for (int64_t k = 0; k < n; k++) to[k] += by * a[k];
 }
 
-/* Conjugate gradients need n steps, with rounding somewhat more. Of many variables a direction that bends down little may stay
- * unseen. */
+/* Conjugate gradients need n steps, with rounding somewhat more. Of many variables a direction that
+ * bends down little may stay unseen. */
 static int most_products(int64_t n) { return n < 100 ? 2 * (int)n + 10 : 200; }
 
 /* Does f bend down along d, beyond rounding? */
@@ -42,7 +43,8 @@ static void to_the_edge(int64_t n, double *p, const double *d, double radius) {
     add(n, p, (sqrt(pd * pd + dd * (rest > 0 ? rest : 0)) - pd) / dd, d);
 }
 
-/* p, the step: about the least of g'p + p'Hp / 2 with |p| <= radius. *promised: by how much the model falls. */
+/* p, the step: about the least of g'p + p'Hp / 2 with |p| <= radius. *promised: by how much the
+ * model falls. */
 static bool model_step(const cot__landscape *f, const vectors *v, double radius, double exact, double *promised) {
     int64_t n = f->n;
     memset(v->p, 0, (size_t)n * sizeof *v->p);
@@ -74,8 +76,8 @@ static bool model_step(const cot__landscape *f, const vectors *v, double radius,
     return true;
 }
 
-/* Looks for a direction in which f bends down at x, by conjugate gradients from a right side that no symmetry of f knows; it is
- * left in d. */
+/* Looks for a direction in which f bends down at x, by conjugate gradients from a right side that
+ * no symmetry of f knows; it is left in d. */
 static int look_down(const cot__landscape *f, const double *x, const vectors *v) {
     int64_t n = f->n;
     for (int64_t k = 0; k < n; k++) v->d[k] = v->r[k] = cot__mixed_direction((uint64_t)k);
@@ -106,9 +108,10 @@ static void fall(int64_t n, const vectors *v, double radius, double *promised) {
     *promised = -(inner(n, v->g, v->p) + 0.5 * bend);
 }
 
-/* One step: p, and by how much the model falls. Where the gradient leads no further, down along a direction that bends down: *end
- * where there is none. */
-static bool next_step(const cot__landscape *f, const vectors *v, double radius, double exact, bool spent, double *promised, bool *end) {
+/* One step: p, and by how much the model falls. Where the gradient leads no further, down along a
+ * direction that bends down: *end where there is none. */
+static bool next_step(const cot__landscape *f, const vectors *v, double radius, double exact, bool spent,
+                      double *promised, bool *end) {
     if (!spent) return model_step(f, v, radius, exact, promised);
     int down = look_down(f, v->x, v);
     if (down > 0) fall(f->n, v, radius, promised);
@@ -132,7 +135,8 @@ cot__descent cot__descend(const cot__landscape *f, double *x, int most, double g
         for (int64_t k = 0; k < n; k++) v.next[k] = v.x[k] + v.p[k];
         if (!f->at(f->ctx, v.next, &there, v.g_next)) return COT__DOWN_STOPPED;
         double fell = how->f - there, step = length(n, v.p), then = length(n, v.g_next);
-        bool   rounded = promised <= 16 * f->eps * (1 + fabs(how->f)); /* then the gradient tells more than f */
+        /* then the gradient tells more than f */
+        bool   rounded = promised <= 16 * f->eps * (1 + fabs(how->f));
         bool   better = isfinite(then) && (rounded ? !spent && then < gradient : fell > 1e-4 * promised);
         if (!better || !(fell > 0.25 * promised || rounded)) radius = step / 4;
         else if (fell > 0.75 * promised && step > 0.8 * radius) radius *= 2;

@@ -1,4 +1,5 @@
-/* descend.h: the way down to a minimum of a function of many variables (descend.c). Plain numbers: it knows no tape. */
+/* descend.h: the way down to a minimum of a function of many variables (descend.c). Plain numbers:
+ * it knows no tape. */
 #ifndef COT_DESCEND_H
 #define COT_DESCEND_H
 
@@ -6,14 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* f as calls. Each returns false to stop the search (an error was put elsewhere). x may be rounded by `at` to what its dtype can
- * hold. */
+/* f as calls. Each returns false to stop the search (an error was put elsewhere). x may be rounded
+ * by `at` to what its dtype can hold. */
 typedef struct cot__landscape {
     void   *ctx;
     int64_t n;
-    double  eps;                                                      /* of the dtype that f is computed in */
+    /* of the dtype that f is computed in */
+    double  eps;
     bool (*at)(void *ctx, double *x, double *f, double *g);           /* value and gradient at x */
-    bool (*bend)(void *ctx, const double *x, const double *v, double *hv); /* second derivative at x times v */
+    /* second derivative at x times v */
+    bool (*bend)(void *ctx, const double *x, const double *v, double *hv);
 } cot__landscape;
 
 typedef enum cot__descent { COT__DOWN, COT__DOWN_STUCK, COT__DOWN_STOPPED } cot__descent;
@@ -21,8 +24,8 @@ typedef enum cot__descent { COT__DOWN, COT__DOWN_STUCK, COT__DOWN_STOPPED } cot_
 typedef struct cot__descended { int steps; double first, f, gradient; } cot__descended;
 
 size_t cot__descend_bytes(int64_t n);
-/* From x to a point whose gradient is at most goal * (1 + the first gradient) and around which f does not bend down. `work`:
- * cot__descend_bytes. */
+/* From x to a point whose gradient is at most goal * (1 + the first gradient) and around which f
+ * does not bend down. `work`: cot__descend_bytes. */
 cot__descent cot__descend(const cot__landscape *f, double *x, int most, double goal, void *work, cot__descended *how);
 /* Does f bend down around x? 1: yes, 0: no, as far as looked; -1: stopped. `work` as above. */
 int cot__bends_down(const cot__landscape *f, const double *x, void *work);

@@ -1,4 +1,5 @@
-/* implicit.c: x with F(x, θ) = 0, however it was found, and its derivatives by the implicit function theorem:
+/* implicit.c: x with F(x, θ) = 0, however it was found, and its derivatives by the implicit
+ * function theorem:
  *
  *     dx = -(∂F/∂x)⁻¹ ∂F/∂θ dθ        θ̄ += -(∂F/∂θ)ᵀ λ,  (∂F/∂x)ᵀ λ = x̄
  *
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-/* ---- F, played ------------------------------------------------------------------------------------------------------- */
+/* ---- F, played ------------------------------------------------------------------------------- */
 
 cot_var cot__root_play(cot_tape *t, const cot__root *q, const cot_var *values, cot_var *value) {
     cot_var ys[2] = {INVALID(t), INVALID(t)};
@@ -48,7 +49,7 @@ static int back(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
-/* ---- the operation --------------------------------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------- */
 
 static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args) {
     cot__attr  *attr = cot__attr_make(t, q->name, 0, NULL, cot__root_operands(q), args);
@@ -143,19 +144,27 @@ static cot_var root_apply(cot__rule *r, const cot_var *xs) {
     return args ? record_root(r->t, q, args) : INVALID(r->t);
 }
 
-const cot__op cot__op_root = {.name = "root", .kind = KIND_GENERIC, .sweeps_alone = true, .inactive = 1, .saves = 0x7e | COT__SAVES_Z,
+const cot__op cot__op_root = {.name         = "root",
+                              .kind         = KIND_GENERIC,
+                              .sweeps_alone = true,
+                              .inactive     = 1,
+                              .saves        = 0x7e | COT__SAVES_Z,
                               .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
-                              .vjp = root_vjp, .jvp = root_jvp, .apply = root_apply};
+                              .vjp     = root_vjp,
+                              .jvp     = root_jvp,
+                              .apply   = root_apply};
 
-/* ---- the public functions -------------------------------------------------------------------------------------------- */
+/* ---- the public functions -------------------------------------------------------------------- */
 
 static bool as_many(cot_tape *t, const char *name, uint32_t equations, uint32_t unknowns) {
     char      p[COT__SHAPE_TEXT], s[COT__SHAPE_TEXT];
     cot_shape have = cot__shape_at(t, equations), want = cot__shape_at(t, unknowns);
     cot_dtype given = cot__dtype_at(&t->nodes[equations]), asked = cot__dtype_at(&t->nodes[unknowns]);
     if (cot__same_shape(&have, &want) && given == asked) return true;
-    cot__fail(t, COT_SHAPE, "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same dtype", name,
-              cot__dtype_name(given), cot__shape_text(have.ndim, have.dim, p), cot__dtype_name(asked), cot__shape_text(want.ndim, want.dim, s));
+    cot__fail(t, COT_SHAPE,
+              "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same dtype", name,
+              cot__dtype_name(given), cot__shape_text(have.ndim, have.dim, p), cot__dtype_name(asked),
+              cot__shape_text(want.ndim, want.dim, s));
     return false;
 }
 
@@ -167,12 +176,15 @@ static int minus_itself(int n, const cot_var *xs, int m, cot_var *ys, void *user
     uint32_t  next;
     int       code = w->f(n, xs, m, ys, w->user);
     if (code || t->status != COT_OK || (ys[0].tape == t && cot__failed(ys[0]))) return code;
-    if (!cot__enter(t, ys[0], "fixed_point", "body's result ys[0] as", &next) || !as_many(t, "fixed_point", next, cot__index(xs[0]))) return 0;
+    if (!cot__enter(t, ys[0], "fixed_point", "body's result ys[0] as", &next) ||
+        !as_many(t, "fixed_point", next, cot__index(xs[0])))
+        return 0;
     ys[0] = cot_sub(xs[0], VAR(t, next));
     return 0;
 }
 
-/* The gradient with respect to the first input, and the value; the other inputs are as they are outside. */
+/* The gradient with respect to the first input, and the value; the other inputs are as they are
+ * outside. */
 typedef struct partly { wrapped *w; int n; const cot_var *xs; } partly;
 
 static int of_first(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -192,8 +204,8 @@ static int gradient_of(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     return 0;
 }
 
-static cot_var find(const char *name, bool least, cot_fn f, void *f_user, cot_solver solver, void *user, cot_var x0, int n,
-                    const cot_var *theta, const cot_solve_options *options) {
+static cot_var find(const char *name, bool least, cot_fn f, void *f_user, cot_solver solver, void *user, cot_var x0,
+                    int n, const cot_var *theta, const cot_solve_options *options) {
     cot_tape *t = cot__tape_of(1, &x0);
     if (!t) t = cot__tape_of(n, theta);
     if (!t) return cot__invalid(1, &x0);

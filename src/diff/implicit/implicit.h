@@ -7,14 +7,18 @@
 
 typedef struct cot__linsolve {
     const char        *name;
-    const char        *wanted; /* what the solution is to something that solves an equation; NULL: a solution */
+    /* what the solution is to something that solves an equation; NULL: a solution */
+    const char        *wanted;
     const cot__region *a; /* one input, one result, shaped alike */
     cot_solve_options  options;
-    bool               proven; /* that a is linear: by how it was made, or by a look at the first solution */
+    /* that a is linear: by how it was made, or by a look at the first solution */
+    bool               proven;
 } cot__linsolve;
 
-/* cot_linear_solve under the name of what needs it, and for what it does: "the derivative of the solution", say. Then A is ∂F/∂x. */
-cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn a, void *user, cot_var b, const cot_solve_options *options);
+/* cot_linear_solve under the name of what needs it, and for what it does: "the derivative of the
+ * solution", say. Then A is ∂F/∂x. */
+cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn a, void *user, cot_var b,
+                          const cot_solve_options *options);
 
 /* Are they options? Otherwise sets the error. */
 bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options);
@@ -29,7 +33,8 @@ double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, d
 
 typedef struct cot__root {
     const char        *name;
-    const cot__region *f;     /* inputs x, θ; a result like x, and for a minimum the value whose gradient that is */
+    /* inputs x, θ; a result like x, and for a minimum the value whose gradient that is */
+    const cot__region *f;
     bool               least; /* a minimum is asked for */
     cot_solver         solver;
     void              *user;
@@ -41,7 +46,8 @@ static inline int cot__root_operands(const cot__root *q) { return q->f->n + q->f
 /* F at operands, and, unless NULL, the value whose gradient it is. */
 cot_var cot__root_play(cot_tape *t, const cot__root *q, const cot_var *values, cot_var *value);
 
-/* A linear system with ∂F/∂x: its iterations, and more where more steps were asked for; its tolerance is its own. */
+/* A linear system with ∂F/∂x: its iterations, and more where more steps were asked for; its
+ * tolerance is its own. */
 static inline cot_solve_options cot__root_linear(const cot__root *q) {
     return (cot_solve_options){.iterations = q->options.iterations > 1000 ? q->options.iterations : 0};
 }
@@ -50,7 +56,8 @@ static inline cot_solve_options cot__root_linear(const cot__root *q) {
 typedef struct cot__near { cot_tape *t; const cot__root *q; cot_var x; const cot_var *values; } cot__near;
 int cot__root_forth(int n, const cot_var *xs, int m, cot_var *ys, void *near);
 
-/* x, which is where to start, becomes what solves F for the operands args. Sets the error otherwise. */
+/* x, which is where to start, becomes what solves F for the operands args. Sets the error
+ * otherwise. */
 bool cot__root_find(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x);
 
 #endif

@@ -1,14 +1,16 @@
-/* linear_solve.c: x with A x = b, where A is a linear function and no matrix: a body that is played on vectors.
+/* linear_solve.c: x with A x = b, where A is a linear function and no matrix: a body that is played
+ * on vectors.
  *
- * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and what A uses gets the
- * gradient of -<λ, A x>. */
+ * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and
+ * what A uses gets the gradient of -<λ, A x>. */
 #include "base/random.h"
 #include "diff/implicit/implicit.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-enum { DENSE = 64, RESTART = 40 }; /* up to so many unknowns A becomes a matrix; else vectors kept between restarts */
+/* up to so many unknowns A becomes a matrix; else vectors kept between restarts */
+enum { DENSE = 64, RESTART = 40 };
 
 static double dot(int64_t n, const double *a, const double *b) {
     double s = 0;
@@ -16,7 +18,7 @@ static double dot(int64_t n, const double *a, const double *b) {
     return s;
 }
 
-/* ---- A, played ------------------------------------------------------------------------------------------------------- */
+/* ---- A, played ------------------------------------------------------------------------------- */
 
 typedef struct operator_at_work {
     cot_tape    *t;
@@ -60,9 +62,10 @@ static bool apply_operator(operator_at_work *a, const double *v, double *out) {
     return ok;
 }
 
-/* ---- few unknowns: a matrix ------------------------------------------------------------------------------------------ */
+/* ---- few unknowns: a matrix ------------------------------------------------------------------ */
 
-/* Gives the norm of the matrix in *size. What is singular gives NaN: that is said with the residual, not in a note. */
+/* Gives the norm of the matrix in *size. What is singular gives NaN: that is said with the
+ * residual, not in a note. */
 static bool solve_dense(operator_at_work *a, const double *b, double *x, double *work, double *size) {
     cot_tape *t = a->t;
     int64_t   n = a->size;
@@ -87,12 +90,13 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
     return ok;
 }
 
-/* ---- many: GMRES ----------------------------------------------------------------------------------------------------- */
+/* ---- many: GMRES ----------------------------------------------------------------------------- */
 
-/* One cycle from x: an orthonormal basis v of the space A spans from the residual, the least residual in it by rotations. work:
- * RESTART + 2 vectors. Returns the norm of the residual it began with, or -1 after an error; steps counts applications, to at
- * most `most`. */
-static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int most, int *steps) {
+/* One cycle from x: an orthonormal basis v of the space A spans from the residual, the least
+ * residual in it by rotations. work: RESTART + 2 vectors. Returns the norm of the residual it began
+ * with, or -1 after an error; steps counts applications, to at most `most`. */
+static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int most,
+                          int *steps) {
     int64_t n = a->size;
     double  h[RESTART + 1][RESTART], c[RESTART], s[RESTART], g[RESTART + 1] = {0}, y[RESTART];
     double *v = work, *w = work + (RESTART + 1) * n;
@@ -148,9 +152,11 @@ static bool residual_of(operator_at_work *a, const double *b, const double *x, d
 bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options) {
     if (!options || (options->tolerance >= 0 && options->iterations >= 0)) return true;
     if (options->iterations < 0)
-        cot__fail(t, COT_VALUE, "[%s] at most %d iterations; 0 is the default, 1 and more a bound", name, options->iterations);
+        cot__fail(t, COT_VALUE, "[%s] at most %d iterations; 0 is the default, 1 and more a bound", name,
+                  options->iterations);
     else
-        cot__fail(t, COT_VALUE, "[%s] the tolerance is %g; 0 is the default, INFINITY takes what comes", name, options->tolerance);
+        cot__fail(t, COT_VALUE, "[%s] the tolerance is %g; 0 is the default, INFINITY takes what comes", name,
+                  options->tolerance);
     return false;
 }
 
@@ -159,8 +165,9 @@ double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, d
     return dtype == COT_F64 ? for_f64 : dtype == COT_F32 ? for_f32 : 5e-2;
 }
 
-/* The most that |A x - b| may be, in parts of |b|. Elimination leaves rounding in A x, which is much of b where x is large against
- * it: without a tolerance that is taken up to a third of the digits. Past them A is singular to rounding, and x any vector. */
+/* The most that |A x - b| may be, in parts of |b|. Elimination leaves rounding in A x, which is
+ * much of b where x is large against it: without a tolerance that is taken up to a third of the
+ * digits. Past them A is singular to rounding, and x any vector. */
 static double residual_allowed(const operator_at_work *a, double relative, double terms) {
     if (a->size > DENSE || a->l->options.tolerance > 0) return relative;
     return fmin(relative * (1 + terms), cot__third_of_digits(cot__dtype_at(&a->t->nodes[a->b])));
@@ -169,14 +176,18 @@ static double residual_allowed(const operator_at_work *a, double relative, doubl
 static const char *matrix_of(const cot__linsolve *l) { return strcmp(l->name, "minimize") ? "∂F/∂x" : "∂²f/∂x²"; }
 
 /* The system of a step or a derivative was not solved. `infinite`: what is not finite, or NULL. */
-static void solve_failed(const operator_at_work *a, double reached, double allowed, int steps, int most, const char *infinite) {
+static void solve_failed(const operator_at_work *a, double reached, double allowed, int steps, int most,
+                         const char *infinite) {
     const char *matrix = matrix_of(a->l);
     if (infinite)
         cot__fail(a->t, COT_VALUE, "[%s] %s was not found: %s is not finite there", a->l->name, a->l->wanted, infinite);
     else
-        cot__fail(a->t, COT_VALUE, "[%s] %s was not found: its linear system has a residual of %g times its right side after %d of at most %d "
-                                   "steps, at most %g is taken; %s is singular there, or nearly%s", a->l->name, a->l->wanted, reached, steps, most,
-                  allowed, matrix, steps < most || a->size <= DENSE ? "" : ", or more .iterations find it");
+        cot__fail(
+            a->t, COT_VALUE,
+            "[%s] %s was not found: its linear system has a residual of %g times its right side after %d of at most %d "
+            "steps, at most %g is taken; %s is singular there, or nearly%s",
+            a->l->name, a->l->wanted, reached, steps, most, allowed, matrix,
+            steps < most || a->size <= DENSE ? "" : ", or more .iterations find it");
 }
 
 static bool solve(operator_at_work *a, const double *b, double *x) {
@@ -206,19 +217,24 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     double reached = fabs(residual / norm); /* NaN has a sign, too */
     if (dense) steps = most = (int)n;
     if (a->l->wanted)
-        solve_failed(a, reached, allowed, steps, most, !isfinite(norm) ? "the right side" : isfinite(dense ? size : residual) ? NULL : matrix_of(a->l));
+        solve_failed(a, reached, allowed, steps, most,
+                     !isfinite(norm)                     ? "the right side"
+                     : isfinite(dense ? size : residual) ? NULL
+                                                         : matrix_of(a->l));
     else
-        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
-                                "is taken; the system is singular or too badly conditioned, or the function not linear",
-                  a->l->name, steps, reached, allowed);
+        cot__fail(
+            t, COT_VALUE,
+            "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
+            "is taken; the system is singular or too badly conditioned, or the function not linear",
+            a->l->name, steps, reached, allowed);
     return false;
 }
 
-/* ---- is it linear? --------------------------------------------------------------------------------------------------- */
+/* ---- is it linear? --------------------------------------------------------------------------- */
 
-/* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large? A function that is not linear
- * may have been solved all the same, and its derivative would be another one. Half the digits count as rounding; what is not
- * finite is left to others. */
+/* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large?
+ * A function that is not linear may have been solved all the same, and its derivative would be
+ * another one. Half the digits count as rounding; what is not finite is left to others. */
 static bool is_linear(operator_at_work *a, const double *x) {
     static const double unit[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_F16] = 0x1p-10,
                                                  [COT_BF16] = 0x1p-7};
@@ -242,15 +258,17 @@ static bool is_linear(operator_at_work *a, const double *x) {
     for (int64_t k = 0; ok && k < n; k++) of_sum[k] -= of_u[k] + of_v[k];
     double off = ok ? sqrt(dot(n, of_sum, of_sum)) : 0;
     if (ok && off > sqrt(unit[cot__dtype_at(&t->nodes[a->b])]) * size) {
-        cot__fail(t, COT_VALUE, "[%s] the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other "
-                                "equations there is cot_root", a->l->name, off / size);
+        cot__fail(t, COT_VALUE,
+                  "[%s] the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other "
+                  "equations there is cot_root",
+                  a->l->name, off / size);
         ok = false;
     }
     cot__free(&t->al, v, bytes);
     return ok;
 }
 
-/* ---- the operation --------------------------------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------- */
 
 static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args) {
     int              n = 1 + l->a->captures;
@@ -277,7 +295,8 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     }
     t->active_mask = mask;
     ok = ok && cot__result_open(t, &r, l->name, v.dtype, shape.ndim, shape.dim);
-    for (int64_t k = 0; ok && k < size; k++) cot__store_f64((char *)r.view.data + k * cot__dtype_size(v.dtype), v.dtype, x[k]);
+    for (int64_t k = 0; ok && k < size; k++)
+        cot__store_f64((char *)r.view.data + k * cot__dtype_size(v.dtype), v.dtype, x[k]);
     cot__free(&t->al, b, bytes);
     if (!ok) return INVALID(t);
     attr->pointer = l;
@@ -287,7 +306,8 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
 static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 static int same(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
-cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *user, cot_var b, const cot_solve_options *options) {
+cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *user, cot_var b,
+                          const cot_solve_options *options) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, b, name, "", &i);
     char      p[COT__SHAPE_TEXT], q[COT__SHAPE_TEXT];
@@ -305,9 +325,10 @@ cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *
     if (!l->a) return INVALID(t);
     cot_shape have = cot__shape_at(t, l->a->out[0]), want = cot__shape_at(t, i);
     if (!cot__same_shape(&have, &want) || cot__dtype_at(&t->nodes[l->a->out[0]]) != cot__dtype_at(&t->nodes[i]))
-        return cot__fail(t, COT_SHAPE, "[%s] the function gives %s %s for a vector of %s %s; it must keep shape and dtype", name,
-                         cot__dtype_name(cot__dtype_at(&t->nodes[l->a->out[0]])), cot__shape_text(have.ndim, have.dim, p),
-                         cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__shape_text(want.ndim, want.dim, q));
+        return cot__fail(
+            t, COT_SHAPE, "[%s] the function gives %s %s for a vector of %s %s; it must keep shape and dtype", name,
+            cot__dtype_name(cot__dtype_at(&t->nodes[l->a->out[0]])), cot__shape_text(have.ndim, have.dim, p),
+            cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__shape_text(want.ndim, want.dim, q));
     uint32_t *args = cot__arena(t, ((size_t)l->a->captures + 1) * sizeof *args, name);
     if (!args) return INVALID(t);
     args[0] = i;
@@ -322,7 +343,7 @@ cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_option
     return cot__linear_solve("linear_solve", NULL, a, user, b, options);
 }
 
-/* ---- derivatives ----------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------- */
 
 /* A on a vector, with what it uses from outside given; NULL: as the rule has it. */
 static cot_var play_a(cot__rule *r, const cot__linsolve *l, cot_var v, const cot_var *outer) {
@@ -366,7 +387,8 @@ static void linear_solve_vjp(cot__rule *r) {
     uint32_t *x = outer ? cot__arena(t, ((size_t)c + 1) * sizeof *x, l->name) : NULL;
     if (!x) return;
     uint8_t mask = t->active_mask;
-    t->active_mask = COT__ACTIVE; /* what is swept here must be active, whatever the caller records */
+    /* what is swept here must be active, whatever the caller records */
+    t->active_mask = COT__ACTIVE;
     for (int k = 0; k < c; k++) {
         outer[k] = cot__rule_x(r, 1 + k);
         if (!cot__rule_wants(r, 1 + k)) continue;
@@ -390,7 +412,7 @@ static void linear_solve_jvp(cot__rule *r) {
     int                  c = l->a->captures, count = 0;
     cot_var              rhs = r->tangents[0], dy = INVALID(t);
     cot_var             *outer = cot__arena(t, ((size_t)c + 1) * sizeof *outer, l->name);
-    uint32_t            *x = outer ? cot__arena(t, 2 * ((size_t)c + 1) * sizeof *x, l->name) : NULL, *dx = cot__behind(x, c);
+    uint32_t *x = outer ? cot__arena(t, 2 * ((size_t)c + 1) * sizeof *x, l->name) : NULL, *dx = cot__behind(x, c);
     if (!x) return;
     uint8_t mask = t->active_mask;
     t->active_mask = COT__ACTIVE;
@@ -406,7 +428,8 @@ static void linear_solve_jvp(cot__rule *r) {
             rhs = cot__failed(rhs) ? cot_neg(dy) : cot_sub(rhs, dy);
     }
     t->active_mask = mask;
-    if (t->status == COT_OK && !cot__failed(rhs)) r->tangent = cot__linear_solve(l->name, l->wanted, same, r, rhs, &l->options);
+    if (t->status == COT_OK && !cot__failed(rhs))
+        r->tangent = cot__linear_solve(l->name, l->wanted, same, r, rhs, &l->options);
 }
 
 static cot_var linear_solve_apply(cot__rule *r, const cot_var *xs) {
@@ -417,6 +440,11 @@ static cot_var linear_solve_apply(cot__rule *r, const cot_var *xs) {
     return args ? record_solve(r->t, l, args) : INVALID(r->t);
 }
 
-const cot__op cot__op_linear_solve = {.name = "linear_solve", .kind = KIND_GENERIC, .sweeps_alone = true, .saves = 0x7e | COT__SAVES_Z,
+const cot__op cot__op_linear_solve = {.name         = "linear_solve",
+                                      .kind         = KIND_GENERIC,
+                                      .sweeps_alone = true,
+                                      .saves        = 0x7e | COT__SAVES_Z,
                                       .formula = "x with A(x) = b; b̄ += λ with Aᵀ(λ) = x̄, what A uses: -λ·∂A(x)",
-                                      .vjp = linear_solve_vjp, .jvp = linear_solve_jvp, .apply = linear_solve_apply};
+                                      .vjp   = linear_solve_vjp,
+                                      .jvp   = linear_solve_jvp,
+                                      .apply = linear_solve_apply};

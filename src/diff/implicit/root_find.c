@@ -1,5 +1,5 @@
-/* root_find.c: finding x with F(x, θ) = 0 in numbers: Newton's method, the way down to a minimum, or a solver of the user's, whose
- * result is looked at. */
+/* root_find.c: finding x with F(x, θ) = 0 in numbers: Newton's method, the way down to a minimum,
+ * or a solver of the user's, whose result is looked at. */
 #include "base/number.h"
 #include "diff/implicit/descend.h"
 #include "diff/implicit/implicit.h"
@@ -21,7 +21,8 @@ static double norm_of(const cot_tape *t, cot_var y) {
     return sqrt(s);
 }
 
-/* The operands of F with x in the memory `raw`, of the dtype and shape of operand 0; NULL after an error. */
+/* The operands of F with x in the memory `raw`, of the dtype and shape of operand 0; NULL after an
+ * error. */
 static cot_var *values_at(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw) {
     cot_var *values = cot__arena(t, (size_t)cot__root_operands(q) * sizeof *values + 8, q->name);
     if (!values) return NULL;
@@ -39,8 +40,8 @@ static double residual_at(cot_tape *t, const cot__root *q, const uint32_t *args,
     return norm;
 }
 
-/* How large the terms of F are that cancel each other at x: |∂F/∂x x|, how F would move if x moved by itself. 0 where there
- * is no derivative. */
+/* How large the terms of F are that cancel each other at x: |∂F/∂x x|, how F would move if x moved
+ * by itself. 0 where there is no derivative. */
 static double terms_at(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw) {
     cot_mark m = cot__mark(t);
     uint8_t  mask = t->active_mask;
@@ -55,7 +56,8 @@ static double terms_at(cot_tape *t, const cot__root *q, const uint32_t *args, co
 }
 
 /* dx = (∂F/∂x)⁻¹ F at x, into `step`. */
-static bool newton_step(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw, double *step, int64_t n) {
+static bool newton_step(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw, double *step,
+                        int64_t n) {
     cot_mark m = cot__mark(t);
     cot_var *values = values_at(t, q, args, raw);
     bool     ok = false;
@@ -63,7 +65,8 @@ static bool newton_step(cot_tape *t, const cot__root *q, const uint32_t *args, c
         cot__near at = {t, q, values[0], values};
         cot_var   y = cot__root_play(t, q, values, NULL), dx = y;
         cot_solve_options linear = cot__root_linear(q);
-        if (t->status == COT_OK) dx = cot__linear_solve(q->name, "a step of Newton's method", cot__root_forth, &at, y, &linear);
+        if (t->status == COT_OK)
+            dx = cot__linear_solve(q->name, "a step of Newton's method", cot__root_forth, &at, y, &linear);
         if (t->status == COT_OK) {
             cot__view v = cot__view_read(t, cot__index(dx));
             ok = cot__read_view(t, q->name, &v, COT_F64, step, n) == COT_OK;
@@ -88,12 +91,12 @@ static void no_start(cot_tape *t, const cot__root *q, double value) {
 /* To the message that there is no next step. */
 static void say_where(cot_tape *t, double residual, int steps) {
     size_t used = strlen(t->message);
-    cot__format(t->message + used, sizeof t->message - used, "; |F| is %g after %d steps; give a better start, or a solver of your own", residual,
-             steps);
+    cot__format(t->message + used, sizeof t->message - used,
+                "; |F| is %g after %d steps; give a better start, or a solver of your own", residual, steps);
 }
 
-/* Newton's method with halved steps where a whole one does not bring the residual down, until it cannot be brought down any
- * more. */
+/* Newton's method with halved steps where a whole one does not bring the residual down, until it
+ * cannot be brought down any more. */
 static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x) {
     size_t  bytes = (size_t)x->size * (sizeof(double) + 8) + 8;
     double *step = cot__alloc(&t->al, bytes), first = residual_at(t, q, args, x->data), now = first;
@@ -107,7 +110,8 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
     if (t->status == COT_OK && !isfinite(first)) no_start(t, q, first);
     for (; k < most && now > 0 && t->status == COT_OK; k++) {
         if (!newton_step(t, q, args, x->data, step, x->size)) {
-            /* no step from here is no matter where this is a root; but what went wrong inside F stays */
+            /* no step from here is no matter where this is a root; but what went wrong inside F
+             * stays */
             bool own = t->status == COT_VALUE && !strstr(t->message, " (in the body of [");
             if (own && now <= allowed) cot_tape_clear_error(t);
             else if (own) say_where(t, now, k);
@@ -125,16 +129,28 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
     }
     cot__free(&t->al, step, bytes);
     if (t->status == COT_OK && !(now <= allowed))
-        cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; at most %g was "
-                                "asked%s", q->name, now, k, first, allowed,
-                  k == most ? ", in so many steps (.iterations)" : ", and no step brings it lower: give a better start, a larger .tolerance, or a solver of your own");
+        cot__fail(
+            t, COT_VALUE,
+            "[%s] the solver did not converge: the residual is %g after %d steps, from %g at the start; at most %g was "
+            "asked%s",
+            q->name, now, k, first, allowed,
+            k == most
+                ? ", in so many steps (.iterations)"
+                : ", and no step brings it lower: give a better start, a larger .tolerance, or a solver of your own");
     return t->status == COT_OK;
 }
 
-/* ---- minima ---------------------------------------------------------------------------------------------------------- */
+/* ---- minima ---------------------------------------------------------------------------------- */
 
 /* The function whose gradient F is, as descend.c calls it; raw holds x in its own dtype. */
-typedef struct ground { cot_tape *t; const cot__root *q; const uint32_t *args; cot_dtype dtype; int64_t n; void *raw; } ground;
+typedef struct ground {
+    cot_tape        *t;
+    const cot__root *q;
+    const uint32_t  *args;
+    cot_dtype        dtype;
+    int64_t          n;
+    void            *raw;
+} ground;
 
 static void *rounded(const ground *g, const double *x) {
     for (int64_t k = 0; k < g->n; k++) cot__store_f64((char *)g->raw + k * cot__dtype_size(g->dtype), g->dtype, x[k]);
@@ -173,7 +189,9 @@ static bool ground_bend(void *ctx, const double *x, const double *v, double *hv)
     return ok;
 }
 
-static double eps_of(cot_dtype d) { return d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_F16 ? 0x1p-10 : 0x1p-7; }
+static double eps_of(cot_dtype d) {
+    return d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_F16 ? 0x1p-10 : 0x1p-7;
+}
 
 /* Down to a minimum from x; or, without `search`, only a look whether f bends down there. */
 static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x, bool search) {
@@ -187,11 +205,15 @@ static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_arra
     ground         g = {t, q, args, x->dtype, x->size, raw};
     cot__landscape f = {&g, x->size, eps_of(x->dtype), ground_at, ground_bend};
     cot__descended how;
-    for (int64_t k = 0; k < x->size; k++) start[k] = cot__load_f64((char *)x->data + k * cot__dtype_size(x->dtype), x->dtype);
+    for (int64_t k = 0; k < x->size; k++)
+        start[k] = cot__load_f64((char *)x->data + k * cot__dtype_size(x->dtype), x->dtype);
     if (!search) {
         if (cot__bends_down(&f, start, raw + x->size) > 0)
-            cot__fail(t, COT_VALUE, "[%s] what the solver found is no minimum: the function bends down there; INFINITY is a tolerance "
-                                    "that takes all", q->name);
+            cot__fail(
+                t, COT_VALUE,
+                "[%s] what the solver found is no minimum: the function bends down there; INFINITY is a tolerance "
+                "that takes all",
+                q->name);
     } else {
         int    most = q->options.iterations > 0 ? q->options.iterations : 100;
         double goal = cot__solve_tolerance(&q->options, x->dtype, 1e-10, 1e-4);
@@ -199,21 +221,27 @@ static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_arra
         if (t->status == COT_OK && !how.steps && !isfinite(how.f + how.first))
             no_start(t, q, how.f + how.first);
         else if (ended == COT__DOWN_STUCK)
-            cot__fail(t, COT_VALUE, "[%s] the solver did not converge: the function is %g and its gradient %g after %d of at most %d steps "
-                                    "(.iterations), from a gradient of %g at the start, and at most %g was asked; there may be no minimum; give a "
-                                    "better start, or a solver of your own", q->name, how.f, how.gradient, how.steps, most, how.first,
-                      goal * (1 + how.first));
-        for (int64_t k = 0; k < x->size; k++) cot__store_f64((char *)x->data + k * cot__dtype_size(x->dtype), x->dtype, start[k]);
+            cot__fail(
+                t, COT_VALUE,
+                "[%s] the solver did not converge: the function is %g and its gradient %g after %d of at most %d steps "
+                "(.iterations), from a gradient of %g at the start, and at most %g was asked; there may be no minimum; "
+                "give a "
+                "better start, or a solver of your own",
+                q->name, how.f, how.gradient, how.steps, most, how.first, goal * (1 + how.first));
+        for (int64_t k = 0; k < x->size; k++)
+            cot__store_f64((char *)x->data + k * cot__dtype_size(x->dtype), x->dtype, start[k]);
     }
     cot__free(&t->al, start, bytes);
     return t->status == COT_OK;
 }
 
-/* ---- a solver of the user's ------------------------------------------------------------------------------------------ */
+/* ---- a solver of the user's ------------------------------------------------------------------ */
 
-/* The most that the residual of a solver of the user's may be. Without a tolerance a third of the digits of the terms (about
- * ∛eps): so much the minimum of a function has that was found by its values alone. */
-static double residual_allowed(cot_tape *t, const cot__root *q, const uint32_t *args, const cot_array *x, double first, double now) {
+/* The most that the residual of a solver of the user's may be. Without a tolerance a third of the
+ * digits of the terms (about ∛eps): so much the minimum of a function has that was found by its
+ * values alone. */
+static double residual_allowed(cot_tape *t, const cot__root *q, const uint32_t *args, const cot_array *x, double first,
+                               double now) {
     double third = cot__third_of_digits(x->dtype);
     if (!isfinite(first)) first = 0; /* the start may lie where F has no value */
     if (q->options.tolerance > 0) return q->options.tolerance * (1 + first);
@@ -223,9 +251,10 @@ static double residual_allowed(cot_tape *t, const cot__root *q, const uint32_t *
 static void judge(cot_tape *t, const cot__root *q, const uint32_t *args, const cot_array *x, double first, double now) {
     double allowed = t->status == COT_OK ? residual_allowed(t, q, args, x, first, now) : 0;
     if (t->status != COT_OK || (isfinite(now) && now <= allowed)) return;
-    cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; at most %g is %s", q->name,
-              now, first, allowed, q->options.tolerance > 0 ? "within the tolerance that was asked"
-                                                            : "taken without a tolerance (INFINITY is one that takes all)");
+    cot__fail(t, COT_VALUE, "[%s] the residual of what the solver found is %g, from %g at the start; at most %g is %s",
+              q->name, now, first, allowed,
+              q->options.tolerance > 0 ? "within the tolerance that was asked"
+                                       : "taken without a tolerance (INFINITY is one that takes all)");
 }
 
 static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x) {
@@ -244,7 +273,8 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
     const char *inside = t->inside;
     uint32_t    from = t->inside_from;
     t->inside = q->name, t->inside_from = t->count;
-    cot_array given = *x; /* what it makes of the description is its own: the numbers in x's memory count */
+    /* what it makes of the description is its own: the numbers in x's memory count */
+    cot_array given = *x;
     int       code = q->solver(n, theta, &given, q->user);
     t->inside = inside, t->inside_from = from;
     cot__error_in_function(t, "solver", q->name);

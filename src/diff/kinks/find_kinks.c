@@ -1,5 +1,5 @@
-/* find_kinks.c: does an operation sit exactly on a kink of kinks.def, or choose between equals? One finder for each kind of
- * operation. */
+/* find_kinks.c: does an operation sit exactly on a kink of kinks.def, or choose between equals? One
+ * finder for each kind of operation. */
 #include "diff/kinks/find_kinks.h"
 #include "rules/kinks.h"
 #include "ops/linalg/linalg.h"
@@ -21,7 +21,8 @@ void cot__finding_where(cot__findings *r, const cot__view *v, int64_t first, int
                              (long long)cot__count(v->ndim, v->shape));
 }
 
-/* Does anything that wants a derivative flow into the node? (Operations without derivative are themselves inactive.) */
+/* Does anything that wants a derivative flow into the node? (Operations without derivative are
+ * themselves inactive.) */
 bool cot__has_active_operand(const cot_tape *t, uint32_t i) {
     for (int k = 0, count = cot__nargs(&t->nodes[i]); k < count; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
@@ -38,7 +39,7 @@ bool cot__operands_are_there(const cot_tape *t, uint32_t i) {
     return true;
 }
 
-/* ---- kinks ------------------------------------------------------------------------------------------------------- */
+/* ---- kinks ----------------------------------------------------------------------------------- */
 
 static void find_kink(cot__findings *r, uint32_t i, const cot__kink *kink) {
     const cot__node *n = &r->t->nodes[i];
@@ -119,8 +120,8 @@ static int64_t place_at(const cot__view *z, int64_t e) {
     return cot__load_i64((const char *)z->data + e * cot__dtype_size(z->dtype), z->dtype);
 }
 
-/* Is the element that z chose at its e-th place equal to one that could stand there instead? x is the operand of an argsort or a
- * cumargmax. */
+/* Is the element that z chose at its e-th place equal to one that could stand there instead? x is
+ * the operand of an argsort or a cumargmax. */
 static bool tied_choice(const cot__view *x, const cot__view *z, int axis, bool order, int64_t e) {
     int64_t base = 0, place = 0, chosen = place_at(z, e), step = x->stride[axis], n = x->shape[axis], next_row = 1;
     for (int k = z->ndim - 1; k >= 0; k--) {
@@ -133,7 +134,8 @@ static bool tied_choice(const cot__view *x, const cot__view *z, int axis, bool o
     if (!order) return chosen != place && element(x, base + place * step) == v;
     if (place + 1 < z->shape[axis]) return element(x, base + place_at(z, e + z->stride[axis]) * step) == v;
     for (int64_t i = chosen + 1; z->shape[axis] < n && i < n; i++)
-        if (element(x, base + i * step) == v) return true; /* left out, though as good as the last one taken */
+        /* left out, though as good as the last one taken */
+        if (element(x, base + i * step) == v) return true;
     return false;
 }
 
@@ -164,7 +166,8 @@ static void find_equal_values(cot__findings *r, uint32_t i) {
               kink->convention);
 }
 
-/* How many elements of the window at place q of a plane of x equal `value`; attributes as in ops/nn/pool.c. */
+/* How many elements of the window at place q of a plane of x equal `value`; attributes as in
+ * ops/nn/pool.c. */
 static int64_t equal_in_window(const cot__view *x, const cot__attr *a, const int64_t *at, double value) {
     int     space = (int)a->nints / 4, first = x->ndim - space;
     int64_t count = 0, window = cot__count(space, a->ints), offset = 0;
@@ -182,7 +185,8 @@ static int64_t equal_in_window(const cot__view *x, const cot__attr *a, const int
     return count;
 }
 
-/* Windows whose maximum several elements reach. A max_pool that took over the choice of another one has no windows of its own. */
+/* Windows whose maximum several elements reach. A max_pool that took over the choice of another one
+ * has no windows of its own. */
 static void find_pool_ties(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i], *chosen = &r->t->nodes[n->b];
     if (chosen->op != OP_max_pool_index || chosen->a != n->a) return;

@@ -1,4 +1,5 @@
-/* find_kinks.h: operations that sit exactly where they have no derivative, in sentences; and the refusals of smooth tapes. */
+/* find_kinks.h: operations that sit exactly where they have no derivative, in sentences; and the
+ * refusals of smooth tapes. */
 #ifndef COT_FIND_KINKS_H
 #define COT_FIND_KINKS_H
 
@@ -16,7 +17,8 @@ typedef struct cot__findings {
 void cot__finding_begin(cot__findings *r, uint32_t i);
 void cot__finding_where(cot__findings *r, const cot__view *v, int64_t first, int64_t count);
 
-/* Does anything that wants a derivative flow into the node? (Operations without derivative are themselves inactive.) */
+/* Does anything that wants a derivative flow into the node? (Operations without derivative are
+ * themselves inactive.) */
 bool cot__has_active_operand(const cot_tape *t, uint32_t i);
 bool cot__operands_are_there(const cot_tape *t, uint32_t i);
 /* Are there kinks of this operation? */
@@ -24,11 +26,12 @@ bool cot__can_kink(int op);
 /* The kinks that node i sits on, by its value and those of its operands. */
 void cot__find_kinks(cot__findings *r, uint32_t i);
 
-/* On a smooth tape: does no operation on the way from xs to ys sit on a kink? Otherwise sets the error. Of operations in a body
- * that is being recorded, which has no values, it notes that they are to be looked at whenever the body is played. */
+/* On a smooth tape: does no operation on the way from xs to ys sit on a kink? Otherwise sets the
+ * error. Of operations in a body that is being recorded, which has no values, it notes that they
+ * are to be looked at whenever the body is played. */
 bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
-/* The same for a step of a loop, nodes from … top, that a sweep goes back through; while cot_report runs (t->look), on any tape,
- * it is told instead. */
+/* The same for a step of a loop, nodes from … top, that a sweep goes back through; while cot_report
+ * runs (t->look), on any tape, it is told instead. */
 bool cot__smooth_step(cot_tape *t, const char *op, uint32_t from, uint32_t top, int64_t step);
 
 #endif

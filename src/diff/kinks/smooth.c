@@ -1,8 +1,9 @@
 /* smooth.c: tapes that refuse to differentiate at a point without a derivative.
  *
- * Every sweep asks here before it begins. Inside a body nothing has a value while it is recorded, so what is differentiated there
- * is noted on the tape (t->watched); the body's program keeps those operations, whether or not a result needs them, and the player
- * asks here each time it has played them. */
+ * Every sweep asks here before it begins. Inside a body nothing has a value while it is recorded,
+ * so what is differentiated there is noted on the tape (t->watched); the body's program keeps those
+ * operations, whether or not a result needs them, and the player asks here each time it has played
+ * them. */
 #include "diff/kinks/find_kinks.h"
 #include "tape/region.h"
 #include "tape/show.h"
@@ -31,7 +32,8 @@ static bool meet(cot_tape *t, const char *op, const char *where, uint32_t i) {
     cot__find_kinks(&f, i);
     if (!f.found) return true;
     text[strcspn(text, "\n")] = 0;
-    cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op, text);
+    cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op,
+              text);
     return false;
 }
 
@@ -42,7 +44,8 @@ bool cot__played_watched(cot_tape *t, const char *op, uint32_t i) {
     return meet(t, op, where, i);
 }
 
-/* Do the nodes that node i reads move, where it has a derivative and where it has none (tests, positions)? */
+/* Do the nodes that node i reads move, where it has a derivative and where it has none (tests,
+ * positions)? */
 static bool reads_moving(const cot_tape *t, uint32_t i, uint32_t from, const uint8_t *moves, bool *carries) {
     const cot__node *n = &t->nodes[i];
     uint32_t         inactive = cot__op_of(n->op)->inactive;

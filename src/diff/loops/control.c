@@ -1,5 +1,5 @@
-/* control.c: the public faces of a loop: cot_scan, cot_fori, cot_while, cot_cond, cot_checkpoint; and functions with given
- * derivatives. */
+/* control.c: the public faces of a loop: cot_scan, cot_fori, cot_while, cot_cond, cot_checkpoint;
+ * and functions with given derivatives. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
@@ -7,7 +7,7 @@
 
 enum { STATES = 100 }; /* kept by default */
 
-/* ---- shared ---------------------------------------------------------------------------------------------------------- */
+/* ---- shared ---------------------------------------------------------------------------------- */
 
 static cot__loop *make_loop(cot_tape *t, const char *name, const cot_loop_options *options) {
     cot__loop *l = cot__arena(t, sizeof *l, name);
@@ -19,7 +19,8 @@ static cot__loop *make_loop(cot_tape *t, const char *name, const cot_loop_option
         return NULL;
     }
     if (options->limit < 0) {
-        cot__fail(t, COT_VALUE, "[%s] a limit of %lld steps; 0 is none, 1 and more a bound", name, (long long)options->limit);
+        cot__fail(t, COT_VALUE, "[%s] a limit of %lld steps; 0 is none, 1 and more a bound", name,
+                  (long long)options->limit);
         return NULL;
     }
     if (options->states > 0) l->states = options->states;
@@ -30,7 +31,8 @@ static cot__loop *make_loop(cot_tape *t, const char *name, const cot_loop_option
 }
 
 /* The tape and indices of n inputs; NULL after a failure. */
-static cot_tape *enter_inputs(const char *name, const char *what, cot_tape *t, int n, const cot_var *xs, uint32_t *index) {
+static cot_tape *enter_inputs(const char *name, const char *what, cot_tape *t, int n, const cot_var *xs,
+                              uint32_t *index) {
     for (int k = 0; k < n; k++)
         if (!cot__enter_listed(t, xs[k], name, what, k, "", &index[k])) return NULL;
     return t;
@@ -42,11 +44,14 @@ static bool carries_fit(cot_tape *t, const cot__loop *l, const uint32_t *init) {
     for (int k = 0; k < l->carry; k++) {
         uint32_t  out = l->body[0]->out[k];
         cot_shape have = cot__shape_at(t, out), want = cot__shape_at(t, init[k]);
-        if (cot__same_shape(&have, &want) && cot__dtype_at(&t->nodes[out]) == cot__dtype_at(&t->nodes[init[k]])) continue;
-        cot__fail(t, COT_SHAPE, "[%s] carried value %d comes as %s %s and leaves the body as %s %s; carried values keep their "
-                                "shape and dtype", l->name, k,
-                  cot__dtype_name(cot__dtype_at(&t->nodes[init[k]])), cot__shape_text(want.ndim, want.dim, a),
-                  cot__dtype_name(cot__dtype_at(&t->nodes[out])), cot__shape_text(have.ndim, have.dim, b));
+        if (cot__same_shape(&have, &want) && cot__dtype_at(&t->nodes[out]) == cot__dtype_at(&t->nodes[init[k]]))
+            continue;
+        cot__fail(t, COT_SHAPE,
+                  "[%s] carried value %d comes as %s %s and leaves the body as %s %s; carried values keep their "
+                  "shape and dtype",
+                  l->name, k, cot__dtype_name(cot__dtype_at(&t->nodes[init[k]])),
+                  cot__shape_text(want.ndim, want.dim, a), cot__dtype_name(cot__dtype_at(&t->nodes[out])),
+                  cot__shape_text(have.ndim, have.dim, b));
         return false;
     }
     return true;
@@ -64,7 +69,8 @@ static void fail_all(cot_tape *t, int n, cot_var *out) {
     for (int k = 0; out && k < n; k++) out[k] = INVALID(t);
 }
 
-/* The first of two lists of values that is on a tape: there an error stands. NULL: none is, and the status is all there is. */
+/* The first of two lists of values that is on a tape: there an error stands. NULL: none is, and the
+ * status is all there is. */
 static const cot_var *on_a_tape(int n, const cot_var *xs, int m, const cot_var *others) {
     for (int k = 0; xs && k < n; k++)
         if (xs[k].tape && !cot__is_number(xs[k])) return &xs[k];
@@ -78,21 +84,22 @@ static cot_tape *tape_in(int n, const cot_var *xs, int m, const cot_var *others)
     return on ? on->tape : NULL;
 }
 
-/* ---- scan and fori --------------------------------------------------------------------------------------------------- */
+/* ---- scan and fori --------------------------------------------------------------------------- */
 
 /* The steps go through xs; all have the same extent, which is the length unless one is given. */
 static bool find_length(cot_tape *t, const char *name, int n, const uint32_t *xs, int64_t *length) {
     char text[COT__SHAPE_TEXT];
     for (int k = 0; k < n; k++) {
         if (cot__ndim_at(t, xs[k]) == 0) {
-            cot__fail(t, COT_SHAPE, "[%s] xs[%d] is a scalar; what the steps go through has an axis for them, the first", name, k);
+            cot__fail(t, COT_SHAPE,
+                      "[%s] xs[%d] is a scalar; what the steps go through has an axis for them, the first", name, k);
             return false;
         }
         int64_t extent = cot__shape_at(t, xs[k]).dim[0];
         if (*length < 0) *length = extent;
         if (extent == *length) continue;
-        cot__fail(t, COT_SHAPE, "[%s] xs[%d] has shape %s, but there are %lld steps; the first axis counts them", name, k,
-                  cot__shape_text_at(t, xs[k], text), (long long)*length);
+        cot__fail(t, COT_SHAPE, "[%s] xs[%d] has shape %s, but there are %lld steps; the first axis counts them", name,
+                  k, cot__shape_text_at(t, xs[k], text), (long long)*length);
         return false;
     }
     if (*length >= 0) return true;
@@ -126,7 +133,8 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
     int        given = s->carry + s->nxs, m = s->carry + s->nys;
     cot__loop *l = make_loop(t, s->name, s->options);
     uint32_t  *index = l ? cot__arena(t, ((size_t)given + 1) * sizeof *index, s->name) : NULL;
-    cot_var   *examples = index ? cot__arena(t, ((size_t)given + 1 + (size_t)m) * sizeof *examples, s->name) : NULL, *x = examples;
+    cot_var   *examples = index ? cot__arena(t, ((size_t)given + 1 + (size_t)m) * sizeof *examples, s->name) : NULL,
+            *x          = examples;
     int64_t    length = s->length;
     if (!examples || !enter_inputs(s->name, "init", t, s->carry, s->init, index) ||
         !enter_inputs(s->name, "xs", t, s->nxs, s->xs, index + s->carry) ||
@@ -151,7 +159,8 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
 
 /* The results may go where the initial values are; after a failure they are invalid. */
 static cot_status run_steps(const steps *s, cot_var *final, cot_var *ys) {
-    cot_tape  *t = tape_in(s->carry, s->init, s->nxs, s->xs); /* `final` may lie where `init` does */
+    /* `final` may lie where `init` does */
+    cot_tape  *t = tape_in(s->carry, s->init, s->nxs, s->xs);
     cot_status status = record_steps(s, final, ys);
     if (status == COT_OK) return status;
     fail_all(t, s->carry, final);
@@ -161,19 +170,28 @@ static cot_status run_steps(const steps *s, cot_var *final, cot_var *ys) {
 
 cot_status cot_scan(cot_fn body, void *user, int64_t length, int carry, const cot_var *init, int nxs, const cot_var *xs,
                     cot_var *final, int nys, cot_var *ys, const cot_loop_options *options) {
-    return run_steps(&(steps){.name = "scan", .body = body, .user = user, .carry = carry, .init = init, .nxs = nxs, .xs = xs,
-                              .nys = nys, .length = length, .options = options}, final, ys);
+    return run_steps(&(steps){.name    = "scan",
+                              .body    = body,
+                              .user    = user,
+                              .carry   = carry,
+                              .init    = init,
+                              .nxs     = nxs,
+                              .xs      = xs,
+                              .nys     = nys,
+                              .length  = length,
+                              .options = options},
+                     final, ys);
 }
 
-cot_status cot_fori(cot_fn body, void *user, int64_t lower, int64_t upper, int carry, const cot_var *init, cot_var *final,
-                    const cot_loop_options *options) {
+cot_status cot_fori(cot_fn body, void *user, int64_t lower, int64_t upper, int carry, const cot_var *init,
+                    cot_var *final, const cot_loop_options *options) {
     int64_t length = 0;
     if (upper > lower && __builtin_sub_overflow(upper, lower, &length)) length = -1;
     return run_steps(&(steps){.name = "fori", .body = body, .user = user, .carry = carry, .init = init, .counts = true,
                               .first = lower, .upper = upper, .length = length, .options = options}, final, NULL);
 }
 
-/* ---- while ----------------------------------------------------------------------------------------------------------- */
+/* ---- while ----------------------------------------------------------------------------------- */
 
 static cot_status record_while(cot_fn test, cot_fn body, void *user, int carry, const cot_var *init, cot_var *final,
                                const cot_loop_options *options) {
@@ -212,7 +230,7 @@ cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, const cot_
     return status;
 }
 
-/* ---- cond and checkpoint --------------------------------------------------------------------------------------------- */
+/* ---- cond and checkpoint --------------------------------------------------------------------- */
 
 static bool branches_agree(cot_tape *t, const cot__loop *l) {
     char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
@@ -220,16 +238,17 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
         uint32_t  x = l->body[0]->out[k], y = l->body[1]->out[k];
         cot_shape have = cot__shape_at(t, x), want = cot__shape_at(t, y);
         if (cot__same_shape(&have, &want) && cot__dtype_at(&t->nodes[x]) == cot__dtype_at(&t->nodes[y])) continue;
-        cot__fail(t, COT_SHAPE, "[cond] result %d is %s %s where the choice is true and %s %s where it is false; they must agree",
-                  k, cot__dtype_name(cot__dtype_at(&t->nodes[x])), cot__shape_text(have.ndim, have.dim, a),
+        cot__fail(t, COT_SHAPE,
+                  "[cond] result %d is %s %s where the choice is true and %s %s where it is false; they must agree", k,
+                  cot__dtype_name(cot__dtype_at(&t->nodes[x])), cot__shape_text(have.ndim, have.dim, a),
                   cot__dtype_name(cot__dtype_at(&t->nodes[y])), cot__shape_text(want.ndim, want.dim, b));
         return false;
     }
     return true;
 }
 
-static cot_status record_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules,
-                              void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+static cot_status record_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other,
+                              const cot_fn_rules *rules, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
     const cot_var *on = on_a_tape(n, xs, choice != NULL, choice);
     cot_tape      *t = on ? cot__tape_of(1, on) : NULL;
     if (!t) return on ? cot__status_of(1, on) : COT_VAR;
@@ -239,7 +258,8 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
     int        given = n + (choice != NULL);
     uint32_t  *index = l ? cot__arena(t, ((size_t)given + 1) * sizeof *index, name) : NULL, *x = index;
     cot_var   *examples = index ? cot__arena(t, ((size_t)n + 1) * sizeof *examples, name) : NULL;
-    if (!examples || (choice && !enter_inputs(name, "choice", t, 1, choice, x++)) || !enter_inputs(name, "xs", t, n, xs, x))
+    if (!examples || (choice && !enter_inputs(name, "choice", t, 1, choice, x++)) ||
+        !enter_inputs(name, "xs", t, n, xs, x))
         return t->status;
     if (choice && cot__ndim_at(t, index[0]) != 0) {
         char text[COT__SHAPE_TEXT];
@@ -252,7 +272,8 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
     l->rules = rules, l->user = user;
     l->body[0] = choice ? cot__region_record_part(t, name, cot__branch(0), body, user, n, examples, m)
                         : cot__region_record(t, name, body, user, n, examples, m);
-    if (choice && l->body[0]) l->body[1] = cot__region_record_part(t, name, cot__branch(1), other, user, n, examples, m);
+    if (choice && l->body[0])
+        l->body[1] = cot__region_record_part(t, name, cot__branch(1), other, user, n, examples, m);
     if (!l->body[0] || (choice && (!l->body[1] || !branches_agree(t, l)))) return t->status;
     uint32_t *args = cot__arena(t, ((size_t)cot__loop_operands(l) + 1) * sizeof *args, name);
     if (!args) return t->status;
@@ -260,15 +281,17 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
     return record(t, l, args, given, ys);
 }
 
-static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other, const cot_fn_rules *rules,
-                           void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    cot_tape  *t = tape_in(n, xs, choice != NULL, choice); /* before ys, which may be where xs is, are written */
+static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other,
+                           const cot_fn_rules *rules, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+    /* before ys, which may be where xs is, are written */
+    cot_tape  *t = tape_in(n, xs, choice != NULL, choice);
     cot_status status = record_once(name, choice, body, other, rules, user, n, xs, m, ys);
     if (status != COT_OK) fail_all(t, m, ys);
     return status;
 }
 
-cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m,
+                    cot_var *ys) {
     return run_once("cond", &choice, then, otherwise, NULL, user, n, xs, m, ys);
 }
 
@@ -276,7 +299,8 @@ cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m,
     return run_once("checkpoint", NULL, f, NULL, NULL, user, n, xs, m, ys);
 }
 
-cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
+cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user, int n, const cot_var *xs, int m,
+                         cot_var *ys) {
     const char *name = rules && rules->name ? rules->name : "custom_fn";
     cot_tape   *t = cot__tape_of(n, xs);
     if (t && (!rules || (!rules->vjp && !rules->jvp))) {

@@ -1,9 +1,10 @@
-/* custom_fn.c: a recorded function with a derivative of the user's in place of its own: a body that is played once, whose rule
- * is given. */
+/* custom_fn.c: a recorded function with a derivative of the user's in place of its own: a body that
+ * is played once, whose rule is given. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
-/* What the user's rules see: inputs, results, and pieces of an adjoint or tangent of the flat value. */
+/* What the user's rules see: inputs, results, and pieces of an adjoint or tangent of the flat
+ * value. */
 typedef struct seen { cot_var *xs, *ys, *ybars, *out; } seen;
 
 static bool look(cot__rule *r, const cot__loop *l, bool results, seen *s) {
@@ -30,25 +31,28 @@ static void given_vjp(cot__rule *r) {
     if (!look(r, l, true, &s)) return;
     cot__loop_apart(t, l, 1, r->g, s.ybars);
     for (int k = 0; k < l->consts; k++) s.out[k] = INVALID(t);
-    if (t->status != COT_OK || !went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user)))
+    if (t->status != COT_OK ||
+        !went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user)))
         return;
     for (int k = 0; k < l->consts; k++)
         if (cot__is_number(s.out[k]) || (s.out[k].tape && !cot__failed(s.out[k])))
             cot__give(r, cot__loop_first_const(l) + k, s.out[k]);
 }
 
-/* What a jvp gave for result k, as a value of the result's shape; COT_NONE: zeros. Invalid after setting the error. */
+/* What a jvp gave for result k, as a value of the result's shape; COT_NONE: zeros. Invalid after
+ * setting the error. */
 static cot_var tangent_of(cot_tape *t, const cot__loop *l, int k, cot_var y, cot_var dy) {
     char     which[48], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     uint32_t i;
     bool     number = cot__is_number(dy);
-    if (number || !dy.tape || cot__failed(dy)) return cot_full(t, cot_dtype_of(y), cot_shape_of(y), number ? cot__number_value(dy) : 0);
+    if (number || !dy.tape || cot__failed(dy))
+        return cot_full(t, cot_dtype_of(y), cot_shape_of(y), number ? cot__number_value(dy) : 0);
     snprintf(which, sizeof which, "jvp's dys[%d] as", k);
     if (!cot__operand(t, dy, l->name, which, &i)) return INVALID(t);
     cot_shape have = cot_shape_of(dy), want = cot_shape_of(y);
     if (cot__same_shape(&have, &want)) return dy;
-    return cot__fail(t, COT_SHAPE, "[%s] its jvp gave dys[%d] of shape %s for a result of shape %s; they must be equal", l->name, k,
-                     cot__shape_text(have.ndim, have.dim, a), cot__shape_text(want.ndim, want.dim, b));
+    return cot__fail(t, COT_SHAPE, "[%s] its jvp gave dys[%d] of shape %s for a result of shape %s; they must be equal",
+                     l->name, k, cot__shape_text(have.ndim, have.dim, a), cot__shape_text(want.ndim, want.dim, b));
 }
 
 static void given_jvp(cot__rule *r) {
@@ -66,7 +70,8 @@ static void given_jvp(cot__rule *r) {
     }
     int code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, s.out, s.ybars, l->user);
     if (!went_well(t, l, "jvp", code)) return;
-    for (int k = 0; k < l->nys; k++) /* the flat tangent is made of those of float results: the others have none */
+    /* the flat tangent is made of those of float results: the others have none */
+    for (int k = 0; k < l->nys; k++)
         if (cot__dtype_is_float(cot_dtype_of(s.ys[k]))) s.ybars[floats++] = tangent_of(t, l, k, s.ys[k], s.ybars[k]);
     if (t->status == COT_OK) r->tangent = cot__loop_flatten(t, l, 1, cot__dtype_at(cot__rule_node(r)), s.ybars);
 }

@@ -1,15 +1,18 @@
-/* loop_adjoint.c: the way back through a loop as one operation: x̄ = Jᵀ z̄, where z = loop(x) and J is its derivative.
+/* loop_adjoint.c: the way back through a loop as one operation: x̄ = Jᵀ z̄, where z = loop(x) and J
+ * is its derivative.
  *
- * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot be written down as a loop
- * over its states; and where the user has bounded the states, a loop over all of them must not be. This operation finds the
- * length when it is played: it runs the loop, keeping states under the bound, sweeps back in numbers, and forgets both. Its
- * derivatives need no way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, a loop again:
+ * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot
+ * be written down as a loop over its states; and where the user has bounded the states, a loop over
+ * all of them must not be. This operation finds the length when it is played: it runs the loop,
+ * keeping states under the bound, sweeps back in numbers, and forgets both. Its derivatives need no
+ * way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, a loop again:
  *
- *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄ through x -> J(x) u
+ *     reverse, of <u, Jᵀ z̄> = <J u, z̄> the adjoint of z̄ is J u; that of x is the way back of z̄
+ *       through x -> J(x) u
  *     forward                               Jᵀ dz̄ + the way back of z̄ through x -> J(x) dx
  *
- * Both are recorded, and the way back through a tangent is this operation again: so there are derivatives of every order, all
- * under the bound. */
+ * Both are recorded, and the way back through a tangent is this operation again: so there are
+ * derivatives of every order, all under the bound. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
@@ -26,7 +29,7 @@ typedef struct adjoint {
 
 static const char OP[] = "loop_adjoint";
 
-/* ---- the value ------------------------------------------------------------------------------------------------------- */
+/* ---- the value ------------------------------------------------------------------------------- */
 
 /* A source with the value of node x; active: a sweep can reach it. */
 static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
@@ -68,7 +71,8 @@ static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, uint32_t g, const u
     return ok;
 }
 
-/* The loop on sources of its own, so that nothing it leaves is seen by a sweep that may be under way. */
+/* The loop on sources of its own, so that nothing it leaves is seen by a sweep that may be under
+ * way. */
 static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, const cot__view *flat) {
     cot_mark  m = cot__mark(t);
     uint8_t   mask = t->active_mask;
@@ -86,13 +90,14 @@ static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args)
     cot__attr  *attr = cot__attr_make(t, OP, 0, NULL, a->operands + 1, args);
     cot__result r;
     if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
-    if (t->body) cot__fill(&r.view, 0); /* an example: how long the loop runs, if it ends, is known when the body is played */
+    /* an example: how long the loop runs, if it ends, is known when the body is played */
+    if (t->body) cot__fill(&r.view, 0);
     else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
     attr->pointer = a;
     return cot__result_push(t, &r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);
 }
 
-/* ---- apart and together ---------------------------------------------------------------------------------------------- */
+/* ---- apart and together ---------------------------------------------------------------------- */
 
 /* The piece of a flat value at *at that belongs to x. */
 static cot_var piece(cot_var flat, int64_t *at, cot_var x) {
@@ -122,7 +127,8 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
         cot_var x = cot__rule_x(r, k);
         if (cot__failed(x)) return;
         args[k] = cot__index(x);
-        a->of[k] = k < n - tested && cot__rule_wants(r, k); /* what only the test reads has no derivative */
+        /* what only the test reads has no derivative */
+        a->of[k] = k < n - tested && cot__rule_wants(r, k);
         if (!a->of[k]) continue;
         a->dtype = count++ ? cot__dtype_promote(a->dtype, cot_dtype_of(x)) : cot_dtype_of(x);
         a->size = cot__size_add(a->size, cot_size(x));
@@ -138,23 +144,25 @@ cot_var cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node) {
     const cot__attr *attr = t->nodes[node].extra.attr;
     const adjoint   *a = attr->pointer;
     int              n = 0;
-    cot_var         *x = cot__arena(t, 2 * ((size_t)a->operands + 1) * sizeof *x, OP), *bars = cot__behind(x, a->operands + 1);
+    cot_var *x = cot__arena(t, 2 * ((size_t)a->operands + 1) * sizeof *x, OP), *bars = cot__behind(x, a->operands + 1);
     if (!x) return INVALID(t);
     for (int k = 0; k <= a->operands; k++) x[k] = VAR(t, attr->args[k]);
-    if (!cot__loop_back(t, &a->loop, a->loop.test ? 1 : a->loop.length, x, a->of, x[a->operands], bars)) return INVALID(t);
+    if (!cot__loop_back(t, &a->loop, a->loop.test ? 1 : a->loop.length, x, a->of, x[a->operands], bars))
+        return INVALID(t);
     for (int k = 0; k < a->operands; k++)
         if (a->of[k]) bars[n++] = bars[k];
     return together(t, a, n, bars);
 }
 
-/* ---- derivatives ----------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------- */
 
 /* The loop with its tangents, on aliases of what it read. */
 typedef struct moving {
     cot_tape      *t;
     const adjoint *a;
     cot_var       *x;       /* the aliases, of floats; other operands as they are; z̄ */
-    cot_var       *results; /* its carried values, and the tangents of its results that are floats */
+    /* its carried values, and the tangents of its results that are floats */
+    cot_var       *results;
     uint32_t      *y;       /* those tangents, which seeds are for, … */
     cot_var       *seeds;   /* … and they */
     int            seeded;
@@ -204,7 +212,8 @@ static bool seed(moving *g) {
 }
 
 static bool sweep_recorded(moving *g) {
-    return g->wanted == 0 || cot__vjp_recorded(g->t, OP, g->seeded, g->y, g->seeds, g->wanted, g->to, g->grads) == COT_OK;
+    return g->wanted == 0 ||
+           cot__vjp_recorded(g->t, OP, g->seeded, g->y, g->seeds, g->wanted, g->to, g->grads) == COT_OK;
 }
 
 static void loop_adjoint_vjp(cot__rule *r) {
@@ -266,10 +275,10 @@ static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
     return args ? record_value(r->t, a, args) : INVALID(r->t);
 }
 
-/* ---- batches --------------------------------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
-/* z̄ of the elements, one flat adjoint each, as that of the loop of all. What has no batch there depends on nothing that is asked for: its z̄
- * counts for nothing. */
+/* z̄ of the elements, one flat adjoint each, as that of the loop of all. What has no batch there
+ * depends on nothing that is asked for: its z̄ counts for nothing. */
 static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
     const cot__loop *l = w->l;
     int              m = l->carry + l->nys;
@@ -291,7 +300,8 @@ static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
     return w->t->status == COT_OK ? cot_concat(m, parts, 0) : INVALID(w->t);
 }
 
-/* The operand of the new loop that is operand k of the old one, or -1: a capture that it does not read. */
+/* The operand of the new loop that is operand k of the old one, or -1: a capture that it does not
+ * read. */
 static int wide_operand(const cot__wide *w, int k) {
     int first = cot__loop_first_capture(w->loop);
     if (k < cot__loop_first_capture(w->l)) return k < cot__loop_first_xs(w->l) ? k : k + w->masked;
@@ -317,7 +327,8 @@ static cot_var each_apart(const adjoint *a, const adjoint *all, const cot__wide 
     return parts && w->t->status == COT_OK ? cot_concat(n, parts, 1) : INVALID(w->t);
 }
 
-/* The way back through the loop of all elements. Each has adjoints of its own, also of what all share: that is repeated first. */
+/* The way back through the loop of all elements. Each has adjoints of its own, also of what all
+ * share: that is repeated first. */
 static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_tape        *t = r->t;
     const adjoint   *a = cot__rule_attr(r)->pointer;

@@ -1,10 +1,12 @@
-/* loop_batch.c: a loop, condition or checkpoint for a batch, as one operation: the loop that loop_wide.c makes, run, and its
- * results laid out as those of the elements. A condition whose choice is batched plays both bodies and chooses. Functions with
- * derivatives of their own go one by one. */
+/* loop_batch.c: a loop, condition or checkpoint for a batch, as one operation: the loop that
+ * loop_wide.c makes, run, and its results laid out as those of the elements. A condition whose
+ * choice is batched plays both bodies and chooses. Functions with derivatives of their own go one
+ * by one. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
-/* Results as the flat values of the elements: stacked ones have the batch behind the steps, others in front or not at all. */
+/* Results as the flat values of the elements: stacked ones have the batch behind the steps, others
+ * in front or not at all. */
 static cot_var flattened(cot__rule *r, const cot__wide *w, int m, cot_var *results) {
     const cot__loop *l = w->l;
     const bool      *carried = w->is + cot__loop_first_carry(l);
@@ -19,7 +21,8 @@ static cot_var flattened(cot__rule *r, const cot__wide *w, int m, cot_var *resul
     return cot_concat(m, results, 1);
 }
 
-/* The inputs of the one step that a condition, or its derivative, takes: constants, carried values, the only slice of each xs. */
+/* The inputs of the one step that a condition, or its derivative, takes: constants, carried values,
+ * the only slice of each xs. */
 static bool inputs_of(const cot__wide *w, cot_var *in) {
     const cot__loop *l = w->l;
     for (int k = 0; k < l->consts; k++) *in++ = w->x[cot__loop_first_const(l) + k];
@@ -42,9 +45,10 @@ static bool choose(cot__wide *w, int m, cot_var *results, cot_var *others) {
     w->which = 1;
     if (!cot__wide_play(w, in, INVALID(t), others)) return false;
     for (int k = 0; k < m && t->status == COT_OK; k++) {
-        results[k] = cot_where(cot__batch_align(cot_not_equal(w->x[0], 0), cot_shape_of(results[k]).ndim - 1), results[k],
-                               others[k]);
-        if (k >= l->carry && !l->once) results[k] = cot_expand_dims(results[k], 0); /* stacked, as of one step */
+        results[k] = cot_where(cot__batch_align(cot_not_equal(w->x[0], 0), cot_shape_of(results[k]).ndim - 1),
+                               results[k], others[k]);
+        /* stacked, as of one step */
+        if (k >= l->carry && !l->once) results[k] = cot_expand_dims(results[k], 0);
     }
     return t->status == COT_OK;
 }
@@ -53,7 +57,8 @@ bool cot__loop_goes_one_by_one(const cot__loop *l, int64_t extent) {
     return l->rules || l->body[0]->m == 0 || (l->test && extent == 0);
 }
 
-/* The mask that it may carry stands last among the results of a cot_while, which gives nothing out: there is room for it. */
+/* The mask that it may carry stands last among the results of a cot_while, which gives nothing out:
+ * there is room for it. */
 static bool run_wide(cot__wide *w, cot_var *results) {
     return cot__widen(w) && cot__loop_record(w->t, w->loop, w->args, results) == COT_OK;
 }

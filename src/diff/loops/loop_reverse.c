@@ -1,13 +1,14 @@
-/* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each played again from its state,
- * swept and forgotten. States that were not kept are made again from the last one before. */
+/* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each
+ * played again from its state, swept and forgotten. States that were not kept are made again from
+ * the last one before. */
 #include "diff/kinks/find_kinks.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* Adjoints of everything the loop reads, as memory of the sweep: added up (constants, captures), handed on (carried) or set row
- * by row (xs). */
+/* Adjoints of everything the loop reads, as memory of the sweep: added up (constants, captures),
+ * handed on (carried) or set row by row (xs). */
 typedef struct back {
     cot__rule     *rule;
     cot__stepper   s;
@@ -27,18 +28,21 @@ static cot__view bar_view(back *b, int k, int64_t *stride) {
     return (cot__view){b->bar[k]->data, v.dtype, v.ndim, v.shape, stride};
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-static bool is_sliced(const cot__loop *l, int k) { return k >= cot__loop_first_xs(l) && k < cot__loop_first_capture(l); }
+static bool is_sliced(const cot__loop *l, int k) {
+    return k >= cot__loop_first_xs(l) && k < cot__loop_first_capture(l);
+}
 static bool is_carried(const cot__loop *l, int k) { return k >= cot__loop_first_carry(l) && k < cot__loop_first_xs(l); }
 
-/* Every float operand that is carried, and every other that is wanted, gets an adjoint, zero at first. */
+/* Every float operand that is carried, and every other that is wanted, gets an adjoint, zero at
+ * first. */
 static bool open_bars(back *b) {
     cot_tape        *t = b->s.t;
     const cot__loop *l = b->s.loop;
     for (int k = 0; k < b->operands; k++) {
         uint32_t x = b->s.args[k];
-        bool     needs = is_carried(l, k) ? cot__dtype_is_float(cot__dtype_at(&t->nodes[x])) : cot__rule_wants(b->rule, k);
+        bool needs = is_carried(l, k) ? cot__dtype_is_float(cot__dtype_at(&t->nodes[x])) : cot__rule_wants(b->rule, k);
         if (!needs) continue;
         b->bar[k] = cot__storage_create(t, cot__bytes_at(t, x), l->name);
         if (!b->bar[k]) return false;
@@ -56,8 +60,8 @@ static cot_var local(cot_tape *t, uint32_t x) {
     return p;
 }
 
-/* Whatever the steps read appears in them under numbers above those of the sweep that runs, so that theirs does not touch its
- * slots: as parameters what gets an adjoint, as constants the rest. */
+/* Whatever the steps read appears in them under numbers above those of the sweep that runs, so that
+ * theirs does not touch its slots: as parameters what gets an adjoint, as constants the rest. */
 static bool open_sources(back *b) {
     cot_tape          *t = b->s.t;
     const cot__loop   *l = b->s.loop;
@@ -78,7 +82,7 @@ static bool open_sources(back *b) {
     return true;
 }
 
-/* ---- seeds ----------------------------------------------------------------------------------------------------------- */
+/* ---- seeds ----------------------------------------------------------------------------------- */
 
 static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
     cot_tape *t = w->t;
@@ -98,13 +102,13 @@ static bool seed_given_out(back *b, cot__sweep *w, const cot__view *flat, int64_
     cot__view v = cot__view_read(t, y);
     int64_t   stride[COT_MAX_NDIM], size = cot__count(v.ndim, v.shape);
     cot__strides(v.ndim, v.shape, stride);
-    cot__view piece = {(char *)flat->data + (place + at * size) * flat->stride[0] * cot__dtype_size(flat->dtype), flat->dtype,
-                       v.ndim, v.shape, stride};
+    cot__view piece = {(char *)flat->data + (place + at * size) * flat->stride[0] * cot__dtype_size(flat->dtype),
+                       flat->dtype, v.ndim, v.shape, stride};
     if (!cot__dtype_is_float(v.dtype)) return true;
     return seed(w, y, &piece);
 }
 
-/* ---- one step back --------------------------------------------------------------------------------------------------- */
+/* ---- one step back --------------------------------------------------------------------------- */
 
 static void set_bar(cot__view *to, const cot__arrival *a) {
     if (!a) {
@@ -141,8 +145,8 @@ static void collect(back *b, const cot__sweep *w, int64_t at) {
         if (is_carried(l, k)) {
             set_bar(&v, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (is_sliced(l, k)) {
-            cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1, v.shape + 1,
-                             v.stride + 1};
+            cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1,
+                             v.shape + 1, v.stride + 1};
             set_bar(&row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (b->source[k] != COT__NONE) {
             const cot__arrival *a = cot__arrival_at(w, b->source[k]);
@@ -184,7 +188,8 @@ static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *
             cot__view g = bar_view(b, cot__loop_first_carry(l) + j, stride);
             ok = seed(&w, cot__index(b->s.out[j]), &g);
         }
-        for (int j = l->carry; ok && j < l->carry + l->nys; j++) ok = seed_given_out(b, &w, flat, place[j], l->once ? 0 : at, j);
+        for (int j = l->carry; ok && j < l->carry + l->nys; j++)
+            ok = seed_given_out(b, &w, flat, place[j], l->once ? 0 : at, j);
         ok = ok && cot__reverse(&w);
         mark_inputs(b, false);
         if (ok) collect(b, &w, at);
@@ -194,7 +199,7 @@ static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *
     return ok;
 }
 
-/* ---- to the state before a step -------------------------------------------------------------------------------------- */
+/* ---- to the state before a step -------------------------------------------------------------- */
 
 static bool go_on(back *b, int64_t k) {
     cot_tape *t = b->s.t;
@@ -232,7 +237,7 @@ static bool reach(back *b, int64_t k) {
     return ok;
 }
 
-/* ---- the rule -------------------------------------------------------------------------------------------------------- */
+/* ---- the rule -------------------------------------------------------------------------------- */
 
 static bool open_back(back *b, cot__rule *r) {
     cot_tape        *t = r->t;
@@ -243,7 +248,8 @@ static bool open_back(back *b, cot__rule *r) {
     b->run = (cot__loop_run *)(uintptr_t)attr->pointer2;
     size_t n = (size_t)b->operands;
     for (int k = 0; k < b->operands; k++)
-        if (cot__failed(cot__rule_x(r, k))) return false; /* overwritten since: the steps would be others */
+        /* overwritten since: the steps would be others */
+        if (cot__failed(cot__rule_x(r, k))) return false;
     b->bar = cot__arena(t, (n + 1) * sizeof *b->bar, l->name);
     b->source = b->bar ? cot__arena(t, (n + 1) * sizeof *b->source, l->name) : NULL;
     b->inputs = b->source ? cot__arena(t, (n + 1) * sizeof *b->inputs, l->name) : NULL;
@@ -312,7 +318,8 @@ void cot__loop_reverse_numbers(cot__rule *r) {
     bool ok = open_back(&b, r);
     if (ok) {
         cot__view flat = cot__view_read(t, cot__index(g));
-        cot__loop_places(t, l, b.run->length, flat.dtype, place); /* as in the first run, which had room for them */
+        /* as in the first run, which had room for them */
+        cot__loop_places(t, l, b.run->length, flat.dtype, place);
         start_carried(&b, &flat, place);
         struct cot__findings *look = t->look;
         int                   found = look ? look->found : 0;

@@ -1,8 +1,10 @@
-/* loop_rules.c: derivatives of a loop as loops, recorded: so they have derivatives again, of every order.
+/* loop_rules.c: derivatives of a loop as loops, recorded: so they have derivatives again, of every
+ * order.
  *
- * Reverse: the loop once more, giving out the states before each step; then a loop over those from the last to the first, whose
- * body is the recorded gradient of the body, and whose carried values are the adjoints of the carried values, of constants and
- * of captures. Forward: one loop that carries values and tangents. */
+ * Reverse: the loop once more, giving out the states before each step; then a loop over those from
+ * the last to the first, whose body is the recorded gradient of the body, and whose carried values
+ * are the adjoints of the carried values, of constants and of captures. Forward: one loop that
+ * carries values and tangents. */
 #include "diff/kinks/find_kinks.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
@@ -30,10 +32,14 @@ static int outer_operand(const derived *d, int k) {
 }
 static int outer_count(const derived *d) { return d->l->consts + d->l->body[d->which]->captures; }
 /* Its place among the values of a player. */
-static int outer_place(const derived *d, int k) { return k < d->l->consts ? k : d->l->body[d->which]->n + k - d->l->consts; }
+static int outer_place(const derived *d, int k) {
+    return k < d->l->consts ? k : d->l->body[d->which]->n + k - d->l->consts;
+}
 
 /* Room in the arena for n vars. */
-static cot_var *vars(cot_tape *t, const cot__loop *l, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name); }
+static cot_var *vars(cot_tape *t, const cot__loop *l, int n) {
+    return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name);
+}
 
 /* Plays the body on inner inputs; outer values are given. */
 static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_var *carry, const cot_var *slices,
@@ -49,7 +55,7 @@ static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_
     return cot__play_once(t, l->name, body, values, out);
 }
 
-/* ---- the states before each step ------------------------------------------------------------------------------------- */
+/* ---- the states before each step ------------------------------------------------------------- */
 
 static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
@@ -65,9 +71,10 @@ static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     return 0;
 }
 
-/* Examples and operands of a derived loop, and its node. `first` are the operands in the order of its body's inputs, without
- * the count; sliced ones are named by nxs. */
-static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, const cot_var *operands, cot_var *results) {
+/* Examples and operands of a derived loop, and its node. `first` are the operands in the order of
+ * its body's inputs, without the count; sliced ones are named by nxs. */
+static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, const cot_var *operands,
+                              cot_var *results) {
     const cot__loop *l = d->l;
     int              n = to->counts + to->carry + to->nxs, m = to->carry + to->nys;
     cot_var         *examples = vars(t, l, n), *x = examples;
@@ -99,10 +106,10 @@ static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
     return to;
 }
 
-/* ---- reverse --------------------------------------------------------------------------------------------------------- */
+/* ---- reverse --------------------------------------------------------------------------------- */
 
-/* Which operands of the loop the carried adjoints after those of the carried values belong to: constants and captures that are
- * wanted. */
+/* Which operands of the loop the carried adjoints after those of the carried values belong to:
+ * constants and captures that are wanted. */
 static bool is_outer(const cot__loop *l, int k) {
     return (k >= cot__loop_first_const(l) && k < cot__loop_first_carry(l)) || k >= cot__loop_first_capture(l);
 }
@@ -119,7 +126,8 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const cot_var *state = at, *slices = state + l->carry, *gy = slices + l->nxs;
     cot_var       *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, results) : NULL;
     cot_var       *seed = out ? vars(t, l, results) : NULL, *grad = seed ? vars(t, l, operands) : NULL;
-    uint32_t      *y = grad ? cot__arena(t, ((size_t)results + (size_t)operands + 1) * sizeof *y, l->name) : NULL, *x = cot__behind(y, results);
+    uint32_t      *y = grad ? cot__arena(t, ((size_t)results + (size_t)operands + 1) * sizeof *y, l->name) : NULL,
+             *x      = cot__behind(y, results);
     (void)n, (void)m;
     if (!y) return 0;
     for (int k = 0; k < outer_count(d); k++) {
@@ -145,7 +153,8 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
         if (var_is_float(state[k])) *ys++ = *g++;
     cot_var *gx = g;
     for (int k = 0; k < l->nxs; k++) g += d->wanted[cot__loop_first_xs(l) + k];
-    for (int k = 0, j = 0; k < operands; k++) { /* the other body's captures, which it skips, get nothing */
+    for (int k = 0, j = 0; k < operands; k++) {
+        /* the other body's captures, which it skips, get nothing */
         if (!is_outer(l, k) || !d->wanted[k]) continue;
         while (j < outer_count(d) && outer_operand(d, j) < k) j++;
         bool mine = j < outer_count(d) && outer_operand(d, j) == k;
@@ -218,7 +227,7 @@ void cot__loop_reverse_recorded(cot__rule *r) {
         if (wanted[k]) cot__give(r, k, bars[k]);
 }
 
-/* ---- forward --------------------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived   *d = user;
@@ -304,7 +313,8 @@ cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t leng
     for (int j = l->carry; j < l->carry + l->nys; j++) to->nys += is_float(t, l->body[0]->out[j]);
     to->reverse = l->reverse;
     to->once = l->once;
-    if (l->test && (t->body || l->bounded)) { /* how long it runs is known in each step of that body only */
+    if (l->test && (t->body || l->bounded)) {
+        /* how long it runs is known in each step of that body only */
         to->length = l->length;
         to->test = t->status == COT_OK ? cot__region_record(t, l->name, forward_test, &d, to->carry, in, 1) : NULL;
         if (!to->test) return t->status;

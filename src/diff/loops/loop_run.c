@@ -1,5 +1,5 @@
-/* loop_run.c: the steps of a loop, one after the other. A step's operations are recorded, looked at, and forgotten: the tape of
- * a loop has the length of its body. */
+/* loop_run.c: the steps of a loop, one after the other. A step's operations are recorded, looked
+ * at, and forgotten: the tape of a loop has the length of its body. */
 #include "diff/loops/loop.h"
 
 #include "diff/loops/revolve.h"
@@ -9,7 +9,7 @@
 
 enum { ALIGN = 64, FEW = 16 }; /* FEW: kept states that have a place from the beginning */
 
-/* ---- states ---------------------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static uint32_t carried(const cot__stepper *s, int k) { return s->args[cot__loop_first_carry(s->loop) + k]; }
 
@@ -26,7 +26,8 @@ void cot__state_first(cot__stepper *s, void *state) {
     for (int k = 0; k < s->loop->carry; k++) store(s->t, carried(s, k), (char *)state + s->offset[k]);
 }
 
-/* Does a result lie in the state it came from: a carried value that is handed on, perhaps to another place, or a view of one? */
+/* Does a result lie in the state it came from: a carried value that is handed on, perhaps to
+ * another place, or a view of one? */
 static bool lies_in(const cot__stepper *s, const void *state) {
     for (int k = 0; k < s->loop->carry; k++) {
         const char *p = cot__view_read(s->t, cot__index(s->out[k])).data;
@@ -40,7 +41,8 @@ bool cot__state_next(cot__stepper *s, void *state) {
     if (lies_in(s, state)) {
         if (!s->spare) s->spare = cot__alloc(&s->t->al, s->bytes);
         if (!s->spare) {
-            cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", s->loop->name, s->bytes);
+            cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", s->loop->name,
+                      s->bytes);
             return false;
         }
         to = s->spare;
@@ -64,7 +66,7 @@ static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const
     return cot__push_storage(t, op, s, dtype, ndim, shape, stride, 0, 0, NULL);
 }
 
-/* ---- a step ---------------------------------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 /* The slice k of an operand that the steps go through. */
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
@@ -103,7 +105,7 @@ bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t lengt
     return cot__play(&s->player, s->out);
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static bool read_choice(const cot_tape *t, uint32_t i) {
     return cot__load_f64(cot__view_read(t, i).data, cot__dtype_at(&t->nodes[i])) != 0;
@@ -136,7 +138,8 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
         cot__fail(t, COT_LIMIT, "[%s] the carried values have more elements together than memory can hold", l->name);
         return false;
     }
-    if (!cot__player_open(&s->player, t, l->name, s->body) || (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
+    if (!cot__player_open(&s->player, t, l->name, s->body) ||
+        (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
         return false;
     set_constants(s);
     return true;
@@ -158,7 +161,7 @@ cot_var cot__first_slice(cot_tape *t, cot_var x) {
     return cot_zeros(t, cot_dtype_of(x), one);
 }
 
-/* ---- results --------------------------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {
     uint32_t  node = l->body[0]->out[j];
@@ -196,8 +199,8 @@ static bool fits_packed(cot_tape *t, const cot__loop *l, const cot__view *v) {
         const int64_t *p = cot__cursor_load(&c, len, buf);
         for (int k = 0; k < len; k++)
             if (p[k] > limit || p[k] < -limit) {
-                cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53", l->name,
-                          (long long)p[k]);
+                cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53",
+                          l->name, (long long)p[k]);
                 return false;
             }
     }
@@ -214,7 +217,7 @@ static bool put(cot_tape *t, const cot__loop *l, cot__view *flat, int64_t at, co
     return true;
 }
 
-/* ---- the whole run --------------------------------------------------------------------------------------------------- */
+/* ---- the whole run --------------------------------------------------------------------------- */
 
 static bool goes_on(cot__stepper *s, const void *state, bool *go) {
     cot_tape *t = s->t;
@@ -244,12 +247,14 @@ static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, co
     return ok;
 }
 
-/* A loop of known length keeps what the optimal way back starts with: *next is the step whose state is kept next. */
+/* A loop of known length keeps what the optimal way back starts with: *next is the step whose state
+ * is kept next. */
 static bool keep_planned(cot__stepper *s, cot__loop_run *run, int64_t k, int64_t *next, const void *state) {
     if (k != *next) return true;
     if (k > 0 && !cot__keep_state(s->t, s->loop, run, k, state, s->bytes)) return false;
     *next = cot__next_kept(run, k, run->length - 1);
-    /* The way back begins at the last step: its state is at hand now, and kept besides the others. */
+    /* The way back begins at the last step: its state is at hand now, and kept besides the
+     * others. */
     if (*next < 0) *next = k < run->length - 1 ? run->length - 1 : -1;
     return true;
 }
@@ -265,7 +270,8 @@ static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
     const cot__loop *l = s->loop;
     bool             go;
     run->length = 0;
-    if (s->t->body) return true; /* its values are examples, which may never end; the carried ones as they come are as good */
+    /* its values are examples, which may never end; the carried ones as they come are as good */
+    if (s->t->body) return true;
     for (;; run->length++) {
         if (!goes_on(s, state, &go)) return false;
         if (!go) return true;
@@ -338,7 +344,8 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
         cot_shape shape = cot__shape_at(t, carried(&s, k));
         int64_t   stride[COT_MAX_NDIM];
         cot__strides(shape.ndim, shape.dim, stride);
-        cot__view v = {(char *)state + s.offset[k], cot__dtype_at(&t->nodes[carried(&s, k)]), shape.ndim, shape.dim, stride};
+        cot__view v = {(char *)state + s.offset[k], cot__dtype_at(&t->nodes[carried(&s, k)]), shape.ndim, shape.dim,
+                       stride};
         ok = put(t, l, &r.view, place[k], &v);
     }
     cot__stepper_close(&s);
@@ -349,13 +356,13 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
     return cot__result_push(t, &r, OP_loop, (int)attr->nargs, attr->args, attr);
 }
 
-/* ---- apart ----------------------------------------------------------------------------------------------------------- */
+/* ---- apart ----------------------------------------------------------------------------------- */
 
 static cot_var take_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, int64_t at, int j) {
     cot_shape shape;
     cot_dtype dtype = cot__loop_result(t, l, length, j, &shape);
     int64_t   size = cot__count(shape.ndim, shape.dim);
-    cot_var   part = shape.ndim == 0 ? cot_index(flat, 0, at) : cot_reshape(cot_slice(flat, 0, at, at + size, 1), shape);
+    cot_var part = shape.ndim == 0 ? cot_index(flat, 0, at) : cot_reshape(cot_slice(flat, 0, at, at + size, 1), shape);
     return cot_dtype_of(part) == dtype ? part : cot_cast(part, dtype);
 }
 
@@ -382,7 +389,7 @@ cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot
     return t->status;
 }
 
-/* ---- the record ------------------------------------------------------------------------------------------------------ */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
     const cot__loop *l = cot__rule_attr(r)->pointer;
@@ -412,6 +419,13 @@ static void loop_jvp(cot__rule *r) {
     else cot__loop_forward(r);
 }
 
-const cot__op cot__op_loop = {.name = "loop", .kind = KIND_GENERIC, .sweeps_alone = true,
-                              .formula = "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
-                              .saves = 0x7f, .vjp = loop_vjp, .jvp = loop_jvp, .apply = loop_apply, .batch = cot__loop_batch};
+const cot__op cot__op_loop = {.name         = "loop",
+                              .kind         = KIND_GENERIC,
+                              .sweeps_alone = true,
+                              .formula =
+                                  "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
+                              .saves = 0x7f,
+                              .vjp   = loop_vjp,
+                              .jvp   = loop_jvp,
+                              .apply = loop_apply,
+                              .batch = cot__loop_batch};

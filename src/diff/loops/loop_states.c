@@ -4,12 +4,13 @@
 
 #include <string.h>
 
-/* Files hold many states each, since a process may map some ten thousands only: as many as there are already, within these
- * bounds. */
+/* Files hold many states each, since a process may map some ten thousands only: as many as there
+ * are already, within these bounds. */
 enum { LEAST_BLOCK = 1 << 12, LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
 
 static size_t file_bytes(const cot__loop_run *run, size_t bytes) {
-    size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = have; /* + 1: see cot__loop_run */
+    /* + 1: see cot__loop_run */
+    size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = have;
     if (bytes == 0) return 0;
     if (count < LEAST_FILE / bytes) count = LEAST_FILE / bytes;
     if (count > LARGEST_FILE / bytes) count = LARGEST_FILE / bytes;
@@ -76,7 +77,8 @@ static int dispensable(const cot__loop_run *run) {
 bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
     if (run->kept < run->room) return cot__keep_state(t, l, run, k, state, bytes);
     int       i = dispensable(run), last = run->kept - 1;
-    cot__kept moved = i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
+    cot__kept moved =
+        i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
     if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
     run->at[last] = moved;
     memcpy(moved.state, state, bytes);

@@ -1,22 +1,27 @@
-/* loop_wide.c: the loop of all elements of a batch, made from the loop of one. Its body plays the old body by the batching rules.
+/* loop_wide.c: the loop of all elements of a batch, made from the loop of one. Its body plays the
+ * old body by the batching rules.
  *
- * What a carried value needs a batch for is found first: its initial value has one, or some step gives it one. What the steps go
- * through has the batch behind the steps. If the test of a cot_while reads no batch, all elements take as many steps. Otherwise
- * the new loop goes on while any element does, and carries a mask of those that do. The body must not see the state of an element
- * that has ended: it may fail there (x[i] past the end), give NaN whose derivative times 0 is NaN, or never end (a loop inside). So
- * an ended element lends the state, and all else that the body reads with a batch, from the first one that goes on, without
- * derivative, and keeps its own state behind the body:
+ * What a carried value needs a batch for is found first: its initial value has one, or some step
+ * gives it one. What the steps go through has the batch behind the steps. If the test of a
+ * cot_while reads no batch, all elements take as many steps. Otherwise the new loop goes on while
+ * any element does, and carries a mask of those that do. The body must not see the state of an
+ * element that has ended: it may fail there (x[i] past the end), give NaN whose derivative times 0
+ * is NaN, or never end (a loop inside). So an ended element lends the state, and all else that the
+ * body reads with a batch, from the first one that goes on, without derivative, and keeps its own
+ * state behind the body:
  *
- *     x = where(mask, state, detach(state[argmax(mask)])),   next = where(mask, body(x), state),   mask = test(next) */
+ *     x = where(mask, state, detach(state[argmax(mask)])), next = where(mask, body(x), state), mask
+ *       = test(next) */
 #include "diff/loops/loop.h"
 #include "diff/batch/vmap.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* ---- places ---------------------------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
-/* The operand that is input k of the body (constants, [count], carried values, slices); -1: the count. */
+/* The operand that is input k of the body (constants, [count], carried values, slices); -1: the
+ * count. */
 static int input_operand(const cot__loop *l, int k) {
     if (k < l->consts || !l->counts) return cot__loop_first_const(l) + k;
     return k == l->consts ? -1 : cot__loop_first_const(l) + k - 1;
@@ -31,10 +36,12 @@ static int tested_operand(const cot__wide *w, int k) {
     return k < test->n ? cot__loop_first_carry(w->l) + k : cot__loop_operands(w->l) - test->captures + k - test->n;
 }
 
-static cot_var *vars(const cot__wide *w, int n) { return cot__arena(w->t, ((size_t)n + 1) * sizeof(cot_var), w->l->name); }
+static cot_var *vars(const cot__wide *w, int n) {
+    return cot__arena(w->t, ((size_t)n + 1) * sizeof(cot_var), w->l->name);
+}
 static bool    *flags(const cot__wide *w, int n) { return cot__arena(w->t, (size_t)n + 1, w->l->name); }
 
-/* ---- bodies ---------------------------------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 static cot_var chosen(cot_var mask, cot_var x, cot_var y) {
     return x.tape->status == COT_OK ? cot_where(cot__batch_align(mask, cot_shape_of(x).ndim - 1), x, y) : x;
@@ -48,8 +55,8 @@ static cot_var lent(cot_var mask, cot_var like, cot_var x) {
 bool cot__wide_play(cot__wide *w, const cot_var *xs, cot_var mask, cot_var *ys) {
     const cot__loop   *l = w->l;
     const cot__region *r = l->body[w->which];
-    cot_var           *values = vars(w, r->n + r->captures), like = cot__failed(mask) ? mask : cot_argmax(mask, COT_ALL);
-    bool              *given = values ? flags(w, r->n + r->captures + r->m) : NULL, *is = cot__behind(given, r->n + r->captures);
+    cot_var *values = vars(w, r->n + r->captures), like = cot__failed(mask) ? mask : cot_argmax(mask, COT_ALL);
+    bool    *given = values ? flags(w, r->n + r->captures + r->m) : NULL, *is = cot__behind(given, r->n + r->captures);
     if (!given) return false;
     for (int k = 0; k < r->n + r->captures; k++) {
         int operand = k < r->n ? input_operand(l, k) : capture_operand(w, k - r->n);
@@ -100,7 +107,7 @@ static int masked_test(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     return (void)m, (void)user, ys[0] = cot_any(xs[n - 1], COT_ALL), 0;
 }
 
-/* ---- which carried values have a batch ----------------------------------------------------------------------------------- */
+/* ---- which carried values have a batch ------------------------------------------------------- */
 
 /* Once more through the body: does a step give a batch to a carried value that had none? */
 static bool spread(cot__wide *w, bool *given, bool *more) {
@@ -139,7 +146,7 @@ static bool find_carried(cot__wide *w) {
     return true;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------------ */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Examples of the inputs of the body; x: the operands. */
 static bool examples_of(const cot__wide *w, const cot__loop *wide, const cot_var *x, cot_var *examples) {

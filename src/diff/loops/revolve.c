@@ -21,9 +21,9 @@ static int64_t repetitions(int64_t steps, int64_t s) {
     return r;
 }
 
-/* Any m with C(s, r-2) <= m <= C(s, r-1) and C(s-1, r-1) <= steps - m <= C(s-1, r) is optimal, in the notation C(s, r) = C(s +
- * r, s): the first part is then reversed with r - 1 repetitions, the rest with one state less and r. The shortest such m is
- * taken. */
+/* Any m with C(s, r-2) <= m <= C(s, r-1) and C(s-1, r-1) <= steps - m <= C(s-1, r) is optimal, in
+ * the notation C(s, r) = C(s + r, s): the first part is then reversed with r - 1 repetitions, the
+ * rest with one state less and r. The shortest such m is taken. */
 int64_t cot__revolve_split(int64_t steps, int64_t s) {
     if (s <= 1) return steps - 1;
     int64_t r = repetitions(steps, s), low = cot__binomial(s, r - 2), rest = cot__binomial(s - 1, r);

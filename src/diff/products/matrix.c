@@ -1,11 +1,13 @@
-/* matrix.c: the public functions over many directions (products.h): products with several seeds or tangents, Jacobians, Hessians. */
+/* matrix.c: the public functions over many directions (products.h): products with several seeds or
+ * tangents, Jacobians, Hessians. */
 #include "diff/kinks/find_kinks.h"
 #include "diff/products/products.h"
 #include "ops/elementwise/deferred.h"
 
 #include <string.h>
 
-/* A failure leaves no numbers behind that could be taken for results: out is (rows, elements of the vars). */
+/* A failure leaves no numbers behind that could be taken for results: out is (rows, elements of the
+ * vars). */
 static cot_status finish(cot_status status, double *out, int64_t rows, int n, const cot_var *vars) {
     if (status == COT_OK || !out) return status;
     for (int64_t i = 0, count = cot__size_mul(rows, cot__total_size(n, vars)); i < count; i++) out[i] = (double)NAN;
@@ -16,15 +18,18 @@ cot_status cot_vjps(int lanes, int m, const cot_var *ys, const double *seeds, in
     return finish(cot__products("vjps", true, lanes, m, ys, n, xs, seeds, out), out, lanes, n, xs);
 }
 
-cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys, double *out) {
+cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents, int m, const cot_var *ys,
+                    double *out) {
     return finish(cot__products("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
 }
 
-/* Unit directions in groups, so that the memory stays a few rows whatever the size; of small matrices all at once. */
+/* Unit directions in groups, so that the memory stays a few rows whatever the size; of small
+ * matrices all at once. */
 enum { GROUP = 64, GROUP_ELEMENTS = 1 << 18 };
 
 static int64_t group_of(int64_t directions, int64_t results) {
-    int64_t longest = directions > results ? directions : results, fit = GROUP_ELEMENTS / longest, group = fit > GROUP ? fit : GROUP;
+    int64_t longest = directions > results ? directions : results, fit = GROUP_ELEMENTS / longest,
+            group = fit > GROUP ? fit : GROUP;
     return directions < group ? directions : group;
 }
 
@@ -90,7 +95,8 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     }
     const char *before = cot__ask(t, op);
     uint8_t     mask = t->active_mask;
-    t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
+    /* what is differentiated again here must be, also in a no-grad scope */
+    t->active_mask = COT__ACTIVE;
     cot__deferred_open(t); /* the gradient may wait for the product */
     cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
@@ -125,7 +131,8 @@ static cot_status hvp(cot_var y, int n, const cot_var *xs, const double *v, doub
                   v ? "the place for the product" : "the direction v");
         return t->status;
     }
-    bool ok = cot__side_open(&inputs, t, "hvp", true, n, xs), scalars = ok && n > 0 && inputs.each_one && inputs.hi <= i;
+    bool ok            = cot__side_open(&inputs, t, "hvp", true, n, xs),
+         scalars       = ok && n > 0 && inputs.each_one && inputs.hi <= i;
     ok = ok && cot__check_second_order_inputs(t, "hvp", n, xs);
     scalars = scalars && ok && t->nodes[i].kind == COT_F64 && cot__hvp_applies(t, inputs.lo, i);
     const char *before = cot__ask(t, "hvp");

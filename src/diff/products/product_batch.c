@@ -1,11 +1,11 @@
 /* product_batch.c: many directions as one batch, in numbers.
  *
  * Small tensors cost more to dispatch than to compute, and a matrix times 64 vectors is one product
- * of matrices. So the sweep for one direction is recorded once, as the body of a vmap, and played for
- * a batch of directions: an operation of the sweep is then one operation for all of them. Results
- * have the bits of sweeps one by one (zeros perhaps another sign), because recorded rules have those
- * of sweeps in numbers, and an element of a batch those of the element alone. Operations for which
- * that does not hold say so in their record, sweeps_alone.
+ * of matrices. So the sweep for one direction is recorded once, as the body of a vmap, and played
+ * for a batch of directions: an operation of the sweep is then one operation for all of them.
+ * Results have the bits of sweeps one by one (zeros perhaps another sign), because recorded rules
+ * have those of sweeps in numbers, and an element of a batch those of the element alone. Operations
+ * for which that does not hold say so in their record, sweeps_alone.
  *
  * Batches are a shorter way, never another result: where one does not apply or fails, products.c
  * sweeps one direction after the other, and what is wrong is said there. */
@@ -35,8 +35,8 @@ static bool can_batch(const cot__node *n) {
     return n->op < OP_elementwise_count || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
 }
 
-/* How many directions a batch takes: so many that the largest value on the way from xs to ys stays in
- * a cache, and all of them in a few megabytes. 0: no batch. */
+/* How many directions a batch takes: so many that the largest value on the way from xs to ys stays
+ * in a cache, and all of them in a few megabytes. 0: no batch. */
 static int64_t batch_extent(cot_tape *t, const cot__side *xs, const cot__side *ys, int lanes) {
     uint32_t lo = xs->lo, hi = ys->hi;
     uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, false) : NULL;
@@ -102,7 +102,8 @@ static cot_var directions(const cot__side *from, int k, int64_t at, const double
 }
 
 /* A product that depends on no direction, zeros, has no batch. */
-static void take_products(const cot__side *to, int k, int64_t at, cot_var y, bool is_batch, double *out, int64_t extent) {
+static void take_products(const cot__side *to, int k, int64_t at, cot_var y, bool is_batch, double *out,
+                          int64_t extent) {
     cot_tape *t = to->t;
     cot_shape batch = cot__batch_shape(t, extent, cot__shape_at(t, to->index[k]));
     cot__view from = cot__view_read(t, cot__index(y));
@@ -160,7 +161,8 @@ static const cot__region *record_body(one_sweep *s) {
     return cot__region_record(t, s->op, record_sweep, s, n, examples, s->to->n);
 }
 
-bool cot__products_batched(const char *op, bool reverse, const cot__side *from, const cot__side *to, const cot__directions *d) {
+bool cot__products_batched(const char *op, bool reverse, const cot__side *from, const cot__side *to,
+                           const cot__directions *d) {
     cot_tape *t = from->t;
     int64_t   extent = 0;
     one_sweep s = {.op = op, .reverse = reverse, .from = from, .to = to};

@@ -1,10 +1,11 @@
-/* product_scalars.c: products over f64 scalars: a sweep carries up to two directions in its slots, side by side. */
+/* product_scalars.c: products over f64 scalars: a sweep carries up to two directions in its slots,
+ * side by side. */
 #include "diff/products/products.h"
 
 #include <string.h>
 
-/* The first node from i to hi that the sweeps do not know; hi + 1: there is none. Most are elementwise and f64, which one load of
- * the head tells. */
+/* The first node from i to hi that the sweeps do not know; hi + 1: there is none. Most are
+ * elementwise and f64, which one load of the head tells. */
 static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
     for (; i <= hi; i++) {
 #if COT__HEADS
@@ -16,15 +17,17 @@ static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
     return i;
 }
 
-/* The tape often knows, because it has recorded nothing else since. Otherwise first without regard to what the ys need, which is
- * cheap and mostly enough. */
+/* The tape often knows, because it has recorded nothing else since. Otherwise first without regard
+ * to what the ys need, which is cheap and mostly enough. */
 bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys) {
     if (lo >= t->scalars_from) return true;
     uint32_t i = scalar_until(t->nodes, lo, hi);
     if (i > hi) return true;
     uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index, false);
     bool     all = needed != NULL;
-    if (!all) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op, (size_t)hi - lo + 1);
+    if (!all)
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op,
+                  (size_t)hi - lo + 1);
     for (; all && i <= hi; i = scalar_until(t->nodes, i + 1, hi)) all = !needed[i - lo];
     if (needed) cot__free(&t->al, needed, (size_t)hi - lo + 1);
     return all;
@@ -46,11 +49,14 @@ static void slots_read(const cot__side *vars, int width, int used, double *rows)
 }
 
 static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
-    if (lo <= hi) memset((char *)t->adjoints.data + (size_t)lo * 8 * (size_t)width, 0, ((size_t)hi - lo + 1) * 8 * (size_t)width);
+    if (lo <= hi)
+        memset((char *)t->adjoints.data + (size_t)lo * 8 * (size_t)width, 0, ((size_t)hi - lo + 1) * 8 * (size_t)width);
 }
 
-/* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete then, and stays in its slot. */
-void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs *runs, int used, const double *seeds, double *out) {
+/* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete
+ * then, and stays in its slot. */
+void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs *runs, int used, const double *seeds,
+                           double *out) {
     cot_tape *t = ys->t;
     int       w = runs->lanes;
     uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
@@ -58,7 +64,8 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
     int64_t i = ys->hi;
     while (i >= (int64_t)xs->lo) {
         cot__node *n = &t->nodes[i];
-        if (n->op == OP_leaf || n->kind != COT_F64 || !(n->flags & COT__ACTIVE)) { /* what is of another kind is not needed */
+        if (n->op == OP_leaf || n->kind != COT_F64 || !(n->flags & COT__ACTIVE)) {
+            /* what is of another kind is not needed */
             i--;
             continue;
         }
@@ -77,7 +84,8 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
     slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
 }
 
-/* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of what moves it. */
+/* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of
+ * what moves it. */
 static void forward_input(cot_tape *t, uint32_t i, const cot__scalar_runs *runs, cot__slot_number *slots) {
     double            given[2];
     cot__slot_number *at = slots + (size_t)i * (size_t)runs->lanes;
@@ -91,7 +99,8 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__scalar_runs *runs,
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar_runs *runs, void *slots) {
     for (uint32_t i = lo; i <= hi;) {
         const cot__node *n = &t->nodes[i];
-        bool known = cot__in_switch(n) && n->kind == COT_F64; /* what is not known here is not needed either */
+        /* what is not known here is not needed either */
+        bool known = cot__in_switch(n) && n->kind == COT_F64;
         if (!(n->flags & COT__ACTIVE) || !known)
             i++;
         else if (n->flags & COT__WANTED)
@@ -101,7 +110,8 @@ void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar
     }
 }
 
-void cot__forward_products(cot__side *xs, cot__side *ys, const cot__scalar_runs *runs, int used, const double *tangents, double *out) {
+void cot__forward_products(cot__side *xs, cot__side *ys, const cot__scalar_runs *runs, int used, const double *tangents,
+                           double *out) {
     cot_tape *t = xs->t;
     int       w = runs->lanes;
     slots_add(xs, w, used, tangents);

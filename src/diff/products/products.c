@@ -1,21 +1,24 @@
 /* products.c: many directions at once, in numbers.
  *
- * A sweep over f64 scalars carries up to two lanes (product_scalars.c). Where another node lies on the way, the directions are swept one by one, but
- * the results of several are only read when all of these have been swept: elementwise work waits that long (ops/elementwise/deferred.c), so that what the directions
- * have in common, the values on the tape, passes through the caches once for all of them. */
+ * A sweep over f64 scalars carries up to two lanes (product_scalars.c). Where another node lies on
+ * the way, the directions are swept one by one, but the results of several are only read when all
+ * of these have been swept: elementwise work waits that long (ops/elementwise/deferred.c), so that
+ * what the directions have in common, the values on the tape, passes through the caches once for
+ * all of them. */
 #include "diff/kinks/find_kinks.h"
 #include "diff/products/products.h"
 #include "ops/elementwise/deferred.h"
 
 #include <string.h>
 
-/* ---- the vars of one side, flattened ---------------------------------------------------------------------------------------------- */
+/* ---- the vars of one side, flattened --------------------------------------------------------- */
 
 /* The name of an operand costs more than its check: it is only made for the message. */
 static bool output_operand(cot_tape *t, const char *op, int k, cot_var y, uint32_t *index) {
     char which[32];
     *index = cot__index(y);
-    if (LIKELY(y.tape == t && *index < t->count && t->nodes[*index].stamp == (uint32_t)(y.id >> 32) && !cot__is_tensor(&t->nodes[*index])))
+    if (LIKELY(y.tape == t && *index < t->count && t->nodes[*index].stamp == (uint32_t)(y.id >> 32) &&
+               !cot__is_tensor(&t->nodes[*index])))
         return true;
     snprintf(which, sizeof which, "ys[%d]", k);
     return cot__operand(t, y, op, which, index);
@@ -80,7 +83,7 @@ bool cot__side_open(cot__side *s, cot_tape *t, const char *op, bool inputs, int 
 
 void cot__side_close(cot__side *s) { cot__free(&s->t->al, s->index, (size_t)s->n * sizeof *s->index); }
 
-/* ---- one direction, any nodes ------------------------------------------------------------------------------------------------------ */
+/* ---- one direction, any nodes ---------------------------------------------------------------- */
 
 /* A product whose numbers may still wait to be computed. */
 typedef struct held {
@@ -101,7 +104,8 @@ typedef struct work {
     size_t                 reach_bytes;
 } work;
 
-/* The numbers of node i, elements from `at` on of this lane's direction, added to its slot as an adjoint or tangent. */
+/* The numbers of node i, elements from `at` on of this lane's direction, added to its slot as an
+ * adjoint or tangent. */
 static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
     cot_tape     *t = s->t;
     const double *row = w->d->seed || !w->d->in ? w->d->in : w->d->in + w->lane * w->from->size + at;
@@ -115,7 +119,8 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
         return true;
     }
     /* not memory that is buried: it is written at once */
-    cot__storage *fresh = cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "backward");
+    cot__storage *fresh =
+        cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "backward");
     if (!fresh) return false;
     cot__strides(v.ndim, v.shape, stride);
     cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
@@ -176,7 +181,8 @@ static bool reverse_lane(work *w) {
     s.reach = w->reach, s.reach_from = w->reach_from;
     int64_t    at = 0;
     bool       ok = seed(&s, w) && cot__reverse(&s);
-    for (uint32_t a = 0; a < s.arrival_count && ok; a++) *cot__slot(t, s.arrivals[a].node) = (uint64_t)a + 1; /* the slots are free: an index */
+    /* the slots are free: an index */
+    for (uint32_t a = 0; a < s.arrival_count && ok; a++) *cot__slot(t, s.arrivals[a].node) = (uint64_t)a + 1;
     for (int k = 0; k < xs->n && ok; k++) {
         uint64_t            slot = xs->index[k] <= s.top ? *cot__slot(t, xs->index[k]) : 0;
         const cot__arrival *a = slot ? &s.arrivals[slot - 1] : NULL;
@@ -224,14 +230,15 @@ static bool forward_one(work *w) {
     return ok;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static bool take_held(work *w, bool ok) {
     cot__deferred_finish(w->t);
     for (uint32_t k = 0; k < w->count && ok; k++) {
         const held *h = &w->held[k];
         cot__view   v = cot__view_shape(w->t, w->to->index[h->var]);
-        cot__view   from = {(char *)h->tensor.storage->data + h->tensor.offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, h->tensor.stride};
+        cot__view   from = {(char *)h->tensor.storage->data + h->tensor.offset * cot__dtype_size(v.dtype), v.dtype,
+                            v.ndim, v.shape, h->tensor.stride};
         ok = take(w, h->lane, h->at, cot__count(v.ndim, v.shape), &from);
     }
     if (ok && w->d->done && w->lane == w->d->lanes) w->d->done(w->d->ctx);
@@ -259,8 +266,8 @@ static void scalars(const char *op, work *w, bool reverse, uint32_t hi) {
         const cot__scalar_runs *runs = cot__scalar_runs_for(w->d->lanes - done);
         int              used = runs->lanes < w->d->lanes - done ? runs->lanes : w->d->lanes - done;
         if (!cot__slots(w->t, hi, runs->lanes, op)) return;
-        (reverse ? cot__reverse_products : cot__forward_products)(w->from, w->to, runs, used, w->d->in + done * w->from->size,
-                                                                  w->d->out + done * w->to->size);
+        (reverse ? cot__reverse_products : cot__forward_products)(
+            w->from, w->to, runs, used, w->d->in + done * w->from->size, w->d->out + done * w->to->size);
         done += used;
     }
 }
@@ -273,7 +280,8 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     if (from->n == 0 || to->n == 0 || d->lanes == 0) return;
     if (!cot__leaves_unassigned(t, op, ys->n, ys->index, xs->n, xs->index)) return;
     if (!cot__smooth_between(t, op, ys->n, ys->index, xs->n, xs->index)) return;
-    bool scalar = d->lanes > 1 && d->in && d->out && from->each_one && to->each_one && cot__all_scalar(t, op, lo, hi, ys);
+    bool scalar =
+        d->lanes > 1 && d->in && d->out && from->each_one && to->each_one && cot__all_scalar(t, op, lo, hi, ys);
     if (t->status != COT_OK) return;
     if (!scalar && cot__products_batched(op, reverse, from, to, d)) return;
     cot__mark_wanted(t, xs->n, xs->index, true);
@@ -283,13 +291,16 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
 }
 
 /* Rows of numbers to read and to write. */
-static bool lists_given(cot_tape *t, const char *op, const cot__side *from, const cot__side *to, const cot__directions *d) {
+static bool lists_given(cot_tape *t, const char *op, const cot__side *from, const cot__side *to,
+                        const cot__directions *d) {
     if (d->lanes == 0 || d->seed || ((d->in || from->size == 0) && (d->out || to->size == 0))) return true;
-    cot__fail(t, COT_VALUE, "[%s] a list of %lld values is NULL", op, (long long)(d->in || from->size == 0 ? to->size : from->size));
+    cot__fail(t, COT_VALUE, "[%s] a list of %lld values is NULL", op,
+              (long long)(d->in || from->size == 0 ? to->size : from->size));
     return false;
 }
 
-cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *ys, int n, const cot_var *xs, const cot__directions *d) {
+cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *ys, int n, const cot_var *xs,
+                            const cot__directions *d) {
     cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return cot__status_of(m, ys);
     if (!cot__may_sweep(t, op)) return t->status;
@@ -299,8 +310,9 @@ cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *
     }
     cot__side   a, b = {.t = t};
     const char *before = cot__ask(t, op);
-    if (cot__side_open(&a, t, op, false, m, ys) && cot__may_sweep_numbers(t, op, a.hi) && cot__side_open(&b, t, op, true, n, xs) &&
-        lists_given(t, op, reverse ? &a : &b, reverse ? &b : &a, d) && cot__no_grad_check(t, op, a.n, a.index, b.n, b.index))
+    if (cot__side_open(&a, t, op, false, m, ys) && cot__may_sweep_numbers(t, op, a.hi) &&
+        cot__side_open(&b, t, op, true, n, xs) && lists_given(t, op, reverse ? &a : &b, reverse ? &b : &a, d) &&
+        cot__no_grad_check(t, op, a.n, a.index, b.n, b.index))
         products(op, reverse, reverse ? &a : &b, reverse ? &b : &a, d);
     cot__asked(t, before);
     cot__side_close(&a);
@@ -308,7 +320,7 @@ cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *
     return t->status;
 }
 
-cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs, const double *in,
-                         double *out) {
+cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs,
+                         const double *in, double *out) {
     return cot__products_of(op, reverse, m, ys, n, xs, &(cot__directions){.lanes = lanes, .in = in, .out = out});
 }

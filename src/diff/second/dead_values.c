@@ -1,7 +1,9 @@
-/* dead_values.c: values of a recorded gradient that are not needed where only its derivative is asked for.
+/* dead_values.c: values of a recorded gradient that are not needed where only its derivative is
+ * asked for.
  *
- * A Hessian's products are tangents of the gradient. Those of a product need its factors, those of a sum nothing; so about half of the values that the
- * gradient's own recording would compute, the gradient itself among them, nobody reads. They wait in the queue and are forgotten there. */
+ * A Hessian's products are tangents of the gradient. Those of a product need its factors, those of
+ * a sum nothing; so about half of the values that the gradient's own recording would compute, the
+ * gradient itself among them, nobody reads. They wait in the queue and are forgotten there. */
 #include "diff/engine/sweep.h"
 
 #include <string.h>
@@ -42,12 +44,15 @@ static void mark_structural(const marks *m, uint32_t i) {
 
 void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from) {
     size_t bytes = t->count - from;
-    bool   worth = !t->smooth && t->status == COT_OK && cot__deferred_waits_since(t, since); /* on smooth tapes, kinks are looked for in values */
-    marks  m = {t, from, worth ? cot__alloc(&t->al, bytes) : NULL}; /* none: then all are computed */
+    /* on smooth tapes, kinks are looked for in values */
+    bool   worth = !t->smooth && t->status == COT_OK && cot__deferred_waits_since(t, since);
+    /* none: then all are computed */
+    marks  m = {t, from, worth ? cot__alloc(&t->al, bytes) : NULL};
     if (m.needed) memset(m.needed, 0, bytes);
     for (uint32_t i = from; i < t->count && m.needed; i++) {
         const cot__node *n = &t->nodes[i];
-        if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&m, i); /* a product that waits is made from it */
+        /* a product that waits is made from it */
+        if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&m, i);
         if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
         (n->op < OP_elementwise_count ? mark_elementwise : mark_structural)(&m, i);
     }

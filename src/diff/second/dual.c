@@ -1,13 +1,14 @@
 /* dual.c: Hessian-vector products over scalars: forward over reverse in numbers.
  *
- * The partials written with dual words (dual_words.h) carry adjoint and tangent of the adjoint down the tape together. Nothing is
- * recorded: one forward run for the tangents, one reverse walk for the pairs. */
+ * The partials written with dual words (dual_words.h) carry adjoint and tangent of the adjoint down
+ * the tape together. Nothing is recorded: one forward run for the tangents, one reverse walk for
+ * the pairs. */
 #include "rules/words/dual_words.h"
 #include "diff/engine/sweep.h"
 
 #include <string.h>
 
-/* ---- the walk ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 typedef struct walk {
     const cot__node *nodes;
@@ -20,7 +21,8 @@ static inline dual operand(const walk *w, const cot__node *n, uint32_t a) {
     return a == COT__NONE ? (dual){n->extra.number, 0} : (dual){w->nodes[a].value.f64, w->tangents[a]};
 }
 
-/* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to without asking, and never read. */
+/* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to
+ * without asking, and never read. */
 static inline void push(const walk *w, uint32_t a, dual g) {
     if (a < w->lo) return;
     w->bars[a - w->lo].v += g.v;
@@ -31,11 +33,13 @@ static void push_nary(const walk *w, const cot__node *n, uint32_t i, dual g) {
     const uint32_t *args = n->extra.attr->args, count = n->extra.attr->nargs;
     if (n->op == OP_sum_of)
         for (uint32_t k = 0; k < count; k++) push(w, args[k], g);
-    else if (n->op == OP_logsumexp_of) { /* a weight e/s = exp(x - z) moves by itself times dx - dz */
+    else if (n->op == OP_logsumexp_of) {
+        /* a weight e/s = exp(x - z) moves by itself times dx - dz */
         const double *e = n->extra.attr->pointer;
         for (uint32_t k = 0; k < count; k++) {
             const double weight = sdiv_value_f64(e[k], n->extra.attr->number, 0);
-            push(w, args[k], smul_dual(g, (dual){weight, smul_value_f64(weight, w->tangents[args[k]] - w->tangents[i], 0)}));
+            push(w, args[k],
+                 smul_dual(g, (dual){weight, smul_value_f64(weight, w->tangents[args[k]] - w->tangents[i], 0)}));
         }
     } else
         for (uint32_t k = 0; k < count / 2; k++) {
@@ -48,23 +52,26 @@ static void push_nary(const walk *w, const cot__node *n, uint32_t i, dual g) {
 static inline __attribute__((always_inline)) void step(const walk *w, const cot__node *n, uint32_t i, dual g) {
     dual z = {n->value.f64, w->tangents[i]}, zero = {0, 0};
     switch (n->op) {
-#define UNARY(name, ...)                                                                                                     \
-    case OP_##name: push(w, n->a, name##_dX(g, operand(w, n, n->a), zero, zero, z)); break;
-#define BINARY(name, ...)                                                                                                    \
-    case OP_##name: {                                                                                                        \
-        dual x = operand(w, n, n->a), y = operand(w, n, n->b);                                                               \
-        if (n->a != COT__NONE) push(w, n->a, name##_dX(g, x, y, zero, z));                                                   \
-        if (n->b != COT__NONE) push(w, n->b, name##_dY(g, x, y, zero, z));                                                   \
-        break;                                                                                                               \
+#define UNARY(name, ...)                                                                                               \
+    case OP_##name:                                                                                                    \
+        push(w, n->a, name##_dX(g, operand(w, n, n->a), zero, zero, z));                                               \
+        break;
+#define BINARY(name, ...)                                                                                              \
+    case OP_##name: {                                                                                                  \
+        dual x = operand(w, n, n->a), y = operand(w, n, n->b);                                                         \
+        if (n->a != COT__NONE) push(w, n->a, name##_dX(g, x, y, zero, z));                                             \
+        if (n->b != COT__NONE) push(w, n->b, name##_dY(g, x, y, zero, z));                                             \
+        break;                                                                                                         \
     }
-#define TERNARY(name, ...)                                                                                                   \
-    case OP_##name: {                                                                                                        \
-        dual x = operand(w, n, n->a), y = operand(w, n, n->b), c = operand(w, n, n->extra.c);                                \
-        if (w->nodes[n->a].kind != COT_F64) x.v = cot__load_f64(&w->nodes[n->a].value, cot__dtype_at(&w->nodes[n->a]));      \
-        push(w, n->a, name##_dX(g, x, y, c, z));                                                                             \
-        push(w, n->b, name##_dY(g, x, y, c, z));                                                                             \
-        push(w, n->extra.c, name##_dW(g, x, y, c, z));                                                                       \
-        break;                                                                                                               \
+#define TERNARY(name, ...)                                                                                             \
+    case OP_##name: {                                                                                                  \
+        dual x = operand(w, n, n->a), y = operand(w, n, n->b), c = operand(w, n, n->extra.c);                          \
+        if (w->nodes[n->a].kind != COT_F64)                                                                            \
+            x.v = cot__load_f64(&w->nodes[n->a].value, cot__dtype_at(&w->nodes[n->a]));                                \
+        push(w, n->a, name##_dX(g, x, y, c, z));                                                                       \
+        push(w, n->b, name##_dY(g, x, y, c, z));                                                                       \
+        push(w, n->extra.c, name##_dW(g, x, y, c, z));                                                                 \
+        break;                                                                                                         \
     }
 #include "rules/rules.def"
     default: push_nary(w, n, i, g); break;

@@ -1,16 +1,19 @@
-/* dual_lanes.c: products of a Hessian with four directions in one walk, over f64 scalars, for sparse Hessians.
+/* dual_lanes.c: products of a Hessian with four directions in one walk, over f64 scalars, for
+ * sparse Hessians.
  *
- * Duals with four tangents would be four times the code of dual.c. But what the directions have in common is all there is to
- * compute at a node: its partials p[k], and with its adjoint g the curvatures s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are taken
- * once, by duals along one operand at a time, and applied to all lanes: x̄[k] += g p[k], and its tangent += ḡ p[k] + Σ s[k][u]
- * ẋ[u]. A zero wins over infinite factors, as in the rules. */
+ * Duals with four tangents would be four times the code of dual.c. But what the directions have in
+ * common is all there is to compute at a node: its partials p[k], and with its adjoint g the
+ * curvatures s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are taken once, by duals along one operand at a
+ * time, and applied to all lanes: x̄[k] += g p[k], and its tangent += ḡ p[k] + Σ s[k][u] ẋ[u]. A
+ * zero wins over infinite factors, as in the rules. */
 #include "rules/saves.h" /* first: dual_words.h leaves its words' meaning behind */
 #include "rules/words/dual_words.h"
 #include "diff/engine/sweep.h"
 
 enum { LANES = 4 };
 
-/* Two vectors of the baseline's width: gcc takes one of four apart in memory. Memory is aligned for numbers, not for several. */
+/* Two vectors of the baseline's width: gcc takes one of four apart in memory. Memory is aligned for
+ * numbers, not for several. */
 typedef double  numbers __attribute__((vector_size(16)));
 typedef int64_t masks __attribute__((vector_size(16)));
 typedef numbers pair __attribute__((may_alias, aligned(8)));
@@ -35,55 +38,65 @@ static inline four plus(four x, four y) { return (four){x.a + y.a, x.b + y.b}; }
 static inline four times(four x, double c) {
     if (c == 0) return zero_tangents;
     four r = {x.a * c, x.b * c};
-    if (__builtin_expect(c - c != 0, 0)) r = (four){(numbers)((masks)r.a & (x.a != 0)), (numbers)((masks)r.b & (x.b != 0))};
+    if (__builtin_expect(c - c != 0, 0))
+        r = (four){(numbers)((masks)r.a & (x.a != 0)), (numbers)((masks)r.b & (x.b != 0))};
     return r;
 }
 
-/* ---- one elementwise node -------------------------------------------------------------------------------------------------- */
+/* ---- one elementwise node -------------------------------------------------------------------- */
 
 typedef struct curve {
     double   x[3], z, g;             /* operands, result, adjoint */
-    uint32_t units;                  /* operands that move: bits; 0 also where the partials are constants */
-    double   p[3], give[3], s[3][3]; /* partials, g times them; curvatures s[k][u] for the units u alone */
+    /* operands that move: bits; 0 also where the partials are constants */
+    uint32_t units;
+    /* partials, g times them; curvatures s[k][u] for the units u alone */
+    double   p[3], give[3], s[3][3];
 } curve;
 
-/* Many and rarely all used: "cold" has gcc compile them for size, in a file whose walk is compiled for speed. */
+/* Many and rarely all used: "cold" has gcc compile them for size, in a file whose walk is compiled
+ * for speed. */
 #define SMALL __attribute__((cold, noinline))
 /* Operand k as a dual along unit u */
 #define ALONG(k) ((dual){c->x[k], u == (k)})
 #define EACH_UNIT(arity) for (int u = 0; u < (arity); u++) if (c->units >> u & 1)
-#define UNARY(name, ...)                                                                                                     \
-    SMALL static void name##_curve(curve *c) {                                                                               \
-        dual zero = {0, 0};                                                                                                  \
-        c->p[0] = name##_dX_f64(1, c->x[0], 0, 0, c->z);                                                                     \
-        c->give[0] = name##_dX_f64(c->g, c->x[0], 0, 0, c->z);                                                               \
-        EACH_UNIT(1) c->s[0][0] = name##_dX((dual){c->g, 0}, ALONG(0), zero, zero, (dual){c->z, c->p[0]}).d;                 \
+#define UNARY(name, ...)                                                                                               \
+    SMALL static void name##_curve(curve *c) {                                                                         \
+        dual zero               = {0, 0};                                                                              \
+        c->p[0]                 = name##_dX_f64(1, c->x[0], 0, 0, c->z);                                               \
+        c->give[0]              = name##_dX_f64(c->g, c->x[0], 0, 0, c->z);                                            \
+        EACH_UNIT(1) c->s[0][0] = name##_dX((dual){c->g, 0}, ALONG(0), zero, zero, (dual){c->z, c->p[0]}).d;           \
     }
-#define BINARY(name, ...)                                                                                                    \
-    SMALL static void name##_curve(curve *c) {                                                                               \
-        dual zero = {0, 0};                                                                                                  \
-        c->p[0] = name##_dX_f64(1, c->x[0], c->x[1], 0, c->z), c->give[0] = name##_dX_f64(c->g, c->x[0], c->x[1], 0, c->z);  \
-        c->p[1] = name##_dY_f64(1, c->x[0], c->x[1], 0, c->z), c->give[1] = name##_dY_f64(c->g, c->x[0], c->x[1], 0, c->z);  \
-        EACH_UNIT(2) {                                                                                                       \
-            dual g = {c->g, 0}, x = ALONG(0), y = ALONG(1), z = {c->z, c->p[u]};                                             \
-            c->s[0][u] = name##_dX(g, x, y, zero, z).d, c->s[1][u] = name##_dY(g, x, y, zero, z).d;                          \
-        }                                                                                                                    \
+#define BINARY(name, ...)                                                                                              \
+    SMALL static void name##_curve(curve *c) {                                                                         \
+        dual zero  = {0, 0};                                                                                           \
+        c->p[0]    = name##_dX_f64(1, c->x[0], c->x[1], 0, c->z),                                                      \
+        c->give[0] = name##_dX_f64(c->g, c->x[0], c->x[1], 0, c->z);                                                   \
+        c->p[1]    = name##_dY_f64(1, c->x[0], c->x[1], 0, c->z),                                                      \
+        c->give[1] = name##_dY_f64(c->g, c->x[0], c->x[1], 0, c->z);                                                   \
+        EACH_UNIT(2) {                                                                                                 \
+            dual g = {c->g, 0}, x = ALONG(0), y = ALONG(1), z = {c->z, c->p[u]};                                       \
+            c->s[0][u] = name##_dX(g, x, y, zero, z).d, c->s[1][u] = name##_dY(g, x, y, zero, z).d;                    \
+        }                                                                                                              \
     }
-#define TERNARY(name, ...)                                                                                                   \
-    SMALL static void name##_curve(curve *c) {                                                                               \
-        const double *x_ = c->x, g_ = c->g;                                                                                  \
-        c->p[0] = name##_dX_f64(1, x_[0], x_[1], x_[2], c->z), c->give[0] = name##_dX_f64(g_, x_[0], x_[1], x_[2], c->z);    \
-        c->p[1] = name##_dY_f64(1, x_[0], x_[1], x_[2], c->z), c->give[1] = name##_dY_f64(g_, x_[0], x_[1], x_[2], c->z);    \
-        c->p[2] = name##_dW_f64(1, x_[0], x_[1], x_[2], c->z), c->give[2] = name##_dW_f64(g_, x_[0], x_[1], x_[2], c->z);    \
-        EACH_UNIT(3) {                                                                                                       \
-            dual g = {g_, 0}, x = ALONG(0), y = ALONG(1), w = ALONG(2), z = {c->z, c->p[u]};                                 \
-            c->s[0][u] = name##_dX(g, x, y, w, z).d, c->s[1][u] = name##_dY(g, x, y, w, z).d;                                \
-            c->s[2][u] = name##_dW(g, x, y, w, z).d;                                                                         \
-        }                                                                                                                    \
+#define TERNARY(name, ...)                                                                                             \
+    SMALL static void name##_curve(curve *c) {                                                                         \
+        const double *x_ = c->x, g_ = c->g;                                                                            \
+        c->p[0]    = name##_dX_f64(1, x_[0], x_[1], x_[2], c->z),                                                      \
+        c->give[0] = name##_dX_f64(g_, x_[0], x_[1], x_[2], c->z);                                                     \
+        c->p[1]    = name##_dY_f64(1, x_[0], x_[1], x_[2], c->z),                                                      \
+        c->give[1] = name##_dY_f64(g_, x_[0], x_[1], x_[2], c->z);                                                     \
+        c->p[2]    = name##_dW_f64(1, x_[0], x_[1], x_[2], c->z),                                                      \
+        c->give[2] = name##_dW_f64(g_, x_[0], x_[1], x_[2], c->z);                                                     \
+        EACH_UNIT(3) {                                                                                                 \
+            dual g = {g_, 0}, x = ALONG(0), y = ALONG(1), w = ALONG(2), z = {c->z, c->p[u]};                           \
+            c->s[0][u] = name##_dX(g, x, y, w, z).d, c->s[1][u] = name##_dY(g, x, y, w, z).d;                          \
+            c->s[2][u] = name##_dW(g, x, y, w, z).d;                                                                   \
+        }                                                                                                              \
     }
 #include "rules/rules.def"
 
-/* By operation. A table, not a switch: gcc takes what follows the call of a cold function for cold too. */
+/* By operation. A table, not a switch: gcc takes what follows the call of a cold function for cold
+ * too. */
 static void (*const curves[])(curve *) = {
 #define UNARY(name, ...) name##_curve,
 #define BINARY(name, ...) name##_curve,
@@ -94,13 +107,15 @@ static void (*const curves[])(curve *) = {
 static inline double value(const walk *w, const cot__node *n, uint32_t a) {
     if (a == COT__NONE) return n->extra.number;
     const cot__node *x = &w->nodes[a];
-    return LIKELY(x->kind == COT_F64) ? x->value.f64 : cot__load_f64(&x->value, cot__dtype_at(x)); /* a condition of where */
+    /* a condition of where */
+    return LIKELY(x->kind == COT_F64) ? x->value.f64 : cot__load_f64(&x->value, cot__dtype_at(x));
 }
 
 static inline four moved(const walk *w, uint32_t a) { return (four){w->tangents[0][a], w->tangents[1][a]}; }
 static inline four tangent(const walk *w, uint32_t a) { return a == COT__NONE ? zero_tangents : moved(w, a); }
 
-/* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to without asking, and never read. */
+/* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to
+ * without asking, and never read. */
 static inline void push(const walk *w, uint32_t a, double v, four d) {
     if (a == COT__NONE || a < w->lo) return;
     bar *to = &w->bars[a - w->lo];
@@ -108,30 +123,34 @@ static inline void push(const walk *w, uint32_t a, double v, four d) {
     to->d = plus(to->d, d);
 }
 
-static inline bool moves(const walk *w, uint32_t a) { return a != COT__NONE && a >= w->lo && w->nodes[a].flags & COT__ACTIVE; }
+static inline bool moves(const walk *w, uint32_t a) {
+    return a != COT__NONE && a >= w->lo && w->nodes[a].flags & COT__ACTIVE;
+}
 
-/* The operations that functions of many scalars mostly consist of, inlined: there the walk is bound by what it computes. Which
- * curvatures there are is then known at compile time. */
-#define CURVATURE(D, name, u, x, y)                                                                                          \
-    (name##_##D##_saves & (1 << (u) | COT__SAVES_Z)                                                                          \
-         ? name##_##D((dual){g.v, 0}, (dual){x, (u) == 0}, (dual){y, (u) == 1}, (dual){0, 0}, (dual){z, p[u]}).d : 0.0)
-#define HOT_UNARY(name)                                                                                                      \
-    case OP_##name: {                                                                                                        \
-        const double x = value(&w, n, a), p[1] = {name##_dX_f64(1, x, 0, 0, z)};                                             \
-        const four   d = plus(times(g.d, p[0]), times(tangent(&w, a), CURVATURE(dX, name, 0, x, 0)));                        \
-        push(&w, a, name##_dX_f64(g.v, x, 0, 0, z), d);                                                                      \
-        return true;                                                                                                         \
+/* The operations that functions of many scalars mostly consist of, inlined: there the walk is bound
+ * by what it computes. Which curvatures there are is then known at compile time. */
+#define CURVATURE(D, name, u, x, y)                                                                                    \
+    (name##_##D##_saves & (1 << (u) | COT__SAVES_Z)                                                                    \
+         ? name##_##D((dual){g.v, 0}, (dual){x, (u) == 0}, (dual){y, (u) == 1}, (dual){0, 0}, (dual){z, p[u]}).d       \
+         : 0.0)
+#define HOT_UNARY(name)                                                                                                \
+    case OP_##name: {                                                                                                  \
+        const double x = value(&w, n, a), p[1] = {name##_dX_f64(1, x, 0, 0, z)};                                       \
+        const four   d = plus(times(g.d, p[0]), times(tangent(&w, a), CURVATURE(dX, name, 0, x, 0)));                  \
+        push(&w, a, name##_dX_f64(g.v, x, 0, 0, z), d);                                                                \
+        return true;                                                                                                   \
     }
-#define HOT_BINARY(name)                                                                                                     \
-    case OP_##name: {                                                                                                        \
-        const double x = value(&w, n, a), y = value(&w, n, b), p[2] = {name##_dX_f64(1, x, y, 0, z), name##_dY_f64(1, x, y, 0, z)}; \
-        const four   dx = tangent(&w, a), dy = tangent(&w, b);                                                               \
-        const double vx = name##_dX_f64(g.v, x, y, 0, z), vy = name##_dY_f64(g.v, x, y, 0, z);                               \
-        const four   sx = plus(times(dx, CURVATURE(dX, name, 0, x, y)), times(dy, CURVATURE(dX, name, 1, x, y)));            \
-        const four   sy = plus(times(dx, CURVATURE(dY, name, 0, x, y)), times(dy, CURVATURE(dY, name, 1, x, y)));            \
-        push(&w, a, vx, plus(times(g.d, p[0]), sx));                                                                         \
-        push(&w, b, vy, plus(times(g.d, p[1]), sy));                                                                         \
-        return true;                                                                                                         \
+#define HOT_BINARY(name)                                                                                               \
+    case OP_##name: {                                                                                                  \
+        const double x = value(&w, n, a), y = value(&w, n, b),                                                         \
+                     p[2] = {name##_dX_f64(1, x, y, 0, z), name##_dY_f64(1, x, y, 0, z)};                              \
+        const four   dx = tangent(&w, a), dy = tangent(&w, b);                                                         \
+        const double vx = name##_dX_f64(g.v, x, y, 0, z), vy = name##_dY_f64(g.v, x, y, 0, z);                         \
+        const four   sx = plus(times(dx, CURVATURE(dX, name, 0, x, y)), times(dy, CURVATURE(dX, name, 1, x, y)));      \
+        const four   sy = plus(times(dx, CURVATURE(dY, name, 0, x, y)), times(dy, CURVATURE(dY, name, 1, x, y)));      \
+        push(&w, a, vx, plus(times(g.d, p[0]), sx));                                                                   \
+        push(&w, b, vy, plus(times(g.d, p[1]), sy));                                                                   \
+        return true;                                                                                                   \
     }
 static inline __attribute__((always_inline)) bool hot(const walk w, const cot__node *n, const bar g) {
     const uint32_t a = n->a, b = n->b;
@@ -186,7 +205,7 @@ static __attribute__((noinline)) void sum_or_dot(const walk w, const cot__node *
     }
 }
 
-/* ---- the walk -------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y) {
     for (uint32_t i = lo; i <= y; i++) {
@@ -203,8 +222,10 @@ static inline bool is_zero(bar g) {
     return !(some[0] | some[1]);
 }
 
-bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v, double *out) {
-    /* Tangents and adjoints lie in the slots, which are zero between sweeps: the walk zeroes them where it leaves them. */
+bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
+                    double *out) {
+    /* Tangents and adjoints lie in the slots, which are zero between sweeps: the walk zeroes them
+     * where it leaves them. */
     if (!cot__slots(t, y, LANES + BAR, "hvp")) return false;
     pair *slots = t->adjoints.data;
     walk  w = {t->nodes, {slots, slots + y + 1}, (bar *)(slots + 2 * ((size_t)y + 1)), lo};
@@ -218,7 +239,8 @@ bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t
         bar             *here = &w.bars[i - lo];
         const bar        g = {here->v, {here->d.a, here->d.b}};
         w.tangents[0][i] = w.tangents[1][i] = zero_tangents.a; /* nothing below reads it */
-        if (!(node->flags & COT__WANTED)) here->v = 0, here->d = zero_tangents; /* inactive nodes are pushed to without asking */
+        /* inactive nodes are pushed to without asking */
+        if (!(node->flags & COT__WANTED)) here->v = 0, here->d = zero_tangents;
         if (!(node->flags & COT__ACTIVE) || node->op == OP_leaf || is_zero(g)) continue;
         if (hot(w, node, g)) continue;
         (node->op < OP_elementwise_count ? elementwise : sum_or_dot)(w, node, g);

@@ -1,8 +1,8 @@
 /* second_order_inputs.c: can the inputs of second derivatives be moved one without the other?
  *
- * An input that is itself computed moves by its own tangent on top of what moves it. But where it was computed by an operation
- * whose rule reads its result (exp, tanh), the recorded gradient by what lies before it reads the moved value: a second derivative
- * by both would be another one. */
+ * An input that is itself computed moves by its own tangent on top of what moves it. But where it
+ * was computed by an operation whose rule reads its result (exp, tanh), the recorded gradient by
+ * what lies before it reads the moved value: a second derivative by both would be another one. */
 #include "diff/engine/sweep.h"
 #include "ops/elementwise/elementwise.h"
 
@@ -45,8 +45,11 @@ bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const co
         }
         ok = !(moves && mark[i - lo] == INPUT && reads_result(node));
         if (!ok)
-            cot__fail(t, COT_VALUE, "[%s] one of the xs, %%%u, is computed from another by %s, whose derivative reads its result, so the two cannot be "
-                                    "moved apart; compute from a copy of it (cot_copy), and give that", op, i, cot__op_name(t, i));
+            cot__fail(t, COT_VALUE,
+                      "[%s] one of the xs, %%%u, is computed from another by %s, whose derivative reads its result, so "
+                      "the two cannot be "
+                      "moved apart; compute from a copy of it (cot_copy), and give that",
+                      op, i, cot__op_name(t, i));
         if (moves) mark[i - lo] |= MOVES;
     }
     cot__free(&t->al, mark, count);

@@ -1,5 +1,5 @@
-/* colour.c: colourings of columns; see colour.h. The work is the number of pairs of entries in a row, at most entries times
- * colours, which is less than the sweeps will take. */
+/* colour.c: colourings of columns; see colour.h. The work is the number of pairs of entries in a
+ * row, at most entries times colours, which is less than the sweeps will take. */
 #include "diff/sparse/colour.h"
 
 #include <string.h>
@@ -14,8 +14,10 @@ bool cot__csr_transpose(const cot_allocator *al, const cot__csr *m, cot__csr *ou
     memset(out->row_start, 0, (size_t)(m->cols + 1) * sizeof *out->row_start);
     for (int64_t e = 0; e < m->nnz; e++) out->row_start[m->col[e] + 1]++;
     for (int64_t j = 0; j < m->cols; j++) out->row_start[j + 1] += out->row_start[j];
-    for (int64_t i = 0; i < m->rows; i++) /* row_start[j] runs through row j and ends where j + 1 began */
-        for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) out->col[out->row_start[m->col[e]]++] = (int32_t)i;
+    /* row_start[j] runs through row j and ends where j + 1 began */
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++)
+            out->col[out->row_start[m->col[e]]++] = (int32_t)i;
     memmove(out->row_start + 1, out->row_start, (size_t)m->cols * sizeof *out->row_start);
     out->row_start[0] = 0;
     return true;
@@ -30,13 +32,14 @@ int64_t cot__fullest_row(const cot__csr *m) {
     return most;
 }
 
-/* Does something to every column that shares a row with j, j included; again for each row that they share. */
-#define EACH_NEAR(m, t, j, other)                                                                                            \
-    for (int64_t e_ = (t)->row_start[j]; e_ < (t)->row_start[(j) + 1]; e_++)                                                 \
-        for (int64_t f_ = (m)->row_start[(t)->col[e_]]; f_ < (m)->row_start[(t)->col[e_] + 1]; f_++)                         \
+/* Does something to every column that shares a row with j, j included; again for each row that they
+ * share. */
+#define EACH_NEAR(m, t, j, other)                                                                                      \
+    for (int64_t e_ = (t)->row_start[j]; e_ < (t)->row_start[(j) + 1]; e_++)                                           \
+        for (int64_t f_ = (m)->row_start[(t)->col[e_]]; f_ < (m)->row_start[(t)->col[e_] + 1]; f_++)                   \
             for (int32_t other = (m)->col[f_], once_ = 1; once_; once_ = 0)
 
-/* ---- first fit ------------------------------------------------------------------------------------------------------------- */
+/* ---- first fit ------------------------------------------------------------------------------- */
 
 static int32_t first_fit(const cot__csr *m, const cot__csr *t, int32_t *colour, int32_t *used) {
     int32_t colours = 0;
@@ -52,9 +55,10 @@ static int32_t first_fit(const cot__csr *m, const cot__csr *t, int32_t *colour, 
     return colours;
 }
 
-/* ---- by saturation --------------------------------------------------------------------------------------------------------- */
+/* ---- by saturation --------------------------------------------------------------------------- */
 
-/* Columns without colour in a heap: those that see most colours first, then those with most neighbours, then the first. */
+/* Columns without colour in a heap: those that see most colours first, then those with most
+ * neighbours, then the first. */
 typedef struct saturation {
     const cot__csr *m, *t;
     int             words; /* of 64 colours */
@@ -133,7 +137,8 @@ static int32_t saturate(saturation *s, int32_t *colour, int32_t limit) {
 }
 
 /* Colours better than those it is given, or leaves them. */
-static int32_t by_saturation(const cot_allocator *al, const cot__csr *m, const cot__csr *t, int32_t *colour, int32_t colours) {
+static int32_t by_saturation(const cot_allocator *al, const cot__csr *m, const cot__csr *t, int32_t *colour,
+                             int32_t colours) {
     enum { MOST = 512 }; /* colours: beyond, the memory for what is seen would outgrow the gain */
     if (colours > MOST) return colours;
     saturation s = {.m = m, .t = t, .words = (colours + 63) / 64};

@@ -1,24 +1,28 @@
 /* colour_star.c: star colouring of the graph of a symmetric pattern, first fit.
  *
- * Every vertex w keeps, for each colour c among its neighbours, how many have it and whether c is barred there: one of them, x,
- * has another neighbour of w's colour. A vertex v may not take the colour of a neighbour, nor, through a neighbour w, a colour c
- * at w if c is barred at w (v, w, x and that other one would be a path of two colours) or if w is not the only neighbour of v
- * with its colour (a path around v). So each vertex costs its degree times the colours there are, also beside a vertex that
- * everything touches: an arrow is no worse than a band. */
+ * Every vertex w keeps, for each colour c among its neighbours, how many have it and whether c is
+ * barred there: one of them, x, has another neighbour of w's colour. A vertex v may not take the
+ * colour of a neighbour, nor, through a neighbour w, a colour c at w if c is barred at w (v, w, x
+ * and that other one would be a path of two colours) or if w is not the only neighbour of v with
+ * its colour (a path around v). So each vertex costs its degree times the colours there are, also
+ * beside a vertex that everything touches: an arrow is no worse than a band. */
 #include "diff/sparse/colour.h"
 
 #include <string.h>
 
 typedef struct beside {
     int32_t colour, count;
-    int32_t one; /* a neighbour of that colour; with count > 1 this vertex is the centre of a star */
+    /* a neighbour of that colour; with count > 1 this vertex is the centre of a star */
+    int32_t one;
     bool    barred;
 } beside;
 
 typedef struct stars {
     const cot__csr *m;
-    int32_t        *colour, *forbidden; /* forbidden: by colour, the last vertex it was forbidden to */
-    beside         *beside; /* of vertex v from m->row_start[v] on: as many as it has neighbours at most */
+    /* forbidden: by colour, the last vertex it was forbidden to */
+    int32_t        *colour, *forbidden;
+    /* of vertex v from m->row_start[v] on: as many as it has neighbours at most */
+    beside         *beside;
     int32_t        *kinds;  /* how many there are */
 } stars;
 
@@ -47,7 +51,8 @@ static int32_t allowed(stars *s, int32_t v, int32_t colours) {
     return c;
 }
 
-/* v has got its colour c: tells its neighbours, and bars what two of one colour around a vertex bar. */
+/* v has got its colour c: tells its neighbours, and bars what two of one colour around a vertex
+ * bar. */
 static void spread(stars *s, int32_t v) {
     int32_t c = s->colour[v];
     for (int64_t e = s->m->row_start[v]; e < s->m->row_start[v + 1]; e++) {
@@ -57,8 +62,10 @@ static void spread(stars *s, int32_t v) {
         at_w->count++;
         if (s->colour[w] >= 0) {
             beside *at_v = colour_beside(s, v, s->colour[w]);
-            if (at_v->count > 1) at_w->barred = true; /* v is a centre: w's colour stands beside it again */
-            if (at_w->count > 1) {                    /* w is a centre: to v, and to the first there, w's colour is barred */
+            /* v is a centre: w's colour stands beside it again */
+            if (at_v->count > 1) at_w->barred = true;
+            if (at_w->count > 1) {
+                /* w is a centre: to v, and to the first there, w's colour is barred */
                 at_v->barred = true;
                 colour_beside(s, at_w->one, s->colour[w])->barred = true;
             }
@@ -91,7 +98,9 @@ int32_t cot__colour_star(const cot_allocator *al, const cot__csr *m, int32_t *co
         for (size_t v = 0; v < n; v++) colour[v] = -1;
         colours = star(&s);
         if (cot__fullest_row(m) <
-            colours) { /* columns that share no row are fine too, and on grids there is a better way to find them */
+            colours) {
+                /* columns that share no row are fine too, and on grids there is a better way to
+                 * find them */
             int32_t by_columns = cot__colour_columns(al, m, other);
             if (by_columns >= 0 && by_columns < colours) {
                 memcpy(colour, other, n * sizeof *colour);

@@ -1,6 +1,8 @@
-/* plan_lists.c: a plan put together: pattern, colours, and from both the list that says which entry is read off which product.
+/* plan_lists.c: a plan put together: pattern, colours, and from both the list that says which entry
+ * is read off which product.
  *
- * The list is also the proof that the colours are right, so a plan from a file goes through the same door. */
+ * The list is also the proof that the colours are right, so a plan from a file goes through the
+ * same door. */
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
 
@@ -27,14 +29,14 @@ void cot_sparse_plan_destroy(cot_sparse_plan *p) {
 cot_sparse_info cot_sparse_plan_info(const cot_sparse_plan *p) {
     if (!p) return (cot_sparse_info){0};
     const cot__csr *m = &p->pattern;
-    return (cot_sparse_info){m->rows,   m->cols, m->nnz, m->row_start, m->col, p->colours, p->forward ? COT_FORWARD : COT_REVERSE,
-                             p->hessian};
+    return (cot_sparse_info){
+        m->rows, m->cols, m->nnz, m->row_start, m->col, p->colours, p->forward ? COT_FORWARD : COT_REVERSE, p->hessian};
 }
 
-/* ---- who can be read where ------------------------------------------------------------------------------------------------- */
+/* ---- who can be read where ------------------------------------------------------------------- */
 
-/* Row i and colour c: how many entries of the row have a column of that colour? In a Jacobian more than one is a mistake; in a
- * Hessian the entry is then read in the other half. */
+/* Row i and colour c: how many entries of the row have a column of that colour? In a Jacobian more
+ * than one is a mistake; in a Hessian the entry is then read in the other half. */
 typedef struct reader {
     const cot_sparse_plan *p;
     int32_t               *count; /* by colour */
@@ -61,8 +63,8 @@ static int64_t find(const cot__csr *m, int32_t j, int32_t i) {
     return low < m->row_start[j + 1] && m->col[low] == i ? low : -1;
 }
 
-/* Entry e at (i, j): the product and its element that hold it. Both halves of a Hessian take the same one, the upper if that can
- * be. */
+/* Entry e at (i, j): the product and its element that hold it. Both halves of a Hessian take the
+ * same one, the upper if that can be. */
 static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t *source) {
     const cot_sparse_plan *p = r->p;
     int32_t                j = p->pattern.col[e];
@@ -89,8 +91,8 @@ static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t 
     return r->alone[upper];
 }
 
-/* The pattern with its columns numbered anew, those without entries left out: a file of one entry may claim a billion columns. Only
- * `col` is new. */
+/* The pattern with its columns numbered anew, those without entries left out: a file of one entry
+ * may claim a billion columns. Only `col` is new. */
 static bool number_columns(const cot_allocator *al, const cot__csr *m, cot__csr *out) {
     uint32_t *sorted = cot__alloc(al, (size_t)m->nnz * sizeof *sorted);
     int64_t   n = 0;
@@ -143,7 +145,8 @@ static bool fill(cot_sparse_plan *p, const reader *r) {
             p->entry_start[c / p->lanes + 1]++;
         }
     for (int32_t k = 0; k < groups; k++) p->entry_start[k + 1] += p->entry_start[k];
-    for (int64_t i = 0; i < m->rows; i++) /* entry_start[g] runs through group g and ends where g + 1 began */
+    /* entry_start[g] runs through group g and ends where g + 1 began */
+    for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) {
             place_of(r, e, (int32_t)i, &c, &source);
             int64_t at = p->entry_start[c / p->lanes]++;
@@ -157,9 +160,12 @@ static bool fill(cot_sparse_plan *p, const reader *r) {
 }
 
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p) {
-    if (p->pattern.nnz > UINT32_MAX) return COT__PLAN_MEMORY; /* the lists have 32 bits; the values alone would be 32 GiB */
+    /* the lists have 32 bits; the values alone would be 32 GiB */
+    if (p->pattern.nnz > UINT32_MAX) return COT__PLAN_MEMORY;
     size_t nnz = (size_t)p->pattern.nnz, colours = (size_t)p->colours;
-    reader r = {.p = p, .count = cot__alloc(&p->al, colours * sizeof *r.count), .alone = cot__alloc(&p->al, nnz * sizeof *r.alone)};
+    reader  r      = {.p     = p,
+                      .count = cot__alloc(&p->al, colours * sizeof *r.count),
+                      .alone = cot__alloc(&p->al, nnz * sizeof *r.alone)};
     int32_t groups = (p->colours + COT__HELD - 1) / COT__HELD;
     p->lanes = groups ? (p->colours + groups - 1) / groups : 0; /* of about the same size */
     size_t starts = ((size_t)cot__plan_groups(p) + 1) * sizeof *p->entry_start;
@@ -167,7 +173,8 @@ cot__plan_verdict cot__plan_finish(cot_sparse_plan *p) {
     p->entry = groups > 1 ? cot__alloc(&p->al, nnz * sizeof *p->entry) : NULL;
     p->source = cot__alloc(&p->al, nnz * sizeof *p->source);
     p->lane = cot__alloc(&p->al, nnz * sizeof *p->lane);
-    bool fine = true, memory = r.count && r.alone && p->entry_start && (p->entry || groups <= 1) && p->source && p->lane;
+    bool fine      = true,
+         memory    = r.count && r.alone && p->entry_start && (p->entry || groups <= 1) && p->source && p->lane;
     if (memory) {
         memset(r.count, 0, colours * sizeof *r.count);
         memset(p->entry_start, 0, starts);

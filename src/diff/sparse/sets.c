@@ -1,4 +1,5 @@
-/* sets.c: see sets.h. One table holds lists and unions alike, found again by what they are made of. */
+/* sets.c: see sets.h. One table holds lists and unions alike, found again by what they are made
+ * of. */
 #include "diff/sparse/sets.h"
 
 #include <string.h>
@@ -16,13 +17,15 @@ bool cot__ensure(const cot_allocator *al, void **data, int64_t *capacity, int64_
     return true;
 }
 
-#define ENSURE(s, array, capacity, count) cot__ensure((s)->al, (void **)&(s)->array, &(s)->capacity, count, sizeof *(s)->array)
+#define ENSURE(s, array, capacity, count)                                                                              \
+    cot__ensure((s)->al, (void **)&(s)->array, &(s)->capacity, count, sizeof *(s)->array)
 
 bool cot__sets_open(cot__sets *s, const cot_allocator *al, int64_t columns, int64_t most) {
     *s = (cot__sets){.al = al, .count = 1, .width = columns, .most = most, .bucket_count = 1024};
     s->buckets = cot__alloc(al, (size_t)s->bucket_count * sizeof *s->buckets);
     s->seen = cot__alloc(al, (size_t)columns * sizeof *s->seen);
-    if (!s->buckets || !s->seen || !ENSURE(s, entries, capacity, 1) || !ENSURE(s, scratch, scratch_capacity, 2 * LISTED))
+    if (!s->buckets || !s->seen || !ENSURE(s, entries, capacity, 1) ||
+        !ENSURE(s, scratch, scratch_capacity, 2 * LISTED))
         return false;
     memset(s->buckets, 0, (size_t)s->bucket_count * sizeof *s->buckets);
     memset(s->seen, 0, (size_t)columns * sizeof *s->seen);
@@ -44,7 +47,7 @@ static cot__set fail(cot__sets *s) {
     return 0;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void grow_table(cot__sets *s) {
     int64_t   wide = 2 * s->bucket_count;
@@ -92,15 +95,16 @@ static cot__set list(cot__sets *s, const uint32_t *columns, int64_t n) {
     s->full = s->full || n > s->most - s->column_count;
     if (s->full || !ENSURE(s, columns, column_capacity, s->column_count + n)) return fail(s);
     memcpy(s->columns + s->column_count, columns, (size_t)n * sizeof *columns);
-    cot__set set =
-        add_entry(s, (cot__set_entry){.start = (uint64_t)s->column_count, .cost = (uint64_t)n, .least = (uint32_t)n, .hash = hash});
+    cot__set set = add_entry(
+        s,
+        (cot__set_entry){.start = (uint64_t)s->column_count, .cost = (uint64_t)n, .least = (uint32_t)n, .hash = hash});
     s->column_count += n;
     return set;
 }
 
 cot__set cot__set_of(cot__sets *s, uint32_t column) { return s->failed ? 0 : list(s, &column, 1); }
 
-/* ---- writing out ----------------------------------------------------------------------------------------------------------- */
+/* ---- writing out ----------------------------------------------------------------------------- */
 
 static void sift(uint32_t *a, int64_t i, int64_t n) {
     for (int64_t child; (child = 2 * i + 1) < n; i = child) {
@@ -156,7 +160,8 @@ static int64_t gather(cot__sets *s, int n, const cot__set *sets) {
             high = *c > high ? *c : high;
         }
     }
-    if (found > 0 && (int64_t)(high - low) < 8 * found) { /* dense: reading the marks is quicker than sorting */
+    if (found > 0 && (int64_t)(high - low) < 8 * found) {
+        /* dense: reading the marks is quicker than sorting */
         int64_t k = 0;
         for (uint32_t c = low; k < found; c++)
             if (s->seen[c] == s->round) s->scratch[k++] = c;
@@ -176,7 +181,7 @@ const uint32_t *cot__set_columns(cot__sets *s, cot__set a, int64_t *count) {
     return NULL;
 }
 
-/* ---- unions ---------------------------------------------------------------------------------------------------------------- */
+/* ---- unions ---------------------------------------------------------------------------------- */
 
 static cot__set merge(cot__sets *s, cot__set a, cot__set b) {
     const cot__set_entry *x = &s->entries[a], *y = &s->entries[b];
@@ -209,7 +214,8 @@ cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b) {
     uint32_t hash = mix(both), least = x->least > y->least ? x->least : y->least;
     for (cot__set c = s->buckets[hash & (uint64_t)(s->bucket_count - 1)]; c; c = s->entries[c].next)
         if (s->entries[c].pair && s->entries[c].start == both) return s->entries[c].as;
-    cot__set pair = add_entry(s, (cot__set_entry){.start = both, .cost = cost, .least = least, .hash = hash, .pair = true});
+    cot__set pair =
+        add_entry(s, (cot__set_entry){.start = both, .cost = cost, .least = least, .hash = hash, .pair = true});
     if (s->failed || cost <= 4 * (uint64_t)least) return pair;
     int64_t n = gather(s, 2, (cot__set[]){a, b});
     if (n < 0) return fail(s);

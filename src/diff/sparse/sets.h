@@ -1,9 +1,11 @@
-/* sets.h: sets of columns, each kept once and known by a number, so that a million elements of a pattern are a million numbers.
+/* sets.h: sets of columns, each kept once and known by a number, so that a million elements of a
+ * pattern are a million numbers.
  *
- * A set is a sorted list, or the union of two others that was not written out: a running sum of n terms makes n sets, which as
- * lists would take n²/2 columns. A union is written out once it names four times as many columns as it surely has, so that
- * neither a long sum of new columns nor a long loop over the same ones costs more than a few steps each. Failure of memory
- * sticks: `failed`, and empty sets from then on. */
+ * A set is a sorted list, or the union of two others that was not written out: a running sum of n
+ * terms makes n sets, which as lists would take n²/2 columns. A union is written out once it names
+ * four times as many columns as it surely has, so that neither a long sum of new columns nor a long
+ * loop over the same ones costs more than a few steps each. Failure of memory sticks: `failed`, and
+ * empty sets from then on. */
 #ifndef COT_SETS_H
 #define COT_SETS_H
 
@@ -22,7 +24,8 @@ typedef struct cot__set_entry {
 
 typedef struct cot__sets {
     const cot_allocator *al;
-    bool                 failed, full; /* full: the lists would have more than `most` columns; failed too, then */
+    /* full: the lists would have more than `most` columns; failed too, then */
+    bool                 failed, full;
     int64_t              most;
     cot__set_entry      *entries; /* entries[0] is the empty set */
     int64_t              count, capacity;
@@ -30,7 +33,8 @@ typedef struct cot__sets {
     int64_t              column_count, column_capacity;
     uint32_t            *buckets;
     int64_t              bucket_count; /* a power of two */
-    uint32_t            *seen;         /* by column: the number of the last writing-out that met it */
+    /* by column: the number of the last writing-out that met it */
+    uint32_t            *seen;
     int64_t              width;
     uint32_t             round;
     uint32_t            *scratch; /* a list under construction */

@@ -1,4 +1,5 @@
-/* sparse.h: the inside of a plan for sparse derivatives. Nothing in it changes after cot__plan_finish. */
+/* sparse.h: the inside of a plan for sparse derivatives. Nothing in it changes after
+ * cot__plan_finish. */
 #ifndef COT_SPARSE_H
 #define COT_SPARSE_H
 
@@ -10,8 +11,9 @@ struct cot_sparse_plan {
     cot__csr      pattern;
     int32_t       colours;
     int32_t      *colour; /* of columns (forward) or rows */
-    /* Which entry is read off which product. Colours are taken in groups of `lanes`, the last maybe fewer; the entries of group g are
-     * k = entry_start[g] … entry_start[g + 1] - 1, in their order: values[entry[k]] = element source[k] of product lane[k] of the group. With one group
+    /* Which entry is read off which product. Colours are taken in groups of `lanes`, the last maybe
+     * fewer; the entries of group g are k = entry_start[g] … entry_start[g + 1] - 1, in their
+     * order: values[entry[k]] = element source[k] of product lane[k] of the group. With one group
      * entry[k] would be k, and is NULL. */
     int32_t   lanes;
     int64_t  *entry_start;
@@ -20,15 +22,19 @@ struct cot_sparse_plan {
     uint8_t  *lane;
 };
 
-static inline int32_t cot__plan_groups(const cot_sparse_plan *p) { return p->lanes ? (p->colours + p->lanes - 1) / p->lanes : 0; }
-static inline int64_t cot__plan_coloured(const cot_sparse_plan *p) { return p->forward ? p->pattern.cols : p->pattern.rows; }
+static inline int32_t cot__plan_groups(const cot_sparse_plan *p) {
+    return p->lanes ? (p->colours + p->lanes - 1) / p->lanes : 0;
+}
+static inline int64_t cot__plan_coloured(const cot_sparse_plan *p) {
+    return p->forward ? p->pattern.cols : p->pattern.rows;
+}
 
 /* An empty plan on an allocator; NULL when memory is short. */
 cot_sparse_plan *cot__plan_create(const cot_allocator *al);
 
 typedef enum cot__plan_verdict { COT__PLAN_FINE, COT__PLAN_MEMORY, COT__PLAN_MIXES } cot__plan_verdict;
-/* Fills the lists from pattern and colours. MIXES: two entries of one product would fall on one element, and neither could be
- * read. */
+/* Fills the lists from pattern and colours. MIXES: two entries of one product would fall on one
+ * element, and neither could be read. */
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p);
 
 /* The public functions of these names, under the name of the one that was called (sparse.c). */
@@ -40,8 +46,10 @@ cot_status       cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, 
 cot_status       cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
                                      double *values);
 
-/* The entries of the matrix of ys by xs that the plan is for, or of group g alone out of rows of products (sparse_sweep.c). */
-void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values);
+/* The entries of the matrix of ys by xs that the plan is for, or of group g alone out of rows of
+ * products (sparse_sweep.c). */
+void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n,
+                         const cot_var *xs, double *values);
 void cot__sparse_seed(const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to);
 void cot__sparse_collect(const cot_sparse_plan *p, int32_t g, const double *const *products, double *values);
 

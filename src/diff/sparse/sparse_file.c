@@ -1,11 +1,12 @@
 /* sparse_file.c: plans in files.
  *
  *     "COTPLAN1"   u64 flags (1 Hessian, 2 forward), rows, columns, entries, colours
- *     u32 entries of each row   u32 column of each entry   u32 colour of each column (forward) or row
+ *     u32 entries of each row u32 column of each entry u32 colour of each column (forward) or row
  *     u64 checksum of all before
  *
- * Little-endian. Numbers that are too large to be true are met with the end of the file before memory is asked for: arrays grow
- * as they are read. The lists of a plan are not in the file; making them shows whether the colours are right. */
+ * Little-endian. Numbers that are too large to be true are met with the end of the file before
+ * memory is asked for: arrays grow as they are read. The lists of a plan are not in the file;
+ * making them shows whether the colours are right. */
 #include "diff/sparse/sparse.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ static void add(stream *s, const unsigned char *bytes, size_t n) {
     for (size_t i = 0; i < n; i++) s->sum = (s->sum ^ bytes[i]) * UINT64_C(0x100000001b3);
 }
 
-/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
+/* ---- saving ---------------------------------------------------------------------------------- */
 
 static void put(stream *s, uint64_t v, int bytes) {
     unsigned char b[8];
@@ -48,7 +49,7 @@ cot_status cot_sparse_plan_save(const cot_sparse_plan *p, FILE *file) {
     return s.ok && fflush(file) == 0 ? COT_OK : COT_VALUE;
 }
 
-/* ---- loading --------------------------------------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static uint64_t get(stream *s, int bytes) {
     unsigned char b[8];
@@ -60,7 +61,8 @@ static uint64_t get(stream *s, int bytes) {
     return v;
 }
 
-/* `count` numbers, at most INT32_MAX each, into an array that has room for just as many in the end. False: short of memory. */
+/* `count` numbers, at most INT32_MAX each, into an array that has room for just as many in the end.
+ * False: short of memory. */
 static bool get_all(stream *s, const cot_allocator *al, int64_t count, int32_t **out) {
     int64_t  room = 0;
     int32_t *a = NULL;
@@ -84,7 +86,8 @@ static bool get_all(stream *s, const cot_allocator *al, int64_t count, int32_t *
     return true;
 }
 
-/* Does what was read make sense? NULL, or what does not. Fills row_start from the lengths of the rows. */
+/* Does what was read make sense? NULL, or what does not. Fills row_start from the lengths of the
+ * rows. */
 static const char *inspect(cot_sparse_plan *p, const int32_t *lengths) {
     cot__csr *m = &p->pattern;
     m->row_start[0] = 0;
@@ -123,7 +126,9 @@ static const char *body(stream *s, cot_sparse_plan *p) {
     if (!get_all(s, &p->al, m->rows, &lengths)) return memory;
     if (!s->ok) return ends;
     const char *wrong =
-        get_all(s, &p->al, m->nnz, &m->col) && (!s->ok || get_all(s, &p->al, cot__plan_coloured(p), &p->colour)) ? NULL : memory;
+        get_all(s, &p->al, m->nnz, &m->col) && (!s->ok || get_all(s, &p->al, cot__plan_coloured(p), &p->colour))
+            ? NULL
+            : memory;
     if (!wrong) {
         uint64_t sum = s->sum;
         bool     same = get(s, 8) == sum;
@@ -154,7 +159,8 @@ cot_sparse_plan *cot_sparse_plan_load(cot_tape *t, FILE *file) {
                                               : body(&s, p);
     if (!wrong) return p;
     if (!strcmp(wrong, "memory"))
-        cot__fail(t, COT_MEMORY, "[sparse_plan_load] out of memory: a plan of %lld entries", p ? (long long)p->pattern.nnz : 0LL);
+        cot__fail(t, COT_MEMORY, "[sparse_plan_load] out of memory: a plan of %lld entries",
+                  p ? (long long)p->pattern.nnz : 0LL);
     else cot__fail(t, COT_VALUE, "[sparse_plan_load] this file is not a plan: %s", wrong);
     cot_sparse_plan_destroy(p);
     return NULL;

@@ -1,5 +1,5 @@
-/* sparse_function.c: sparse derivatives of functions: run on inputs of its own like every form (functions.h), do it on the tape,
- * forget. */
+/* sparse_function.c: sparse derivatives of functions: run on inputs of its own like every form
+ * (functions.h), do it on the tape, forget. */
 #include "diff/functions/functions.h"
 #include "diff/sparse/sparse.h"
 #include "diff/engine/sweep.h"
@@ -14,25 +14,31 @@ typedef struct recorded {
     cot_var  *ys; /* in the arena */
 } recorded;
 
-/* A function may write to its inputs in place, and what it recorded is forgotten: it must not take the numbers of xs with it. */
+/* A function may write to its inputs in place, and what it recorded is forgotten: it must not take
+ * the numbers of xs with it. */
 static const cot_var *copies(cot_tape *t, const char *op, int n, const cot_var *xs) {
     cot_var *own = cot__arena(t, (size_t)n * sizeof *own, op);
-    for (int k = 0; own && k < n; k++) own[k] = xs[k].tape == t && cot_is_valid(xs[k]) && cot_shape_of(xs[k]).ndim ? cot_copy(xs[k]) : xs[k];
+    for (int k = 0; own && k < n; k++)
+        own[k] = xs[k].tape == t && cot_is_valid(xs[k]) && cot_shape_of(xs[k]).ndim ? cot_copy(xs[k]) : xs[k];
     return own;
 }
 
 static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m) {
     *r = (recorded){.t = n > 0 ? cot__tape_of(n, xs) : NULL};
-    if (!r->t || !cot__may_sweep_numbers(r->t, op, r->t->count)) return false; /* what f records has no numbers in a body */
+    /* what f records has no numbers in a body */
+    if (!r->t || !cot__may_sweep_numbers(r->t, op, r->t->count)) return false;
     r->mark = cot_tape_mark(r->t);
     r->ys   = cot__arena(r->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *r->ys, op);
-    if (!r->ys || !(xs = copies(r->t, op, n, xs)) || !cot__form_open(&r->form, op, n, xs, 0, NULL) || !cot__form_run(&r->form, f, user, xs, m, r->ys)) return false;
-    for (int k = 0; k < m; k++) r->ys[k] = VAR(r->t, r->form.y[k]); /* as they were recorded, also in a no-grad scope */
+    if (!r->ys || !(xs = copies(r->t, op, n, xs)) || !cot__form_open(&r->form, op, n, xs, 0, NULL) ||
+        !cot__form_run(&r->form, f, user, xs, m, r->ys))
+        return false;
+    /* as they were recorded, also in a no-grad scope */
+    for (int k = 0; k < m; k++) r->ys[k] = VAR(r->t, r->form.y[k]);
     return true;
 }
 
-/* The user may have kept vars of f: the rewind is the public one, which makes them known as forgotten. It would also forget an
- * error. */
+/* The user may have kept vars of f: the rewind is the public one, which makes them known as
+ * forgotten. It would also forget an error. */
 static void forget(recorded *r) {
     if (!r->t) return;
     if (r->t->status == COT_OK)
@@ -65,7 +71,8 @@ static cot_status failed(const cot_sparse_plan *p, int n, const cot_var *xs, dou
     return cot__status_of(n, xs);
 }
 
-cot_status cot_sparse_jacobian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs, int m, double *values) {
+cot_status cot_sparse_jacobian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs, int m,
+                                  double *values) {
     const char *op = "sparse_jacobian_of";
     recorded    r;
     bool        ok     = record(&r, op, f, user, n, xs, m);
@@ -74,7 +81,8 @@ cot_status cot_sparse_jacobian_of(const cot_sparse_plan *p, cot_fn f, void *user
     return status;
 }
 
-cot_status cot_sparse_hessian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs, double *values) {
+cot_status cot_sparse_hessian_of(const cot_sparse_plan *p, cot_fn f, void *user, int n, const cot_var *xs,
+                                 double *values) {
     const char *op = "sparse_hessian_of";
     recorded    r;
     bool        ok     = record(&r, op, f, user, n, xs, 1);

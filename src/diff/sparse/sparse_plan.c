@@ -1,8 +1,9 @@
 /* sparse.c: plans made from a tape, and sparse Jacobians and Hessians by them.
  *
- * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the sweeps will run: a second
- * analysis of which operands meet nonlinearly would be a second table to keep true. It may lack symmetry where generic operations
- * are taken as dense; both halves are joined. */
+ * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the
+ * sweeps will run: a second analysis of which operands meet nonlinearly would be a second table to
+ * keep true. It may lack symmetry where generic operations are taken as dense; both halves are
+ * joined. */
 #include "base/random.h"
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
@@ -11,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- colours --------------------------------------------------------------------------------------------------------------- */
+/* ---- colours --------------------------------------------------------------------------------- */
 
 /* The pattern together with its transpose. */
 static bool symmetrise(const cot_allocator *al, cot__csr *m) {
@@ -49,7 +50,9 @@ static bool symmetrise(const cot_allocator *al, cot__csr *m) {
 /* Colours of the columns of m in p, if fewer than what it has. */
 static bool take_if_fewer(cot_sparse_plan *p, const cot__csr *m, bool forward) {
     int32_t *colour = cot__alloc(&p->al, (size_t)m->cols * sizeof *colour);
-    int32_t  colours = !colour ? -1 : p->hessian ? cot__colour_star(&p->al, m, colour) : cot__colour_columns(&p->al, m, colour);
+    int32_t  colours = !colour      ? -1
+                       : p->hessian ? cot__colour_star(&p->al, m, colour)
+                                    : cot__colour_columns(&p->al, m, colour);
     bool     take = colours >= 0 && (!p->colour || colours < p->colours);
     if (take) {
         cot__free(&p->al, p->colour, (size_t)cot__plan_coloured(p) * sizeof *colour);
@@ -69,7 +72,8 @@ static bool nothing_to_colour(cot_sparse_plan *p) {
     return p->colour != NULL;
 }
 
-/* The mode whose fullest line is shorter goes first: no colouring has fewer than that. The other is tried if it could win. */
+/* The mode whose fullest line is shorter goes first: no colouring has fewer than that. The other is
+ * tried if it could win. */
 static bool colour_plan(cot_sparse_plan *p, cot_mode mode) {
     if (p->pattern.nnz == 0) return nothing_to_colour(p);
     if (p->hessian) return take_if_fewer(p, &p->pattern, true);
@@ -84,10 +88,10 @@ static bool colour_plan(cot_sparse_plan *p, cot_mode mode) {
     return ok;
 }
 
-/* ---- plans ----------------------------------------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
-static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, const cot_var *ys, int n, const cot_var *xs,
-                             cot_mode mode) {
+static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, const cot_var *ys, int n,
+                             const cot_var *xs, cot_mode mode) {
     cot_sparse_plan *p = cot__plan_create(&t->cache.below);
     if (p) p->hessian = hessian;
     const char *before = cot__ask(t, op);
@@ -112,15 +116,16 @@ cot_sparse_plan *cot__sparse_jacobian_plan(const char *op, int m, const cot_var 
         cot__fail(t, COT_VALUE, "[%s] %d is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are", op, (int)mode);
         return NULL;
     }
-    return cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK ? make(op, t, false, m, ys, n, xs, mode) : NULL;
+    return cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK ? make(op, t, false, m, ys, n, xs, mode)
+                                                                          : NULL;
 }
 
 cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const cot_var *xs, cot_mode mode) {
     return cot__sparse_jacobian_plan("sparse_jacobian_plan", m, ys, n, xs, mode);
 }
 
-/* The gradient of y, recorded: n vars of the tape's allocator, to be freed and rewound by the caller; NULL after setting the
- * error. */
+/* The gradient of y, recorded: n vars of the tape's allocator, to be freed and rewound by the
+ * caller; NULL after setting the error. */
 static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const cot_var *xs) {
     size_t   count = (size_t)(n > 0 ? n : 0);
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
@@ -128,7 +133,8 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     if (!grads) return NULL;
     uint8_t mask = t->active_mask;
     bool    may = !cot_is_valid(y) || cot__may_sweep_numbers(t, op, cot__index(y));
-    t->active_mask = COT__ACTIVE; /* what is differentiated again here must be, also in a no-grad scope */
+    /* what is differentiated again here must be, also in a no-grad scope */
+    t->active_mask = COT__ACTIVE;
     cot_status status = may ? cot__grad_of(op, y, NULL, n, xs, grads) : t->status;
     t->active_mask = mask;
     if (status == COT_OK && cot__check_second_order_inputs(t, op, n, xs)) return grads;
@@ -151,7 +157,7 @@ cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
     return cot__sparse_hessian_plan("sparse_hessian_plan", y, n, xs);
 }
 
-/* ---- evaluations ----------------------------------------------------------------------------------------------------------- */
+/* ---- evaluations ----------------------------------------------------------------------------- */
 
 /* Does the plan belong here, and is there a list of its values? Otherwise sets the error. */
 static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
@@ -162,9 +168,10 @@ static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hes
         cot__fail(t, COT_VALUE, "[%s] the plan is for a %s; make one for a %s", op, p->hessian ? "Hessian" : "Jacobian",
                   hessian ? "Hessian" : "Jacobian");
     else if (p->pattern.rows != rows || p->pattern.cols != cols)
-        cot__fail(t, COT_SHAPE,
-                  "[%s] the plan is for (%lld,%lld), the matrix is (%lld,%lld); make a plan for these outputs and inputs", op,
-                  (long long)p->pattern.rows, (long long)p->pattern.cols, (long long)rows, (long long)cols);
+        cot__fail(
+            t, COT_SHAPE,
+            "[%s] the plan is for (%lld,%lld), the matrix is (%lld,%lld); make a plan for these outputs and inputs", op,
+            (long long)p->pattern.rows, (long long)p->pattern.cols, (long long)rows, (long long)cols);
     else if (!values && p->pattern.nnz > 0)
         cot__fail(t, COT_VALUE, "[%s] a list of %lld values is NULL", op, (long long)p->pattern.nnz);
     else
@@ -197,8 +204,8 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
 enum { AT_ONCE = 4 }; /* products with a Hessian that a sweep over scalars carries */
 
 /* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
-static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs, double *values,
-                         bool *done) {
+static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
+                         double *values, bool *done) {
     bool     may = n > 0 && !t->smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y));
     uint32_t yi, lo = UINT32_MAX, hi = 0, *index = may ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
     *done = false;
@@ -216,16 +223,19 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
         size_t        row = (size_t)n * sizeof(double), bytes = (size_t)(AT_ONCE + p->lanes) * row;
         double       *v = cot__alloc(&t->al, bytes), *out = v ? v + AT_ONCE * size : NULL;
         const double *products[COT__HELD];
-        if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, (int)p->lanes, bytes);
+        if (!v)
+            cot__fail(t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", op, (int)p->lanes, bytes);
         for (int32_t c = 0; c < p->colours && t->status == COT_OK;) {
-            int group = c / p->lanes, lane = c % p->lanes, left = p->colours - c < p->lanes - lane ? p->colours - c : p->lanes - lane;
+            int group = c / p->lanes, lane = c % p->lanes,
+                left  = p->colours - c < p->lanes - lane ? p->colours - c : p->lanes - lane;
             int lanes = left < most ? left : most;
             for (int l = 0; l < lanes; l++) {
                 products[lane + l] = out + (lane + l) * size;
                 cot__sparse_seed(p, c + l, 0, &(cot__view){v + l * size, COT_F64, 1, &size, NULL});
             }
             double *to = out + lane * size;
-            ok = lanes > 1 ? cot__hvp_lanes(t, yi, n, index, lo, lanes, v, to) : cot__hvp_scalars(t, yi, n, index, lo, v, to);
+            ok         = lanes > 1 ? cot__hvp_lanes(t, yi, n, index, lo, lanes, v, to)
+                                   : cot__hvp_scalars(t, yi, n, index, lo, v, to);
             if (ok && lanes == left) cot__sparse_collect(p, group, products, values);
             c += lanes;
         }
@@ -263,18 +273,20 @@ cot_status cot_sparse_hessian(const cot_sparse_plan *p, cot_var y, int n, const 
     return cot__sparse_hessian("sparse_hessian", p, y, n, xs, values);
 }
 
-/* ---- the check ------------------------------------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 static double precision(const cot_tape *t, int n, const cot_var *vars, double least) {
-    static const double of[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_BF16] = 0x1p-7, [COT_F16] = 0x1p-10};
+    static const double of[COT_DTYPE_COUNT] = {
+        [COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_BF16] = 0x1p-7, [COT_F16] = 0x1p-10};
     for (int k = 0; k < n; k++) least = fmax(least, of[cot__dtype_at(&t->nodes[cot__index(vars[k])])]);
     return least;
 }
 
-/* Rounding: half the digits of what a row adds up, and a few units of the last place of the largest number anywhere, which the
- * sweep may have had as an intermediate one on the way to a small row. */
-static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, double unit, const double *v, const double *want,
-                    const double *values) {
+/* Rounding: half the digits of what a row adds up, and a few units of the last place of the largest
+ * number anywhere, which the sweep may have had as an intermediate one on the way to a small
+ * row. */
+static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, double unit, const double *v,
+                    const double *want, const double *values) {
     const cot__csr *m = &p->pattern;
     double          largest = 0;
     for (int64_t i = 0; i < m->rows; i++) largest = isfinite(want[i]) ? fmax(largest, fabs(want[i])) : largest;
@@ -285,18 +297,19 @@ static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, doubl
             sum += values[e] * v[m->col[e]];
             size += fabs(values[e] * v[m->col[e]]);
         }
-        if (fabs(sum - want[i]) <= sqrt(unit) * size + 64 * unit * largest || (!isfinite(sum) && !isfinite(want[i]))) continue;
-        cot__fail(
-            t, COT_GRAD,
-            "[%s] along a random direction row %lld of the sparse matrix gives %.9g, the function %.9g; the pattern lacks an entry "
-            "(other control flow or positions?), make a plan here",
-            op, (long long)i, sum, want[i]);
+        if (fabs(sum - want[i]) <= sqrt(unit) * size + 64 * unit * largest || (!isfinite(sum) && !isfinite(want[i])))
+            continue;
+        cot__fail(t, COT_GRAD,
+                  "[%s] along a random direction row %lld of the sparse matrix gives %.9g, the function %.9g; the "
+                  "pattern lacks an entry "
+                  "(other control flow or positions?), make a plan here",
+                  op, (long long)i, sum, want[i]);
         return;
     }
 }
 
-cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, const double *values,
-                            uint64_t seed) {
+cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs,
+                            const double *values, uint64_t seed) {
     const char *op = "sparse_check";
     cot_tape   *t  = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return cot__status_of(m, ys);
@@ -311,7 +324,8 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: a direction of %lld elements", op, (long long)cols);
     if (v && t->status == COT_OK) {
         memset(out, 0, (size_t)rows * sizeof *out); /* products of nothing write nothing */
-        for (int64_t j = 0; j < cols; j++) v[j] = cot__mixed_direction(seed * UINT64_C(0xD1342543DE82EF95) + (uint64_t)j);
+        for (int64_t j = 0; j < cols; j++)
+            v[j] = cot__mixed_direction(seed * UINT64_C(0xD1342543DE82EF95) + (uint64_t)j);
         if (cot__products(op, false, 1, hessian ? n : m, hessian ? grads : ys, n, xs, v, out) == COT_OK)
             compare(op, t, p, precision(t, m, ys, precision(t, n, xs, 0)), v, out, values);
     }

@@ -1,7 +1,8 @@
-/* sparse_sweep.c: the entries of a sparse matrix: all columns (or rows) of a colour are seeded with 1, and the plan's lists say where in the
- * products they are.
+/* sparse_sweep.c: the entries of a sparse matrix: all columns (or rows) of a colour are seeded with
+ * 1, and the plan's lists say where in the products they are.
  *
- * Seeds are written where the sweep wants them, and entries read where it left them, if that is one array of doubles. */
+ * Seeds are written where the sweep wants them, and entries read where it left them, if that is one
+ * array of doubles. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 #include "diff/products/products.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* ---- seeds ----------------------------------------------------------------------------------------------------------------- */
+/* ---- seeds ----------------------------------------------------------------------------------- */
 
 typedef struct seeds {
     const int32_t   *colours;
@@ -44,7 +45,7 @@ void cot__sparse_seed(const cot_sparse_plan *p, int32_t colour, int64_t from, co
     cot__parallel(s.parts, seed_part, &s);
 }
 
-/* ---- entries --------------------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 typedef struct gather {
     const cot_sparse_plan *p;
@@ -56,7 +57,8 @@ typedef struct gather {
 /* No two entries have one place: the plan was checked for that. */
 static void collect_part(void *ctx, int64_t part) {
     const gather  *g = ctx;
-    int64_t        k = g->first + cot__part_start(g->n, g->parts, part), end = g->first + cot__part_start(g->n, g->parts, part + 1);
+    int64_t        k      = g->first + cot__part_start(g->n, g->parts, part),
+            end           = g->first + cot__part_start(g->n, g->parts, part + 1);
     const int32_t *source = g->p->source;
     const uint8_t *lane = g->p->lane;
     if (!g->p->entry)
@@ -72,7 +74,7 @@ void cot__sparse_collect(const cot_sparse_plan *p, int32_t group, const double *
     cot__parallel(g.parts, collect_part, &g);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* The colours of a group, on their way through the sweeps. */
 typedef struct evaluation {
@@ -82,7 +84,8 @@ typedef struct evaluation {
     int32_t                group;
     int64_t                to;   /* elements of a product */
     bool                   held; /* products stay until they have been read */
-    double                *rows; /* of those products that are not an array of doubles; NULL: none was needed yet */
+    /* of those products that are not an array of doubles; NULL: none was needed yet */
+    double                *rows;
     const double          *products[COT__HELD];
     double                *values;
 } evaluation;
@@ -104,7 +107,8 @@ static bool take(void *ctx, int lane, int64_t at, int64_t size, const cot__view 
         return true;
     }
     if (!e->rows && !(e->rows = cot__alloc(&e->t->al, row_bytes(e)))) {
-        cot__fail(e->t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", e->op, (int)e->p->lanes, row_bytes(e));
+        cot__fail(e->t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", e->op, (int)e->p->lanes,
+                  row_bytes(e));
         return false;
     }
     double *row = e->rows + lane * e->to;
@@ -131,7 +135,8 @@ static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_
     double                *in = cot__alloc(&e->t->al, bytes);
     e->rows = cot__alloc(&e->t->al, row_bytes(e));
     if (!in || !e->rows)
-        cot__fail(e->t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", e->op, (int)p->lanes, bytes + row_bytes(e));
+        cot__fail(e->t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", e->op, (int)p->lanes,
+                  bytes + row_bytes(e));
     for (; e->group < cot__plan_groups(p) && e->t->status == COT_OK; e->group++) {
         int32_t first = e->group * p->lanes, lanes = p->colours - first < p->lanes ? p->colours - first : p->lanes;
         for (int l = 0; l < lanes; l++) {
@@ -143,7 +148,8 @@ static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_
     cot__free(&e->t->al, in, bytes);
 }
 
-void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n, const cot_var *xs, double *values) {
+void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n,
+                         const cot_var *xs, double *values) {
     evaluation e = {.op = op, .t = t, .p = p, .to = p->forward ? p->pattern.rows : p->pattern.cols, .values = values};
     e.held = (p->forward ? m : n) <= COT__HELD_VARS;
     if (cot__each_one(n, xs) && cot__each_one(m, ys))
@@ -151,7 +157,8 @@ void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, 
     else
         for (; e.group < cot__plan_groups(p) && t->status == COT_OK; e.group++) {
             int32_t left = p->colours - e.group * p->lanes;
-            cot__directions d = {.lanes = left < p->lanes ? left : p->lanes, .seed = seed, .take = take, .done = done, .ctx = &e};
+            cot__directions d    = {
+                   .lanes = left < p->lanes ? left : p->lanes, .seed = seed, .take = take, .done = done, .ctx = &e};
             cot__products_of(op, !p->forward, m, ys, n, xs, &d);
         }
     cot__free(&t->al, e.rows, row_bytes(&e));

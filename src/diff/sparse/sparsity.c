@@ -2,18 +2,22 @@
  *
  * What an operation mixes follows from its kind, so there is no second table of rules:
  *   elementwise          element by element, the operands that have a derivative
- *   linear, and generic with a rule that reads no values (pad)    the operation is run on element numbers (sparsity_linear.c)
- *   bilinear             the same for each operand, the other one held fixed: the union over the contracted axes
- *   generic              dense over its core axes where its attributes name them (axes, axis, from), else over everything
+ *   linear, and generic with a rule that reads no values (pad) the operation is run on element
+ *     numbers (sparsity_linear.c)
+ *   bilinear             the same for each operand, the other one held fixed: the union over the
+ *                        contracted axes
+ *   generic              dense over its core axes where its attributes name them (axes, axis,
+ *                        from), else over everything
  *   loops and the like   their bodies, played and walked step by step (sparsity_loop.c)
- * The sets may be too large, never too small, for any values of the inputs that leave the tape as it is: a branch of where or cot_cond
- * counts also if not taken, and positions that the inputs reach (an argsort in take) may be any (sparsity_index.c). Other positions are as
- * they stand on this tape. */
+ * The sets may be too large, never too small, for any values of the inputs that leave the tape as
+ * it is: a branch of where or cot_cond counts also if not taken, and positions that the inputs
+ * reach (an argsort in take) may be any (sparsity_index.c). Other positions are as they stand on
+ * this tape. */
 #include "diff/sparse/sparsity.h"
 
 #include <string.h>
 
-/* ---- the limit ------------------------------------------------------------------------------------------------------------- */
+/* ---- the limit ------------------------------------------------------------------------------- */
 
 enum { DEFAULT_LIMIT = 1 << 26 };
 
@@ -25,8 +29,10 @@ static int64_t limit_of(const cot_tape *t) { return t->sparse_limit ? t->sparse_
 
 static bool too_many(const cot__patterns *p) {
     cot__fail(p->t, COT_LIMIT,
-              "[%s] the pattern of (%lld,%lld) has more than %lld entries, here or on the way; where most entries can be other than zero, take the dense "
-              "matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)",
+              "[%s] the pattern of (%lld,%lld) has more than %lld entries, here or on the way; where most entries can "
+              "be other than zero, take the dense "
+              "matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more "
+              "(cot_sparse_plan_limit)",
               p->op, (long long)p->rows, (long long)p->cols, (long long)limit_of(p->t));
     return false;
 }
@@ -43,7 +49,8 @@ cot__set *cot__sets_at(cot__patterns *p, uint32_t node) {
     if (*of) return p->arrays[*of - 1].sets;
     int64_t   size = cot__size_at(p->t, node);
     cot__set *sets = cot__alloc(&p->t->al, (size_t)size * sizeof *sets);
-    if (!sets || !cot__ensure(&p->t->al, (void **)&p->arrays, &p->array_capacity, p->array_count + 1, sizeof *p->arrays)) {
+    if (!sets ||
+        !cot__ensure(&p->t->al, (void **)&p->arrays, &p->array_capacity, p->array_count + 1, sizeof *p->arrays)) {
         cot__free(&p->t->al, sets, (size_t)size * sizeof *sets);
         cot__patterns_short(p);
         return NULL;
@@ -54,7 +61,7 @@ cot__set *cot__sets_at(cot__patterns *p, uint32_t node) {
     return sets;
 }
 
-/* ---- elementwise ----------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 /* Operands have the node's shape, or are 0-d and then do not move. */
 static bool elementwise(cot__patterns *p, uint32_t i) {
@@ -72,9 +79,10 @@ static bool elementwise(cot__patterns *p, uint32_t i) {
     return true;
 }
 
-/* ---- contractions ---------------------------------------------------------------------------------------------------------- */
+/* ---- contractions ---------------------------------------------------------------------------- */
 
-/* For each element of a shape in order: the number made of its index along the given axes, the first counting most. */
+/* For each element of a shape in order: the number made of its index along the given axes, the
+ * first counting most. */
 typedef struct counter {
     int     ndim;
     int64_t at[COT_MAX_NDIM], dim[COT_MAX_NDIM], weight[COT_MAX_NDIM], group;
@@ -116,15 +124,17 @@ bool cot__contract(cot__patterns *p, uint32_t z, uint32_t x, int shared, const i
     return true;
 }
 
-/* ---- generic: what the attributes say about the core axes ------------------------------------------------------------------ */
+/* ---- generic: what the attributes say about the core axes ------------------------------------ */
 
-/* The axes that operand x shares with the result: those that are not in the core. Attributes name it in one of three ways
- * (cot__op.attrs): "axes:m keepdims:f" a reduction, "axis:a" along one axis, "from:a" over that axis and all after it. */
+/* The axes that operand x shares with the result: those that are not in the core. Attributes name
+ * it in one of three ways (cot__op.attrs): "axes:m keepdims:f" a reduction, "axis:a" along one
+ * axis, "from:a" over that axis and all after it. */
 static int shared_axes(const cot_tape *t, uint32_t z, uint32_t x, int *x_axis, int *z_axis) {
     const char      *attrs = cot__op_of(t->nodes[z].op)->attrs;
     const cot__attr *a = attrs ? t->nodes[z].extra.attr : NULL;
     cot_shape        xs = cot__shape_at(t, x), zs = cot__shape_at(t, z);
-    bool reduces = attrs && strncmp(attrs, "axes:m keepdims:f", 17) == 0, along = attrs && strncmp(attrs, "axis:a", 6) == 0;
+    bool             reduces = attrs && strncmp(attrs, "axes:m keepdims:f", 17) == 0,
+         along               = attrs && strncmp(attrs, "axis:a", 6) == 0;
     bool from = attrs && strncmp(attrs, "from:a", 6) == 0,
          same = xs.ndim == zs.ndim && !memcmp(xs.dim, zs.dim, (size_t)xs.ndim * sizeof *xs.dim);
     int              n = 0;
@@ -181,8 +191,10 @@ static bool write_slice(cot__patterns *p, uint32_t i) {
     uint32_t       y = t->nodes[i].b;
     const int64_t *slice = t->nodes[i].extra.attr->ints;
     cot_shape      s = cot__shape_at(t, i);
-    int64_t        inner = cot__count(s.ndim - 1 - (int)slice[0], s.dim + slice[0] + 1), outer = cot__count((int)slice[0], s.dim);
-    bool           input = p->of[i - p->lo] != 0; /* has columns of its own, which no write takes away */
+    int64_t        inner = cot__count(s.ndim - 1 - (int)slice[0], s.dim + slice[0] + 1),
+            outer        = cot__count((int)slice[0], s.dim);
+    /* has columns of its own, which no write takes away */
+    bool           input = p->of[i - p->lo] != 0;
     cot__set      *z = inherit(p, i);
     int64_t        from = 0;
     if (!z) return false;
@@ -196,7 +208,8 @@ static bool write_slice(cot__patterns *p, uint32_t i) {
     return true;
 }
 
-/* Of the node's own shape and one operand: a cast, whose indices would not survive in another dtype, and a copy in place. */
+/* Of the node's own shape and one operand: a cast, whose indices would not survive in another
+ * dtype, and a copy in place. */
 bool cot__same_pattern(cot__patterns *p, uint32_t i, int k) {
     uint32_t  x = cot__arg(&p->t->nodes[i], k);
     cot__set *z = cot__depends(p, x) ? cot__sets_at(p, i) : NULL;
@@ -231,7 +244,7 @@ static bool structural(cot__patterns *p, uint32_t i) {
     return constant || op->kind == KIND_BILINEAR ? cot__linear_pattern(p, i) : cot__dense_pattern(p, i);
 }
 
-/* ---- the walk -------------------------------------------------------------------------------------------------------------- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 static bool seed_inputs(cot__patterns *p, int n, const cot_var *xs) {
     uint32_t column = 0;
@@ -242,7 +255,8 @@ static bool seed_inputs(cot__patterns *p, int n, const cot_var *xs) {
         if (!z) return false;
         p->varies[i - p->lo] = COT__VARIES;
         for (int64_t e = 0; e < size; e++)
-            cot__set_add(p, &z[e], cot__set_of(&p->sets, column++)); /* one listed twice has both columns */
+            /* one listed twice has both columns */
+            cot__set_add(p, &z[e], cot__set_of(&p->sets, column++));
     }
     return true;
 }
@@ -257,12 +271,14 @@ bool cot__patterns_grow(cot__patterns *p) {
     return true;
 }
 
-/* Does the value of node i vary? Whatever it computes from what does, with a derivative or without; and what stands in the place of a solution. */
+/* Does the value of node i vary? Whatever it computes from what does, with a derivative or without;
+ * and what stands in the place of a solution. */
 static void note_varying(cot__patterns *p, uint32_t i) {
     const cot__node *n = &p->t->nodes[i];
     uint8_t          bits = p->varies[i - p->lo];
     for (int k = 0, args = cot__nargs(n); k < args; k++) bits |= cot__varies(p, cot__arg(n, k));
-    if (p->examples && (n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve)) bits |= COT__VARIES;
+    if (p->examples && (n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve))
+        bits |= COT__VARIES;
     p->varies[i - p->lo] = bits;
 }
 
@@ -279,8 +295,9 @@ bool cot__patterns_walk(cot__patterns *p, uint32_t first, uint32_t end, const ui
     return ok;
 }
 
-/* Will the rows have more entries than that? Counted before memory is taken for them: by what the sets name, repeated columns too, and only where
- * that is too much by what they have. Rows of a dense pattern mostly share a set. */
+/* Will the rows have more entries than that? Counted before memory is taken for them: by what the
+ * sets name, repeated columns too, and only where that is too much by what they have. Rows of a
+ * dense pattern mostly share a set. */
 static bool exceeds(cot__patterns *p, int m, const cot_var *ys, int64_t limit, bool exactly) {
     int64_t  sum = 0, n = 0;
     cot__set last = 0; /* the empty one: n is 0 */
@@ -349,13 +366,14 @@ void cot__csr_free(const cot_allocator *al, cot__csr *c) {
     *c = (cot__csr){0};
 }
 
-bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, const cot_var *ys, int n, const cot_var *xs,
-                   cot__csr *out) {
+bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, const cot_var *ys, int n,
+                   const cot_var *xs, cot__csr *out) {
     cot__patterns p = {.t = t, .op = op, .lo = UINT32_MAX};
     uint32_t      hi = 0;
     *out = (cot__csr){.rows = cot__total_size(m, ys), .cols = cot__total_size(n, xs)};
     if (out->rows > INT32_MAX || out->cols > INT32_MAX) {
-        cot__fail(t, COT_LIMIT, "[%s] a matrix of %lld rows and %lld columns; sparse ones have at most 2147483647 of each", op,
+        cot__fail(t, COT_LIMIT,
+                  "[%s] a matrix of %lld rows and %lld columns; sparse ones have at most 2147483647 of each", op,
                   (long long)out->rows, (long long)out->cols);
         return false;
     }
@@ -371,7 +389,8 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     p.rows = out->rows, p.cols = out->cols;
     uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index, true) : NULL;
     int64_t  limit = limit_of(t);
-    bool     ok = needed && cot__sets_open(&p.sets, &t->al, out->cols, limit > out->cols ? limit : out->cols) && cot__patterns_grow(&p);
+    bool     ok     = needed && cot__sets_open(&p.sets, &t->al, out->cols, limit > out->cols ? limit : out->cols) &&
+              cot__patterns_grow(&p);
     if (!ok) cot__patterns_short(&p);
     cot_mark mark = cot__mark(t);
     ok = ok && seed_inputs(&p, n, xs) && cot__patterns_walk(&p, p.lo, hi + 1, needed) && write_rows(&p, al, m, ys, out);

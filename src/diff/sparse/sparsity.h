@@ -1,4 +1,5 @@
-/* sparsity.h: which inputs each element of a value depends on, found from the tape by the kinds of its operations. */
+/* sparsity.h: which inputs each element of a value depends on, found from the tape by the kinds of
+ * its operations. */
 #ifndef COT_SPARSITY_H
 #define COT_SPARSITY_H
 
@@ -17,28 +18,40 @@ typedef struct cot__patterns {
     int64_t         rows, cols; /* of the whole pattern, for those */
     cot__sets       sets;
     uint32_t        lo;        /* the oldest node that can depend on an input */
-    uint32_t        hidden;    /* older nodes count as not depending on the inputs: what a rule reads, besides tangents */
-    uint32_t       *of; /* of a scalar node: its set; of a tensor: 1 + its place in arrays, 0: no element depends on anything */
-    uint8_t        *varies; /* of any node: may its value be another than what stands on the tape? */
+    /* older nodes count as not depending on the inputs: what a rule reads, besides tangents */
+    uint32_t        hidden;
+    /* of a scalar node: its set; of a tensor: 1 + its place in arrays, 0: no element depends on
+     * anything */
+    uint32_t       *of;
+    /* of any node: may its value be another than what stands on the tape? */
+    uint8_t        *varies;
     int64_t         of_capacity, varies_capacity;
     cot__set_array *arrays;
     int64_t         array_count, array_capacity;
     int             depth;     /* of loops whose bodies are walked */
-    uint8_t         consulted; /* the `varies` of positions and choices that were taken as they stand on the tape */
-    bool            examples;  /* what is walked now was played on values that it may never meet: nothing was solved in it, no cot_while ran */
-    /* Tensors of element numbers and of random numbers that operations are run on; `probes` elements each, growing. */
+    /* the `varies` of positions and choices that were taken as they stand on the tape */
+    uint8_t         consulted;
+    /* what is walked now was played on values that it may never meet: nothing was solved in it, no
+     * cot_while ran */
+    bool            examples;
+    /* Tensors of element numbers and of random numbers that operations are run on; `probes`
+     * elements each, growing. */
     cot_var numbers, noise;
     int64_t probes;
     double *buffer[2];
     int64_t buffer_capacity[2];
 } cot__patterns;
 
-/* Bits of `varies`: in another run, as the inputs reach it; in another step of the loop at this depth (the seventh and deeper share one). */
+/* Bits of `varies`: in another run, as the inputs reach it; in another step of the loop at this
+ * depth (the seventh and deeper share one). */
 enum { COT__VARIES = 1 };
 static inline uint8_t cot__varies_by_step(int depth) { return (uint8_t)(2u << (depth < 6 ? depth : 6)); }
-static inline uint8_t cot__varies(const cot__patterns *p, uint32_t node) { return node == COT__NONE || node < p->lo ? 0 : p->varies[node - p->lo]; }
+static inline uint8_t cot__varies(const cot__patterns *p, uint32_t node) {
+    return node == COT__NONE || node < p->lo ? 0 : p->varies[node - p->lo];
+}
 
-/* The set of one element; of an operand that does not depend on the inputs, or is too old to: empty. */
+/* The set of one element; of an operand that does not depend on the inputs, or is too old to:
+ * empty. */
 static inline cot__set cot__set_at(const cot__patterns *p, uint32_t node, int64_t element) {
     if (node == COT__NONE || node < p->lo || node < p->hidden || p->of[node - p->lo] == 0) return 0;
     uint32_t of = p->of[node - p->lo];
@@ -53,44 +66,51 @@ static inline bool cot__moves(const cot__patterns *p, uint32_t node, int k) {
     return !(k < 32 && cot__op_of(n->op)->inactive >> k & 1) && cot__depends(p, cot__arg(n, k));
 }
 
-/* The sets of a node's elements, empty at first; NULL after setting the error. For a scalar: its place in `of`. */
+/* The sets of a node's elements, empty at first; NULL after setting the error. For a scalar: its
+ * place in `of`. */
 cot__set *cot__sets_at(cot__patterns *p, uint32_t node);
 static inline void cot__set_add(cot__patterns *p, cot__set *to, cot__set from) {
     if (from) *to = cot__set_union(&p->sets, *to, from);
 }
 
-/* z's sets |= the union of x's over all axes but the shared ones: axis x_axis[k] of operand x is axis z_axis[k] of node z. */
+/* z's sets |= the union of x's over all axes but the shared ones: axis x_axis[k] of operand x is
+ * axis z_axis[k] of node z. */
 bool cot__contract(cot__patterns *p, uint32_t z, uint32_t x, int shared, const int *x_axis, const int *z_axis);
-/* A node whose derivative does not depend on values, or of kind bilinear: what goes where is found by running it. False after
- * setting the error. */
+/* A node whose derivative does not depend on values, or of kind bilinear: what goes where is found
+ * by running it. False after setting the error. */
 bool cot__linear_pattern(cot__patterns *p, uint32_t node);
 
-/* A linear operation whose positions vary: everything that they could choose. False after setting the error. */
+/* A linear operation whose positions vary: everything that they could choose. False after setting
+ * the error. */
 bool cot__chosen_pattern(cot__patterns *p, uint32_t node);
-/* A loop, condition, checkpoint or function with rules of its own: the patterns of its steps. False after setting the error. */
+/* A loop, condition, checkpoint or function with rules of its own: the patterns of its steps. False
+ * after setting the error. */
 bool cot__loop_pattern(cot__patterns *p, uint32_t node);
 /* … and the way back through a loop that is one operation. */
 bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node);
 
-/* For those: room for all nodes on the tape; nodes first … end - 1, of which `needed` are, get their sets; a node that depends on all of what
- * its operands do; and every element of a node shaped like its operand k. */
+/* For those: room for all nodes on the tape; nodes first … end - 1, of which `needed` are, get
+ * their sets; a node that depends on all of what its operands do; and every element of a node
+ * shaped like its operand k. */
 bool cot__patterns_grow(cot__patterns *p);
 bool cot__patterns_walk(cot__patterns *p, uint32_t first, uint32_t end, const uint8_t *needed);
 bool cot__dense_pattern(cot__patterns *p, uint32_t node);
 bool cot__same_pattern(cot__patterns *p, uint32_t node, int k);
-bool cot__patterns_short(cot__patterns *p); /* sets the error of running out of memory or of the limit; false */
+/* sets the error of running out of memory or of the limit; false */
+bool cot__patterns_short(cot__patterns *p);
 /* Frees the arrays from this one on. */
 void cot__patterns_drop(cot__patterns *p, int64_t arrays);
 
-/* The pattern of the elements of ys (all of them in order, row-major) with respect to those of xs: compressed rows in the memory
- * of `al`, columns ascending. False after setting the error; then nothing is kept. */
+/* The pattern of the elements of ys (all of them in order, row-major) with respect to those of xs:
+ * compressed rows in the memory of `al`, columns ascending. False after setting the error; then
+ * nothing is kept. */
 typedef struct cot__csr {
     int64_t  rows, cols, nnz;
     int64_t *row_start; /* rows + 1 */
     int32_t *col;       /* nnz */
 } cot__csr;
-bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, const cot_var *ys, int n, const cot_var *xs,
-                   cot__csr *out);
+bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, const cot_var *ys, int n,
+                   const cot_var *xs, cot__csr *out);
 void cot__csr_free(const cot_allocator *al, cot__csr *c);
 
 #endif

@@ -1,11 +1,13 @@
-/* sparsity_index.c: linear operations whose positions were computed from the inputs (the argsort behind a sort, the largest of a window): at
- * another point they are others, so every element that they could choose counts. */
+/* sparsity_index.c: linear operations whose positions were computed from the inputs (the argsort
+ * behind a sort, the largest of a window): at another point they are others, so every element that
+ * they could choose counts. */
 #include "diff/sparse/sparsity.h"
 
 enum { VALUES, POSITIONS, UPDATES };
 
-/* Positions along one axis. `picked` has the positions in its place, `whole` has the axis: take gives the one from the other, scatter_add adds the one to
- * the other. All axes but these are shared. */
+/* Positions along one axis. `picked` has the positions in its place, `whole` has the axis: take
+ * gives the one from the other, scatter_add adds the one to the other. All axes but these are
+ * shared. */
 static bool along_axis(cot__patterns *p, uint32_t node, uint32_t x, bool x_is_whole, int positions) {
     int       axis = (int)p->t->nodes[node].extra.attr->ints[0], whole[COT_MAX_NDIM], picked[COT_MAX_NDIM], n = 0;
     cot_shape s = cot__shape_at(p->t, x_is_whole ? x : node);
@@ -26,7 +28,8 @@ static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
     uint32_t         x     = cot__arg(&t->nodes[node], VALUES);
     int              space = (int)a->nints / 4;
     cot_shape        s     = cot__shape_at(t, gives_back ? x : node);
-    int64_t   window[3], stride[3], before[3], full[3], pooled[3], planes = cot__count(s.ndim - space, s.dim), q = 0, at[3], w[3];
+    int64_t window[3], stride[3], before[3], full[3], pooled[3], planes = cot__count(s.ndim - space, s.dim), q = 0,
+                                                                 at[3], w[3];
     cot__set *z = cot__sets_at(p, node);
     if (!z) return false;
     spread(space, a->ints, window);
@@ -49,7 +52,8 @@ static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
                                     inside    = inside && i >= 0 && i < full[k];
                                     e         = e * full[k] + i;
                                 }
-                                if (inside) cot__set_add(p, &z[gives_back ? e : q], cot__set_at(p, x, gives_back ? q : e));
+                                if (inside)
+                                    cot__set_add(p, &z[gives_back ? e : q], cot__set_at(p, x, gives_back ? q : e));
                             }
     return true;
 }
@@ -65,7 +69,8 @@ bool cot__chosen_pattern(cot__patterns *p, uint32_t node) {
     case OP_scatter_add_along: {
         uint32_t updates = cot__arg(&t->nodes[node], UPDATES);
         int      axes    = t->nodes[node].op == OP_scatter_add ? positions : 1;
-        return cot__same_pattern(p, node, VALUES) && (!cot__depends(p, updates) || along_axis(p, node, updates, false, axes));
+        return cot__same_pattern(p, node, VALUES) &&
+               (!cot__depends(p, updates) || along_axis(p, node, updates, false, axes));
     }
     case OP_max_pool: return over_windows(p, node, false);
     case OP_max_unpool: return over_windows(p, node, true);

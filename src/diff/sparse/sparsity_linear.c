@@ -1,16 +1,24 @@
 /* sparsity_linear.c: what goes where in a linear operation, found by running it.
  *
  * Four ways, the first that fits:
- *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each place, the number of the element that
- *                 came there, or 0: slice, take, broadcast_to, concat, pad. That it was copied and not computed is seen from a second
- *                 run on random numbers, where the same elements must have come to the same places to the bit.
- *   its transpose is one     Every element of an operand goes to one place, many may meet there: sum, scatter_add.
- *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone: axis b of an operand and axis a of
- *                 the result are one if the operation commutes with multiplying along them. The others are contracted: the union.
- *   taps          A product with a small operand (the kernel of a convolution) is a sum over its elements: with one of them 1 and
- *                 the others 0 it is a selection, if each is, and the union over all is exact where axes would mix everything.
- * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own scaled copy within 1e-9, about
- * never. */
+ *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each
+ *                 place, the number of the element that
+ *                 came there, or 0: slice, take, broadcast_to, concat, pad. That it was copied and
+ *                   not computed is seen from a second
+ *                 run on random numbers, where the same elements must have come to the same places
+ *                   to the bit.
+ *   its transpose is one     Every element of an operand goes to one place, many may meet there:
+ *                            sum, scatter_add.
+ *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone:
+ *                 axis b of an operand and axis a of
+ *                 the result are one if the operation commutes with multiplying along them. The
+ *                   others are contracted: the union.
+ *   taps          A product with a small operand (the kernel of a convolution) is a sum over its
+ *                 elements: with one of them 1 and
+ *                 the others 0 it is a selection, if each is, and the union over all is exact where
+ *                   axes would mix everything.
+ * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own
+ * scaled copy within 1e-9, about never. */
 #include "base/random.h"
 #include "diff/sparse/sparsity.h"
 #include "ops/structural.h"
@@ -18,12 +26,13 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- tensors to run on ----------------------------------------------------------------------------------------------------- */
+/* ---- tensors to run on ----------------------------------------------------------------------- */
 
 /* In [1, 2): a pure function of i. */
 static double noise_at(uint64_t i) { return 1 + (double)(cot__mixed(i) >> 12) * 0x1p-52; }
 
-/* At least n numbers and as much noise on the tape, below what is recorded for one node and forgotten. */
+/* At least n numbers and as much noise on the tape, below what is recorded for one node and
+ * forgotten. */
 static bool ensure_probes(cot__patterns *p, int64_t n) {
     if (n <= p->probes) return true;
     int64_t     size = 2 * p->probes > n ? 2 * p->probes : n > 512 ? n : 512;
@@ -59,7 +68,7 @@ static const double *read(cot__patterns *p, cot_var v, int which) {
     return cot__read_view(t, p->op, &view, COT_F64, p->buffer[which], n) == COT_OK ? p->buffer[which] : NULL;
 }
 
-/* ---- one node -------------------------------------------------------------------------------------------------------------- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 typedef struct probe {
     cot__patterns *p;
@@ -132,8 +141,8 @@ static bool by_selection(probe *q, bool *fits) {
     return true;
 }
 
-/* The adjoints of all moving operands for the seeds 1, 2, 3, … and for noise, in q->grads: first all of the one, then of the
- * other. */
+/* The adjoints of all moving operands for the seeds 1, 2, 3, … and for noise, in q->grads: first
+ * all of the one, then of the other. */
 static int transpose(probe *q, bool *ok) {
     cot_tape *t = q->p->t;
     int       moving = 0;
@@ -159,7 +168,8 @@ static bool by_transpose(probe *q, bool *fits) {
     int64_t        nz = cot__size_at(p->t, q->r.node);
     int            moving = transpose(q, &ok), at = 0;
     *fits = ok;
-    for (int write = 0; write < 2 && *fits; write++, at = 0) /* nothing is written before all are known to be copies */
+    /* nothing is written before all are known to be copies */
+    for (int write = 0; write < 2 && *fits; write++, at = 0)
         for (int k = 0; k < q->n && *fits; k++) {
             if (!cot__moves(p, q->r.node, k)) continue;
             const double *number = read(p, q->grads[at], 0), *noise = number ? read(p, q->grads[moving + at], 1) : NULL;
@@ -168,15 +178,17 @@ static bool by_transpose(probe *q, bool *fits) {
             if (!noise || (write && !z)) return false;
             *fits = copies(noise_data(p), nz, n, number, noise);
             for (int64_t i = 0; i < n && write; i++)
-                if (number[i] > 0) cot__set_add(p, &z[(int64_t)number[i] - 1], cot__set_at(p, cot__rule_arg(&q->r, k), i));
+                if (number[i] > 0)
+                    cot__set_add(p, &z[(int64_t)number[i] - 1], cot__set_at(p, cot__rule_arg(&q->r, k), i));
             at++;
         }
     return ok;
 }
 
-/* ---- axes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
-/* Operand k random, times factors along axis b (b < 0: none); the other one of a product random too. */
+/* Operand k random, times factors along axis b (b < 0: none); the other one of a product random
+ * too. */
 static cot_var run_scaled(probe *q, int k, int b, cot_var factors) {
     cot_var noise = q->p->noise;
     int64_t other = q->n > 1 ? cot__size_at(q->p->t, cot__rule_arg(&q->r, k)) : 0;
@@ -202,7 +214,7 @@ static bool commutes(cot_shape s, int a, const double *plain, const double *scal
     return true;
 }
 
-/* ---- taps ------------------------------------------------------------------------------------------------------------------ */
+/* ---- taps ------------------------------------------------------------------------------------ */
 
 enum { MOST_TAPS = 256 };
 
@@ -215,7 +227,8 @@ static cot_var unit(cot__patterns *p, cot_shape shape, int64_t at) {
     return cot__constant_push(p->t, &r);
 }
 
-/* Operand k of a product whose other operand has few elements. What was added before it turns out not to fit does no harm. */
+/* Operand k of a product whose other operand has few elements. What was added before it turns out
+ * not to fit does no harm. */
 static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
     cot__patterns *p = q->p;
     cot_tape      *t = p->t;
@@ -240,7 +253,7 @@ static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
     return z != NULL;
 }
 
-/* ---- axes, and the choice between the two ---------------------------------------------------------------------------------- */
+/* ---- axes, and the choice between the two ---------------------------------------------------- */
 
 static bool by_axes(probe *q, int k) {
     cot__patterns *p = q->p;
@@ -255,7 +268,8 @@ static bool by_axes(probe *q, int k) {
         const double *scaled = read(p, run_scaled(q, k, b, piece(p->noise, from, COT_SHAPE(xs.dim[b]))), 1);
         if (!scaled) return false;
         for (int a = 0; a < zs.ndim; a++) {
-            if (taken >> a & 1 || zs.dim[a] != xs.dim[b] || !commutes(zs, a, plain, scaled, noise_data(p) + from)) continue;
+            if (taken >> a & 1 || zs.dim[a] != xs.dim[b] || !commutes(zs, a, plain, scaled, noise_data(p) + from))
+                continue;
             taken |= 1u << a;
             x_axis[shared] = b;
             z_axis[shared++] = a;

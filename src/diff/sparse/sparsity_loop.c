@@ -1,11 +1,14 @@
-/* sparsity_loop.c: the pattern of a loop, condition or checkpoint: its body is played as the loop did it, and what it recorded is walked.
+/* sparsity_loop.c: the pattern of a loop, condition or checkpoint: its body is played as the loop
+ * did it, and what it recorded is walked.
  *
- * A loop of known length is played step by step on the values it had, the sets of carried values going from one to the next; it ends early once
- * they stay as they are, if no step took positions that differ from step to step and none goes through slices that depend on the inputs. A
- * cot_while may run longer at another point, and so may the loops derived from it: their steps are joined until the sets no longer grow,
- * with every position that a step computes taken as varying. Of a condition that the inputs reach both bodies count; the one that was not taken is
- * played as bodies are recorded, so that nothing is solved in it that may have no solution. A function with rules of its own has the pattern of its
- * recorded tangent: the body says nothing about it. */
+ * A loop of known length is played step by step on the values it had, the sets of carried values
+ * going from one to the next; it ends early once they stay as they are, if no step took positions
+ * that differ from step to step and none goes through slices that depend on the inputs. A cot_while
+ * may run longer at another point, and so may the loops derived from it: their steps are joined
+ * until the sets no longer grow, with every position that a step computes taken as varying. Of a
+ * condition that the inputs reach both bodies count; the one that was not taken is played as bodies
+ * are recorded, so that nothing is solved in it that may have no solution. A function with rules of
+ * its own has the pattern of its recorded tangent: the body says nothing about it. */
 #include "diff/loops/loop.h"
 #include "diff/sparse/sparsity.h"
 #include "ops/structural.h"
@@ -50,7 +53,8 @@ static frame frame_open(cot__patterns *p, const char *name, bool examples) {
 
 static void frame_close(cot__patterns *p, const frame *f) {
     cot_tape *t   = p->t;
-    int64_t   end = p->of_capacity < p->varies_capacity ? p->of_capacity : p->varies_capacity, from = (int64_t)f->first - p->lo;
+    int64_t   end = p->of_capacity < p->varies_capacity ? p->of_capacity : p->varies_capacity,
+            from  = (int64_t)f->first - p->lo;
     int64_t   top = (int64_t)t->count - p->lo < end ? (int64_t)t->count - p->lo : end;
     cot__patterns_drop(p, f->arrays);
     if (top > from) {
@@ -82,9 +86,10 @@ static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, co
     return ok;
 }
 
-/* ---- sets of the carried values ------------------------------------------------------------------------------------------------------- */
+/* ---- sets of the carried values -------------------------------------------------------------- */
 
-/* A loop at work. `now` and `next` hold the sets of all carried values one after the other, before and after a step. */
+/* A loop at work. `now` and `next` hold the sets of all carried values one after the other, before
+ * and after a step. */
 typedef struct walker {
     cot__patterns   *p;
     const cot__loop *l;
@@ -162,7 +167,8 @@ static bool set_slice(walker *w, int k, int64_t at) {
 static bool set_inputs(walker *w, const frame *f, int64_t at, uint8_t bits) {
     cot__patterns   *p = w->p;
     const cot__loop *l = w->l;
-    if (l->counts) p->varies[f->first - p->lo] = bits; /* the number of the step is its first node */
+    /* the number of the step is its first node */
+    if (l->counts) p->varies[f->first - p->lo] = bits;
     for (int64_t k = 0, e = 0; k < l->carry; k++) {
         uint32_t i = w->inputs[k];
         if (!set_input(p, i, cot__size_at(p->t, i), w->now + e)) return false;
@@ -176,7 +182,8 @@ static bool set_inputs(walker *w, const frame *f, int64_t at, uint8_t bits) {
     return true;
 }
 
-/* What a step leaves: the carried sets in `next`, joined to what they were if asked, and what it gave out in the node's own. */
+/* What a step leaves: the carried sets in `next`, joined to what they were if asked, and what it
+ * gave out in the node's own. */
 static bool take_outputs(walker *w, int64_t from, int64_t to, uint8_t bits, bool join) {
     cot__patterns   *p = w->p;
     const cot__loop *l = w->l;
@@ -210,7 +217,7 @@ static void advance(walker *w) {
     w->varies = w->varies_next, w->varies_next = varies;
 }
 
-/* ---- loops of known length ---------------------------------------------------------------------------------------------------------------- */
+/* ---- loops of known length ------------------------------------------------------------------- */
 
 static bool play_step(walker *w, const frame *f, int64_t k, int64_t at, uint8_t bits, uint32_t *end) {
     bool ok = cot__loop_step(&w->s, w->state, k, w->length, OP_parameter, w->inputs) && cot__patterns_grow(w->p);
@@ -242,11 +249,12 @@ static bool step_by_step(walker *w, bool examples) {
     return ok;
 }
 
-/* ---- loops whose length is found by running -------------------------------------------------------------------------------------------------- */
+/* ---- loops whose length is found by running -------------------------------------------------- */
 
 enum { MOST_ROUNDS = 64 };
 
-/* All that anything in the loop can depend on, for every carried element: nothing grows any more. */
+/* All that anything in the loop can depend on, for every carried element: nothing grows any
+ * more. */
 static bool join_all(walker *w) {
     cot__patterns *p   = w->p;
     cot__set       all = 0;
@@ -266,7 +274,8 @@ static bool until_settled(walker *w) {
     end = p->t->count;
     for (int round = 0; ok && !done; round++) {
         ok = cot__patterns_grow(p) && set_inputs(w, &f, -1, COT__VARIES) &&
-             walk_frame(p, &f, end, w->l->carry + w->l->nys, w->s.out) && take_outputs(w, 0, w->l->once ? 1 : w->length, 0, true);
+             walk_frame(p, &f, end, w->l->carry + w->l->nys, w->s.out) &&
+             take_outputs(w, 0, w->l->once ? 1 : w->length, 0, true);
         if (!ok) break;
         memset(w->varies, COT__VARIES, (size_t)w->l->carry);
         memset(w->varies_next, COT__VARIES, (size_t)w->l->carry);
@@ -281,7 +290,7 @@ static bool until_settled(walker *w) {
     return ok;
 }
 
-/* ---- functions with rules ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- functions with rules -------------------------------------------------------------------- */
 
 static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
     cot_tape *t        = p->t;
@@ -290,9 +299,11 @@ static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
     cot_var  *tangents = cot__alloc(&t->al, bytes);
     if (!tangents) return cot__patterns_short(p);
     frame     f = frame_open(p, cot__op_name(t, node), false);
-    cot__rule r = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op), .tangents = tangents, .tangent = INVALID(t)};
+    cot__rule r = {
+        .t = t, .node = node, .op = cot__op_of(t->nodes[node].op), .tangents = tangents, .tangent = INVALID(t)};
     for (int k = 0; k < n; k++)
-        tangents[k] = cot__moves(p, node, k) && t->status == COT_OK ? cot__parameter(t, cot__arg(&t->nodes[node], k)) : INVALID(t);
+        tangents[k] = cot__moves(p, node, k) && t->status == COT_OK ? cot__parameter(t, cot__arg(&t->nodes[node], k))
+                                                                    : INVALID(t);
     if (t->status == COT_OK) cot__loop_given_jvp(&r);
     uint32_t end = t->count;
     bool     ok  = t->status == COT_OK && cot__patterns_grow(p);
@@ -308,7 +319,8 @@ static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
         uint32_t dz = cot__index(r.tangent), hidden = p->hidden;
         p->hidden = f.first;
         ok        = walk_frame(p, &f, end, 1, &r.tangent);
-        for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++) cot__set_add(p, &z[e], cot__set_at(p, dz, e));
+        for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++)
+            cot__set_add(p, &z[e], cot__set_at(p, dz, e));
         p->hidden = hidden;
     }
     frame_close(p, &f);
@@ -316,7 +328,7 @@ static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
     return ok;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* The loop with these operands; examples: on values that it may not have been meant for. */
 static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, bool examples) {
@@ -325,7 +337,8 @@ static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, 
     const cot__loop_run *run  = t->nodes[node].extra.attr->pointer2;
     walker               w    = {.p = p, .l = l, .node = node, .args = args, .length = run->length};
     bool                 open = l->test || l->open;
-    if (open && w.length == 0 && l->nxs > 0) return cot__dense_pattern(p, node); /* no slice to play a step on */
+    /* no slice to play a step on */
+    if (open && w.length == 0 && l->nxs > 0) return cot__dense_pattern(p, node);
     bool      ok = walker_open(&w) && (open ? until_settled(&w) : step_by_step(&w, examples));
     cot__set *z  = ok ? cot__sets_at(p, node) : NULL;
     for (int64_t k = 0, e = 0; z && k < l->carry; k++)
@@ -335,8 +348,8 @@ static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, 
     return z != NULL;
 }
 
-/* After a failure of what was played on values that it was not written for, the body that a condition does not take here or a step that a
- * cot_while does not: all that it reads counts. */
+/* After a failure of what was played on values that it was not written for, the body that a
+ * condition does not take here or a step that a cot_while does not: all that it reads counts. */
 static bool unless_it_failed(cot__patterns *p, uint32_t node, bool ok) {
     if (ok || p->t->status == COT_MEMORY || p->t->status == COT_LIMIT || p->t->status == COT_OK) return ok;
     cot_tape_clear_error(p->t);
@@ -354,7 +367,8 @@ static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
     double    is     = 0;
     cot__view choice = cot__view_read(t, args[0]);
     memcpy(others, args, (size_t)n * sizeof *others);
-    cot_var turned = cot__read_view(t, l->name, &choice, COT_F64, &is, 1) == COT_OK ? cot_constant(t, is == 0) : INVALID(t);
+    cot_var turned =
+        cot__read_view(t, l->name, &choice, COT_F64, &is, 1) == COT_OK ? cot_constant(t, is == 0) : INVALID(t);
     bool    ok     = t->status == COT_OK && cot__patterns_grow(p);
     if (ok) others[0] = cot__index(turned), ok = pattern_with(p, node, others, true);
     frame_close(p, &f);
@@ -367,7 +381,8 @@ bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
     const cot__loop *l = a->pointer;
     cot__set        *z = cot__sets_at(p, node); /* before any frame, or it would go with it */
     if (!z) return false;
-    for (int k = 0, n = cot__nargs(&p->t->nodes[node]); k < n; k++) /* with other operands its steps would be others */
+    /* with other operands its steps would be others */
+    for (int k = 0, n = cot__nargs(&p->t->nodes[node]); k < n; k++)
         if (!cot__saved_intact(p->t, node, a->args[k])) return false;
     if (l->rules) return by_rule(p, node, z);
     if (!cot__loop_chosen(l)) {
@@ -388,7 +403,8 @@ bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node) {
     cot_var  flat = cot__loop_adjoint_as_loops(t, node);
     uint32_t end  = t->count;
     bool     ok   = t->status == COT_OK && cot__patterns_grow(p) && walk_frame(p, &f, end, 1, &flat);
-    for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++) cot__set_add(p, &z[e], cot__set_at(p, cot__index(flat), e));
+    for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++)
+        cot__set_add(p, &z[e], cot__set_at(p, cot__index(flat), e));
     frame_close(p, &f);
     return unless_it_failed(p, node, ok);
 }

@@ -8,9 +8,10 @@
 
 #include "ops/structural.h"
 
-/* ---- inputs and outputs -------------------------------------------------------------------------------------------------- */
+/* ---- inputs and outputs ---------------------------------------------------------------------- */
 
-/* What is asked for: the curve as vars (k-th input, j-th derivative: [j * n + k]; COT__NONE: zero). */
+/* What is asked for: the curve as vars (k-th input, j-th derivative: [j * n + k]; COT__NONE:
+ * zero). */
 typedef struct question {
     const char *op; /* the function that was called */
     cot_tape *t;
@@ -34,8 +35,8 @@ static bool in_range(cot_tape *t, const char *op, int degree, int order, const v
     return t->status == COT_OK;
 }
 
-static bool open_question(bool recorded, question *q, cot_var y, int n, const cot_var *xs, int degree, const void *curve, int order,
-                          const void *out) {
+static bool open_question(bool recorded, question *q, cot_var y, int n, const cot_var *xs, int degree,
+                          const void *curve, int order, const void *out) {
     const char *op = recorded ? "taylor" : "taylor_values";
     char        text[160];
     uint32_t    yi;
@@ -101,7 +102,8 @@ static bool give_inputs(cot__taylor_walk *w, const question *q) {
             scale *= j;
             if (c == COT__NONE) continue;
             cot_var v = j > 1 ? cot_div(VAR(t, c), cot_number(scale)) : VAR(t, c);
-            if (cot__taylor_coefficients(s, e)[j] != COT__NONE) v = cot_add(v, VAR(t, cot__taylor_coefficients(s, e)[j]));
+            if (cot__taylor_coefficients(s, e)[j] != COT__NONE)
+                v = cot_add(v, VAR(t, cot__taylor_coefficients(s, e)[j]));
             if (t->status != COT_OK) break;
             cot__taylor_coefficients(s, e)[j] = cot__index(v);
         }
@@ -124,7 +126,8 @@ static cot_var derivative(cot__taylor_walk *w, int m) {
 }
 
 /* Runs the whole walk; `give` takes each derivative (invalid: zero). */
-static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_walk *w, int m, cot_var v, void *out), void *out) {
+static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_walk *w, int m, cot_var v, void *out),
+                   void *out) {
     cot_tape        *t = q->t;
     cot__taylor_walk w = {.work = {.t = t, .order = q->order, .from = q->y}, .recording = recording, .top = q->y};
     uint8_t          mask = t->active_mask;
@@ -147,7 +150,7 @@ static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_w
     return ok;
 }
 
-/* ---- cot_taylor ---------------------------------------------------------------------------------------------------------- */
+/* ---- cot_taylor ------------------------------------------------------------------------------ */
 
 static bool give_var(cot__taylor_walk *w, int m, cot_var v, void *out) {
     cot_tape *t = w->work.t;
@@ -160,7 +163,8 @@ static bool give_var(cot__taylor_walk *w, int m, cot_var v, void *out) {
 
 cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot_var *curve, int order, cot_var *out) {
     question q;
-    int      given = out && order <= COT__TAYLOR_ORDERS ? order : -1; /* an order that is refused says nothing of out's length */
+    /* an order that is refused says nothing of out's length */
+    int      given = out && order <= COT__TAYLOR_ORDERS ? order : -1;
     for (int m = 0; m <= given; m++) out[m] = cot__invalid(1, &y);
     bool ok = open_question(true, &q, y, n, xs, degree, curve, order, out);
     for (int64_t at = 0; ok && at < (int64_t)n * degree; at++)
@@ -186,12 +190,14 @@ static bool curve_of_numbers(question *q, const double *curve) {
         uint32_t x = q->xs[at % q->n];
         cot_var  v = cot_data(t, COT_F64, cot__shape_at(t, x), curve);
         curve += cot__size_at(t, x);
-        if (cot__failed(v) || (q->curve[at] = cot__as(t, cot__index(v), cot__dtype_at(&t->nodes[x]))) == COT__NONE) return false;
+        if (cot__failed(v) || (q->curve[at] = cot__as(t, cot__index(v), cot__dtype_at(&t->nodes[x]))) == COT__NONE)
+            return false;
     }
     return true;
 }
 
-cot_status cot_taylor_values(cot_var y, int n, const cot_var *xs, int degree, const double *curve, int order, double *out) {
+cot_status cot_taylor_values(cot_var y, int n, const cot_var *xs, int degree, const double *curve, int order,
+                             double *out) {
     question q;
     bool     ok = open_question(false, &q, y, n, xs, degree, curve, order, out);
     int64_t  size = cot_size(y);

@@ -1,8 +1,9 @@
 /* taylor.h: Taylor coefficients of one node of a tape, from those of its operands.
  *
- * Along a curve, s -> x(s), every value is a power series z = z_0 + z_1 s + z_2 s² + …, cut off after the order asked for.
- * Coefficients are vars: z_0 is the value on the tape, the others are recorded behind it (taylor_walk.c forgets them again where
- * only numbers are wanted). One that is known to be zero is not recorded at all: it is absent. */
+ * Along a curve, s -> x(s), every value is a power series z = z_0 + z_1 s + z_2 s² + …, cut off
+ * after the order asked for. Coefficients are vars: z_0 is the value on the tape, the others are
+ * recorded behind it (taylor_walk.c forgets them again where only numbers are wanted). One that is
+ * known to be zero is not recorded at all: it is absent. */
 #ifndef COT_TAYLOR_H
 #define COT_TAYLOR_H
 
@@ -31,7 +32,8 @@ typedef struct cot__taylor {
     uint32_t           base; /* the first node recorded for this one */
     cot__taylor_entry *entries;
     uint32_t           count, capacity;
-    uint32_t          *coefficients; /* of entry e from e * (order + 1) on: nodes, COT__NONE where absent */
+    /* of entry e from e * (order + 1) on: nodes, COT__NONE where absent */
+    uint32_t          *coefficients;
     uint32_t           coefficient_capacity;
 } cot__taylor;
 
@@ -47,7 +49,7 @@ bool cot__taylor_advance(cot__taylor *s, uint32_t e, int m);
 /* Forgets all entries. */
 void cot__taylor_clear(cot__taylor *s);
 
-/* ---- the walk: taylor_walk.c --------------------------------------------------------------------------------------------- */
+/* ---- the walk: taylor_walk.c ----------------------------------------------------------------- */
 
 typedef struct cot__series cot__series;
 

@@ -1,16 +1,20 @@
-/* taylor_rules.c: the coefficients of one operation. There is no rule here but the product and the quotient of series.
+/* taylor_rules.c: the coefficients of one operation. There is no rule here but the product and the
+ * quotient of series.
  *
- * Sums, products, quotients and choices go coefficient by coefficient, linear operations are applied to each, bilinear ones to
- * pairs. Any other operation is run backward from its derivative: its rule for forward mode is recorded once, with z' for the
- * tangent it gives and x' for those it gets, and then z_m = z'_(m-1) / m, where the coefficients of z' follow from the recorded
- * operations by this same file. These may be of the same kind, and need one order less each time. What is recorded a second time is
- * recognised, so that sin, whose rule has a cos, whose rule has a sin, ends there: coefficients of order m then cost O(m). Where
- * operations do not come back to themselves (pow, digamma, solving), there are as many of them as orders, and the cost of all
+ * Sums, products, quotients and choices go coefficient by coefficient, linear operations are
+ * applied to each, bilinear ones to pairs. Any other operation is run backward from its derivative:
+ * its rule for forward mode is recorded once, with z' for the tangent it gives and x' for those it
+ * gets, and then z_m = z'_(m-1) / m, where the coefficients of z' follow from the recorded
+ * operations by this same file. These may be of the same kind, and need one order less each time.
+ * What is recorded a second time is recognised, so that sin, whose rule has a cos, whose rule has a
+ * sin, ends there: coefficients of order m then cost O(m). Where operations do not come back to
+ * themselves (pow, digamma, solving), there are as many of them as orders, and the cost of all
  * coefficients is O(order³).
  *
- * Rules recorded for the coefficients of one order are all as deep in each other as that order, and none is deeper. So what an
- * earlier one recorded, and is used in its place, is no deeper, and has the coefficient that is asked for: it needs at least as
- * many, and comes first. The recursion is over the order, never over the tape: what a rule recorded is walked in its order. */
+ * Rules recorded for the coefficients of one order are all as deep in each other as that order, and
+ * none is deeper. So what an earlier one recorded, and is used in its place, is no deeper, and has
+ * the coefficient that is asked for: it needs at least as many, and comes first. The recursion is
+ * over the order, never over the tape: what a rule recorded is walked in its order. */
 #include "diff/taylor/taylor.h"
 
 #include "ops/structural.h"
@@ -20,7 +24,7 @@
 #define ZERO   UINT32_MAX       /* in `where`: zero whatever happens */
 #define NEEDED (UINT32_MAX - 1) /* … while a rule is looked through: its result depends on this */
 
-/* ---- entries ------------------------------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static uint32_t *where_of(const cot__taylor *s, uint32_t node) {
     return node < s->from || node - s->from >= s->where_capacity ? NULL : &s->where[node - s->from];
@@ -93,7 +97,7 @@ static cot_var operand(cot__taylor *s, uint32_t node, int k, int m) {
     return c == COT__NONE ? INVALID(t) : VAR(t, c);
 }
 
-/* ---- products, quotients, choices ---------------------------------------------------------------------------------------- */
+/* ---- products, quotients, choices ------------------------------------------------------------ */
 
 static cot_var plus(cot_var a, cot_var b) { return cot__failed(a) ? b : cot__failed(b) ? a : cot_add(a, b); }
 static cot_var minus(cot_var a, cot_var b) { return cot__failed(b) ? a : cot__failed(a) ? cot_neg(b) : cot_sub(a, b); }
@@ -108,8 +112,8 @@ static cot_var product(cot__taylor *s, uint32_t node, int m) {
     return sum;
 }
 
-/* x = y z, solved for the last coefficient of z. The two parts are divided apart, as the rule does: at y = 0 they are infinities
- * that may cancel. */
+/* x = y z, solved for the last coefficient of z. The two parts are divided apart, as the rule does:
+ * at y = 0 they are infinities that may cancel. */
 static cot_var quotient(cot__taylor *s, uint32_t e, int m) {
     cot_tape *t = s->t;
     uint32_t  node = s->entries[e].node;
@@ -141,10 +145,10 @@ static cot_var bilinear(cot__taylor *s, uint32_t node, const cot__op *op, int m)
     return sum;
 }
 
-/* ---- an operation by its rule -------------------------------------------------------------------------------------------- */
+/* ---- an operation by its rule ---------------------------------------------------------------- */
 
-/* The node that stands for the derivative of entry e: a new one with a series of its own, or the first coefficient where there are
- * no others. */
+/* The node that stands for the derivative of entry e: a new one with a series of its own, or the
+ * first coefficient where there are no others. */
 static uint32_t derivative(cot__taylor *s, uint32_t e) {
     cot_tape *t = s->t;
     if (s->entries[e].derivative != COT__NONE) return s->entries[e].derivative;
@@ -171,21 +175,23 @@ static bool counts(const cot__node *n, int k) {
     return op->kind != KIND_NONE && !(k < 32 && op->inactive >> k & 1);
 }
 
-/* Calls the forward rule of a structural or elementwise node with coefficients of its operands: of order m or, at 0, their
- * derivatives. */
+/* Calls the forward rule of a structural or elementwise node with coefficients of its operands: of
+ * order m or, at 0, their derivatives. */
 static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
     cot_tape *t = s->t;
     int       n = cot__nargs(&t->nodes[node]);
     cot_var   few[8], *xs = n > 8 ? cot__alloc(&t->al, (size_t)n * sizeof *xs) : few, z = INVALID(t);
     if (!xs) return cot__taylor_memory(t, (size_t)n * sizeof *xs), z;
     for (int k = 0; k < n; k++) {
-        uint32_t x = counts(&t->nodes[node], k) && t->status == COT_OK ? entry_of(s, cot__arg(&t->nodes[node], k)) : COT__NONE;
+        uint32_t x =
+            counts(&t->nodes[node], k) && t->status == COT_OK ? entry_of(s, cot__arg(&t->nodes[node], k)) : COT__NONE;
         uint32_t d = x == COT__NONE || m ? COT__NONE : derivative(s, x);
         xs[k] = x == COT__NONE ? INVALID(t) : m ? operand(s, node, k, m) : d == COT__NONE ? INVALID(t) : VAR(t, d);
     }
     *first = t->count;
     if (t->status == COT_OK)
-        z = (t->nodes[node].op < OP_elementwise_count ? cot__elementwise_tangent : cot__structural_tangent)(t, node, xs);
+        z = (t->nodes[node].op < OP_elementwise_count ? cot__elementwise_tangent : cot__structural_tangent)(t, node,
+                                                                                                            xs);
     if (n > 8) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
     return z;
 }
@@ -195,7 +201,8 @@ static bool is_zero(const cot__taylor *s, const cot__node *n, int k) {
     return a == COT__NONE ? n->extra.number == 0 : a >= s->base && *where_of(s, a) == ZERO;
 }
 
-/* Zero by its form: pow(x, 0) has the derivative smul(smul(x', 0), pow(x, -1)), whatever becomes of pow. */
+/* Zero by its form: pow(x, 0) has the derivative smul(smul(x', 0), pow(x, -1)), whatever becomes of
+ * pow. */
 static bool stays_zero(const cot__taylor *s, const cot__node *n) {
     if (n->op == OP_smul) return is_zero(s, n, 0) || is_zero(s, n, 1);
     return (n->op == OP_sdiv || n->op == OP_neg) && is_zero(s, n, 0);
@@ -214,7 +221,8 @@ static bool same_operands(const cot__taylor *s, const cot__node *a, const cot__n
 static bool same_attributes(const cot__attr *a, const cot__attr *b) {
     if (!a || !b) return a == b;
     return a->nints == b->nints && a->pointer == b->pointer && a->pointer2 == b->pointer2 &&
-           memcmp(&a->number, &b->number, sizeof a->number) == 0 && memcmp(a->ints, b->ints, a->nints * sizeof *a->ints) == 0;
+           memcmp(&a->number, &b->number, sizeof a->number) == 0 &&
+           memcmp(a->ints, b->ints, a->nints * sizeof *a->ints) == 0;
 }
 
 static bool same_number(const cot__node *a, const cot__node *b) {
@@ -229,8 +237,10 @@ static uint32_t find_same(const cot__taylor *s, uint32_t node) {
     cot_shape        shape = cot__shape_at(t, node);
     for (uint32_t e = 0; e < s->count; e++) {
         const cot__node *o = &t->nodes[s->entries[e].node];
-        if (o->op != n->op || o->kind != n->kind || s->entries[e].shift != COT__NONE || !same_operands(s, n, o)) continue;
-        if (cot__is_tensor(o) && o->value.tensor->version != o->value.tensor->storage->version) continue; /* overwritten */
+        if (o->op != n->op || o->kind != n->kind || s->entries[e].shift != COT__NONE || !same_operands(s, n, o))
+            continue;
+        /* overwritten */
+        if (cot__is_tensor(o) && o->value.tensor->version != o->value.tensor->storage->version) continue;
         cot_shape other = cot__shape_at(t, s->entries[e].node);
         if (!cot__same_shape(&shape, &other)) continue;
         if (n->op < OP_elementwise_count ? same_number(n, o) : same_attributes(n->extra.attr, o->extra.attr)) return e;
@@ -246,7 +256,8 @@ static bool moves(const cot__taylor *s, uint32_t node) {
     return false;
 }
 
-/* Entries for what the rule of entry e recorded from node lo on, as far as its result needs it, moves, and is not known already. */
+/* Entries for what the rule of entry e recorded from node lo on, as far as its result needs it,
+ * moves, and is not known already. */
 static bool open_rule(cot__taylor *s, uint32_t e) {
     cot_tape *t = s->t;
     uint32_t  lo = t->count, hi, *w;
@@ -295,7 +306,7 @@ static cot_var by_rule(cot__taylor *s, uint32_t e, int m) {
     return m > 1 ? cot_div(VAR(t, z), cot_number(m)) : VAR(t, z);
 }
 
-/* ---- any operation ------------------------------------------------------------------------------------------------------- */
+/* ---- any operation --------------------------------------------------------------------------- */
 
 static cot_var shifted(cot__taylor *s, uint32_t x, int m) {
     if (m + 1 > s->order || !cot__taylor_advance(s, x, m + 1)) return INVALID(s->t);

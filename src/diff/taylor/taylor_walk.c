@@ -1,7 +1,9 @@
-/* taylor_walk.c: the walk up the tape, with the series of every value that moves (taylor_rules.c computes them, a node at a time).
+/* taylor_walk.c: the walk up the tape, with the series of every value that moves (taylor_rules.c
+ * computes them, a node at a time).
  *
- * A series is kept until the last node that reads it. Where only numbers are wanted, what was recorded for a node is forgotten
- * after it, and its coefficients stay as plain numbers, or as references on storages. */
+ * A series is kept until the last node that reads it. Where only numbers are wanted, what was
+ * recorded for a node is forgotten after it, and its coefficients stay as plain numbers, or as
+ * references on storages. */
 #include "diff/taylor/taylor.h"
 
 #include <string.h>
@@ -20,9 +22,11 @@ struct cot__series {
 };
 
 static size_t span_of(const cot__taylor_walk *w) { return (size_t)w->top - w->work.from + 1; }
-static size_t series_bytes(const cot__taylor_walk *w) { return sizeof(cot__series) + (size_t)w->work.order * sizeof(coefficient); }
+static size_t series_bytes(const cot__taylor_walk *w) {
+    return sizeof(cot__series) + (size_t)w->work.order * sizeof(coefficient);
+}
 
-/* ---- series -------------------------------------------------------------------------------------------------------------- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
 static void drop(cot__taylor_walk *w, uint32_t i) {
     cot_tape    *t = w->work.t;
@@ -93,7 +97,8 @@ cot_var cot__taylor_loaded(cot__taylor_walk *w, uint32_t i, int m) {
         if (!cot__storage_keep(t, a->storage, "taylor")) return INVALID(t);
         v = cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, a->stride, a->offset, 0, NULL);
     }
-    if (!cot__failed(v)) t->nodes[cot__index(v)].flags |= COT__ACTIVE; /* as it would be if it were recorded */
+    /* as it would be if it were recorded */
+    if (!cot__failed(v)) t->nodes[cot__index(v)].flags |= COT__ACTIVE;
     return v;
 }
 
@@ -107,9 +112,10 @@ uint32_t cot__taylor_load(cot__taylor_walk *w, uint32_t i) {
     return w->work.t->status == COT_OK ? e : COT__NONE;
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------------------------------ */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Is what the product or quotient of node i reads still what it was? Other rules look by themselves. */
+/* Is what the product or quotient of node i reads still what it was? Other rules look by
+ * themselves. */
 static bool intact(cot__taylor_walk *w, uint32_t i) {
     cot_tape *t = w->work.t;
     int       op = t->nodes[i].op;
@@ -177,7 +183,8 @@ bool cot__taylor_run(cot__taylor_walk *w) {
     }
     w->uses[w->top - from]++;
     for (uint32_t i = from; i <= w->top; i++)
-        if (w->needed[i - from] && (t->nodes[i].flags & COT__ACTIVE) && t->nodes[i].op != OP_leaf && !visit(w, i)) return false;
+        if (w->needed[i - from] && (t->nodes[i].flags & COT__ACTIVE) && t->nodes[i].op != OP_leaf && !visit(w, i))
+            return false;
     return true;
 }
 

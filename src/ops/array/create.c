@@ -1,4 +1,5 @@
-/* create.c: constants made from a few numbers. Each is real memory of its own, so that in-place operations may write it. */
+/* create.c: constants made from a few numbers. Each is real memory of its own, so that in-place
+ * operations may write it. */
 #include "ops/structural.h"
 
 bool cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape) {
@@ -17,7 +18,9 @@ static cot_var filled(cot_tape *t, const char *op, cot_dtype dtype, const cot_sh
 
 cot_var cot_zeros(cot_tape *t, cot_dtype dtype, cot_shape shape) { return filled(t, "zeros", dtype, &shape, 0); }
 cot_var cot_ones(cot_tape *t, cot_dtype dtype, cot_shape shape) { return filled(t, "ones", dtype, &shape, 1); }
-cot_var cot_full(cot_tape *t, cot_dtype dtype, cot_shape shape, double value) { return filled(t, "full", dtype, &shape, value); }
+cot_var cot_full(cot_tape *t, cot_dtype dtype, cot_shape shape, double value) {
+    return filled(t, "full", dtype, &shape, value);
+}
 
 cot_var cot_full_like(cot_var x, double value) {
     uint32_t  i;
@@ -33,8 +36,10 @@ static void *element(const cot__view *v, int64_t i) { return (char *)v->data + i
  * would take the nearest that there is, and the steps between them would not be the ones asked for.
  * A bool holds any number: it is whether that is not 0. */
 static bool range_fits(cot_tape *t, const char *op, cot_dtype dtype, double first, double last) {
-    double below = dtype == COT_I64 ? -0x1p63 : dtype == COT_I32 ? -0x1p31 : 0;   /* the smallest, … */
-    double above = dtype == COT_I64 ? 0x1p63 : dtype == COT_I32 ? 0x1p31 : 0x1p8; /* … and one more than the largest */
+    /* the smallest, … */
+    double below = dtype == COT_I64 ? -0x1p63 : dtype == COT_I32 ? -0x1p31 : 0;
+    /* … and one more than the largest */
+    double above = dtype == COT_I64 ? 0x1p63 : dtype == COT_I32 ? 0x1p31 : 0x1p8;
     double low = trunc(fmin(first, last)), high = trunc(fmax(first, last));
     if ((unsigned)dtype >= COT_DTYPE_COUNT || cot__dtype_is_float(dtype) || dtype == COT_BOOL) return true;
     if (low >= below && high < above && !isnan(first + last)) return true;
@@ -57,12 +62,17 @@ cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, doub
                          start, stop, step);
     cot_shape shape = {1, {n > 0 ? (int64_t)n : 0}};
     double    last  = start + (n - 1) * step;
-    if (step > 0 ? last >= stop : last <= stop) last = nextafter(stop, start); /* it was rounded: it lies before stop */
+    /* it was rounded: it lies before stop */
+    if (step > 0 ? last >= stop : last <= stop) last = nextafter(stop, start);
     if (n > 0 && !range_fits(t, "arange", dtype, start, last)) return INVALID(t);
     if (!cot__constant_open(t, &r, "arange", dtype, &shape)) return INVALID(t);
-    bool whole = dtype == COT_I64 && start == floor(start) && step == floor(step) && fabs(start) < 0x1p63 && fabs(step) < 0x1p63;
-    for (int64_t i = 0; i < shape.dim[0]; i++) { /* whole numbers beyond 2^53 are not all doubles, so they are not counted in doubles */
-        if (whole) *(int64_t *)element(&r.view, i) = (int64_t)((uint64_t)(int64_t)start + (uint64_t)i * (uint64_t)(int64_t)step);
+    bool whole =
+        dtype == COT_I64 && start == floor(start) && step == floor(step) && fabs(start) < 0x1p63 && fabs(step) < 0x1p63;
+    for (int64_t i = 0; i < shape.dim[0]; i++) {
+        /* whole numbers beyond 2^53 are not all doubles, so they are not counted in doubles */
+        if (whole)
+            *(int64_t *)element(&r.view, i) =
+                (int64_t)((uint64_t)(int64_t)start + (uint64_t)i * (uint64_t)(int64_t)step);
         else cot__store_f64(element(&r.view, i), dtype, start + (double)i * step);
     }
     return cot__constant_push(t, &r);

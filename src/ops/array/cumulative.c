@@ -1,8 +1,9 @@
 /* cumulative.c: running sums, products and extremes along one axis.
  *
- * cumsum is linear, and its transpose is cumsum from the other end. cumprod is a first-order recurrence, z[k] = b[k] + a[k] z[k-1],
- * whose derivatives are recurrences again: no division, so zeros are right at every order, and every order takes time in
- * proportion to n. cummax and cummin take elements from the places that cumargmax finds, the first of equals. */
+ * cumsum is linear, and its transpose is cumsum from the other end. cumprod is a first-order
+ * recurrence, z[k] = b[k] + a[k] z[k-1], whose derivatives are recurrences again: no division, so
+ * zeros are right at every order, and every order takes time in proportion to n. cummax and cummin
+ * take elements from the places that cumargmax finds, the first of equals. */
 #include "ops/structural.h"
 
 enum { AXIS, REVERSE, STRONG };
@@ -12,7 +13,7 @@ static cot_dtype sum_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? d : CO
 
 static cot_var flipped(cot_var x, int axis) { return cot_flip(x, (cot_axes){1, false, {axis}}); }
 
-/* ---- cumsum -------------------------------------------------------------------------------------------------------------- */
+/* ---- cumsum ---------------------------------------------------------------------------------- */
 
 cot_var cot_cumsum(cot_var x, int axis, bool reverse) {
     uint32_t    i;
@@ -35,15 +36,20 @@ static cot_var cumsum_apply(cot__rule *r, const cot_var *xs) {
     return cot_cumsum(xs[0], (int)a[AXIS], a[REVERSE] != 0);
 }
 
-const cot__op cot__op_cumsum = {.name = "cumsum", .batch = cot__batch_shift, .attrs = "axis:a reverse:f", .kind = KIND_LINEAR,
+const cot__op cot__op_cumsum = {.name    = "cumsum",
+                                .batch   = cot__batch_shift,
+                                .attrs   = "axis:a reverse:f",
+                                .kind    = KIND_LINEAR,
                                 .formula = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
-                                .vjp = cumsum_vjp, .apply = cumsum_apply};
+                                .vjp     = cumsum_vjp,
+                                .apply   = cumsum_apply};
 
-/* ---- recurrence ---------------------------------------------------------------------------------------------------------- */
+/* ---- recurrence ------------------------------------------------------------------------------ */
 
 enum { COEFFICIENTS, TERMS };
 
-/* z[k] = b[k] + a[k] z[k-1]; reverse: z[k] = b[k] + a[k+1] z[k+1]. a[0] is not used. a and b have one shape and dtype. */
+/* z[k] = b[k] + a[k] z[k-1]; reverse: z[k] = b[k] + a[k+1] z[k+1]. a[0] is not used. a and b have
+ * one shape and dtype. */
 static cot_var recurrence(cot_var a, cot_var b, int axis, bool reverse, bool strong) {
     uint32_t    index[2];
     cot_tape   *t = cot__enter(NULL, a, "recurrence", "first", &index[COEFFICIENTS]);
@@ -60,7 +66,8 @@ static cot_var recurrence(cot_var a, cot_var b, int axis, bool reverse, bool str
 static cot_var tail(cot_var x, int axis) { return cot_slice(x, axis, 1, COT_END, 1); }
 static cot_var head(cot_var x, int axis) { return cot_slice(x, axis, 0, -1, 1); }
 
-/* b̄ = the recurrence of z̄ from the other end, ā[k] = b̄[k] z[k-1]; the product of an adjoint: a zero wins. */
+/* b̄ = the recurrence of z̄ from the other end, ā[k] = b̄[k] z[k-1]; the product of an adjoint: a zero
+ * wins. */
 static void recurrence_vjp(cot__rule *r) {
     const int64_t *s = cot__rule_attr(r)->ints;
     int            axis = (int)s[AXIS];
@@ -69,7 +76,8 @@ static void recurrence_vjp(cot__rule *r) {
     cot__give(r, TERMS, terms);
     if (n < 2 || !cot__rule_wants(r, COEFFICIENTS)) return;
     cot_var z = cot__rule_z(r);
-    cot_var given = s[REVERSE] ? cot_smul(head(terms, axis), tail(z, axis)) : cot_smul(tail(terms, axis), head(z, axis));
+    cot_var given =
+        s[REVERSE] ? cot_smul(head(terms, axis), tail(z, axis)) : cot_smul(tail(terms, axis), head(z, axis));
     cot__give_slice(r, COEFFICIENTS, given, (int64_t[]){axis, 1, n - 1, 1});
 }
 
@@ -95,15 +103,21 @@ static cot_var recurrence_apply(cot__rule *r, const cot_var *xs) {
     return recurrence(xs[COEFFICIENTS], xs[TERMS], (int)s[AXIS], s[REVERSE] != 0, s[STRONG] != 0);
 }
 
-const cot__op cot__op_recurrence = {.name = "recurrence", .batch = cot__batch_shift, .attrs = "axis:a reverse:f strong:f",
-                                    .kind = KIND_GENERIC, .apply = recurrence_apply,
-                                    .saves = 1u << COEFFICIENTS | COT__SAVES_Z,
-                                    .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
-                                    .vjp = recurrence_vjp, .jvp = recurrence_jvp};
+const cot__op cot__op_recurrence = {
+    .name    = "recurrence",
+    .batch   = cot__batch_shift,
+    .attrs   = "axis:a reverse:f strong:f",
+    .kind    = KIND_GENERIC,
+    .apply   = recurrence_apply,
+    .saves   = 1u << COEFFICIENTS | COT__SAVES_Z,
+    .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
+    .vjp     = recurrence_vjp,
+    .jvp     = recurrence_jvp};
 
-/* ---- cumprod ------------------------------------------------------------------------------------------------------------- */
+/* ---- cumprod --------------------------------------------------------------------------------- */
 
-/* The recurrence with a = x and b = x[0], 0, 0, …: the zeros are negative, which changes no sum, not even the sign of a zero. */
+/* The recurrence with a = x and b = x[0], 0, 0, …: the zeros are negative, which changes no sum,
+ * not even the sign of a zero. */
 cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
     uint32_t  i;
     cot_tape *t = cot__enter_axis("cumprod", x, &axis, &i);
@@ -121,7 +135,7 @@ cot_var cot_cumprod(cot_var x, int axis, bool reverse) {
     return reverse ? flipped(z, axis) : z;
 }
 
-/* ---- cummax, cummin ------------------------------------------------------------------------------------------------------ */
+/* ---- cummax, cummin -------------------------------------------------------------------------- */
 
 enum { SMALLEST = 1 };
 
@@ -158,6 +172,9 @@ static cot_var cumargmax_apply(cot__rule *r, const cot_var *xs) {
     return push_places("cumargmax", r->t, xs[0], (int)a[AXIS], a[SMALLEST] != 0);
 }
 
-const cot__op cot__op_cumargmax = {.name = "cumargmax", .batch = cot__batch_shift, .attrs = "axis:a smallest:f", .kind = KIND_NONE,
-                                   .apply = cumargmax_apply,
+const cot__op cot__op_cumargmax = {.name    = "cumargmax",
+                                   .batch   = cot__batch_shift,
+                                   .attrs   = "axis:a smallest:f",
+                                   .kind    = KIND_NONE,
+                                   .apply   = cumargmax_apply,
                                    .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])"};

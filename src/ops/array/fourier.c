@@ -1,11 +1,14 @@
 /* fourier.c: discrete Fourier transforms along one axis, and convolution by way of them.
  *
- * Complex values are kept as a last axis of extent 2, so everything here is a linear map of real arrays, and its transpose too.
- * Cutting and padding to n points are operations of their own. What is left are three records, transposes of each other:
+ * Complex values are kept as a last axis of extent 2, so everything here is a linear map of real
+ * arrays, and its transpose too. Cutting and padding to n points are operations of their own. What
+ * is left are three records, transposes of each other:
  *
- *     fft    z = s F x, F[k,j] = exp(∓2πi jk/n), symmetric: the transpose on pairs is s conj(F), the other sign and the same scale
+ *     fft    z = s F x, F[k,j] = exp(∓2πi jk/n), symmetric: the transpose on pairs is s conj(F),
+ *            the other sign and the same scale
  *     rfft   z[k] = w[k] Σ x[j] exp(-2πi jk/n)          for the k <= n/2 that are kept
- *     irfft  z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n))      its transpose, with the same w: 1, or the weights of NumPy's irfft */
+ *     irfft z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n)) its transpose, with the same w: 1, or the weights
+ *       of NumPy's irfft */
 #include "backend/cpu/fft/fft.h"
 #include "ops/structural.h"
 
@@ -13,17 +16,19 @@
 
 enum { AXIS, SCALED, INVERSE };
 
-/* ---- the records' functions --------------------------------------------------------------------------------------------- */
+/* ---- the records' functions ------------------------------------------------------------------ */
 
 static cot_var push(cot_tape *t, int op, uint32_t x, const cot_shape *shape, const cot__fft_job *job) {
     const char *name = cot__op_of(op)->name;
     cot__view   v = cot__view_read(t, x);
     cot__result r;
-    cot__attr  *attr = cot__attr_make(t, name, op == OP_fft ? 3 : 2, (int64_t[]){job->axis, job->scaled, job->inverse}, 0, NULL);
+    cot__attr  *attr =
+        cot__attr_make(t, name, op == OP_fft ? 3 : 2, (int64_t[]){job->axis, job->scaled, job->inverse}, 0, NULL);
     if (!attr || !cot__check_shape(t, name, shape)) return INVALID(t);
     if (!cot__result_open(t, &r, name, v.dtype, shape->ndim, shape->dim)) return INVALID(t);
     if (!cot__fft(&t->al, job, &v, &r.view))
-        return cot__fail(t, COT_MEMORY, "[%s] out of memory for the tables and buffers of %lld points", name, (long long)job->n);
+        return cot__fail(t, COT_MEMORY, "[%s] out of memory for the tables and buffers of %lld points", name,
+                         (long long)job->n);
     return cot__result_push(t, &r, op, 1, &x, attr);
 }
 
@@ -71,7 +76,8 @@ static cot_var fft_apply(cot__rule *r, const cot_var *xs) {
 static void rfft_vjp(cot__rule *r) {
     const int64_t *a = cot__rule_attr(r)->ints;
     uint32_t       g = entered(r, r->g);
-    if (g != COT__NONE) cot__give(r, 0, push_irfft(r->t, g, (int)a[AXIS], cot__rule_shape(r, 0).dim[a[AXIS]], a[SCALED]));
+    if (g != COT__NONE)
+        cot__give(r, 0, push_irfft(r->t, g, (int)a[AXIS], cot__rule_shape(r, 0).dim[a[AXIS]], a[SCALED]));
 }
 
 static cot_var rfft_apply(cot__rule *r, const cot_var *xs) {
@@ -89,41 +95,61 @@ static void irfft_vjp(cot__rule *r) {
 static cot_var irfft_apply(cot__rule *r, const cot_var *xs) {
     const int64_t *a = cot__rule_attr(r)->ints;
     uint32_t       x = entered(r, xs[0]);
-    return x == COT__NONE ? INVALID(r->t) : push_irfft(r->t, x, (int)a[AXIS], cot__rule_result(r).dim[a[AXIS]], a[SCALED]);
+    return x == COT__NONE ? INVALID(r->t)
+                          : push_irfft(r->t, x, (int)a[AXIS], cot__rule_result(r).dim[a[AXIS]], a[SCALED]);
 }
 
-const cot__op cot__op_fft = {.name = "fft", .batch = cot__batch_shift, .attrs = "axis:a scaled:f inverse:f", .kind = KIND_LINEAR,
-                             .formula = "z[k] = Σ x[j] exp(∓2πi jk/n), over n if scaled; x̄ += the same of z̄ with the other sign",
-                             .vjp = fft_vjp, .apply = fft_apply};
-const cot__op cot__op_rfft = {.name = "rfft", .batch = cot__batch_shift, .attrs = "axis:a scaled:f", .kind = KIND_LINEAR,
-                              .formula = "z[k] = w[k] Σ x[j] exp(-2πi jk/n), k <= n/2; x̄[j] += Σ w[k] Re(z̄[k] exp(2πi jk/n))",
-                              .vjp = rfft_vjp, .apply = rfft_apply};
-const cot__op cot__op_irfft = {.name = "irfft", .batch = cot__batch_shift, .attrs = "axis:a scaled:f", .kind = KIND_LINEAR,
-                               .formula = "z[j] = Σ w[k] Re(x[k] exp(2πi jk/n)); x̄[k] += w[k] Σ z̄[j] exp(-2πi jk/n), k <= n/2",
-                               .vjp = irfft_vjp, .apply = irfft_apply};
+const cot__op cot__op_fft = {
+    .name    = "fft",
+    .batch   = cot__batch_shift,
+    .attrs   = "axis:a scaled:f inverse:f",
+    .kind    = KIND_LINEAR,
+    .formula = "z[k] = Σ x[j] exp(∓2πi jk/n), over n if scaled; x̄ += the same of z̄ with the other sign",
+    .vjp     = fft_vjp,
+    .apply   = fft_apply};
+const cot__op cot__op_rfft  = {.name  = "rfft",
+                               .batch = cot__batch_shift,
+                               .attrs = "axis:a scaled:f",
+                               .kind  = KIND_LINEAR,
+                               .formula =
+                                   "z[k] = w[k] Σ x[j] exp(-2πi jk/n), k <= n/2; x̄[j] += Σ w[k] Re(z̄[k] exp(2πi jk/n))",
+                               .vjp   = rfft_vjp,
+                               .apply = rfft_apply};
+const cot__op cot__op_irfft = {.name  = "irfft",
+                               .batch = cot__batch_shift,
+                               .attrs = "axis:a scaled:f",
+                               .kind  = KIND_LINEAR,
+                               .formula =
+                                   "z[j] = Σ w[k] Re(x[k] exp(2πi jk/n)); x̄[k] += w[k] Σ z̄[j] exp(-2πi jk/n), k <= n/2",
+                               .vjp   = irfft_vjp,
+                               .apply = irfft_apply};
 
-/* ---- the public functions ----------------------------------------------------------------------------------------------- */
+/* ---- the public functions -------------------------------------------------------------------- */
 
-/* Enters x as a float array; for complex ones checks the last axis. The axis is counted from the front, without that one. */
+/* Enters x as a float array; for complex ones checks the last axis. The axis is counted from the
+ * front, without that one. */
 static cot_tape *enter(const char *op, cot_var x, bool is_complex, int *axis, uint32_t *index) {
     char      text[COT__SHAPE_TEXT];
     cot_tape *t = cot__enter(NULL, x, op, "", index);
     if (!t) return NULL;
     cot_shape s = cot__shape_at(t, *index);
     if (is_complex && (s.ndim == 0 || s.dim[s.ndim - 1] != 2)) {
-        cot__fail(t, COT_SHAPE, "[%s] the operand has shape %s; complex values have a last axis of extent 2, real and imaginary part",
+        cot__fail(t, COT_SHAPE,
+                  "[%s] the operand has shape %s; complex values have a last axis of extent 2, real and imaginary part",
                   op, cot__shape_text(s.ndim, s.dim, text));
         return NULL;
     }
     if (!cot__check_axis(t, op, *axis, s.ndim - is_complex, axis)) return NULL;
-    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[*index])) && (*index = cot__as(t, *index, COT_F64)) == COT__NONE) return NULL;
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[*index])) && (*index = cot__as(t, *index, COT_F64)) == COT__NONE)
+        return NULL;
     return t;
 }
 
 /* The points of the transform: n as given, or for 0 what the axis has. */
 static bool check_points(cot_tape *t, const char *op, int64_t *n, int64_t extent) {
     if (*n < 0) {
-        cot__fail(t, COT_VALUE, "[%s] n is %lld; it is the number of points, or 0 for those of the axis", op, (long long)*n);
+        cot__fail(t, COT_VALUE, "[%s] n is %lld; it is the number of points, or 0 for those of the axis", op,
+                  (long long)*n);
         return false;
     }
     if (*n == 0) *n = extent;
@@ -169,13 +195,15 @@ cot_var cot_irfft(cot_var x, int64_t n, int axis) {
     if (!t) return cot__invalid(1, &x);
     int64_t bins = cot__shape_at(t, i).dim[axis];
     if (n == 0 && bins == 1)
-        return cot__fail(t, COT_SHAPE, "[irfft] the axis has one bin, and without n that is a transform of 2 · (1 - 1) points; give n, 1 for the constant");
+        return cot__fail(t, COT_SHAPE,
+                         "[irfft] the axis has one bin, and without n that is a transform of 2 · (1 - 1) points; give "
+                         "n, 1 for the constant");
     if (!check_points(t, "irfft", &n, bins > 1 ? 2 * (bins - 1) : 0)) return INVALID(t);
     cot_var z = fitted(t, "irfft", i, axis, n / 2 + 1);
     return cot__failed(z) ? z : push_irfft(t, cot__index(z), axis, n, true);
 }
 
-/* ---- convolution -------------------------------------------------------------------------------------------------------- */
+/* ---- convolution ----------------------------------------------------------------------------- */
 
 /* The product of complex values. */
 static cot_var complex_product(cot_var x, cot_var y) {
@@ -209,13 +237,15 @@ static cot_var aligned(cot_tape *t, cot_var x, cot_var h, int axis) {
     for (int i = 0; fits && i < s.ndim; i++) fits = i == axis || s.dim[i] == k.dim[i] || s.dim[i] == 1 || k.dim[i] == 1;
     if (!fits) {
         cot_shape given = cot_shape_of(h);
-        return cot__fail(t, COT_SHAPE,
-                         "[fft_convolve] x has shape %s and h %s; h has one axis, or the rank of x and extents that are equal or 1 "
-                         "beside the axis",
-                         cot__shape_text(s.ndim, s.dim, a), cot__shape_text(given.ndim, given.dim, b));
+        return cot__fail(
+            t, COT_SHAPE,
+            "[fft_convolve] x has shape %s and h %s; h has one axis, or the rank of x and extents that are equal or 1 "
+            "beside the axis",
+            cot__shape_text(s.ndim, s.dim, a), cot__shape_text(given.ndim, given.dim, b));
     }
     if (s.dim[axis] == 0 || k.dim[axis] == 0)
-        return cot__fail(t, COT_SHAPE, "[fft_convolve] x has %lld points along the axis and h has %lld; both need one at least",
+        return cot__fail(t, COT_SHAPE,
+                         "[fft_convolve] x has %lld points along the axis and h has %lld; both need one at least",
                          (long long)s.dim[axis], (long long)k.dim[axis]);
     return cot_reshape(h, k);
 }

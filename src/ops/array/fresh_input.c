@@ -1,5 +1,6 @@
-/* fresh_input.c: a value under another number: what a function form differentiates with respect to, so that other uses of the value do
- * not count. It has a derivative even where the value has none: a function may be differentiated at a constant. */
+/* fresh_input.c: a value under another number: what a function form differentiates with respect to,
+ * so that other uses of the value do not count. It has a derivative even where the value has none:
+ * a function may be differentiated at a constant. */
 #include "ops/structural.h"
 
 cot_var cot__fresh_input(cot_var x) {
@@ -18,5 +19,9 @@ static cot_var alias_apply(cot__rule *r, const cot_var *xs) {
     return cot__fresh_input(xs[0]);
 }
 
-const cot__op cot__op_alias = {.name = "alias", .kind = KIND_LINEAR, .formula = "z = x; x̄ += z̄", .vjp = alias_vjp, .apply = alias_apply,
-                               .batch = cot__batch_shift};
+const cot__op cot__op_alias = {.name    = "alias",
+                               .kind    = KIND_LINEAR,
+                               .formula = "z = x; x̄ += z̄",
+                               .vjp     = alias_vjp,
+                               .apply   = alias_apply,
+                               .batch   = cot__batch_shift};

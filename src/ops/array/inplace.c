@@ -1,8 +1,9 @@
 /* inplace.c: in-place operations: functional nodes on a donated storage.
  *
- * A write records a new node on x's storage and bumps the storage's version; every older value on that storage is stale from
- * then on. Whether a rule had saved the old value is known from the storage's saver: strict tapes refuse the write, others
- * report at backward. 0-d values live in their nodes and are simply replaced. */
+ * A write records a new node on x's storage and bumps the storage's version; every older value on
+ * that storage is stale from then on. Whether a rule had saved the old value is known from the
+ * storage's saver: strict tapes refuse the write, others report at backward. 0-d values live in
+ * their nodes and are simply replaced. */
 #include "ops/array/inplace.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
@@ -23,9 +24,10 @@ cot__view cot__slice_view(const cot__view *v, const int64_t slice[4], int64_t *s
     return (cot__view){data, v->dtype, v->ndim, shape, stride};
 }
 
-/* ---- what every write checks ------------------------------------------------------------------------------------------------- */
+/* ---- what every write checks ----------------------------------------------------------------- */
 
-/* Do two different indices reach the same element? Broadcast axes do; so may hand-made overlaps, which our views never have. */
+/* Do two different indices reach the same element? Broadcast axes do; so may hand-made overlaps,
+ * which our views never have. */
 static bool repeats_elements(const cot__view *v) {
     for (int k = 0; k < v->ndim; k++)
         if (v->shape[k] > 1 && v->stride[k] == 0) return true;
@@ -37,7 +39,8 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
     cot__storage *s = t->nodes[x].value.tensor->storage;
     char          a[160], b[160];
     if (repeats_elements(&v)) {
-        cot__fail(t, COT_VALUE, "[%s] the target %s is a broadcast view: one element stands for many; copy it before writing", op,
+        cot__fail(t, COT_VALUE,
+                  "[%s] the target %s is a broadcast view: one element stands for many; copy it before writing", op,
                   cot__describe(t, x, a, sizeof a));
         return false;
     }
@@ -50,12 +53,14 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
     return true;
 }
 
-/* Does the storage of node i come from a source, a constant or an input of a body, or from outside the body? Views and writes
- * in place hand it on. */
+/* Does the storage of node i come from a source, a constant or an input of a body, or from outside
+ * the body? Views and writes in place hand it on. */
 static bool lies_on_source(const cot_tape *t, uint32_t i) {
     while (i >= t->body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE) {
         uint32_t a = cot__arg(&t->nodes[i], 0);
-        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) || t->nodes[a].value.tensor->storage != t->nodes[i].value.tensor->storage) return false;
+        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) ||
+            t->nodes[a].value.tensor->storage != t->nodes[i].value.tensor->storage)
+            return false;
         i = a;
     }
     return true;
@@ -67,15 +72,18 @@ static cot_tape *enter_target(const char *op, const cot_var *x, cot_var y, uint3
     return t ? cot__enter(t, *x, op, "target", xi) : NULL;
 }
 
-/* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's constants are read again when
- * it is played, and its inputs are somebody else's: there a copy is written. */
+/* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's
+ * constants are read again when it is played, and its inputs are somebody else's: there a copy is
+ * written. */
 static cot_tape *enter_write(const char *op, cot_var *x, cot_var y, uint32_t *xi) {
     cot_tape *t = enter_target(op, x, y, xi);
     if (!t) return NULL;
     if (!cot__is_tensor(&t->nodes[*xi])) return t;
     if (t->body && *xi < t->body_from) {
-        cot__fail(t, COT_VALUE, "[%s] the target is older than the body of [%s], which is recorded once and would write it then only; copy it first", op,
-                  t->body);
+        cot__fail(t, COT_VALUE,
+                  "[%s] the target is older than the body of [%s], which is recorded once and would write it then "
+                  "only; copy it first",
+                  op, t->body);
         return NULL;
     }
     if (t->body && lies_on_source(t, *xi)) {
@@ -112,32 +120,36 @@ static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, con
 }
 
 /* Pushes a node on x's own storage after the kernel has written it. */
-static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int n, const uint32_t *args, cot__attr *attr) {
+static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int n, const uint32_t *args,
+                               cot__attr *attr) {
     cot__tensor  *v = t->nodes[xi].value.tensor;
     cot__storage *s = v->storage;
-    cot_var       z = cot__push_storage(t, op, s, cot__dtype_at(&t->nodes[xi]), v->ndim, v->dims, v->dims + v->ndim, v->offset, n, args);
+    cot_var       z = cot__push_storage(t, op, s, cot__dtype_at(&t->nodes[xi]), v->ndim, v->dims, v->dims + v->ndim,
+                                        v->offset, n, args);
     if (z.id == UINT64_MAX) return t->status;
     cot__node *node = &t->nodes[cot__index(z)];
     node->flags |= COT__IN_PLACE;
     if (attr) node->extra.attr = attr;
     cot__bump(s, cot__index(z));
     node->value.tensor->version = s->version;
-    if (node->flags & COT__ACTIVE) cot__note_saves(t, cot__index(z)); /* again: its result has this version now */
+    /* again: its result has this version now */
+    if (node->flags & COT__ACTIVE) cot__note_saves(t, cot__index(z));
     *x = z;
     return COT_OK;
 }
 
-/* ---- x op= y ----------------------------------------------------------------------------------------------------------------- */
+/* ---- x op= y --------------------------------------------------------------------------------- */
 
-/* Does the derivative of op read the old x? Then it needs a copy: the write itself would spoil it. */
+/* Does the derivative of op read the old x? Then it needs a copy: the write itself would spoil
+ * it. */
 static bool reads_target(cot_tape *t, int op, uint32_t x, uint32_t y) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     bool active_x = t->nodes[x].flags & COT__ACTIVE, active_y = t->nodes[y].flags & COT__ACTIVE;
     return t->active_mask && ((active_x && (e->saves[0] & 1)) || (active_y && (e->saves[1] & 1)));
 }
 
-/* A scalar lives in its node: the new value is a node of its own, in the target's dtype. A number stays an immediate where it
- * can. */
+/* A scalar lives in its node: the new value is a node of its own, in the target's dtype. A number
+ * stays an immediate where it can. */
 static cot_status replace_scalar(cot_tape *t, int op, const char *name, cot_var *x, cot_var y, cot_dtype dtype) {
     if (cot_shape_of(y).ndim != 0) {
         cot__fail(t, COT_SHAPE, "[%s] a scalar target cannot take the shape of the other operand", name);
@@ -149,7 +161,8 @@ static cot_status replace_scalar(cot_tape *t, int op, const char *name, cot_var 
         y = VAR(t, yi);
     }
     cot_var z = cot__elementwise(op, 2, (cot_var[]){*x, y});
-    if (t->status == COT_OK && cot_dtype_of(z) != dtype) z = cot_cast(z, dtype); /* bools are counted as i64 */
+    /* bools are counted as i64 */
+    if (t->status == COT_OK && cot_dtype_of(z) != dtype) z = cot_cast(z, dtype);
     if (t->status == COT_OK) *x = z;
     return t->status;
 }
@@ -163,7 +176,8 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
     cot_dtype dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape shape = cot__shape_at(t, xi);
     if (cot__elementwise_table[op].class == REAL && !cot__dtype_is_float(dtype)) {
-        cot__fail(t, COT_DTYPE, "[%s] the result is a fraction and does not fit into a target of dtype %s", name, cot__dtype_name(dtype));
+        cot__fail(t, COT_DTYPE, "[%s] the result is a fraction and does not fit into a target of dtype %s", name,
+                  cot__dtype_name(dtype));
         return t->status;
     }
     if (!cot__is_tensor(&t->nodes[xi])) return replace_scalar(t, op, name, x, y, dtype);
@@ -174,7 +188,8 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
         if (copy.id == UINT64_MAX) return t->status;
         old = cot__index(copy);
     }
-    /* y on the same storage: elements would be read after they were written unless the views are one and the same. */
+    /* y on the same storage: elements would be read after they were written unless the views are
+     * one and the same. */
     if (cot__is_tensor(&t->nodes[yi]) && t->nodes[yi].value.tensor->storage == t->nodes[xi].value.tensor->storage) {
         cot_var copy = cot__copy_var(t, yi);
         if (copy.id == UINT64_MAX) return t->status;
@@ -194,7 +209,7 @@ cot_status(cot_sub_into)(cot_var *x, cot_var y) { return cot__elementwise_into(O
 cot_status(cot_mul_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_mul, x, y); }
 cot_status(cot_div_into)(cot_var *x, cot_var y) { return cot__elementwise_into(OP_div, x, y); }
 
-/* ---- writes of whole values and of slices ------------------------------------------------------------------------------------ */
+/* ---- writes of whole values and of slices ---------------------------------------------------- */
 
 /* Slice attributes: axis, first, length, step; no attributes: the whole. */
 static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, const int64_t *slice) {
@@ -207,7 +222,8 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     if (slice && !(attr = cot__attr_make(t, name, 4, slice, 0, NULL))) return t->status;
     if (slice) shape.dim[slice[0]] = slice[2];
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
-    if (!cot__is_tensor(&t->nodes[xi])) { /* replaced by a copy of y: another value, with a derivative of its own */
+    if (!cot__is_tensor(&t->nodes[xi])) {
+        /* replaced by a copy of y: another value, with a derivative of its own */
         bool    fitted = cot__is_number(y) || cot__index(y) != yi;
         cot_var z = fitted ? VAR(t, yi) : cot__copy_var(t, yi);
         if (t->status == COT_OK) *x = z;
@@ -233,7 +249,9 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     return COT_OK;
 }
 
-cot_status cot__add_slice(cot_var *x, cot_var v, const int64_t slice[4]) { return write_part(OP_add_slice, x, v, "add_slice", slice); }
+cot_status cot__add_slice(cot_var *x, cot_var v, const int64_t slice[4]) {
+    return write_part(OP_add_slice, x, v, "add_slice", slice);
+}
 
 cot_status(cot_copy_into)(cot_var *x, cot_var y) { return write_part(OP_copy_into, x, y, "copy_into", NULL); }
 
@@ -257,20 +275,21 @@ void cot_touch(cot_var *x) {
     char      text[160];
     if (!t) return;
     if (!cot__is_tensor(&t->nodes[i]) || !t->nodes[i].value.tensor->storage->borrowed) {
-        cot__fail(t, COT_VALUE, "[touch] %s does not lie in borrowed memory (cot_wrap): nothing can change it from outside",
+        cot__fail(t, COT_VALUE,
+                  "[touch] %s does not lie in borrowed memory (cot_wrap): nothing can change it from outside",
                   cot__describe(t, i, text, sizeof text));
         return;
     }
     cot__view v = cot__view_read(t, i);
-    cot_var   z = cot__push_storage(t, OP_constant, t->nodes[i].value.tensor->storage, v.dtype, v.ndim, v.shape, v.stride,
-                                    t->nodes[i].value.tensor->offset, 0, NULL);
+    cot_var z = cot__push_storage(t, OP_constant, t->nodes[i].value.tensor->storage, v.dtype, v.ndim, v.shape, v.stride,
+                                  t->nodes[i].value.tensor->offset, 0, NULL);
     if (z.id == UINT64_MAX) return;
     cot__bump(t->nodes[i].value.tensor->storage, COT__NONE);
     t->nodes[cot__index(z)].value.tensor->version = t->nodes[i].value.tensor->storage->version;
     *x = z;
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static const int64_t *slice_of(cot__rule *r) { return cot__rule_attr(r)->ints; }
 static cot_var        cut(cot__rule *r, cot_var v) {
@@ -305,16 +324,24 @@ static cot_var write_apply(cot__rule *r, const cot_var *xs) {
 static cot_var copy_into_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_copy(xs[1]); }
 
 static void copy_into_vjp(cot__rule *r) { cot__give(r, 1, r->g); }
-static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; } /* written out: the old x must not be read */
+/* written out: the old x must not be read */
+static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; }
 
-const cot__op cot__op_add_slice = {.name = "add_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u",
-                                   .kind = KIND_LINEAR,
-                                   .formula = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
-                                   .vjp = add_slice_vjp, .apply = write_apply};
-const cot__op cot__op_update_slice = {.name = "update_slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u",
-                                      .kind = KIND_LINEAR,
-                                      .formula = "z = x with x[slice] = y, in place; x̄ += z̄ with z̄[slice] = 0, ȳ += z̄[slice]",
-                                      .vjp = update_slice_vjp, .apply = write_apply};
+const cot__op cot__op_add_slice    = {.name    = "add_slice",
+                                      .batch   = cot__batch_shift,
+                                      .attrs   = "axis:a first:d length:d step:u",
+                                      .kind    = KIND_LINEAR,
+                                      .formula = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
+                                      .vjp     = add_slice_vjp,
+                                      .apply   = write_apply};
+const cot__op cot__op_update_slice = {.name  = "update_slice",
+                                      .batch = cot__batch_shift,
+                                      .attrs = "axis:a first:d length:d step:u",
+                                      .kind  = KIND_LINEAR,
+                                      .formula =
+                                          "z = x with x[slice] = y, in place; x̄ += z̄ with z̄[slice] = 0, ȳ += z̄[slice]",
+                                      .vjp   = update_slice_vjp,
+                                      .apply = write_apply};
 /* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
 const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
                                    .formula = "z = y, in x's memory; ȳ += z̄",

@@ -1,9 +1,10 @@
-/* join.c: several values in one array: concat and stack (one n-ary node, also for thousands of scalars), and pad. */
+/* join.c: several values in one array: concat and stack (one n-ary node, also for thousands of
+ * scalars), and pad. */
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* ---- concat and stack --------------------------------------------------------------------------------------------- */
+/* ---- concat and stack ------------------------------------------------------------------------ */
 
 enum { FEW = 64 };           /* operands whose indices fit on the stack */
 enum { AXIS, NEW, JOIN_INTS }; /* NEW: the axis is new, each operand one index of it */
@@ -25,8 +26,10 @@ static void copy_parts(const cot_tape *t, const cot__view *z, int n, const uint3
     }
 }
 
-/* The shape of the result; operands agree in all extents but, in a concat, the one along the axis. */
-static bool joined_shape(cot_tape *t, const char *op, int n, const uint32_t *xs, int *axis, bool new_axis, cot_shape *z) {
+/* The shape of the result; operands agree in all extents but, in a concat, the one along the
+ * axis. */
+static bool joined_shape(cot_tape *t, const char *op, int n, const uint32_t *xs, int *axis, bool new_axis,
+                         cot_shape *z) {
     char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     *z = cot__shape_at(t, xs[0]);
     if (!new_axis && z->ndim == 0) {
@@ -34,7 +37,8 @@ static bool joined_shape(cot_tape *t, const char *op, int n, const uint32_t *xs,
         return false;
     }
     if (new_axis && z->ndim == COT_MAX_NDIM) {
-        cot__fail(t, COT_LIMIT, "[stack] the operands have %d axes already; there are at most %d", z->ndim, COT_MAX_NDIM);
+        cot__fail(t, COT_LIMIT, "[stack] the operands have %d axes already; there are at most %d", z->ndim,
+                  COT_MAX_NDIM);
         return false;
     }
     if (!cot__check_axis(t, op, *axis, z->ndim + new_axis, axis)) return false;
@@ -44,8 +48,8 @@ static bool joined_shape(cot_tape *t, const char *op, int n, const uint32_t *xs,
         bool      same = x.ndim == z->ndim;
         for (int i = 0; same && i < x.ndim; i++) same = x.shape[i] == z->dim[i] || (!new_axis && i == *axis);
         if (!same) {
-            cot__fail(t, COT_SHAPE, "[%s] xs[0] has shape %s, xs[%d] has %s; %s", op, cot__shape_text(z->ndim, z->dim, a), k,
-                      cot__shape_text(x.ndim, x.shape, b),
+            cot__fail(t, COT_SHAPE, "[%s] xs[0] has shape %s, xs[%d] has %s; %s", op,
+                      cot__shape_text(z->ndim, z->dim, a), k, cot__shape_text(x.ndim, x.shape, b),
                       new_axis ? "all shapes must be equal" : "all extents but the one along the axis must be equal");
             return false;
         }
@@ -68,8 +72,10 @@ static cot_var join(const char *op, int n, const cot_var *xs, int axis, bool new
     if (n > FEW && !(index = cot__arena(t, (size_t)n * sizeof *index, op))) return INVALID(t);
     if (!cot__enter_all(op, NULL, n, xs, false, index)) return INVALID(t);
     if (!joined_shape(t, op, n, index, &axis, new_axis, &shape)) return INVALID(t);
-    cot__attr *attr = cot__attr_make(t, op, JOIN_INTS, (int64_t[]){axis, new_axis}, n > 2 ? n : 0, n > 2 ? index : NULL);
-    if (!attr || !cot__result_open(t, &r, op, cot__dtype_at(&t->nodes[index[0]]), shape.ndim, shape.dim)) return INVALID(t);
+    cot__attr *attr =
+        cot__attr_make(t, op, JOIN_INTS, (int64_t[]){axis, new_axis}, n > 2 ? n : 0, n > 2 ? index : NULL);
+    if (!attr || !cot__result_open(t, &r, op, cot__dtype_at(&t->nodes[index[0]]), shape.ndim, shape.dim))
+        return INVALID(t);
     copy_parts(t, &r.view, n, index, axis, new_axis);
     return cot__result_push(t, &r, OP_concat, n, index, attr);
 }
@@ -92,26 +98,32 @@ static void concat_vjp(cot__rule *r) {
 
 static cot_var concat_apply(cot__rule *r, const cot_var *xs) {
     const cot__attr *a = cot__rule_attr(r);
-    return join(a->ints[NEW] ? "stack" : "concat", cot__nargs(cot__rule_node(r)), xs, (int)a->ints[AXIS], a->ints[NEW] != 0);
+    return join(a->ints[NEW] ? "stack" : "concat", cot__nargs(cot__rule_node(r)), xs, (int)a->ints[AXIS],
+                a->ints[NEW] != 0);
 }
 
-const cot__op cot__op_concat = {.name = "concat", .batch = cot__batch_shift, .attrs = "axis:a new:f", .kind = KIND_LINEAR,
+const cot__op cot__op_concat = {.name    = "concat",
+                                .batch   = cot__batch_shift,
+                                .attrs   = "axis:a new:f",
+                                .kind    = KIND_LINEAR,
                                 .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
-                                .vjp = concat_vjp, .apply = concat_apply};
+                                .vjp     = concat_vjp,
+                                .apply   = concat_apply};
 
-/* ---- pad ---------------------------------------------------------------------------------------------------------- */
+/* ---- pad ------------------------------------------------------------------------------------- */
 
-/* Affine rather than linear when the border is not 0: the tangent's border is. ints: before, after, for each axis. */
+/* Affine rather than linear when the border is not 0: the tangent's border is. ints: before, after,
+ * for each axis. */
 static bool padded_shape(cot_tape *t, const cot_shape *before, const cot_shape *after, cot_shape *z) {
     if (before->ndim != z->ndim || after->ndim != z->ndim) {
-        cot__fail(t, COT_SHAPE, "[pad] %d extents before and %d after for rank %d; one of each for every axis", before->ndim, after->ndim,
-                  z->ndim);
+        cot__fail(t, COT_SHAPE, "[pad] %d extents before and %d after for rank %d; one of each for every axis",
+                  before->ndim, after->ndim, z->ndim);
         return false;
     }
     for (int k = 0; k < z->ndim; k++) {
         if (before->dim[k] < 0 || after->dim[k] < 0) {
-            cot__fail(t, COT_VALUE, "[pad] %lld before and %lld after on axis %d; a border is not negative", (long long)before->dim[k],
-                      (long long)after->dim[k], k);
+            cot__fail(t, COT_VALUE, "[pad] %lld before and %lld after on axis %d; a border is not negative",
+                      (long long)before->dim[k], (long long)after->dim[k], k);
             return false;
         }
         z->dim[k] = cot__size_add(cot__size_add(z->dim[k], before->dim[k]), after->dim[k]);
@@ -135,7 +147,8 @@ cot_var cot_pad(cot_var x, cot_shape before, cot_shape after, double value) {
     attr->number = value;
     cot__fill(&r.view, value);
     for (int k = 0; k < shape.ndim; k++) offset += before.dim[k] * r.view.stride[k];
-    cot__view inside = {(char *)r.view.data + offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape, r.view.stride};
+    cot__view inside = {(char *)r.view.data + offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
+                        r.view.stride};
     cot__copy(&inside, &v);
     return cot__result_push(t, &r, OP_pad, 1, &i, attr);
 }

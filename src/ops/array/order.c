@@ -1,8 +1,8 @@
 /* order.c: sorting and searching.
  *
- * One operation finds the order, argsort (of the k first only, for topk); values are then taken from there, so their derivatives
- * follow the permutation. Orders are stable: of equal elements the first comes first, and gets the gradient. A NaN is above
- * everything. */
+ * One operation finds the order, argsort (of the k first only, for topk); values are then taken
+ * from there, so their derivatives follow the permutation. Orders are stable: of equal elements the
+ * first comes first, and gets the gradient. A NaN is above everything. */
 #include "ops/structural.h"
 
 /* The places of the k first along the axis; k < 0: all. */
@@ -40,7 +40,8 @@ cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
     if (!t) return cot__invalid(1, &x);
     int64_t extent = cot__view_read(t, i).shape[axis];
     if (k < 0 || k > extent)
-        return cot__fail(t, COT_VALUE, "[topk] the %lld largest of %lld elements along axis %d; k runs from 0 to the extent",
+        return cot__fail(t, COT_VALUE,
+                         "[topk] the %lld largest of %lld elements along axis %d; k runs from 0 to the extent",
                          (long long)k, (long long)extent, axis);
     cot_var places = push_argsort("topk", t, i, axis, k, true);
     if (indices) *indices = places;
@@ -51,17 +52,22 @@ cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
 static cot_var argsort_apply(cot__rule *r, const cot_var *xs) {
     const int64_t *a = cot__rule_attr(r)->ints;
     uint32_t       i;
-    int            axis = (int)cot__rule_node(r)->extra.attr->ints[0]; /* in the node; that in a may be another */
+    /* in the node; that in a may be another */
+    int            axis = (int)cot__rule_node(r)->extra.attr->ints[0];
     int64_t        k = cot__shape_at(r->t, r->node).dim[axis];
     if (!cot__enter(r->t, xs[0], "argsort", "", &i)) return INVALID(r->t);
     return push_argsort("argsort", r->t, i, (int)a[0], k == cot__rule_shape(r, 0).dim[axis] ? -1 : k, a[1] != 0);
 }
 
-const cot__op cot__op_argsort = {.name = "argsort", .batch = cot__batch_shift, .attrs = "axis:a descending:f", .kind = KIND_NONE,
+const cot__op cot__op_argsort = {.name  = "argsort",
+                                 .batch = cot__batch_shift,
+                                 .attrs = "axis:a descending:f",
+                                 .kind  = KIND_NONE,
                                  .apply = argsort_apply,
-                                 .formula = "z = the places that bring x in order; of equal elements the first comes first"};
+                                 .formula =
+                                     "z = the places that bring x in order; of equal elements the first comes first"};
 
-/* ---- searchsorted -------------------------------------------------------------------------------------------------------- */
+/* ---- searchsorted ---------------------------------------------------------------------------- */
 
 cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
     static const char *const names[2] = {"first", "second"};
@@ -76,9 +82,10 @@ cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
                          cot__shape_text(x.ndim, x.shape, text));
     int64_t bad = cot__first_descent(&x);
     if (bad >= 0)
-        return cot__fail(t, COT_VALUE,
-                         "[searchsorted] element %lld is smaller than the one before it; the array must be sorted, upward, NaN last",
-                         (long long)bad);
+        return cot__fail(
+            t, COT_VALUE,
+            "[searchsorted] element %lld is smaller than the one before it; the array must be sorted, upward, NaN last",
+            (long long)bad);
     if (!cot__result_open(t, &r, "searchsorted", COT_I64, q.ndim, q.shape)) return INVALID(t);
     cot__attr *attr = cot__attr_make(t, "searchsorted", 1, (int64_t[]){right}, 0, NULL);
     if (!attr) return INVALID(t);

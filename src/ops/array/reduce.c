@@ -1,9 +1,10 @@
 /* reduce.c: reductions over any set of axes.
  *
- * A node keeps the axes as a bit mask and whether they stay at extent 1. Reducing no axis is the identity (or an elementwise
- * operation) and records no reduction. Mean, variance, std and prod are compositions of recorded operations, so every order of
- * derivative follows from theirs. bf16 and f16 go through f32 where there is an intermediate result, so that it neither overflows
- * nor loses the mean. */
+ * A node keeps the axes as a bit mask and whether they stay at extent 1. Reducing no axis is the
+ * identity (or an elementwise operation) and records no reduction. Mean, variance, std and prod are
+ * compositions of recorded operations, so every order of derivative follows from theirs. bf16 and
+ * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses
+ * the mean. */
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"
 
@@ -69,7 +70,8 @@ static cot_shape dropped_shape(cot_shape x, uint32_t mask) {
 static cot_var push_reduction(int op, cot__reduction what, const reduction *c, cot_dtype dtype) {
     cot_tape   *t = c->t;
     const char *name = cot__op_of(op)->name;
-    cot_shape   x = cot__shape_at(t, c->x), kept = cot__kept_shape(x, c->mask), z = c->keep ? kept : dropped_shape(x, c->mask);
+    cot_shape   x = cot__shape_at(t, c->x), kept = cot__kept_shape(x, c->mask),
+              z = c->keep ? kept : dropped_shape(x, c->mask);
     int64_t     stride[COT_MAX_NDIM];
     cot__result r;
     cot__attr  *attr = cot__attr_make(t, name, REDUCE_INTS, (int64_t[]){c->mask, c->keep}, 0, NULL);
@@ -83,7 +85,7 @@ static cot_var push_reduction(int op, cot__reduction what, const reduction *c, c
     return cot__result_push(t, &r, op, 1, &c->x, attr);
 }
 
-/* ---- for the rules ------------------------------------------------------------------------------------------------- */
+/* ---- for the rules --------------------------------------------------------------------------- */
 
 /* v, shaped like the result, with the reduced axes at extent 1: it broadcasts against x. */
 static cot_var kept(cot__rule *r, cot_var v) {
@@ -104,7 +106,7 @@ static cot_var norm2(cot_var x, cot_axes axes) {
     return c.mask ? push_reduction(OP_norm, COT__NORM2, &c, c.dtype) : cot_abs(VAR(c.t, c.x));
 }
 
-/* ---- sum, mean, variance ------------------------------------------------------------------------------------------- */
+/* ---- sum, mean, variance --------------------------------------------------------------------- */
 
 cot_var cot_sum(cot_var x, cot_axes axes) {
     reduction c;
@@ -160,9 +162,10 @@ cot_var cot_std(cot_var x, cot_axes axes) {
     return cot_cast(cot_div(norm2(deviation, axes), sqrt((double)c.count)), c.dtype);
 }
 
-/* ---- prod ---------------------------------------------------------------------------------------------------------- */
+/* ---- prod ------------------------------------------------------------------------------------ */
 
-/* The product along one axis, kept at extent 1: the first half times the second until one is left; an odd one out joins `rest`. */
+/* The product along one axis, kept at extent 1: the first half times the second until one is left;
+ * an odd one out joins `rest`. */
 static cot_var prod_along(cot_var x, int axis, int64_t n) {
     cot_var rest = {0};
     bool    odd = false;
@@ -184,7 +187,8 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     if (!enter("prod", x, axes, &c)) return cot__invalid(1, &x);
     cot_tape *t = c.t;
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
-    cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask), z = c.keep ? kept_z : dropped_shape(s, c.mask);
+    cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask),
+              z = c.keep ? kept_z : dropped_shape(s, c.mask);
     if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
     cot_var p = cot_cast(x, c.mask ? cot__dtype_compute(dtype) : dtype);
     if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {
@@ -197,7 +201,7 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     return cot_reshape(cot_cast(p, dtype), z);
 }
 
-/* ---- max, min ------------------------------------------------------------------------------------------------------ */
+/* ---- max, min -------------------------------------------------------------------------------- */
 
 static cot_var extreme(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
@@ -243,7 +247,7 @@ const cot__op cot__op_min = {.name = "min", .batch = cot__batch_shift, .apply = 
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)"};
 
-/* ---- positions and truth ------------------------------------------------------------------------------------------- */
+/* ---- positions and truth --------------------------------------------------------------------- */
 
 static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
     const char *name = cot__op_of(op)->name;
@@ -251,7 +255,9 @@ static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
     if (!enter(name, x, axes, &c)) return cot__invalid(1, &x);
     int ndim = cot__ndim_at(c.t, c.x);
     if (axes.n >= 0 && axes.n != 1)
-        return cot__fail(c.t, COT_SHAPE, "[%s] %d axes are listed; positions run along one axis, or along all with COT_ALL", name, axes.n);
+        return cot__fail(c.t, COT_SHAPE,
+                         "[%s] %d axes are listed; positions run along one axis, or along all with COT_ALL", name,
+                         axes.n);
     if (!not_empty(&c, name)) return INVALID(c.t);
     if (axes.n >= 0 || ndim == 1) return push_reduction(op, what, &c, COT_I64);
     cot_var   flat = cot_reshape(x, COT_SHAPE(c.count));
@@ -266,13 +272,19 @@ cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__A
 cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
 
 static cot_var argmax_apply(cot__rule *r, const cot_var *xs) { return cot_argmax(xs[0], axes_of(r)); }
-const cot__op cot__op_argmax = {.name = "argmax", .batch = cot__batch_shift, .apply = argmax_apply, .attrs = "axes:m keepdims:f",
-                                .kind = KIND_NONE,
-                                .formula = "z = the first i with x[i] = max x"};
+const cot__op  cot__op_argmax = {.name    = "argmax",
+                                 .batch   = cot__batch_shift,
+                                 .apply   = argmax_apply,
+                                 .attrs   = "axes:m keepdims:f",
+                                 .kind    = KIND_NONE,
+                                 .formula = "z = the first i with x[i] = max x"};
 static cot_var argmin_apply(cot__rule *r, const cot_var *xs) { return cot_argmin(xs[0], axes_of(r)); }
-const cot__op cot__op_argmin = {.name = "argmin", .batch = cot__batch_shift, .apply = argmin_apply, .attrs = "axes:m keepdims:f",
-                                .kind = KIND_NONE,
-                                .formula = "z = the first i with x[i] = min x"};
+const cot__op  cot__op_argmin = {.name    = "argmin",
+                                 .batch   = cot__batch_shift,
+                                 .apply   = argmin_apply,
+                                 .attrs   = "axes:m keepdims:f",
+                                 .kind    = KIND_NONE,
+                                 .formula = "z = the first i with x[i] = min x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
@@ -292,7 +304,7 @@ const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = 
                              .kind = KIND_NONE,
                              .formula = "z = are all x non-zero?"};
 
-/* ---- logsumexp ------------------------------------------------------------------------------------------------------ */
+/* ---- logsumexp ------------------------------------------------------------------------------- */
 
 cot_var cot_logsumexp(cot_var x, cot_axes axes) {
     reduction c;
@@ -300,7 +312,8 @@ cot_var cot_logsumexp(cot_var x, cot_axes axes) {
     return c.mask ? push_reduction(OP_logsumexp, COT__LOGSUMEXP, &c, c.dtype) : VAR(c.t, c.x);
 }
 
-/* exp(x - z), and 0 where all of x is -inf. z is rounded, which exp would magnify by |z|: a shift only, divided out again. */
+/* exp(x - z), and 0 where all of x is -inf. z is rounded, which exp would magnify by |z|: a shift
+ * only, divided out again. */
 static cot_var weights(cot__rule *r) {
     cot_axes axes = axes_of(r);
     cot_var  z = cot_detach(kept(r, cot__rule_z(r)));
@@ -318,10 +331,11 @@ const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shif
                                    .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
                                    .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)"};
 
-/* ---- norm ----------------------------------------------------------------------------------------------------------- */
+/* ---- norm ------------------------------------------------------------------------------------ */
 
-/* The largest of |x| (of a negative order the smallest), which counts most, where that is a number to divide by, and 1 elsewhere; a
- * constant, as it cancels. Powers of |x| over it neither overflow nor vanish all. */
+/* The largest of |x| (of a negative order the smallest), which counts most, where that is a number
+ * to divide by, and 1 elsewhere; a constant, as it cancels. Powers of |x| over it neither overflow
+ * nor vanish all. */
 static cot_var leading(cot_var size, double order, cot_axes axes) {
     axes.keepdims = true;
     cot_var m = cot_detach(size);
@@ -333,7 +347,8 @@ cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     reduction c;
     if (order == 2) return norm2(x, axes);
     if (!enter_real("norm", x, axes, &c)) return cot__invalid(1, &x);
-    if (isnan(order)) return cot__fail(c.t, COT_VALUE, "[norm] the order is NaN; orders are numbers, INFINITY or -INFINITY");
+    if (isnan(order))
+        return cot__fail(c.t, COT_VALUE, "[norm] the order is NaN; orders are numbers, INFINITY or -INFINITY");
     cot_var v = VAR(c.t, c.x);
     if (order == 0) return cot_cast(cot_sum(cot_not_equal(v, 0), axes), c.dtype);
     cot_var size = cot_abs(v);
@@ -342,7 +357,8 @@ cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     if (isinf(order)) return order > 0 ? cot_max(size, axes) : cot_min(size, axes);
     size = cot_cast(size, cot__dtype_compute(c.dtype));
     if (c.count == 0) return cot_cast(cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order), c.dtype);
-    cot_var unit = leading(size, order, axes), z = cot_pow(cot_sum(cot_pow(cot_div(size, unit), order), axes), 1 / order);
+    cot_var unit = leading(size, order, axes),
+            z    = cot_pow(cot_sum(cot_pow(cot_div(size, unit), order), axes), 1 / order);
     return cot_cast(cot_mul(z, cot_reshape(unit, cot_shape_of(z))), c.dtype);
 }
 
@@ -353,7 +369,12 @@ static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), dir
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
 static cot_var norm_apply(cot__rule *r, const cot_var *xs) { return norm2(xs[0], axes_of(r)); }
-const cot__op cot__op_norm = {.name = "norm", .batch = cot__batch_shift, .apply = norm_apply, .attrs = "axes:m keepdims:f",
-                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
-                              .vjp = norm_vjp, .jvp = norm_jvp,
-                              .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z"};
+const cot__op  cot__op_norm = {.name    = "norm",
+                               .batch   = cot__batch_shift,
+                               .apply   = norm_apply,
+                               .attrs   = "axes:m keepdims:f",
+                               .kind    = KIND_GENERIC,
+                               .saves   = 1u | COT__SAVES_Z,
+                               .vjp     = norm_vjp,
+                               .jvp     = norm_jvp,
+                               .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z"};

@@ -1,13 +1,14 @@
-/* shape.c: the same elements seen through another shape: reshape, permute, broadcast_to, slice and what is made of them.
+/* shape.c: the same elements seen through another shape: reshape, permute, broadcast_to, slice and
+ * what is made of them.
  *
- * All are linear and all but some reshapes are views: no element moves. A slice of one index with its axis dropped, x[i], is
- * one node too. What is a no-op (the same shape, the same order) records nothing and returns x;
- * what users get of a leaf then, nothing.h says. */
+ * All are linear and all but some reshapes are views: no element moves. A slice of one index with
+ * its axis dropped, x[i], is one node too. What is a no-op (the same shape, the same order) records
+ * nothing and returns x; what users get of a leaf then, nothing.h says. */
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* ---- reshape ----------------------------------------------------------------------------------------------------- */
+/* ---- reshape --------------------------------------------------------------------------------- */
 
 /* From the back, maximal runs of axes of v
  * that lie as one are cut into new axes; a new axis must not reach over the end of a run. */
@@ -38,10 +39,12 @@ static cot_var push_reshape(cot_tape *t, uint32_t x, const cot_shape *shape) {
     cot__view   v = cot__view_shape(t, x);
     int64_t     stride[COT_MAX_NDIM], rows[COT_MAX_NDIM];
     cot__result r;
-    if (cot__view_strides(&v, shape, stride)) return cot__push_view(t, OP_reshape, x, shape->ndim, shape->dim, stride, 0, NULL);
+    if (cot__view_strides(&v, shape, stride))
+        return cot__push_view(t, OP_reshape, x, shape->ndim, shape->dim, stride, 0, NULL);
     if (!cot__result_open(t, &r, "reshape", v.dtype, shape->ndim, shape->dim)) return INVALID(t);
     cot__strides(v.ndim, v.shape, rows);
-    cot__view old = {r.view.data, v.dtype, v.ndim, v.shape, rows}; /* the new memory in the old shape */
+    /* the new memory in the old shape */
+    cot__view old = {r.view.data, v.dtype, v.ndim, v.shape, rows};
     v = cot__view_read(t, x);
     cot__copy(&old, &v);
     return cot__result_push(t, &r, OP_reshape, 1, &x, NULL);
@@ -55,7 +58,8 @@ static bool infer_extent(cot_tape *t, uint32_t x, cot_shape *shape) {
     for (int k = 0; k < shape->ndim && k < COT_MAX_NDIM; k++)
         if (shape->dim[k] == -1) {
             if (open >= 0) {
-                cot__fail(t, COT_SHAPE, "[reshape] axes %d and %d both have extent -1; one extent may be left open", open, k);
+                cot__fail(t, COT_SHAPE, "[reshape] axes %d and %d both have extent -1; one extent may be left open",
+                          open, k);
                 return false;
             }
             open = k;
@@ -88,7 +92,8 @@ cot_var cot_expand_dims(cot_var x, int axis) {
     if (!t) return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, i);
     if (s.ndim == COT_MAX_NDIM)
-        return cot__fail(t, COT_LIMIT, "[expand_dims] the operand has %d axes already; there are at most %d", s.ndim, COT_MAX_NDIM);
+        return cot__fail(t, COT_LIMIT, "[expand_dims] the operand has %d axes already; there are at most %d", s.ndim,
+                         COT_MAX_NDIM);
     if (!cot__check_axis(t, "expand_dims", axis, s.ndim + 1, &axis)) return INVALID(t);
     for (int k = s.ndim; k > axis; k--) s.dim[k] = s.dim[k - 1];
     s.dim[axis] = 1;
@@ -105,7 +110,8 @@ cot_var cot_squeeze(cot_var x, cot_axes axes) {
     for (int k = 0; k < old.ndim; k++) {
         bool goes = mask >> k & 1;
         if (goes && old.dim[k] != 1 && axes.n >= 0)
-            return cot__fail(t, COT_SHAPE, "[squeeze] axis %d has extent %lld; only axes of extent 1 can go", k, (long long)old.dim[k]);
+            return cot__fail(t, COT_SHAPE, "[squeeze] axis %d has extent %lld; only axes of extent 1 can go", k,
+                             (long long)old.dim[k]);
         if (!goes || old.dim[k] != 1) s.dim[s.ndim++] = old.dim[k];
     }
     return s.ndim == old.ndim ? x : push_reshape(t, i, &s);
@@ -118,7 +124,7 @@ const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .
                                  .formula = "z = x in another shape; x̄ += z̄ in x's shape",
                                  .vjp = reshape_vjp, .apply = reshape_apply};
 
-/* ---- permute ----------------------------------------------------------------------------------------------------- */
+/* ---- permute --------------------------------------------------------------------------------- */
 
 /* Axis k of the result is axis order[k] of x. */
 static cot_var push_permute(cot_tape *t, uint32_t x, const int64_t *order) {
@@ -152,7 +158,8 @@ cot_var cot_permute(cot_var x, cot_axes axes) {
     if (!t) return cot__invalid(1, &x);
     int n = cot__ndim_at(t, i);
     if (axes.n >= 0 && axes.n != n)
-        return cot__fail(t, COT_SHAPE, "[permute] %d axes are listed for rank %d; the order lists every axis once", axes.n, n);
+        return cot__fail(t, COT_SHAPE, "[permute] %d axes are listed for rank %d; the order lists every axis once",
+                         axes.n, n);
     if (!cot__check_axes(t, "permute", axes, n, &mask)) return INVALID(t);
     for (int k = 0; k < n; k++) order[k] = axes.n < 0 ? k : axes.axis[k] < 0 ? axes.axis[k] + n : axes.axis[k];
     return push_permute(t, i, order);
@@ -183,7 +190,7 @@ const cot__op cot__op_permute = {.name = "permute", .batch = cot__batch_shift, .
                                  .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
                                  .vjp = permute_vjp, .apply = permute_apply};
 
-/* ---- broadcast_to ------------------------------------------------------------------------------------------------ */
+/* ---- broadcast_to ---------------------------------------------------------------------------- */
 
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape) {
     uint32_t  i;
@@ -202,7 +209,8 @@ cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape) {
         stride[extra + k] = same ? v.stride[k] : 0;
     }
     if (!fits)
-        return cot__fail(t, COT_SHAPE, "[%s] %s does not broadcast to %s; aligned at the last axis, extents are equal or 1", op,
+        return cot__fail(t, COT_SHAPE,
+                         "[%s] %s does not broadcast to %s; aligned at the last axis, extents are equal or 1", op,
                          cot__shape_text(v.ndim, v.shape, from), cot__shape_text(shape.ndim, shape.dim, to));
     return repeats ? cot__push_view(t, OP_broadcast_to, i, shape.ndim, shape.dim, stride, 0, NULL) : x;
 }
@@ -220,13 +228,15 @@ static void broadcast_to_vjp(cot__rule *r) {
     cot__give(r, 0, cot_reshape(cot_sum(r->g, repeated), x));
 }
 
-static cot_var broadcast_to_apply(cot__rule *r, const cot_var *xs) { return cot_broadcast_to(xs[0], cot__rule_result(r)); }
+static cot_var broadcast_to_apply(cot__rule *r, const cot_var *xs) {
+    return cot_broadcast_to(xs[0], cot__rule_result(r));
+}
 
 const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .batch = cot__batch_broadcast, .kind = KIND_LINEAR,
                                       .formula = "z = x repeated; x̄ += Σ z̄ over the repeated axes",
                                       .vjp = broadcast_to_vjp, .apply = broadcast_to_apply};
 
-/* ---- slice ------------------------------------------------------------------------------------------------------- */
+/* ---- slice ----------------------------------------------------------------------------------- */
 
 enum { AXIS, FIRST, LENGTH, STEP, DROP, SLICE_INTS };
 
@@ -264,8 +274,8 @@ cot_var cot_index(cot_var x, int axis, int64_t at) {
     if (!cot__check_axis(t, "index", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
     int64_t extent = cot__view_shape(t, i).shape[axis];
     if (at < -extent || at >= extent)
-        return cot__fail(t, COT_VALUE, "[index] position %lld is out of range for axis %d of extent %lld", (long long)at, axis,
-                         (long long)extent);
+        return cot__fail(t, COT_VALUE, "[index] position %lld is out of range for axis %d of extent %lld",
+                         (long long)at, axis, (long long)extent);
     return push_slice(t, i, (int64_t[]){axis, at < 0 ? at + extent : at, 1, 1, 1});
 }
 
@@ -276,7 +286,8 @@ cot_var cot_flip(cot_var x, cot_axes axes) {
     cot_shape s = cot__shape_at(t, i);
     if (!cot__check_axes(t, "flip", axes, s.ndim, &mask)) return INVALID(t);
     for (int k = 0; k < s.ndim && !cot__failed(x); k++)
-        if ((mask >> k & 1) && s.dim[k] > 1) x = push_slice(t, cot__index(x), (int64_t[]){k, s.dim[k] - 1, s.dim[k], -1, 0});
+        if ((mask >> k & 1) && s.dim[k] > 1)
+            x = push_slice(t, cot__index(x), (int64_t[]){k, s.dim[k] - 1, s.dim[k], -1, 0});
     return x;
 }
 
@@ -289,7 +300,8 @@ cot_status cot_split(cot_var x, int parts, int axis, cot_var *out) {
     if (!cot__check_axis(t, "split", axis, cot__ndim_at(t, i), &axis)) return t->status;
     int64_t extent = cot__view_shape(t, i).shape[axis];
     if (parts <= 0 || extent % parts != 0) {
-        cot__fail(t, COT_SHAPE, "[split] axis %d of extent %lld does not split into %d equal parts", axis, (long long)extent, parts);
+        cot__fail(t, COT_SHAPE, "[split] axis %d of extent %lld does not split into %d equal parts", axis,
+                  (long long)extent, parts);
         return t->status;
     }
     int64_t length = extent / parts;
@@ -310,7 +322,10 @@ static cot_var slice_apply(cot__rule *r, const cot_var *xs) {
     return cot__enter(r->t, xs[0], "slice", "", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
 }
 
-const cot__op cot__op_slice = {.name = "slice", .batch = cot__batch_shift, .attrs = "axis:a first:d length:d step:u drop:f",
-                               .kind = KIND_LINEAR,
+const cot__op cot__op_slice = {.name    = "slice",
+                               .batch   = cot__batch_shift,
+                               .attrs   = "axis:a first:d length:d step:u drop:f",
+                               .kind    = KIND_LINEAR,
                                .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
-                               .vjp = slice_vjp, .apply = slice_apply};
+                               .vjp     = slice_vjp,
+                               .apply   = slice_apply};

@@ -1,13 +1,16 @@
 /* deferred.c: elementwise work, put off until somebody needs it, then done block by block.
  *
- * One run after the other over arrays that no cache holds reads and writes memory for each of them. Here runs of the same number of elements
- * are collected while recording or a sweep goes on with its bookkeeping, and all of them are done on a block of elements while it is in cache, on each of
- * the pool's threads. Every run works on element i of its views alone, so the results have the same bits in any order of the blocks.
+ * One run after the other over arrays that no cache holds reads and writes memory for each of them.
+ * Here runs of the same number of elements are collected while recording or a sweep goes on with
+ * its bookkeeping, and all of them are done on a block of elements while it is in cache, on each of
+ * the pool's threads. Every run works on element i of its views alone, so the results have the same
+ * bits in any order of the blocks.
  *
- * Invariants: two views in the queue that share memory, one of them written, have the same elements at the same numbers; otherwise the second
- * one makes the queue run first. Whoever looks at a value gets it through cot__view_read, which runs the queue. Memory that the queue will touch is not
- * given back before it has run: in a sweep it is buried, and may serve for new accumulators. What waits when the library returns to its caller touches
- * memory that only the tape can reach. */
+ * Invariants: two views in the queue that share memory, one of them written, have the same elements
+ * at the same numbers; otherwise the second one makes the queue run first. Whoever looks at a value
+ * gets it through cot__view_read, which runs the queue. Memory that the queue will touch is not
+ * given back before it has run: in a sweep it is buried, and may serve for new accumulators. What
+ * waits when the library returns to its caller touches memory that only the tape can reach. */
 #include "base/parallel.h"
 #include "ops/elementwise/deferred.h"
 #include "backend/cpu/elementwise/block_run.h"
@@ -19,7 +22,8 @@ enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS
 int64_t cot__deferred_from = 4096, cot__deferred_bytes = 32768;
 bool    cot__deferred_spoils = false;
 
-/* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same elements in the same order. */
+/* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same
+ * elements in the same order. */
 typedef struct place {
     const char *lo, *hi; /* all its elements lie in [lo, hi) */
     const void *data;
@@ -28,8 +32,9 @@ typedef struct place {
     bool        written;
 } place;
 
-/* Runs that may be done block by block together. There is one stage, but while a gradient is recorded of which most will be forgotten: then what cannot
- * be done together with the last runs waits behind them, in a stage of its own. */
+/* Runs that may be done block by block together. There is one stage, but while a gradient is
+ * recorded of which most will be forgotten: then what cannot be done together with the last runs
+ * waits behind them, in a stage of its own. */
 typedef struct stage {
     int     runs, places; /* where it ends */
     int64_t size, cost;
@@ -51,7 +56,7 @@ typedef struct queue {
 
 static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->deferred; }
 
-/* ---- who touches what ------------------------------------------------------------------------------------------------------- */
+/* ---- who touches what ------------------------------------------------------------------------ */
 
 static place place_of(const cot__view *v, bool written) {
     int64_t bytes = cot__dtype_size(v->dtype), least = 0, most = 0;
@@ -95,10 +100,11 @@ static void add_place(queue *q, const place *p) {
     q->place[q->places++] = *p;
 }
 
-/* ---- memory that only the runs see --------------------------------------------------------------------------------------------- */
+/* ---- memory that only the runs see ----------------------------------------------------------- */
 
-/* A buried storage that the runs write before they read it holds nothing of interest, before or after. Then every block of a part can have the same
- * piece of it, which stays in cache and need not go to memory. That takes views of the whole storage, row by row. */
+/* A buried storage that the runs write before they read it holds nothing of interest, before or
+ * after. Then every block of a part can have the same piece of it, which stays in cache and need
+ * not go to memory. That takes views of the whole storage, row by row. */
 static bool is_scratch(const queue *q, const cot__storage *s) {
     const char *lo = s->data, *hi = lo + s->bytes;
     for (int k = 0; k < q->places; k++) {
@@ -136,9 +142,11 @@ static void find_scratch(queue *q) {
     }
 }
 
-static void move_back(cot__view *v, int64_t elements) { v->data = (char *)v->data - elements * cot__dtype_size(v->dtype); }
+static void move_back(cot__view *v, int64_t elements) {
+    v->data = (char *)v->data - elements * cot__dtype_size(v->dtype);
+}
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void run_part(void *ctx, int64_t part) {
     const queue    *q = ctx;
@@ -168,10 +176,12 @@ static void run_part(void *ctx, int64_t part) {
     }
 }
 
-/* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each thread would get none else. A part should have several:
- * it copies runs and fills blocks with numbers first. */
+/* Blocks that stay in the second cache, with all arrays of the queue; shorter ones where each
+ * thread would get none else. A part should have several: it copies runs and fills blocks with
+ * numbers first. */
 static void cut(queue *q) {
-    int64_t most = cot__deferred_bytes / cot__dtype_size(q->run[q->first].compute), share = q->size / 8 < SHORT ? SHORT : q->size / 8;
+    int64_t most   = cot__deferred_bytes / cot__dtype_size(q->run[q->first].compute),
+            share  = q->size / 8 < SHORT ? SHORT : q->size / 8;
     int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
     q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
     blocks = (q->size + q->step - 1) / q->step;
@@ -203,7 +213,8 @@ static void empty(queue *q) {
     q->stages = 0;
     int buried = q->buried;
     q->emptied++;
-    q->head.runs = q->places = q->numbers = q->buried = 0; /* nothing waits any more: what is released now is freed */
+    /* nothing waits any more: what is released now is freed */
+    q->head.runs = q->places = q->numbers = q->buried = 0;
     q->cost = 0;
     for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
 }
@@ -240,7 +251,7 @@ void cot__deferred_resume(cot_tape *t, cot__paused before) {
     t->at_once = before.at_once;
 }
 
-/* ---- what is buried ------------------------------------------------------------------------------------------------------------- */
+/* ---- what is buried -------------------------------------------------------------------------- */
 
 bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s) {
     queue      *q = queue_of(t);
@@ -248,7 +259,8 @@ bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s) {
     bool        touched = false;
     for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
     if (!touched) return false;
-    if (s->borrowed || q->buried == BURIED || !t->sweeps) { /* who frees memory outside of sweeps shall have it */
+    if (s->borrowed || q->buried == BURIED || !t->sweeps) {
+        /* who frees memory outside of sweeps shall have it */
         cot__deferred_run(t);
         return false;
     }
@@ -264,13 +276,14 @@ cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
             cot__storage *s = q->bury[k];
             q->bury[k] = q->bury[--q->buried];
             *s = (cot__storage){.refs = 1, .bytes = s->bytes, .block_bytes = s->block_bytes, .data = s->data,
-                                .saver_version = UINT32_MAX, .writer = COT__NONE}; /* like a new one */
+                                /* like a new one */
+                                .saver_version = UINT32_MAX, .writer = COT__NONE};
             return s;
         }
     return NULL;
 }
 
-/* ---- what nobody will read ------------------------------------------------------------------------------------------------------ */
+/* ---- what nobody will read ------------------------------------------------------------------- */
 
 cot__deferred_point cot__deferred_hold(cot_tape *t) {
     const queue *q = queue_of(t);
@@ -279,7 +292,9 @@ cot__deferred_point cot__deferred_hold(cot_tape *t) {
 }
 
 /* A queue that was emptied meanwhile holds nothing older. */
-static int first_since(const queue *q, cot__deferred_point since) { return q->emptied == since.emptied ? since.runs : 0; }
+static int first_since(const queue *q, cot__deferred_point since) {
+    return q->emptied == since.emptied ? since.runs : 0;
+}
 
 bool cot__deferred_waits_since(const cot_tape *t, cot__deferred_point since) {
     return t->deferred && first_since(queue_of(t), since) < t->deferred->runs;
@@ -310,10 +325,12 @@ static void forget(queue *q, cot__deferred_point since, uint32_t from, const uin
     for (uint32_t i = from; i < t->count; i++) {
         if (!needed[i - from] || !cot__is_tensor(&t->nodes[i])) continue;
         const cot__storage *s = t->nodes[i].value.tensor->storage;
-        for (int k = first; k < q->head.runs; k++) lives[k] |= overlaps(&z[k], s->data, (const char *)s->data + s->bytes);
+        for (int k = first; k < q->head.runs; k++)
+            lives[k] |= overlaps(&z[k], s->data, (const char *)s->data + s->bytes);
     }
     for (int k = q->head.runs - 1; k >= first; k--)
-        for (int later = k + 1; later < q->head.runs && !lives[k]; later++) lives[k] = lives[later] && reads(&q->run[later], &z[k]);
+        for (int later = k + 1; later < q->head.runs && !lives[k]; later++)
+            lives[k] = lives[later] && reads(&q->run[later], &z[k]);
     for (int k = first, s = 0; k < q->head.runs; k++) {
         while (s < q->stages && q->before[s].runs < k) s++;
         for (; s < q->stages && q->before[s].runs == k; s++) q->before[s].runs = kept;
@@ -333,7 +350,7 @@ void cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t f
     if (q && q->stages) empty(q);
 }
 
-/* ---- putting off ------------------------------------------------------------------------------------------------------------ */
+/* ---- putting off ----------------------------------------------------------------------------- */
 
 static queue *ready(cot_tape *t) {
     if (!t->deferred && (t->deferred = cot__alloc(&t->al, sizeof(queue)))) {
@@ -365,7 +382,8 @@ static void keep_view(queue *q, cot__view *v) {
 
 enum { VIEWS = 10 }; /* of a run, at most */
 
-/* Can the caller neither write nor read this memory but through the library? What a body is recorded on is given up soon, so it is done at once. */
+/* Can the caller neither write nor read this memory but through the library? What a body is
+ * recorded on is given up soon, so it is done at once. */
 static bool is_private(const cot_tape *t, int n, const uint32_t *nodes) {
     if (!nodes || t->at_once || t->body || t->inside) return false;
     for (int k = 0; k < n; k++) {
@@ -448,13 +466,15 @@ static void now_or_later(cot_tape *t, cot__block_run *r, int n, const uint32_t *
     cot__block_run_now(r);
 }
 
-void cot__deferred_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, const uint32_t *nodes) {
+void cot__deferred_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z,
+                               const uint32_t *nodes) {
     cot__block_run r;
     cot__block_run_of_value(&r, op, compute, n, xs, z);
     now_or_later(t, &r, n, nodes);
 }
 
-void cot__deferred_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+void cot__deferred_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z,
+                            int count, const cot__term *terms) {
     cot__block_run r;
     cot__block_run_of_partials(&r, op, compute, n, xs, z, count, terms);
     now_or_later(t, &r, 0, NULL);

@@ -1,8 +1,9 @@
 /* elementwise.c: recording an elementwise operation on any mix of scalars, tensors and numbers.
  *
- * Promotion and broadcasting become explicit cast and broadcast_to nodes, so that their derivatives are written once. What remains
- * here is then simple: operands of one compute type, each of the result's shape or an inactive 0-d value that repeats.
- * The fast path for scalars is in scalar.c. */
+ * Promotion and broadcasting become explicit cast and broadcast_to nodes, so that their derivatives
+ * are written once. What remains here is then simple: operands of one compute type, each of the
+ * result's shape or an inactive 0-d value that repeats. The fast path for scalars is in
+ * scalar.c. */
 #include "ops/elementwise/deferred.h"
 #include "ops/elementwise/lazy_product.h"
 
@@ -28,7 +29,8 @@ static cot_dtype common_dtype(const cot_tape *t, int op, int n, const cot_var *x
     if (found < 0) return fraction ? COT_F64 : COT_I64; /* where(c, 1, 0) */
     bool real = cot__elementwise_table[op].class == REAL;
     if (!cot__dtype_is_float((cot_dtype)found) && (real || fraction)) return COT_F64;
-    if (found == COT_BOOL && number && cot__elementwise_table[op].class == ARITH) return COT_I64; /* True + 1 is 2 */
+    /* True + 1 is 2 */
+    if (found == COT_BOOL && number && cot__elementwise_table[op].class == ARITH) return COT_I64;
     return (cot_dtype)found;
 }
 
@@ -48,7 +50,8 @@ static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var
             if (*d == s.dim[i] || s.dim[i] == 1) continue;
             if (*d != 1) {
                 char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-                cot__fail(t, COT_SHAPE, "[%s] shapes %s and %s do not broadcast; counted from the end, extents must be equal or 1",
+                cot__fail(t, COT_SHAPE,
+                          "[%s] shapes %s and %s do not broadcast; counted from the end, extents must be equal or 1",
                           name, cot__shape_text(before.ndim, before.dim, a), cot__shape_text(s.ndim, s.dim, b));
                 return false;
             }
@@ -63,7 +66,8 @@ static bool same_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
     return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
 }
 
-/* A number becomes an immediate where the node has room for it (binary operations), else a 0-d constant. */
+/* A number becomes an immediate where the node has room for it (binary operations), else a 0-d
+ * constant. */
 static uint32_t take_number(cot_tape *t, int n, cot_var x, cot_dtype dtype, double *immediate) {
     double v = cot__number_value(x);
     bool   exact = (uintptr_t)x.tape == 1 || (x.id + (UINT64_C(1) << 53)) <= (UINT64_C(1) << 54);
@@ -91,7 +95,8 @@ static uint32_t take_var(cot_tape *t, cot_var x, cot_dtype dtype, const cot_shap
     return cot__index(x);
 }
 
-/* The common case: every operand already has the dtype and the shape of the result, so nothing is promoted or broadcast. */
+/* The common case: every operand already has the dtype and the shape of the result, so nothing is
+ * promoted or broadcast. */
 static bool is_uniform(const cot_tape *t, int op, int n, const cot_var *xs, const uint32_t *args) {
     const cot__node *first = &t->nodes[args[0]];
     if (op == OP_where || cot__is_number(xs[0])) return false;
@@ -106,8 +111,10 @@ static bool is_uniform(const cot_tape *t, int op, int n, const cot_var *xs, cons
     return true;
 }
 
-/* Brings the operands to one dtype and shape by recorded casts and broadcasts; numbers become immediates or constants. */
-static bool unify(cot_tape *t, int op, int n, const cot_var *xs, uint32_t *args, cot_dtype *dtype, cot_shape *shape, double *immediate) {
+/* Brings the operands to one dtype and shape by recorded casts and broadcasts; numbers become
+ * immediates or constants. */
+static bool unify(cot_tape *t, int op, int n, const cot_var *xs, uint32_t *args, cot_dtype *dtype, cot_shape *shape,
+                  double *immediate) {
     *dtype = common_dtype(t, op, n, xs);
     if (!broadcast_shapes(t, cot__elementwise_table[op].name, n, xs, shape)) return false;
     for (int k = 0; k < n; k++) {
@@ -175,7 +182,8 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     if (LIKELY(!t->waiting) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {
         cot__view views[3];
         for (int k = 0; k < n; k++)
-            views[k] = args[k] == COT__NONE ? (cot__view){&number, compute, 0, no_axes, no_axes} : cot__view_deferred(t, args[k]);
+            views[k] = args[k] == COT__NONE ? (cot__view){&number, compute, 0, no_axes, no_axes}
+                                            : cot__view_deferred(t, args[k]);
         cot__deferred_elementwise(t, op, compute, n, views, &r.view, args);
     }
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);

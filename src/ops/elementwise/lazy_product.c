@@ -1,13 +1,18 @@
 /* lazy_product.c: products that wait: results that are cheaper to compute again than to write.
  *
- * The gradients of every example of a batch are products of a column and a row each: as arrays they are many times what they are made from, and writing
- * them takes longer than computing them twice. Whoever takes norms or sums of them need not have them written. So a large product of depth 1 gets its
- * memory but no elements, only a recipe (backend/cpu/gemm/recipe.h); an elementwise operation on it adds a step to a copy of that; a reduction makes the
- * elements in cache and folds them with the bits it would have had. Everybody else asks cot__view_read or cot__view_deferred, which write it first.
+ * The gradients of every example of a batch are products of a column and a row each: as arrays they
+ * are many times what they are made from, and writing them takes longer than computing them twice.
+ * Whoever takes norms or sums of them need not have them written. So a large product of depth 1
+ * gets its memory but no elements, only a recipe (backend/cpu/gemm/recipe.h); an elementwise
+ * operation on it adds a step to a copy of that; a reduction makes the elements in cache and folds
+ * them with the bits it would have had. Everybody else asks cot__view_read or cot__view_deferred,
+ * which write it first.
  *
- * Invariants: leaves of a recipe lie on storages that do not wait themselves, that the recipe holds a reference to, and that only the library can
- * change; who is about to (cot__view_write, operations in place) has it written before. What the leaves hold may still wait in the queue: that is done
- * before a recipe is used. Nothing begins to wait while a body or a function of a custom operation is recorded, or where work is done at once. */
+ * Invariants: leaves of a recipe lie on storages that do not wait themselves, that the recipe holds
+ * a reference to, and that only the library can change; who is about to (cot__view_write,
+ * operations in place) has it written before. What the leaves hold may still wait in the queue:
+ * that is done before a recipe is used. Nothing begins to wait while a body or a function of a
+ * custom operation is recorded, or where work is done at once. */
 #include "backend/cpu/gemm/recipe.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
@@ -26,7 +31,7 @@ typedef struct cot__lazy_product {
     struct cot__lazy_product *next, *before;
 } waiting;
 
-/* ---- the list ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static bool begin(cot_tape *t, const cot__result *r, const waiting *w) {
     waiting *kept = cot__alloc(&t->al, sizeof *kept);
@@ -75,12 +80,12 @@ void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s) {
     }
 }
 
-/* ---- recipes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- recipes --------------------------------------------------------------------------------- */
 
 static bool may_begin(const cot_tape *t, const cot__result *r) {
     cot_dtype d = r->view.dtype;
-    return r->tensor && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) && !t->at_once && !t->body && !t->inside &&
-           r->tensor->storage->bytes >= cot__lazy_product_from;
+    return r->tensor && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) && !t->at_once && !t->body &&
+           !t->inside && r->tensor->storage->bytes >= cot__lazy_product_from;
 }
 
 /* The elements that a view shows, each counted once, in bytes: what is read of memory. */
@@ -135,10 +140,12 @@ static waiting empty_of(cot_dtype dtype, int ndim, const int64_t *shape) {
     return w;
 }
 
-/* ---- products ------------------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------- */
 
-bool cot__lazy_product_open(cot_tape *t, const cot__result *r, const uint32_t xs[2], const cot__view *a, const cot__view *b) {
-    if (!may_begin(t, r) || r->tensor->storage->bytes < cot__lazy_product_times * (bytes_behind(a) + bytes_behind(b))) return false;
+bool cot__lazy_product_open(cot_tape *t, const cot__result *r, const uint32_t xs[2], const cot__view *a,
+                            const cot__view *b) {
+    if (!may_begin(t, r) || r->tensor->storage->bytes < cot__lazy_product_times * (bytes_behind(a) + bytes_behind(b)))
+        return false;
     waiting w = empty_of(r->view.dtype, r->view.ndim, r->view.shape);
     int     leading = a->ndim > 2 ? a->ndim - 2 : 0, axis = leading;
     for (int k = 0; k < 2; k++) {
@@ -155,11 +162,12 @@ bool cot__lazy_product_open(cot_tape *t, const cot__result *r, const uint32_t xs
     return begin(t, r, &w);
 }
 
-/* ---- elementwise operations -------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise operations ------------------------------------------------------------------ */
 
 /* Additions and the like: what takes longer is better done once. */
 static bool is_cheap(int op) {
-    return op == OP_div || (cot__elementwise_table[op].class == ARITH && op != OP_pow && op != OP_fmod && op != OP_remainder && op != OP_where);
+    return op == OP_div || (cot__elementwise_table[op].class == ARITH && op != OP_pow && op != OP_fmod &&
+                            op != OP_remainder && op != OP_where);
 }
 
 /* The whole of a storage that waits, its elements in order. */
@@ -187,15 +195,16 @@ static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__val
     one.leaf[0] = t->nodes[x].value.tensor->storage;
     memcpy(shape.dim, r->shape, (size_t)r->ndim * sizeof *r->shape);
     size_t whole = (size_t)cot__count(z->ndim, z->shape) * bytes;
-    if (v.dtype != r->dtype || one.leaf[0]->waits || one.leaf[0]->borrowed || bytes_behind(&v) * cot__lazy_product_times > whole ||
-        !cot__view_strides(&v, &shape, stride))
+    if (v.dtype != r->dtype || one.leaf[0]->waits || one.leaf[0]->borrowed ||
+        bytes_behind(&v) * cot__lazy_product_times > whole || !cot__view_strides(&v, &shape, stride))
         return COT__RECIPE_NONE;
     one.recipe.leaf[0].data = v.data;
     memcpy(one.recipe.leaf[0].stride, stride, (size_t)r->ndim * sizeof *stride);
     return add_leaf(w, &one, 0);
 }
 
-bool cot__lazy_product_extend(cot_tape *t, const cot__result *r, int op, int n, const uint32_t *xs, const cot__value *number) {
+bool cot__lazy_product_extend(cot_tape *t, const cot__result *r, int op, int n, const uint32_t *xs,
+                              const cot__value *number) {
     const waiting *first = NULL, *from[3] = {NULL, NULL, NULL};
     int8_t         arg[3] = {COT__RECIPE_NONE, COT__RECIPE_NONE, COT__RECIPE_NONE};
     if (!is_cheap(op) || !may_begin(t, r)) return false;
@@ -207,20 +216,22 @@ bool cot__lazy_product_extend(cot_tape *t, const cot__result *r, int op, int n, 
         int at = COT__RECIPE_NONE;
         if (!from[k]) at = add_operand(&w, t, xs[k], number, &r->view);
         else if (from[k]->recipe.dtype == w.recipe.dtype && from[k]->recipe.ndim == first->recipe.ndim &&
-                 memcmp(from[k]->recipe.shape, first->recipe.shape, (size_t)first->recipe.ndim * sizeof *first->recipe.shape) == 0)
+                 memcmp(from[k]->recipe.shape, first->recipe.shape,
+                        (size_t)first->recipe.ndim * sizeof *first->recipe.shape) == 0)
             at = add_recipe(&w, from[k]);
         if (from[k] ? at < 0 : at == COT__RECIPE_NONE) return false;
         arg[k] = (int8_t)at;
     }
     cot__step_fn *kernel = cot__blocks(op, w.recipe.dtype)->value;
-    if (add_step(&w.recipe, kernel, arg) != w.recipe.steps - 1) return false; /* no room, or a result that is there already */
+    /* no room, or a result that is there already */
+    if (add_step(&w.recipe, kernel, arg) != w.recipe.steps - 1) return false;
     bool pair = w.recipe.steps == 2 && op == OP_mul; /* a product and a second factor */
     w.recipe.squares = w.recipe.steps == 2 && arg[0] == 0 && (op == OP_square || (pair && arg[1] == 0));
     w.recipe.scale = pair && arg[0] < 0 ? ~arg[0] : pair && arg[1] < 0 ? ~arg[1] : -1;
     return begin(t, r, &w);
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------------------------------------ */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 bool cot__lazy_product_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z) {
     const waiting *w = waits_whole(t, x);

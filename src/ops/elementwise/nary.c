@@ -1,14 +1,17 @@
-/* nary.c: sums, dot products and log-sum-exp over scalars as one node each: worth more than any inlining when a program works on
- * scalars.
+/* nary.c: sums, dot products and log-sum-exp over scalars as one node each: worth more than any
+ * inlining when a program works on scalars.
  *
- * The sweeps over numbers know these operations by themselves (diff/engine/scalar_sweep.inc, diff/second/dual.c); the rules here are for what is
- * recorded, and take their contributions in the same order. */
+ * The sweeps over numbers know these operations by themselves (diff/engine/scalar_sweep.inc,
+ * diff/second/dual.c); the rules here are for what is recorded, and take their contributions in the
+ * same order. */
 #include "ops/structural.h"
 
 #include <math.h>
 
-/* All operands must be alive 0-d values of one float dtype; anything else is told to use the tensor forms. */
-static bool take_scalars(cot_tape *t, const char *op, const char *what, int n, const cot_var *xs, uint32_t *out, cot_dtype dtype) {
+/* All operands must be alive 0-d values of one float dtype; anything else is told to use the tensor
+ * forms. */
+static bool take_scalars(cot_tape *t, const char *op, const char *what, int n, const cot_var *xs, uint32_t *out,
+                         cot_dtype dtype) {
     for (int k = 0; k < n; k++) {
         if (cot__is_number(xs[k])) {
             cot_var c = cot_cast(cot_constant(t, cot__number_value(xs[k])), dtype);
@@ -18,7 +21,10 @@ static bool take_scalars(cot_tape *t, const char *op, const char *what, int n, c
         }
         if (!cot__operand(t, xs[k], op, what, &out[k])) return false;
         if (cot__is_tensor(&t->nodes[out[k]])) {
-            cot__fail(t, COT_SHAPE, "[%s] element %d is a tensor; every element must be a scalar, use cot_stack or cot_dot for tensors", op, k);
+            cot__fail(
+                t, COT_SHAPE,
+                "[%s] element %d is a tensor; every element must be a scalar, use cot_stack or cot_dot for tensors", op,
+                k);
             return false;
         }
         if ((out[k] = cot__as(t, out[k], dtype)) == COT__NONE) return false;
@@ -28,7 +34,8 @@ static bool take_scalars(cot_tape *t, const char *op, const char *what, int n, c
 
 static cot_dtype common(const cot_var *xs, int n, cot_dtype d, bool *any) {
     for (int k = 0; k < n; k++)
-        if (cot_is_valid(xs[k])) d = *any ? cot__dtype_promote(d, cot_dtype_of(xs[k])) : cot_dtype_of(xs[k]), *any = true;
+        if (cot_is_valid(xs[k]))
+            d = *any ? cot__dtype_promote(d, cot_dtype_of(xs[k])) : cot_dtype_of(xs[k]), *any = true;
     return d;
 }
 
@@ -55,27 +62,32 @@ static double slow(const cot_tape *t, const uint32_t *x, const uint32_t *y, int 
     return (double)s;
 }
 
-/* ---- log Σ exp ------------------------------------------------------------------------------------------------------ */
+/* ---- log Σ exp ------------------------------------------------------------------------------- */
 
-static double number_at(const cot_tape *t, uint32_t i) { return cot__load_f64(&t->nodes[i].value, cot__dtype_at(&t->nodes[i])); }
+static double number_at(const cot_tape *t, uint32_t i) {
+    return cot__load_f64(&t->nodes[i].value, cot__dtype_at(&t->nodes[i]));
+}
 
-/* The largest value; a NaN if there is one. Two selects a value and no jump: where the largest stands cannot be foretold. */
-#define TOP(top, n, value)                                                                                                   \
-    do {                                                                                                                     \
-        bool odd = false;                                                                                                    \
-        for (int k = 0; k < (n); k++) {                                                                                      \
-            const double v = (value);                                                                                        \
-            top = v > top ? v : top;                                                                                         \
-            odd |= v != v;                                                                                                   \
-        }                                                                                                                    \
-        if (odd) top = (double)NAN;                                                                                          \
+/* The largest value; a NaN if there is one. Two selects a value and no jump: where the largest
+ * stands cannot be foretold. */
+#define TOP(top, n, value)                                                                                             \
+    do {                                                                                                               \
+        bool odd = false;                                                                                              \
+        for (int k = 0; k < (n); k++) {                                                                                \
+            const double v = (value);                                                                                  \
+            top            = v > top ? v : top;                                                                        \
+            odd |= v != v;                                                                                             \
+        }                                                                                                              \
+        if (odd) top = (double)NAN;                                                                                    \
     } while (0)
 
-/* What is subtracted before exp: the largest value, but 0 where all are -inf, so that all exponentials are 0 and not NaN. */
+/* What is subtracted before exp: the largest value, but 0 where all are -inf, so that all
+ * exponentials are 0 and not NaN. */
 static double shift_of(double top) { return top == -INFINITY ? 0 : top; }
 
-/* The derivative is e/s with e = exp(x - shift) and s = Σ e. Both are kept with the node, so the sweeps need no exponential; they
- * are made as the rule below records them, with the same functions, and so have the same bits. */
+/* The derivative is e/s with e = exp(x - shift) and s = Σ e. Both are kept with the node, so the
+ * sweeps need no exponential; they are made as the rule below records them, with the same
+ * functions, and so have the same bits. */
 static double logsumexp_f64(const cot_tape *t, const uint32_t *x, int n, double *e, double *s) {
     const cot__node *nodes = t->nodes;
     double           top = -INFINITY, sum = 0;
@@ -100,7 +112,7 @@ static double logsumexp_slow(const cot_tape *t, const uint32_t *x, int n, double
     return isfinite(top) ? (double)((float)top + logf(sum)) : top;
 }
 
-/* ---- recording -------------------------------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* A list of operands, before it `numbers` doubles that the operation keeps. */
 static cot__attr *list_make(cot_tape *t, const char *op, size_t nargs, size_t numbers) {
@@ -111,7 +123,8 @@ static cot__attr *list_make(cot_tape *t, const char *op, size_t nargs, size_t nu
 }
 static double *numbers_of(cot__attr *a) { return (double *)a->ints; }
 
-/* The common case in one pass: everything an f64 scalar of one tape. `flags` gathers their activity. */
+/* The common case in one pass: everything an f64 scalar of one tape. `flags` gathers their
+ * activity. */
 static bool take_f64(const cot_tape *t, int n, const cot_var *xs, uint32_t *out, uint32_t *flags) {
     uint32_t f = 0, count = t->count;
     for (int k = 0; k < n; k++) {
@@ -128,17 +141,26 @@ static bool take_f64(const cot_tape *t, int n, const cot_var *xs, uint32_t *out,
 
 static double value_f64(const cot_tape *t, int op, cot__attr *list, int n) {
     const uint32_t *x = list->args;
-    return op == OP_dot_of ? dot_f64(t, x, x + n, n) : op == OP_sum_of ? sum_f64(t, x, n) : logsumexp_f64(t, x, n, numbers_of(list), &list->number);
+    return op == OP_dot_of   ? dot_f64(t, x, x + n, n)
+           : op == OP_sum_of ? sum_f64(t, x, n)
+                             : logsumexp_f64(t, x, n, numbers_of(list), &list->number);
 }
 
 static cot_var record_f64(cot_tape *t, int op, uint32_t flags, cot__attr *list, double value) {
     uint32_t i = t->count++;
-    t->nodes[i] = (cot__node){.op = (uint16_t)op, .kind = COT_F64, .flags = (uint8_t)((flags & t->active_mask) | COT__NARY),
-                              .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE, .extra.attr = list, .value.f64 = value};
+    t->nodes[i] = (cot__node){.op         = (uint16_t)op,
+                              .kind       = COT_F64,
+                              .flags      = (uint8_t)((flags & t->active_mask) | COT__NARY),
+                              .stamp      = t->stamp,
+                              .a          = COT__NONE,
+                              .b          = COT__NONE,
+                              .extra.attr = list,
+                              .value.f64  = value};
     return (cot_var){t, (uint64_t)t->stamp << 32 | i};
 }
 
-static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const char *name, int n, const cot_var *xs, const cot_var *ys, cot__attr *list) {
+static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const char *name, int n, const cot_var *xs,
+                                                      const cot_var *ys, cot__attr *list) {
     bool      any = false;
     cot_dtype dtype = common(xs, n, COT_F64, &any);
     if (ys) dtype = common(ys, n, dtype, &any);
@@ -150,19 +172,22 @@ static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const
     if (dtype == COT_F64)
         r.scalar.f64 = value_f64(t, op, list, n);
     else
-        cot__store_f64(&r.scalar, dtype, op == OP_logsumexp_of ? logsumexp_slow(t, list->args, n, numbers_of(list), &list->number)
-                                                               : slow(t, list->args, ys ? list->args + n : NULL, n));
+        cot__store_f64(&r.scalar, dtype,
+                       op == OP_logsumexp_of ? logsumexp_slow(t, list->args, n, numbers_of(list), &list->number)
+                                             : slow(t, list->args, ys ? list->args + n : NULL, n));
     return cot__result_push(t, &r, op, (int)list->nargs, list->args, list);
 }
 
-static inline __attribute__((always_inline)) cot_var record(int op, const char *name, int n, const cot_var *xs, const cot_var *ys) {
+static inline __attribute__((always_inline)) cot_var record(int op, const char *name, int n, const cot_var *xs,
+                                                            const cot_var *ys) {
     cot_tape *t = cot__tape_of(n > 0 ? n : 0, xs);
     if (!t && ys) t = cot__tape_of(n > 0 ? n : 0, ys);
     if (!t) return cot__invalid(n > 0 ? n : 0, xs);
     cot__attr *list = list_make(t, name, (ys ? 2 : 1) * (size_t)n, op == OP_logsumexp_of ? (size_t)n : 0);
     if (!list) return INVALID(t);
     uint32_t flags = 0;
-    if (LIKELY(t->count < t->fast_limit && take_f64(t, n, xs, list->args, &flags) && (!ys || take_f64(t, n, ys, list->args + n, &flags))))
+    if (LIKELY(t->count < t->fast_limit && take_f64(t, n, xs, list->args, &flags) &&
+               (!ys || take_f64(t, n, ys, list->args + n, &flags))))
         return record_f64(t, op, flags, list, value_f64(t, op, list, n));
     return record_other(t, op, name, n, xs, ys, list);
 }
@@ -176,7 +201,7 @@ cot_var(cot_dot_of)(int n, const cot_var *xs, const cot_var *ys) {
 }
 cot_var(cot_logsumexp_of)(int n, const cot_var *xs) { return record(OP_logsumexp_of, "logsumexp_of", n, xs, NULL); }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------ */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static void sum_of_vjp(cot__rule *r) {
     int n = cot__nargs(cot__rule_node(r));
@@ -185,7 +210,8 @@ static void sum_of_vjp(cot__rule *r) {
 
 static void dot_of_vjp(cot__rule *r) {
     int half = cot__nargs(cot__rule_node(r)) / 2;
-    for (int k = 0; k < half; k++) { /* pair by pair, as the sweep over numbers: an operand may appear in both halves */
+    for (int k = 0; k < half; k++) {
+        /* pair by pair, as the sweep over numbers: an operand may appear in both halves */
         if (cot__rule_wants(r, k)) cot__give(r, k, cot_smul(r->g, cot__rule_x(r, k + half)));
         if (cot__rule_wants(r, k + half)) cot__give(r, k + half, cot_smul(r->g, cot__rule_x(r, k)));
     }
@@ -210,8 +236,8 @@ static void dot_of_jvp(cot__rule *r) {
     r->tangent = sum;
 }
 
-/* The same shift as an operation, for a body, which is recorded once and for other values too. It has no derivative: what it
- * takes from every exponent it takes from none of the quotients. */
+/* The same shift as an operation, for a body, which is recorded once and for other values too. It
+ * has no derivative: what it takes from every exponent it takes from none of the quotients. */
 static cot_var recorded_shift(cot__rule *r, int n) {
     cot_var top = cot_detach(cot__rule_x(r, 0));
     for (int k = 1; k < n; k++) top = cot_maximum(top, cot_detach(cot__rule_x(r, k)));
@@ -259,15 +285,33 @@ static void logsumexp_of_jvp(cot__rule *r) {
 static cot_var nary_apply(cot__rule *r, const cot_var *xs) {
     int n = cot__nargs(cot__rule_node(r));
     int op = cot__rule_node(r)->op;
-    return op == OP_sum_of ? cot_sum_of(n, xs) : op == OP_logsumexp_of ? cot_logsumexp_of(n, xs) : cot_dot_of(n / 2, xs, xs + n / 2);
+    return op == OP_sum_of         ? cot_sum_of(n, xs)
+           : op == OP_logsumexp_of ? cot_logsumexp_of(n, xs)
+                                   : cot_dot_of(n / 2, xs, xs + n / 2);
 }
 
-const cot__op cot__op_sum_of = {.name = "sum_of", .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]; x̄[i] += z̄",
-                                .vjp = sum_of_vjp, .jvp = sum_of_jvp,
-                                .apply = nary_apply};
-/* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are read all the same. */
-const cot__op cot__op_dot_of = {.name = "dot_of", .sweeps_alone = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]",
-                                .vjp = dot_of_vjp, .jvp = dot_of_jvp,
-                                .apply = nary_apply};
-const cot__op cot__op_logsumexp_of = {.name = "logsumexp_of", .sweeps_alone = true, .batch = cot__batch_nary, .kind = KIND_GENERIC, .formula = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
-                                      .vjp = logsumexp_of_vjp, .jvp = logsumexp_of_jvp, .apply = nary_apply};
+const cot__op cot__op_sum_of = {.name    = "sum_of",
+                                .batch   = cot__batch_nary,
+                                .kind    = KIND_GENERIC,
+                                .formula = "z = Σ x[i]; x̄[i] += z̄",
+                                .vjp     = sum_of_vjp,
+                                .jvp     = sum_of_jvp,
+                                .apply   = nary_apply};
+/* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are
+ * read all the same. */
+const cot__op cot__op_dot_of       = {.name         = "dot_of",
+                                      .sweeps_alone = true,
+                                      .batch        = cot__batch_nary,
+                                      .kind         = KIND_GENERIC,
+                                      .formula      = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]",
+                                      .vjp          = dot_of_vjp,
+                                      .jvp          = dot_of_jvp,
+                                      .apply        = nary_apply};
+const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
+                                      .sweeps_alone = true,
+                                      .batch        = cot__batch_nary,
+                                      .kind         = KIND_GENERIC,
+                                      .formula      = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
+                                      .vjp          = logsumexp_of_vjp,
+                                      .jvp          = logsumexp_of_jvp,
+                                      .apply        = nary_apply};

@@ -27,8 +27,9 @@ static cot_var record(writer *w) {
         numbers &= cot__is_number(a[k]);
         single &= cot__is_number(a[k]) || !cot__is_tensor(&t->nodes[cot__index(a[k])]);
     }
-    /* In the compute type of the rule and, for a tensor, in its kernels, so that what is recorded has the bits of the kernels,
-     * which fold nothing and repeat a single value before they take its logarithm. */
+    /* In the compute type of the rule and, for a tensor, in its kernels, so that what is recorded
+     * has the bits of the kernels, which fold nothing and repeat a single value before they take
+     * its logarithm. */
     cot_dtype compute = cot__dtype_compute(cot_dtype_of(w->g));
     if (numbers) return cot__fold((tensor ? cot__blocks : cot__plain_blocks)(tree->op, compute), compute, n, a);
     if (tensor && single && cot__elementwise_table[tree->op].class == REAL)

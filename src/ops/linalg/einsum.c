@@ -1,15 +1,16 @@
-/* einsum.c: sums of products over named axes (einsum, tensordot), done in recorded operations, so every order of derivative is
- * there.
+/* einsum.c: sums of products over named axes (einsum, tensordot), done in recorded operations, so
+ * every order of derivative is there.
  *
- * Each operand is prepared alone: a repeated subscript takes the diagonal, an axis of extent 1 that others repeat is dropped, a
- * subscript that nothing else needs is summed. Then two terms at a time become one (einsum_plan.c chooses which): their axes are
- * sorted into batch (both have it and it is needed later), inner (both have it, summed here), left and right (only one has it), and
- * the product is a batched matmul, or, with nothing to sum, a broadcast multiplication. */
+ * Each operand is prepared alone: a repeated subscript takes the diagonal, an axis of extent 1 that
+ * others repeat is dropped, a subscript that nothing else needs is summed. Then two terms at a time
+ * become one (einsum_plan.c chooses which): their axes are sorted into batch (both have it and it
+ * is needed later), inner (both have it, summed here), left and right (only one has it), and the
+ * product is a batched matmul, or, with nothing to sum, a broadcast multiplication. */
 #include "ops/linalg/einsum.h"
 
 #include <string.h>
 
-/* ---- one term ----------------------------------------------------------------------------------------------------------- */
+/* ---- one term -------------------------------------------------------------------------------- */
 
 static bool set_term(cot__term *term, cot_var x, int ndim, const uint8_t *label) {
     term->x = x;
@@ -20,7 +21,8 @@ static bool set_term(cot__term *term, cot_var x, int ndim, const uint8_t *label)
     return !cot__failed(x);
 }
 
-/* The axes p < q, equal in extent, become their diagonal at the end: (…, n, n) as (…, n·n), every (n+1)-th. */
+/* The axes p < q, equal in extent, become their diagonal at the end: (…, n, n) as (…, n·n), every
+ * (n+1)-th. */
 static bool take_diagonal(cot__term *term, int p, int q) {
     cot_axes  order = {term->ndim, false, {0}};
     cot_shape s = cot_shape_of(term->x), flat = {0, {0}};
@@ -36,7 +38,8 @@ static bool take_diagonal(cot__term *term, int p, int q) {
     label[n] = term->label[p];
     flat.dim[n] = s.dim[p] * s.dim[p];
     flat.ndim = n + 1;
-    return set_term(term, cot_slice(cot_reshape(cot_permute(term->x, order), flat), n, 0, COT_END, s.dim[p] + 1), n + 1, label);
+    return set_term(term, cot_slice(cot_reshape(cot_permute(term->x, order), flat), n, 0, COT_END, s.dim[p] + 1), n + 1,
+                    label);
 }
 
 static bool take_diagonals(cot__term *term) {
@@ -78,7 +81,7 @@ static uint64_t needed_besides(const cot__einsum *e, int k, int also) {
     return set;
 }
 
-/* ---- two terms ---------------------------------------------------------------------------------------------------------- */
+/* ---- two terms ------------------------------------------------------------------------------- */
 
 typedef struct axes {
     int     n;
@@ -114,8 +117,8 @@ static void append_all(axes *to, const axes *more) {
 }
 
 /* (batch…, left…) times (batch…, right…), each with ones where the other's axes are. */
-static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch, const axes *left,
-                        const axes *right) {
+static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch,
+                        const axes *left, const axes *right) {
     axes      la = *batch, lb = *batch;
     cot_shape sa = {0, {0}}, sb = {0, {0}};
     append_all(&la, left);
@@ -129,10 +132,10 @@ static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__ter
     return cot_mul(x, y);
 }
 
-/* (batch…, left, inner) @ (batch…, inner, right). The batch axes stay apart, as merging them might copy, if they are not too
- * many. */
-static cot_var contract(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch, const axes *left,
-                        const axes *right, const axes *inner) {
+/* (batch…, left, inner) @ (batch…, inner, right). The batch axes stay apart, as merging them might
+ * copy, if they are not too many. */
+static cot_var contract(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch,
+                        const axes *left, const axes *right, const axes *inner) {
     axes      la = *batch, lb = *batch;
     cot_shape sa = {0, {0}}, sb, z = {0, {0}};
     if (batch->n + 2 <= COT_MAX_NDIM) append_extents(&sa, e, batch);
@@ -187,7 +190,7 @@ cot_var cot__einsum_run(cot__einsum *e) {
     return permuted(&e->terms[0], &out);
 }
 
-/* ---- the public functions -------------------------------------------------------------------------------------------------- */
+/* ---- the public functions -------------------------------------------------------------------- */
 
 /* Terms for entered operands; truths count, as in matmul. */
 static bool open_terms(cot__einsum *e, const uint32_t *index) {
@@ -206,7 +209,8 @@ cot_var cot_einsum(const char *subscripts, int n, const cot_var *xs) {
     if (!t) return cot__invalid(n, xs);
     size_t bytes = (size_t)n * (sizeof *e.terms + sizeof *index);
     void  *memory = cot__alloc(&t->al, bytes);
-    if (!memory) return cot__fail(t, COT_MEMORY, "[einsum] out of memory: %zu bytes for a plan of %d operands", bytes, n);
+    if (!memory)
+        return cot__fail(t, COT_MEMORY, "[einsum] out of memory: %zu bytes for a plan of %d operands", bytes, n);
     e.terms = memory;
     index = (uint32_t *)(void *)(e.terms + n);
     bool    entered = cot__enter_all("einsum", NULL, n, xs, false, index) && open_terms(&e, index);
@@ -216,17 +220,20 @@ cot_var cot_einsum(const char *subscripts, int n, const cot_var *xs) {
 }
 
 /* The k-th axis of the list, counted from the front. */
-static int listed(cot_axes list, int k, int ndim) { return list.n < 0 ? k : list.axis[k] < 0 ? list.axis[k] + ndim : list.axis[k]; }
+static int listed(cot_axes list, int k, int ndim) {
+    return list.n < 0 ? k : list.axis[k] < 0 ? list.axis[k] + ndim : list.axis[k];
+}
 
 static bool pair_axes(cot__einsum *e, cot_axes axes_a, cot_axes axes_b) {
     cot_shape sa = cot_shape_of(e->terms[0].x), sb = cot_shape_of(e->terms[1].x);
     char      ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
     uint32_t  ma, mb;
-    if (!cot__check_axes(e->t, e->op, axes_a, sa.ndim, &ma) || !cot__check_axes(e->t, e->op, axes_b, sb.ndim, &mb)) return false;
+    if (!cot__check_axes(e->t, e->op, axes_a, sa.ndim, &ma) || !cot__check_axes(e->t, e->op, axes_b, sb.ndim, &mb))
+        return false;
     int pairs = __builtin_popcount(ma);
     if (pairs != __builtin_popcount(mb)) {
-        cot__fail(e->t, COT_SHAPE, "[%s] %d axes of a meet %d of b; each axis of one list meets one of the other", e->op, pairs,
-                  __builtin_popcount(mb));
+        cot__fail(e->t, COT_SHAPE, "[%s] %d axes of a meet %d of b; each axis of one list meets one of the other",
+                  e->op, pairs, __builtin_popcount(mb));
         return false;
     }
     for (int k = 0; k < sa.ndim; k++) e->terms[0].label[k] = (uint8_t)k, e->extent[k] = sa.dim[k];
@@ -235,8 +242,8 @@ static bool pair_axes(cot__einsum *e, cot_axes axes_a, cot_axes axes_b) {
     for (int k = 0; k < pairs; k++) {
         int p = listed(axes_a, k, sa.ndim), q = listed(axes_b, k, sb.ndim);
         if (sa.dim[p] != sb.dim[q]) {
-            cot__fail(e->t, COT_SHAPE, "[%s] axis %d of a %s meets axis %d of b %s; axes that meet have equal extents", e->op, p,
-                      cot__shape_text(sa.ndim, sa.dim, ta), q, cot__shape_text(sb.ndim, sb.dim, tb));
+            cot__fail(e->t, COT_SHAPE, "[%s] axis %d of a %s meets axis %d of b %s; axes that meet have equal extents",
+                      e->op, p, cot__shape_text(sa.ndim, sa.dim, ta), q, cot__shape_text(sb.ndim, sb.dim, tb));
             return false;
         }
         e->terms[1].label[q] = (uint8_t)p;
@@ -246,7 +253,8 @@ static bool pair_axes(cot__einsum *e, cot_axes axes_a, cot_axes axes_b) {
     append(&out, &e->terms[0], e->terms[0].set & ~e->terms[1].set);
     append(&out, &e->terms[1], e->terms[1].set & ~e->terms[0].set);
     if (out.n > COT_MAX_NDIM) {
-        cot__fail(e->t, COT_LIMIT, "[%s] the result would have %d axes; there are at most %d", e->op, out.n, COT_MAX_NDIM);
+        cot__fail(e->t, COT_LIMIT, "[%s] the result would have %d axes; there are at most %d", e->op, out.n,
+                  COT_MAX_NDIM);
         return false;
     }
     set_term(&e->out, e->terms[0].x, out.n, out.label);

@@ -1,7 +1,8 @@
-/* einsum.h: a sum of products as data: which label each axis of each operand has, and which labels the result keeps.
+/* einsum.h: a sum of products as data: which label each axis of each operand has, and which labels
+ * the result keeps.
  *
- * einsum_parse.c makes it from subscripts, einsum_plan.c says which two terms to multiply next, einsum.c does it in recorded
- * operations. */
+ * einsum_parse.c makes it from subscripts, einsum_plan.c says which two terms to multiply next,
+ * einsum.c does it in recorded operations. */
 #ifndef COT_EINSUM_H
 #define COT_EINSUM_H
 
@@ -9,7 +10,8 @@
 
 enum { COT__MAX_LABELS = 64 }; /* so that a set of labels is one word */
 
-/* A factor: an operand, or the product of some. After its preparation no label repeats within it. */
+/* A factor: an operand, or the product of some. After its preparation no label repeats within
+ * it. */
 typedef struct cot__term {
     cot_var  x;
     int      ndim;
@@ -28,7 +30,8 @@ typedef struct cot__einsum {
     cot__term   out;                     /* x unused: the axes of the result */
 } cot__einsum;
 
-/* Fills labels, extents and out from subscripts; terms have their x and ndim already. False after setting the error. */
+/* Fills labels, extents and out from subscripts; terms have their x and ndim already. False after
+ * setting the error. */
 bool cot__einsum_parse(cot__einsum *e, const char *subscripts);
 
 /* The two terms, i < j, to multiply next. */

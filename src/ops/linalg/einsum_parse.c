@@ -1,7 +1,9 @@
-/* einsum_parse.c: reads subscripts as NumPy does: "ij,jk->ik", "...ij->...ji", "ii", with spaces anywhere.
+/* einsum_parse.c: reads subscripts as NumPy does: "ij,jk->ik", "...ij->...ji", "ii", with spaces
+ * anywhere.
  *
- * Each letter and each axis under "..." (counted from the right, where they align) becomes a label. Without "->" the result has the
- * axes under "..." and then the letters that appear once, in alphabetical order, capitals first. */
+ * Each letter and each axis under "..." (counted from the right, where they align) becomes a label.
+ * Without "->" the result has the axes under "..." and then the letters that appear once, in
+ * alphabetical order, capitals first. */
 #include "ops/linalg/einsum.h"
 
 #include <string.h>
@@ -13,7 +15,8 @@ typedef struct reader {
     const char  *text;
     int          at;
     uint8_t      letter[LETTERS], under[COT_MAX_NDIM]; /* their labels; under: axes of "...", from the right */
-    int          count[LETTERS];                       /* how often each letter appears in operands */
+    /* how often each letter appears in operands */
+    int          count[LETTERS];
     int          widest;                               /* axes under the longest "..." */
 } reader;
 
@@ -33,27 +36,30 @@ static const char *label_text(const cot__einsum *e, int label, char buf[24]) {
 
 static bool bad_character(reader *r) {
     cot__fail(r->e->t, COT_VALUE,
-              "[%s] '%c' at place %d of \"%s\" is out of place; subscripts are letters, \"...\", \",\" between operands and one \"->\"", r->e->op,
-              r->text[r->at], r->at, r->text);
+              "[%s] '%c' at place %d of \"%s\" is out of place; subscripts are letters, \"...\", \",\" between "
+              "operands and one \"->\"",
+              r->e->op, r->text[r->at], r->at, r->text);
     return false;
 }
 
-/* Letters up to the next ',', '-' or the end; *dots: where "..." stands among them, -1 if nowhere. False after an error. */
+/* Letters up to the next ',', '-' or the end; *dots: where "..." stands among them, -1 if nowhere.
+ * False after an error. */
 static bool read_group(reader *r, const char *whose, char *letters, int *n, int *dots) {
     *n = 0, *dots = -1;
     for (char c; (c = peek(r)) && c != ',' && c != '-'; r->at++) {
         if (c == '.') {
             if (strncmp(r->text + r->at, "...", 3) != 0) return bad_character(r);
             if (*dots >= 0) {
-                cot__fail(r->e->t, COT_VALUE, "[%s] \"%s\" has \"...\" twice for %s; once is possible", r->e->op, r->text, whose);
+                cot__fail(r->e->t, COT_VALUE, "[%s] \"%s\" has \"...\" twice for %s; once is possible", r->e->op,
+                          r->text, whose);
                 return false;
             }
             *dots = *n;
             r->at += 2;
         } else if (!is_letter(c)) return bad_character(r);
         else if (*n == COT_MAX_NDIM) {
-            cot__fail(r->e->t, COT_LIMIT, "[%s] \"%s\" has more than %d letters for %s; there are at most %d axes", r->e->op, r->text,
-                      COT_MAX_NDIM, whose, COT_MAX_NDIM);
+            cot__fail(r->e->t, COT_LIMIT, "[%s] \"%s\" has more than %d letters for %s; there are at most %d axes",
+                      r->e->op, r->text, COT_MAX_NDIM, whose, COT_MAX_NDIM);
             return false;
         } else letters[(*n)++] = c;
     }
@@ -64,7 +70,8 @@ static bool label_of(reader *r, uint8_t *known, char name, uint8_t *label) {
     cot__einsum *e = r->e;
     if (*known == UNKNOWN) {
         if (e->labels == COT__MAX_LABELS) {
-            cot__fail(e->t, COT_LIMIT, "[%s] \"%s\" has more than %d different subscripts", e->op, r->text, COT__MAX_LABELS);
+            cot__fail(e->t, COT_LIMIT, "[%s] \"%s\" has more than %d different subscripts", e->op, r->text,
+                      COT__MAX_LABELS);
             return false;
         }
         e->name[e->labels] = name;
@@ -119,13 +126,15 @@ static bool merge_extents(reader *r, int k) {
         for (int j = 0; j < i; j++)
             if (term->label[j] == label && s.dim[j] != s.dim[i]) {
                 cot__fail(e->t, COT_SHAPE,
-                          "[%s] %s names axes of extents %lld and %lld of xs[%d]; a subscript that repeats names a diagonal of equal extents", e->op,
-                          label_text(e, label, name), (long long)s.dim[j], (long long)s.dim[i], k);
+                          "[%s] %s names axes of extents %lld and %lld of xs[%d]; a subscript that repeats names a "
+                          "diagonal of equal extents",
+                          e->op, label_text(e, label, name), (long long)s.dim[j], (long long)s.dim[i], k);
                 return false;
             }
         if (s.dim[i] == 1) continue;
         if (e->extent[label] != 1 && e->extent[label] != s.dim[i]) {
-            cot__fail(e->t, COT_SHAPE, "[%s] %s has extent %lld in xs[%d] and %lld before; extents of one subscript are equal or 1",
+            cot__fail(e->t, COT_SHAPE,
+                      "[%s] %s has extent %lld in xs[%d] and %lld before; extents of one subscript are equal or 1",
                       e->op, label_text(e, label, name), (long long)s.dim[i], k, (long long)e->extent[label]);
             return false;
         }
@@ -137,7 +146,8 @@ static bool merge_extents(reader *r, int k) {
 static bool label_output(reader *r, const char *letters, int n, int dots) {
     int axes = n + r->widest;
     if (axes <= COT_MAX_NDIM) return label_axes(r, letters, n, dots, r->widest, &r->e->out);
-    cot__fail(r->e->t, COT_LIMIT, "[%s] the output of \"%s\" has %d axes; there are at most %d", r->e->op, r->text, axes, COT_MAX_NDIM);
+    cot__fail(r->e->t, COT_LIMIT, "[%s] the output of \"%s\" has %d axes; there are at most %d", r->e->op, r->text,
+              axes, COT_MAX_NDIM);
     return false;
 }
 
@@ -157,14 +167,17 @@ static bool read_output(reader *r) {
         }
         for (int j = 0; j < i; j++)
             if (letters[i] == letters[j]) {
-                cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has '%c' twice; each subscript appears there once", r->e->op,
+                cot__fail(r->e->t, COT_VALUE,
+                          "[%s] the output of \"%s\" has '%c' twice; each subscript appears there once", r->e->op,
                           r->text, letters[i]);
                 return false;
             }
     }
     if (dots < 0 && r->widest > 0) {
-        cot__fail(r->e->t, COT_VALUE, "[%s] the output of \"%s\" has no \"...\", but operands have axes under theirs; write \"...\" there too",
-                  r->e->op, r->text);
+        cot__fail(
+            r->e->t, COT_VALUE,
+            "[%s] the output of \"%s\" has no \"...\", but operands have axes under theirs; write \"...\" there too",
+            r->e->op, r->text);
         return false;
     }
     return label_output(r, letters, n, dots);
@@ -187,7 +200,8 @@ bool cot__einsum_parse(cot__einsum *e, const char *subscripts) {
     int groups = 1;
     for (const char *c = subscripts; *c && *c != '-'; c++) groups += *c == ',';
     if (groups != e->n) {
-        cot__fail(e->t, COT_VALUE, "[%s] \"%s\" has subscripts for %d operands; there are %d", e->op, subscripts, groups, e->n);
+        cot__fail(e->t, COT_VALUE, "[%s] \"%s\" has subscripts for %d operands; there are %d", e->op, subscripts,
+                  groups, e->n);
         return false;
     }
     memset(r.letter, UNKNOWN, sizeof r.letter);

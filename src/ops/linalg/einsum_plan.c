@@ -1,10 +1,11 @@
 /* einsum_plan.c: in which order the factors of a sum of products are multiplied.
  *
- * Greedy: of all pairs, first those that share a label (others only make outer products, which are better made late), then the one
- * after which the fewest numbers are left over: size(product) - size(a) - size(b). Equal ones: the fewest multiplications, then the
- * first pair. So a chain of matrices with a vector at its end is done from that end, and no product is larger than it must be at
- * its step; it is not always the best order of all, which takes exponential time to find. A product of more axes than a tensor may
- * have comes last. */
+ * Greedy: of all pairs, first those that share a label (others only make outer products, which are
+ * better made late), then the one after which the fewest numbers are left over: size(product) -
+ * size(a) - size(b). Equal ones: the fewest multiplications, then the first pair. So a chain of
+ * matrices with a vector at its end is done from that end, and no product is larger than it must be
+ * at its step; it is not always the best order of all, which takes exponential time to find. A
+ * product of more axes than a tensor may have comes last. */
 #include "ops/linalg/einsum.h"
 
 /* Π extents of a set of labels; a double does not overflow */
@@ -26,7 +27,8 @@ static bool cheaper(const cost *a, const cost *b) {
 }
 
 static cost cost_of(const cot__einsum *e, uint64_t a, uint64_t b, uint64_t kept) {
-    uint64_t product = (a | b) & (kept | (a ^ b)); /* what only one of them has cannot be summed yet, or would have been */
+    /* what only one of them has cannot be summed yet, or would have been */
+    uint64_t product = (a | b) & (kept | (a ^ b));
     return (cost){__builtin_popcountll(product) > COT_MAX_NDIM ? 2 : (a & b) ? 0 : 1,
                   size_of(e, product) - size_of(e, a) - size_of(e, b), size_of(e, a | b)};
 }

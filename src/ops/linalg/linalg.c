@@ -3,7 +3,7 @@
 
 #include <float.h>
 
-/* ---- operands -------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static bool check_matrix(cot_tape *t, const char *op, const char *what, uint32_t i, bool square) {
     cot_shape s = cot__shape_at(t, i);
@@ -31,7 +31,8 @@ cot_tape *cot__enter_matrix(const char *op, cot_var a, bool square, uint32_t *in
     return (*index = cot__as(t, *index, work)) == COT__NONE ? NULL : t;
 }
 
-cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square, bool right, bool *vector, cot_dtype *dtype) {
+cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square, bool right, bool *vector,
+                            cot_dtype *dtype) {
     static const char *const names[] = {"left", "right"};
     uint32_t                 xs[2];
     char                     ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
@@ -39,10 +40,15 @@ cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square,
     if (!t || !check_matrix(t, op, "a", xs[0], square)) return NULL;
     cot_shape sa = cot__shape_at(t, xs[0]), sb = cot__shape_at(t, xs[1]);
     *vector = sb.ndim == 1 && !right;
-    int64_t fits = sb.ndim == 0 ? -1 : *vector ? sb.dim[0] : sb.ndim == 1 ? -1 : right ? cot__columns_of(&sb) : cot__rows_of(&sb);
+    int64_t fits = sb.ndim == 0   ? -1
+                   : *vector      ? sb.dim[0]
+                   : sb.ndim == 1 ? -1
+                   : right        ? cot__columns_of(&sb)
+                                  : cot__rows_of(&sb);
     if (fits != cot__rows_of(&sa)) {
         cot__fail(t, COT_SHAPE, "[%s] a has shape %s and b %s; the %s of b must be as many as the rows of a", op,
-                  cot__shape_text(sa.ndim, sa.dim, ta), cot__shape_text(sb.ndim, sb.dim, tb), right ? "columns" : "rows");
+                  cot__shape_text(sa.ndim, sa.dim, ta), cot__shape_text(sb.ndim, sb.dim, tb),
+                  right ? "columns" : "rows");
         return NULL;
     }
     *dtype = cot__dtype_at(&t->nodes[xs[0]]);
@@ -69,8 +75,8 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
         int     ka = k - (n + 2 - sa.ndim), kb = k - (n + 2 - sb.ndim);
         int64_t da = ka < 0 ? 1 : sa.dim[ka], db = kb < 0 ? 1 : sb.dim[kb];
         if (da != db && da != 1 && db != 1) {
-            cot__fail(t, COT_SHAPE, "[%s] a has shape %s and b %s; aligned before the last two, extents are equal or 1", op,
-                      cot__shape_text(sa.ndim, sa.dim, ta), cot__shape_text(sb.ndim, sb.dim, tb));
+            cot__fail(t, COT_SHAPE, "[%s] a has shape %s and b %s; aligned before the last two, extents are equal or 1",
+                      op, cot__shape_text(sa.ndim, sa.dim, ta), cot__shape_text(sb.ndim, sb.dim, tb));
             return false;
         }
         leading[k] = da == 1 ? db : da;
@@ -80,7 +86,7 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
     return !cot__failed(*a) && !cot__failed(*b);
 }
 
-/* ---- notes ----------------------------------------------------------------------------------------------------- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 /* As cot__lin_count. */
 static int64_t matrices_in(const cot_shape *s) {
@@ -95,8 +101,8 @@ uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int6
     return bad;
 }
 
-static void note_matrix(cot_tape *t, const char *op, const cot_shape *batch, int64_t first, int64_t bad, const char *what,
-                        const char *consequence) {
+static void note_matrix(cot_tape *t, const char *op, const cot_shape *batch, int64_t first, int64_t bad,
+                        const char *what, const char *consequence) {
     char    place[COT__SHAPE_TEXT] = "";
     int64_t at[COT_MAX_NDIM], count = cot__count(batch->ndim - 2, batch->dim);
     int     used = 0;
@@ -110,7 +116,8 @@ static void note_matrix(cot_tape *t, const char *op, const cot_shape *batch, int
                   (long long)count, what, consequence);
 }
 
-void cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what, const char *consequence) {
+void cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what,
+                    const char *consequence) {
     int64_t count = matrices_in(batch), found = 0, first = 0;
     for (int64_t i = 0; i < count; i++)
         if (bad[i] && found++ == 0) first = i;
@@ -133,7 +140,8 @@ int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, 
         for (int64_t j = 0; j < k; j++) most = fmax(most, fabs(cot__load_f64(p + j * cs * size, v.dtype)));
         for (int64_t j = 0; j < k; j++) {
             double x = cot__load_f64(p + j * cs * size, v.dtype);
-            tied |= (zero && x <= slack * most) || (j + 1 < k && fabs(x - cot__load_f64(p + (j + 1) * cs * size, v.dtype)) <= slack * most);
+            tied |= (zero && x <= slack * most) ||
+                    (j + 1 < k && fabs(x - cot__load_f64(p + (j + 1) * cs * size, v.dtype)) <= slack * most);
         }
         if (tied && found++ == 0) *first = b;
     }
@@ -151,11 +159,13 @@ void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero) {
     }
     found = cot__count_ties(t, i, zero, (double)s.dim[s.ndim - 2] * unit, &first);
     if (found)
-        note_matrix(t, op, &s, first, found, zero ? "has singular values that are equal or 0 up to rounding" : "has eigenvalues that are equal up to rounding",
+        note_matrix(t, op, &s, first, found,
+                    zero ? "has singular values that are equal or 0 up to rounding"
+                         : "has eigenvalues that are equal up to rounding",
                     "terms of the derivative that divide by what is left are large and mean nothing");
 }
 
-/* ---- triangles ------------------------------------------------------------------------------------------------- */
+/* ---- triangles ------------------------------------------------------------------------------- */
 
 /* A constant bool (rows, columns): [i,j] with lower <= j - i <= upper. */
 static cot_var band(cot_tape *t, int64_t rows, int64_t columns, int64_t lower, int64_t upper) {

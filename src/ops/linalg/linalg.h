@@ -1,26 +1,31 @@
-/* linalg.h: what the files of linear algebra share: entering matrices, notes about single matrices, triangles, broadcast batches.
+/* linalg.h: what the files of linear algebra share: entering matrices, notes about single matrices,
+ * triangles, broadcast batches.
  *
- * An operation with several results is one node whose value holds them below each other: each is a block of rows, transposed where
- * its columns would not fit, and the public function hands out views. So the tape knows single results only, one rule sees all
- * adjoints at once (those of results that nobody used are 0), and nothing is computed or copied twice. */
+ * An operation with several results is one node whose value holds them below each other: each is a
+ * block of rows, transposed where its columns would not fit, and the public function hands out
+ * views. So the tape knows single results only, one rule sees all adjoints at once (those of
+ * results that nobody used are 0), and nothing is computed or copied twice. */
 #ifndef COT_LINALG_H
 #define COT_LINALG_H
 
 #include "backend/cpu/linalg/lin.h"
 #include "ops/structural.h"
 
-/* Enters a batch of matrices, in f64 or f32; square: the last two axes must be equal. *dtype is the one that results get back
- * (cot_cast): a's, or f64 for integers. NULL after a failure. */
+/* Enters a batch of matrices, in f64 or f32; square: the last two axes must be equal. *dtype is the
+ * one that results get back (cot_cast): a's, or f64 for integers. NULL after a failure. */
 cot_tape *cot__enter_matrix(const char *op, cot_var a, bool square, uint32_t *index, cot_dtype *dtype);
-/* Enters two in one such dtype: square a, or any. b may be a vector, and becomes a column (*vector); its rows must be those that
- * fit: a's rows, or (right) b's columns a's rows. Leading axes are left as they are. */
-cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square, bool right, bool *vector, cot_dtype *dtype);
+/* Enters two in one such dtype: square a, or any. b may be a vector, and becomes a column
+ * (*vector); its rows must be those that fit: a's rows, or (right) b's columns a's rows. Leading
+ * axes are left as they are. */
+cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square, bool right, bool *vector,
+                            cot_dtype *dtype);
 /* Both with the leading axes that they have in common. False after setting the error. */
 bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b);
 /* x with other leading axes, n of them; the last `tail` stay. */
 cot_var cot__with_leading(cot_var x, int tail, int n, const int64_t *leading);
 
-/* s with its last two extents replaced; s itself where it has no two axes, as that of a var that failed. */
+/* s with its last two extents replaced; s itself where it has no two axes, as that of a var that
+ * failed. */
 static inline cot_shape cot__matrices(cot_shape s, int64_t rows, int64_t columns) {
     if (s.ndim < 2) return s;
     s.dim[s.ndim - 2] = rows;
@@ -30,14 +35,15 @@ static inline cot_shape cot__matrices(cot_shape s, int64_t rows, int64_t columns
 static inline int64_t cot__rows_of(const cot_shape *s) { return cot__extent_back(s, 2); }
 static inline int64_t cot__columns_of(const cot_shape *s) { return cot__extent_back(s, 1); }
 
-/* A byte for each matrix of a batch (see lin.h), and what is said of those that were set: "[op] matrix [2] of 5 <is what>;
- * <consequence>". */
+/* A byte for each matrix of a batch (see lin.h), and what is said of those that were set: "[op]
+ * matrix [2] of 5 <is what>; <consequence>". */
 uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int64_t *count);
 void     cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what,
                         const char *consequence);
 cot_var  cot__lin_no_memory(cot_tape *t, const char *op);
 
-/* x with zeros outside a triangle of its last two axes: elements [i,j] with j <= i + offset stay (lower), or j >= i + offset. */
+/* x with zeros outside a triangle of its last two axes: elements [i,j] with j <= i + offset stay
+ * (lower), or j >= i + offset. */
 cot_var cot__lower(cot_var x, int offset);
 cot_var cot__upper(cot_var x, int offset);
 /* Zeros but for x (…,n) on the diagonal of (…,n,n). */
@@ -50,8 +56,8 @@ cot_var cot__symmetrised(cot_var x);
 /* The derivative of det a (…,n,n), also where that is 0; its own derivative needs a⁻¹. */
 cot_var cot__cofactors(cot_var a);
 
-/* Matrices of packed node i (eigh or svd) in whose last row neighbours are equal or (svd) an element is 0: how many, and the
- * first. */
+/* Matrices of packed node i (eigh or svd) in whose last row neighbours are equal or (svd) an
+ * element is 0: how many, and the first. */
 int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first);
 /* Leaves a note if there are any. */
 void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero);

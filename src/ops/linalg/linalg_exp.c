@@ -1,12 +1,15 @@
-/* linalg_exp.c: the exponential of a matrix, by scaling and squaring: exp(a) = r(a/2ˢ)^(2ˢ), r a Padé approximant.
+/* linalg_exp.c: the exponential of a matrix, by scaling and squaring: exp(a) = r(a/2ˢ)^(2ˢ), r a
+ * Padé approximant.
  *
- * All in recorded operations, so derivatives of every order are those of the approximant. Its degree is the same for every matrix,
- * 13 in f64 and 7 in f32 (Higham 2005): near 0 a lower one would give the value, but not its higher derivatives. */
+ * All in recorded operations, so derivatives of every order are those of the approximant. Its
+ * degree is the same for every matrix, 13 in f64 and 7 in f32 (Higham 2005): near 0 a lower one
+ * would give the value, but not its higher derivatives. */
 #include "ops/linalg/linalg.h"
 
 enum { MOST_SQUARINGS = 2000 }; /* norms up to 2^1024 */
 
-/* How often each matrix is halved: until its 1-norm is at most theta. counts: one for each; returns the largest. */
+/* How often each matrix is halved: until its 1-norm is at most theta. counts: one for each; returns
+ * the largest. */
 static int halvings(const cot__view *v, double theta, double *counts) {
     int64_t n = v->shape[v->ndim - 1], rs = v->stride[v->ndim - 2], cs = v->stride[v->ndim - 1];
     int     size = cot__dtype_size(v->dtype), most = 0;
@@ -32,13 +35,15 @@ static cot_var even(cot_var identity, const double *c, int n, const cot_var *pow
     return sum;
 }
 
-/* The coefficients are integers up to 6e16; scaled by powers of two, which changes nothing, all that is computed is near 1:
- * cot_check_grads takes large numbers on the way for noise in the result. */
+/* The coefficients are integers up to 6e16; scaled by powers of two, which changes nothing, all
+ * that is computed is near 1: cot_check_grads takes large numbers on the way for noise in the
+ * result. */
 #define UNIT_7 0x1p-24
 #define UNIT_13 0x1p-56
 
 static cot_var pade_7(cot_var a, cot_var identity) {
-    static const double b[] = {17297280 * UNIT_7, 8648640 * UNIT_7, 1995840 * UNIT_7, 277200 * UNIT_7, 25200 * UNIT_7, 1512 * UNIT_7, 56 * UNIT_7, UNIT_7};
+    static const double b[] = {17297280 * UNIT_7, 8648640 * UNIT_7, 1995840 * UNIT_7, 277200 * UNIT_7,
+                               25200 * UNIT_7,    1512 * UNIT_7,    56 * UNIT_7,      UNIT_7};
     cot_var             x[3];
     x[0] = cot_matmul(a, a);
     x[1] = cot_matmul(x[0], x[0]);
@@ -104,17 +109,19 @@ static cot_var squared(cot_tape *t, cot_var a, const double *counts, int most) {
     return z;
 }
 
-/* In a body, where norms are not known, as many squarings as norms of millions need; each matrix takes those it needs, and one
- * of a larger norm is NaN. */
+/* In a body, where norms are not known, as many squarings as norms of millions need; each matrix
+ * takes those it needs, and one of a larger norm is NaN. */
 static cot_var squared_by_norm(cot_tape *t, cot_var a, double theta) {
     enum { MOST = 20 };
     cot_shape s = cot_shape_of(a);
     cot_dtype dtype = cot_dtype_of(a);
     cot_var norm = cot_max(cot_sum(cot_abs(cot_detach(a)), (cot_axes){1, true, {-2}}), COT_KEEP(-1));
     cot_var times = cot_ceil(cot_log2(cot_maximum(cot_div(norm, theta), 1.0)));
-    cot_var scaled = cot_mul(a, cot_exp2(cot_neg(times))), identity = cot_eye(t, dtype, cot__rows_of(&s), cot__rows_of(&s));
+    cot_var   scaled = cot_mul(a, cot_exp2(cot_neg(times))),
+            identity = cot_eye(t, dtype, cot__rows_of(&s), cot__rows_of(&s));
     cot_var z = dtype == COT_F64 ? pade_13(scaled, identity) : pade_7(scaled, identity);
-    for (int k = 0; k < MOST && t->status == COT_OK; k++) z = cot_where(cot_greater(times, (double)k), cot_matmul(z, z), z);
+    for (int k = 0; k < MOST && t->status == COT_OK; k++)
+        z = cot_where(cot_greater(times, (double)k), cot_matmul(z, z), z);
     return cot_where(cot_greater(times, (double)MOST), (double)NAN, z);
 }
 

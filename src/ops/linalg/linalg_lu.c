@@ -1,18 +1,20 @@
 /* linalg_lu.c: what is made by Gaussian elimination: lu, solve, inv, determinants.
  *
- * solve factors its matrix once, as two nodes without derivative (lu_factors, lu_permutation), and lu_solve takes them as operands
- * beside the matrix itself: the rule of lu_solve is lu_solve again, of the transpose, so values and derivatives of every order
- * share one factorisation. */
+ * solve factors its matrix once, as two nodes without derivative (lu_factors, lu_permutation), and
+ * lu_solve takes them as operands beside the matrix itself: the rule of lu_solve is lu_solve again,
+ * of the transpose, so values and derivatives of every order share one factorisation. */
 #include "ops/linalg/linalg.h"
 
 enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */
 
-/* ---- the factorisation ----------------------------------------------------------------------------------------- */
+/* ---- the factorisation ----------------------------------------------------------------------- */
 
 /* The factors of node a (…,m,n), as lin.h lays them out, and the permutation (…,m). */
 static bool factorise(cot_tape *t, const char *op, uint32_t a, cot__result *f, cot__result *p) {
     cot__view v = cot__view_read(t, a);
-    if (!cot__result_open(t, f, op, v.dtype, v.ndim, v.shape) || !cot__result_open(t, p, op, COT_I64, v.ndim - 1, v.shape)) return false;
+    if (!cot__result_open(t, f, op, v.dtype, v.ndim, v.shape) ||
+        !cot__result_open(t, p, op, COT_I64, v.ndim - 1, v.shape))
+        return false;
     cot__copy(&f->view, &v);
     return cot__lin_lu(&t->al, &f->view, &p->view) || (cot__lin_no_memory(t, op), false);
 }
@@ -34,12 +36,16 @@ static cot_var factors_apply(cot__rule *r, const cot_var *xs) {
     return cot__result_push(r->t, op == OP_lu_factors ? &f : &p, op, 1, &a, NULL);
 }
 
-const cot__op cot__op_lu_factors = {.name = "lu_factors", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_NONE,
-                                    .formula = "z = l - 1 + u with a[p] = l @ u", .apply = factors_apply};
+const cot__op cot__op_lu_factors     = {.name         = "lu_factors",
+                                        .sweeps_alone = true,
+                                        .batch        = cot__batch_shift,
+                                        .kind         = KIND_NONE,
+                                        .formula      = "z = l - 1 + u with a[p] = l @ u",
+                                        .apply        = factors_apply};
 const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .batch = cot__batch_shift, .kind = KIND_NONE,
                                         .formula = "p with a[p] = l @ u", .apply = factors_apply};
 
-/* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------------------------- */
+/* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------- */
 
 /* Both triangles, of the factors of a. */
 static cot_var push_lu(cot_tape *t, uint32_t a, uint32_t permutation, const cot__view *factors) {
@@ -47,7 +53,8 @@ static cot_var push_lu(cot_tape *t, uint32_t a, uint32_t permutation, const cot_
     int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
     cot__result r;
     s = cot__matrices(s, m + n, m < n ? m : n);
-    if (!cot__check_shape(t, "lu", &s) || !cot__result_open(t, &r, "lu", factors->dtype, s.ndim, s.dim)) return INVALID(t);
+    if (!cot__check_shape(t, "lu", &s) || !cot__result_open(t, &r, "lu", factors->dtype, s.ndim, s.dim))
+        return INVALID(t);
     cot__lin_lu_pack(factors, &r.view);
     return cot__result_push(t, &r, OP_lu, 2, (uint32_t[]){a, permutation}, NULL);
 }
@@ -55,7 +62,8 @@ static cot_var push_lu(cot_tape *t, uint32_t a, uint32_t permutation, const cot_
 static cot_var lu_apply(cot__rule *r, const cot_var *xs) {
     uint32_t    a, permutation;
     cot__result f, p;
-    if (!cot__enter(r->t, xs[0], "lu", "", &a) || !cot__enter(r->t, xs[1], "lu", "", &permutation)) return INVALID(r->t);
+    if (!cot__enter(r->t, xs[0], "lu", "", &a) || !cot__enter(r->t, xs[1], "lu", "", &permutation))
+        return INVALID(r->t);
     return factorise(r->t, "lu", a, &f, &p) ? push_lu(r->t, a, permutation, &f.view) : INVALID(r->t);
 }
 
@@ -78,22 +86,25 @@ cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
     return cot__status_of(1, &x);
 }
 
-/* Square: l⁻ᵀ (strict lower of lᵀ l̄ + upper of ū uᵀ) u⁻ᵀ. Rows of l below the square are a₂ u⁻¹, columns of u beside it l⁻¹ a₂:
- * their adjoints go to a₂ and on to the square. */
+/* Square: l⁻ᵀ (strict lower of lᵀ l̄ + upper of ū uᵀ) u⁻ᵀ. Rows of l below the square are a₂ u⁻¹,
+ * columns of u beside it l⁻¹ a₂: their adjoints go to a₂ and on to the square. */
 static void lu_vjp(cot__rule *r) {
     cot_shape s = cot__rule_shape(r, 0);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s), k = m < n ? m : n;
     cot_var   z = cot__rule_z(r), l = cot__result_rows(z, 0, k), u = cot__swap_last(cot__result_rows(z, m, m + k));
-    cot_var   gl = cot__result_rows(r->g, 0, k), gu = cot__swap_last(cot__result_rows(r->g, m, m + k)), below = gl, beside = gu;
+    cot_var   gl = cot__result_rows(r->g, 0, k), gu = cot__swap_last(cot__result_rows(r->g, m, m + k)), below = gl,
+            beside = gu;
     if (m > k) {
         below = cot_triangular_solve(u, cot__result_rows(r->g, k, m), COT_UPPER | COT_TRANSPOSED | COT_RIGHT);
         gu = cot_sub(gu, cot_matmul(cot__swap_last(cot__result_rows(z, k, m)), below));
     }
     if (n > k) {
-        beside = cot_triangular_solve(l, cot__swap_last(cot__result_rows(r->g, m + k, m + n)), COT_TRANSPOSED | COT_UNIT_DIAGONAL);
+        beside = cot_triangular_solve(l, cot__swap_last(cot__result_rows(r->g, m + k, m + n)),
+                                      COT_TRANSPOSED | COT_UNIT_DIAGONAL);
         gl = cot_sub(gl, cot_matmul(beside, cot__result_rows(z, m + k, m + n)));
     }
-    cot_var lower = cot__lower(cot_matmul(cot__swap_last(l), gl), -1), upper = cot__upper(cot_matmul(gu, cot__swap_last(u)), 0);
+    cot_var lower = cot__lower(cot_matmul(cot__swap_last(l), gl), -1),
+            upper = cot__upper(cot_matmul(gu, cot__swap_last(u)), 0);
     cot_var ga = cot_triangular_solve(l, cot_add(lower, upper), COT_TRANSPOSED | COT_UNIT_DIAGONAL);
     ga = cot_triangular_solve(u, ga, COT_UPPER | COT_TRANSPOSED | COT_RIGHT);
     if (m > k) ga = cot_concat(2, (cot_var[]){ga, below}, -2);
@@ -101,11 +112,18 @@ static void lu_vjp(cot__rule *r) {
     cot__give_scatter(r, 0, ga, cot_broadcast_to(cot_expand_dims(cot__rule_x(r, 1), -1), s), s.ndim - 2, true);
 }
 
-const cot__op cot__op_lu = {.name = "lu", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 2u,
-                            .saves = 2u | COT__SAVES_Z, .vjp = lu_vjp, .apply = lu_apply,
-                            .formula = "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ"};
+const cot__op cot__op_lu = {.name         = "lu",
+                            .sweeps_alone = true,
+                            .batch        = cot__batch_shift,
+                            .kind         = KIND_GENERIC,
+                            .inactive     = 2u,
+                            .saves        = 2u | COT__SAVES_Z,
+                            .vjp          = lu_vjp,
+                            .apply        = lu_apply,
+                            .formula =
+                                "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ"};
 
-/* ---- solve ----------------------------------------------------------------------------------------------------- */
+/* ---- solve ----------------------------------------------------------------------------------- */
 
 /* a⁻¹ b, or a⁻ᵀ b; all with the same leading axes. `op` is what the caller called, for a note. */
 static cot_var lu_solve(cot_tape *t, const char *op, const cot_var xs[4], bool transposed) {
@@ -122,7 +140,8 @@ static cot_var lu_solve(cot_tape *t, const char *op, const cot_var xs[4], bool t
                           : NULL;
     if (!bad) return INVALID(t);
     bool done = cot__lin_lu_solve(&t->al, &f, &p, &b, transposed, &r.view, bad);
-    cot__lin_close(t, op, &s, bad, "is singular", strcmp(op, "inv") == 0 ? "its inverse is NaN" : "its solution is NaN");
+    cot__lin_close(t, op, &s, bad, "is singular",
+                   strcmp(op, "inv") == 0 ? "its inverse is NaN" : "its solution is NaN");
     return done ? cot__result_push(t, &r, OP_lu_solve, 4, i, attr) : cot__lin_no_memory(t, "lu_solve");
 }
 
@@ -133,15 +152,25 @@ static void lu_solve_vjp(cot__rule *r) {
     cot_var gb = lu_solve(r->t, "solve", xs, !transposed), z = cot__rule_z(r);
     if (cot__rule_wants(r, SIDE)) cot__give(r, SIDE, gb);
     if (cot__rule_wants(r, MATRIX))
-        cot__give(r, MATRIX, cot_neg(transposed ? cot_matmul(z, cot__swap_last(gb)) : cot_matmul(gb, cot__swap_last(z))));
+        cot__give(r, MATRIX,
+                  cot_neg(transposed ? cot_matmul(z, cot__swap_last(gb)) : cot_matmul(gb, cot__swap_last(z))));
 }
 
-static cot_var lu_solve_apply(cot__rule *r, const cot_var *xs) { return lu_solve(r->t, "solve", xs, cot__rule_attr(r)->ints[0] != 0); }
+static cot_var lu_solve_apply(cot__rule *r, const cot_var *xs) {
+    return lu_solve(r->t, "solve", xs, cot__rule_attr(r)->ints[0] != 0);
+}
 
-const cot__op cot__op_lu_solve = {.name = "lu_solve", .sweeps_alone = true, .batch = cot__batch_shift, .attrs = "transposed:f", .kind = KIND_GENERIC,
-                                  .inactive = 4u | 8u,
-                                  .saves = 1u | 4u | 8u | COT__SAVES_Z, .vjp = lu_solve_vjp, .apply = lu_solve_apply,
-                                  .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ"};
+const cot__op cot__op_lu_solve = {
+    .name         = "lu_solve",
+    .sweeps_alone = true,
+    .batch        = cot__batch_shift,
+    .attrs        = "transposed:f",
+    .kind         = KIND_GENERIC,
+    .inactive     = 4u | 8u,
+    .saves        = 1u | 4u | 8u | COT__SAVES_Z,
+    .vjp          = lu_solve_vjp,
+    .apply        = lu_solve_apply,
+    .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ"};
 
 /* The operands of lu_solve with a's leading axes brought to b's. */
 static cot_var solve_with(cot_tape *t, cot_var a, cot_var b, cot_var factors, cot_var permutation, bool transposed) {
@@ -181,14 +210,15 @@ cot_var cot_inv(cot_var x) {
     if (!t) return cot__invalid(1, &x);
     if (!push_factors(t, "inv", a, &factors, &permutation)) return INVALID(t);
     const char *before = cot__ask(t, "inv");
-    cot_var     z = lu_solve(t, "inv", (cot_var[]){VAR(t, a), identity_like(t, VAR(t, a)), factors, permutation}, false);
+    cot_var z = lu_solve(t, "inv", (cot_var[]){VAR(t, a), identity_like(t, VAR(t, a)), factors, permutation}, false);
     cot__asked(t, before);
     return cot_cast(z, dtype);
 }
 
-/* ---- determinants ---------------------------------------------------------------------------------------------- */
+/* ---- determinants ---------------------------------------------------------------------------- */
 
-/* One number for each matrix, from operands (a, factors, permutation) or, where a is COT__NONE, the last two. */
+/* One number for each matrix, from operands (a, factors, permutation) or, where a is COT__NONE, the
+ * last two. */
 static cot_var push_number(cot_tape *t, int op, uint32_t a, cot_var factors, cot_var permutation) {
     uint32_t    xs[3] = {a, cot__index(factors), cot__index(permutation)};
     cot__view   f = cot__view_read(t, xs[1]), p = cot__view_read(t, xs[2]);
@@ -231,8 +261,8 @@ static cot_var times_inverse(cot__rule *r, cot_var factor) {
     return cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse);
 }
 
-/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there they come from singular
- * values. */
+/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there
+ * they come from singular values. */
 static int cofactors_by_inverse(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)xs, (void)m;
     ys[0] = times_inverse(user, cot__rule_z(user));
@@ -246,7 +276,8 @@ static int cofactors_by_values(int n, const cot_var *xs, int m, cot_var *ys, voi
 
 /* ā += z̄ (det a) a⁻ᵀ. In a body, which has no values, both ways are recorded and one will run. */
 static void det_vjp(cot__rule *r) {
-    cot_var z = cot__rule_z(r), singular = cot__failed(z) ? z : cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL), cofactors;
+    cot_var z = cot__rule_z(r), singular = cot__failed(z) ? z : cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL),
+            cofactors;
     if (cot__failed(singular)) return;
     if (r->t->body)
         cot_cond(singular, cofactors_by_values, cofactors_by_inverse, r, 0, NULL, 1, &cofactors);
@@ -268,11 +299,23 @@ static cot_var number_apply(cot__rule *r, const cot_var *xs) {
     return push_number(r->t, cot__rule_node(r)->op, n == 3 ? i[0] : COT__NONE, xs[n - 2], VAR(r->t, i[n - 1]));
 }
 
-const cot__op cot__op_det = {.name = "det", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
-                             .saves = 7u | COT__SAVES_Z, .vjp = det_vjp, .apply = number_apply,
-                             .formula = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ"};
-const cot__op cot__op_logabsdet = {.name = "logabsdet", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 6u,
-                                   .saves = 7u, .vjp = logabsdet_vjp, .apply = number_apply,
-                                   .formula = "z = log |det a|; ā += z̄ a⁻ᵀ"};
+const cot__op cot__op_det       = {.name         = "det",
+                                   .sweeps_alone = true,
+                                   .batch        = cot__batch_shift,
+                                   .kind         = KIND_GENERIC,
+                                   .inactive     = 6u,
+                                   .saves        = 7u | COT__SAVES_Z,
+                                   .vjp          = det_vjp,
+                                   .apply        = number_apply,
+                                   .formula      = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ"};
+const cot__op cot__op_logabsdet = {.name         = "logabsdet",
+                                   .sweeps_alone = true,
+                                   .batch        = cot__batch_shift,
+                                   .kind         = KIND_GENERIC,
+                                   .inactive     = 6u,
+                                   .saves        = 7u,
+                                   .vjp          = logabsdet_vjp,
+                                   .apply        = number_apply,
+                                   .formula      = "z = log |det a|; ā += z̄ a⁻ᵀ"};
 const cot__op cot__op_det_sign = {.name = "det_sign", .batch = cot__batch_shift, .kind = KIND_NONE,
                                   .formula = "z = the sign of det a", .apply = number_apply};

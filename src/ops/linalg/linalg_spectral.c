@@ -1,7 +1,8 @@
 /* linalg_spectral.c: eigenvalues of symmetric matrices and singular values.
  *
- * Their rules divide by differences of eigenvalues. Where two are equal, vectors are any basis of what the pair spans and have no
- * derivative: those terms are taken as 0, which holds the basis still, and a note says so. */
+ * Their rules divide by differences of eigenvalues. Where two are equal, vectors are any basis of
+ * what the pair spans and have no derivative: those terms are taken as 0, which holds the basis
+ * still, and a note says so. */
 #include "ops/linalg/linalg.h"
 
 /* x / d, 0 where d is 0; both derivatives stay finite there. */
@@ -13,7 +14,7 @@ static cot_var over(cot_var x, cot_var d) {
 static cot_var as_row(cot_var x) { return cot_expand_dims(x, -2); }
 static cot_var as_column(cot_var x) { return cot_expand_dims(x, -1); }
 
-/* ---- eigh: rows of v (n,n), then w ----------------------------------------------------------------------------- */
+/* ---- eigh: rows of v (n,n), then w ----------------------------------------------------------- */
 
 static cot_var push_eigh(cot_tape *t, cot_var a) {
     int64_t     count;
@@ -60,8 +61,8 @@ cot_var cot_eigvalsh(cot_var x) {
 static void eigh_vjp(cot__rule *r) {
     cot_shape s = cot__rule_shape(r, 0);
     int64_t   n = cot__rows_of(&s);
-    cot_var   z = cot__rule_z(r), v = cot__result_rows(z, 0, n), w = cot_index(z, -2, n), gv = cot__result_rows(r->g, 0, n),
-            gw = cot_index(r->g, -2, n);
+    cot_var   z = cot__rule_z(r), v = cot__result_rows(z, 0, n), w = cot_index(z, -2, n),
+            gv = cot__result_rows(r->g, 0, n), gw = cot_index(r->g, -2, n);
     cot__note_ties(r->t, "eigh", r->node, false);
     cot_var turns = over(cot_matmul(cot__swap_last(v), gv), cot_sub(as_row(w), as_column(w)));
     cot__give(r, 0, cot_matmul(cot_matmul(v, cot_add(cot__diagonal(gw), turns)), cot__swap_last(v)));
@@ -69,11 +70,17 @@ static void eigh_vjp(cot__rule *r) {
 
 static cot_var eigh_apply(cot__rule *r, const cot_var *xs) { return push_eigh(r->t, xs[0]); }
 
-const cot__op cot__op_eigh = {.name = "eigh", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
-                              .vjp = eigh_vjp, .apply = eigh_apply,
-                              .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
+const cot__op cot__op_eigh = {
+    .name         = "eigh",
+    .sweeps_alone = true,
+    .batch        = cot__batch_shift,
+    .kind         = KIND_GENERIC,
+    .saves        = COT__SAVES_Z,
+    .vjp          = eigh_vjp,
+    .apply        = eigh_apply,
+    .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
 
-/* ---- svd: rows of u (m,k), of v (n,k), then s -------------------------------------------------------------------------------- */
+/* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
 static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
     int64_t     count;
@@ -83,7 +90,8 @@ static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
     int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
     uint8_t    *bad = NULL;
     s = cot__matrices(s, m + n + 1, m < n ? m : n);
-    if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim)) bad = cot__lin_open(t, "svd", &s, &count);
+    if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim))
+        bad = cot__lin_open(t, "svd", &s, &count);
     if (!bad) return INVALID(t);
     bool done = cot__lin_svd(&t->al, &v, &r.view, bad);
     cot__lin_close(t, "svd", &s, bad, "did not converge", "its results are NaN");
@@ -117,12 +125,14 @@ cot_var cot_svdvals(cot_var x) {
     return s;
 }
 
-/* With j = (uᵀ ū - ūᵀ u) / (s_j² - s_i²) and k likewise of v: ā += u (j diag(s) + diag(s) k + diag(s̄)) vᵀ, and where u or v is no
- * whole basis, what ū and v̄ have outside of it: (ū - u uᵀ ū) diag(1/s) vᵀ + u diag(1/s) (v̄ - v vᵀ v̄)ᵀ */
+/* With j = (uᵀ ū - ūᵀ u) / (s_j² - s_i²) and k likewise of v: ā += u (j diag(s) + diag(s) k +
+ * diag(s̄)) vᵀ, and where u or v is no whole basis, what ū and v̄ have outside of it: (ū - u uᵀ ū)
+ * diag(1/s) vᵀ + u diag(1/s) (v̄ - v vᵀ v̄)ᵀ */
 static void svd_vjp(cot__rule *r) {
     cot_shape shape = cot__rule_shape(r, 0);
     int64_t   m = cot__rows_of(&shape), n = cot__columns_of(&shape), k = m < n ? m : n;
-    cot_var   z = cot__rule_z(r), u = cot__result_rows(z, 0, m), v = cot__result_rows(z, m, m + n), s = cot_index(z, -2, m + n);
+    cot_var   z = cot__rule_z(r), u = cot__result_rows(z, 0, m), v = cot__result_rows(z, m, m + n),
+            s    = cot_index(z, -2, m + n);
     cot_var   gu = cot__result_rows(r->g, 0, m), gv = cot__result_rows(r->g, m, m + n), gs = cot_index(r->g, -2, m + n);
     cot_var   gap = cot_mul(cot_sub(as_row(s), as_column(s)), cot_add(as_row(s), as_column(s)));
     cot_var   uu = cot_matmul(cot__swap_last(u), gu), vv = cot_matmul(cot__swap_last(v), gv);
@@ -141,13 +151,18 @@ static cot_var svd_apply(cot__rule *r, const cot_var *xs) {
     return cot__enter(r->t, xs[0], "svd", "", &i) ? push_svd(r->t, "svd", i) : INVALID(r->t);
 }
 
-const cot__op cot__op_svd = {.name = "svd", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = svd_vjp,
-                             .apply = svd_apply,
-                             .formula = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
-                                        "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
-                                        " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
+const cot__op cot__op_svd = {.name         = "svd",
+                             .sweeps_alone = true,
+                             .batch        = cot__batch_shift,
+                             .kind         = KIND_GENERIC,
+                             .saves        = COT__SAVES_Z,
+                             .vjp          = svd_vjp,
+                             .apply        = svd_apply,
+                             .formula      = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
+                                             "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
+                                             " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
 
-/* ---- cofactors ------------------------------------------------------------------------------------------------- */
+/* ---- cofactors ------------------------------------------------------------------------------- */
 
 /* Π s_j over j ≠ i, for each i: no division, so zeros are fine. */
 static cot_var products_of_others(cot_var s) {
@@ -157,8 +172,8 @@ static cot_var products_of_others(cot_var s) {
     return cot_prod(cot_where(cot_not_equal(one, 0.0), 1.0, as_row(s)), COT_AXES(-1));
 }
 
-/* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That is recorded of a constant, for
- * the value; the derivative is that of det a · a⁻ᵀ. */
+/* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That
+ * is recorded of a constant, for the value; the derivative is that of det a · a⁻ᵀ. */
 static cot_var push_cofactors(cot_tape *t, cot_var a, cot_var value) {
     uint32_t    xs[2];
     cot__result r;

@@ -1,10 +1,11 @@
-/* linalg_triangle.c: triangular systems, Cholesky factors, QR, and least squares, which are made of those. */
+/* linalg_triangle.c: triangular systems, Cholesky factors, QR, and least squares, which are made of
+ * those. */
 #include "ops/linalg/linalg.h"
 
 #include <float.h>
 #include <string.h>
 
-/* ---- triangular systems ---------------------------------------------------------------------------------------- */
+/* ---- triangular systems ---------------------------------------------------------------------- */
 
 enum { ALL_FLAGS = COT_UPPER | COT_TRANSPOSED | COT_UNIT_DIAGONAL | COT_RIGHT };
 
@@ -46,8 +47,8 @@ cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
     return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
 }
 
-/* a z = b: b̄ += a⁻ᵀ z̄, ā += -b̄ zᵀ, of which only the half of a that was read counts; the other cases are transposes of this
- * one */
+/* a z = b: b̄ += a⁻ᵀ z̄, ā += -b̄ zᵀ, of which only the half of a that was read counts; the other
+ * cases are transposes of this one */
 static void triangular_solve_vjp(cot__rule *r) {
     int     flags = (int)cot__rule_attr(r)->ints[0], offset = flags & COT_UNIT_DIAGONAL ? 1 : 0;
     bool    transposed = flags & COT_TRANSPOSED;
@@ -64,16 +65,17 @@ static cot_var triangular_solve_apply(cot__rule *r, const cot_var *xs) {
     return cot_triangular_solve(xs[0], xs[1], (int)cot__rule_attr(r)->ints[0]);
 }
 
-const cot__op cot__op_triangular_solve = {.name  = "triangular_solve", .batch = cot__batch_shift,
-                                          .attrs = "flags:d",
-                                          .kind  = KIND_GENERIC,
-                                          .saves = 1u | COT__SAVES_Z,
-                                          .vjp   = triangular_solve_vjp,
-                                          .apply = triangular_solve_apply,
-                                          .formula =
-                                              "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle"};
+const cot__op cot__op_triangular_solve = {
+    .name    = "triangular_solve",
+    .batch   = cot__batch_shift,
+    .attrs   = "flags:d",
+    .kind    = KIND_GENERIC,
+    .saves   = 1u | COT__SAVES_Z,
+    .vjp     = triangular_solve_vjp,
+    .apply   = triangular_solve_apply,
+    .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle"};
 
-/* ---- Cholesky -------------------------------------------------------------------------------------------------- */
+/* ---- Cholesky -------------------------------------------------------------------------------- */
 
 static cot_var push_cholesky(cot_tape *t, cot_var a) {
     uint32_t    i;
@@ -82,7 +84,8 @@ static cot_var push_cholesky(cot_tape *t, cot_var a) {
     if (!cot__enter(t, a, "cholesky", "", &i)) return INVALID(t);
     cot__view v = cot__view_read(t, i);
     cot_shape s = cot__shape_at(t, i);
-    uint8_t  *bad = cot__result_open(t, &r, "cholesky", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "cholesky", &s, &count) : NULL;
+    uint8_t  *bad =
+        cot__result_open(t, &r, "cholesky", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "cholesky", &s, &count) : NULL;
     if (!bad) return INVALID(t);
     cot__copy(&r.view, &v);
     bool done = cot__lin_cholesky(&t->al, &r.view, bad);
@@ -106,11 +109,17 @@ static void cholesky_vjp(cot__rule *r) {
     cot__give(r, 0, cot_triangular_solve(l, cot_triangular_solve(l, phi, COT_TRANSPOSED), COT_RIGHT));
 }
 
-const cot__op cot__op_cholesky = {.name = "cholesky", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z,
-                                  .vjp = cholesky_vjp, .apply = cholesky_apply,
-                                  .formula = "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
+const cot__op cot__op_cholesky = {.name         = "cholesky",
+                                  .sweeps_alone = true,
+                                  .batch        = cot__batch_shift,
+                                  .kind         = KIND_GENERIC,
+                                  .saves        = COT__SAVES_Z,
+                                  .vjp          = cholesky_vjp,
+                                  .apply        = cholesky_apply,
+                                  .formula =
+                                      "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
 
-/* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------------------------- */
+/* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------- */
 
 /* Of node a (…,m,n), m >= n. */
 static cot_var pack_qr(cot_tape *t, uint32_t a) {
@@ -136,7 +145,8 @@ static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
     return t->status == COT_OK;
 }
 
-/* The same for any m and n: a wide matrix is factored by its first m columns, and r goes on with qᵀ times the others. */
+/* The same for any m and n: a wide matrix is factored by its first m columns, and r goes on with qᵀ
+ * times the others. */
 static bool qr_of(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
     cot_shape s = cot__shape_at(t, a);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
@@ -158,8 +168,8 @@ cot_status cot_qr(cot_var x, cot_var *q, cot_var *r) {
     return cot__status_of(1, &x);
 }
 
-/* Which of the triangles r (…,n,n) of factored (m,n) have a diagonal that says: not of full rank, up to rounding. NULL after a
- * failure; how many in *found. To be closed. */
+/* Which of the triangles r (…,n,n) of factored (m,n) have a diagonal that says: not of full rank,
+ * up to rounding. NULL after a failure; how many in *found. To be closed. */
 static uint8_t *short_ranks(cot_tape *t, const char *op, cot_var r, int64_t m, int64_t *found) {
     cot_shape s = cot_shape_of(r);
     int64_t   n = cot__columns_of(&s), count;
@@ -171,7 +181,8 @@ static uint8_t *short_ranks(cot_tape *t, const char *op, cot_var r, int64_t m, i
     if (d && cot_read(cot_reshape(cot_diag(r, 0), COT_SHAPE(count, n)), d, count * n) == COT_OK)
         for (int64_t i = 0; i < count; i++) {
             double most = 0, least = (double)INFINITY;
-            for (int64_t k = 0; k < n; k++) most = fmax(most, fabs(d[i * n + k])), least = fmin(least, fabs(d[i * n + k]));
+            for (int64_t k = 0; k < n; k++)
+                most = fmax(most, fabs(d[i * n + k])), least = fmin(least, fabs(d[i * n + k]));
             *found += bad[i] = n > 0 && least <= eps * (double)(m > n ? m : n) * most;
         }
     if (d) cot__free(&t->al, d, (size_t)(count * n) * sizeof *d + 1);
@@ -182,29 +193,38 @@ static uint8_t *short_ranks(cot_tape *t, const char *op, cot_var r, int64_t m, i
 static void qr_vjp(cot__rule *k) {
     cot_shape s = cot__rule_shape(k, 0);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-    cot_var   z = cot__rule_z(k), q = cot__result_rows(z, 0, m), rt = cot__result_rows(z, m, m + n), gq = cot__result_rows(k->g, 0, m),
-            grt      = cot__result_rows(k->g, m, m + n);
+    cot_var   z = cot__rule_z(k), q = cot__result_rows(z, 0, m), rt = cot__result_rows(z, m, m + n),
+            gq = cot__result_rows(k->g, 0, m), grt = cot__result_rows(k->g, m, m + n);
     cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
     int64_t   found;
-    uint8_t  *bad = k->t->body ? NULL : short_ranks(k->t, "qr", rt, m, &found); /* a body has no values to speak of */
+    /* a body has no values to speak of */
+    uint8_t  *bad = k->t->body ? NULL : short_ranks(k->t, "qr", rt, m, &found);
     cot_shape triangles = cot_shape_of(rt);
-    if (bad) cot__lin_close(k->t, "qr", &triangles, bad, "has columns that depend on each other", "its derivative divides by what is left of one, and means nothing");
+    if (bad)
+        cot__lin_close(k->t, "qr", &triangles, bad, "has columns that depend on each other",
+                       "its derivative divides by what is left of one, and means nothing");
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
 }
 
-const cot__op cot__op_qr = {.name = "qr", .sweeps_alone = true, .batch = cot__batch_shift, .kind = KIND_GENERIC, .saves = COT__SAVES_Z, .vjp = qr_vjp,
-                            .apply = qr_apply,
+const cot__op cot__op_qr = {.name         = "qr",
+                            .sweeps_alone = true,
+                            .batch        = cot__batch_shift,
+                            .kind         = KIND_GENERIC,
+                            .saves        = COT__SAVES_Z,
+                            .vjp          = qr_vjp,
+                            .apply        = qr_apply,
                             .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
 
-/* ---- least squares --------------------------------------------------------------------------------------------- */
+/* ---- least squares --------------------------------------------------------------------------- */
 
 /* short_ranks as operations, for bodies: a bool (…,1,1). */
 static cot_var short_ranks_recorded(cot_var r, int64_t m) {
     cot_shape s = cot_shape_of(r);
     int64_t   n = cot__columns_of(&s);
     double    eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    cot_var   d = cot_abs(cot_diag(cot_detach(r), 0)), limit = cot_mul(eps * (double)(m > n ? m : n), cot_max(d, COT_KEEP(-1)));
+    cot_var   d   = cot_abs(cot_diag(cot_detach(r), 0)),
+            limit = cot_mul(eps * (double)(m > n ? m : n), cot_max(d, COT_KEEP(-1)));
     return cot_expand_dims(cot_less_equal(cot_min(d, COT_KEEP(-1)), limit), -1);
 }
 
@@ -220,8 +240,8 @@ static cot_var where_rank_is_short(cot_tape *t, cot_var r, int64_t m) {
     return z;
 }
 
-/* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. The rank comes first: of two notes the
- * first stays, and nobody called triangular_solve. */
+/* Tall: a = q r, x = r⁻¹ qᵀ b. Wide: aᵀ = q r, and the shortest of the solutions is q r⁻ᵀ b. The
+ * rank comes first: of two notes the first stays, and nobody called triangular_solve. */
 cot_var cot_lstsq(cot_var x, cot_var y) {
     cot_var   a = x, b = y, q, r, z;
     bool      vector;

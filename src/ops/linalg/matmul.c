@@ -1,22 +1,25 @@
 /* matmul.c: products of matrices and vectors.
  *
- * One bilinear operation. Its node takes (k,) @ (k,), (m,k) @ (k,), (k,) @ (k,n), and (…, m, k) @ (…, k, n) with equal leading
- * axes; everything else is brought to one of these by recorded views: leading axes are broadcast, or folded into the rows when the
- * right side is a single matrix, so that one large product is done and its gradient is one product too. Transposes cost nothing. */
+ * One bilinear operation. Its node takes (k,) @ (k,), (m,k) @ (k,), (k,) @ (k,n), and (…, m, k) @
+ * (…, k, n) with equal leading axes; everything else is brought to one of these by recorded views:
+ * leading axes are broadcast, or folded into the rows when the right side is a single matrix, so
+ * that one large product is done and its gradient is one product too. Transposes cost nothing. */
 #include "base/parallel.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"
 
 enum { LEFT, RIGHT };
 
-/* ---- the node ------------------------------------------------------------------------------------------------------ */
+/* ---- the node -------------------------------------------------------------------------------- */
 
-/* The last two axes of v, offset by the leading ones; a vector is a row on the left, a column on the right. */
+/* The last two axes of v, offset by the leading ones; a vector is a row on the left, a column on
+ * the right. */
 static cot__matrix matrix_at(const cot__view *v, int side, int64_t offset) {
     void   *data = (char *)v->data + offset * cot__dtype_size(v->dtype);
     int     n = v->ndim;
     int64_t extent = v->shape[n - 1], stride = v->stride[n - 1];
-    if (n == 1) return side == LEFT ? (cot__matrix){data, 1, extent, 0, stride} : (cot__matrix){data, extent, 1, stride, 0};
+    if (n == 1)
+        return side == LEFT ? (cot__matrix){data, 1, extent, 0, stride} : (cot__matrix){data, extent, 1, stride, 0};
     return (cot__matrix){data, v->shape[n - 2], extent, v->stride[n - 2], stride};
 }
 
@@ -44,7 +47,8 @@ static void product_at(const products *x, int64_t batch, cot__matrix *a, cot__ma
 static void some_products(void *ctx, int64_t part) {
     const products *x = ctx;
     cot__matrix     a, b, c;
-    for (int64_t i = cot__part_start(x->batches, x->parts, part); i < cot__part_start(x->batches, x->parts, part + 1); i++) {
+    for (int64_t i = cot__part_start(x->batches, x->parts, part); i < cot__part_start(x->batches, x->parts, part + 1);
+         i++) {
         product_at(x, i, &a, &b, &c);
         cot__gemm_alone(x->a->dtype, a, b, c, false, x->scratch + (size_t)part * x->room);
     }
@@ -53,7 +57,8 @@ static void some_products(void *ctx, int64_t part) {
 /* Depth 1: rows of all the products, as many for each part. */
 static void some_rows(void *ctx, int64_t part) {
     const products *x = ctx;
-    int64_t         at = cot__part_start(x->batches * x->m, x->parts, part), end = cot__part_start(x->batches * x->m, x->parts, part + 1);
+    int64_t         at = cot__part_start(x->batches * x->m, x->parts, part),
+            end        = cot__part_start(x->batches * x->m, x->parts, part + 1);
     cot__matrix     a, b, c;
     while (at < end) {
         int64_t batch = at / x->m, first = at % x->m, last = end - batch * x->m < x->m ? end - batch * x->m : x->m;
@@ -71,7 +76,8 @@ static bool multiply(cot_tape *t, const cot__view *a, const cot__view *b, void *
     double   work = (double)m * (double)n * (double)k;
     bool     kernel = a->dtype == COT_F64 || a->dtype == COT_F32;
     if (m == 0 || n == 0) return true; /* however many products of nothing */
-    if (k == 1 && kernel) { /* gradients of weights for one example each: nothing to pack, everything to write */
+    if (k == 1 && kernel) {
+        /* gradients of weights for one example each: nothing to pack, everything to write */
         x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
         cot__parallel(x.parts, some_rows, &x);
         return true;
@@ -101,13 +107,15 @@ static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
     for (int k = 0; k < a.ndim - 2; k++) z.dim[z.ndim++] = a.shape[k];
     if (a.ndim > 1) z.dim[z.ndim++] = m;
     if (b.ndim > 1) z.dim[z.ndim++] = n;
-    if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim)) return INVALID(t);
+    if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim))
+        return INVALID(t);
     bool waits = a.shape[a.ndim - 1] == 1 && cot__lazy_product_open(t, &r, xs, &a, &b);
-    if (!waits && !multiply(t, &a, &b, r.view.data, m, n)) return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
+    if (!waits && !multiply(t, &a, &b, r.view.data, m, n))
+        return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
     return cot__result_push(t, &r, OP_matmul, 2, xs, NULL);
 }
 
-/* ---- bringing operands to its shapes --------------------------------------------------------------------------------- */
+/* ---- bringing operands to its shapes --------------------------------------------------------- */
 
 /* x with its leading axes replaced by those of `to` (the last two stay). */
 static cot_var with_leading(cot_var x, int n, const int64_t *to) {
@@ -125,8 +133,10 @@ static bool broadcast_leading(cot_tape *t, const cot_shape *a, const cot_shape *
         int     ka = k - (z->ndim + 2 - a->ndim), kb = k - (z->ndim + 2 - b->ndim);
         int64_t da = ka < 0 ? 1 : a->dim[ka], db = kb < 0 ? 1 : b->dim[kb];
         if (da != db && da != 1 && db != 1) {
-            cot__fail(t, COT_SHAPE, "[matmul] leading axes do not broadcast: %s @ %s; aligned before the last two, extents are equal or 1",
-                      cot__shape_text(a->ndim, a->dim, ta), cot__shape_text(b->ndim, b->dim, tb));
+            cot__fail(
+                t, COT_SHAPE,
+                "[matmul] leading axes do not broadcast: %s @ %s; aligned before the last two, extents are equal or 1",
+                cot__shape_text(a->ndim, a->dim, ta), cot__shape_text(b->ndim, b->dim, tb));
             return false;
         }
         z->dim[k] = da == 1 ? db : da;
@@ -159,11 +169,12 @@ static bool check_inner(cot_tape *t, const cot_shape *a, const cot_shape *b) {
     cot__shape_text(a->ndim, a->dim, ta);
     cot__shape_text(b->ndim, b->dim, tb);
     if (a->ndim == 0 || b->ndim == 0) {
-        cot__fail(t, COT_SHAPE, "[matmul] a scalar has no axis to multiply along: %s @ %s; cot_mul takes scalars", ta, tb);
+        cot__fail(t, COT_SHAPE, "[matmul] a scalar has no axis to multiply along: %s @ %s; cot_mul takes scalars", ta,
+                  tb);
         return false;
     }
-    cot__fail(t, COT_SHAPE, "[matmul] inner dimensions differ: %s @ %s; the last axis of a must equal the %s of b", ta, tb,
-              b->ndim > 1 ? "second last" : "only one");
+    cot__fail(t, COT_SHAPE, "[matmul] inner dimensions differ: %s @ %s; the last axis of a must equal the %s of b", ta,
+              tb, b->ndim > 1 ? "second last" : "only one");
     return false;
 }
 
@@ -199,8 +210,8 @@ cot_var cot_matmul(cot_var a, cot_var b) {
 static bool check_vectors(cot_tape *t, const char *op, const uint32_t xs[2]) {
     char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     if (cot__ndim_at(t, xs[LEFT]) == 1 && cot__ndim_at(t, xs[RIGHT]) == 1) return true;
-    cot__fail(t, COT_SHAPE, "[%s] the operands have shapes %s and %s; both must be vectors", op, cot__shape_text_at(t, xs[LEFT], a),
-              cot__shape_text_at(t, xs[RIGHT], b));
+    cot__fail(t, COT_SHAPE, "[%s] the operands have shapes %s and %s; both must be vectors", op,
+              cot__shape_text_at(t, xs[LEFT], a), cot__shape_text_at(t, xs[RIGHT], b));
     return false;
 }
 
@@ -224,17 +235,23 @@ cot_var cot_outer(cot_var a, cot_var b) {
     return cot_matmul(cot_expand_dims(VAR(t, xs[LEFT]), 1), cot_expand_dims(VAR(t, xs[RIGHT]), 0));
 }
 
-/* ---- its transposes: ā += z̄ bᵀ, b̄ += aᵀ z̄ ------------------------------------------------------------------------------- */
+/* ---- its transposes: ā += z̄ bᵀ, b̄ += aᵀ z̄ ------------------------------------------------- */
 
 static void matmul_vjp(cot__rule *r) {
     int na = cot__ndim_at(r->t, cot__rule_arg(r, LEFT)), nb = cot__ndim_at(r->t, cot__rule_arg(r, RIGHT));
     if (cot__rule_wants(r, LEFT)) {
         cot_var b = cot__rule_x(r, RIGHT);
-        cot__give(r, LEFT, nb > 1 ? cot_matmul(r->g, cot__swap_last(b)) : na > 1 ? cot_outer(r->g, b) : cot_mul(r->g, b));
+        cot__give(r, LEFT,
+                  nb > 1   ? cot_matmul(r->g, cot__swap_last(b))
+                  : na > 1 ? cot_outer(r->g, b)
+                           : cot_mul(r->g, b));
     }
     if (cot__rule_wants(r, RIGHT)) {
         cot_var a = cot__rule_x(r, LEFT);
-        cot__give(r, RIGHT, na > 1 ? cot_matmul(cot__swap_last(a), r->g) : nb > 1 ? cot_outer(a, r->g) : cot_mul(r->g, a));
+        cot__give(r, RIGHT,
+                  na > 1   ? cot_matmul(cot__swap_last(a), r->g)
+                  : nb > 1 ? cot_outer(a, r->g)
+                           : cot_mul(r->g, a));
     }
 }
 

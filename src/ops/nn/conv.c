@@ -1,15 +1,16 @@
 /* conv.c: convolution of any rank and its transposes.
  *
- * Three bilinear operations on one geometry (backend/cpu/conv/conv.h): conv gives z from (x, w), conv_transpose x from (z, w),
- * conv_weight w from (x, z). The adjoints of each are the other two, so the family is closed and every order of derivative is a
- * convolution again. The extents of a result stand in its attributes, because strides leave them open. Layouts and signs are
- * PyTorch's: (N, C, …), (O, C/groups, …), no kernel is flipped. */
+ * Three bilinear operations on one geometry (backend/cpu/conv/conv.h): conv gives z from (x, w),
+ * conv_transpose x from (z, w), conv_weight w from (x, z). The adjoints of each are the other two,
+ * so the family is closed and every order of derivative is a convolution again. The extents of a
+ * result stand in its attributes, because strides leave them open. Layouts and signs are PyTorch's:
+ * (N, C, …), (O, C/groups, …), no kernel is flipped. */
 #include "backend/cpu/conv/conv.h"
 #include "ops/structural.h"
 
 enum { LEFT, RIGHT };
 
-/* ---- the nodes --------------------------------------------------------------------------------------------------------- */
+/* ---- the nodes ------------------------------------------------------------------------------- */
 
 /* (N, C, spatial axes) as five axes. */
 static cot__view with_space(const cot__view *v, int64_t shape[5], int64_t stride[5]) {
@@ -34,7 +35,8 @@ static cot__attr *attr_of(cot_tape *t, const char *op, const cot__conv *g, int s
 }
 
 static cot_var push(cot_tape *t, cot__conv_pass pass, const cot__conv *g, int space, const uint32_t xs[2]) {
-    static const int ops[] = {[COT__CONV_OUTPUT] = OP_conv, [COT__CONV_INPUT] = OP_conv_transpose, [COT__CONV_WEIGHT] = OP_conv_weight};
+    static const int ops[] = {
+        [COT__CONV_OUTPUT] = OP_conv, [COT__CONV_INPUT] = OP_conv_transpose, [COT__CONV_WEIGHT] = OP_conv_weight};
     const char      *name = cot__op_of(ops[pass])->name;
     const int64_t   *extent = pass == COT__CONV_OUTPUT ? g->z : pass == COT__CONV_INPUT ? g->x : g->k;
     cot_shape        shape = {2 + space, {g->batch, pass == COT__CONV_OUTPUT ? g->out : g->in}};
@@ -44,14 +46,17 @@ static cot_var push(cot_tape *t, cot__conv_pass pass, const cot__conv *g, int sp
     for (int a = 0; a < space; a++) shape.dim[2 + a] = extent[COT__SPACE - space + a];
     cot__view  a = cot__view_read(t, xs[LEFT]), b = cot__view_read(t, xs[RIGHT]);
     cot__attr *attr = attr_of(t, name, g, space, extent);
-    if (!attr || !cot__check_shape(t, name, &shape) || !cot__result_open(t, &r, name, a.dtype, shape.ndim, shape.dim)) return INVALID(t);
-    cot__view a5 = with_space(&a, s[0][0], s[0][1]), b5 = with_space(&b, s[1][0], s[1][1]), z5 = with_space(&r.view, s[2][0], s[2][1]);
+    if (!attr || !cot__check_shape(t, name, &shape) || !cot__result_open(t, &r, name, a.dtype, shape.ndim, shape.dim))
+        return INVALID(t);
+    cot__view a5 = with_space(&a, s[0][0], s[0][1]), b5 = with_space(&b, s[1][0], s[1][1]),
+              z5 = with_space(&r.view, s[2][0], s[2][1]);
     cot__strides(5, z5.shape, s[2][1]);
-    if (!cot__conv_run(&t->al, g, pass, &a5, &b5, &z5)) return cot__fail(t, COT_MEMORY, "[%s] out of memory for padded copies of the operands", name);
+    if (!cot__conv_run(&t->al, g, pass, &a5, &b5, &z5))
+        return cot__fail(t, COT_MEMORY, "[%s] out of memory for padded copies of the operands", name);
     return cot__result_push(t, &r, ops[pass], 2, xs, attr);
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static cot__conv_pass pass_of(const cot__rule *r) {
     int op = cot__rule_node(r)->op;
@@ -65,11 +70,13 @@ static cot__conv geometry_of(const cot__rule *r, int *space) {
     cot_shape        a = cot__rule_shape(r, LEFT), b = cot__rule_shape(r, RIGHT), z = cot__shape_at(r->t, r->node);
     const cot_shape *xs = pass == COT__CONV_INPUT ? &z : &a, *ws = pass == COT__CONV_WEIGHT ? &z : &b;
     const cot_shape *zs = pass == COT__CONV_OUTPUT ? &z : pass == COT__CONV_INPUT ? &a : &b;
-    cot__conv        g = {xs->dim[0], attr->ints[0], xs->dim[1], zs->dim[1], {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
+    cot__conv        g  = {xs->dim[0], attr->ints[0], xs->dim[1], zs->dim[1], {1, 1, 1},
+                           {1, 1, 1},  {1, 1, 1},     {1, 1, 1},  {1, 1, 1},  {0}};
     *space = xs->ndim - 2;
     for (int i = 0, to = COT__SPACE - *space; i < *space; i++, to++) {
         g.x[to] = xs->dim[2 + i], g.k[to] = ws->dim[2 + i], g.z[to] = zs->dim[2 + i];
-        g.stride[to] = attr->ints[1 + i], g.dilation[to] = attr->ints[1 + *space + i], g.before[to] = attr->ints[1 + 2 * *space + i];
+        g.stride[to] = attr->ints[1 + i], g.dilation[to] = attr->ints[1 + *space + i],
+        g.before[to] = attr->ints[1 + 2 * *space + i];
     }
     return g;
 }
@@ -79,8 +86,10 @@ static cot_var record(cot__rule *r, cot__conv_pass pass, cot_var a, cot_var b) {
     cot__conv g = geometry_of(r, &space);
     uint32_t  xs[2];
     const char *name = cot__op_of(cot__rule_node(r)->op)->name;
-    if (!cot__enter(r->t, a, name, "left", &xs[LEFT]) || !cot__enter(r->t, b, name, "right", &xs[RIGHT])) return INVALID(r->t);
-    if (pass == pass_of(r)) { /* other operands may have more images, or more channels in more groups */
+    if (!cot__enter(r->t, a, name, "left", &xs[LEFT]) || !cot__enter(r->t, b, name, "right", &xs[RIGHT]))
+        return INVALID(r->t);
+    if (pass == pass_of(r)) {
+        /* other operands may have more images, or more channels in more groups */
         cot_shape sa = cot__shape_at(r->t, xs[LEFT]), sb = cot__shape_at(r->t, xs[RIGHT]);
         g.batch = sa.dim[0];
         g.in = pass == COT__CONV_INPUT ? sb.dim[1] * g.groups : sa.dim[1];
@@ -107,22 +116,43 @@ static void conv_weight_vjp(cot__rule *r) {
 }
 
 #define GEOMETRY "groups:u stride,dilation,padding,extent:l"
-const cot__op cot__op_conv = {.name = "conv", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR, .saves = 3u,
-                              .vjp = conv_vjp, .apply = apply,
-                              .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)"};
-const cot__op cot__op_conv_transpose = {.name = "conv_transpose", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY,
-                                        .kind = KIND_BILINEAR, .saves = 3u,
-                                        .vjp = conv_transpose_vjp, .apply = apply,
+const cot__op cot__op_conv           = {.name         = "conv",
+                                        .sweeps_alone = true,
+                                        .batch        = cot__batch_conv,
+                                        .attrs        = GEOMETRY,
+                                        .kind         = KIND_BILINEAR,
+                                        .saves        = 3u,
+                                        .vjp          = conv_vjp,
+                                        .apply        = apply,
+                                        .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += "
+                                                             "conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)"};
+const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
+                                        .sweeps_alone = true,
+                                        .batch        = cot__batch_conv,
+                                        .attrs        = GEOMETRY,
+                                        .kind         = KIND_BILINEAR,
+                                        .saves        = 3u,
+                                        .vjp          = conv_transpose_vjp,
+                                        .apply        = apply,
                                         .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)"};
-const cot__op cot__op_conv_weight = {.name = "conv_weight", .sweeps_alone = true, .batch = cot__batch_conv, .attrs = GEOMETRY, .kind = KIND_BILINEAR,
-                                     .saves = 3u, .vjp = conv_weight_vjp,
-                                     .apply = apply,
-                                     .formula = "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)"};
+const cot__op cot__op_conv_weight    = {
+       .name         = "conv_weight",
+       .sweeps_alone = true,
+       .batch        = cot__batch_conv,
+       .attrs        = GEOMETRY,
+       .kind         = KIND_BILINEAR,
+       .saves        = 3u,
+       .vjp          = conv_weight_vjp,
+       .apply        = apply,
+       .formula =
+           "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)"};
 
-/* ---- options ----------------------------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-/* Checks one option: none negative or absurd, none beyond the spatial axes. The result is right-aligned; 0 becomes `zero`. */
-static bool check_option(cot_tape *t, const char *op, const char *name, const int64_t given[3], int space, int64_t zero, int64_t out[COT__SPACE]) {
+/* Checks one option: none negative or absurd, none beyond the spatial axes. The result is
+ * right-aligned; 0 becomes `zero`. */
+static bool check_option(cot_tape *t, const char *op, const char *name, const int64_t given[3], int space, int64_t zero,
+                         int64_t out[COT__SPACE]) {
     for (int a = 0; a < COT__SPACE; a++) {
         long long v = given[a];
         if (v < 0 || v > INT32_MAX) {
@@ -142,10 +172,10 @@ static bool check_option(cot_tape *t, const char *op, const char *name, const in
     return true;
 }
 
-/* Enters x and w and reads what does not depend on the direction: batch, groups, channels, kernel, strides, dilations. `after` are
- * the zeros behind, `more` the output padding. */
-static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, cot_var w, const cot_conv_options *o, uint32_t xs[2], cot__conv *g,
-                       int64_t after[3], int64_t more[3]) {
+/* Enters x and w and reads what does not depend on the direction: batch, groups, channels, kernel,
+ * strides, dilations. `after` are the zeros behind, `more` the output padding. */
+static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, cot_var w, const cot_conv_options *o,
+                       uint32_t xs[2], cot__conv *g, int64_t after[3], int64_t more[3]) {
     static const char *const names[] = {"first", "weight"};
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     int64_t   both[COT__SPACE];
@@ -153,12 +183,15 @@ static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, co
     if (!t) return NULL;
     cot_shape sx = cot__shape_at(t, xs[LEFT]), sw = cot__shape_at(t, xs[RIGHT]);
     if (sx.ndim != space + 2 || sw.ndim != space + 2) {
-        cot__fail(t, COT_SHAPE, "[%s] x has shape %s, the weight %s; both have two axes for channels and the like, then %d spatial", op,
-                  cot__shape_text(sx.ndim, sx.dim, a), cot__shape_text(sw.ndim, sw.dim, b), space);
+        cot__fail(t, COT_SHAPE,
+                  "[%s] x has shape %s, the weight %s; both have two axes for channels and the like, then %d spatial",
+                  op, cot__shape_text(sx.ndim, sx.dim, a), cot__shape_text(sw.ndim, sw.dim, b), space);
         return NULL;
     }
-    if (!check_option(t, op, "stride", o->stride, space, 1, g->stride) || !check_option(t, op, "dilation", o->dilation, space, 1, g->dilation) ||
-        !check_option(t, op, "padding", o->padding, space, 0, both) || !check_option(t, op, "padding_before", o->padding_before, space, 0, g->before) ||
+    if (!check_option(t, op, "stride", o->stride, space, 1, g->stride) ||
+        !check_option(t, op, "dilation", o->dilation, space, 1, g->dilation) ||
+        !check_option(t, op, "padding", o->padding, space, 0, both) ||
+        !check_option(t, op, "padding_before", o->padding_before, space, 0, g->before) ||
         !check_option(t, op, "padding_after", o->padding_after, space, 0, after) ||
         !check_option(t, op, "output_padding", o->output_padding, space, 0, more))
         return NULL;
@@ -169,14 +202,17 @@ static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, co
     g->batch = sx.dim[0], g->groups = o->groups ? o->groups : 1;
     int64_t channels = sx.dim[1], takes = transposed ? sw.dim[0] : cot__size_mul(sw.dim[1], g->groups);
     if (channels % g->groups || sw.dim[0] % g->groups) {
-        cot__fail(t, COT_SHAPE, "[%s] %lld groups, but x has %lld channels and the weight %lld along its first axis; groups divide both", op,
-                  (long long)g->groups, (long long)channels, (long long)sw.dim[0]);
+        cot__fail(
+            t, COT_SHAPE,
+            "[%s] %lld groups, but x has %lld channels and the weight %lld along its first axis; groups divide both",
+            op, (long long)g->groups, (long long)channels, (long long)sw.dim[0]);
         return NULL;
     }
     if (channels != takes) {
         cot__fail(t, COT_SHAPE, "[%s] x has %lld channels, the weight %s takes %lld; %s", op, (long long)channels,
                   cot__shape_text(sw.ndim, sw.dim, a), (long long)takes,
-                  transposed ? "its first axis is the channels of x" : "groups times its second axis is the channels of x");
+                  transposed ? "its first axis is the channels of x"
+                             : "groups times its second axis is the channels of x");
         return NULL;
     }
     g->in = transposed ? cot__size_mul(sw.dim[1], g->groups) : channels;
@@ -188,7 +224,8 @@ static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, co
         g->k[i] = sw.dim[2 + i - to];
         *(transposed ? &g->z[i] : &g->x[i]) = sx.dim[2 + i - to];
         if (g->k[i] > 0) continue;
-        cot__fail(t, COT_SHAPE, "[%s] the weight has shape %s; a kernel has at least one element", op, cot__shape_text(sw.ndim, sw.dim, a));
+        cot__fail(t, COT_SHAPE, "[%s] the weight has shape %s; a kernel has at least one element", op,
+                  cot__shape_text(sw.ndim, sw.dim, a));
         return NULL;
     }
     return t;
@@ -206,10 +243,13 @@ static cot_var convolve(const char *op, int space, cot_var x, cot_var w, const c
     for (int a = COT__SPACE - space; a < COT__SPACE; a++) {
         int64_t padded = g.x[a] + g.before[a] + after[a];
         if (more[a])
-            return cot__fail(t, COT_VALUE, "[%s] output_padding[%d] is %lld; only transposed convolutions have one", op, a - COT__SPACE + space, (long long)more[a]);
+            return cot__fail(t, COT_VALUE, "[%s] output_padding[%d] is %lld; only transposed convolutions have one", op,
+                             a - COT__SPACE + space, (long long)more[a]);
         if (reach(&g, a) > padded)
-            return cot__fail(t, COT_SHAPE, "[%s] the kernel reaches over %lld elements of spatial axis %d, which has %lld with its padding; it must fit", op,
-                             (long long)reach(&g, a), a - COT__SPACE + space, (long long)padded);
+            return cot__fail(t, COT_SHAPE,
+                             "[%s] the kernel reaches over %lld elements of spatial axis %d, which has %lld with its "
+                             "padding; it must fit",
+                             op, (long long)reach(&g, a), a - COT__SPACE + space, (long long)padded);
         g.z[a] = cot__size_windows(padded, reach(&g, a), g.stride[a]);
     }
     const char *before = cot__ask(t, op);
@@ -227,12 +267,15 @@ static cot_var transpose(const char *op, int space, cot_var x, cot_var w, const 
     for (int a = COT__SPACE - space; a < COT__SPACE; a++) {
         int64_t place = a - COT__SPACE + space;
         if (more[a] >= g.stride[a] && more[a] >= g.dilation[a])
-            return cot__fail(t, COT_VALUE, "[%s] output_padding[%lld] is %lld; it must be less than stride or dilation", op, (long long)place, (long long)more[a]);
+            return cot__fail(t, COT_VALUE, "[%s] output_padding[%lld] is %lld; it must be less than stride or dilation",
+                             op, (long long)place, (long long)more[a]);
         g.x[a] = cot__size_mul(g.z[a] - 1, g.stride[a]);
         g.x[a] = cot__size_add(cot__size_add(g.x[a], reach(&g, a)), more[a] - g.before[a] - after[a]);
         if (g.z[a] == 0 || g.x[a] < 1)
-            return cot__fail(t, COT_SHAPE, "[%s] %lld elements along spatial axis %lld would become %lld; the result has at least one", op,
-                             (long long)g.z[a], (long long)place, (long long)(g.z[a] ? g.x[a] : 0));
+            return cot__fail(
+                t, COT_SHAPE,
+                "[%s] %lld elements along spatial axis %lld would become %lld; the result has at least one", op,
+                (long long)g.z[a], (long long)place, (long long)(g.z[a] ? g.x[a] : 0));
     }
     const char *before = cot__ask(t, op);
     cot_var     z = push(t, COT__CONV_INPUT, &g, space, xs);
@@ -243,6 +286,12 @@ static cot_var transpose(const char *op, int space, cot_var x, cot_var w, const 
 cot_var cot_conv1d(cot_var x, cot_var w, cot_conv_options options) { return convolve("conv1d", 1, x, w, &options); }
 cot_var cot_conv2d(cot_var x, cot_var w, cot_conv_options options) { return convolve("conv2d", 2, x, w, &options); }
 cot_var cot_conv3d(cot_var x, cot_var w, cot_conv_options options) { return convolve("conv3d", 3, x, w, &options); }
-cot_var cot_conv_transpose1d(cot_var x, cot_var w, cot_conv_options options) { return transpose("conv_transpose1d", 1, x, w, &options); }
-cot_var cot_conv_transpose2d(cot_var x, cot_var w, cot_conv_options options) { return transpose("conv_transpose2d", 2, x, w, &options); }
-cot_var cot_conv_transpose3d(cot_var x, cot_var w, cot_conv_options options) { return transpose("conv_transpose3d", 3, x, w, &options); }
+cot_var cot_conv_transpose1d(cot_var x, cot_var w, cot_conv_options options) {
+    return transpose("conv_transpose1d", 1, x, w, &options);
+}
+cot_var cot_conv_transpose2d(cot_var x, cot_var w, cot_conv_options options) {
+    return transpose("conv_transpose2d", 2, x, w, &options);
+}
+cot_var cot_conv_transpose3d(cot_var x, cot_var w, cot_conv_options options) {
+    return transpose("conv_transpose3d", 3, x, w, &options);
+}

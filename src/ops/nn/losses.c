@@ -1,7 +1,7 @@
 /* losses.c: embeddings, and losses composed of recorded operations.
  *
- * bf16 and f16 are computed in f32 and rounded at the end. Products with a target or a weight are strong: a zero contributes
- * nothing, whatever it meets. */
+ * bf16 and f16 are computed in f32 and rounded at the end. Products with a target or a weight are
+ * strong: a zero contributes nothing, whatever it meets. */
 #include "ops/structural.h"
 
 cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding) {
@@ -14,16 +14,19 @@ cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding) {
         return cot__fail(t, COT_SHAPE, "[embedding] the table has shape %s; it must be a matrix, a row for each index",
                          cot__shape_text(s.ndim, s.dim, text));
     if (padding != COT_NO_PADDING && (padding < -s.dim[0] || padding >= s.dim[0]))
-        return cot__fail(t, COT_VALUE, "[embedding] the padding row is %lld, but the table has %lld rows", (long long)padding,
-                         (long long)s.dim[0]);
+        return cot__fail(t, COT_VALUE, "[embedding] the padding row is %lld, but the table has %lld rows",
+                         (long long)padding, (long long)s.dim[0]);
     cot_var z = cot__take_as("embedding", VAR(t, i), indices, 0);
     if (padding == COT_NO_PADDING || cot__failed(z)) return z;
-    int64_t row = padding < 0 ? padding + s.dim[0] : padding; /* an index may name it from either end */
-    cot_var here = cot_logical_or(cot_equal(indices, cot_integer(row)), cot_equal(indices, cot_integer(row - s.dim[0])));
+    /* an index may name it from either end */
+    int64_t row = padding < 0 ? padding + s.dim[0] : padding;
+    cot_var here =
+        cot_logical_or(cot_equal(indices, cot_integer(row)), cot_equal(indices, cot_integer(row - s.dim[0])));
     return cot_where(cot_expand_dims(here, -1), cot_detach(z), z);
 }
 
-/* x and y in one dtype, at least f32, of equal shapes or one a scalar. *d: the dtype of the loss. */
+/* x and y in one dtype, at least f32, of equal shapes or one a scalar. *d: the dtype of the
+ * loss. */
 static cot_tape *enter_pair(const char *op, cot_var *x, cot_var *y, cot_dtype *d) {
     static const char *const names[] = {"left", "right"};
     uint32_t                 xs[2];
@@ -37,7 +40,8 @@ static cot_tape *enter_pair(const char *op, cot_var *x, cot_var *y, cot_dtype *d
 
 static cot_var invalid_pair(cot_var x, cot_var y) { return cot__invalid(2, (cot_var[]){x, y}); }
 
-/* t·softplus(-x) + (1 - t)·softplus(x): both terms are exact to the end of their tails, where softplus(x) - t·x cancels. */
+/* t·softplus(-x) + (1 - t)·softplus(x): both terms are exact to the end of their tails, where
+ * softplus(x) - t·x cancels. */
 cot_var(cot_bce_with_logits)(cot_var logits, cot_var targets) {
     cot_var   x = logits, q = targets;
     cot_dtype d;
@@ -79,7 +83,8 @@ cot_var cot_kl_div(cot_var log_probabilities, cot_var targets) {
     if (!t) return cot__invalid(1, &log_probabilities);
     cot_dtype d = cot__dtype_at(&t->nodes[xs[0]]), wide = cot__dtype_compute(d);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[xs[1]])))
-        return cot__fail(t, COT_DTYPE, "[kl_div] the targets have dtype %s; they must be probabilities, and cot_nll takes labels",
+        return cot__fail(t, COT_DTYPE,
+                         "[kl_div] the targets have dtype %s; they must be probabilities, and cot_nll takes labels",
                          cot__dtype_name(cot__dtype_at(&t->nodes[xs[1]])));
     cot_var x = cot_cast(VAR(t, xs[0]), wide), q = cot_cast(VAR(t, xs[1]), wide);
     return cot_cast(mean_of_rows(cot_smul(q, cot_sub(cot_log(q), x))), d);

@@ -1,10 +1,12 @@
-/* network.c: softmax and the losses, each one node whose value is stable where the composition would not be.
+/* network.c: softmax and the losses, each one node whose value is stable where the composition
+ * would not be.
  *
- * Rows run along the last axis; a loss is the mean over rows, a 0-d value, accumulated in f64. Targets are integer labels (one for
- * each row) or weights shaped like the predictions; a target of 0 contributes nothing, whatever it meets. */
+ * Rows run along the last axis; a loss is the mean over rows, a 0-d value, accumulated in f64.
+ * Targets are integer labels (one for each row) or weights shaped like the predictions; a target of
+ * 0 contributes nothing, whatever it meets. */
 #include "ops/structural.h"
 
-/* ---- softmax -------------------------------------------------------------------------------------------------------- */
+/* ---- softmax --------------------------------------------------------------------------------- */
 
 static cot_var push_softmax(int op, cot_var x, int axis) {
     const char *name = cot__op_of(op)->name;
@@ -13,7 +15,8 @@ static cot_var push_softmax(int op, cot_var x, int axis) {
     cot__result r;
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, name, axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
-    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return INVALID(t);
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE)
+        return INVALID(t);
     cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, name, v.dtype, v.ndim, v.shape)) return INVALID(t);
@@ -30,8 +33,11 @@ static cot_var softmax_apply(cot__rule *r, const cot_var *xs) {
 
 static cot_var sum_along(cot__rule *r, cot_var v) { return cot_sum(v, COT_KEEP((int)cot__rule_attr(r)->ints[0])); }
 
-/* bf16 and f16 go through f32, so that the sum neither overflows nor is rounded before it is subtracted. */
-static cot_var widened(cot__rule *r, cot_var v) { return cot_cast(v, cot__dtype_compute(cot__dtype_at(cot__rule_node(r)))); }
+/* bf16 and f16 go through f32, so that the sum neither overflows nor is rounded before it is
+ * subtracted. */
+static cot_var widened(cot__rule *r, cot_var v) {
+    return cot_cast(v, cot__dtype_compute(cot__dtype_at(cot__rule_node(r))));
+}
 
 /* The Jacobian diag(z) - z zᵀ is symmetric: one formula for both modes, z (v - Σ z v). */
 static cot_var softmax_product(cot__rule *r, cot_var v) {
@@ -57,18 +63,26 @@ static void log_softmax_jvp(cot__rule *r) {
     r->tangent = cot_cast(cot_sub(dx, sum_along(r, cot_smul(dx, p))), cot__dtype_at(cot__rule_node(r)));
 }
 
-const cot__op cot__op_log_softmax = {.name = "log_softmax", .batch = cot__batch_shift, .attrs = "axis:a", .kind = KIND_GENERIC,
-                                     .saves = COT__SAVES_Z,
-                                     .vjp = log_softmax_vjp, .apply = softmax_apply,
-                                     .jvp = log_softmax_jvp, .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
+const cot__op cot__op_log_softmax = {.name    = "log_softmax",
+                                     .batch   = cot__batch_shift,
+                                     .attrs   = "axis:a",
+                                     .kind    = KIND_GENERIC,
+                                     .saves   = COT__SAVES_Z,
+                                     .vjp     = log_softmax_vjp,
+                                     .apply   = softmax_apply,
+                                     .jvp     = log_softmax_jvp,
+                                     .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
 
-/* ---- cross entropies ------------------------------------------------------------------------------------------------ */
+/* ---- cross entropies ------------------------------------------------------------------------- */
 
 enum { PREDICTION, TARGET };
 
-static bool is_labels(const cot_tape *t, uint32_t target) { return !cot__dtype_is_float(cot__dtype_at(&t->nodes[target])); }
+static bool is_labels(const cot_tape *t, uint32_t target) {
+    return !cot__dtype_is_float(cot__dtype_at(&t->nodes[target]));
+}
 
-/* Floats: the predictions' shape. Labels: that shape without the last axis, each naming a position on it. */
+/* Floats: the predictions' shape. Labels: that shape without the last axis, each naming a position
+ * on it. */
 static bool check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
     cot_shape p = cot__shape_at(t, xs[PREDICTION]), q = cot__shape_at(t, xs[TARGET]), want = p;
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
@@ -80,8 +94,9 @@ static bool check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
     }
     want.ndim -= labels;
     if (!cot__same_shape(&q, &want)) {
-        cot__fail(t, COT_SHAPE, "[%s] predictions of shape %s need %s of shape %s; these have %s", op, cot__shape_text(p.ndim, p.dim, a),
-                  labels ? "labels" : "targets", cot__shape_text(want.ndim, want.dim, b), cot__shape_text(q.ndim, q.dim, c));
+        cot__fail(t, COT_SHAPE, "[%s] predictions of shape %s need %s of shape %s; these have %s", op,
+                  cot__shape_text(p.ndim, p.dim, a), labels ? "labels" : "targets",
+                  cot__shape_text(want.ndim, want.dim, b), cot__shape_text(q.ndim, q.dim, c));
         return false;
     }
     return !labels || cot__check_positions(t, op, "labels", xs[TARGET], p.dim[p.ndim - 1], false);
@@ -89,14 +104,17 @@ static bool check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
 
 cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]) {
     cot_tape *t = cot__tape_of(2, (cot_var[]){prediction, target});
-    if (!t || !cot__enter(t, prediction, op, "prediction", &xs[PREDICTION]) || !cot__enter(t, target, op, "target", &xs[TARGET])) return NULL;
+    if (!t || !cot__enter(t, prediction, op, "prediction", &xs[PREDICTION]) ||
+        !cot__enter(t, target, op, "target", &xs[TARGET]))
+        return NULL;
     cot_dtype d = cot__dtype_at(&t->nodes[xs[PREDICTION]]);
     if (!cot__dtype_is_float(d) && (xs[PREDICTION] = cot__as(t, xs[PREDICTION], d = COT_F64)) == COT__NONE) return NULL;
     if (!is_labels(t, xs[TARGET]) && (xs[TARGET] = cot__as(t, xs[TARGET], d)) == COT__NONE) return NULL;
     return check_targets(t, op, xs) ? t : NULL;
 }
 
-/* -Σ q log p over all rows. p: values of which, with `logarithm`, the logarithm is still to be taken. */
+/* -Σ q log p over all rows. p: values of which, with `logarithm`, the logarithm is still to be
+ * taken. */
 static double sum_labelled(const cot__view *p, const cot__view *labels, bool logarithm) {
     int64_t     rows = cot__count(p->ndim - 1, p->shape), buf[COT__BLOCK], at[COT_MAX_NDIM] = {0};
     double      total = 0;
@@ -158,7 +176,8 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
     cot_dtype wide = cot__dtype_compute(x.dtype);
     size_t    bytes = (size_t)(n * cot__dtype_size(wide));
     void     *memory = bytes ? cot__alloc(&t->al, bytes) : NULL;
-    if (bytes && !memory) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the logarithms", name, bytes);
+    if (bytes && !memory)
+        return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the logarithms", name, bytes);
     cot__strides(x.ndim, x.shape, stride);
     cot__view log_p = {memory, wide, x.ndim, x.shape, stride};
     cot__softmax(&x, x.ndim - 1, true, &log_p);
@@ -200,10 +219,16 @@ static void softmax_cross_entropy_vjp(cot__rule *r) {
     if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_neg(cot_smul(share, cot_log_softmax(x, -1))));
 }
 
-static cot_var softmax_cross_entropy_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_softmax_cross_entropy(xs[PREDICTION], xs[TARGET]); }
+static cot_var softmax_cross_entropy_apply(cot__rule *r, const cot_var *xs) {
+    return (void)r, cot_softmax_cross_entropy(xs[PREDICTION], xs[TARGET]);
+}
 
 const cot__op cot__op_softmax_cross_entropy = {
-    .name = "softmax_cross_entropy", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u, .vjp = softmax_cross_entropy_vjp,
+    .name  = "softmax_cross_entropy",
+    .batch = cot__batch_loss,
+    .kind  = KIND_GENERIC,
+    .saves = 3u,
+    .vjp   = softmax_cross_entropy_vjp,
     .apply = softmax_cross_entropy_apply,
     .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows"};
 
@@ -211,21 +236,27 @@ static void cross_entropy_vjp(cot__rule *r) {
     cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
     if (is_labels(r->t, cot__rule_arg(r, TARGET))) {
         cot_var at = label_positions(r);
-        cot__give_scatter(r, PREDICTION, cot_sdiv(share, cot_take_along_axis(p, at, -1)), at, cot__rule_shape(r, PREDICTION).ndim - 1, true);
+        cot__give_scatter(r, PREDICTION, cot_sdiv(share, cot_take_along_axis(p, at, -1)), at,
+                          cot__rule_shape(r, PREDICTION).ndim - 1, true);
         return;
     }
     if (cot__rule_wants(r, PREDICTION)) cot__give(r, PREDICTION, cot_sdiv(cot_smul(share, cot__rule_x(r, TARGET)), p));
     if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_smul(share, cot_log(p)));
 }
 
-static cot_var cross_entropy_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_cross_entropy(xs[PREDICTION], xs[TARGET]); }
+static cot_var cross_entropy_apply(cot__rule *r, const cot_var *xs) {
+    return (void)r, cot_cross_entropy(xs[PREDICTION], xs[TARGET]);
+}
 
-const cot__op cot__op_cross_entropy = {.name = "cross_entropy", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u,
-                                       .vjp = cross_entropy_vjp,
+const cot__op cot__op_cross_entropy = {.name  = "cross_entropy",
+                                       .batch = cot__batch_loss,
+                                       .kind  = KIND_GENERIC,
+                                       .saves = 3u,
+                                       .vjp   = cross_entropy_vjp,
                                        .apply = cross_entropy_apply,
                                        .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows"};
 
-/* ---- mse -------------------------------------------------------------------------------------------------------------- */
+/* ---- mse ------------------------------------------------------------------------------------- */
 
 bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]) {
     cot_shape s[2] = {cot__shape_at(t, xs[0]), cot__shape_at(t, xs[1])};

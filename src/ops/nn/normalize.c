@@ -1,14 +1,16 @@
 /* normalize.c: layer, rms, group and batch normalisation.
  *
- * layer_norm and rms_norm are one operation each, L(x, weight, bias) = y · weight + bias with y = (x - μ) r. Its adjoints are
- * operations too, and each rule is written in the others, so every order exists at the speed of a kernel. With
- * J = ∂y/∂x = r (I - 11ᵀ/n - y yᵀ/n), which is symmetric (rms: without 11ᵀ/n):
+ * layer_norm and rms_norm are one operation each, L(x, weight, bias) = y · weight + bias with y =
+ * (x - μ) r. Its adjoints are operations too, and each rule is written in the others, so every
+ * order exists at the speed of a kernel. With J = ∂y/∂x = r (I - 11ᵀ/n - y yᵀ/n), which is
+ * symmetric (rms: without 11ᵀ/n):
  *   norm_back    B(x, g, weight) = J (g · weight)       what x receives
  *   norm_weights P(x, g) = (Σ g y, Σ g), (2,n)          what weight and bias receive
- * A group normalisation is a layer normalisation of another shape. Batch normalisation is composed: its statistics are results too. */
+ * A group normalisation is a layer normalisation of another shape. Batch normalisation is composed:
+ * its statistics are results too. */
 #include "ops/structural.h"
 
-/* ---- rows -------------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static bool is_absent(cot_var x) { return !x.tape; }
 
@@ -31,14 +33,20 @@ static cot_shape shape_from(cot_shape x, int axis) {
     return s;
 }
 
-/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row of x, in the arena, or NULL. A
- * rule hands them on to the operations it records, all on the same x, which therefore live no longer than they do. */
+/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row
+ * of x, in the arena, or NULL. A rule hands them on to the operations it records, all on the same
+ * x, which therefore live no longer than they do. */
 typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
 
 static cot__rows rows_of(const cot_tape *t, uint32_t x, manner m) {
     cot_shape s = cot__shape_at(t, x);
-    return (cot__rows){cot__count(m.axis, s.dim), cot__count(s.ndim - m.axis, s.dim + m.axis), m.eps, m.rms, cot__dtype_at(&t->nodes[x]),
-                       m.stats, m.stats != NULL};
+    return (cot__rows){cot__count(m.axis, s.dim),
+                       cot__count(s.ndim - m.axis, s.dim + m.axis),
+                       m.eps,
+                       m.rms,
+                       cot__dtype_at(&t->nodes[x]),
+                       m.stats,
+                       m.stats != NULL};
 }
 
 static bool has_derivative(const cot_tape *t, const uint32_t *xs, int n) {
@@ -76,7 +84,8 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     return cot__result_push(t, &r, op, n, xs, attr);
 }
 
-/* On vars of one dtype, F64 or F32, with their shapes checked; weight and bias may be absent, a bias without weight too. */
+/* On vars of one dtype, F64 or F32, with their shapes checked; weight and bias may be absent, a
+ * bias without weight too. */
 static cot_var record(int op, manner m, cot_var x, cot_var second, cot_var third) {
     cot_tape *t = x.tape;
     uint32_t  xs[3];
@@ -95,7 +104,7 @@ static int norm_of(manner m) { return m.rms ? OP_rms_norm : OP_layer_norm; }
 static cot_var normalized(manner m, cot_var x, cot_var w, cot_var b) { return record(norm_of(m), m, x, w, b); }
 static cot_var back(manner m, cot_var x, cot_var g, cot_var w) { return record(OP_norm_back, m, x, g, w); }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static manner manner_of(const cot__rule *r) {
     const cot__attr *a = cot__rule_attr(r);
@@ -105,7 +114,9 @@ static manner manner_of(const cot__rule *r) {
 static int     operands(const cot__rule *r) { return cot__nargs(cot__rule_node(r)); }
 static cot_var operand(cot__rule *r, int k) { return k < operands(r) ? cot__rule_x(r, k) : COT_NONE; }
 static bool    wants(const cot__rule *r, int k) { return k < operands(r) && cot__rule_wants(r, k); }
-static bool    moves(const cot__rule *r, int k) { return k < operands(r) && !cot__failed(r->tangents[k]) && r->tangents[k].tape; }
+static bool    moves(const cot__rule *r, int k) {
+       return k < operands(r) && !cot__failed(r->tangents[k]) && r->tangents[k].tape;
+}
 
 static cot_var sum_rows(manner m, cot_var v) { return cot_sum(v, axes_between(0, m.axis, false)); }
 
@@ -136,7 +147,8 @@ static void norm_jvp(cot__rule *r) {
         cot_var part = cot_smul(normalized(m, x, COT_NONE, COT_NONE), r->tangents[1]);
         dz = is_absent(dz) ? part : cot_add(dz, part);
     }
-    if (moves(r, 2)) dz = is_absent(dz) ? cot_broadcast_to(r->tangents[2], cot__rule_shape(r, 0)) : cot_add(dz, r->tangents[2]);
+    if (moves(r, 2))
+        dz = is_absent(dz) ? cot_broadcast_to(r->tangents[2], cot__rule_shape(r, 0)) : cot_add(dz, r->tangents[2]);
     r->tangent = dz;
 }
 
@@ -149,21 +161,34 @@ static cot_var norm_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_layer_norm = {
-    .name = "layer_norm", .sweeps_alone = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
-    .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
+    .name         = "layer_norm",
+    .sweeps_alone = true,
+    .batch        = cot__batch_norm,
+    .attrs        = "from:a rms:f eps:n",
+    .kind         = KIND_GENERIC,
+    .saves        = 3u,
+    .vjp          = norm_vjp,
+    .jvp          = norm_jvp,
+    .apply        = norm_apply,
     .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
-const cot__op cot__op_rms_norm = {
-    .name = "rms_norm", .sweeps_alone = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 3u,
-    .vjp = norm_vjp, .jvp = norm_jvp, .apply = norm_apply,
-    .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
+const cot__op cot__op_rms_norm = {.name         = "rms_norm",
+                                  .sweeps_alone = true,
+                                  .batch        = cot__batch_norm,
+                                  .attrs        = "from:a rms:f eps:n",
+                                  .kind         = KIND_GENERIC,
+                                  .saves        = 3u,
+                                  .vjp          = norm_vjp,
+                                  .jvp          = norm_jvp,
+                                  .apply        = norm_apply,
+                                  .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
 
 /* Σ a b over each row, kept as a column */
 static cot_var inner(cot__rule *r, manner m, cot_var a, cot_var b) {
     return cot_sum(cot_smul(a, b), axes_between(m.axis, cot__rule_shape(r, 0).ndim, true));
 }
 
-/* B = J h, h = g·w, with the adjoint u: ḡ = w·Ju, w̄ = Σ g·Ju, and, as ∂r/∂x = -r² y / n and ∂y/∂x = J,
- * x̄ = ∂⟨u, J h⟩/∂x = -(r / n) (⟨u, Jh⟩ y + ⟨h, y⟩ Ju + ⟨u, y⟩ Jh). */
+/* B = J h, h = g·w, with the adjoint u: ḡ = w·Ju, w̄ = Σ g·Ju, and, as ∂r/∂x = -r² y / n and ∂y/∂x =
+ * J, x̄ = ∂⟨u, J h⟩/∂x = -(r / n) (⟨u, Jh⟩ y + ⟨h, y⟩ Ju + ⟨u, y⟩ Jh). */
 static void norm_back_vjp(cot__rule *r) {
     manner  m = manner_of(r);
     bool    weighted = operands(r) > 2;
@@ -178,14 +203,21 @@ static void norm_back_vjp(cot__rule *r) {
     cot_var jh = back(m, x, h, COT_NONE);
     cot_var variance = m.rms ? cot_mean(cot_square(x), along) : cot_variance(x, along);
     cot_var scale = cot_div(cot_rsqrt(cot_add(variance, m.eps)), -(double)cot__count(along.n, shape.dim + m.axis));
-    cot_var a = cot_smul(inner(r, m, u, jh), y), b = cot_smul(inner(r, m, h, y), ju), c = cot_smul(inner(r, m, u, y), jh);
+    cot_var a = cot_smul(inner(r, m, u, jh), y), b = cot_smul(inner(r, m, h, y), ju),
+            c = cot_smul(inner(r, m, u, y), jh);
     cot__give(r, 0, cot_smul(cot_add(cot_add(a, b), c), scale));
 }
 
 const cot__op cot__op_norm_back = {
-    .name = "norm_back", .sweeps_alone = true, .batch = cot__batch_norm, .attrs = "from:a rms:f eps:n", .kind = KIND_GENERIC, .saves = 7u,
-    .vjp = norm_back_vjp, .apply = norm_apply,
-    .formula = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
+    .name         = "norm_back",
+    .sweeps_alone = true,
+    .batch        = cot__batch_norm,
+    .attrs        = "from:a rms:f eps:n",
+    .kind         = KIND_GENERIC,
+    .saves        = 7u,
+    .vjp          = norm_back_vjp,
+    .apply        = norm_apply,
+    .formula      = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
 static void norm_weights_vjp(cot__rule *r) {
@@ -195,16 +227,22 @@ static void norm_weights_vjp(cot__rule *r) {
     if (wants(r, 1)) cot__give(r, 1, normalized(m, x, u, v));
 }
 
-const cot__op cot__op_norm_weights = {.name = "norm_weights", .sweeps_alone = true, .batch = cot__batch_norm_weights, .attrs = "start:a rms:f eps:n",
-                                      .kind = KIND_GENERIC, .saves = 3u,
-                                      .vjp = norm_weights_vjp, .apply = norm_apply,
+const cot__op cot__op_norm_weights = {.name         = "norm_weights",
+                                      .sweeps_alone = true,
+                                      .batch        = cot__batch_norm_weights,
+                                      .attrs        = "start:a rms:f eps:n",
+                                      .kind         = KIND_GENERIC,
+                                      .saves        = 3u,
+                                      .vjp          = norm_weights_vjp,
+                                      .apply        = norm_apply,
                                       .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};
 
-/* ---- layer and rms ----------------------------------------------------------------------------------------------------------- */
+/* ---- layer and rms --------------------------------------------------------------------------- */
 
 static const char *const operand_names[3] = {"x", "weight", "bias"};
 
-/* Enters x, weight, bias; the latter two may be absent (given: which of them are there). All get one dtype. */
+/* Enters x, weight, bias; the latter two may be absent (given: which of them are there). All get
+ * one dtype. */
 static cot_tape *enter_parameters(const char *op, cot_var xs[3], bool given[3]) {
     cot_var     list[3];
     const char *names[3];
@@ -223,8 +261,9 @@ static bool check_parameter(cot_tape *t, const char *op, const char *what, cot_s
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
     cot_shape s = cot__shape_at(t, i);
     if (cot__same_shape(&s, &want)) return true;
-    cot__fail(t, COT_SHAPE, "[%s] x of shape %s needs a %s of shape %s; this one has %s", op, cot__shape_text(x.ndim, x.dim, a), what,
-              cot__shape_text(want.ndim, want.dim, b), cot__shape_text(s.ndim, s.dim, c));
+    cot__fail(t, COT_SHAPE, "[%s] x of shape %s needs a %s of shape %s; this one has %s", op,
+              cot__shape_text(x.ndim, x.dim, a), what, cot__shape_text(want.ndim, want.dim, b),
+              cot__shape_text(s.ndim, s.dim, c));
     return false;
 }
 
@@ -260,9 +299,11 @@ static cot_var norm(int op, cot_var x, cot_var weight, cot_var bias, int axis, d
 cot_var cot_layer_norm(cot_var x, cot_var weight, cot_var bias, int axis, double eps) {
     return norm(OP_layer_norm, x, weight, bias, axis, eps);
 }
-cot_var cot_rms_norm(cot_var x, cot_var weight, int axis, double eps) { return norm(OP_rms_norm, x, weight, COT_NONE, axis, eps); }
+cot_var cot_rms_norm(cot_var x, cot_var weight, int axis, double eps) {
+    return norm(OP_rms_norm, x, weight, COT_NONE, axis, eps);
+}
 
-/* ---- group ------------------------------------------------------------------------------------------------------------------- */
+/* ---- group ----------------------------------------------------------------------------------- */
 
 /* z · weight + bias, both (C) along the axes that `shape` has at more than 1 */
 static cot_var scaled(cot_var z, const cot_var xs[3], const bool given[3], cot_shape shape) {
@@ -293,7 +334,7 @@ cot_var cot_group_norm(cot_var x, int64_t groups, cot_var weight, cot_var bias, 
     return cot_cast(scaled(cot_reshape(y, s), xs, given, channels), d);
 }
 
-/* ---- batch ------------------------------------------------------------------------------------------------------------------- */
+/* ---- batch ----------------------------------------------------------------------------------- */
 
 /* x's shape with the axes of the mask gone. */
 static cot_shape shape_without_axes(cot_shape x, uint32_t mask) {
@@ -303,7 +344,8 @@ static cot_shape shape_without_axes(cot_shape x, uint32_t mask) {
     return s;
 }
 
-cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, double eps, cot_var *mean, cot_var *variance) {
+cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, double eps, cot_var *mean,
+                       cot_var *variance) {
     static const char name[] = "batch_norm";
     cot_var           xs[3] = {x, weight, bias};
     bool              given[3];
@@ -321,14 +363,17 @@ cot_var cot_batch_norm(cot_var x, cot_axes axes, cot_var weight, cot_var bias, d
     cot_var   m = cot_mean(xs[0], axes), away = cot_sub(xs[0], m), v = cot_mean(cot_square(away), axes);
     cot_var   scale = cot_rsqrt(cot_add(v, eps)), z;
     cot_shape kept = cot__kept_shape(s, mask);
-    if (given[1]) scale = cot_mul(scale, cot_reshape(xs[1], kept)), given[1] = false; /* a small product instead of a large one */
+    /* a small product instead of a large one */
+    if (given[1]) scale = cot_mul(scale, cot_reshape(xs[1], kept)), given[1] = false;
     z = scaled(cot_mul(away, scale), xs, given, kept);
-    if (mean) *mean = cot__unchanged(cot_cast(cot_reshape(m, shape_without_axes(s, mask)), d), COT__COPY); /* x, over no axes */
+    /* x, over no axes */
+    if (mean) *mean = cot__unchanged(cot_cast(cot_reshape(m, shape_without_axes(s, mask)), d), COT__COPY);
     if (variance) *variance = cot_cast(cot_reshape(v, shape_without_axes(s, mask)), d);
     return cot_cast(z, d);
 }
 
-cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean, cot_var variance, cot_var weight, cot_var bias, double eps) {
+cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean, cot_var variance, cot_var weight, cot_var bias,
+                                 double eps) {
     static const char        name[] = "batch_norm_inference";
     static const char *const names[2] = {"mean", "variance"};
     cot_var                  xs[3] = {x, weight, bias}, statistics[2] = {mean, variance};
@@ -342,7 +387,8 @@ cot_var cot_batch_norm_inference(cot_var x, cot_axes axes, cot_var mean, cot_var
     if (!check_parameters(t, name, xs, given, want)) return INVALID(t);
     cot_dtype d = widen(xs, given);
     for (int k = 0; k < 2; k++) {
-        if (!cot__enter(t, statistics[k], name, names[k], &i) || !check_parameter(t, name, names[k], s, i, want)) return INVALID(t);
+        if (!cot__enter(t, statistics[k], name, names[k], &i) || !check_parameter(t, name, names[k], s, i, want))
+            return INVALID(t);
         statistics[k] = cot_reshape(cot_cast(VAR(t, i), cot__dtype_compute(d)), kept);
     }
     cot_var scale = cot_rsqrt(cot_add(statistics[1], eps));

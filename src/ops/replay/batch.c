@@ -1,21 +1,22 @@
 /* batch.c: a recorded operation for a batch at once.
  *
- * The batch is always a new axis 0, of operands and of the result. For most operations that is all: attributes that are axes,
- * which the record's `attrs` tells, move by one, and apply is called on the longer operands (cot__batch_shift). Where an
- * operand without the batch can stay without, or the operation itself mixes rows, the record has a function of its own:
- * batch_rules.c. */
+ * The batch is always a new axis 0, of operands and of the result. For most operations that is all:
+ * attributes that are axes, which the record's `attrs` tells, move by one, and apply is called on
+ * the longer operands (cot__batch_shift). Where an operand without the batch can stay without, or
+ * the operation itself mixes rows, the record has a function of its own: batch_rules.c. */
 #include "ops/elementwise/elementwise.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
 #include <string.h>
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 cot_shape cot__batch_shape(cot_tape *t, int64_t extent, cot_shape s) {
     cot_shape z = {s.ndim + 1, {extent}};
     if (s.ndim >= COT_MAX_NDIM) {
-        cot__fail(t, COT_LIMIT, "[vmap] a value inside has %d axes already; a batch adds one, and there are at most %d", s.ndim, COT_MAX_NDIM);
+        cot__fail(t, COT_LIMIT, "[vmap] a value inside has %d axes already; a batch adds one, and there are at most %d",
+                  s.ndim, COT_MAX_NDIM);
         return z;
     }
     memcpy(z.dim + 1, s.dim, (size_t)s.ndim * sizeof *s.dim);
@@ -44,7 +45,7 @@ cot_var cot__moved_axis(cot_var x, int from, int to) {
     return cot_permute(x, order);
 }
 
-/* ---- attributes ---------------------------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 /* The node's attributes with every axis one further. */
 static cot__attr *shifted_attr(cot__rule *r) {
@@ -79,7 +80,7 @@ cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return cot__batch_apply(r, b->extent, xs);
 }
 
-/* ---- one after the other --------------------------------------------------------------------------------------------------- */
+/* ---- one after the other --------------------------------------------------------------------- */
 
 cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_tape *t = r->t;
@@ -90,7 +91,8 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
                          r->op->name, (long long)b->extent);
     size_t   bytes = (size_t)(b->extent + b->n) * sizeof(cot_var);
     cot_var *each = cot__alloc(&t->al, bytes), result = INVALID(t);
-    if (!each) return cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %lld values", r->op->name, (long long)b->extent);
+    if (!each)
+        return cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %lld values", r->op->name, (long long)b->extent);
     cot_var *one = each + b->extent;
     for (int64_t i = 0; i < b->extent && t->status == COT_OK; i++) {
         for (int k = 0; k < b->n; k++) one[k] = b->is[k] ? cot_index(xs[k], 0, i) : xs[k];
@@ -102,7 +104,7 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return result;
 }
 
-/* ---- any node ------------------------------------------------------------------------------------------------------- */
+/* ---- any node -------------------------------------------------------------------------------- */
 
 cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs) {
     int  op = t->nodes[node].op, ndim = cot__ndim_at(t, node);

@@ -8,7 +8,9 @@
 static cot_shape shape_at(const cot__rule *r, int k) { return cot__shape_at(r->t, cot__rule_arg(r, k)); }
 
 /* The node's own shape, with the batch in front. */
-static cot_shape result_shape(const cot__rule *r, int64_t extent) { return cot__batch_shape(r->t, extent, cot__shape_at(r->t, r->node)); }
+static cot_shape result_shape(const cot__rule *r, int64_t extent) {
+    return cot__batch_shape(r->t, extent, cot__shape_at(r->t, r->node));
+}
 
 /* Axes first … first + n - 1 of x with those given in other extents. */
 static cot_var reshaped_front(cot_var x, int drop, int n, const int64_t *extents) {
@@ -22,20 +24,23 @@ static cot_var folded(cot_var x) { /* the first two axes as one */
     return reshaped_front(x, 2, 1, (int64_t[]){s.dim[0] * s.dim[1]});
 }
 
-static cot_var unfolded(cot_var x, int64_t first, int64_t second) { return reshaped_front(x, 1, 2, (int64_t[]){first, second}); }
+static cot_var unfolded(cot_var x, int64_t first, int64_t second) {
+    return reshaped_front(x, 1, 2, (int64_t[]){first, second});
+}
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 cot_var cot__batch_broadcast(cot__rule *r, const cot__batch *b, cot_var *xs) {
     xs[0] = cot__batch_align(xs[0], cot__ndim_at(r->t, r->node));
     return cot__batch_apply(r, b->extent, xs);
 }
 
-/* ---- positions ------------------------------------------------------------------------------------------------------------ */
+/* ---- positions ------------------------------------------------------------------------------- */
 
 enum { VALUES, POSITIONS, UPDATES };
 
-/* Element i of the batch, positions (batch, …) on an axis of extent n, as positions on all of these axes one after the other. */
+/* Element i of the batch, positions (batch, …) on an axis of extent n, as positions on all of these
+ * axes one after the other. */
 static cot_var global_positions(cot_var index, int64_t n) {
     cot_shape s = cot_shape_of(index), column = s;
     for (int k = 1; k < s.ndim; k++) column.dim[k] = 1;
@@ -70,7 +75,8 @@ cot_var cot__batch_scatter(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return cot__moved_axis(unfolded(z, b->extent, n), 1, axis + 1);
 }
 
-/* The last of all updates that goes to a place of all places is one of its own element's; counted from that element's first. */
+/* The last of all updates that goes to a place of all places is one of its own element's; counted
+ * from that element's first. */
 cot_var cot__batch_last_writer(cot__rule *r, const cot__batch *b, cot_var *xs) {
     int64_t   n = cot__rule_attr(r)->ints[0], count = cot__size_at(r->t, cot__rule_arg(r, 0));
     cot__rule all = *r;
@@ -78,7 +84,8 @@ cot_var cot__batch_last_writer(cot__rule *r, const cot__batch *b, cot_var *xs) {
     if (!attr) return INVALID(r->t);
     all.attr = attr;
     cot_var index = global_positions(xs[0], n), z = cot_reshape(r->op->apply(&all, &index), COT_SHAPE(b->extent, n));
-    cot_var first = cot_mul(cot_reshape(cot_arange(r->t, COT_I64, 0, (double)b->extent, 1), COT_SHAPE(b->extent, 1)), count);
+    cot_var first =
+        cot_mul(cot_reshape(cot_arange(r->t, COT_I64, 0, (double)b->extent, 1), COT_SHAPE(b->extent, 1)), count);
     return cot_where(cot_less(z, 0), z, cot_sub(z, first));
 }
 
@@ -86,10 +93,10 @@ cot_var cot__batch_searchsorted(cot__rule *r, const cot__batch *b, cot_var *xs) 
     return b->is[0] ? cot__batch_loop(r, b, xs) : r->op->apply(r, xs);
 }
 
-/* ---- products and sums ------------------------------------------------------------------------------------------------------ */
+/* ---- products and sums ----------------------------------------------------------------------- */
 
-/* Vectors as matrices, a row on the left and a column on the right. A single matrix beside a batch is multiplied once, by all rows
- * of it. */
+/* Vectors as matrices, a row on the left and a column on the right. A single matrix beside a batch
+ * is multiplied once, by all rows of it. */
 cot_var cot__batch_matmul(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_var z, x = xs[0], y = xs[1];
     if (shape_at(r, 0).ndim == 1) x = cot_expand_dims(x, -2);
@@ -109,7 +116,7 @@ cot_var cot__batch_nary(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return cot__rule_node(r)->op == OP_logsumexp_of ? cot_logsumexp(all, COT_AXES(1)) : cot_sum(all, COT_AXES(1));
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------------------------ */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 /* The mean of all but the batch, in the node's dtype. */
 static cot_var mean_of_each(cot__rule *r, cot_var x) {
@@ -131,13 +138,14 @@ cot_var cot__batch_loss(cot__rule *r, const cot__batch *b, cot_var *xs) {
         return mean_of_each(r, cot_neg(op == OP_cross_entropy ? cot_log(x) : x));
     }
     if (op == OP_cross_entropy) x = cot_log(x);
-    return mean_of_each(r, cot_neg(cot_sum(cot_smul(cot_cast(y, wide), x), COT_AXES(-1)))); /* a target of 0 counts nothing */
+    /* a target of 0 counts nothing */
+    return mean_of_each(r, cot_neg(cot_sum(cot_smul(cot_cast(y, wide), x), COT_AXES(-1))));
 }
 
-/* ---- normalisation -------------------------------------------------------------------------------------------------- */
+/* ---- normalisation --------------------------------------------------------------------------- */
 
-/* Weights that are the same for all stay operands; a batch of them is applied outside. layer_norm, rms_norm (x, weight, bias),
- * norm_back (x, g, weight). */
+/* Weights that are the same for all stay operands; a batch of them is applied outside. layer_norm,
+ * rms_norm (x, weight, bias), norm_back (x, g, weight). */
 cot_var cot__batch_norm(cot__rule *r, const cot__batch *b, cot_var *xs) {
     bool back = cot__rule_node(r)->op == OP_norm_back, outside = false;
     int  ndim = shape_at(r, 0).ndim, first = back ? 2 : 1;
@@ -161,12 +169,13 @@ cot_var cot__batch_norm_weights(cot__rule *r, const cot__batch *b, cot_var *xs) 
     double           eps = a->number;
     cot_shape        shape = result_shape(r, b->extent), row = {2, {b->extent, shape.dim[shape.ndim - 1]}};
     for (int k = 0; k < rows.n; k++) rows.axis[k] = k + 1;
-    cot_var y = rms ? cot_rms_norm(x, COT_NONE, rows.n + 1, eps) : cot_layer_norm(x, COT_NONE, COT_NONE, rows.n + 1, eps);
+    cot_var y =
+        rms ? cot_rms_norm(x, COT_NONE, rows.n + 1, eps) : cot_layer_norm(x, COT_NONE, COT_NONE, rows.n + 1, eps);
     cot_var gy = cot_reshape(cot_sum(cot_smul(g, y), rows), row), sum = cot_reshape(cot_sum(g, rows), row);
     return cot_stack(2, (cot_var[]){gy, sum}, 1);
 }
 
-/* ---- attention ------------------------------------------------------------------------------------------------------ */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 /* [q̄, k̄, v̄] of each element: the three parts of the whole, each cut into elements. */
 cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var *xs) {
@@ -180,9 +189,10 @@ cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var
     return cot_concat(3, parts, 1);
 }
 
-/* ---- convolution ---------------------------------------------------------------------------------------------------- */
+/* ---- convolution ----------------------------------------------------------------------------- */
 
-/* Images of all elements together, (batch, N, C, …) as (N, batch·C, …): one group, or as many as there were, for each element. */
+/* Images of all elements together, (batch, N, C, …) as (N, batch·C, …): one group, or as many as
+ * there were, for each element. */
 static cot_var side_by_side(cot_var x) {
     x = cot__moved_axis(x, 0, 1);
     cot_shape s = cot_shape_of(x);
@@ -199,7 +209,8 @@ cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs) {
         xs[0] = folded(xs[0]);
         return unfolded(r->op->apply(r, xs), b->extent, z.dim[0]);
     }
-    bool       shared = !b->is[0] && of->ints[0] == 1 && op != OP_conv_transpose; /* all read the same channels: no groups needed */
+    /* all read the same channels: no groups needed */
+    bool       shared = !b->is[0] && of->ints[0] == 1 && op != OP_conv_transpose;
     cot__rule  grouped = *r;
     cot__attr *attr = cot__attr_make(r->t, r->op->name, (int)of->nints, of->ints, 0, NULL);
     if (!attr) return INVALID(r->t);

@@ -1,9 +1,10 @@
-/* reapply.c: a recorded operation once more, on other operands: what transformations that replay a part of a tape are made of. */
+/* reapply.c: a recorded operation once more, on other operands: what transformations that replay a
+ * part of a tape are made of. */
 #include "ops/elementwise/elementwise.h"
 #include "ops/structural.h"
 
-/* A number in the node stood beside operands of its own kind: a whole one beside integers, where a fraction would make f64 of
- * them. */
+/* A number in the node stood beside operands of its own kind: a whole one beside integers, where a
+ * fraction would make f64 of them. */
 static cot_var number_of(const cot_tape *t, const cot__node *n) {
     uint32_t other = n->a == COT__NONE ? n->b : n->a;
     bool     real = cot__dtype_is_float(cot__dtype_at(&t->nodes[other]));

@@ -1,12 +1,14 @@
-/* fused.h: fma without a call where the processor has the instruction. The baseline build may not assume it, and libm's function,
- * reached through two jumps, costs as much as recording a node. Same bits either way: both round once. */
+/* fused.h: fma without a call where the processor has the instruction. The baseline build may not
+ * assume it, and libm's function, reached through two jumps, costs as much as recording a node.
+ * Same bits either way: both round once. */
 #ifndef COT_FUSED_H
 #define COT_FUSED_H
 
 #include <math.h>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__FMA__)
-/* Are the functions below without a call? Who asks first, before all that shall stay in registers, needs to save none of them. */
+/* Are the functions below without a call? Who asks first, before all that shall stay in registers,
+ * needs to save none of them. */
 static inline int    cot__fma_is_inline(void) { return __builtin_cpu_supports("fma"); }
 static inline double cot__fma(double a, double b, double c) {
     if (!__builtin_cpu_supports("fma")) return fma(a, b, c);

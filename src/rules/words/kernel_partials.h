@@ -1,8 +1,12 @@
-/* kernel_partials.h: the partials of rules.def as `static inline L NL(name_dX)(L G, T X, T Y, T W, T Z)`, and dY, dW.
+/* kernel_partials.h: the partials of rules.def as `static inline L NL(name_dX)(L G, T X, T Y, T W,
+ * T Z)`, and dY, dW.
  *
- * A template like kernel_words.h, which must be included first for the same T. Besides T, F, S, N it takes
- *   L          the type of G: T itself, or a gcc vector of T: many seeds or tangents at once, the "lanes"
- *   LI         the integer vector as wide as L, LI_LANE its element (only when L is a vector; then LANES > 1 is defined too)
+ * A template like kernel_words.h, which must be included first for the same T. Besides T, F, S, N
+ * it takes
+ *   L          the type of G: T itself, or a gcc vector of T: many seeds or tangents at once, the
+ *              "lanes"
+ *   LI         the integer vector as wide as L, LI_LANE its element (only when L is a vector; then
+ *              LANES > 1 is defined too)
  *   NL(name)   name with the suffix of this instance
  * Operands and result stay scalars: a cosine is taken once, whatever the number of lanes. */
 
@@ -18,8 +22,8 @@ static inline bool NL(any)(LI lanes) {
     return any != 0;
 #endif
 }
-/* 0 times anything is 0. Where the plain product is a number it is that already, but for the sign of zeros, which adding to an
- * adjoint or tangent, never a -0, takes away. */
+/* 0 times anything is 0. Where the plain product is a number it is that already, but for the sign
+ * of zeros, which adding to an adjoint or tangent, never a -0, takes away. */
 static inline L NL(w_smul)(L a, T b) {
     L r = a * b;
     return __builtin_expect(NL(any)(r != r), 0) ? (L)((LI)r & (a != 0) & (LI_LANE)(b != 0 ? -1 : 0)) : r;
@@ -43,10 +47,14 @@ static inline L NL(w_gate)(T c, L g) { return (L)((LI)g & (LI_LANE)(c != 0 ? -1 
 #undef NONE
 #define NONE ((L){0})
 
-#define PARTIAL(name, formula)                                                                                               \
-    static inline L NL(name)(L G, T X, T Y, T W, T Z) { (void)G, (void)X, (void)Y, (void)W, (void)Z; return (formula); }
+#define PARTIAL(name, formula)                                                                                         \
+    static inline L NL(name)(L G, T X, T Y, T W, T Z) {                                                                \
+        (void)G, (void)X, (void)Y, (void)W, (void)Z;                                                                   \
+        return (formula);                                                                                              \
+    }
 #define UNARY(name, cls, value, dx, lo, hi) PARTIAL(name##_dX, dx)
 #define BINARY(name, cls, value, dx, dy, lo, hi) PARTIAL(name##_dX, dx) PARTIAL(name##_dY, dy)
-#define TERNARY(name, cls, value, dx, dy, dw, lo, hi) PARTIAL(name##_dX, dx) PARTIAL(name##_dY, dy) PARTIAL(name##_dW, dw)
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                  \
+    PARTIAL(name##_dX, dx) PARTIAL(name##_dY, dy) PARTIAL(name##_dW, dw)
 #include "rules/rules.def"
 #undef PARTIAL

@@ -1,5 +1,5 @@
-/* kernel_vocabulary.h: the words of rules.def as C arithmetic on T, all but SMUL, SDIV and GATE, which depend on the type of G.
- * A template without include guard; see kernel_words.h. */
+/* kernel_vocabulary.h: the words of rules.def as C arithmetic on T, all but SMUL, SDIV and GATE,
+ * which depend on the type of G. A template without include guard; see kernel_words.h. */
 #define K(c) ((T)(c))
 #define NONE ((T)0)
 #define NEG(a) (-(a))

@@ -5,8 +5,9 @@
  *   F(name)    libm's function for T            S(name)   our special function for T
  *   N(name)    name with the suffix of this instance
  *   VECTOR_WORDS, if the functions are those of base/math/vmath.h
- * and gets, for every operation, `static inline T N(name_value)(T X, T Y, T W)`. Partials come from kernel_partials.h. Words that need an
- * argument twice are static inline functions; each expansion is one parenthesised expression. */
+ * and gets, for every operation, `static inline T N(name_value)(T X, T Y, T W)`. Partials come from
+ * kernel_partials.h. Words that need an argument twice are static inline functions; each expansion
+ * is one parenthesised expression. */
 
 #include "rules/words/fused.h"
 
@@ -27,7 +28,8 @@ static inline T N(w_minimum)(T a, T b) { return ((a < b) | (a != a)) ? a : b; }
 #else
 static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
-/* Strong zero: a zero wins over anything, also over inf and NaN. Only where the plain result is NaN can it have been denied. */
+/* Strong zero: a zero wins over anything, also over inf and NaN. Only where the plain result is NaN
+ * can it have been denied. */
 static inline T N(w_smul)(T a, T b) {
     T r = a * b;
     return UNLIKELY(r != r) && (a == 0 || b == 0) ? (T)0 : r;
@@ -46,11 +48,17 @@ static inline T N(w_polygamma)(T n, T x) {
 
 #include "rules/words/kernel_vocabulary.h"
 
-#define UNARY(name, cls, value, dx, lo, hi)                                                                                  \
-    static inline T N(name##_value)(T X, T Y, T W) { (void)Y, (void)W; return (value); }
-#define BINARY(name, cls, value, dx, dy, lo, hi)                                                                             \
-    static inline T N(name##_value)(T X, T Y, T W) { (void)W; return (value); }
-#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                        \
+#define UNARY(name, cls, value, dx, lo, hi)                                                                            \
+    static inline T N(name##_value)(T X, T Y, T W) {                                                                   \
+        (void)Y, (void)W;                                                                                              \
+        return (value);                                                                                                \
+    }
+#define BINARY(name, cls, value, dx, dy, lo, hi)                                                                       \
+    static inline T N(name##_value)(T X, T Y, T W) {                                                                   \
+        (void)W;                                                                                                       \
+        return (value);                                                                                                \
+    }
+#define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                  \
     static inline T N(name##_value)(T X, T Y, T W) { return (value); }
 #define SMUL(a, b) N(w_smul)(a, b)
 #define SDIV(a, b) N(w_sdiv)(a, b)

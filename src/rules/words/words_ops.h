@@ -1,5 +1,6 @@
-/* words_ops.h: the words of rules.def as the operations they stand for, through OP1, OP2, OP3, which the includer defines: trees
- * and save masks differ only in these. No include guard on purpose. */
+/* words_ops.h: the words of rules.def as the operations they stand for, through OP1, OP2, OP3,
+ * which the includer defines: trees and save masks differ only in these. No include guard on
+ * purpose. */
 #define GATE(c, g) OP3(where, c, g, K(0))
 #define NEG(a) OP1(neg, a)
 #define ABS(a) OP1(abs, a)

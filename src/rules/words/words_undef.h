@@ -1,4 +1,5 @@
-/* words_undef.h: forgets the vocabulary of rules.def, so that the next meaning can define it anew. No include guard on purpose. */
+/* words_undef.h: forgets the vocabulary of rules.def, so that the next meaning can define it anew.
+ * No include guard on purpose. */
 #undef UNARY
 #undef BINARY
 #undef TERNARY

@@ -1,4 +1,5 @@
-/* cost.c: what the derivative of a recorded function costs in either mode, and where the two cross. */
+/* cost.c: what the derivative of a recorded function costs in either mode, and where the two
+ * cross. */
 #include "trace/cost/cost.h"
 
 #include "base/number.h"
@@ -16,12 +17,13 @@ typedef struct survey {
     uint8_t  *arrived; /* notes of a walk */
     uint32_t *owner;   /* the node in whose memory its value lies */
     uint32_t *last;    /* of an owner: the last node that uses it */
-    uint32_t *reader;  /* of an owner: the first node whose backward rule reads it, COT__NONE: none */
+    /* of an owner: the first node whose backward rule reads it, COT__NONE: none */
+    uint32_t *reader;
     char     *memory;
     size_t    bytes;
 } survey;
 
-/* ---- the survey ---------------------------------------------------------------------------------------------------------- */
+/* ---- the survey ------------------------------------------------------------------------------ */
 
 static bool survey_open(survey *s, cot_tape *t, uint32_t y) {
     size_t n = (size_t)y + 1, padded = (n + 3) / 4 * 4;
@@ -29,7 +31,8 @@ static bool survey_open(survey *s, cot_tape *t, uint32_t y) {
     if (!(s->memory = cot__alloc(&t->al, s->bytes))) return false;
     memset(s->memory, 0, s->bytes);
     s->owner = (uint32_t *)(void *)s->memory, s->last = s->owner + n, s->reader = s->last + n;
-    s->shown = (uint8_t *)(s->reader + n), s->matters = s->shown + padded, s->input = s->matters + padded, s->arrived = s->input + padded;
+    s->shown = (uint8_t *)(s->reader + n), s->matters = s->shown + padded, s->input = s->matters + padded,
+    s->arrived = s->input + padded;
     return true;
 }
 
@@ -37,10 +40,12 @@ static bool survey_open(survey *s, cot_tape *t, uint32_t y) {
 static bool passes(const cot_tape *t, uint32_t i, int k) {
     const cot__node *n = &t->nodes[i];
     uint32_t         a = cot__arg(n, k), inactive = cot__op_of(n->op)->inactive;
-    return a != COT__NONE && (n->flags & COT__ACTIVE) && (t->nodes[a].flags & COT__ACTIVE) && !(k < 32 && inactive >> k & 1);
+    return a != COT__NONE && (n->flags & COT__ACTIVE) && (t->nodes[a].flags & COT__ACTIVE) &&
+           !(k < 32 && inactive >> k & 1);
 }
 
-/* Down: what y depends on (1) and where adjoints flow (2). Up: which of those depend on an input. */
+/* Down: what y depends on (1) and where adjoints flow (2). Up: which of those depend on an
+ * input. */
 static void survey_paths(survey *s, int n, const cot_var *inputs) {
     cot_tape *t = s->t;
     s->shown[s->y] = 3;
@@ -50,7 +55,8 @@ static void survey_paths(survey *s, int n, const cot_var *inputs) {
             if (a != COT__NONE) s->shown[a] |= (s->shown[i] & 2) && passes(t, i, k) ? 3 : 1;
         }
     for (int k = 0; k < n; k++)
-        if (cot__index(inputs[k]) <= s->y && (t->nodes[cot__index(inputs[k])].flags & COT__ACTIVE)) s->input[cot__index(inputs[k])] = 1;
+        if (cot__index(inputs[k]) <= s->y && (t->nodes[cot__index(inputs[k])].flags & COT__ACTIVE))
+            s->input[cot__index(inputs[k])] = 1;
     for (uint32_t i = 0; i <= s->y; i++) {
         if (n == 0 && t->nodes[i].op == OP_leaf && s->shown[i]) s->input[i] = 1;
         if (!(s->shown[i] & 2)) continue;
@@ -79,7 +85,7 @@ static void survey_uses(survey *s) {
     }
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static double bytes_at(const survey *s, uint32_t i) {
     return (double)cot__bytes_at(s->t, i);
@@ -105,7 +111,8 @@ static double peak_upward(survey *s, mode m, double *left) {
             uint32_t a = cot__arg(&s->t->nodes[i], k);
             if (a == COT__NONE) continue;
             a = s->owner[a];
-            if (s->arrived[a] || s->last[a] != i || stays(s, a) || (m == REVERSE && s->reader[a] != COT__NONE)) continue;
+            if (s->arrived[a] || s->last[a] != i || stays(s, a) || (m == REVERSE && s->reader[a] != COT__NONE))
+                continue;
             s->arrived[a] = 1; /* goes once, however often it is an operand */
             live -= (m == FORWARD && s->matters[a] ? 2 : 1) * bytes_at(s, a);
         }
@@ -114,8 +121,8 @@ static double peak_upward(survey *s, mode m, double *left) {
     return peak;
 }
 
-/* The sweep: an adjoint is held from what first arrives to its own step, a saved value to the last rule (the first recorded)
- * that reads it. */
+/* The sweep: an adjoint is held from what first arrives to its own step, a saved value to the last
+ * rule (the first recorded) that reads it. */
 static double peak_downward(survey *s, double live, double peak) {
     memset(s->arrived, 0, (size_t)s->y + 1);
     s->arrived[s->y] = 1;
@@ -142,10 +149,10 @@ static double peak_downward(survey *s, double live, double peak) {
     return peak;
 }
 
-/* ---- both together ----------------------------------------------------------------------------------------------------------- */
+/* ---- both together --------------------------------------------------------------------------- */
 
-/* A rule that cannot run (what it reads was overwritten, a custom operation has no such rule) makes its mode impossible: NaN.
- * False when memory is short. */
+/* A rule that cannot run (what it reads was overwritten, a custom operation has no such rule) makes
+ * its mode impossible: NaN. False when memory is short. */
 static bool impossible(survey *s, double *sweep, char why[512]) {
     cot_tape *t = s->t;
     memcpy(why, t->message, sizeof t->message);
@@ -156,7 +163,8 @@ static bool impossible(survey *s, double *sweep, char why[512]) {
 }
 
 static bool count_sweeps(survey *s, cot__cost *c, char why[512]) {
-    cot__cost_sweep forward = {.t = s->t, .matters = s->matters}, reverse = {.t = s->t, .matters = s->matters, .arrived = s->arrived};
+    cot__cost_sweep forward = {.t = s->t, .matters = s->matters},
+                    reverse = {.t = s->t, .matters = s->matters, .arrived = s->arrived};
     for (uint32_t i = 0; i <= s->y; i++) {
         int64_t operations, bytes;
         if (!s->shown[i]) continue;
@@ -166,7 +174,9 @@ static bool count_sweeps(survey *s, cot__cost *c, char why[512]) {
         if (!cot__cost_forward(&forward, i) && !impossible(s, &forward.operations, why)) return false;
     }
     for (uint32_t i = s->y + 1; i-- > 0 && !isnan(reverse.operations);)
-        if (s->matters[i] && !s->input[i] && !cot__cost_backward(&reverse, i) && !impossible(s, &reverse.operations, why)) return false;
+        if (s->matters[i] && !s->input[i] && !cot__cost_backward(&reverse, i) &&
+            !impossible(s, &reverse.operations, why))
+            return false;
     c->forward_sweep = forward.operations;
     c->reverse_sweep = reverse.operations;
     return true;
@@ -178,7 +188,8 @@ static void compare(cot__cost *c, const char *why) {
     c->reverse_operations = c->function_operations + m * c->reverse_sweep;
     bool forth = !isnan(c->forward_sweep), back = !isnan(c->reverse_sweep);
     c->cheaper = back - forth;
-    if (forth && back) c->cheaper = (c->reverse_operations < c->forward_operations) - (c->reverse_operations > c->forward_operations);
+    if (forth && back)
+        c->cheaper = (c->reverse_operations < c->forward_operations) - (c->reverse_operations > c->forward_operations);
     c->crossing = c->reverse_sweep > 0 ? n * c->forward_sweep / c->reverse_sweep : (double)NAN;
     const char *unit = c->abstract ? "evaluations" : "operations";
     if (!forth || !back)
@@ -187,10 +198,11 @@ static void compare(cot__cost *c, const char *why) {
         snprintf(c->why, sizeof c->why, "a reverse sweep costs nothing here, so it is never dearer");
     else
         cot__format(c->why, sizeof c->why,
-                    "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output (%g %s each): "
+                    "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output "
+                    "(%g %s each): "
                     "the same at %.4g output%s",
-                    (long long)c->inputs, c->inputs == 1 ? "" : "s", c->forward_sweep, unit, c->reverse_sweep, unit, c->crossing,
-                    c->crossing == 1 ? "" : "s");
+                    (long long)c->inputs, c->inputs == 1 ? "" : "s", c->forward_sweep, unit, c->reverse_sweep, unit,
+                    c->crossing, c->crossing == 1 ? "" : "s");
 }
 
 bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char why[512]) {
@@ -219,7 +231,8 @@ bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char wh
     survey_uses(&s);
     c->outputs = cot_size(y);
     for (uint32_t i = 0; i <= s.y && n == 0; i++) c->inputs += s.input[i] ? cot__size_at(t, i) : 0;
-    for (int k = 0; k < n; k++) c->inputs += t->nodes[cot__index(inputs[k])].flags & COT__ACTIVE ? cot_size(inputs[k]) : 0;
+    for (int k = 0; k < n; k++)
+        c->inputs += t->nodes[cot__index(inputs[k])].flags & COT__ACTIVE ? cot_size(inputs[k]) : 0;
     bool   ok = count_sweeps(&s, c, why);
     double left;
     c->function_bytes = peak_upward(&s, EVALUATE, &left);
@@ -233,11 +246,17 @@ bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char wh
     return true;
 }
 
-/* The classical bounds (Griewank and Walther, Evaluating Derivatives, chapter 4): value and one tangent within 5/2 evaluations,
- * value and one gradient within 4. Memory: at least inputs and outputs and as many tangents or adjoints, in f64; reverse mode
- * keeps the tape besides, which grows with the operations of the function, of which nothing is known here. */
+/* The classical bounds (Griewank and Walther, Evaluating Derivatives, chapter 4): value and one
+ * tangent within 5/2 evaluations, value and one gradient within 4. Memory: at least inputs and
+ * outputs and as many tangents or adjoints, in f64; reverse mode keeps the tape besides, which
+ * grows with the operations of the function, of which nothing is known here. */
 void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m) {
-    *c = (cot__cost){.inputs = n, .outputs = m, .abstract = true, .function_operations = 1, .forward_sweep = 1.5, .reverse_sweep = 3};
+    *c                = (cot__cost){.inputs              = n,
+                                    .outputs             = m,
+                                    .abstract            = true,
+                                    .function_operations = 1,
+                                    .forward_sweep       = 1.5,
+                                    .reverse_sweep       = 3};
     c->function_bytes = 8 * ((double)n + (double)m);
     c->forward_bytes = c->reverse_bytes = 2 * c->function_bytes;
     compare(c, "");

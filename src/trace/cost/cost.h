@@ -1,12 +1,14 @@
 /* cost.h: what derivatives cost: operations, sweeps and memory of forward and reverse mode.
  *
- * One operation is one arithmetic operation, comparison, choice or call of an elementary function on one element; moving data is
- * none. Elementwise operations are counted in the very formulas of rules.def; the others by their sizes (cost.c). In sweeps, the
- * second and each further contribution to an adjoint or tangent costs one addition an element.
+ * One operation is one arithmetic operation, comparison, choice or call of an elementary function
+ * on one element; moving data is none. Elementwise operations are counted in the very formulas of
+ * rules.def; the others by their sizes (cost.c). In sweeps, the second and each further
+ * contribution to an adjoint or tangent costs one addition an element.
  *
- * Bytes are those of values that have to be held at once: evaluating lets go of a value after its last use, but not of leaves
- * and constants; forward mode holds a tangent beside every active one; reverse mode holds all that the backward rules read, from
- * when it is computed to the sweep, and the adjoints under way. */
+ * Bytes are those of values that have to be held at once: evaluating lets go of a value after its
+ * last use, but not of leaves and constants; forward mode holds a tangent beside every active one;
+ * reverse mode holds all that the backward rules read, from when it is computed to the sweep, and
+ * the adjoints under way. */
 #ifndef COT_COST_H
 #define COT_COST_H
 
@@ -14,18 +16,21 @@
 
 typedef struct cot__cost {
     int64_t inputs, outputs;     /* elements */
-    bool    abstract;            /* sizes only: the unit of operations is one evaluation of the function */
+    /* sizes only: the unit of operations is one evaluation of the function */
+    bool    abstract;
     double  function_operations, function_bytes;
-    double  forward_sweep, reverse_sweep; /* operations of one sweep, without the function itself; NaN (in JSON null): impossible */
+    /* operations of one sweep, without the function itself; NaN (in JSON null): impossible */
+    double  forward_sweep, reverse_sweep;
     double  forward_operations, forward_bytes; /* function and all sweeps: one for each input */
     double  reverse_operations, reverse_bytes; /* one for each output */
     int     cheaper;             /* -1 forward, 0 equal, 1 reverse */
-    double  crossing;            /* the number of outputs at which both cost the same, with these inputs; NaN: there is none */
+    /* the number of outputs at which both cost the same, with these inputs; NaN: there is none */
+    double  crossing;
     char    why[256];
 } cot__cost;
 
-/* Of y by n inputs (0: by all leaves that y depends on). False, with a sentence in why, when memory is short or y is no value of
- * a tape. */
+/* Of y by n inputs (0: by all leaves that y depends on). False, with a sentence in why, when memory
+ * is short or y is no value of a tape. */
 bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char why[512]);
 /* Of any function from n inputs to m outputs. */
 void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m);

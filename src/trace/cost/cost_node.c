@@ -11,21 +11,24 @@ int64_t cot__cost_of_tree(const cot__tree *tree) {
 
 uint32_t cot__values_read(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
-    return (n->op == OP_dot_of || n->op == OP_logsumexp_of) && (n->flags & COT__ACTIVE) ? 0x7fu : cot__saved_mask(t, node);
+    return (n->op == OP_dot_of || n->op == OP_logsumexp_of) && (n->flags & COT__ACTIVE) ? 0x7fu
+                                                                                        : cot__saved_mask(t, node);
 }
 
 bool cot__shares_storage(const cot_tape *t, uint32_t node, uint32_t *with) {
     const cot__node *n = &t->nodes[node];
     for (int k = 0, count = cot__is_tensor(n) ? cot__nargs(n) : 0; k < count; k++) {
         uint32_t a = cot__arg(n, k);
-        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) || t->nodes[a].value.tensor->storage != n->value.tensor->storage) continue;
+        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) ||
+            t->nodes[a].value.tensor->storage != n->value.tensor->storage)
+            continue;
         *with = a;
         return true;
     }
     return false;
 }
 
-/* ---- structural operations, by their sizes ---------------------------------------------------------------------------- */
+/* ---- structural operations, by their sizes --------------------------------------------------- */
 
 typedef struct sizes {
     const cot_tape  *t;
@@ -66,31 +69,47 @@ static double of_structural(const sizes *s) {
     switch (s->n->op) {
     case OP_scatter_add: case OP_scatter_add_along: return elements(s, 2);
     case OP_add_slice: return elements(s, 1);
-    case OP_sum: case OP_max: case OP_min: case OP_argmax: case OP_argmin: case OP_any: case OP_all: case OP_cumsum: case OP_cumargmax:
+    case OP_sum:
+    case OP_max:
+    case OP_min:
+    case OP_argmax:
+    case OP_argmin:
+    case OP_any:
+    case OP_all:
+    case OP_cumsum:
+    case OP_cumargmax:
     case OP_max_pool_index: case OP_avg_pool: case OP_max_unpool: return s->x;
     case OP_avg_unpool: return s->z;
     case OP_norm: return 2 * s->x + s->z;                        /* square, add; root */
-    case OP_logsumexp: return 4 * s->x + 2 * s->z;               /* max, subtract, exp, add; log, add */
-    case OP_softmax: case OP_log_softmax: return 5 * s->x;       /* max, subtract, exp, add, and divide or subtract */
-    case OP_softmax_cross_entropy: return 6 * s->x;              /* the same, and the product with the target */
-    case OP_cross_entropy: case OP_mse: return 3 * s->x;         /* log, multiply, add; subtract, square, add */
+    /* max, subtract, exp, add; log, add */
+    case OP_logsumexp: return 4 * s->x + 2 * s->z;
+    /* max, subtract, exp, add, and divide or subtract */
+    case OP_softmax: case OP_log_softmax: return 5 * s->x;
+    /* the same, and the product with the target */
+    case OP_softmax_cross_entropy: return 6 * s->x;
+    /* log, multiply, add; subtract, square, add */
+    case OP_cross_entropy: case OP_mse: return 3 * s->x;
     case OP_matmul: return 2 * s->z * extent(s, 0, -1);          /* 2mnk */
     case OP_sum_of: return cot__nargs(s->n) - 1;
-    case OP_dot_of: return cot__nargs(s->n) - 1;                 /* n products and n - 1 sums of 2n operands */
+    /* n products and n - 1 sums of 2n operands */
+    case OP_dot_of: return cot__nargs(s->n) - 1;
     case OP_logsumexp_of: return 4 * cot__nargs(s->n) + 2;       /* as logsumexp */
     case OP_recurrence: return 2 * s->z;
     case OP_argsort: return s->x * log_of(s->x);
     case OP_searchsorted: return s->z * log_of(s->x);
     case OP_fft: case OP_rfft: case OP_irfft: return transform(s);
-    case OP_layer_norm: return 8 * s->x;                         /* mean 1, variance 3, scale and shift 4 */
+    /* mean 1, variance 3, scale and shift 4 */
+    case OP_layer_norm: return 8 * s->x;
     case OP_rms_norm: return 4 * s->x;
     case OP_norm_back: return 9 * s->x;
     case OP_norm_weights: return 5 * s->x;
     case OP_attention_lse: return s->x * extent(s, 1, -2) * 2 + s->z * extent(s, 1, -2) * 4;
-    case OP_attention: return extent(s, 1, -2) * (2 * (s->x + s->z) + 5 * s->x / (extent(s, 0, -1) > 0 ? extent(s, 0, -1) : 1));
+    case OP_attention:
+        return extent(s, 1, -2) * (2 * (s->x + s->z) + 5 * s->x / (extent(s, 0, -1) > 0 ? extent(s, 0, -1) : 1));
     case OP_attention_backward: return 10 * extent(s, 1, -2) * s->x;
     case OP_lu_factors: return 2.0 / 3 * cubes(s);
-    case OP_det: case OP_det_sign: case OP_logabsdet: return s->z * extent(s, 0, -1); /* from the factors */
+    /* from the factors */
+    case OP_det: case OP_det_sign: case OP_logabsdet: return s->z * extent(s, 0, -1);
     case OP_cholesky: return 1.0 / 3 * cubes(s);
     case OP_qr: return 4 * cubes(s);
     case OP_eigh: return 9 * cubes(s);
@@ -101,7 +120,8 @@ static double of_structural(const sizes *s) {
     case OP_conv: return 2 * s->z * elements(s, 1) / (extent(s, 1, 0) > 0 ? extent(s, 1, 0) : 1);
     case OP_conv_transpose: return 2 * s->x * elements(s, 1) / (extent(s, 1, 0) > 0 ? extent(s, 1, 0) : 1);
     case OP_conv_weight: return 2 * elements(s, 1) * s->z / (extent(s, 1, 1) > 0 ? extent(s, 1, 1) : 1);
-    case OP_custom: case OP_custom_numbers: return s->z; /* what it does is the user's: one an element */
+    /* what it does is the user's: one an element */
+    case OP_custom: case OP_custom_numbers: return s->z;
     default: return 0; /* moves data */
     }
 }

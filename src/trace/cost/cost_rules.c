@@ -1,5 +1,5 @@
-/* cost_rules.c: an elementwise rule is counted as it is written; any other runs once, on ones, and the operations it records are
- * counted. */
+/* cost_rules.c: an elementwise rule is counted as it is written; any other runs once, on ones, and
+ * the operations it records are counted. */
 #include "trace/cost/cost_rules.h"
 
 #include "diff/engine/sweep.h"
@@ -17,7 +17,7 @@ static void arrive(cot__cost_sweep *s, uint32_t to, double size) {
     s->arrived[to] = 1;
 }
 
-/* ---- elementwise -------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 static void elementwise_backward(cot__cost_sweep *s, uint32_t node) {
     const cot__elementwise_info *e = &cot__elementwise_table[s->t->nodes[node].op];
@@ -34,10 +34,11 @@ static void elementwise_forward(cot__cost_sweep *s, uint32_t node) {
     double                       size = (double)cot__size_at(s->t, node);
     int                          terms = 0;
     for (int k = 0; k < e->arity; k++)
-        if (e->partial[k] && wanted(s, node, k)) s->operations += size * (double)(cot__cost_of_tree(e->partial[k]) + (terms++ > 0));
+        if (e->partial[k] && wanted(s, node, k))
+            s->operations += size * (double)(cot__cost_of_tree(e->partial[k]) + (terms++ > 0));
 }
 
-/* ---- structural ----------------------------------------------------------------------------------------------------------- */
+/* ---- structural ------------------------------------------------------------------------------ */
 
 /* What a rule sees as its driver: the sweep first. */
 typedef struct counter { cot__sweep sweep; cot__cost_sweep *cost; } counter;
@@ -67,7 +68,9 @@ static void count_recorded(cot__cost_sweep *s, uint32_t from) {
     }
 }
 
-static cot_var ones_like(cot_tape *t, uint32_t i) { return cot_ones(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i)); }
+static cot_var ones_like(cot_tape *t, uint32_t i) {
+    return cot_ones(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i));
+}
 
 bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
     cot_tape      *t = s->t;
@@ -78,7 +81,13 @@ bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
         return true;
     }
     counter   c = {.sweep = {.t = t}, .cost = s};
-    cot__rule r = {.t = t, .node = node, .op = op, .driver = &c, .give = give, .give_slice = give_slice, .give_scatter = give_scatter};
+    cot__rule r    = {.t            = t,
+                      .node         = node,
+                      .op           = op,
+                      .driver       = &c,
+                      .give         = give,
+                      .give_slice   = give_slice,
+                      .give_scatter = give_scatter};
     cot_mark  m = cot__mark(t);
     uint32_t  from = t->count;
     uint8_t   mask = t->active_mask;
@@ -91,7 +100,8 @@ bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
     return t->status == COT_OK;
 }
 
-/* A linear operation is itself on tangents; a product is taken once for each factor that moves; any other runs its rule. */
+/* A linear operation is itself on tangents; a product is taken once for each factor that moves; any
+ * other runs its rule. */
 static bool structural_forward(cot__cost_sweep *s, uint32_t node, const cot__op *op, cot_var *tangents) {
     cot_tape *t = s->t;
     int64_t   own, bytes;

@@ -39,7 +39,8 @@ void cot__cost_json(cot__json *j, const cot__cost *c) {
 
 static void line(FILE *out, const char *name, const char *sweeps, double operations, double bytes) {
     char a[32], b[32];
-    fprintf(out, "%-10s %12s %20s %20s\n", name, sweeps, isnan(operations) ? "-" : cot__shortest(operations, a), cot__shortest(bytes, b));
+    fprintf(out, "%-10s %12s %20s %20s\n", name, sweeps, isnan(operations) ? "-" : cot__shortest(operations, a),
+            cot__shortest(bytes, b));
 }
 
 /* A sentence in lines of at most 79 characters. */
@@ -61,7 +62,8 @@ void cot__cost_table(FILE *out, const cot__cost *c) {
     char forward[32], reverse[32];
     snprintf(forward, sizeof forward, "%lld", (long long)c->inputs);
     snprintf(reverse, sizeof reverse, "%lld", (long long)c->outputs);
-    fprintf(out, "%s input%s, %s output%s\n\n", forward, c->inputs == 1 ? "" : "s", reverse, c->outputs == 1 ? "" : "s");
+    fprintf(out, "%s input%s, %s output%s\n\n", forward, c->inputs == 1 ? "" : "s", reverse,
+            c->outputs == 1 ? "" : "s");
     fprintf(out, "%-10s %12s %20s %20s\n", "", "sweeps", c->abstract ? "evaluations" : "operations",
             c->abstract ? "bytes at least" : "bytes");
     line(out, "function", "", c->function_operations, c->function_bytes);

@@ -1,4 +1,5 @@
-/* listing.c: the tables of the library put side by side, one entry for each operation and function. */
+/* listing.c: the tables of the library put side by side, one entry for each operation and
+ * function. */
 #include "trace/listing/listing.h"
 
 #include "rules/kinks.h"
@@ -6,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- what there is ---------------------------------------------------------------------------------------------------- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 static const struct function { const char *family, *remarks, *name, *parameters, *formula; } functions[] = {
 #define FAMILY(title, text) {title, text, NULL, NULL, NULL},
@@ -15,14 +16,34 @@ static const struct function { const char *family, *remarks, *name, *parameters,
 };
 
 /* Functions that record one operation under another name, which has the rule. */
-static const struct { const char *function; int op; } recorded_as[] = {
-    {"transpose", OP_permute},  {"expand_dims", OP_reshape}, {"squeeze", OP_reshape},      {"stack", OP_concat},
-    {"index", OP_slice},        {"flip", OP_slice},          {"embedding", OP_take},       {"dot", OP_matmul},
-    {"outer", OP_matmul},       {"solve", OP_lu_solve},      {"inv", OP_lu_solve},         {"eigvalsh", OP_eigh},
-    {"svdvals", OP_svd},        {"conv1d", OP_conv},         {"conv2d", OP_conv},          {"conv3d", OP_conv},
-    {"conv_transpose1d", OP_conv_transpose}, {"conv_transpose2d", OP_conv_transpose}, {"conv_transpose3d", OP_conv_transpose},
-    {"max_pool1d", OP_max_pool}, {"max_pool2d", OP_max_pool}, {"max_pool3d", OP_max_pool}, {"avg_pool1d", OP_avg_pool},
-    {"avg_pool2d", OP_avg_pool}, {"avg_pool3d", OP_avg_pool}, {"group_norm", OP_layer_norm},
+static const struct { const char *function; int op;
+} recorded_as[] = {
+    {"transpose", OP_permute},
+    {"expand_dims", OP_reshape},
+    {"squeeze", OP_reshape},
+    {"stack", OP_concat},
+    {"index", OP_slice},
+    {"flip", OP_slice},
+    {"embedding", OP_take},
+    {"dot", OP_matmul},
+    {"outer", OP_matmul},
+    {"solve", OP_lu_solve},
+    {"inv", OP_lu_solve},
+    {"eigvalsh", OP_eigh},
+    {"svdvals", OP_svd},
+    {"conv1d", OP_conv},
+    {"conv2d", OP_conv},
+    {"conv3d", OP_conv},
+    {"conv_transpose1d", OP_conv_transpose},
+    {"conv_transpose2d", OP_conv_transpose},
+    {"conv_transpose3d", OP_conv_transpose},
+    {"max_pool1d", OP_max_pool},
+    {"max_pool2d", OP_max_pool},
+    {"max_pool3d", OP_max_pool},
+    {"avg_pool1d", OP_avg_pool},
+    {"avg_pool2d", OP_avg_pool},
+    {"avg_pool3d", OP_avg_pool},
+    {"group_norm", OP_layer_norm},
 };
 
 static int structural_named(const char *name) {
@@ -37,7 +58,8 @@ static const struct function *function_named(const char *name) {
     return NULL;
 }
 
-/* The order of the listing: elementwise operations, functions, operations without a function of their name. */
+/* The order of the listing: elementwise operations, functions, operations without a function of
+ * their name. */
 typedef struct entry { int op; const struct function *function; const char *family; } entry;
 
 static int function_count(void) {
@@ -79,7 +101,7 @@ int cot__listing_find(const char *name) {
     return -1;
 }
 
-/* ---- conventions and domains ------------------------------------------------------------------------------------------- */
+/* ---- conventions and domains ----------------------------------------------------------------- */
 
 static void add_kink(cot__listing *l, const char *condition, const char *convention) {
     if (l->kink_count == COT__LISTING_KINKS) return;
@@ -91,10 +113,12 @@ static void kinks_of_elementwise(cot__listing *l, int op) {
     char condition[COT__FORMULA_TEXT];
     for (int k = 0; k < KINK_count; k++)
         if (cot__kinks[k].op == op)
-            add_kink(l, cot__formula(op, cot__kinks[k].condition, condition, sizeof condition), cot__kinks[k].convention);
+            add_kink(l, cot__formula(op, cot__kinks[k].condition, condition, sizeof condition),
+                     cot__kinks[k].convention);
 }
 
-/* An array's convention is called after the function, or the operation, it is about: std_0, max_pool_tie. */
+/* An array's convention is called after the function, or the operation, it is about: std_0,
+ * max_pool_tie. */
 static void kinks_of_arrays(cot__listing *l, const char *function, const char *operation) {
     static const struct { const char *id; cot__array_kink_id number; } ids[] = {
 #define KINK(...)
@@ -107,7 +131,8 @@ static void kinks_of_arrays(cot__listing *l, const char *function, const char *o
         *strrchr(about, '_') = 0;
         if (strcmp(about, "cosine") == 0) snprintf(about, sizeof about, "cosine_similarity");
         const cot__array_kink *kink = &cot__array_kinks[ids[k].number];
-        if (strcmp(about, function) == 0 || strcmp(about, operation) == 0) add_kink(l, kink->condition, kink->convention);
+        if (strcmp(about, function) == 0 || strcmp(about, operation) == 0)
+            add_kink(l, kink->condition, kink->convention);
     }
 }
 
@@ -119,7 +144,7 @@ static const char *domain_of(int op) {
     }
 }
 
-/* ---- one entry ------------------------------------------------------------------------------------------------------------ */
+/* ---- one entry ------------------------------------------------------------------------------- */
 
 static void get_elementwise(cot__listing *l, int op) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
@@ -139,7 +164,8 @@ static void get_elementwise(cot__listing *l, int op) {
     kinks_of_elementwise(l, op);
 }
 
-/* The operation that a function records: of its own name or the table's; -1: it is made of others. */
+/* The operation that a function records: of its own name or the table's; -1: it is made of
+ * others. */
 static int operation_behind(const entry *e) {
     for (int k = 0; e->op < 0 && e->function && k < COUNTOF(recorded_as); k++)
         if (strcmp(recorded_as[k].function, e->function->name) == 0) return recorded_as[k].op;
@@ -159,7 +185,8 @@ static void get_value(const cot__op *record, char *buf, size_t size) {
 
 void cot__listing_get(int i, cot__listing *l) {
     entry e = entry_of(i);
-    *l = (cot__listing){.family = e.family, .name = "", .parameters = "", .remark = "", .domain = "", .recorded_as = ""};
+    *l =
+        (cot__listing){.family = e.family, .name = "", .parameters = "", .remark = "", .domain = "", .recorded_as = ""};
     if (e.op >= 0 && e.op < OP_elementwise_count) {
         get_elementwise(l, e.op);
         return;
@@ -174,10 +201,12 @@ void cot__listing_get(int i, cot__listing *l) {
         get_value(record, l->value, sizeof l->value);
     if (record) {
         l->recorded_as = record->name;
-        if (differentiable(record)) snprintf(l->adjoints, sizeof l->adjoints, "%s", cot__formula_adjoints(record->formula));
+        if (differentiable(record))
+            snprintf(l->adjoints, sizeof l->adjoints, "%s", cot__formula_adjoints(record->formula));
         if (e.function) get_value(record, l->recorded_value, sizeof l->recorded_value);
     }
-    bool constant = strcmp(e.family, "Creation") == 0 || strcmp(e.family, "Random") == 0; /* dropout and shuffle say it themselves */
+    /* dropout and shuffle say it themselves */
+    bool constant = strcmp(e.family, "Creation") == 0 || strcmp(e.family, "Random") == 0;
     l->remark = record && record->kind == KIND_NONE ? "no derivative"
                 : record || constant                ? "" : "made of other operations, whose rules apply";
     kinks_of_arrays(l, l->name, record ? record->name : "");

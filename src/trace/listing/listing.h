@@ -1,6 +1,7 @@
-/* listing.h: the rule table for people: every operation with its value, its partials or transposes, where it is defined and what
- * is taken as its derivative where there is none. All of it is read from rules.def, the records of structural operations,
- * functions.def and kinks.def; only the mathematical domains are written here (domains.def). */
+/* listing.h: the rule table for people: every operation with its value, its partials or transposes,
+ * where it is defined and what is taken as its derivative where there is none. All of it is read
+ * from rules.def, the records of structural operations, functions.def and kinks.def; only the
+ * mathematical domains are written here (domains.def). */
 #ifndef COT_LISTING_H
 #define COT_LISTING_H
 
@@ -10,15 +11,18 @@ enum { COT__LISTING_KINKS = 8, COT__LISTING_TEXT = 512 };
 
 typedef struct cot__listing {
     const char *name;
-    const char *family;     /* "Elementwise", "Reductions", …, "On the tape" for operations that no function has the name of */
+    const char
+        *family; /* "Elementwise", "Reductions", …, "On the tape" for operations that no function has the name of */
     const char *parameters; /* "(cot_var x, cot_axes axes)"; "" when it is no public function */
     int         arity;      /* elementwise: number of operands; else 0 */
     const char *operand[3]; /* … and their names */
     char        prototype[64]; /* … and where parameters points */
     char        value[COT__LISTING_TEXT];      /* "x·y", "a @ b" */
     char        partial[3][COT__LISTING_TEXT]; /* elementwise: by each operand, times g; "" none */
-    const char *recorded_as;                    /* a function: the operation on the tape that has the rule; "" when it is made of several */
-    char        recorded_value[COT__LISTING_TEXT]; /* the value of that operation, in the letters of adjoints */
+    const char
+        *recorded_as; /* a function: the operation on the tape that has the rule; "" when it is made of several */
+    /* the value of that operation, in the letters of adjoints */
+    char        recorded_value[COT__LISTING_TEXT];
     char        adjoints[COT__LISTING_TEXT];   /* structural: "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄"; "" none */
     const char *remark;     /* "no derivative", "made of other operations, whose rules apply"; "" none */
     const char *domain;     /* "x > 0"; "" everywhere */
@@ -26,7 +30,8 @@ typedef struct cot__listing {
     struct { char condition[128]; const char *convention; } kinks[COT__LISTING_KINKS];
 } cot__listing;
 
-/* How many there are, and number i of them (elementwise first, then families in order, then what is only seen on tapes). */
+/* How many there are, and number i of them (elementwise first, then families in order, then what is
+ * only seen on tapes). */
 int  cot__listing_count(void);
 void cot__listing_get(int i, cot__listing *out);
 /* The number of the entry with that name (also with "cot_" in front), or -1. */
@@ -35,7 +40,8 @@ int cot__listing_find(const char *name);
 const char *cot__listing_name(int i);
 
 void cot__listing_table(FILE *out, int width); /* all, one line each; width 0: 80 */
-/* One, in full. call: how it is written in an expression, then the heading; NULL: the heading is that of C. */
+/* One, in full. call: how it is written in an expression, then the heading; NULL: the heading is
+ * that of C. */
 void cot__listing_show(FILE *out, int i, const char *call);
 void cot__listing_json(cot__json *j, int i);   /* one object; -1: a list of all */
 

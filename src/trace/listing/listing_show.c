@@ -30,7 +30,8 @@ void cot__listing_show(FILE *out, int i, const char *call) {
     else fprintf(out, "%s%s   [%s]\n", l.name, l.parameters, l.family);
     if (call && l.parameters[0]) fprintf(out, "  in C       cot_%s%s\n", l.name, l.parameters);
     line(out, "value", l.value);
-    for (int k = 0; k < l.arity; k++) fprintf(out, "  to %-7s %s\n", l.operand[k], l.partial[k][0] ? l.partial[k] : "no derivative");
+    for (int k = 0; k < l.arity; k++)
+        fprintf(out, "  to %-7s %s\n", l.operand[k], l.partial[k][0] ? l.partial[k] : "no derivative");
     if (l.recorded_value[0] && strcmp(l.recorded_value, l.value) != 0) {
         if (strcmp(l.recorded_as, l.name) != 0) line(out, "on tape", l.recorded_as);
         line(out, "there", l.recorded_value);

@@ -1,4 +1,5 @@
-/* operand_letters.c: formulas of structural operations taken apart. They are texts, in which a letter stands for an operand. */
+/* operand_letters.c: formulas of structural operations taken apart. They are texts, in which a
+ * letter stands for an operand. */
 #include "trace/listing/operand_letters.h"
 
 #include "base/text.h"
@@ -46,7 +47,8 @@ int cot__barred(const char *s, const char *letter) {
     size_t n = strlen(letter);
     if (strncmp(s, letter, n) == 0 && strncmp(s + n, COT__BAR, 2) == 0) return (int)n + 2;
     for (int k = 0; k < COUNTOF(one); k++)
-        if (strcmp(letter, one[k].letter) == 0 && strncmp(s, one[k].barred, strlen(one[k].barred)) == 0) return (int)strlen(one[k].barred);
+        if (strcmp(letter, one[k].letter) == 0 && strncmp(s, one[k].barred, strlen(one[k].barred)) == 0)
+            return (int)strlen(one[k].barred);
     return 0;
 }
 
@@ -63,7 +65,7 @@ const char *cot__formula_adjoints(const char *formula) {
     return at ? at + 2 : "";
 }
 
-/* ---- parts ------------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* The next comma or semicolon outside of brackets, or the end. */
 static const char *clause_end(const char *s) {
@@ -74,7 +76,8 @@ static const char *clause_end(const char *s) {
     return s;
 }
 
-/* The end of the part that begins at s. A clause without an equals sign only explains what is before it: "Φ: lower half". */
+/* The end of the part that begins at s. A clause without an equals sign only explains what is
+ * before it: "Φ: lower half". */
 static const char *part_end(const char *s) {
     for (s = clause_end(s); *s;) {
         const char *end = clause_end(s + 2), *equals = strstr(s + 2, "= ");
@@ -127,9 +130,11 @@ void cot__formula_part(const char *adjoints, const char *letter, char *buf, size
     }
 }
 
-/* ---- names for letters --------------------------------------------------------------------------------------------------- */
+/* ---- names for letters ----------------------------------------------------------------------- */
 
-static bool in_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+static bool in_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 void cot__formula_fill(const char *rule, const cot__renaming *with, char *buf, size_t size) {
     cot__text x = cot__text_buffer(buf, size);

@@ -1,4 +1,5 @@
-/* operand_letters.h: the letters that formulas use for operands, and the adjoint of one operand out of the formula of a record. */
+/* operand_letters.h: the letters that formulas use for operands, and the adjoint of one operand out
+ * of the formula of a record. */
 #ifndef COT_OPERAND_LETTERS_H
 #define COT_OPERAND_LETTERS_H
 
@@ -8,15 +9,18 @@
  * matmul, …; "x" for every operand of a list. Static storage or buf (16 bytes). */
 const char *cot__operand_letter(int op, int k, int n, char *buf);
 
-/* A letter with a bar ("x̄", or "ā" as one character) at the beginning of s: how many bytes it takes, 0: none. */
+/* A letter with a bar ("x̄", or "ā" as one character) at the beginning of s: how many bytes it
+ * takes, 0: none. */
 int cot__barred(const char *s, const char *letter);
 
-/* The record's formula reads "z = value; adjoints". Its value without "z = ", and its adjoints ("" when there are none). */
+/* The record's formula reads "z = value; adjoints". Its value without "z = ", and its adjoints (""
+ * when there are none). */
 void        cot__formula_value(const char *formula, char *buf, size_t size);
 const char *cot__formula_adjoints(const char *formula);
 
-/* Of "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄" the part that goes to `letter`: "z̄ @ bᵀ"; with what stands on the left where that is only a
- * part ("x̄[i] += z̄"), and with the definitions it uses. All of it when no part is for that letter alone. */
+/* Of "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄" the part that goes to `letter`: "z̄ @ bᵀ"; with what stands on the
+ * left where that is only a part ("x̄[i] += z̄"), and with the definitions it uses. All of it when no
+ * part is for that letter alone. */
 void cot__formula_part(const char *adjoints, const char *letter, char *buf, size_t size);
 
 /* Writes `rule` with names for letters, and names with a bar for letters with one. */

@@ -1,5 +1,5 @@
-/* cot_vmap equals the loop: for every operation of the tables, every choice of batched inputs, nested, differentiated inside
- * and outside. */
+/* cot_vmap equals the loop: for every operation of the tables, every choice of batched inputs,
+ * nested, differentiated inside and outside. */
 /* ctest: timeout=240 */
 #include "samples/samples.h"
 #include "support/tape_test.h"
@@ -10,13 +10,13 @@
 
 enum { EXTENT = 3, MOST = 4096 };
 
-#define assert_error(t, code, text)                                                                                          \
-    do {                                                                                                                     \
-        assert_string_equal(cot_tape_message(t), text);                                                                      \
-        assert_int_equal(cot_tape_status(t), code);                                                                          \
+#define assert_error(t, code, text)                                                                                    \
+    do {                                                                                                               \
+        assert_string_equal(cot_tape_message(t), text);                                                                \
+        assert_int_equal(cot_tape_status(t), code);                                                                    \
     } while (0)
 
-/* ---- comparing ------------------------------------------------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 /* |a - b| relative to the largest of b, or to 1; infinite where shapes or dtypes differ. */
 static double distance(cot_var a, cot_var b) {
@@ -27,7 +27,8 @@ static double distance(cot_var a, cot_var b) {
     double  most = 1, off = 0;
     assert_true(n <= MOST);
     if (n == 0) return 0;
-    if (cot_read(cot_cast(a, COT_F64), p, n) != COT_OK || cot_read(cot_cast(b, COT_F64), q, n) != COT_OK) return INFINITY;
+    if (cot_read(cot_cast(a, COT_F64), p, n) != COT_OK || cot_read(cot_cast(b, COT_F64), q, n) != COT_OK)
+        return INFINITY;
     for (int64_t i = 0; i < n; i++) {
         if (isnan(p[i]) != isnan(q[i])) return INFINITY;
         if (isnan(p[i]) || p[i] == q[i]) continue;
@@ -45,7 +46,7 @@ static void check_near(cot_var have, cot_var want, double tolerance, const char 
 
 static cot_var loss(cot_var y) { return cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL); }
 
-/* ---- every sample --------------------------------------------------------------------------------------------------- */
+/* ---- every sample ---------------------------------------------------------------------------- */
 
 /* A sample as a function for cot_vmap. */
 typedef struct adapter {
@@ -75,8 +76,10 @@ static int call_tangent(int n, const cot_var *xs, int m, cot_var *ys, void *user
     return 0;
 }
 
-/* Leaves with room for a batch in front where the subset says so; data of other rounds for other elements. */
-static void leaves_of(cot_tape *t, int i, const test_function *f, unsigned subset, int extent, int stream, cot_var *xs) {
+/* Leaves with room for a batch in front where the subset says so; data of other rounds for other
+ * elements. */
+static void leaves_of(cot_tape *t, int i, const test_function *f, unsigned subset, int extent, int stream,
+                      cot_var *xs) {
     for (int k = 0; k < f->n; k++) {
         double    data[4 * EXTENT * TEST_MAX_SIZE];
         cot_shape s = f->in[k].shape, b = cot__batch_shape(t, extent, s);
@@ -112,8 +115,8 @@ static bool has_no_batch(cot_function f) { return f == s_compress || f == s_mask
 /* How long this one runs depends on values; it has no derivative in a body. */
 static bool runs_by_value(cot_function f) { return f == s_while; }
 
-#define EACH_CASE(i, subset)                                                                                                 \
-    for (int i = 0; i < TEST_COUNT(samples); i++)                                                                            \
+#define EACH_CASE(i, subset)                                                                                           \
+    for (int i = 0; i < TEST_COUNT(samples); i++)                                                                      \
         for (unsigned subset = 1; subset < 1u << samples[i].n && !has_no_batch(samples[i].f); subset++)
 
 static int axes_of_case(int n, unsigned subset, int *axes) {
@@ -139,17 +142,19 @@ static void values_and_gradients_of_every_sample(void **state) {
             check_near(have, want, 1e-12, name, "the value");
             cot_grad_of(loss(have), f.n, xs, grads[0]);
             cot_grad_of(loss(want), f.n, xs, grads[1]);
-            for (int k = 0; k < f.n && test_tape_ok(t, name); k++) check_near(grads[0][k], grads[1][k], 1e-10, name, "the gradient");
+            for (int k = 0; k < f.n && test_tape_ok(t, name); k++)
+                check_near(grads[0][k], grads[1][k], 1e-10, name, "the gradient");
             cot_backward(loss(have));
-            for (int k = 0; k < f.n && test_tape_ok(t, name); k++) check_near(cot_grad(xs[k]), grads[1][k], 1e-10, name, "what cot_backward gives");
+            for (int k = 0; k < f.n && test_tape_ok(t, name); k++)
+                check_near(cot_grad(xs[k]), grads[1][k], 1e-10, name, "what cot_backward gives");
         }
         cot_tape_destroy(t);
     }
     test_verdict();
 }
 
-/* In f32, bf16 and f16: the same dtypes come out, near the loop's. Rules that are composed round more often: losses,
- * normalisation. */
+/* In f32, bf16 and f16: the same dtypes come out, near the loop's. Rules that are composed round
+ * more often: losses, normalisation. */
 static int call_narrow(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const adapter *a = user;
     cot_var        narrow[TEST_MAX_INPUTS];
@@ -161,7 +166,10 @@ static int call_narrow(int n, const cot_var *xs, int m, cot_var *ys, void *user)
 
 static void narrow_dtypes(void **state) {
     (void)state;
-    static const struct { cot_dtype dtype; double tolerance; } dtypes[] = {{COT_F32, 1e-5}, {COT_BF16, 0.05}, {COT_F16, 0.01}};
+    static const struct {
+        cot_dtype dtype;
+        double    tolerance;
+    } dtypes[] = {{COT_F32, 1e-5}, {COT_BF16, 0.05}, {COT_F16, 0.01}};
     EACH_CASE(i, subset) {
         for (int d = 0; d < TEST_COUNT(dtypes); d++) {
             test_function f = function_of(&samples[i], i, 0);
@@ -201,13 +209,15 @@ static void compare(int i, unsigned subset, cot_fn f, int m, double tolerance, c
 
 static void gradients_inside(void **state) {
     (void)state;
-    EACH_CASE(i, subset) if (!runs_by_value(samples[i].f)) compare(i, subset, call_gradient, samples[i].n, 1e-9, "the gradient inside");
+    EACH_CASE(i, subset)
+    if (!runs_by_value(samples[i].f)) compare(i, subset, call_gradient, samples[i].n, 1e-9, "the gradient inside");
     test_verdict();
 }
 
 static void tangents_inside(void **state) {
     (void)state;
-    EACH_CASE(i, subset) if (!runs_by_value(samples[i].f)) compare(i, subset, call_tangent, 1, 1e-9, "the tangent inside");
+    EACH_CASE(i, subset)
+    if (!runs_by_value(samples[i].f)) compare(i, subset, call_tangent, 1, 1e-9, "the tangent inside");
     test_verdict();
 }
 
@@ -264,14 +274,15 @@ static void empty_batches(void **state) {
             TEST_CHECK(cot__same_shape(&have, &want), "%s: an empty batch gives another shape", name);
             cot_grad_of(cot_sum(y, COT_ALL), f.n, xs, grads);
             for (int k = 0; k < f.n && test_tape_ok(t, name); k++)
-                check_near(grads[k], cot_zeros(t, COT_F64, cot_shape_of(xs[k])), 0, name, "the gradient of an empty batch");
+                check_near(grads[k], cot_zeros(t, COT_F64, cot_shape_of(xs[k])), 0, name,
+                           "the gradient of an empty batch");
         }
         cot_tape_destroy(t);
     }
     test_verdict();
 }
 
-/* ---- every elementwise operation ------------------------------------------------------------------------------------ */
+/* ---- every elementwise operation ------------------------------------------------------------- */
 
 typedef struct elementwise { int op, number; double value; } elementwise;
 
@@ -279,7 +290,8 @@ static int call_elementwise(int n, const cot_var *xs, int m, cot_var *ys, void *
     const elementwise *e = user;
     cot_var            all[3];
     (void)m;
-    for (int k = 0, next = 0; k < n + (e->number >= 0); k++) all[k] = k == e->number ? cot_number(e->value) : xs[next++];
+    for (int k = 0, next = 0; k < n + (e->number >= 0); k++)
+        all[k] = k == e->number ? cot_number(e->value) : xs[next++];
     ys[0] = test_call(e->op, all);
     return 0;
 }
@@ -314,7 +326,8 @@ static void elementwise_case(int op, unsigned subset, unsigned shapes, int numbe
     }
     if (test_tape_ok(t, name)) {
         want = cot_stack(EXTENT, each, 0);
-        check_near(have, want, 1e-14, name, "the value"); /* scalars are libm's, elements of tensors vmath's */
+        /* scalars are libm's, elements of tensors vmath's */
+        check_near(have, want, 1e-14, name, "the value");
     }
     cot_tape_destroy(t);
 }
@@ -331,11 +344,25 @@ static void every_elementwise_operation(void **state) {
     test_verdict();
 }
 
-/* ---- integers as inputs: positions, labels -------------------------------------------------------------------------- */
+/* ---- integers as inputs: positions, labels --------------------------------------------------- */
 
 typedef struct indexed { int which; } indexed;
 
-enum { TAKE, TAKE_ALONG, SCATTER_ADD, SCATTER, ONE_HOT, GATHER, LABELS, CE_LABELS, NLL, EMBEDDING, SEARCH, COMPRESS, INDEXED };
+enum {
+    TAKE,
+    TAKE_ALONG,
+    SCATTER_ADD,
+    SCATTER,
+    ONE_HOT,
+    GATHER,
+    LABELS,
+    CE_LABELS,
+    NLL,
+    EMBEDDING,
+    SEARCH,
+    COMPRESS,
+    INDEXED
+};
 
 /* xs: x (2,3), positions (2,2), updates (2,2,2) */
 static int call_indexed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -348,12 +375,17 @@ static int call_indexed(int n, const cot_var *xs, int m, cot_var *ys, void *user
     case SCATTER_ADD: ys[0] = cot_scatter_add(xs[0], xs[1], xs[2], 1); break;
     case SCATTER: ys[0] = cot_scatter(xs[0], xs[1], xs[2], 1); break;
     case ONE_HOT: ys[0] = cot_mul(cot_one_hot(xs[1], 3, COT_F64), cot_expand_dims(xs[0], 1)); break;
-    case GATHER: ys[0] = cot_gather(xs[0], cot_sub(cot_maximum(xs[1], 0), cot_data(xs[0].tape, COT_I64, COT_SHAPE(2), ((int64_t[]){1, 0})))); break;
+    case GATHER:
+        ys[0] = cot_gather(
+            xs[0], cot_sub(cot_maximum(xs[1], 0), cot_data(xs[0].tape, COT_I64, COT_SHAPE(2), ((int64_t[]){1, 0}))));
+        break;
     case LABELS: ys[0] = cot_softmax_cross_entropy(xs[0], cot_maximum(first, 0)); break;
     case CE_LABELS: ys[0] = cot_cross_entropy(cot_sigmoid(xs[0]), cot_maximum(first, 0)); break;
     case NLL: ys[0] = cot_nll(xs[0], cot_maximum(first, 0)); break;
     case EMBEDDING: ys[0] = cot_embedding(cot_transpose(xs[0]), xs[1], 2); break;
-    case SEARCH: ys[0] = cot_add(cot_searchsorted(cot_cumsum(cot_exp(cot_index(xs[0], 0, 0)), 0, false), xs[2], true), xs[2]); break;
+    case SEARCH:
+        ys[0] = cot_add(cot_searchsorted(cot_cumsum(cot_exp(cot_index(xs[0], 0, 0)), 0, false), xs[2], true), xs[2]);
+        break;
     default: ys[0] = cot_compress_to(xs[0], cot_greater(cot_index(xs[1], 0, 0), 0), 0, 3, -1.5); break;
     }
     return 0;
@@ -389,14 +421,15 @@ static void positions_may_be_batched(void **state) {
                 xs[1] = xs[2];
                 cot_grad_of(loss(have), 2, xs, grads[0]);
                 cot_grad_of(loss(want), 2, xs, grads[1]);
-                for (int k = 0; k < 2 && test_tape_ok(t, name); k++) check_near(grads[0][k], grads[1][k], 1e-12, name, "the gradient");
+                for (int k = 0; k < 2 && test_tape_ok(t, name); k++)
+                    check_near(grads[0][k], grads[1][k], 1e-12, name, "the gradient");
             }
             cot_tape_destroy(t);
         }
     test_verdict();
 }
 
-/* ---- axes ----------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 static int both_products(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -411,8 +444,11 @@ static void axes_are_chosen(void **state) {
     double    a[24], b[12], c[2] = {3, 4};
     for (int k = 0; k < 24; k++) a[k] = sin(k + 1.0);
     for (int k = 0; k < 12; k++) b[k] = cos(k + 1.0);
-    cot_var xs[3] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 4, 3), a), cot_tensor(t, COT_F64, COT_SHAPE(3, 4), b), cot_tensor(t, COT_F64, COT_SHAPE(2), c)}, ys[2];
-    assert_int_equal(cot_vmap(both_products, NULL, 3, xs, (int[]){1, -1, COT_NOT_BATCHED}, 2, ys, (int[]){-1, 1}), COT_OK);
+    cot_var xs[3] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 4, 3), a), cot_tensor(t, COT_F64, COT_SHAPE(3, 4), b),
+                     cot_tensor(t, COT_F64, COT_SHAPE(2), c)},
+            ys[2];
+    assert_int_equal(cot_vmap(both_products, NULL, 3, xs, (int[]){1, -1, COT_NOT_BATCHED}, 2, ys, (int[]){-1, 1}),
+                     COT_OK);
     cot_shape s = cot_shape_of(ys[0]), r = cot_shape_of(ys[1]);
     assert_true(s.ndim == 2 && s.dim[0] == 2 && s.dim[1] == 4);
     assert_true(r.ndim == 2 && r.dim[0] == 2 && r.dim[1] == 4); /* repeated */
@@ -421,7 +457,9 @@ static void axes_are_chosen(void **state) {
         check_near(cot_index(ys[0], 1, e), want, 1e-15, "axes", "the product");
         check_near(cot_index(ys[1], 1, e), cot_mul(xs[2], 2.0), 0, "axes", "the repeated result");
     }
-    assert_int_equal(cot_vmap(both_products, NULL, 3, xs, (int[]){1, -1, COT_NOT_BATCHED}, 2, ys, (int[]){0, COT_NOT_BATCHED}), COT_OK);
+    assert_int_equal(
+        cot_vmap(both_products, NULL, 3, xs, (int[]){1, -1, COT_NOT_BATCHED}, 2, ys, (int[]){0, COT_NOT_BATCHED}),
+        COT_OK);
     r = cot_shape_of(ys[1]);
     assert_true(r.ndim == 1 && r.dim[0] == 2);
     check_near(ys[1], cot_mul(xs[2], 2.0), 0, "axes", "the result without a batch");
@@ -429,7 +467,7 @@ static void axes_are_chosen(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- what it is for ------------------------------------------------------------------------------------------------- */
+/* ---- what it is for -------------------------------------------------------------------------- */
 
 typedef struct network { cot_var w[3], b[3]; } network;
 
@@ -471,12 +509,14 @@ static void gradients_of_each_example(void **state) {
     for (int e = 0; e < BATCH; e++) {
         cot_var one[2] = {cot_index(xs[0], 0, e), cot_index(xs[1], 0, e)};
         assert_int_equal(example_gradient(2, one, 6, want, &net), 0);
-        for (int k = 0; k < 6; k++) check_near(cot_index(ys[k], 0, e), want[k], 1e-14, "network", "the gradient of an example");
+        for (int k = 0; k < 6; k++)
+            check_near(cot_index(ys[k], 0, e), want[k], 1e-14, "network", "the gradient of an example");
     }
     /* their mean is the gradient of the mean loss */
     cot_var parameters[6] = {net.w[0], net.w[1], net.w[2], net.b[0], net.b[1], net.b[2]};
     assert_int_equal(cot_grad_of(network_loss(net.w, net.b, xs[0], xs[1]), 6, parameters, sum), COT_OK);
-    for (int k = 0; k < 6; k++) check_near(cot_mean(ys[k], COT_AXES(0)), sum[k], 1e-14, "network", "the mean of the gradients");
+    for (int k = 0; k < 6; k++)
+        check_near(cot_mean(ys[k], COT_AXES(0)), sum[k], 1e-14, "network", "the mean of the gradients");
     test_verdict();
     cot_tape_destroy(t);
 }
@@ -500,7 +540,8 @@ static int hessian_row(int n, const cot_var *xs, int m, cot_var *ys, void *user)
 static void hessians_by_batches(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   w[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){4, 5, 6})};
+    cot_var   w[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}),
+                      cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){4, 5, 6})};
     cot_var   unit = cot_eye(t, COT_F64, 3, 3), rows;
     double    h[9];
     assert_int_equal(cot_vmap(hessian_row, w, 1, &unit, NULL, 1, &rows, NULL), COT_OK);
@@ -509,7 +550,7 @@ static void hessians_by_batches(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- bodies in bodies ----------------------------------------------------------------------------------------------- */
+/* ---- bodies in bodies ------------------------------------------------------------------------ */
 
 static int decay(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -558,7 +599,10 @@ static void a_batch_of_loops(void **state) {
 
 static int step_of_batch(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
-    return cot_vmap(cube_sum, user, 1, xs + 1, NULL, 1, ys, NULL) == COT_OK && (ys[0] = cot_add(xs[0], ys[0])).id != UINT64_MAX ? 0 : 1;
+    return cot_vmap(cube_sum, user, 1, xs + 1, NULL, 1, ys, NULL) == COT_OK &&
+                   (ys[0] = cot_add(xs[0], ys[0])).id != UINT64_MAX
+               ? 0
+               : 1;
 }
 
 static void a_loop_of_batches(void **state) {
@@ -566,7 +610,8 @@ static void a_loop_of_batches(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     double    data[64];
     fill(data, 64, 5);
-    cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(3), data), x = cot_tensor(t, COT_F64, COT_SHAPE(4, 2, 3), data + 5), zero = cot_zeros(t, COT_F64, COT_SHAPE(2)), y;
+    cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(3), data), x = cot_tensor(t, COT_F64, COT_SHAPE(4, 2, 3), data + 5),
+            zero = cot_zeros(t, COT_F64, COT_SHAPE(2)), y;
     assert_int_equal(cot_scan(step_of_batch, &w, -1, 1, &zero, 1, &x, &y, 0, NULL, NULL), COT_OK);
     cot_var want = cot_sum(cot_mul(cot_mul(x, cot_mul(x, x)), w), COT_AXES(0, 2)), g[2], h[2], in[2] = {w, x};
     check_near(y, want, 1e-14, "scan of vmap", "the result");
@@ -577,7 +622,7 @@ static void a_loop_of_batches(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- writes inside -------------------------------------------------------------------------------------------------- */
+/* ---- writes inside --------------------------------------------------------------------------- */
 
 static int writes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -599,7 +644,8 @@ static void writes_stay_inside(void **state) {
     assert_int_equal(cot_read(z, y, 20), COT_OK);
     for (int e = 0; e < 2; e++)
         for (int k = 0; k < 3; k++) {
-            assert_true(y[10 * e + k] == data[3 * e + k] + 1 && y[10 * e + 4 + k] == 3 * data[3 * e + k] && y[10 * e + 7 + k] == data[3 * e + k] + 5);
+            assert_true(y[10 * e + k] == data[3 * e + k] + 1 && y[10 * e + 4 + k] == 3 * data[3 * e + k] &&
+                        y[10 * e + 7 + k] == data[3 * e + k] + 5);
             assert_true(y[10 * e + 3] == 1);
         }
     assert_int_equal(cot_read(x, after, 6), COT_OK);
@@ -610,7 +656,7 @@ static void writes_stay_inside(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int inner_work(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var g, y = cot_sum(cot_tanh(cot_matmul(xs[0], cot_transpose(xs[0]))), COT_ALL), last;
@@ -625,7 +671,9 @@ static void map(cot_tape *t, void *user) {
     (void)user;
     double data[64];
     fill(data, 64, 1);
-    cot_var    xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3, 2, 2), data), cot_tensor(t, COT_F64, COT_SHAPE(3, 4, 2, 2), data)}, ys[2];
+    cot_var xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3, 2, 2), data),
+                     cot_tensor(t, COT_F64, COT_SHAPE(3, 4, 2, 2), data)},
+            ys[2];
     cot_status status = cot_vmap(inner_work, NULL, 2, xs, NULL, 2, ys, NULL);
     assert_int_equal(status, cot_tape_status(t));
     assert_true(status == COT_OK || (!cot_is_valid(ys[0]) && !cot_is_valid(ys[1])));
@@ -638,7 +686,7 @@ static void every_allocation_may_fail(void **state) {
     assert_survives_no_memory(map, NULL, 0, NULL);
 }
 
-/* ---- errors --------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static int identity(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)user;
@@ -682,7 +730,8 @@ static void errors_say_what_is_wrong(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
     double    data[12] = {1, 2, 3};
-    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), data), b = cot_tensor(t, COT_F64, COT_SHAPE(4, 2), data), xs[2] = {a, b}, y;
+    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), data), b = cot_tensor(t, COT_F64, COT_SHAPE(4, 2), data),
+            xs[2]     = {a, b}, y;
     cot_var   foreign = cot_scalar(other, 1), scalar = cot_scalar(t, 2);
     cot_vmap(identity, NULL, 1, &a, (int[]){2}, 1, &y, NULL);
     assert_error(t, COT_SHAPE, "[vmap] axis 2 is out of range for rank 2; axes run from -2 to 1");
@@ -698,24 +747,31 @@ static void errors_say_what_is_wrong(void **state) {
     assert_error(t, COT_SHAPE, "[vmap] axis 1 of xs[1] has extent 2, the batch of xs[0] 4; all have the same");
     cot_tape_clear_error(t);
     cot_vmap(identity, NULL, 2, xs, (int[]){COT_NOT_BATCHED, COT_NOT_BATCHED}, 1, &y, NULL);
-    assert_error(t, COT_VALUE, "[vmap] none of the 2 inputs is batched; give one of them an axis, or call the function itself");
+    assert_error(t, COT_VALUE,
+                 "[vmap] none of the 2 inputs is batched; give one of them an axis, or call the function itself");
     cot_tape_clear_error(t);
     cot_vmap(identity, NULL, 1, &a, NULL, 1, &y, (int[]){COT_NOT_BATCHED});
     assert_error(t, COT_VALUE, "[vmap] ys[0] is to have no batch, but depends on a batched input; give it an axis");
     cot_tape_clear_error(t);
     cot_vmap(elsewhere, &foreign, 1, &a, NULL, 1, &y, NULL);
-    assert_error(t, COT_VAR, "[vmap] the body's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
+    assert_error(
+        t, COT_VAR,
+        "[vmap] the body's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
     cot_tape_clear_error(t);
     cot_vmap(refuses, NULL, 1, &a, NULL, 1, &y, NULL);
     assert_error(t, COT_CUSTOM, "[vmap] its body failed with code 7");
     cot_tape_clear_error(t);
     cot_vmap(reads, NULL, 1, &a, NULL, 1, &y, NULL);
-    assert_error(t, COT_VALUE, "[value] asked for while the body of [vmap] is recorded, which stands for every step and has no values yet; choose by values "
-                               "with cot_where or cot_cond");
+    assert_error(t, COT_VALUE,
+                 "[value] asked for while the body of [vmap] is recorded, which stands for every step and has no "
+                 "values yet; choose by values "
+                 "with cot_where or cot_cond");
     cot_tape_clear_error(t);
     cot_vmap(chooses, NULL, 1, &a, NULL, 1, &y, NULL);
-    assert_error(t, COT_SHAPE, "[compress] in the body of [vmap], which is recorded once, the extent of the result would depend on values; use cot_where, or "
-                               "cot_compress_to with a given size");
+    assert_error(t, COT_SHAPE,
+                 "[compress] in the body of [vmap], which is recorded once, the extent of the result would depend on "
+                 "values; use cot_where, or "
+                 "cot_compress_to with a given size");
     cot_tape_clear_error(t);
     cot_vmap(deep, NULL, 1, &a, NULL, 1, &y, NULL);
     assert_error(t, COT_LIMIT, "[vmap] a value inside has 16 axes already; a batch adds one, and there are at most 16");

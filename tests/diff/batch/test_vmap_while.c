@@ -1,6 +1,8 @@
-/* test_vmap_while.c: a batch of cot_while runs together, each element as long as it needs, and equals the loop over the elements: values and
- * derivatives to third order, in both modes, inside and outside of the batch, in batches of batches and in the bodies of other loops. What the
- * body would do on the state of an element that has ended (fail, divide by zero, never end) is never seen. */
+/* test_vmap_while.c: a batch of cot_while runs together, each element as long as it needs, and
+ * equals the loop over the elements: values and derivatives to third order, in both modes, inside
+ * and outside of the batch, in batches of batches and in the bodies of other loops. What the body
+ * would do on the state of an element that has ended (fail, divide by zero, never end) is never
+ * seen. */
 /* ctest: timeout=240 */
 #include "support/support.h"
 #include "diff/loops/loop.h"
@@ -14,13 +16,17 @@
 
 static cot_var whole(cot_tape *t, int64_t value) { return cot_data(t, COT_I64, COT_SCALAR, &value); }
 
-/* ---- loops of (x, c), both scalars, from 1 to 9; each is undefined, or worse, where it has ended ------------------------------------------- */
+/* ---- loops of (x, c), both scalars, from 1 to 9; each is undefined, or worse, where it has ended --- */
 
 typedef cot_var pair[2];
 
 /* The root of a negative number, and of 0, of which the derivative is infinite. */
 BODY(above_one) { UNUSED; ys[0] = cot_greater(xs[0], 1.0); return 0; }
-BODY(root_step) { UNUSED; ys[0] = cot_mul(cot_sqrt(cot_sub(xs[0], 1.0)), cot_add(0.9, cot_mul(0.01, *(cot_var *)user))); return 0; }
+BODY(root_step) {
+    UNUSED;
+    ys[0] = cot_mul(cot_sqrt(cot_sub(xs[0], 1.0)), cot_add(0.9, cot_mul(0.01, *(cot_var *)user)));
+    return 0;
+}
 BODY(roots) {
     UNUSED;
     cot_var c = xs[1], start = cot_sub(cot_square(xs[0]), 4.0), y;
@@ -29,12 +35,14 @@ BODY(roots) {
     return 0;
 }
 
-/* A quotient of the state and of what the body captures: 0/0 at the end, and infinite for the state of one element with the c of another. */
+/* A quotient of the state and of what the body captures: 0/0 at the end, and infinite for the state
+ * of one element with the c of another. */
 BODY(above_capture) { UNUSED; ys[0] = cot_greater(xs[0], cot_mul(0.5, (*(pair *)user)[1])); return 0; }
 BODY(quotient_step) {
     UNUSED;
     cot_var gap = cot_sub(xs[0], cot_mul(0.5, (*(pair *)user)[1]));
-    ys[0] = cot_sub(xs[0], cot_maximum(cot_div(cot_mul(0.5, cot_square(gap)), cot_mul(cot_sqrt(gap), cot_sqrt(gap))), 0.3));
+    ys[0] =
+        cot_sub(xs[0], cot_maximum(cot_div(cot_mul(0.5, cot_square(gap)), cot_mul(cot_sqrt(gap), cot_sqrt(gap))), 0.3));
     return 0;
 }
 BODY(quotients) {
@@ -59,9 +67,11 @@ BODY(products) {
     return 0;
 }
 
-/* Values of every kind, states in a file. w[i + from] past the end is an error: at the end, and for the i of one element with another's from. */
+/* Values of every kind, states in a file. w[i + from] past the end is an error: at the end, and for
+ * the i of one element with another's from. */
 typedef struct row { cot_var w, from; } row;
-BODY(counted_test) { UNUSED; ys[0] = cot_cast(cot_sub(5, cot_add(xs[1], ((row *)user)->from)), COT_F64); return 0; } /* a number: 0 ends */
+/* a number: 0 ends */
+BODY(counted_test) { UNUSED; ys[0] = cot_cast(cot_sub(5, cot_add(xs[1], ((row *)user)->from)), COT_F64); return 0; }
 BODY(counted_step) {
     UNUSED;
     cot_var w = ((row *)user)->w, at = cot_take(w, cot_add(xs[1], ((row *)user)->from), 0);
@@ -74,10 +84,12 @@ BODY(counted_step) {
 BODY(counted) {
     UNUSED;
     cot_tape *t = xs[0].tape;
-    row       r = {cot_mul(cot_add(cot_arange(t, COT_F64, 0, 5, 1), 1.0), xs[1]), cot_cast(cot_fmod(cot_floor(xs[0]), 5.0), COT_I64)};
+    row       r       = {cot_mul(cot_add(cot_arange(t, COT_F64, 0, 5, 1), 1.0), xs[1]),
+                         cot_cast(cot_fmod(cot_floor(xs[0]), 5.0), COT_I64)};
     cot_var   init[4] = {xs[0], whole(t, 0), cot_cast(xs[1], COT_F32), cot_equal(r.from, r.from)}, out[4];
     cot_while(counted_test, counted_step, &r, 4, init, out, &(cot_loop_options){.states = 1, .spill = P_tmpdir});
-    ys[0] = cot_add(cot_where(out[3], out[0], cot_square(out[0])), cot_mul(cot_cast(out[2], COT_F64), cot_cast(out[1], COT_F64)));
+    ys[0] = cot_add(cot_where(out[3], out[0], cot_square(out[0])),
+                    cot_mul(cot_cast(out[2], COT_F64), cot_cast(out[1], COT_F64)));
     return 0;
 }
 
@@ -115,9 +127,22 @@ BODY(equally_long) {
 }
 
 /* In other bodies. A scan that has `states` set has a way back of one operation, too. */
-BODY(half_root_step) { UNUSED; roots(2, (cot_var[]){cot_add(2.5, cot_square(cot_sin(xs[0]))), *(cot_var *)user}, 1, ys, NULL); return 0; }
-BODY(in_scan) { UNUSED; cot_var c = xs[1]; return cot_scan(half_root_step, &c, 2, 1, xs, 0, NULL, ys, 0, NULL, &(cot_loop_options){.states = 1}) != COT_OK; }
-BODY(slices_step) { UNUSED; ys[0] = cot_add(cot_mul(0.5, xs[0]), cot_mul(xs[1], *(cot_var *)user)); ys[1] = cot_sin(ys[0]); return 0; }
+BODY(half_root_step) {
+    UNUSED;
+    roots(2, (cot_var[]){cot_add(2.5, cot_square(cot_sin(xs[0]))), *(cot_var *)user}, 1, ys, NULL);
+    return 0;
+}
+BODY(in_scan) {
+    UNUSED;
+    cot_var c = xs[1];
+    return cot_scan(half_root_step, &c, 2, 1, xs, 0, NULL, ys, 0, NULL, &(cot_loop_options){.states = 1}) != COT_OK;
+}
+BODY(slices_step) {
+    UNUSED;
+    ys[0] = cot_add(cot_mul(0.5, xs[0]), cot_mul(xs[1], *(cot_var *)user));
+    ys[1] = cot_sin(ys[0]);
+    return 0;
+}
 BODY(slices) {
     UNUSED;
     cot_var c = cot_sin(xs[1]), rows = cot_mul(cot_arange(c.tape, COT_F64, 0, 3, 1), xs[0]), out[2];
@@ -130,13 +155,55 @@ BODY(in_cond) { return cot_cond(cot_greater(xs[0], 4.0), quotients, just_sine, u
 BODY(in_checkpoint) { return cot_checkpoint(roots, user, n, xs, m, ys) != COT_OK; }
 
 /* … and derivatives inside. */
-BODY(slope_of_roots) { UNUSED; cot_var g[2]; cot_value_and_grad(roots, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
-BODY(slope_of_quotients) { UNUSED; cot_var g[2]; cot_value_and_grad(quotients, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
-BODY(slope_of_products) { UNUSED; cot_var g[2]; cot_value_and_grad(products, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
-BODY(slope_of_counted) { UNUSED; cot_var g[2]; cot_value_and_grad(counted, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
-BODY(slope_of_equal) { UNUSED; cot_var g[2]; cot_value_and_grad(equally_long, NULL, 2, xs, NULL, g); ys[0] = cot_mul(g[0], cot_sin(g[1])); return 0; }
-BODY(slope_of_slices) { UNUSED; cot_var g[2]; cot_value_and_grad(slices, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
-BODY(slope_of_nested) { UNUSED; cot_var g[2]; cot_value_and_grad(nested_loops, NULL, 2, xs, NULL, g); ys[0] = cot_add(g[0], cot_mul(2.0, g[1])); return 0; }
+BODY(slope_of_roots) {
+    UNUSED;
+    cot_var g[2];
+    cot_value_and_grad(roots, NULL, 2, xs, NULL, g);
+    ys[0] = cot_add(g[0], cot_mul(2.0, g[1]));
+    return 0;
+}
+BODY(slope_of_quotients) {
+    UNUSED;
+    cot_var g[2];
+    cot_value_and_grad(quotients, NULL, 2, xs, NULL, g);
+    ys[0] = cot_add(g[0], cot_mul(2.0, g[1]));
+    return 0;
+}
+BODY(slope_of_products) {
+    UNUSED;
+    cot_var g[2];
+    cot_value_and_grad(products, NULL, 2, xs, NULL, g);
+    ys[0] = cot_add(g[0], cot_mul(2.0, g[1]));
+    return 0;
+}
+BODY(slope_of_counted) {
+    UNUSED;
+    cot_var g[2];
+    cot_value_and_grad(counted, NULL, 2, xs, NULL, g);
+    ys[0] = cot_add(g[0], cot_mul(2.0, g[1]));
+    return 0;
+}
+BODY(slope_of_equal) {
+    UNUSED;
+    cot_var g[2];
+    cot_value_and_grad(equally_long, NULL, 2, xs, NULL, g);
+    ys[0] = cot_mul(g[0], cot_sin(g[1]));
+    return 0;
+}
+BODY(slope_of_slices) {
+    UNUSED;
+    cot_var g[2];
+    cot_value_and_grad(slices, NULL, 2, xs, NULL, g);
+    ys[0] = cot_add(g[0], cot_mul(2.0, g[1]));
+    return 0;
+}
+BODY(slope_of_nested) {
+    UNUSED;
+    cot_var g[2];
+    cot_value_and_grad(nested_loops, NULL, 2, xs, NULL, g);
+    ys[0] = cot_add(g[0], cot_mul(2.0, g[1]));
+    return 0;
+}
 BODY(tangent_of_roots) {
     UNUSED;
     cot_var y, d[2] = {cot_sin(xs[1]), cot_constant(xs[0].tape, 1)};
@@ -164,11 +231,12 @@ static const struct sample { const char *name; cot_fn f; bool narrow; } samples[
     {"tangents of roots", tangent_of_roots, false},
 };
 
-/* ---- the loop over the elements, and the batch -------------------------------------------------------------------------------------------------- */
+/* ---- the loop over the elements, and the batch ----------------------------------------------- */
 
 enum { MOST = 6 };
 
-typedef struct way { cot_fn f; bool one_by_one; unsigned batched; } way; /* batched: bit k, xs[k] is */
+/* batched: bit k, xs[k] is */
+typedef struct way { cot_fn f; bool one_by_one; unsigned batched; } way;
 
 static cot_var mapped(const way *w, const cot_var *xs) {
     cot_var each[MOST], y;
@@ -189,10 +257,12 @@ static void put(numbers *out, cot_var v) {
     double some[64];
     int    n = (int)cot_size(v);
     assert_true(n <= 64 && out->n + n <= (int)TEST_COUNT(out->of));
-    if (cot_read(cot_cast(v, COT_F64), some, n) == COT_OK) memcpy(out->of + out->n, some, (size_t)n * sizeof *some), out->n += n;
+    if (cot_read(cot_cast(v, COT_F64), some, n) == COT_OK)
+        memcpy(out->of + out->n, some, (size_t)n * sizeof *some), out->n += n;
 }
 
-/* Value; gradient in numbers, tangent and recorded gradient of it along a direction, to third order. */
+/* Value; gradient in numbers, tangent and recorded gradient of it along a direction, to third
+ * order. */
 static void derivatives(numbers *out, cot_tape *t, cot_var y, const cot_var *xs, int orders) {
     cot_var d[2], g[2], loss = cot_sum(cot_mul(y, cot_cos(y)), COT_ALL);
     put(out, y);
@@ -208,7 +278,8 @@ static void derivatives(numbers *out, cot_tape *t, cot_var y, const cot_var *xs,
     }
 }
 
-/* The two must have the same numbers; narrow: f32 on the way. Sums of one element's terms in another order, which loops enlarge. */
+/* The two must have the same numbers; narrow: f32 on the way. Sums of one element's terms in
+ * another order, which loops enlarge. */
 static void compare(const char *name, const char *what, const numbers *have, const numbers *want, bool narrow) {
     double size = 1;
     TEST_CHECK(have->n == want->n && want->n > 0, "%s, %s: %d numbers, not %d", name, what, have->n, want->n);
@@ -217,11 +288,12 @@ static void compare(const char *name, const char *what, const numbers *have, con
         size = fmax(size, fabs(want->of[k]));
     }
     for (int k = 0; k < want->n && k < have->n; k++)
-        TEST_CHECK(fabs(have->of[k] - want->of[k]) <= (narrow ? 1e-6 : 1e-11) * size, "%s, %s: number %d of %d is %.17g, not %.17g", name, what, k,
-                   want->n, have->of[k], want->of[k]);
+        TEST_CHECK(fabs(have->of[k] - want->of[k]) <= (narrow ? 1e-6 : 1e-11) * size,
+                   "%s, %s: number %d of %d is %.17g, not %.17g", name, what, k, want->n, have->of[k], want->of[k]);
 }
 
-static const double at[2][MOST] = {{5.3, 1.2, 8.9, 2.4, 3.7, 6.6}, {2.1, 4.4, 1.7, 3.1, 1.3, 2.8}}; /* x = 1.2: roots and quotients take no step */
+/* x = 1.2: roots and quotients take no step */
+static const double at[2][MOST] = {{5.3, 1.2, 8.9, 2.4, 3.7, 6.6}, {2.1, 4.4, 1.7, 3.1, 1.3, 2.8}};
 
 static void values_and_derivatives_are_those_of_the_loop(void **state) {
     (void)state;
@@ -233,20 +305,24 @@ static void values_and_derivatives_are_those_of_the_loop(void **state) {
                     cot_tape *t = cot_tape_create(NULL);
                     way       w = {samples[s].f, one_by_one, batched};
                     cot_var   xs[2];
-                    for (int k = 0; k < 2; k++) xs[k] = cot_tensor(t, COT_F64, batched >> k & 1 ? COT_SHAPE(extent) : COT_SCALAR, at[k]);
+                    for (int k = 0; k < 2; k++)
+                        xs[k] = cot_tensor(t, COT_F64, batched >> k & 1 ? COT_SHAPE(extent) : COT_SCALAR, at[k]);
                     both[one_by_one].n = 0;
                     derivatives(&both[one_by_one], t, mapped(&w, xs), xs, test_small() ? 2 : 3);
                     test_tape_ok(t, samples[s].name);
                     TEST_CHECK(cot_tape_note(t)[0] == 0, "%s: %s", samples[s].name, cot_tape_note(t));
                     cot_tape_destroy(t);
                 }
-                compare(samples[s].name, batched == 3 ? "both batched" : batched == 1 ? "c shared" : "x shared", &both[0], &both[1],
-                        samples[s].narrow);
+                compare(samples[s].name,
+                        batched == 3   ? "both batched"
+                        : batched == 1 ? "c shared"
+                                       : "x shared",
+                        &both[0], &both[1], samples[s].narrow);
             }
     test_verdict();
 }
 
-/* ---- batches of batches, and batches in bodies ---------------------------------------------------------------------------------------------------- */
+/* ---- batches of batches, and batches in bodies ----------------------------------------------- */
 
 BODY(inner_batch) { way *w = user; (void)n, (void)m; ys[0] = mapped(w, xs); return 0; }
 static cot_var twice(way *w, const cot_var *xs) { /* xs[0] (2, 3); c is 3 */
@@ -256,7 +332,12 @@ static cot_var twice(way *w, const cot_var *xs) { /* xs[0] (2, 3); c is 3 */
     return cot_stack(2, rows, 0);
 }
 typedef struct stepping { way *w; cot_var c; } stepping;
-BODY(batch_step) { stepping *s = user; UNUSED; ys[0] = cot_add(2.0, cot_square(cot_sin(mapped(s->w, (cot_var[]){xs[0], s->c})))); return 0; }
+BODY(batch_step) {
+    stepping *s = user;
+    UNUSED;
+    ys[0] = cot_add(2.0, cot_square(cot_sin(mapped(s->w, (cot_var[]){xs[0], s->c}))));
+    return 0;
+}
 static cot_var scanned(way *w, const cot_var *xs) {
     stepping s = {w, xs[1]};
     cot_var  y = xs[0];
@@ -285,8 +366,15 @@ static cot_var branched(way *w, const cot_var *xs) {
 
 static void batches_nest_and_lie_in_bodies(void **state) {
     (void)state;
-    static const struct { const char *name; cot_var (*f)(way *, const cot_var *); int ndim; unsigned batched; } forms[] = {
-        {"a batch of batches", twice, 2, 3}, {"in a scan", scanned, 1, 1}, {"in a while", whiled, 1, 3}, {"in a branch", branched, 1, 3}};
+    static const struct {
+        const char *name;
+        cot_var (*f)(way *, const cot_var *);
+        int      ndim;
+        unsigned batched;
+    } forms[] = {{"a batch of batches", twice, 2, 3},
+                 {"in a scan", scanned, 1, 1},
+                 {"in a while", whiled, 1, 3},
+                 {"in a branch", branched, 1, 3}};
     for (int s = 0; s < TEST_COUNT(samples); s++)
         for (int f = 0; f < TEST_COUNT(forms); f++) {
             static numbers both[2];
@@ -305,7 +393,7 @@ static void batches_nest_and_lie_in_bodies(void **state) {
     test_verdict();
 }
 
-/* ---- together -------------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- together -------------------------------------------------------------------------------- */
 
 static int count_of(const cot_tape *t, int op) {
     int n = 0;
@@ -313,14 +401,17 @@ static int count_of(const cot_tape *t, int op) {
     return n;
 }
 
-/* As many loops and operations on the tape for 1000 elements as for 10, and an empty batch gives nothing. */
+/* As many loops and operations on the tape for 1000 elements as for 10, and an empty batch gives
+ * nothing. */
 static void a_batch_is_one_loop(void **state) {
     (void)state;
     uint32_t nodes[3];
     int      extents[3] = {10, 1000, 0};
     for (int k = 0; k < 3; k++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   xs[2] = {cot_add(cot_mul(7.0 / (extents[k] + 1), cot_arange(t, COT_F64, 0, extents[k], 1)), 1.0), cot_scalar(t, 2)}, y[2];
+        cot_var   xs[2] = {cot_add(cot_mul(7.0 / (extents[k] + 1), cot_arange(t, COT_F64, 0, extents[k], 1)), 1.0),
+                           cot_scalar(t, 2)},
+                y[2];
         xs[0] = cot_leaf(xs[0]);
         uint32_t from = t->count;
         cot_vmap(roots, NULL, 2, xs, (int[]){0, COT_NOT_BATCHED}, 1, &y[0], NULL);
@@ -331,7 +422,8 @@ static void a_batch_is_one_loop(void **state) {
         TEST_CHECK(k == 2 || count_of(t, OP_loop_adjoint) == 2, "%d ways back", count_of(t, OP_loop_adjoint));
         for (int j = 0; j < 2; j++) TEST_CHECK(cot_size(y[j]) == extents[k], "%lld results", (long long)cot_size(y[j]));
         cot_backward(cot_sum(cot_add(y[0], y[1]), COT_ALL));
-        TEST_CHECK(cot_size(cot_grad(xs[0])) == extents[k] && isfinite(cot_grad_value(xs[1])), "the gradient of %d", extents[k]);
+        TEST_CHECK(cot_size(cot_grad(xs[0])) == extents[k] && isfinite(cot_grad_value(xs[1])), "the gradient of %d",
+                   extents[k]);
         test_tape_ok(t, "one loop");
         cot_tape_destroy(t);
     }
@@ -355,7 +447,10 @@ static void no_element_goes_on(void **state) {
 }
 
 BODY(never_down) { UNUSED; ys[0] = cot_add(xs[0], 0.0); return 0; }
-BODY(endless) { UNUSED; return cot_while(above_one, never_down, NULL, 1, xs, ys, &(cot_loop_options){.limit = 7}) != COT_OK; }
+BODY(endless) {
+    UNUSED;
+    return cot_while(above_one, never_down, NULL, 1, xs, ys, &(cot_loop_options){.limit = 7}) != COT_OK;
+}
 BODY(past_test) { UNUSED; ys[0] = cot_less(xs[1], 9); return 0; }
 BODY(past_step) {
     UNUSED;
@@ -377,7 +472,8 @@ static void errors_of_those_that_go_on_are_told(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0.5, 2, 0.25}), y;
     TEST_CHECK(cot_vmap(endless, NULL, 1, &x, NULL, 1, &y, NULL) == COT_LIMIT, "status %d", (int)cot_tape_status(t));
-    assert_string_equal(cot_tape_message(t), "[while] still going on after 7 steps, the most it was allowed (in the body of [vmap])");
+    assert_string_equal(cot_tape_message(t),
+                        "[while] still going on after 7 steps, the most it was allowed (in the body of [vmap])");
     cot_tape_clear_error(t);
     x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){4, 9, 1});
     TEST_CHECK(cot_vmap(past, NULL, 1, &x, NULL, 1, &y, NULL) == COT_VALUE, "status %d", (int)cot_tape_status(t));

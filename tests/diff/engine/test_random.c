@@ -1,6 +1,7 @@
-/* Random programs over scalars and small tensors: reverse against forward mode by inner product, against central differences, numeric sweeps
- * against recorded ones to the bit, Hessian-vector products against differences of gradients. A failure prints its seed and tape;
- * COT_TEST_SEED=n runs that one alone. */
+/* Random programs over scalars and small tensors: reverse against forward mode by inner product,
+ * against central differences, numeric sweeps against recorded ones to the bit, Hessian-vector
+ * products against differences of gradients. A failure prints its seed and tape; COT_TEST_SEED=n
+ * runs that one alone. */
 /* ctest: timeout=300 */
 #include "support/tape_test.h"
 #include "ops/elementwise/elementwise.h"
@@ -14,7 +15,8 @@ typedef struct program {
     cot_tape *t;
     cot_var  pool[POOL];
     int      count;
-    /* What detach cut off is a constant: differences must hold it still. The first run notes the values, the others take them. */
+    /* What detach cut off is a constant: differences must hold it still. The first run notes the
+     * values, the others take them. */
     bool   replay;
     int    frozen;
     double frozen_value[FROZEN][SIZE];
@@ -45,7 +47,9 @@ static cot_var pick_ranked(program *p, int rank) {
 }
 
 /* Into the middle of a domain, smoothly. */
-static cot_var into(cot_var x, double lo, double hi) { return cot_add(cot_mul(cot_sin(x), 0.3 * (hi - lo) / 2), (lo + hi) / 2); }
+static cot_var into(cot_var x, double lo, double hi) {
+    return cot_add(cot_mul(cot_sin(x), 0.3 * (hi - lo) / 2), (lo + hi) / 2);
+}
 /* Values stay of order one. */
 static cot_var bounded(cot_var x) { return cot_div(x, cot_hypot(x, 2.0)); }
 
@@ -70,7 +74,8 @@ static void elementwise(program *p) {
         xs[0] = pick(p);
         for (int k = 1; k < e->arity; k++) xs[k] = against(xs[0], pick(p));
         if (e->arity == 3) xs[2] = against(xs[1], against(xs[0], xs[2])), xs[1] = against(xs[2], xs[1]);
-        for (int k = 0; k < e->arity; k++) xs[k] = op == OP_where && k == 0 ? cot_greater(xs[k], 0.1) : into(xs[k], e->lo, e->hi);
+        for (int k = 0; k < e->arity; k++)
+            xs[k] = op == OP_where && k == 0 ? cot_greater(xs[k], 0.1) : into(xs[k], e->lo, e->hi);
         if (e->arity == 2 && draw(p, 4) == 0) xs[draw(p, 2)] = cot_number((e->lo + e->hi) / 2 + 0.1 * draw_real(p));
         keep(p, bounded(cot__elementwise(op, e->arity, xs)));
         return;
@@ -120,7 +125,11 @@ static void reshaping(program *p) {
     case 4: y = cot_slice(x, axis, -1, COT_END, -1 - (int)draw(p, 2)); break;
     case 5: y = cot_index(x, axis, (int64_t)draw(p, (uint32_t)d) - (draw(p, 2) ? d : 0)); break;
     case 6: y = cot_flip(x, some_axes(p, s.ndim)); break;
-    case 7: y = s.ndim < 3 ? cot_broadcast_to(cot_expand_dims(x, 0), s.ndim == 1 ? COT_SHAPE(2, s.dim[0]) : COT_SHAPE(2, s.dim[0], s.dim[1])) : x; break;
+    case 7:
+        y = s.ndim < 3 ? cot_broadcast_to(cot_expand_dims(x, 0),
+                                          s.ndim == 1 ? COT_SHAPE(2, s.dim[0]) : COT_SHAPE(2, s.dim[0], s.dim[1]))
+                       : x;
+        break;
     case 8: y = cot_squeeze(cot_expand_dims(x, axis), COT_ALL); break;
     default: {
         cot_shape before = s, after = s;
@@ -135,7 +144,8 @@ static void joining(program *p) {
     cot_var   x = pick_ranked(p, 1), y = against(x, pick(p));
     cot_shape s = cot_shape_of(x);
     cot_var   sum = cot_add(x, y);
-    if (cot_shape_of(sum).ndim == s.ndim && memcmp(cot_shape_of(sum).dim, s.dim, (size_t)s.ndim * sizeof *s.dim) == 0 && draw(p, 2))
+    if (cot_shape_of(sum).ndim == s.ndim && memcmp(cot_shape_of(sum).dim, s.dim, (size_t)s.ndim * sizeof *s.dim) == 0 &&
+        draw(p, 2))
         keep(p, cot_stack(3, (cot_var[]){x, sum, x}, (int)draw(p, (uint32_t)s.ndim + 1)));
     else
         keep(p, cot_concat(2, (cot_var[]){sum, sum}, (int)draw(p, (uint32_t)cot_shape_of(sum).ndim)));
@@ -156,7 +166,10 @@ static void product(program *p) {
     cot_var x = pick_ranked(p, 2), y = pick(p);
     if (cot_shape_of(x).ndim > 3) return;
     switch (draw(p, 4)) {
-    case 0: keep(p, bounded(cot_matmul(x, cot_square(cot_permute(x, cot_shape_of(x).ndim == 2 ? COT_AXES(1, 0) : COT_AXES(0, 2, 1)))))); break;
+    case 0:
+        keep(p, bounded(cot_matmul(
+                    x, cot_square(cot_permute(x, cot_shape_of(x).ndim == 2 ? COT_AXES(1, 0) : COT_AXES(0, 2, 1))))));
+        break;
     case 1:
         if (cot_shape_of(x).ndim == 2) keep(p, bounded(cot_matmul(cot_index(x, -2, 0), cot_sin(cot_index(x, -2, -1)))));
         break;
@@ -165,7 +178,9 @@ static void product(program *p) {
         if (cot_size(y) <= 8) keep(p, cot_outer(flat, cot_cos(flat)));
         break;
     }
-    default: keep(p, draw(p, 2) ? cot_softmax(x, (int)draw(p, 2)) : bounded(cot_log_softmax(x, (int)draw(p, 2)))); break;
+    default:
+        keep(p, draw(p, 2) ? cot_softmax(x, (int)draw(p, 2)) : bounded(cot_log_softmax(x, (int)draw(p, 2))));
+        break;
     }
 }
 
@@ -180,7 +195,9 @@ static cot_var frozen(program *p, cot_var x) {
 
 static void writing(program *p) {
     cot_var x = cot_mul(pick_ranked(p, 1), 1.0), y = pick(p), shape = against(x, y);
-    y = cot_size(cot_add(x, shape)) == cot_size(x) && cot_shape_of(shape).ndim <= cot_shape_of(x).ndim ? shape : cot_sum(y, COT_ALL);
+    y = cot_size(cot_add(x, shape)) == cot_size(x) && cot_shape_of(shape).ndim <= cot_shape_of(x).ndim
+            ? shape
+            : cot_sum(y, COT_ALL);
     switch (draw(p, 6)) {
     case 0: cot_add_into(&x, y); break;
     case 1: cot_sub_into(&x, y); break;
@@ -188,7 +205,8 @@ static void writing(program *p) {
     case 3: cot_div_into(&x, into(y, 1, 4)); break;
     case 4: cot_update_slice(&x, 0, 0, COT_END, 2, cot_sum(y, COT_ALL)); break;
     default: { /* on top of itself */
-        cot_var v = cot_reshape(x, COT_SHAPE(-1)), head = cot_slice(v, 0, 0, -1, 1), tail = cot_slice(v, 0, 1, COT_END, 1);
+        cot_var v = cot_reshape(x, COT_SHAPE(-1)), head = cot_slice(v, 0, 0, -1, 1),
+                tail = cot_slice(v, 0, 1, COT_END, 1);
         if (cot_size(x) > 1) cot_add_into(&tail, head), x = tail;
     }
     }
@@ -234,11 +252,13 @@ static cot_var build(program *p, cot_tape *t, const double *x, cot_var *leaves) 
         }
     }
     cot_var y = cot_constant(t, 0);
-    for (int i = p->count - 1, n = 0; i >= 0 && n < 6; i--, n++) y = cot_add(y, cot_mul(cot_mean(p->pool[i], COT_ALL), draw_real(p)));
-    return cot_add(y, cot_mul(leaves[draw(p, 2) ? 0 : 3], 0.5)); /* something to differentiate, always */
+    for (int i = p->count - 1, n = 0; i >= 0 && n < 6; i--, n++)
+        y = cot_add(y, cot_mul(cot_mean(p->pool[i], COT_ALL), draw_real(p)));
+    /* something to differentiate, always */
+    return cot_add(y, cot_mul(leaves[draw(p, 2) ? 0 : 3], 0.5));
 }
 
-/* ---- the checks ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the checks ------------------------------------------------------------------------------ */
 
 static void show(const program *p, const cot_tape *t, uint32_t end) {
     fprintf(stderr, "seed %llu\n", (unsigned long long)p->seed);
@@ -251,16 +271,17 @@ static void show(const program *p, const cot_tape *t, uint32_t end) {
             else fprintf(stderr, " %%%u", cot__arg(n, k));
         cot__view v = cot__view_read(t, i);
         fprintf(stderr, "  %s %s", cot__dtype_name(cot__dtype_at(n)), cot__shape_text_at(t, i, shape));
-        fprintf(stderr, cot__size_at(t, i) ? "  %g …\n" : "\n", cot__size_at(t, i) ? cot__load_f64(v.data, v.dtype) : 0);
+        fprintf(stderr, cot__size_at(t, i) ? "  %g …\n" : "\n",
+                cot__size_at(t, i) ? cot__load_f64(v.data, v.dtype) : 0);
     }
 }
 
-#define CHECK(condition, ...)                                                                                                \
-    do {                                                                                                                     \
-        if (!(condition)) {                                                                                                  \
-            show(p, t, length);                                                                                              \
-            fail_msg(__VA_ARGS__);                                                                                           \
-        }                                                                                                                    \
+#define CHECK(condition, ...)                                                                                          \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            show(p, t, length);                                                                                        \
+            fail_msg(__VA_ARGS__);                                                                                     \
+        }                                                                                                              \
     } while (0)
 
 static double dot(const double *a, const double *b) {
@@ -310,7 +331,8 @@ static void check_seed(program *p) {
     CHECK(cot_grad_of(y, LEAVES, leaves, grads) == COT_OK, "grad_of: %s", cot_tape_message(t));
     for (int k = 0, i = 0; k < LEAVES; i += leaf_size[k++]) cot_read(grads[k], recorded + i, leaf_size[k]);
     for (int i = 0; i < INPUTS; i++)
-        CHECK(g[i] == recorded[i] || memcmp(&g[i], &recorded[i], sizeof *g) == 0, "input %d: backward %.17g, grad_of %.17g", i, g[i], recorded[i]);
+        CHECK(g[i] == recorded[i] || memcmp(&g[i], &recorded[i], sizeof *g) == 0,
+              "input %d: backward %.17g, grad_of %.17g", i, g[i], recorded[i]);
 
     /* <g, v> = J v, both ways of forward mode */
     double   forward, tolerance = 1e-11 * (1 + scale(g, v));
@@ -328,12 +350,14 @@ static void check_seed(program *p) {
     CHECK(cot_hvp(y, LEAVES, leaves, v, hv) == COT_OK, "hvp: %s", cot_tape_message(t));
     double size = 1, worst[2] = {0, 0}, slope = 0;
     for (int i = 0; i < INPUTS; i++) size += fabs(hv[i]) + fabs(g[i]);
-    for (double h = 1e-5; h > 1e-8; h /= 100) { /* a kink may lie within the step: hardly within both */
+    for (double h = 1e-5; h > 1e-8; h /= 100) {
+        /* a kink may lie within the step: hardly within both */
         double plus = at(p, x, h, v, up), minus = at(p, x, -h, v, down);
         slope = (plus - minus) / (2 * h);
         worst[0] = fabs(slope - dot(g, v)) / (1e-5 * (1 + scale(g, v)));
         worst[1] = 0;
-        for (int i = 0; i < INPUTS; i++) worst[1] = fmax(worst[1], fabs((up[i] - down[i]) / (2 * h) - hv[i]) / (1e-4 * size));
+        for (int i = 0; i < INPUTS; i++)
+            worst[1] = fmax(worst[1], fabs((up[i] - down[i]) / (2 * h) - hv[i]) / (1e-4 * size));
         if (worst[0] <= 1 && worst[1] <= 1) break;
     }
     CHECK(worst[0] <= 1, "difference quotient %.12g, <gradient, v> %.12g", slope, dot(g, v));

@@ -1,4 +1,5 @@
-/* test_sweeps.c: corners of the drivers: what is inactive, inputs that are listed twice or depend on each other, many of everything. */
+/* test_sweeps.c: corners of the drivers: what is inactive, inputs that are listed twice or depend
+ * on each other, many of everything. */
 #include "support/tape_test.h"
 
 static void finish(cot_tape *t) {
@@ -9,9 +10,10 @@ static void finish(cot_tape *t) {
     cot_tape_destroy(t);
 }
 
-/* ---- inactive operands --------------------------------------------------------------------------------------------- */
+/* ---- inactive operands ----------------------------------------------------------------------- */
 
-/* Scalar runs push to operands without asking whether they are active: what is not must be passed over, whatever it is. */
+/* Scalar runs push to operands without asking whether they are active: what is not must be passed
+ * over, whatever it is. */
 static void inactive_sums_and_dots_are_passed_over(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -38,13 +40,14 @@ static void a_leaf_made_without_gradients_gets_none(void **state) {
     finish(t);
 }
 
-/* ---- kept gradients --------------------------------------------------------------------------------------------------- */
+/* ---- kept gradients -------------------------------------------------------------------------- */
 
 /* An adjoint that is a part of a larger one does not keep all of it alive as a gradient. */
 static void a_gradient_has_the_size_of_its_leaf(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   ab[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), cot_tensor(t, COT_F64, COT_SHAPE(3), NULL)};
+    cot_var   ab[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}),
+                       cot_tensor(t, COT_F64, COT_SHAPE(3), NULL)};
     double    g[2];
     cot_backward(cot_sum(cot_square(cot_concat(2, ab, 0)), COT_ALL));
     cot_read_grad(ab[0], g, 2);
@@ -62,9 +65,10 @@ static void a_gradient_has_the_dtype_of_its_value(void **state) {
     finish(t);
 }
 
-/* ---- the same Jacobian from both sides ------------------------------------------------------------------------------ */
+/* ---- the same Jacobian from both sides ------------------------------------------------------- */
 
-/* Inputs listed twice and inputs that depend on each other: the columns are the same in every mode, for one lane and for many. */
+/* Inputs listed twice and inputs that depend on each other: the columns are the same in every mode,
+ * for one lane and for many. */
 static void check_modes(int m, const cot_var *ys, int n, const cot_var *xs, int rows, int columns, const double *want) {
     double out[64], unit[64] = {0};
     for (cot_mode mode = COT_AUTO; mode <= COT_FORWARD; mode++) {
@@ -82,7 +86,8 @@ static void check_modes(int m, const cot_var *ys, int n, const cot_var *xs, int 
 static void inputs_listed_twice(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_scalar(t, 3), u = cot_scalar(t, 2), ys[2] = {cot_mul(cot_mul(x, x), u), cot_mul(x, u)}, xs[3] = {x, x, u};
+    cot_var   x = cot_scalar(t, 3), u = cot_scalar(t, 2), ys[2] = {cot_mul(cot_mul(x, x), u), cot_mul(x, u)},
+            xs[3] = {x, x, u};
     check_modes(2, ys, 3, xs, 2, 3, (double[]){12, 12, 9, 2, 2, 3});
     cot_var dy = cot_jvp(ys[0], 3, xs, (cot_var[]){cot_number(1), cot_number(10), cot_number(0)});
     assert_near(cot_value(dy), 132, 0);
@@ -99,7 +104,7 @@ static void inputs_listed_twice(void **state) {
 static void inputs_that_depend_on_each_other(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_scalar(t, 3), u = cot_mul(x, x), ys[3] = {cot_mul(u, 3.0), cot_mul(u, x), u}, xs[2] = {x, u}, g[2];
+    cot_var x = cot_scalar(t, 3), u = cot_mul(x, x), ys[3] = {cot_mul(u, 3.0), cot_mul(u, x), u}, xs[2] = {x, u}, g[2];
     check_modes(3, ys, 2, xs, 3, 2, (double[]){18, 3, 27, 3, 6, 1});
     cot_grad_of(ys[1], 2, xs, g);
     assert_true(cot_value(g[0]) == 27 && cot_value(g[1]) == 3);
@@ -137,10 +142,10 @@ static void an_input_that_is_not_needed_may_lack_a_derivative(void **state) {
     finish(t);
 }
 
-/* ---- many of everything ------------------------------------------------------------------------------------------------ */
+/* ---- many of everything ---------------------------------------------------------------------- */
 
-/* Many inputs, adjoints that wait at the same time, retained values: each of these took the square of their number once, which at this size
- * is minutes, beyond the time limit of a test. */
+/* Many inputs, adjoints that wait at the same time, retained values: each of these took the square
+ * of their number once, which at this size is minutes, beyond the time limit of a test. */
 static void many_inputs_take_linear_time(void **state) {
     (void)state;
     int       n = test_small() ? 2000 : 400000;
@@ -169,7 +174,8 @@ static void many_inputs_take_linear_time(void **state) {
     finish(t);
 }
 
-/* Tensors beside the way from the xs to the ys, even ones whose values are gone, do not concern the lanes. */
+/* Tensors beside the way from the xs to the ys, even ones whose values are gone, do not concern the
+ * lanes. */
 static void lanes_pass_over_what_the_outputs_do_not_need(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -189,7 +195,8 @@ static void lanes_pass_over_what_the_outputs_do_not_need(void **state) {
     finish(t);
 }
 
-/* They never ended there: the sweep over f64 scalars stood still before a scalar of another dtype. */
+/* They never ended there: the sweep over f64 scalars stood still before a scalar of another
+ * dtype. */
 static void lanes_pass_over_scalars_of_other_dtypes(void **state) {
     (void)state;
     for (int d = COT_F32; d <= COT_F16; d++) {
@@ -208,11 +215,13 @@ static void lanes_pass_over_scalars_of_other_dtypes(void **state) {
     }
 }
 
-/* Two elements, one and none are three inputs with three elements in all, which were taken for three scalars. */
+/* Two elements, one and none are three inputs with three elements in all, which were taken for
+ * three scalars. */
 static void an_empty_input_moves_no_column(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   two = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), x = cot_scalar(t, 3), none = cot_tensor(t, COT_F64, COT_SHAPE(0), NULL);
+    cot_var   two = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), x = cot_scalar(t, 3),
+            none    = cot_tensor(t, COT_F64, COT_SHAPE(0), NULL);
     cot_var   xs[3] = {two, x, none}, y = cot_square(x);
     double    out[9];
     for (int mode = COT_AUTO; mode <= COT_FORWARD; mode++) {
@@ -230,8 +239,11 @@ static void an_empty_input_moves_no_column(void **state) {
     finish(t);
 }
 
-/* What lies between an input and an output when many directions are asked for, each the identity. */
-static cot_var through_f32(cot_var x) { return cot_cast(cot_mul(cot_cast(x, COT_F32), cot_scalar_of(x.tape, COT_F32, 1)), COT_F64); }
+/* What lies between an input and an output when many directions are asked for, each the
+ * identity. */
+static cot_var through_f32(cot_var x) {
+    return cot_cast(cot_mul(cot_cast(x, COT_F32), cot_scalar_of(x.tape, COT_F32, 1)), COT_F64);
+}
 static cot_var through_f32_alone(cot_var x) { return cot_cast(cot_relu(cot_cast(x, COT_F32)), COT_F64); }
 static cot_var through_a_tensor(cot_var x) { return cot_sum(cot_stack(1, &x, 0), COT_ALL); }
 static cot_var through_a_detour(cot_var x) {
@@ -240,11 +252,12 @@ static cot_var through_a_detour(cot_var x) {
 }
 static cot_var through_scalars(cot_var x) { return cot_mul(x, 1.0); }
 
-/* The tape remembers from where on it holds nothing but f64 scalars. It must notice everything else, and a rewind must not make
- * it forget what is still there. */
+/* The tape remembers from where on it holds nothing but f64 scalars. It must notice everything
+ * else, and a rewind must not make it forget what is still there. */
 static void lanes_notice_what_is_no_scalar(void **state) {
     (void)state;
-    cot_var (*const between[])(cot_var) = {through_f32, through_f32_alone, through_a_tensor, through_a_detour, through_scalars};
+    cot_var (*const between[])(cot_var) = {through_f32, through_f32_alone, through_a_tensor, through_a_detour,
+                                           through_scalars};
     const int count = (int)(sizeof between / sizeof *between);
     for (int a = 0; a < count; a++)
         for (int b = 0; b < count; b++) {
@@ -266,7 +279,8 @@ static void lanes_notice_what_is_no_scalar(void **state) {
         }
 }
 
-/* 0 times anything is 0, in each lane for itself: beside an infinite factor, and where an infinite adjoint meets a factor of 0. */
+/* 0 times anything is 0, in each lane for itself: beside an infinite factor, and where an infinite
+ * adjoint meets a factor of 0. */
 static void lanes_keep_zeros_beside_infinities(void **state) {
     (void)state;
     const double huge[] = {INFINITY, -INFINITY, NAN, 0, -0.0, 2};

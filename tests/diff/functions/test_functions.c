@@ -1,11 +1,12 @@
-/* test_functions.c: Jacobians and Hessians of C functions as recorded vars: closed forms, the numbers of cot_jacobian, nesting, dtypes, shapes, errors. */
+/* test_functions.c: Jacobians and Hessians of C functions as recorded vars: closed forms, the
+ * numbers of cot_jacobian, nesting, dtypes, shapes, errors. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
-#define expect(t, code, text)                                                                                                \
-    do {                                                                                                                     \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define expect(t, code, text)                                                                                          \
+    do {                                                                                                               \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 static const cot_mode modes[] = {COT_AUTO, COT_REVERSE, COT_FORWARD};
@@ -24,7 +25,7 @@ static void assert_values(cot_var x, const double *wanted, double tolerance) {
     for (int64_t k = 0; k < cot_size(x); k++) assert_near(have[k], wanted[k], tolerance);
 }
 
-/* ---- closed forms ------------------------------------------------------------------------------------------------------------ */
+/* ---- closed forms ---------------------------------------------------------------------------- */
 
 /* (W x, sum of W²) of W (2, 3) and x (3). */
 BODY(product_and_square) {
@@ -40,7 +41,8 @@ static void jacobians_have_their_closed_forms(void **state) {
     const double by_w[12] = {7, 8, 9, 0, 0, 0, 0, 0, 0, 7, 8, 9}, of_square[6] = {2, 4, 6, 8, 10, 12};
     for (int k = 0; k < 3; k++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 3), w), cot_data(t, COT_F64, COT_SHAPE(3), x)}, ys[2], j[4];
+        cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 3), w), cot_data(t, COT_F64, COT_SHAPE(3), x)}, ys[2],
+                j[4];
         assert_int_equal(cot_fn_jacobian(product_and_square, NULL, 2, xs, 2, ys, modes[k], j), COT_OK);
         assert_values(ys[0], (double[]){50, 122}, 0);
         assert_near(cot_value(ys[1]), 91, 0);
@@ -52,13 +54,14 @@ static void jacobians_have_their_closed_forms(void **state) {
         assert_values(j[1], w, 0);
         assert_values(j[2], of_square, 0);
         assert_values(j[3], zeros, 0); /* does not depend on it */
-        assert_int_equal(cot_fn_jacobian(product_and_square, NULL, 2, xs, 2, NULL, modes[k], j), COT_OK); /* without the values */
+        /* without the values */
+        assert_int_equal(cot_fn_jacobian(product_and_square, NULL, 2, xs, 2, NULL, modes[k], j), COT_OK);
         assert_values(j[0], by_w, 0);
         cot_tape_destroy(t);
     }
 }
 
-/* ---- against the numbers ------------------------------------------------------------------------------------------------------- */
+/* ---- against the numbers --------------------------------------------------------------------- */
 
 BODY(mixture) { /* shape, contraction, elementwise, index, and the input itself */
     UNUSED;
@@ -72,10 +75,12 @@ BODY(mixture) { /* shape, contraction, elementwise, index, and the input itself 
 
 static void blocks_equal_cot_jacobian(void **state) {
     (void)state;
-    double a[6] = {0.1, -0.2, 0.3, 0.4, -0.5, 0.6}, b[6] = {1, -0.5, 0.25, 0.3, 0.2, 0.9}, c[2] = {2, -3}, whole[14 * 14], one[14 * 14];
+    double a[6] = {0.1, -0.2, 0.3, 0.4, -0.5, 0.6}, b[6] = {1, -0.5, 0.25, 0.3, 0.2, 0.9}, c[2] = {2, -3},
+           whole[14 * 14], one[14 * 14];
     for (int k = 0; k < 3; k++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   xs[3] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), cot_tensor(t, COT_F64, COT_SHAPE(3, 2), b), cot_tensor(t, COT_F64, COT_SHAPE(2), c)};
+        cot_var   xs[3] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), cot_tensor(t, COT_F64, COT_SHAPE(3, 2), b),
+                           cot_tensor(t, COT_F64, COT_SHAPE(2), c)};
         cot_var   ys[4], j[12], plain[4];
         assert_int_equal(cot_fn_jacobian(mixture, NULL, 3, xs, 4, ys, modes[k], j), COT_OK);
         mixture(3, xs, 4, plain, NULL);
@@ -84,7 +89,8 @@ static void blocks_equal_cot_jacobian(void **state) {
             for (int64_t left = 0, q = 0; q < 3; left += cot_size(xs[q++])) {
                 assert_int_equal(cot_read(j[r * 3 + q], one, cot_size(j[r * 3 + q])), COT_OK);
                 for (int64_t i = 0; i < cot_size(ys[r]); i++)
-                    for (int64_t l = 0; l < cot_size(xs[q]); l++) /* sums in another order: a few roundings */
+                    /* sums in another order: a few roundings */
+                    for (int64_t l = 0; l < cot_size(xs[q]); l++)
                         assert_near(one[i * cot_size(xs[q]) + l], whole[(row + i) * 14 + left + l], 1e-15);
             }
         cot_tape_destroy(t);
@@ -97,7 +103,9 @@ static void the_tape_does_not_grow_with_the_size(void **state) {
     for (int k = 0; k < 2; k++) {
         cot_tape *t = cot_tape_create(NULL);
         int64_t   n = k ? 50 : 5;
-        cot_var   xs[3] = {cot_ones(t, COT_F64, COT_SHAPE(n, 3)), cot_ones(t, COT_F64, COT_SHAPE(3, n)), cot_ones(t, COT_F64, COT_SHAPE(n))}, j[12];
+        cot_var   xs[3] = {cot_ones(t, COT_F64, COT_SHAPE(n, 3)), cot_ones(t, COT_F64, COT_SHAPE(3, n)),
+                           cot_ones(t, COT_F64, COT_SHAPE(n))},
+                j[12];
         assert_int_equal(cot_fn_jacobian(mixture, NULL, 3, xs, 4, NULL, COT_REVERSE, j), COT_OK);
         length[k] = cot_tape_length(t);
         cot_tape_destroy(t);
@@ -105,7 +113,7 @@ static void the_tape_does_not_grow_with_the_size(void **state) {
     assert_int_equal(length[0], length[1]);
 }
 
-/* ---- Hessians -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Hessians -------------------------------------------------------------------------------- */
 
 /* Σ x³ · y. */
 BODY(cubes) { UNUSED; ys[0] = cot_mul(cot_sum(cot_mul(xs[0], cot_square(xs[0])), COT_ALL), xs[1]); return 0; }
@@ -137,7 +145,7 @@ static void hessians_are_jacobians_of_gradients(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- composed ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- composed -------------------------------------------------------------------------------- */
 
 BODY(sines) { UNUSED; ys[0] = cot_mul(cot_sin(xs[0]), cot_sum(xs[0], COT_ALL)); return 0; }
 BODY(trace_of_jacobian) { /* Σ cos(x_i)·S + sin(x_i) */
@@ -191,13 +199,15 @@ static void jacobians_stand_in_loops_and_batches(void **state) {
     for (int k = 0; k < 3; k++) {
         cot_tape *t = cot_tape_create(NULL);
         cot_mode  mode = modes[k];
-        cot_var   batch = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), v), x = cot_index(batch, 0, 0), last, plain = x, ys, one, g[2];
+        cot_var   batch = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), v), x = cot_index(batch, 0, 0), last, plain = x, ys,
+                one, g[2];
         double    numbers[2][6];
         assert_int_equal(cot_scan(step_with_jacobian, &mode, 3, 1, &x, 0, NULL, &last, 0, NULL, NULL), COT_OK);
         for (int i = 0; i < 3; i++) step_with_jacobian(1, &plain, 1, &plain, &mode);
         cot_read(plain, numbers[0], 3);
         assert_values(last, numbers[0], 1e-15);
-        cot_grad_of(cot_sum(cot_square(last), COT_ALL), 1, &batch, &g[0]); /* and back through the loop */
+        /* and back through the loop */
+        cot_grad_of(cot_sum(cot_square(last), COT_ALL), 1, &batch, &g[0]);
         cot_grad_of(cot_sum(cot_square(plain), COT_ALL), 1, &batch, &g[1]);
         cot_read(g[1], numbers[1], 6);
         assert_values(g[0], numbers[1], 1e-14);
@@ -216,7 +226,7 @@ static void jacobians_stand_in_loops_and_batches(void **state) {
     }
 }
 
-/* ---- dtypes and shapes ---------------------------------------------------------------------------------------------------------------- */
+/* ---- dtypes and shapes ----------------------------------------------------------------------- */
 
 BODY(widens) { UNUSED; ys[0] = cot_mul(cot_cast(xs[0], COT_F64), xs[1]); ys[1] = cot_cast(xs[0], COT_I64); return 0; }
 BODY(picks) { UNUSED; ys[0] = cot_sum(cot_square(cot_take(xs[0], xs[1], 0)), COT_ALL); return 0; }
@@ -259,7 +269,8 @@ static void scalars_numbers_and_nothing(void **state) {
         assert_int_equal(cot_fn_jacobian(square, NULL, 1, &x, 1, NULL, modes[k], j), COT_OK);
         assert_shape(j[0], cot_shape_of(x));
         assert_near(cot_value(j[0]), 6, 0);
-        assert_int_equal(cot_fn_hessian(chooses, NULL, 1, &x, &y, h), COT_OK); /* the function runs with values */
+        /* the function runs with values */
+        assert_int_equal(cot_fn_hessian(chooses, NULL, 1, &x, &y, h), COT_OK);
         assert_near(cot_value(h[0]), 2, 0);
         assert_near(cot_value(y), 9, 0);
         cot_var pair[2] = {x, cot_number(5)};
@@ -270,7 +281,8 @@ static void scalars_numbers_and_nothing(void **state) {
         assert_int_equal(cot_fn_hessian(times, NULL, 2, pair, NULL, h), COT_OK);
         assert_near(cot_value(h[0]), 0, 0);
         assert_false(cot_is_valid(h[1]) || cot_is_valid(h[2]) || cot_is_valid(h[3]));
-        assert_int_equal(cot_fn_jacobian(outside, &x, 1, &x, 1, NULL, modes[k], j), COT_OK); /* its value, not its input */
+        /* its value, not its input */
+        assert_int_equal(cot_fn_jacobian(outside, &x, 1, &x, 1, NULL, modes[k], j), COT_OK);
         assert_near(cot_value(j[0]), 0, 0);
         assert_int_equal(cot_fn_jacobian(square, NULL, 1, &empty, 1, NULL, modes[k], j), COT_OK);
         assert_shape(j[0], COT_SHAPE(0, 2, 0, 2));
@@ -283,7 +295,7 @@ static void scalars_numbers_and_nothing(void **state) {
     }
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 BODY(fails) { UNUSED; return 7; }
 BODY(is_integer) { UNUSED; ys[0] = cot_cast(xs[0], COT_I32); return 0; }
@@ -291,7 +303,8 @@ BODY(is_integer) { UNUSED; ys[0] = cot_cast(xs[0], COT_I32); return 0; }
 static void errors_say_what_is_wrong(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), s = cot_scalar(t, 1), pair[2] = {x, x}, y, j[4], foreign = cot_scalar(other, 1);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), s = cot_scalar(t, 1), pair[2] = {x, x}, y, j[4],
+            foreign = cot_scalar(other, 1);
     cot_fn_jacobian(square, NULL, 1, &x, 1, &y, (cot_mode)3, j);
     expect(t, COT_VALUE, "[fn_jacobian] 3 is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are");
     cot_fn_jacobian(NULL, NULL, 1, &x, 1, &y, COT_AUTO, j);
@@ -306,20 +319,26 @@ static void errors_say_what_is_wrong(void **state) {
     expect(t, COT_CUSTOM, "[fn_jacobian] the function failed with code 7");
     assert_false(cot_is_valid(j[0]) || cot_is_valid(y));
     cot_fn_jacobian(outside, &foreign, 1, &x, 1, &y, COT_AUTO, j);
-    expect(t, COT_VAR, "[fn_jacobian] the function's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
+    expect(t, COT_VAR,
+           "[fn_jacobian] the function's result ys[0] as operand belongs to another tape; operands of one operation "
+           "share a tape");
     cot_var wide = cot_ones(t, COT_F64, COT_SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1));
     cot_fn_jacobian(square, NULL, 1, &wide, 1, &y, COT_AUTO, j);
-    expect(t, COT_SHAPE, "[fn_jacobian] the derivative of a value of shape (1,1,1,1,1,1,1,1,1) by one of shape (1,1,1,1,1,1,1,1,1) has 18 axes, where a scalar counts as one; at most 16");
+    expect(t, COT_SHAPE,
+           "[fn_jacobian] the derivative of a value of shape (1,1,1,1,1,1,1,1,1) by one of shape (1,1,1,1,1,1,1,1,1) "
+           "has 18 axes, where a scalar counts as one; at most 16");
     assert_false(cot_is_valid(j[0]));
     cot_fn_hessian(NULL, NULL, 1, &x, &y, j);
     expect(t, COT_VALUE, "[fn_hessian] the function is NULL");
     cot_fn_hessian(square, NULL, 1, &s, &y, NULL);
     expect(t, COT_VALUE, "[fn_hessian] a list of 1 values is NULL");
     cot_fn_hessian(square, NULL, 1, &x, &y, j);
-    expect(t, COT_SHAPE, "[fn_hessian] the function gives f64 of shape (3,); a Hessian is of one float, use cot_fn_jacobian twice");
+    expect(t, COT_SHAPE,
+           "[fn_hessian] the function gives f64 of shape (3,); a Hessian is of one float, use cot_fn_jacobian twice");
     assert_false(cot_is_valid(j[0]) || cot_is_valid(y));
     cot_fn_hessian(is_integer, NULL, 1, &s, &y, j);
-    expect(t, COT_SHAPE, "[fn_hessian] the function gives i32 of shape (); a Hessian is of one float, use cot_fn_jacobian twice");
+    expect(t, COT_SHAPE,
+           "[fn_hessian] the function gives i32 of shape (); a Hessian is of one float, use cot_fn_jacobian twice");
     cot_fn_hessian(fails, NULL, 1, &s, &y, j);
     expect(t, COT_CUSTOM, "[fn_hessian] the function failed with code 7");
     cot_tape_destroy(t);

@@ -1,5 +1,6 @@
-/* test_nesting.c: transformations inside each other, and bodies of unusual kinds, each against the same thing written out in plain C: value, gradient in
- * numbers and recorded, tangents, second order. */
+/* test_nesting.c: transformations inside each other, and bodies of unusual kinds, each against the
+ * same thing written out in plain C: value, gradient in numbers and recorded, tangents, second
+ * order. */
 /* ctest: timeout=240 */
 #include "support/pair_test.h"
 
@@ -9,7 +10,7 @@
 
 static cot_var like(cot_var x, double v) { return cot_full(x.tape, cot_dtype_of(x), cot_shape_of(x), v); }
 
-/* ---- scan inside scan: the inner body uses the outer carry, and constants that are tensors --------------------------------------------- */
+/* ---- scan inside scan: the inner body uses the outer carry, and constants that are tensors --- */
 
 BODY(inner_step) {
     UNUSED;
@@ -41,7 +42,7 @@ WHOLE(nested_scans_plain) {
     return y;
 }
 
-/* ---- scan inside the function of a root, root inside a scan ----------------------------------------------------------------------------- */
+/* ---- scan inside the function of a root, root inside a scan ---------------------------------- */
 
 BODY(contract) { UNUSED; ys[0] = cot_mul(0.25, cot_sin(cot_add(xs[0], *(cot_var *)user))); return 0; }
 BODY(scan_equation) {
@@ -59,7 +60,11 @@ BODY(plain_equation) {
     return 0;
 }
 WHOLE(scan_in_root) { IGNORE; cot_var b = x[1]; return cot_root(scan_equation, &b, NULL, like(x[0], 0), 1, x, NULL); }
-WHOLE(scan_in_root_plain) { IGNORE; cot_var b = x[1]; return cot_root(plain_equation, &b, NULL, like(x[0], 0), 1, x, NULL); }
+WHOLE(scan_in_root_plain) {
+    IGNORE;
+    cot_var b = x[1];
+    return cot_root(plain_equation, &b, NULL, like(x[0], 0), 1, x, NULL);
+}
 
 BODY(root_step) {
     UNUSED;
@@ -85,7 +90,12 @@ WHOLE(root_in_scan_plain) {
 }
 
 BODY(diagonal) { UNUSED; ys[0] = cot_mul(cot_add(cot_square(*(cot_var *)user), 1.0), xs[0]); return 0; }
-BODY(solve_step) { UNUSED; cot_var a = *(cot_var *)user, d = cot_add(xs[0], a); ys[0] = cot_linear_solve(diagonal, &d, xs[0], NULL); return 0; }
+BODY(solve_step) {
+    UNUSED;
+    cot_var a = *(cot_var *)user, d = cot_add(xs[0], a);
+    ys[0] = cot_linear_solve(diagonal, &d, xs[0], NULL);
+    return 0;
+}
 WHOLE(solve_in_scan) {
     IGNORE;
     cot_var a = x[1], y;
@@ -99,7 +109,7 @@ WHOLE(solve_in_scan_plain) {
     return y;
 }
 
-/* ---- conditions ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- conditions ------------------------------------------------------------------------------ */
 
 BODY(double_it) { UNUSED; ys[0] = cot_mul(xs[0], cot_add(cot_sigmoid(*(cot_var *)user), 2.0)); return 0; }
 BODY(triple_it) { UNUSED; ys[0] = cot_mul(xs[0], 3.0); return 0; }
@@ -132,7 +142,8 @@ BODY(endless) {
     UNUSED;
     cot_var y;
     cot_while(always, triple_it, NULL, 1, xs, &y, NULL);
-    ys[0] = cot_add(cot_root(no_solution, NULL, NULL, y, 0, NULL, NULL), cot_cholesky(cot_neg(cot_matmul(xs[0], cot_transpose(xs[0])))));
+    ys[0] = cot_add(cot_root(no_solution, NULL, NULL, y, 0, NULL, NULL),
+                    cot_cholesky(cot_neg(cot_matmul(xs[0], cot_transpose(xs[0])))));
     return 0;
 }
 BODY(sine) { UNUSED; ys[0] = cot_sin(xs[0]); return 0; }
@@ -144,9 +155,13 @@ WHOLE(untaken) {
 }
 WHOLE(untaken_plain) { IGNORE; return cot_sin(x[0]); }
 
-/* ---- derivatives inside bodies ------------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives inside bodies --------------------------------------------------------------- */
 
-BODY(valley) { UNUSED; ys[0] = cot_sum(cot_mul(*(cot_var *)user, cot_mul(cot_square(xs[0]), cot_cos(xs[0]))), COT_ALL); return 0; }
+BODY(valley) {
+    UNUSED;
+    ys[0] = cot_sum(cot_mul(*(cot_var *)user, cot_mul(cot_square(xs[0]), cot_cos(xs[0]))), COT_ALL);
+    return 0;
+}
 BODY(descend) {
     UNUSED;
     cot_var g, a = *(cot_var *)user;
@@ -198,7 +213,8 @@ BODY(gradient_of_plain) { UNUSED; cot_value_and_grad(plain_sum, user, 1, xs, NUL
 static cot_var hessian_times(cot_fn gradient, const cot_var *x) {
     cot_var a = x[1], direction = cot_cos(x[0]), g, hv, gg;
     cot_fn_jvp(gradient, &a, 1, x, &direction, 1, &g, &hv);     /* forward over reverse */
-    cot_fn_vjp(gradient, &a, 1, x, 1, &g, &direction, &gg);     /* reverse over reverse: the same number */
+    /* reverse over reverse: the same number */
+    cot_fn_vjp(gradient, &a, 1, x, 1, &g, &direction, &gg);
     return cot_add(hv, cot_mul(0.5, gg));
 }
 WHOLE(jvp_of_grad_of_scan) { IGNORE; return hessian_times(gradient_of_scanned, x); }
@@ -214,7 +230,12 @@ BODY(linear_step) {
     ys[0] = cot_add(dy, g);
     return 0;
 }
-WHOLE(linearize_in_scan) { IGNORE; cot_var y; cot_scan(linear_step, NULL, 2, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+WHOLE(linearize_in_scan) {
+    IGNORE;
+    cot_var y;
+    cot_scan(linear_step, NULL, 2, 1, x, 0, NULL, &y, 0, NULL, NULL);
+    return y;
+}
 WHOLE(linearize_in_scan_plain) {
     IGNORE;
     cot_var y = x[0];
@@ -222,7 +243,7 @@ WHOLE(linearize_in_scan_plain) {
     return y;
 }
 
-/* ---- checkpoints, functions with rules of their own ----------------------------------------------------------------------------------------- */
+/* ---- checkpoints, functions with rules of their own ------------------------------------------ */
 
 BODY(noisy) { /* random numbers replay exactly */
     UNUSED;
@@ -234,10 +255,12 @@ BODY(checkpoint_inside) { UNUSED; cot_var y; cot_checkpoint(noisy, user, 1, xs, 
 WHOLE(nested_checkpoints) { IGNORE; cot_var a = x[1], y; cot_checkpoint(checkpoint_inside, &a, 1, x, 1, &y); return y; }
 WHOLE(nested_checkpoints_plain) { IGNORE; cot_var a = x[1], y; noisy(1, x, 1, &y, &a); return cot_sin(y); }
 
-static int sine_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int sine_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                    void *user) {
     (void)n, (void)m, (void)ys, (void)user;
     cot_var c;
-    cot_checkpoint(sine, NULL, 1, (cot_var[]){cot_add(xs[0], 1.5707963267948966)}, 1, &c); /* a rule may use bodies too */
+    /* a rule may use bodies too */
+    cot_checkpoint(sine, NULL, 1, (cot_var[]){cot_add(xs[0], 1.5707963267948966)}, 1, &c);
     xbars[0] = cot_mul(ybars[0], c);
     return 0;
 }
@@ -246,7 +269,7 @@ BODY(ruled_step) { UNUSED; cot_custom_fn(&sine_rules, sine, NULL, 1, xs, 1, ys);
 WHOLE(rules_in_scan) { IGNORE; cot_var y; cot_scan(ruled_step, NULL, 3, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
 WHOLE(rules_in_scan_plain) { IGNORE; return cot_sin(cot_sin(cot_sin(x[0]))); }
 
-/* ---- unusual bodies ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- unusual bodies -------------------------------------------------------------------------- */
 
 BODY(in_place) {
     UNUSED;
@@ -256,7 +279,12 @@ BODY(in_place) {
     ys[0] = z;
     return 0;
 }
-WHOLE(writes_in_place) { IGNORE; cot_var a = x[1], y; cot_scan(in_place, &a, 3, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+WHOLE(writes_in_place) {
+    IGNORE;
+    cot_var a = x[1], y;
+    cot_scan(in_place, &a, 3, 1, x, 0, NULL, &y, 0, NULL, NULL);
+    return y;
+}
 WHOLE(writes_in_place_plain) {
     IGNORE;
     cot_var y = x[0], rest;
@@ -280,7 +308,8 @@ WHOLE(hands_values_on) {
     IGNORE;
     cot_var a = cot_exp(x[1]), init[3] = {x[0], cot_sin(x[0]), x[0]}, final[3], y[4];
     cot_scan(hands_on, &a, 3, 3, init, 0, NULL, final, 4, y, NULL);
-    cot_var sum = cot_add(cot_add(cot_mul(final[0], 2.0), cot_mul(final[1], final[2])), cot_mul(cot_sum(y[2], COT_ALL), x[0]));
+    cot_var sum =
+        cot_add(cot_add(cot_mul(final[0], 2.0), cot_mul(final[1], final[2])), cot_mul(cot_sum(y[2], COT_ALL), x[0]));
     for (int k = 0; k < 2; k++) sum = cot_add(sum, cot_square(cot_sum(y[k], COT_AXES(0))));
     return cot_add(sum, cot_sum(y[3], COT_AXES(0)));
 }
@@ -314,7 +343,11 @@ WHOLE(swapped_plain) {
     return cot_add(cot_mul(a[0], a[1]), cot_mul(cot_square(a[2]), a[3]));
 }
 
-BODY(reads_nothing) { UNUSED; ys[0] = cot_sin(*(cot_var *)user), ys[1] = cot_full(xs[0].tape, cot_dtype_of(xs[0]), COT_SHAPE(2), 5); return 0; }
+BODY(reads_nothing) {
+    UNUSED;
+    ys[0] = cot_sin(*(cot_var *)user), ys[1] = cot_full(xs[0].tape, cot_dtype_of(xs[0]), COT_SHAPE(2), 5);
+    return 0;
+}
 WHOLE(unused_inputs) {
     IGNORE;
     cot_var a = x[1], last, y;
@@ -367,41 +400,50 @@ WHOLE(mixed_dtypes) {
     int64_t five = 5;
     bool    yes = true;
     cot_tape *t = x[0].tape;
-    cot_var init[5] = {x[0], cot_data(t, COT_I64, COT_SCALAR, &five), cot_data(t, COT_BOOL, COT_SCALAR, &yes), cot_cast(cot_constant(t, 2), COT_BF16),
-                       cot_cast(cot_mul(x[1], 0.0), COT_F32)}, out[5];
+    cot_var   init[5] = {x[0], cot_data(t, COT_I64, COT_SCALAR, &five), cot_data(t, COT_BOOL, COT_SCALAR, &yes),
+                         cot_cast(cot_constant(t, 2), COT_BF16), cot_cast(cot_mul(x[1], 0.0), COT_F32)},
+            out[5];
     cot_scan(mixed, NULL, 3, 5, init, 0, NULL, out, 0, NULL, NULL);
     if (cot_tape_status(t) == COT_OK) {
         assert_int_equal(cot_dtype_of(out[1]), COT_I64);
         assert_int_equal(cot_dtype_of(out[2]), COT_BOOL);
         assert_int_equal(cot_dtype_of(out[3]), COT_BF16);
         assert_int_equal(cot_dtype_of(out[4]), COT_F32);
-        assert_true(cot_value(out[1]) == 8 && cot_value(out[2]) == 0 && cot_value(out[3]) == 0.25 && cot_value(out[4]) == 3.5);
+        assert_true(cot_value(out[1]) == 8 && cot_value(out[2]) == 0 && cot_value(out[3]) == 0.25 &&
+                    cot_value(out[4]) == 3.5);
     }
     return cot_add(cot_mul(out[0], cot_cast(out[1], cot_dtype_of(x[0]))), cot_cast(out[4], cot_dtype_of(x[0])));
 }
 WHOLE(mixed_dtypes_plain) { IGNORE; return cot_add(cot_mul(8.0, cot_mul(2.0, cot_sin(cot_mul(2.0, x[0])))), 3.5); }
 
-/* a root and loops of constants alone inside a body: what stands there while it is recorded is no value */
+/* a root and loops of constants alone inside a body: what stands there while it is recorded is no
+ * value */
 BODY(two_less) { UNUSED; ys[0] = cot_sub(cot_square(xs[0]), 2.0); return 0; }
 BODY(below_nine) { UNUSED; ys[0] = cot_less(xs[0], 9.0); return 0; }
 BODY(constant_inside) { UNUSED; ys[0] = cot_root(two_less, NULL, NULL, xs[0], 0, NULL, NULL); return 0; }
 BODY(constant_parts) {
     UNUSED;
     cot_tape *t = xs[0].tape;
-    cot_var   one = cot_full(t, cot_dtype_of(xs[0]), COT_SCALAR, 1), root = cot_root(two_less, NULL, NULL, one, 0, NULL, NULL), ten, once;
+    cot_var   one = cot_full(t, cot_dtype_of(xs[0]), COT_SCALAR, 1),
+            root  = cot_root(two_less, NULL, NULL, one, 0, NULL, NULL), ten, once;
     cot_while(below_nine, triple_it, NULL, 1, &one, &ten, NULL);
     cot_checkpoint(constant_inside, NULL, 1, &one, 1, &once);
     ys[0] = cot_mul(cot_sin(xs[0]), cot_add(cot_add(root, ten), once));
     return 0;
 }
-WHOLE(constants_alone) { IGNORE; cot_var y; cot_scan(constant_parts, NULL, 2, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+WHOLE(constants_alone) {
+    IGNORE;
+    cot_var y;
+    cot_scan(constant_parts, NULL, 2, 1, x, 0, NULL, &y, 0, NULL, NULL);
+    return y;
+}
 WHOLE(constants_alone_plain) {
     IGNORE;
     double factor = sqrt(2) + 9 + sqrt(2);
     return cot_mul(factor, cot_sin(cot_mul(factor, cot_sin(x[0]))));
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static const pair pairs[] = {
     {"scan in scan", nested_scans, nested_scans_plain, 2, {{1, 3}, {0}}, false},
@@ -428,7 +470,8 @@ static const pair pairs[] = {
     {"dtypes mixed", mixed_dtypes, mixed_dtypes_plain, 2, {{1, 2}, {0}}, false},
 };
 
-/* Value, gradient in numbers, recorded gradient, a tangent, gradient of the square of the gradient: one row of numbers. */
+/* Value, gradient in numbers, recorded gradient, a tangent, gradient of the square of the gradient:
+ * one row of numbers. */
 static int numbers_of(const test_function *f, double *out) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[TEST_MAX_INPUTS], g[TEST_MAX_INPUTS], h[TEST_MAX_INPUTS], d[TEST_MAX_INPUTS];
@@ -446,7 +489,8 @@ static int numbers_of(const test_function *f, double *out) {
     cot_grad_of(square, f->n, xs, h);
     for (int k = 0; k < f->n; k++) n = append(h[k], out, n);
     n = append(cot_jvp(square, f->n, xs, d), out, n);
-    int64_t in = 0, size = cot_size(y); /* whole matrices, which go through sweeps in numbers, forward and reverse */
+    /* whole matrices, which go through sweeps in numbers, forward and reverse */
+    int64_t in = 0, size = cot_size(y);
     for (int k = 0; k < f->n; k++) in += cot_size(xs[k]);
     cot_jacobian(1, &y, f->n, xs, COT_FORWARD, out + n), n += (int)(in * size);
     cot_jacobian(1, &y, f->n, xs, COT_REVERSE, out + n), n += (int)(in * size);
@@ -458,8 +502,10 @@ static int numbers_of(const test_function *f, double *out) {
 
 static void all_equal_what_is_written_out(void **state) {
     (void)state;
-    /* Both do the same arithmetic in another order; second derivatives of cond in while reach 1e8. */
-    for (int i = 0; i < TEST_COUNT(pairs); i++) assert_pair_agrees(&pairs[i], test_small() ? 1 : 5, numbers_of, (allowance){.of_each = 1e-11});
+    /* Both do the same arithmetic in another order; second derivatives of cond in while reach
+     * 1e8. */
+    for (int i = 0; i < TEST_COUNT(pairs); i++)
+        assert_pair_agrees(&pairs[i], test_small() ? 1 : 5, numbers_of, (allowance){.of_each = 1e-11});
     test_verdict();
 }
 
@@ -480,7 +526,8 @@ static void all_have_their_derivatives(void **state) {
     test_verdict();
 }
 
-/* Rules that choose by values choose at each step. The determinant of a matrix with a row of zeros has a derivative; least squares of it are NaN. */
+/* Rules that choose by values choose at each step. The determinant of a matrix with a row of zeros
+ * has a derivative; least squares of it are NaN. */
 BODY(determinant) {
     UNUSED;
     cot_var a = cot_stack(2, (cot_var[]){xs[0], cot_mul(xs[1], *(cot_var *)user)}, 0);
@@ -492,13 +539,15 @@ BODY(least_squares) { UNUSED; ys[0] = cot_lstsq(cot_stack(2, xs, 0), xs[0]); ret
 static void rules_choose_at_each_step(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 2, 1, 2}), cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){3, 4, 0, 0})};
+    cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 2, 1, 2}),
+                       cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){3, 4, 0, 0})};
     cot_var   one = cot_constant(t, 1), y[2], g[2];
     double    out[8];
     cot_scan(determinant, &one, -1, 0, NULL, 2, xs, NULL, 1, y, NULL);
     cot_scan(least_squares, NULL, -1, 0, NULL, 2, xs, NULL, 1, y + 1, NULL);
     cot_read(y[1], out, 4);
-    TEST_CHECK(isfinite(out[0]) && isnan(out[2]) && isnan(out[3]), "%s", "least squares do not see the rank of each step");
+    TEST_CHECK(isfinite(out[0]) && isnan(out[2]) && isnan(out[3]), "%s",
+               "least squares do not see the rank of each step");
     for (int recorded = 0; recorded < 2; recorded++) {
         cot_tape_zero_grads(t);
         if (recorded) cot_grad_of(cot_sum(y[0], COT_ALL), 2, xs, g);
@@ -507,13 +556,16 @@ static void rules_choose_at_each_step(void **state) {
         cot_read(g[0], out, 4), cot_read(g[1], out + 4, 4);
         /* ad - bc, by a, b and by c, d */
         double want[8] = {4, -3, 0, 0, -2, 1, -2, 1};
-        for (int k = 0; k < 8; k++) TEST_CHECK(fabs(out[k] - want[k]) <= 1e-14, "number %d of the gradient is %.17g, not %g", k, out[k], want[k]);
+        for (int k = 0; k < 8; k++)
+            TEST_CHECK(fabs(out[k] - want[k]) <= 1e-14, "number %d of the gradient is %.17g, not %g", k, out[k],
+                       want[k]);
     }
     cot_tape_destroy(t);
     test_verdict();
 }
 
-/* A loop of unknown length moves inside others, to every order of forward mode; in numbers it goes back, too. */
+/* A loop of unknown length moves inside others, to every order of forward mode; in numbers it goes
+ * back, too. */
 BODY(until_large) {
     UNUSED;
     cot_var y;
@@ -527,7 +579,8 @@ static void a_while_goes_back_inside_a_scan(void **state) {
     double out[2][6];
     for (int plain = 0; plain < 2; plain++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.7, 1.9}), a = cot_scalar(t, 0.3), y = x, one = cot_constant(t, 1);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.7, 1.9}), a = cot_scalar(t, 0.3), y = x,
+                one = cot_constant(t, 1);
         if (!plain) cot_scan(until_large, &a, 3, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = 1});
         for (int k = 0; plain && k < 3; k++) {
             while (cot_value(cot_sum(cot_square(y), COT_ALL)) < 1e4) double_it(1, &y, 1, &y, &a);
@@ -545,7 +598,8 @@ static void a_while_goes_back_inside_a_scan(void **state) {
     }
     /* Three loops up to 100 multiply what rounding leaves by about as much each. */
     for (int k = 0; k < 6; k++)
-        TEST_CHECK(fabs(out[0][k] - out[1][k]) <= 1e-9 * (1 + fabs(out[1][k])), "number %d is %.17g, not %.17g", k, out[0][k], out[1][k]);
+        TEST_CHECK(fabs(out[0][k] - out[1][k]) <= 1e-9 * (1 + fabs(out[1][k])), "number %d is %.17g, not %.17g", k,
+                   out[0][k], out[1][k]);
     test_verdict();
 }
 
@@ -580,7 +634,7 @@ static void what_looks_at_tapes_passes_bodies_by(void **state) {
     test_verdict();
 }
 
-/* ---- gradients inside vmap, of a condition that every element chooses for itself ---------------------------------------------------------- */
+/* ---- gradients inside vmap, of a condition that every element chooses for itself ------------- */
 
 BODY(chosen_sine) { UNUSED; ys[0] = cot_mul(cot_sin(xs[0]), *(cot_var *)user); return 0; }
 BODY(chosen_square) { UNUSED; ys[0] = cot_square(xs[0]); return 0; }
@@ -612,7 +666,7 @@ static void a_gradient_in_a_batch_chooses(void **state) {
     test_verdict();
 }
 
-/* ---- a condition in an equation, one of whose bodies gives its input back ------------------------------------------------------------------ */
+/* ---- a condition in an equation, one of whose bodies gives its input back -------------------- */
 
 BODY(as_it_is) { UNUSED; ys[0] = xs[0]; return 0; }
 BODY(half_and_more) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 0.5), cot_mean(*(cot_var *)user, COT_ALL)); return 0; }
@@ -636,17 +690,19 @@ static void an_input_given_back_keeps_adjoints(void **state) {
         cot_read(y, found, 3), cot_read_grad(x, g, 3), cot_read_grad(outside, gp, 2);
         test_tape_ok(t, "a condition in a fixed point");
         for (int k = 0; k < 3; k++) {
-            double u = low ? 0.5 * found[k] + 0.85 : found[k], slope = 0.1 * (1 - tanh(u) * tanh(u)), want = cos(found[k]) / (1 - slope * (low ? 0.5 : 1));
+            double u = low ? 0.5 * found[k] + 0.85 : found[k], slope = 0.1 * (1 - tanh(u) * tanh(u)),
+                   want = cos(found[k]) / (1 - slope * (low ? 0.5 : 1));
             more += low ? want * slope / 2 : 0;
             TEST_CHECK(fabs(g[k] - want) <= 1e-9, "low %d, element %d: %.17g, not %.17g", low, k, g[k], want);
         }
-        TEST_CHECK(fabs(gp[0] - more) <= 1e-9 && fabs(gp[1] - more) <= 1e-9, "low %d, outside: %.17g, not %.17g", low, gp[0], more);
+        TEST_CHECK(fabs(gp[0] - more) <= 1e-9 && fabs(gp[1] - more) <= 1e-9, "low %d, outside: %.17g, not %.17g", low,
+                   gp[0], more);
         cot_tape_destroy(t);
     }
     test_verdict();
 }
 
-/* ---- scopes without gradients ----------------------------------------------------------------------------------------------------------------- */
+/* ---- scopes without gradients ---------------------------------------------------------------- */
 
 BODY(partly_without) {
     UNUSED;
@@ -675,14 +731,16 @@ static void a_body_may_stop_gradients(void **state) {
         cot_grad_of(cot_sum(y[k], COT_ALL), 1, &x, &r);
         cot_read(r, g, 2);
         cot_read(cot_jvp(y[k], 1, &x, &one), d, 2);
-        TEST_CHECK(g[0] == 1 && g[1] == 1 && d[0] == 1 && d[1] == 1, "kind %d, recorded: %g %g, %g %g", k, g[0], g[1], d[0], d[1]);
+        TEST_CHECK(g[0] == 1 && g[1] == 1 && d[0] == 1 && d[1] == 1, "kind %d, recorded: %g %g, %g %g", k, g[0], g[1],
+                   d[0], d[1]);
     }
     test_tape_ok(t, "no-grad scopes in bodies");
     cot_tape_destroy(t);
     test_verdict();
 }
 
-/* What a function's derivative is does not depend on a scope around it; what comes out of it is a constant there. */
+/* What a function's derivative is does not depend on a scope around it; what comes out of it is a
+ * constant there. */
 static void forms_work_in_scopes_without_gradients(void **state) {
     (void)state;
     cot_tape   *t = cot_tape_create(NULL);
@@ -696,7 +754,8 @@ static void forms_work_in_scopes_without_gradients(void **state) {
     cot_no_grad_close(t);
     test_tape_ok(t, "forms in a no-grad scope");
     for (int k = 0; k < 3; k++) {
-        TEST_CHECK(cot_value(y[k]) == 9 && cot_value(g[k]) == 6, "form %d: %g, %g", k, cot_value(y[k]), cot_value(g[k]));
+        TEST_CHECK(cot_value(y[k]) == 9 && cot_value(g[k]) == 6, "form %d: %g, %g", k, cot_value(y[k]),
+                   cot_value(g[k]));
         TEST_CHECK(!cot_requires_grad(y[k]) && !cot_requires_grad(g[k]), "form %d: recorded with gradients", k);
     }
     TEST_CHECK(cot_requires_grad(cot_sin(x)), "the scope is still open");
@@ -704,9 +763,10 @@ static void forms_work_in_scopes_without_gradients(void **state) {
     test_verdict();
 }
 
-/* ---- rules of which no input moves ------------------------------------------------------------------------------------------------------------ */
+/* ---- rules of which no input moves ----------------------------------------------------------- */
 
-static int double_tangent(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+static int double_tangent(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys,
+                          void *user) {
     UNUSED;
     dys[0] = cot_mul(2.0, dxs[0]); /* the only input: it moves, or the rule would not be asked */
     return 0;

@@ -1,12 +1,13 @@
-/* test_transform_edges.c: what the transformations do at the edges of what they take: operands that are numbers or on another tape,
- * lists that are not there, bounds beyond need, functions that are not linear. */
+/* test_transform_edges.c: what the transformations do at the edges of what they take: operands that
+ * are numbers or on another tape, lists that are not there, bounds beyond need, functions that are
+ * not linear. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
-#define expect(t, code, text)                                                                                                \
-    do {                                                                                                                     \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define expect(t, code, text)                                                                                          \
+    do {                                                                                                               \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 BODY(twice) { UNUSED; ys[0] = cot_mul(xs[0], 2.0); return 0; }
@@ -15,7 +16,7 @@ BODY(twice_at) { UNUSED; ys[0] = cot_mul(xs[1], 2.0); return 0; }
 BODY(squares) { UNUSED; ys[0] = cot_square(xs[0]); return 0; }
 BODY(sum_of_squares) { UNUSED; ys[0] = cot_sum(cot_square(xs[0]), COT_ALL); return 0; }
 
-/* ---- errors stand on a tape where there is one ---------------------------------------------------------------------- */
+/* ---- errors stand on a tape where there is one ----------------------------------------------- */
 
 static void errors_stick_to_a_tape(void **state) {
     (void)state;
@@ -49,12 +50,13 @@ static void errors_stick_to_a_tape(void **state) {
     cot_tape_destroy(other);
 }
 
-/* ---- lists that are NULL -------------------------------------------------------------------------------------------- */
+/* ---- lists that are NULL --------------------------------------------------------------------- */
 
 static void lists_may_be_missing(void **state) {
     (void)state;
     cot_tape        *t = cot_tape_create(NULL);
-    cot_var          x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), y = cot_square(x), sum = cot_sum(y, COT_ALL), z;
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), y = cot_square(x), sum = cot_sum(y, COT_ALL),
+            z;
     double           room[9], v[3] = {1, 1, 1};
     cot_sparse_plan *p = cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO), *h = cot_sparse_hessian_plan(sum, 1, &x);
     cot_linearize(squares, NULL, 1, &x, 1, &z, NULL);
@@ -98,7 +100,7 @@ static void lists_may_be_missing(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- bounds of loops ------------------------------------------------------------------------------------------------ */
+/* ---- bounds of loops ------------------------------------------------------------------------- */
 
 BODY(below) { UNUSED; ys[0] = cot_less(xs[0], *(double *)user); return 0; }
 BODY(adds_one) { UNUSED; ys[0] = cot_add(xs[0], 1.0); return 0; }
@@ -112,7 +114,8 @@ static void a_bound_costs_no_more_than_the_loop(void **state) {
     cot_backward(y);
     assert_ok(t);
     assert_near(cot_grad_value(s), 1024, 0);
-    assert_true(cot_tape_bytes(t) < 1 << 20); /* a tape with nothing on it takes an eighth of that */
+    /* a tape with nothing on it takes an eighth of that */
+    assert_true(cot_tape_bytes(t) < 1 << 20);
     for (int k = 1; k <= 3; k++) { /* of unknown length: places for states are made as they come */
         double   limit[4] = {0, 3, 16, 1000};
         cot_var  start = cot_scalar(t, 0);
@@ -127,8 +130,9 @@ static void a_bound_costs_no_more_than_the_loop(void **state) {
     cot_while(below, adds_one, &(double){1}, 1, &s, &y, &(cot_loop_options){.limit = -1});
     expect(t, COT_VALUE, "[while] a limit of -1 steps; 0 is none, 1 and more a bound");
     cot_fori(twice_at, NULL, INT64_MIN, INT64_MAX, 1, &s, &y, NULL);
-    expect(t, COT_LIMIT, "[fori] from -9223372036854775808 to 9223372036854775807 there are more steps than can be counted, "
-                         "2^63 - 1");
+    expect(t, COT_LIMIT,
+           "[fori] from -9223372036854775808 to 9223372036854775807 there are more steps than can be counted, "
+           "2^63 - 1");
     cot_fori(twice_at, NULL, INT64_MIN, INT64_MIN + 3, 1, &s, &y, NULL);
     assert_near(cot_value(y), 8, 0);
     cot_tape_destroy(t);
@@ -163,7 +167,8 @@ static void recorded_gradients_keep_the_bound(void **state) {
             cot_grad_of(g[1], 1, &x[1], &g2);
             assert_ok(t);
             second[0] = cot_value(g2);
-            cot_var up[2] = {x[0], cot_scalar(t, 1.01 + 1e-6)}, down[2] = {x[0], cot_scalar(t, 1.01 - 1e-6)}, gu[2], gd[2];
+            cot_var up[2] = {x[0], cot_scalar(t, 1.01 + 1e-6)}, down[2] = {x[0], cot_scalar(t, 1.01 - 1e-6)}, gu[2],
+                    gd[2];
             cot_value_and_grad(moved, &bound, 2, up, NULL, gu);
             cot_value_and_grad(moved, &bound, 2, down, NULL, gd);
             d = (cot_value(gu[1]) - cot_value(gd[1])) / 2e-6;
@@ -174,14 +179,14 @@ static void recorded_gradients_keep_the_bound(void **state) {
     assert_near(got[1], got[0], 1e-12); /* sums over the steps in another order */
 }
 
-/* ---- seeds, tangents, curves ---------------------------------------------------------------------------------------- */
+/* ---- seeds, tangents, curves ----------------------------------------------------------------- */
 
 BODY(picks) { UNUSED; ys[0] = cot_mul(xs[0], cot_cast(xs[1], COT_F64)); return 0; }
 
 static void numbers_stand_for_every_element(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), y = cot_sum(cot_square(x), COT_ALL), out[3];
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), y = cot_sum(cot_square(x), COT_ALL), out[3];
     cot_var   one = cot_number(1);
     cot_taylor(y, 1, &x, 1, &one, 2, out);
     assert_ok(t);
@@ -221,7 +226,7 @@ static void assignments_are_named(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- functions that must be linear ---------------------------------------------------------------------------------- */
+/* ---- functions that must be linear ----------------------------------------------------------- */
 
 BODY(bends) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 3.0), cot_mul(0.01, cot_sin(xs[0]))); return 0; }
 BODY(spreads) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 3.0), cot_cumsum(xs[0], 0, false)); return 0; }
@@ -234,7 +239,8 @@ static void only_linear_systems_are_solved(void **state) {
         x = cot_linear_solve(k == 2 ? squares : bends, NULL, b, &(cot_solve_options){.tolerance = 0.1});
         assert_false(cot_is_valid(x));
         assert_int_equal(cot_tape_status(t), COT_VALUE);
-        assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the function is not linear: f(u + v) is not f(u) + f(v), by "));
+        assert_non_null(
+            strstr(cot_tape_message(t), "[linear_solve] the function is not linear: f(u + v) is not f(u) + f(v), by "));
         assert_non_null(strstr(cot_tape_message(t), " of their size; for other equations there is cot_root"));
         cot_tape_clear_error(t);
         x = cot_linear_solve(spreads, NULL, b, NULL);
@@ -256,12 +262,14 @@ static int clips(int n, const cot_var *xs, int m, const cot_var *ys, const cot_v
     xbars[0] = cot_clamp(ybars[0], -1.0, 1.0);
     return 0;
 }
-static int clips_by_norm(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int clips_by_norm(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                         void *user) {
     UNUSED;
     xbars[0] = cot_div(ybars[0], cot_norm(ybars[0], 2, COT_ALL));
     return 0;
 }
-static int chooses(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int chooses(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                   void *user) {
     UNUSED;
     xbars[0] = cot_where(cot_greater(ybars[0], 0.0), ybars[0], cot_mul(2.0, ybars[0]));
     return 0;
@@ -271,7 +279,8 @@ static int bent_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const co
     if (cot_is_valid(dxs[0])) dys[0] = cot_abs(dxs[0]);
     return 0;
 }
-static int straight_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int straight_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                        void *user) {
     UNUSED;
     cot_var  g = cot_where(cot_greater(xs[0], 0.0), cot_div(cot_mul(ybars[0], xs[0]), 4.0), cot_neg(ybars[0]));
     xbars[0] = cot_matmul(cot_eye(g.tape, COT_F64, 2, 2), cot_cumsum(g, 0, false));
@@ -288,7 +297,8 @@ static void one_direction_has_a_transpose_if_it_is_linear(void **state) {
     char      want[120];
     for (size_t k = 0; k < sizeof bent / sizeof *bent; k++) {
         cot_custom_fn(&bent[k].rules, twice, NULL, 1, &x, 1, &y);
-        cot_grad_of(cot_sum(cot_square(y), COT_ALL), 1, &x, &g); /* reverse mode takes it as it is */
+        /* reverse mode takes it as it is */
+        cot_grad_of(cot_sum(cot_square(y), COT_ALL), 1, &x, &g);
         assert_ok(t);
         d = cot_jvp(cot_sum(y, COT_ALL), 1, &x, &one);
         assert_false(cot_is_valid(d));
@@ -310,7 +320,8 @@ static void one_direction_has_a_transpose_if_it_is_linear(void **state) {
     cot_backward(cot_sum(y, COT_ALL));
     assert_ok(t);
     cot_custom_fn(&good, twice, NULL, 1, &x, 1, &y);
-    d = cot_jvp(cot_index(y, 0, 1), 1, &x, &one); /* row 1 of the transpose of cumsum · diag(x / 4) */
+    /* row 1 of the transpose of cumsum · diag(x / 4) */
+    d = cot_jvp(cot_index(y, 0, 1), 1, &x, &one);
     assert_ok(t);
     assert_near(cot_value(d), 0.5, 0);
     cot_tape_destroy(t);

@@ -1,15 +1,16 @@
-/* test_implicit.c: values given by equations against closed forms: values, both modes, second order; solvers of the user's; errors. */
+/* test_implicit.c: values given by equations against closed forms: values, both modes, second
+ * order; solvers of the user's; errors. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"
 
-#define expect(t, code, text)                                                                                                \
-    do {                                                                                                                     \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define expect(t, code, text)                                                                                          \
+    do {                                                                                                               \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
-/* ---- roots ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- roots ----------------------------------------------------------------------------------- */
 
 BODY(square_minus) { UNUSED; ys[0] = cot_sub(cot_square(xs[0]), xs[1]); return 0; } /* x² = θ */
 
@@ -25,7 +26,8 @@ static void a_root_has_the_derivatives_of_its_closed_form(void **state) {
     (void)state;
     for (int own = 0; own < 2; own++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   theta = cot_scalar(t, 2), x = cot_root(square_minus, NULL, own ? by_hand : NULL, cot_constant(t, 1), 1, &theta, NULL), g, h, k;
+        cot_var   theta = cot_scalar(t, 2),
+                x = cot_root(square_minus, NULL, own ? by_hand : NULL, cot_constant(t, 1), 1, &theta, NULL), g, h, k;
         assert_ok(t);
         assert_near(cot_value(x), sqrt(2), 1e-15);
         cot_backward(x);
@@ -52,8 +54,10 @@ static void a_fixed_point_has_the_gradient_of_its_iterations(void **state) {
     (void)state;
     double    w[9] = {0.1, -0.3, 0.2, 0.4, 0.1, -0.2, 0.05, 0.3, -0.1}, ours[12], theirs[12];
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   W = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), w), b = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0.3, -0.5, 0.8});
-    cot_var   zero = cot_zeros(t, COT_F64, COT_SHAPE(3)), x = cot_fixed_point(next_state, &W, NULL, zero, 1, &b, NULL), y = zero;
+    cot_var   W    = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), w),
+            b      = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0.3, -0.5, 0.8});
+    cot_var zero = cot_zeros(t, COT_F64, COT_SHAPE(3)), x = cot_fixed_point(next_state, &W, NULL, zero, 1, &b, NULL),
+            y = zero;
     cot_backward(cot_sum(cot_exp(x), COT_ALL));
     assert_ok(t);
     cot_read(cot_grad(W), ours, 9), cot_read(cot_grad(b), ours + 9, 3);
@@ -69,14 +73,17 @@ static void a_fixed_point_has_the_gradient_of_its_iterations(void **state) {
 BODY(bowl) {
     UNUSED;
     cot_var x2 = cot_square(xs[0]);
-    ys[0] = cot_sum(cot_sub(cot_add(cot_mul(cot_mul(0.5, xs[1]), x2), cot_mul(0.25, cot_square(x2))), cot_mul(xs[2], xs[0])), COT_ALL);
+    ys[0]      = cot_sum(
+             cot_sub(cot_add(cot_mul(cot_mul(0.5, xs[1]), x2), cot_mul(0.25, cot_square(x2))), cot_mul(xs[2], xs[0])),
+             COT_ALL);
     return 0;
 }
 
 static void a_minimum_moves_as_its_equation_says(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   p[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){2, 3}), cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2})};
+    cot_var   p[2] = {cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){2, 3}),
+                      cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, -2})};
     cot_var   x = cot_minimize(bowl, NULL, NULL, cot_zeros(t, COT_F64, COT_SHAPE(2)), 2, p, NULL);
     double    at[2], da[2], db[2];
     cot_backward(cot_sum(x, COT_ALL));
@@ -118,7 +125,10 @@ BODY(steep) {
     return 0;
 }
 
-static int stays(int n, const cot_array *theta, cot_array *x, void *user) { (void)n, (void)theta, (void)x, (void)user; return 0; }
+static int stays(int n, const cot_array *theta, cot_array *x, void *user) {
+    (void)n, (void)theta, (void)x, (void)user;
+    return 0;
+}
 
 static void minima_are_found_not_maxima_or_saddles(void **state) {
     (void)state;
@@ -131,7 +141,8 @@ static void minima_are_found_not_maxima_or_saddles(void **state) {
         assert_near(at[0], 1.3, 1e-13);
         assert_near(at[1], 1.69, 1e-13);
     }
-    static const double starts[] = {0, 0.1, -5, 1e-9}; /* on the maximum, beside it, beyond a minimum */
+    /* on the maximum, beside it, beyond a minimum */
+    static const double starts[] = {0, 0.1, -5, 1e-9};
     cot_var             theta = cot_scalar(t, 2);
     for (int k = 0; k < 4; k++) {
         cot_var x = cot_minimize(two_wells, NULL, NULL, cot_constant(t, starts[k]), 1, &theta, NULL), dx;
@@ -146,16 +157,19 @@ static void minima_are_found_not_maxima_or_saddles(void **state) {
         cot_read(x, at, n);
         for (int k = 0; k < n; k++) assert_near(fabs(at[k]), 1, d == COT_F64 ? 1e-14 : 1e-5);
     }
-    for (int k = -3; k <= 3; k++) { /* a steep start: 5e9 (a - 1)² + sin b, whose minima are those of sin */
+    for (int k = -3; k <= 3; k++) {
+        /* a steep start: 5e9 (a - 1)² + sin b, whose minima are those of sin */
         cot_var start = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){3, k - 0.4});
         cot_read(cot_minimize(steep, NULL, NULL, start, 0, NULL, NULL), at, 2);
         assert_ok(t);
         assert_near(at[0], 1, 1e-12);
         assert_near(sin(at[1]), -1, 1e-12);
     }
-    double spread[100]; /* a saddle among a hundred, its curvature a twenty-thousandth of the largest */
+    /* a saddle among a hundred, its curvature a twenty-thousandth of the largest */
+    double spread[100];
     for (int k = 0; k < 100; k++) spread[k] = k == 50 ? -0.5 : pow(1e4, k / 99.0);
-    cot_minimize(saddle, NULL, NULL, cot_zeros(t, COT_F64, COT_SHAPE(100)), 1, (cot_var[]){cot_data(t, COT_F64, COT_SHAPE(100), spread)}, NULL);
+    cot_minimize(saddle, NULL, NULL, cot_zeros(t, COT_F64, COT_SHAPE(100)), 1,
+                 (cot_var[]){cot_data(t, COT_F64, COT_SHAPE(100), spread)}, NULL);
     assert_non_null(strstr(cot_tape_message(t), "[minimize] the solver did not converge"));
     cot_tape_clear_error(t);
     cot_var signs = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, -1}), ones = cot_ones(t, COT_F64, COT_SHAPE(2));
@@ -163,21 +177,27 @@ static void minima_are_found_not_maxima_or_saddles(void **state) {
         cot_minimize(saddle, NULL, NULL, k ? ones : cot_zeros(t, COT_F64, COT_SHAPE(2)), 1, &signs, NULL);
         assert_int_equal(cot_tape_status(t), COT_VALUE);
         assert_non_null(strstr(cot_tape_message(t), "[minimize] the solver did not converge: the function is -"));
-        assert_non_null(strstr(cot_tape_message(t), " after 100 of at most 100 steps (.iterations), from a gradient of "));
-        assert_non_null(strstr(cot_tape_message(t), " was asked; there may be no minimum; give a better start, or a solver of your own"));
+        assert_non_null(
+            strstr(cot_tape_message(t), " after 100 of at most 100 steps (.iterations), from a gradient of "));
+        assert_non_null(strstr(cot_tape_message(t),
+                               " was asked; there may be no minimum; give a better start, or a solver of your own"));
         cot_tape_clear_error(t);
     }
     cot_var peak = cot_constant(t, 0);
     cot_minimize(two_wells, NULL, stays, peak, 1, &theta, NULL);
-    expect(t, COT_VALUE, "[minimize] what the solver found is no minimum: the function bends down there; INFINITY is a tolerance that takes all");
-    assert_true(cot_is_valid(cot_minimize(two_wells, NULL, stays, peak, 1, &theta, &(cot_solve_options){.tolerance = INFINITY})));
+    expect(t, COT_VALUE,
+           "[minimize] what the solver found is no minimum: the function bends down there; INFINITY is a tolerance "
+           "that takes all");
+    assert_true(cot_is_valid(
+        cot_minimize(two_wells, NULL, stays, peak, 1, &theta, &(cot_solve_options){.tolerance = INFINITY})));
     assert_true(cot_is_valid(cot_minimize(two_wells, NULL, stays, cot_constant(t, 1), 1, &theta, NULL)));
-    g = cot_value(cot_minimize(two_wells, NULL, NULL, cot_constant(t, 0.1), 1, &theta, &(cot_solve_options){.iterations = 1}));
+    g = cot_value(
+        cot_minimize(two_wells, NULL, NULL, cot_constant(t, 0.1), 1, &theta, &(cot_solve_options){.iterations = 1}));
     assert_true(isnan(g));
     cot_tape_destroy(t);
 }
 
-/* ---- linear systems without a matrix ---------------------------------------------------------------------------------------------------- */
+/* ---- linear systems without a matrix --------------------------------------------------------- */
 
 /* (c + 2) x[i] - x[i-1] - 0.5 x[i+1]: not symmetric */
 BODY(stencil) {
@@ -194,16 +214,19 @@ static void a_linear_solve_equals_the_matrix(void **state) {
         cot_tape *t = cot_tape_create(NULL);
         double   *numbers = malloc((size_t)n * sizeof *numbers), *ours = malloc((size_t)n * 2 * sizeof *ours);
         for (int k = 0; k < n; k++) numbers[k] = sin(k + 1.);
-        cot_var b = cot_tensor(t, COT_F64, COT_SHAPE(n), numbers), c = cot_scalar(t, 0.7), x = cot_linear_solve(stencil, &c, b, NULL), g[2], h[2];
+        cot_var b = cot_tensor(t, COT_F64, COT_SHAPE(n), numbers), c = cot_scalar(t, 0.7),
+                x   = cot_linear_solve(stencil, &c, b, NULL), g[2], h[2];
         cot_var eye = cot_eye(t, COT_F64, n, n);
-        cot_var low = cot_diag(cot_ones(t, COT_F64, COT_SHAPE(n - 1)), -1), up = cot_diag(cot_ones(t, COT_F64, COT_SHAPE(n - 1)), 1);
+        cot_var low = cot_diag(cot_ones(t, COT_F64, COT_SHAPE(n - 1)), -1),
+                up  = cot_diag(cot_ones(t, COT_F64, COT_SHAPE(n - 1)), 1);
         cot_var a = cot_sub(cot_sub(cot_mul(cot_add(c, 2.0), eye), low), cot_mul(0.5, up)), z = cot_solve(a, b);
         cot_var f = cot_sum(cot_sin(x), COT_ALL), q = cot_sum(cot_sin(z), COT_ALL), wrt[2] = {b, c};
         assert_int_equal(cot_grad_of(f, 2, wrt, g), COT_OK);
         assert_int_equal(cot_grad_of(q, 2, wrt, h), COT_OK);
         assert_ok(t);
-        /* A is at least 2.7 - 1 - 0.5 = 1.2 from singular, and residuals are 1e-12 of the right sides, b and cos x: so in the norm x is within dx, and
-         * λ within dl; all further numbers are products of such vectors. */
+        /* A is at least 2.7 - 1 - 0.5 = 1.2 from singular, and residuals are 1e-12 of the right
+         * sides, b and cos x: so in the norm x is within dx, and λ within dl; all further numbers
+         * are products of such vectors. */
         double nb = sqrt(n) * 1., dx = 1e-12 * nb / 1.2, dl = (1e-12 * nb + dx) / 1.2;
         assert_near(cot_value(f), cot_value(q), sqrt(n) * dx);
         assert_near(cot_value(g[1]), cot_value(h[1]), dl * nb / 1.2 + dx * nb / 1.2);
@@ -219,13 +242,15 @@ static void a_linear_solve_equals_the_matrix(void **state) {
     }
 }
 
-/* ---- other shapes, sizes and dtypes --------------------------------------------------------------------------------------------------- */
+/* ---- other shapes, sizes and dtypes ---------------------------------------------------------- */
 
-/* The same stencil, along the rows of whatever shape x has: Σ over an axis of 4 x - neighbours, plus c x³. */
+/* The same stencil, along the rows of whatever shape x has: Σ over an axis of 4 x - neighbours,
+ * plus c x³. */
 BODY(reaction) {
     UNUSED;
     cot_var x = xs[0], theta = xs[1], sides = cot_add(cot_flip(x, COT_AXES(0)), cot_flip(x, COT_AXES(1)));
-    ys[0] = cot_sub(cot_add(cot_sub(cot_mul(4.0, x), sides), cot_mul(*(cot_var *)user, cot_mul(x, cot_square(x)))), theta);
+    ys[0] =
+        cot_sub(cot_add(cot_sub(cot_mul(4.0, x), sides), cot_mul(*(cot_var *)user, cot_mul(x, cot_square(x)))), theta);
     return 0;
 }
 
@@ -236,7 +261,8 @@ static void many_unknowns_of_any_shape(void **state) {
         double   *numbers = malloc((size_t)(rows * rows) * 2 * sizeof *numbers), *grad = numbers + rows * rows;
         for (int k = 0; k < rows * rows; k++) numbers[k] = 0.5 + cos(k * 1.3);
         cot_var theta = cot_transpose(cot_tensor(t, COT_F64, COT_SHAPE(rows, rows), numbers)), c = cot_scalar(t, 0.3);
-        cot_var x = cot_root(reaction, &c, NULL, cot_zeros(t, COT_F64, COT_SHAPE(rows, rows)), 1, &theta, NULL), g[2], h;
+        cot_var x = cot_root(reaction, &c, NULL, cot_zeros(t, COT_F64, COT_SHAPE(rows, rows)), 1, &theta, NULL), g[2],
+                h;
         cot_var in[2] = {x, theta}, residual, f = cot_sum(cot_square(x), COT_ALL);
         reaction(2, in, 1, &residual, &c);
         assert_near(cot_value(cot_norm(residual, 2, COT_ALL)), 0, 1e-10 * (1 + sqrt(rows * rows * 2.25)));
@@ -250,7 +276,8 @@ static void many_unknowns_of_any_shape(void **state) {
         }
         double slope = (at[1] - at[0]) / (2 * step), curve = (at[1] + at[0] - 2 * cot_value(f)) / (step * step);
         assert_ok(t);
-        assert_near(cot_value(g[1]), slope, 1e-7); /* differences: f‴ step²/6, and rounding of f, about 1e2, by step */
+        /* differences: f‴ step²/6, and rounding of f, about 1e2, by step */
+        assert_near(cot_value(g[1]), slope, 1e-7);
         assert_near(cot_value(h), curve, 1e-3);    /* … by step² */
         assert_near(cot_value(cot_jvp(f, 1, &c, (cot_var[]){cot_constant(t, 2)})), 2 * cot_value(g[1]), 1e-9);
         cot_backward(f);
@@ -268,13 +295,18 @@ BODY(diagonal) { UNUSED; ys[0] = cot_mul(cot_add(cot_square(*(cot_var *)user), 1
 /* What the dtype can give, by elimination and by GMRES. */
 static void fewer_bits_solve_too(void **state) {
     (void)state;
-    static const struct { cot_dtype dtype; double tolerance; } kinds[] = {{COT_F32, 1e-5}, {COT_F16, 5e-2}, {COT_BF16, 5e-2}};
+    static const struct {
+        cot_dtype dtype;
+        double    tolerance;
+    } kinds[] = {{COT_F32, 1e-5}, {COT_F16, 5e-2}, {COT_BF16, 5e-2}};
     for (int d = 0; d < 3; d++)
         for (int n = 2; n <= 80; n += 78) {
             cot_tape *t = cot_tape_create(NULL);
-            cot_var   c = cot_scalar_of(t, kinds[d].dtype, 0.5), b = cot_cast(cot_full(t, COT_F64, COT_SHAPE(n), 2.5), kinds[d].dtype), g;
+            cot_var   c = cot_scalar_of(t, kinds[d].dtype, 0.5),
+                    b   = cot_cast(cot_full(t, COT_F64, COT_SHAPE(n), 2.5), kinds[d].dtype), g;
             cot_var   x = cot_linear_solve(diagonal, &c, b, NULL), theta = cot_square(cot_add(c, 1.0));
-            cot_var   r = cot_root(square_minus, NULL, NULL, cot_full(t, kinds[d].dtype, COT_SHAPE(n), 1), 1, (cot_var[]){cot_add(cot_mul(b, 0.0), theta)}, NULL);
+            cot_var   r = cot_root(square_minus, NULL, NULL, cot_full(t, kinds[d].dtype, COT_SHAPE(n), 1), 1,
+                                   (cot_var[]){cot_add(cot_mul(b, 0.0), theta)}, NULL);
             assert_int_equal(cot_dtype_of(x), kinds[d].dtype);
             assert_int_equal(cot_dtype_of(r), kinds[d].dtype);
             double out[80];
@@ -284,18 +316,23 @@ static void fewer_bits_solve_too(void **state) {
             for (int k = 0; k < n; k++) assert_near(out[k], 1.5, kinds[d].tolerance);
             cot_grad_of(cot_add(cot_index(x, 0, 1), cot_index(r, 0, 0)), 1, &c, &g);
             assert_ok(t);
-            assert_near(cot_value(g), -2.5 * 2 * 0.5 / (1.25 * 1.25) + 1, 10 * kinds[d].tolerance); /* two solves, each of that */
+            /* two solves, each of that */
+            assert_near(cot_value(g), -2.5 * 2 * 0.5 / (1.25 * 1.25) + 1, 10 * kinds[d].tolerance);
             cot_tape_destroy(t);
         }
 }
 
-/* A solver of the user's, which reads parameters of every kind, runs at every step of a loop and not while the body is recorded. */
+/* A solver of the user's, which reads parameters of every kind, runs at every step of a loop and
+ * not while the body is recorded. */
 static int seen_calls;
 static int divides(int n, const cot_array *theta, cot_array *x, void *user) {
     (void)user;
     seen_calls++;
-    if (n != 2 || theta[0].shape.ndim != 1 || theta[0].size != 2 || theta[1].shape.ndim != 0 || theta[1].dtype != COT_I64) return 1;
-    for (int k = 0; k < 2; k++) ((double *)x->data)[k] = ((double *)theta[0].data)[k] / (double)((int64_t *)theta[1].data)[0];
+    if (n != 2 || theta[0].shape.ndim != 1 || theta[0].size != 2 || theta[1].shape.ndim != 0 ||
+        theta[1].dtype != COT_I64)
+        return 1;
+    for (int k = 0; k < 2; k++)
+        ((double *)x->data)[k] = ((double *)theta[0].data)[k] / (double)((int64_t *)theta[1].data)[0];
     return 0;
 }
 BODY(quotient) { UNUSED; ys[0] = cot_sub(cot_mul(xs[0], cot_cast(xs[2], COT_F64)), xs[1]); return 0; }
@@ -326,11 +363,13 @@ static void a_solver_runs_at_every_step(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What a solver of the user's finds is looked at: a third of the digits of the terms is enough, whatever their size, and less is not. */
+/* What a solver of the user's finds is looked at: a third of the digits of the terms is enough,
+ * whatever their size, and less is not. */
 typedef struct off { double by; } off;
 static int roughly(int n, const cot_array *theta, cot_array *x, void *user) {
     (void)n;
-    double root = sqrt(x->dtype == COT_F32 ? (double)((float *)theta[0].data)[0] : ((double *)theta[0].data)[0]) * (1 + ((off *)user)->by);
+    double root = sqrt(x->dtype == COT_F32 ? (double)((float *)theta[0].data)[0] : ((double *)theta[0].data)[0]) *
+                  (1 + ((off *)user)->by);
     if (x->dtype == COT_F32) ((float *)x->data)[0] = (float)root;
     else ((double *)x->data)[0] = root;
     return 0;
@@ -338,8 +377,9 @@ static int roughly(int n, const cot_array *theta, cot_array *x, void *user) {
 
 static void a_solver_is_not_believed(void **state) {
     (void)state;
-    /* |F| = θ |(1 + by)² - 1| = 2 by θ against |∂F/∂x x| = 2θ and |F| at the start, θ |4 - 1| = 3θ: allowed is by < 2.5 · 2^-17 = 1.9e-5 in f64, 2.5 · 2^-8
-     * = 9.8e-3 in f32, at any scale of the equation */
+    /* |F| = θ |(1 + by)² - 1| = 2 by θ against |∂F/∂x x| = 2θ and |F| at the start, θ |4 - 1| = 3θ:
+     * allowed is by < 2.5 · 2^-17 = 1.9e-5 in f64, 2.5 · 2^-8 = 9.8e-3 in f32, at any scale of the
+     * equation */
     for (int f32 = 0; f32 < 2; f32++)
         for (double theta = 1e-18; theta < 1e19; theta *= 1e6)
             for (int far = 0; far < 2; far++) {
@@ -348,7 +388,9 @@ static void a_solver_is_not_believed(void **state) {
                 cot_var   c = cot_scalar_of(t, dtype, theta), x0 = cot_cast(cot_constant(t, 2 * sqrt(theta)), dtype);
                 off       o = {f32 ? (far ? 1.1e-2 : 8.5e-3) : (far ? 2.1e-5 : 1.7e-5)};
                 bool      taken = cot_is_valid(cot_root(square_minus, &o, roughly, x0, 1, &c, NULL));
-                if (taken == far) fail_msg("%s, theta %g, off by %g: %s", f32 ? "f32" : "f64", theta, o.by, taken ? "taken" : cot_tape_message(t));
+                if (taken == far)
+                    fail_msg("%s, theta %g, off by %g: %s", f32 ? "f32" : "f64", theta, o.by,
+                             taken ? "taken" : cot_tape_message(t));
                 cot_tape_destroy(t);
             }
     /* A start where F has no value, and one that is the solution. */
@@ -362,12 +404,13 @@ static void a_solver_is_not_believed(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- singular systems whose pivots rounding hides ----------------------------------------------------------------------------------------- */
+/* ---- singular systems whose pivots rounding hides -------------------------------------------- */
 
 BODY(off_the_mean) { UNUSED; ys[0] = cot_sub(xs[0], cot_mean(xs[0], COT_KEEP_ALL)); return 0; }
 BODY(by_matrix) { UNUSED; ys[0] = cot_matmul(*(cot_var *)user, xs[0]); return 0; }
 
-/* Elimination leaves pivots of 1e-16, and solves what is near with an x of 1e16 whose A x is any vector. */
+/* Elimination leaves pivots of 1e-16, and solves what is near with an x of 1e16 whose A x is any
+ * vector. */
 static void singular_systems_are_seen_by_their_residual(void **state) {
     (void)state;
     const double no[2][3] = {{1, 2, 3}, {1, 2, 4}}, rows[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, yes[3] = {6, 15, 24};
@@ -376,12 +419,18 @@ static void singular_systems_are_seen_by_their_residual(void **state) {
             for (int which = 0; which < 2; which++) {
                 cot_dtype         dtype = low ? COT_F32 : COT_F64;
                 cot_tape         *t = cot_tape_create(NULL);
-                cot_var           m = cot_cast(cot_tensor(t, COT_F64, COT_SHAPE(3, 3), rows), dtype), b = cot_cast(cot_tensor(t, COT_F64, COT_SHAPE(3), no[which]), dtype);
+                cot_var           m     = cot_cast(cot_tensor(t, COT_F64, COT_SHAPE(3, 3), rows), dtype),
+                        b               = cot_cast(cot_tensor(t, COT_F64, COT_SHAPE(3), no[which]), dtype);
                 cot_solve_options o = {.tolerance = low ? 1e-5 : 1e-12};
-                assert_false(cot_is_valid(cot_linear_solve(which ? by_matrix : off_the_mean, &m, b, given ? &o : NULL)));
+                assert_false(
+                    cot_is_valid(cot_linear_solve(which ? by_matrix : off_the_mean, &m, b, given ? &o : NULL)));
                 assert_int_equal(cot_tape_status(t), COT_VALUE);
-                assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after 3 steps the residual is "));
-                assert_non_null(strstr(cot_tape_message(t), given ? low ? "at most 1e-05 is taken" : "at most 1e-12 is taken" : low ? "at most 0.00390625 is taken" : "at most 7.62939e-06 is taken"));
+                assert_non_null(strstr(cot_tape_message(t),
+                                       "[linear_solve] the solver did not converge: after 3 steps the residual is "));
+                assert_non_null(
+                    strstr(cot_tape_message(t), given ? low ? "at most 1e-05 is taken" : "at most 1e-12 is taken"
+                                                : low ? "at most 0.00390625 is taken"
+                                                      : "at most 7.62939e-06 is taken"));
                 assert_string_equal(cot_tape_note(t), "");
                 cot_tape_destroy(t);
             }
@@ -396,7 +445,8 @@ static void singular_systems_are_seen_by_their_residual(void **state) {
     cot_tape_destroy(t);
 }
 
-/* Hilbert's matrix of order 8 has a condition of 1.5e10: whatever is solved with it, the residual is rounding, but more than 1e-12 of |b|. */
+/* Hilbert's matrix of order 8 has a condition of 1.5e10: whatever is solved with it, the residual
+ * is rounding, but more than 1e-12 of |b|. */
 static void ill_conditioned_systems_are_solved(void **state) {
     (void)state;
     enum { N = 8 };
@@ -404,7 +454,8 @@ static void ill_conditioned_systems_are_solved(void **state) {
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) h[i * N + j] = 1.0 / (i + j + 1);
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   m = cot_tensor(t, COT_F64, COT_SHAPE(N, N), h), b = cot_ones(t, COT_F64, COT_SHAPE(N)), x = cot_linear_solve(by_matrix, &m, b, NULL), y;
+    cot_var   m = cot_tensor(t, COT_F64, COT_SHAPE(N, N), h), b = cot_ones(t, COT_F64, COT_SHAPE(N)),
+            x = cot_linear_solve(by_matrix, &m, b, NULL), y;
     assert_ok(t);
     by_matrix(1, &x, 1, &y, &m);
     cot_read(y, got, N);
@@ -414,12 +465,13 @@ static void ill_conditioned_systems_are_solved(void **state) {
     assert_false(cot_is_valid(cot_linear_solve(by_matrix, &m, b, &(cot_solve_options){.tolerance = 1e-14})));
     cot_tape_clear_error(t);
     assert_true(cot_is_valid(cot_linear_solve(by_matrix, &m, b, &(cot_solve_options){.tolerance = 1e-6})));
-    assert_true(cot_is_valid(cot_linear_solve(by_matrix, &m, cot_zeros(t, COT_F64, COT_SHAPE(N)), &(cot_solve_options){.tolerance = INFINITY})));
+    assert_true(cot_is_valid(cot_linear_solve(by_matrix, &m, cot_zeros(t, COT_F64, COT_SHAPE(N)),
+                                              &(cot_solve_options){.tolerance = INFINITY})));
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 BODY(no_root) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
 BODY(singular) { UNUSED; ys[0] = cot_mul(xs[0], 0.0); return 0; }
@@ -451,7 +503,9 @@ BODY(sweeps_inside) { UNUSED; ys[0] = cot_sub(xs[0], xs[1]); return 0; }
 BODY(given_fails) { UNUSED; return 9; }
 BODY(same) { UNUSED; ys[0] = xs[0]; return 0; }
 
-BODY(long_chain) { /* -x'' + x³ = θ, whose linear systems take GMRES as many steps as it has points, and more after a restart */
+BODY(long_chain) {
+    /* -x'' + x³ = θ, whose linear systems take GMRES as many steps as it has points, and more after
+     * a restart */
     UNUSED;
     cot_var p = cot_pad(xs[0], COT_SHAPE(1), COT_SHAPE(1), 0);
     cot_var near = cot_add(cot_slice(p, 0, 0, -2, 1), cot_slice(p, 0, 2, COT_END, 1));
@@ -459,7 +513,11 @@ BODY(long_chain) { /* -x'' + x³ = θ, whose linear systems take GMRES as many s
     return 0;
 }
 BODY(cube_minus) { UNUSED; ys[0] = cot_sub(cot_pow(xs[0], 3), xs[1]); return 0; }
-BODY(quartic) { UNUSED; ys[0] = cot_sub(cot_sum(cot_pow(xs[0], 4), COT_ALL), cot_mul(xs[1], cot_sum(xs[0], COT_ALL))); return 0; }
+BODY(quartic) {
+    UNUSED;
+    ys[0] = cot_sub(cot_sum(cot_pow(xs[0], 4), COT_ALL), cot_mul(xs[1], cot_sum(xs[0], COT_ALL)));
+    return 0;
+}
 BODY(root_near) { UNUSED; ys[0] = cot_root(square_minus, NULL, NULL, xs[0], 1, &xs[1], NULL); return 0; }
 BODY(root_minus) { UNUSED; ys[0] = cot_sub(cot_sqrt(xs[0]), xs[1]); return 0; }
 
@@ -468,23 +526,33 @@ static void linear_systems_within_say_what_they_are_for(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   theta = cot_scalar(t, 0.01), zero = cot_scalar(t, 0), start = cot_zeros(t, COT_F64, COT_SHAPE(150)), x;
     cot_root(long_chain, NULL, NULL, start, 1, &theta, NULL);
-    assert_non_null(strstr(cot_tape_message(t), "[root] a step of Newton's method was not found: its linear system has a residual of "));
-    assert_non_null(strstr(cot_tape_message(t), " times its right side after 1000 of at most 1000 steps, at most 1e-12 is taken; ∂F/∂x is singular there, or nearly, or "
+    assert_non_null(strstr(cot_tape_message(t),
+                           "[root] a step of Newton's method was not found: its linear system has a residual of "));
+    assert_non_null(strstr(cot_tape_message(t), " times its right side after 1000 of at most 1000 steps, at most 1e-12 "
+                                                "is taken; ∂F/∂x is singular there, or nearly, or "
                                                 "more .iterations find it; |F| is "));
     cot_tape_clear_error(t);
     x = cot_root(long_chain, NULL, NULL, start, 1, &theta, &(cot_solve_options){.iterations = 100000});
     assert_ok(t);
     cot_backward(cot_sum(x, COT_ALL));
     assert_ok(t);
-    cot_root(square_minus, NULL, NULL, zero, 1, &theta, NULL); /* x² = θ from 0, where its slope is 0 */
-    expect(t, COT_VALUE, "[root] a step of Newton's method was not found: its linear system has a residual of 1 times its right side after 1 of at most 1 steps, "
-                         "at most 7.62939e-06 is taken; ∂F/∂x is singular there, or nearly; |F| is 0.01 after 0 steps; give a better start, or a solver of your own");
+    /* x² = θ from 0, where its slope is 0 */
+    cot_root(square_minus, NULL, NULL, zero, 1, &theta, NULL);
+    expect(t, COT_VALUE,
+           "[root] a step of Newton's method was not found: its linear system has a residual of 1 times its right side "
+           "after 1 of at most 1 steps, "
+           "at most 7.62939e-06 is taken; ∂F/∂x is singular there, or nearly; |F| is 0.01 after 0 steps; give a better "
+           "start, or a solver of your own");
     cot_root(root_minus, NULL, NULL, zero, 1, &theta, NULL);
-    expect(t, COT_VALUE, "[root] a step of Newton's method was not found: ∂F/∂x is not finite there; |F| is 0.01 after 0 steps; give a better start, or a solver of "
-                         "your own");
+    expect(t, COT_VALUE,
+           "[root] a step of Newton's method was not found: ∂F/∂x is not finite there; |F| is 0.01 after 0 steps; give "
+           "a better start, or a solver of "
+           "your own");
     cot_var each[2] = {cot_data(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, NAN}), cot_ones(t, COT_F64, COT_SHAPE(3))};
     cot_vmap(root_near, NULL, 2, each, NULL, 1, &x, NULL);
-    expect(t, COT_VALUE, "[root] |F| is NaN at x0; give a start where it has a value (in example 2 of the batch) (in the body of [vmap])");
+    expect(t, COT_VALUE,
+           "[root] |F| is NaN at x0; give a start where it has a value (in example 2 of the batch) (in the body of "
+           "[vmap])");
     for (int k = 0; k < 3; k++) { /* x³ = 0: a root with no derivative, forward and back */
         x = k < 2 ? cot_root(cube_minus, NULL, stays, zero, 1, &zero, NULL)
                   : cot_minimize(quartic, NULL, stays, zero, 1, &zero, &(cot_solve_options){.tolerance = INFINITY});
@@ -492,9 +560,11 @@ static void linear_systems_within_say_what_they_are_for(void **state) {
         if (k) cot_backward(x);
         else cot_jvp(x, 1, &zero, (cot_var[]){cot_number(1)});
         char want[400];
-        snprintf(want, sizeof want, "[%s] the derivative of the solution was not found: its linear system has a residual of 1 times its right side after 1 of at most "
-                                    "1 steps, at most 7.62939e-06 is taken; %s is singular there, or nearly", k < 2 ? "root" : "minimize",
-                 k < 2 ? "∂F/∂x" : "∂²f/∂x²");
+        snprintf(want, sizeof want,
+                 "[%s] the derivative of the solution was not found: its linear system has a residual of 1 times its "
+                 "right side after 1 of at most "
+                 "1 steps, at most 7.62939e-06 is taken; %s is singular there, or nearly",
+                 k < 2 ? "root" : "minimize", k < 2 ? "∂F/∂x" : "∂²f/∂x²");
         expect(t, COT_VALUE, want);
     }
     cot_tape_destroy(t);
@@ -503,32 +573,44 @@ static void linear_systems_within_say_what_they_are_for(void **state) {
 static void solvers_that_fail_say_how_far_they_came(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x0 = cot_constant(t, 1), theta = cot_scalar(t, 2), three = cot_zeros(t, COT_F64, COT_SHAPE(3)), whole = cot_data(t, COT_I64, COT_SHAPE(2), NULL);
+    cot_var   x0 = cot_constant(t, 1), theta = cot_scalar(t, 2), three = cot_zeros(t, COT_F64, COT_SHAPE(3)),
+            whole = cot_data(t, COT_I64, COT_SHAPE(2), NULL);
     outside = cot_square(theta);
     assert_false(cot_is_valid(cot_root(no_root, NULL, NULL, x0, 0, NULL, NULL)));
     assert_int_equal(cot_tape_status(t), COT_VALUE);
     assert_non_null(strstr(cot_tape_message(t), "[root] a step of Newton's method was not found: its linear system "));
-    assert_non_null(strstr(cot_tape_message(t), "; |F| is 1 after 1 steps; give a better start, or a solver of your own"));
+    assert_non_null(
+        strstr(cot_tape_message(t), "; |F| is 1 after 1 steps; give a better start, or a solver of your own"));
     cot_tape_clear_error(t);
     cot_root(no_root, NULL, NULL, cot_constant(t, 3), 0, NULL, NULL);
     assert_non_null(strstr(cot_tape_message(t), "[root] the solver did not converge: the residual is "));
-    assert_non_null(strstr(cot_tape_message(t), " was asked, and no step brings it lower: give a better start, a larger .tolerance, or a solver of your own"));
+    assert_non_null(strstr(
+        cot_tape_message(t),
+        " was asked, and no step brings it lower: give a better start, a larger .tolerance, or a solver of your own"));
     cot_tape_clear_error(t);
     cot_root(square_minus, NULL, NULL, x0, 1, &theta, &(cot_solve_options){.iterations = 2});
-    expect(t, COT_VALUE, "[root] the solver did not converge: the residual is 0.00694444 after 2 steps, from 1 at the start; at most 2e-10 was asked, in so many "
-                         "steps (.iterations)");
+    expect(t, COT_VALUE,
+           "[root] the solver did not converge: the residual is 0.00694444 after 2 steps, from 1 at the start; at most "
+           "2e-10 was asked, in so many "
+           "steps (.iterations)");
     cot_root(square_minus, NULL, NULL, x0, 1, &theta, &(cot_solve_options){.tolerance = 1e-30});
-    assert_non_null(strstr(cot_tape_message(t), " steps, from 1 at the start; at most 2e-30 was asked, and no step brings it lower: "));
+    assert_non_null(strstr(cot_tape_message(t),
+                           " steps, from 1 at the start; at most 2e-30 was asked, and no step brings it lower: "));
     cot_tape_clear_error(t);
     cot_root(square_minus, NULL, gives_up, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[root] the solver failed with code 5; the residual is 7");
     cot_root(square_minus, NULL, far_off, x0, 1, &theta, &(cot_solve_options){.tolerance = 1e-3});
-    expect(t, COT_VALUE, "[root] the residual of what the solver found is 7, from 1 at the start; at most 0.002 is within the tolerance that was asked");
+    expect(t, COT_VALUE,
+           "[root] the residual of what the solver found is 7, from 1 at the start; at most 0.002 is within the "
+           "tolerance that was asked");
     /* x² - 2 at 3, from 1: the terms are 2x·x = 18, and 1 */
     cot_root(square_minus, NULL, far_off, x0, 1, &theta, NULL);
-    expect(t, COT_VALUE, "[root] the residual of what the solver found is 7, from 1 at the start; at most 0.000144958 is taken without a tolerance (INFINITY is one "
-                         "that takes all)");
-    assert_true(cot_is_valid(cot_root(square_minus, NULL, far_off, x0, 1, &theta, &(cot_solve_options){.tolerance = INFINITY})));
+    expect(t, COT_VALUE,
+           "[root] the residual of what the solver found is 7, from 1 at the start; at most 0.000144958 is taken "
+           "without a tolerance (INFINITY is one "
+           "that takes all)");
+    assert_true(cot_is_valid(
+        cot_root(square_minus, NULL, far_off, x0, 1, &theta, &(cot_solve_options){.tolerance = INFINITY})));
     cot_root(square_minus, NULL, not_a_number, x0, 1, &theta, &(cot_solve_options){.tolerance = INFINITY});
     assert_non_null(strstr(cot_tape_message(t), "[root] the residual of what the solver found is "));
     assert_non_null(strstr(cot_tape_message(t), "nan, from 1 at the start"));
@@ -546,14 +628,19 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
         assert_int_equal(cot_tape_status(t), COT_VALUE);
         assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after "));
         assert_non_null(strstr(cot_tape_message(t), " times the right side, at most "));
-        assert_non_null(strstr(cot_tape_message(t), " is taken; the system is singular or too badly conditioned, or the function not linear"));
+        assert_non_null(
+            strstr(cot_tape_message(t),
+                   " is taken; the system is singular or too badly conditioned, or the function not linear"));
         assert_string_equal(cot_tape_note(t), "");
         cot_tape_clear_error(t);
-        cot_linear_solve(no_root, NULL, cot_full(t, COT_F64, COT_SHAPE(n), 0.5), NULL); /* not linear */
-        if (!strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after ")) fail_msg("%d: %s", n, cot_tape_message(t));
+        /* not linear */
+        cot_linear_solve(no_root, NULL, cot_full(t, COT_F64, COT_SHAPE(n), 0.5), NULL);
+        if (!strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after "))
+            fail_msg("%d: %s", n, cot_tape_message(t));
         cot_tape_clear_error(t);
     }
-    cot_linear_solve(stencil, &theta, cot_ones(t, COT_F64, COT_SHAPE(100)), &(cot_solve_options){.iterations = 2, .tolerance = 1e-13});
+    cot_linear_solve(stencil, &theta, cot_ones(t, COT_F64, COT_SHAPE(100)),
+                     &(cot_solve_options){.iterations = 2, .tolerance = 1e-13});
     assert_non_null(strstr(cot_tape_message(t), "[linear_solve] the solver did not converge: after 2 steps "));
     cot_tape_clear_error(t);
     cot_var nan = cot_full(t, COT_F64, COT_SHAPE(2), NAN);
@@ -562,12 +649,14 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_tape_clear_error(t);
     cot_root(square_minus, NULL, NULL, nan, 1, &theta, NULL);
     expect(t, COT_VALUE, "[root] |F| is NaN at x0; give a start where it has a value");
-    cot_root(square_minus, NULL, NULL, cot_constant(t, 1e200), 1, &theta, NULL); /* no root, though infinity is within 1e-10 of itself */
+    /* no root, though infinity is within 1e-10 of itself */
+    cot_root(square_minus, NULL, NULL, cot_constant(t, 1e200), 1, &theta, NULL);
     expect(t, COT_VALUE, "[root] |F| is infinite at x0; give a start where it has a value");
     cot_minimize(steep, NULL, NULL, nan, 0, NULL, NULL);
     expect(t, COT_VALUE, "[minimize] the function or its gradient is NaN at x0; give a start where it has a value");
     cot_minimize(steep, NULL, NULL, cot_full(t, COT_F64, COT_SHAPE(2), 1e200), 0, NULL, NULL);
-    expect(t, COT_VALUE, "[minimize] the function or its gradient is infinite at x0; give a start where it has a value");
+    expect(t, COT_VALUE,
+           "[minimize] the function or its gradient is infinite at x0; give a start where it has a value");
     cot_root(given_fails, NULL, NULL, x0, 1, &theta, NULL);
     expect(t, COT_CUSTOM, "[root] its body failed with code 9");
     cot_fixed_point(given_fails, NULL, NULL, x0, 1, &theta, NULL);
@@ -577,21 +666,28 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_minimize(same, NULL, NULL, three, 0, NULL, NULL);
     expect(t, COT_SHAPE, "[minimize] the function gives f64 of shape (3,); what is least is one float");
     cot_root(sweeps_inside, NULL, by_sweeping, x0, 1, &theta, NULL);
-    expect(t, COT_GRAD, "[backward] called inside a function of [root]; such a function computes or records, and the library differentiates what it recorded "
-                        "(use a tape of its own to differentiate there)");
+    expect(t, COT_GRAD,
+           "[backward] called inside a function of [root]; such a function computes or records, and the library "
+           "differentiates what it recorded "
+           "(use a tape of its own to differentiate there)");
     cot_tape *other = cot_tape_create(NULL);
     cot_var   foreign = cot_scalar(other, 1);
     cot_root(square_minus, NULL, NULL, x0, 1, &foreign, NULL);
-    expect(t, COT_VAR, "[root] the theta[0] as operand belongs to another tape; operands of one operation share a tape");
+    expect(t, COT_VAR,
+           "[root] the theta[0] as operand belongs to another tape; operands of one operation share a tape");
     cot_tape_destroy(other);
     cot_linear_solve(sums, NULL, three, NULL);
-    expect(t, COT_SHAPE, "[linear_solve] the function gives f64 () for a vector of f64 (3,); it must keep shape and dtype");
+    expect(t, COT_SHAPE,
+           "[linear_solve] the function gives f64 () for a vector of f64 (3,); it must keep shape and dtype");
     cot_linear_solve(sums, NULL, whole, NULL);
     expect(t, COT_DTYPE, "[linear_solve] b has dtype i64; it must be a float");
     cot_root(sums, NULL, NULL, three, 0, NULL, NULL);
-    expect(t, COT_SHAPE, "[root] there are equations f64 () for unknowns f64 (3,); they must be as many and of the same dtype");
+    expect(t, COT_SHAPE,
+           "[root] there are equations f64 () for unknowns f64 (3,); they must be as many and of the same dtype");
     cot_fixed_point(sums, NULL, NULL, three, 0, NULL, NULL); /* which x - g(x) would broadcast */
-    expect(t, COT_SHAPE, "[fixed_point] there are equations f64 () for unknowns f64 (3,); they must be as many and of the same dtype");
+    expect(
+        t, COT_SHAPE,
+        "[fixed_point] there are equations f64 () for unknowns f64 (3,); they must be as many and of the same dtype");
     cot_fixed_point(sums, NULL, NULL, whole, 0, NULL, NULL);
     expect(t, COT_DTYPE, "[fixed_point] x0 has dtype i64; it must be a float");
     cot_minimize(NULL, NULL, NULL, three, 0, NULL, NULL);
@@ -614,7 +710,8 @@ static void every_allocation_may_fail(void **state) {
     assert_survives_no_memory(work, NULL, 2, sentences);
 }
 
-/* An answer counts where it was asked for: a solver that points x at memory of its own has not answered. */
+/* An answer counts where it was asked for: a solver that points x at memory of its own has not
+ * answered. */
 static int elsewhere(int n, const cot_array *theta, cot_array *x, void *user) {
     (void)n, (void)theta;
     x->data = user;
@@ -625,10 +722,12 @@ static void an_answer_elsewhere_is_none(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     double    root = 3;
-    cot_var   theta = cot_scalar(t, 9), x = cot_root(square_minus, &root, elsewhere, cot_constant(t, 1), 1, &theta, NULL);
+    cot_var theta = cot_scalar(t, 9), x = cot_root(square_minus, &root, elsewhere, cot_constant(t, 1), 1, &theta, NULL);
     assert_false(cot_is_valid(x));
-    expect(t, COT_VALUE, "[root] the residual of what the solver found is 8, from 8 at the start; at most 7.62939e-05 is taken without a "
-                         "tolerance (INFINITY is one that takes all)");
+    expect(t, COT_VALUE,
+           "[root] the residual of what the solver found is 8, from 8 at the start; at most 7.62939e-05 is taken "
+           "without a "
+           "tolerance (INFINITY is one that takes all)");
     cot_tape_destroy(t);
 }
 
@@ -637,7 +736,8 @@ int main(void) {
         cmocka_unit_test(an_answer_elsewhere_is_none),
         cmocka_unit_test(a_root_has_the_derivatives_of_its_closed_form),
         cmocka_unit_test(a_fixed_point_has_the_gradient_of_its_iterations),
-        cmocka_unit_test(a_minimum_moves_as_its_equation_says), cmocka_unit_test(minima_are_found_not_maxima_or_saddles),
+        cmocka_unit_test(a_minimum_moves_as_its_equation_says),
+        cmocka_unit_test(minima_are_found_not_maxima_or_saddles),
         cmocka_unit_test(a_linear_solve_equals_the_matrix),
         cmocka_unit_test(singular_systems_are_seen_by_their_residual),
         cmocka_unit_test(ill_conditioned_systems_are_solved),

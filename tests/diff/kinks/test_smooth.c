@@ -1,10 +1,10 @@
-/* test_smooth.c: a smooth tape refuses every derivative at a kink, whichever function takes it and wherever the operation is; and
- * cot_report looks into loops. */
+/* test_smooth.c: a smooth tape refuses every derivative at a kink, whichever function takes it and
+ * wherever the operation is; and cot_report looks into loops. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"
 
-/* ---- functions with a kink at 0 ------------------------------------------------------------------------------------- */
+/* ---- functions with a kink at 0 -------------------------------------------------------------- */
 
 BODY(relu) { UNUSED; ys[0] = cot_relu(xs[0]); return 0; }
 BODY(other) { UNUSED; ys[0] = cot_mul(xs[0], 2.0); return 0; }
@@ -56,7 +56,11 @@ BODY(mapped) {
     return 0;
 }
 /* 2 x + |x - θ| = 2 θ has the root θ: the equation is on its kink there. */
-BODY(equation) { UNUSED; ys[0] = cot_add(cot_mul(2.0, cot_sub(xs[0], xs[1])), cot_abs(cot_sub(xs[0], xs[1]))); return 0; }
+BODY(equation) {
+    UNUSED;
+    ys[0] = cot_add(cot_mul(2.0, cot_sub(xs[0], xs[1])), cot_abs(cot_sub(xs[0], xs[1])));
+    return 0;
+}
 BODY(rooted) {
     UNUSED;
     ys[0] = cot_sum(cot_root(equation, NULL, NULL, cot_number(1), 1, xs, NULL), COT_ALL);
@@ -67,7 +71,7 @@ static const struct { const char *name; cot_fn f; } functions[] = {
     {"plain", plain}, {"scan", scanned}, {"scan with states", asked}, {"checkpoint", checkpointed},
     {"cond", chosen}, {"while", looped}, {"nested", nested},          {"vmap", mapped}};
 
-/* ---- ways to differentiate ------------------------------------------------------------------------------------------ */
+/* ---- ways to differentiate ------------------------------------------------------------------- */
 
 static double numbers[64];
 static const double one[3] = {1, 1, 1};
@@ -81,8 +85,14 @@ static cot_var of(cot_fn f, cot_var x) {
 static void by_backward(cot_fn f, cot_var x) { cot_var y = of(f, x); cot_backward(y); }
 static void by_grad_of(cot_fn f, cot_var x) { cot_var y = of(f, x), g; cot_grad_of(y, 1, &x, &g); }
 static void by_value_and_grad(cot_fn f, cot_var x) { cot_var g; cot_value_and_grad(f, NULL, 1, &x, NULL, &g); }
-static void by_fn_vjp(cot_fn f, cot_var x) { cot_var y, g, s = cot_number(1); cot_fn_vjp(f, NULL, 1, &x, 1, &y, &s, &g); }
-static void by_fn_jvp(cot_fn f, cot_var x) { cot_var y, d, s = cot_number(1); cot_fn_jvp(f, NULL, 1, &x, &s, 1, &y, &d); }
+static void by_fn_vjp(cot_fn f, cot_var x) {
+    cot_var y, g, s = cot_number(1);
+    cot_fn_vjp(f, NULL, 1, &x, 1, &y, &s, &g);
+}
+static void by_fn_jvp(cot_fn f, cot_var x) {
+    cot_var y, d, s = cot_number(1);
+    cot_fn_jvp(f, NULL, 1, &x, &s, 1, &y, &d);
+}
 static void by_linear_vjp(cot_fn f, cot_var x) {
     cot_linear *l;
     cot_var     y, g, s = cot_number(1);
@@ -95,8 +105,14 @@ static void by_linear_jvp(cot_fn f, cot_var x) {
     cot_linearize(f, NULL, 1, &x, 1, &y, &l);
     cot_linear_jvp(l, &s, &g);
 }
-static void by_fn_jacobian(cot_fn f, cot_var x) { cot_var j; cot_fn_jacobian(f, NULL, 1, &x, 1, NULL, COT_REVERSE, &j); }
-static void by_fn_jacobian_forward(cot_fn f, cot_var x) { cot_var j; cot_fn_jacobian(f, NULL, 1, &x, 1, NULL, COT_FORWARD, &j); }
+static void by_fn_jacobian(cot_fn f, cot_var x) {
+    cot_var j;
+    cot_fn_jacobian(f, NULL, 1, &x, 1, NULL, COT_REVERSE, &j);
+}
+static void by_fn_jacobian_forward(cot_fn f, cot_var x) {
+    cot_var j;
+    cot_fn_jacobian(f, NULL, 1, &x, 1, NULL, COT_FORWARD, &j);
+}
 static void by_fn_hessian(cot_fn f, cot_var x) { cot_var h; cot_fn_hessian(f, NULL, 1, &x, NULL, &h); }
 static void by_jvp(cot_fn f, cot_var x) { cot_var y = of(f, x), s = cot_number(1); cot_jvp(y, 1, &x, &s); }
 static void by_vjps(cot_fn f, cot_var x) { cot_var y = of(f, x); cot_vjps(1, 1, &y, one, 1, &x, numbers); }
@@ -104,8 +120,14 @@ static void by_jvps(cot_fn f, cot_var x) { cot_var y = of(f, x); cot_jvps(1, 1, 
 static void by_jacobian(cot_fn f, cot_var x) { cot_var y = of(f, x); cot_jacobian(1, &y, 1, &x, COT_AUTO, numbers); }
 static void by_hessian(cot_fn f, cot_var x) { cot_var y = of(f, x); cot_hessian(y, 1, &x, numbers); }
 static void by_hvp(cot_fn f, cot_var x) { cot_var y = of(f, x); cot_hvp(y, 1, &x, one, numbers); }
-static void by_taylor(cot_fn f, cot_var x) { cot_var y = of(f, x), out[3], s = cot_number(1); cot_taylor(y, 1, &x, 1, &s, 2, out); }
-static void by_taylor_values(cot_fn f, cot_var x) { cot_var y = of(f, x); cot_taylor_values(y, 1, &x, 1, one, 2, numbers); }
+static void by_taylor(cot_fn f, cot_var x) {
+    cot_var y = of(f, x), out[3], s = cot_number(1);
+    cot_taylor(y, 1, &x, 1, &s, 2, out);
+}
+static void by_taylor_values(cot_fn f, cot_var x) {
+    cot_var y = of(f, x);
+    cot_taylor_values(y, 1, &x, 1, one, 2, numbers);
+}
 static void by_sparse(cot_fn f, cot_var x) {
     cot_sparse_plan *p = cot_sparse_jacobian_plan_of(f, NULL, 1, &x, 1, COT_AUTO);
     cot_sparse_jacobian_of(p, f, NULL, 1, &x, 1, numbers);
@@ -120,13 +142,21 @@ static void by_grad_in_vmap(cot_fn f, cot_var x) {
     cot_var two[2] = {x, x}, both = cot_stack(2, two, 0), g;
     cot_vmap(gradient, &f, 1, &both, NULL, 1, &g, NULL);
 }
-static void by_grad_in_scan(cot_fn f, cot_var x) { cot_var g; cot_scan(gradient, &f, 1, 1, &x, 0, NULL, &g, 0, NULL, NULL); }
+static void by_grad_in_scan(cot_fn f, cot_var x) {
+    cot_var g;
+    cot_scan(gradient, &f, 1, 1, &x, 0, NULL, &g, 0, NULL, NULL);
+}
 
-static const struct { const char *name; void (*by)(cot_fn f, cot_var x); } ways[] = {
+static const struct { const char *name; void (*by)(cot_fn f, cot_var x);
+} ways[] = {
 #define WAY(name) {#name, by_##name}
-    WAY(backward), WAY(grad_of), WAY(value_and_grad), WAY(fn_vjp), WAY(fn_jvp), WAY(linear_vjp), WAY(linear_jvp),
-    WAY(fn_jacobian), WAY(fn_jacobian_forward), WAY(fn_hessian), WAY(jvp), WAY(vjps), WAY(jvps), WAY(jacobian), WAY(hessian),
-    WAY(hvp), WAY(taylor), WAY(taylor_values), WAY(sparse), WAY(grad_in_vmap), WAY(grad_in_scan),
+    WAY(backward),   WAY(grad_of),      WAY(value_and_grad),
+    WAY(fn_vjp),     WAY(fn_jvp),       WAY(linear_vjp),
+    WAY(linear_jvp), WAY(fn_jacobian),  WAY(fn_jacobian_forward),
+    WAY(fn_hessian), WAY(jvp),          WAY(vjps),
+    WAY(jvps),       WAY(jacobian),     WAY(hessian),
+    WAY(hvp),        WAY(taylor),       WAY(taylor_values),
+    WAY(sparse),     WAY(grad_in_vmap), WAY(grad_in_scan),
 };
 
 static void refuses(const char *name, cot_fn f, double kink, bool refused) {
@@ -135,8 +165,10 @@ static void refuses(const char *name, cot_fn f, double kink, bool refused) {
         cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, kink, 2});
         char      why[200];
         ways[w].by(f, x);
-        bool said = strstr(cot_tape_message(t), "a derivative at a point without one was refused, as this tape was asked to: ");
-        if (said != refused || (!refused && cot_tape_status(t) != COT_OK) || (refused && cot_tape_status(t) != COT_GRAD))
+        bool said =
+            strstr(cot_tape_message(t), "a derivative at a point without one was refused, as this tape was asked to: ");
+        if (said != refused || (!refused && cot_tape_status(t) != COT_OK) ||
+            (refused && cot_tape_status(t) != COT_GRAD))
             fail_msg("%s of %s at %g: \"%s\"", ways[w].name, name, kink, cot_tape_message(t));
         cot_tape_clear_error(t);
         assert_int_equal(cot_tape_check(t, why, sizeof why), COT_OK);
@@ -146,16 +178,20 @@ static void refuses(const char *name, cot_fn f, double kink, bool refused) {
 
 static void every_derivative_at_a_kink_is_refused(void **state) {
     (void)state;
-    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) refuses(functions[k].name, functions[k].f, 0, true);
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        refuses(functions[k].name, functions[k].f, 0, true);
 }
 
 static void beside_a_kink_all_is_well(void **state) {
     (void)state;
-    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) refuses(functions[k].name, functions[k].f, 0.5, false);
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+        refuses(functions[k].name, functions[k].f, 0.5, false);
 }
 
-/* A kink that no derivative goes through is none: of the input that stands still, and of a rule of one's own. */
-static int own_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+/* A kink that no derivative goes through is none: of the input that stands still, and of a rule of
+ * one's own. */
+static int own_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                   void *user) {
     UNUSED;
     xbars[0] = ybars[0];
     return 0;
@@ -219,13 +255,14 @@ static void sentences_say_where(void **state) {
     t = cot_tape_create(&(cot_options){.smooth = true});
     x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0, 1});
     by_grad_in_vmap(plain, x);
-    assert_non_null(strstr(cot_tape_message(t), "[vmap] a derivative at a point without one was refused, as this tape was asked to: "
-                                                "In a body of [vmap]: relu ("));
+    assert_non_null(strstr(cot_tape_message(t),
+                           "[vmap] a derivative at a point without one was refused, as this tape was asked to: "
+                           "In a body of [vmap]: relu ("));
     cot_tape_destroy(t);
 }
 
-/* A step of a loop in a body is played on examples and forgotten, with what was noted to be looked at
- * later. While the notes stayed, a constant of the body that was recorded in the same place (the
+/* A step of a loop in a body is played on examples and forgotten, with what was noted to be looked
+ * at later. While the notes stayed, a constant of the body that was recorded in the same place (the
  * adjoint of a carried value that no step reads) became something to be computed at each step, of
  * which nothing was known but its shape: its memory was never written. */
 static cot_var whole;
@@ -264,7 +301,8 @@ static void work(cot_tape *t, void *user) {
     (void)user;
     t->smooth = true;
     cot_fn  f = scanned;
-    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 0.5, 2}), two[2] = {x, x}, both = cot_stack(2, two, 0), g;
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 0.5, 2}), two[2] = {x, x},
+            both = cot_stack(2, two, 0), g;
     cot_vmap(gradient, &f, 1, &both, NULL, 1, &g, NULL);
     by_jvp(scanned, x);
 }

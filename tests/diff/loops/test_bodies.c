@@ -1,5 +1,5 @@
-/* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round, what a failed body leaves, lists that
- * are read and filled at once. */
+/* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round,
+ * what a failed body leaves, lists that are read and filled at once. */
 #define _GNU_SOURCE
 #include "support/body_test.h"
 #include "support/tape_test.h"
@@ -10,7 +10,7 @@
 #include "diff/loops/loop.h"
 #include "tape/tape.h"
 
-/* ---- files ---------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 BODY(sine) { UNUSED; ys[0] = cot_sin(xs[0]); return 0; }
 
@@ -24,7 +24,8 @@ static int64_t mappings(void) {
     return lines;
 }
 
-/* More states than a process may have mappings (65,530 by default), in a few of them; a rewind gives those back. */
+/* More states than a process may have mappings (65,530 by default), in a few of them; a rewind
+ * gives those back. */
 static void many_small_states_lie_in_few_files(void **state) {
     (void)state;
     int       steps = test_small() ? 2000 : 100000;
@@ -32,7 +33,8 @@ static void many_small_states_lie_in_few_files(void **state) {
     cot_var   x = cot_scalar(t, 0.5), spilled, kept;
     cot_mark  mark = cot_tape_mark(t);
     for (int round = 0; round < 2; round++) {
-        cot_scan(sine, NULL, steps, 1, &x, 0, NULL, &spilled, 0, NULL, &(cot_loop_options){.states = steps, .spill = "/tmp"});
+        cot_scan(sine, NULL, steps, 1, &x, 0, NULL, &spilled, 0, NULL,
+                 &(cot_loop_options){.states = steps, .spill = "/tmp"});
         assert_ok(t);
         assert_in_range(mappings(), 1, 20);
         cot_backward(spilled);
@@ -79,7 +81,8 @@ static void states_in_files_keep_their_values(void **state) {
     }
 }
 
-/* A limit on files is an error, not the end of the process; a file that fits is made instead of a larger one that does not. */
+/* A limit on files is an error, not the end of the process; a file that fits is made instead of a
+ * larger one that does not. */
 static void files_that_cannot_be_made_are_an_error(void **state) {
     (void)state;
     struct rlimit before, small;
@@ -116,7 +119,9 @@ static void files_that_cannot_be_mapped_are_an_error(void **state) {
         assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
         cot_scan(sine, NULL, 40, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.spill = "/tmp"});
         assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
-        if (k) assert_error(t, COT_MEMORY, "[scan] a file of 2432 bytes in /tmp could not be mapped into memory: Cannot allocate memory");
+        if (k)
+            assert_error(t, COT_MEMORY,
+                         "[scan] a file of 2432 bytes in /tmp could not be mapped into memory: Cannot allocate memory");
         else assert_ok(t);
     }
     cot_tape_destroy(t);
@@ -144,11 +149,12 @@ static void no_more_states_are_kept_than_said(void **state) {
     cot_scan(sine, NULL, 4000, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = 4000});
     cot_backward(y);
     assert_ok(t);
-    assert_in_range(cot_tape_bytes(t), 4000 * 64, 4000 * (64 + 96) + 65536); /* as the header says, and a tape */
+    /* as the header says, and a tape */
+    assert_in_range(cot_tape_bytes(t), 4000 * 64, 4000 * (64 + 96) + 65536);
     cot_tape_destroy(t);
 }
 
-/* ---- captures ---------------------------------------------------------------------------------------------------------------- */
+/* ---- captures -------------------------------------------------------------------------------- */
 
 typedef struct many { int n; cot_var *w; } many;
 
@@ -160,7 +166,8 @@ BODY(adds_many) {
     return 0;
 }
 
-/* Each once, whatever their number, with its own gradient, in numbers and recorded. A search through the list of them would take minutes. */
+/* Each once, whatever their number, with its own gradient, in numbers and recorded. A search
+ * through the list of them would take minutes. */
 static void a_body_may_use_many_values_from_outside(void **state) {
     (void)state;
     int       n = test_small() ? 4000 : 200000;
@@ -186,7 +193,7 @@ static void a_body_may_use_many_values_from_outside(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- what bodies hand on --------------------------------------------------------------------------------------------------- */
+/* ---- what bodies hand on --------------------------------------------------------------------- */
 
 BODY(swap_and_shift) {
     UNUSED;
@@ -196,13 +203,15 @@ BODY(swap_and_shift) {
     return 0;
 }
 
-/* Carried values that are others of the step before, or views of them: a state is not written while it is read. */
+/* Carried values that are others of the step before, or views of them: a state is not written while
+ * it is read. */
 static void carried_values_may_change_places(void **state) {
     (void)state;
     for (int kept = 1; kept < 8; kept += 3) {
         cot_tape *t = cot_tape_create(NULL);
         double    a[3] = {1, 2, 3}, b[3] = {10, 20, 30}, weights[3] = {1, 0, 0}, back[3], again[3];
-        cot_var   x[3] = {cot_tensor(t, COT_F64, COT_SHAPE(3), a), cot_tensor(t, COT_F64, COT_SHAPE(3), b), cot_scalar(t, 1)};
+        cot_var   x[3] = {cot_tensor(t, COT_F64, COT_SHAPE(3), a), cot_tensor(t, COT_F64, COT_SHAPE(3), b),
+                          cot_scalar(t, 1)};
         cot_var   y[3], g[2];
         cot_var   w = cot_data(t, COT_F64, COT_SHAPE(3), weights);
         cot_scan(swap_and_shift, &w, 7, 3, x, 0, NULL, y, 0, NULL, &(cot_loop_options){.states = kept});
@@ -233,7 +242,8 @@ BODY(doubles) { UNUSED; ys[0] = cot_mul(xs[0], 2.0); return 0; }
 BODY(minus_two) { UNUSED; ys[0] = cot_sub(cot_square(xs[0]), 4.0); return 0; }
 BODY(three_times) { UNUSED; ys[0] = cot_mul(xs[0], 3.0); return 0; }
 
-/* A loop, a root and a linear solve of constants alone: what stands in their places while the body is recorded is an example. */
+/* A loop, a root and a linear solve of constants alone: what stands in their places while the body
+ * is recorded is an example. */
 BODY(on_constants) {
     UNUSED;
     double   *starts = user;
@@ -241,7 +251,8 @@ BODY(on_constants) {
     cot_var   c = cot_data(t, COT_F64, COT_SCALAR, &starts[0]), grown;
     cot_var   x0 = cot_data(t, COT_F64, COT_SCALAR, &starts[1]), six = cot_data(t, COT_F64, COT_SHAPE(1), &starts[2]);
     cot_while(below_hundred, doubles, NULL, 1, &c, &grown, NULL);
-    cot_var two = cot_root(minus_two, NULL, NULL, x0, 0, NULL, NULL), solved = cot_linear_solve(three_times, NULL, six, NULL);
+    cot_var two    = cot_root(minus_two, NULL, NULL, x0, 0, NULL, NULL),
+            solved = cot_linear_solve(three_times, NULL, six, NULL);
     ys[0] = cot_mul(xs[0], cot_add(cot_add(grown, two), cot_index(solved, 0, 0)));
     return 0;
 }
@@ -255,11 +266,13 @@ static void what_bodies_solve_is_solved_when_they_are_played(void **state) {
     cot_backward(y);
     cot_vmap(on_constants, starts, 1, &both, NULL, 1, &z, NULL);
     assert_ok(t);
-    assert_true(fabs(cot_value(y) - 0.5 * 132 * 132) < 1e-9 && fabs(cot_grad_value(x) - 132 * 132) < 1e-9); /* 128 + 2 + 2 */
+    /* 128 + 2 + 2 */
+    assert_true(fabs(cot_value(y) - 0.5 * 132 * 132) < 1e-9 && fabs(cot_grad_value(x) - 132 * 132) < 1e-9);
     double out[2];
     cot_read(z, out, 2);
     assert_ok(t);
-    assert_true(fabs(out[0] - 132) < 1e-9 && fabs(out[1] - 264) < 1e-9); /* Newton's method ends within 1e-12 of its root */
+    /* Newton's method ends within 1e-12 of its root */
+    assert_true(fabs(out[0] - 132) < 1e-9 && fabs(out[1] - 264) < 1e-9);
     cot_tape_destroy(t);
 }
 
@@ -273,7 +286,8 @@ BODY(partly_fixed) {
     return 0;
 }
 
-/* A part of a body that has no gradient has none when it is played: d(3x + [x²]) = 3 at each step. */
+/* A part of a body that has no gradient has none when it is played: d(3x + [x²]) = 3 at each
+ * step. */
 static void no_grad_scopes_of_a_body_hold_when_it_is_played(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -310,12 +324,13 @@ static void bodies_without_inputs_have_derivatives(void **state) {
         cot_var dy = cot_jvp(y, 1, &x, &one);
         cot_grad_of(y, 1, &x, &g);
         assert_ok(t);
-        assert_true(cot_value(y) == (choice ? 9 : 15) && cot_value(dy) == (choice ? 6 : 5) && cot_value(g) == (choice ? 6 : 5));
+        assert_true(cot_value(y) == (choice ? 9 : 15) && cot_value(dy) == (choice ? 6 : 5) &&
+                    cot_value(g) == (choice ? 6 : 5));
     }
     cot_tape_destroy(t);
 }
 
-/* ---- after a failure ------------------------------------------------------------------------------------------------------- */
+/* ---- after a failure ------------------------------------------------------------------------- */
 
 BODY(leaks_and_fails) { UNUSED; *(cot_var *)user = cot_sin(xs[0]); return 7; }
 
@@ -332,8 +347,9 @@ static void nothing_of_a_failed_body_is_left(void **state) {
     for (int k = 0; k < 3; k++) {
         assert_false(cot_is_valid(leaked[k]));
         assert_true(isnan(cot_value(leaked[k])));
-        assert_error(t, COT_VAR, "[value] the operand belongs to the body of a loop, vmap or checkpoint that is over; a body "
-                                 "hands values out as its results");
+        assert_error(t, COT_VAR,
+                     "[value] the operand belongs to the body of a loop, vmap or checkpoint that is over; a body "
+                     "hands values out as its results");
         cot_tape_clear_error(t);
     }
     y = cot_sin(x);
@@ -342,7 +358,7 @@ static void nothing_of_a_failed_body_is_left(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- lists that are read and filled ------------------------------------------------------------------------------------------ */
+/* ---- lists that are read and filled ---------------------------------------------------------- */
 
 BODY(squares) { UNUSED; for (int k = 0; k < m; k++) ys[k] = cot_square(xs[k]); return 0; }
 BODY(cube) { UNUSED; ys[0] = cot_mul(cot_square(xs[0]), xs[0]); return 0; }
@@ -357,9 +373,11 @@ static void results_may_go_where_inputs_are(void **state) {
     cot_read(v, out, 2);
     assert_true(out[0] == 4 && out[1] == 25);
 
-    cot_fn_vjp(squares, NULL, 1, (a = x, &a), 1, &a, (b = cot_number(2), &b), &b); /* ys = xs, grads = seeds */
+    /* ys = xs, grads = seeds */
+    cot_fn_vjp(squares, NULL, 1, (a = x, &a), 1, &a, (b = cot_number(2), &b), &b);
     assert_true(cot_value(a) == 9 && cot_value(b) == 12);
-    cot_fn_vjp(squares, NULL, 1, (a = x, &a), 1, (b = cot_number(2), &b), &b, &a); /* grads = xs, ys = seeds */
+    /* grads = xs, ys = seeds */
+    cot_fn_vjp(squares, NULL, 1, (a = x, &a), 1, (b = cot_number(2), &b), &b, &a);
     assert_true(cot_value(a) == 12 && cot_value(b) == 9);
     cot_fn_jvp(squares, NULL, 1, (a = x, &a), (b = cot_number(2), &b), 1, &a, &b);
     assert_true(cot_value(a) == 9 && cot_value(b) == 12);
@@ -380,7 +398,8 @@ static void results_may_go_where_inputs_are(void **state) {
     assert_true(cot_value(a) == 6);
     assert_ok(t);
 
-    cot_vmap(leaks_and_fails, &b, 1, (a = x, &a), NULL, 1, &a, NULL); /* a scalar has no batch: after an error it is invalid */
+    /* a scalar has no batch: after an error it is invalid */
+    cot_vmap(leaks_and_fails, &b, 1, (a = x, &a), NULL, 1, &a, NULL);
     assert_false(cot_is_valid(a));
     cot_tape_clear_error(t);
     cot_fn_vjp(squares, NULL, 1, (a = x, &a), 1, &a, &v, &b); /* the seed has another shape */
@@ -389,7 +408,7 @@ static void results_may_go_where_inputs_are(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- constants ------------------------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 /* p(x) = 2 x³ - x + 3, step by step at x, x/2, x/4, …: the example of cotangent.h. Numbers alone
  * come through `user`. */
@@ -406,7 +425,8 @@ BODY(horner) {
 /* A body that joins its value and a number on the same tape. */
 BODY(with_one) {
     UNUSED;
-    cot_var both[2] = {cot_reshape(xs[0], COT_SHAPE(1)), cot_reshape(cot_constant(cot_tape_of(xs[0]), 3), COT_SHAPE(1))};
+    cot_var both[2] = {cot_reshape(xs[0], COT_SHAPE(1)),
+                       cot_reshape(cot_constant(cot_tape_of(xs[0]), 3), COT_SHAPE(1))};
     ys[0] = cot_sum(cot_square(cot_concat(2, both, 0)), COT_ALL);
     return 0;
 }
@@ -418,16 +438,18 @@ static void bodies_make_constants_like_what_they_are_given(void **state) {
     static const double c[] = {2, 0, -1, 3};
     for (int d = COT_F64; d <= COT_F16; d++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   x = cot_cast(cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){0, 1, 2, -2}), (cot_dtype)d), last, ys;
+        cot_var x = cot_cast(cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){0, 1, 2, -2}), (cot_dtype)d), last, ys;
         double    have[12], g[4];
         cot_retain_grad(x);
         cot_scan(horner, (void *)(uintptr_t)c, 3, 1, &x, 0, NULL, &last, 1, &ys, NULL);
         assert_int_equal(cot_dtype_of(ys), d);
         cot_read(ys, have, 12);
-        for (int k = 0; k < 12; k++) assert_true(have[k] == p_of((double[]){0, 1, 2, -2}[k % 4] / (1 << k / 4))); /* all are exact */
+        /* all are exact */
+        for (int k = 0; k < 12; k++) assert_true(have[k] == p_of((double[]){0, 1, 2, -2}[k % 4] / (1 << k / 4)));
         assert_int_equal(cot_backward(cot_sum(cot_cast(ys, COT_F64), COT_ALL)), COT_OK);
         cot_read_grad(x, g, 4);
-        for (int k = 0; k < 4; k++) { /* Σ over steps of p'(x/2^s)/2^s, p'(x) = 6 x² - 1: exact too */
+        for (int k = 0; k < 4; k++) {
+            /* Σ over steps of p'(x/2^s)/2^s, p'(x) = 6 x² - 1: exact too */
             double at = (double[]){0, 1, 2, -2}[k], want = 0;
             for (int s = 0; s < 3; s++) want += (6 * (at / (1 << s)) * (at / (1 << s)) - 1) / (1 << s);
             assert_true(g[k] == want);

@@ -1,5 +1,5 @@
-/* test_body_numbers.c: no function gives numbers of what is being recorded in a body: the numbers of an example would stand for
- * every step. */
+/* test_body_numbers.c: no function gives numbers of what is being recorded in a body: the numbers
+ * of an example would stand for every step. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -22,28 +22,33 @@ static cot_var y_of(cot_fn f, const cot_var *x) {
 #define READ "choose by values with cot_where or cot_cond"
 #define MATRIX "record the derivatives with cot_fn_jacobian"
 #define SQUARE "record the derivatives with cot_fn_hessian"
-#define CALLS(CALL)                                                                                                                \
-    CALL(value, READ, cot_value(y_of(sum_of_cubes, x)))                                                                            \
-    CALL(value_i64, READ, (double)cot_value_i64(y_of(sum_of_cubes, x)))                                                            \
-    CALL(read, READ, cot_read(*x, got, SIZE))                                                                                      \
-    CALL(read_as, READ, cot_read_as(*x, COT_F64, got, SIZE))                                                                       \
-    CALL(vjps, "record the product with cot_vjp or cot_fn_vjp", (y = y_of(cubes, x), cot_vjps(1, 1, &y, ones, 1, x, got)))         \
-    CALL(jvps, "record the product with cot_jvp or cot_fn_jvp", (y = y_of(cubes, x), cot_jvps(1, 1, x, ones, 1, &y, got)))         \
-    CALL(jacobian, MATRIX, (y = y_of(cubes, x), cot_jacobian(1, &y, 1, x, COT_AUTO, got)))                                         \
-    CALL(hessian, SQUARE, cot_hessian(y_of(sum_of_cubes, x), 1, x, got))                                                           \
-    CALL(hvp, "record the product with cot_fn_jvp of a gradient", cot_hvp(y_of(sum_of_cubes, x), 1, x, ones, got))                 \
-    CALL(taylor_values, "record the derivatives with cot_taylor", cot_taylor_values(y_of(cubes, x), 1, x, 1, ones, 2, got))        \
-    CALL(sparse_jacobian_plan, MATRIX, (y = y_of(cubes, x), (plan = cot_sparse_jacobian_plan(1, &y, 1, x, COT_AUTO)) != NULL))     \
-    CALL(sparse_jacobian_plan_of, MATRIX, (plan = cot_sparse_jacobian_plan_of(cubes, NULL, 1, x, 1, COT_AUTO)) != NULL)               \
-    CALL(sparse_hessian_plan, SQUARE, (plan = cot_sparse_hessian_plan(y_of(sum_of_cubes, x), 1, x)) != NULL)                       \
-    CALL(sparse_hessian_plan_of, SQUARE, (plan = cot_sparse_hessian_plan_of(sum_of_cubes, NULL, 1, x)) != NULL)                       \
-    CALL(sparse_jacobian, MATRIX, (y = y_of(cubes, x), cot_sparse_jacobian(jacobian_plan, 1, &y, 1, x, got)))                      \
-    CALL(sparse_jacobian_of, MATRIX, cot_sparse_jacobian_of(jacobian_plan, cubes, NULL, 1, x, 1, got))                                \
-    CALL(sparse_hessian, SQUARE, cot_sparse_hessian(hessian_plan, y_of(sum_of_cubes, x), 1, x, got))                               \
-    CALL(sparse_hessian_of, SQUARE, cot_sparse_hessian_of(hessian_plan, sum_of_cubes, NULL, 1, x, got))                               \
-    CALL(sparse_check, MATRIX, (y = y_of(cubes, x), cot_sparse_check(jacobian_plan, 1, &y, 1, x, ones, 1)))                        \
-    CALL(explain, "explain a result outside", cot_explain(y_of(sum_of_cubes, x), text, sizeof text))                               \
-    CALL(report, "look at a result outside", cot_report(y_of(sum_of_cubes, x), text, sizeof text))                                 \
+#define CALLS(CALL)                                                                                                    \
+    CALL(value, READ, cot_value(y_of(sum_of_cubes, x)))                                                                \
+    CALL(value_i64, READ, (double)cot_value_i64(y_of(sum_of_cubes, x)))                                                \
+    CALL(read, READ, cot_read(*x, got, SIZE))                                                                          \
+    CALL(read_as, READ, cot_read_as(*x, COT_F64, got, SIZE))                                                           \
+    CALL(vjps, "record the product with cot_vjp or cot_fn_vjp",                                                        \
+         (y = y_of(cubes, x), cot_vjps(1, 1, &y, ones, 1, x, got)))                                                    \
+    CALL(jvps, "record the product with cot_jvp or cot_fn_jvp",                                                        \
+         (y = y_of(cubes, x), cot_jvps(1, 1, x, ones, 1, &y, got)))                                                    \
+    CALL(jacobian, MATRIX, (y = y_of(cubes, x), cot_jacobian(1, &y, 1, x, COT_AUTO, got)))                             \
+    CALL(hessian, SQUARE, cot_hessian(y_of(sum_of_cubes, x), 1, x, got))                                               \
+    CALL(hvp, "record the product with cot_fn_jvp of a gradient", cot_hvp(y_of(sum_of_cubes, x), 1, x, ones, got))     \
+    CALL(taylor_values, "record the derivatives with cot_taylor",                                                      \
+         cot_taylor_values(y_of(cubes, x), 1, x, 1, ones, 2, got))                                                     \
+    CALL(sparse_jacobian_plan, MATRIX,                                                                                 \
+         (y = y_of(cubes, x), (plan = cot_sparse_jacobian_plan(1, &y, 1, x, COT_AUTO)) != NULL))                       \
+    CALL(sparse_jacobian_plan_of, MATRIX,                                                                              \
+         (plan = cot_sparse_jacobian_plan_of(cubes, NULL, 1, x, 1, COT_AUTO)) != NULL)                                 \
+    CALL(sparse_hessian_plan, SQUARE, (plan = cot_sparse_hessian_plan(y_of(sum_of_cubes, x), 1, x)) != NULL)           \
+    CALL(sparse_hessian_plan_of, SQUARE, (plan = cot_sparse_hessian_plan_of(sum_of_cubes, NULL, 1, x)) != NULL)        \
+    CALL(sparse_jacobian, MATRIX, (y = y_of(cubes, x), cot_sparse_jacobian(jacobian_plan, 1, &y, 1, x, got)))          \
+    CALL(sparse_jacobian_of, MATRIX, cot_sparse_jacobian_of(jacobian_plan, cubes, NULL, 1, x, 1, got))                 \
+    CALL(sparse_hessian, SQUARE, cot_sparse_hessian(hessian_plan, y_of(sum_of_cubes, x), 1, x, got))                   \
+    CALL(sparse_hessian_of, SQUARE, cot_sparse_hessian_of(hessian_plan, sum_of_cubes, NULL, 1, x, got))                \
+    CALL(sparse_check, MATRIX, (y = y_of(cubes, x), cot_sparse_check(jacobian_plan, 1, &y, 1, x, ones, 1)))            \
+    CALL(explain, "explain a result outside", cot_explain(y_of(sum_of_cubes, x), text, sizeof text))                   \
+    CALL(report, "look at a result outside", cot_report(y_of(sum_of_cubes, x), text, sizeof text))                     \
     CALL(print_sweep, "sweep from a result outside", (cot_tape_print_sweep(y_of(sum_of_cubes, x), sink), 0))
 
 static FILE *sink;
@@ -57,7 +62,7 @@ BODY(asks) {
     int              at = 0;
     UNUSED;
     (void)y;
-#define CALL(name, instead, what)                                                                                            \
+#define CALL(name, instead, what)                                                                                      \
     if (at++ == which) (void)(what);
     CALLS(CALL)
 #undef CALL
@@ -75,7 +80,9 @@ static const struct { const char *name, *instead; } said[] = {
 typedef cot_status (*around)(cot_var x, cot_var *y);
 static cot_status in_scan(cot_var x, cot_var *y) { return cot_scan(asks, NULL, 2, 1, &x, 0, NULL, y, 0, NULL, NULL); }
 static cot_status in_checkpoint(cot_var x, cot_var *y) { return cot_checkpoint(asks, NULL, 1, &x, 1, y); }
-static cot_status in_cond(cot_var x, cot_var *y) { return cot_cond(cot_constant(x.tape, 1), asks, asks, NULL, 1, &x, 1, y); }
+static cot_status in_cond(cot_var x, cot_var *y) {
+    return cot_cond(cot_constant(x.tape, 1), asks, asks, NULL, 1, &x, 1, y);
+}
 static cot_status in_vmap(cot_var x, cot_var *y) {
     cot_var rows[2] = {x, x}, both = cot_stack(2, rows, 0);
     return cot_vmap(asks, NULL, 1, &both, NULL, 1, y, NULL);
@@ -94,8 +101,10 @@ static void bodies_give_no_numbers(void **state) {
     for (size_t p = 0; p < sizeof places / sizeof *places; p++)
         for (which = 0; which < (int)(sizeof said / sizeof *said); which++) {
             char want[512];
-            snprintf(want, sizeof want, "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no "
-                                        "values yet; %s%s", said[which].name, places[p].name, said[which].instead, places[p].where);
+            snprintf(want, sizeof want,
+                     "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no "
+                     "values yet; %s%s",
+                     said[which].name, places[p].name, said[which].instead, places[p].where);
             for (int k = 0; k < 64; k++) got[k] = (double)NAN;
             assert_int_equal(places[p].of(x, &y), COT_VALUE);
             assert_error(t, COT_VALUE, want);

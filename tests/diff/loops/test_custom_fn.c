@@ -1,15 +1,18 @@
-/* Functions with derivatives of the user's: results of several dtypes, tangents of the wrong shape, and rules that have loops inside and are
- * transposed where a body is recorded. */
+/* Functions with derivatives of the user's: results of several dtypes, tangents of the wrong shape,
+ * and rules that have loops inside and are transposed where a body is recorded. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
-#define VJP(name)                                                                                                                  \
-    static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user)
-#define JVP(name) static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user)
+#define VJP(name)                                                                                                      \
+    static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,          \
+                    void *user)
+#define JVP(name)                                                                                                      \
+    static int name(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user)
 
-/* ---- results of several dtypes ------------------------------------------------------------------------------------------------------ */
+/* ---- results of several dtypes --------------------------------------------------------------- */
 
-/* Three results, of which `user` says which are floats: bit k set. Floats are (k + 2) x², the others argmax x (i64) or x > 1.5 (bool). */
+/* Three results, of which `user` says which are floats: bit k set. Floats are (k + 2) x², the
+ * others argmax x (i64) or x > 1.5 (bool). */
 BODY(mixed) {
     UNUSED;
     int floats = *(int *)user;
@@ -40,7 +43,8 @@ JVP(mixed_jvp) {
 
 static void integers_stand_anywhere_among_the_results(void **state) {
     (void)state;
-    const cot_fn_rules rules[3] = {{"mixed", mixed_vjp, NULL}, {"mixed", NULL, mixed_jvp}, {"mixed", mixed_vjp, mixed_jvp}};
+    const cot_fn_rules rules[3] = {
+        {"mixed", mixed_vjp, NULL}, {"mixed", NULL, mixed_jvp}, {"mixed", mixed_vjp, mixed_jvp}};
     const double       at[3]    = {1, 2, 3};
     for (int which = 0; which < 3; which++)
         for (int floats = 1; floats < 8; floats++) {
@@ -51,7 +55,8 @@ static void integers_stand_anywhere_among_the_results(void **state) {
             cot_custom_fn(&rules[which], mixed, &floats, 1, &x, 3, ys);
             for (int k = 0; k < 3; k++) {
                 if (!(floats >> k & 1)) continue;
-                f = cot_add(f, cot_sum(cot_mul((double)(k + 1), ys[k]), COT_ALL)); /* a shift would show: no two weigh the same */
+                /* a shift would show: no two weigh the same */
+                f = cot_add(f, cot_sum(cot_mul((double)(k + 1), ys[k]), COT_ALL));
                 sum += 2. * (k + 1) * (k + 2);
                 cot_read(cot_jvp(ys[k], 1, &x, &one), got, 3);
                 assert_ok(t);
@@ -67,7 +72,7 @@ static void integers_stand_anywhere_among_the_results(void **state) {
         }
 }
 
-/* ---- what a jvp may give ------------------------------------------------------------------------------------------------------------- */
+/* ---- what a jvp may give --------------------------------------------------------------------- */
 
 BODY(sine) {
     UNUSED;
@@ -105,10 +110,12 @@ static void tangents_have_the_shape_of_their_result(void **state) {
     double got[6];
     cot_custom_fn(&rules[0], sine, NULL, 1, &x, 1, &y);
     cot_jvp(y, 1, &x, &dx);
-    assert_error(t, COT_SHAPE, "[turned] its jvp gave dys[0] of shape (3,2) for a result of shape (2,3); they must be equal");
+    assert_error(t, COT_SHAPE,
+                 "[turned] its jvp gave dys[0] of shape (3,2) for a result of shape (2,3); they must be equal");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(y, COT_ALL)); /* its transpose asks the same rule */
-    assert_error(t, COT_SHAPE, "[turned] its jvp gave dys[0] of shape (3,2) for a result of shape (2,3); they must be equal");
+    assert_error(t, COT_SHAPE,
+                 "[turned] its jvp gave dys[0] of shape (3,2) for a result of shape (2,3); they must be equal");
     cot_tape_clear_error(t);
     cot_custom_fn(&rules[1], sine, &stranger, 1, &x, 1, &y);
     cot_jvp(y, 1, &x, &dx);
@@ -124,7 +131,7 @@ static void tangents_have_the_shape_of_their_result(void **state) {
     cot_tape_destroy(other);
 }
 
-/* ---- rules with loops inside, transposed in a body ------------------------------------------------------------------------------------- */
+/* ---- rules with loops inside, transposed in a body ------------------------------------------- */
 
 BODY(square) {
     UNUSED;
@@ -236,12 +243,13 @@ static void both_directions_work_in_bodies(void **state) {
             cot_backward(cot_sum(y, COT_ALL));
             assert_ok(t);
             cot_read_grad(x, got, 3);
-            for (int i = 0; i < 3; i++) assert_near(got[i], 0.5 / sqrt(at[i]), 1e-9); /* Newton stops at 1e-10 or so */
+            /* Newton stops at 1e-10 or so */
+            for (int i = 0; i < 3; i++) assert_near(got[i], 0.5 / sqrt(at[i]), 1e-9);
             cot_tape_destroy(t);
         }
 }
 
-/* ---- tangents that are handed on ---------------------------------------------------------------------------------------------------- */
+/* ---- tangents that are handed on ------------------------------------------------------------- */
 
 BODY(scaled) { UNUSED; ys[0] = cot_mul(cot_sin(xs[0]), xs[1]); return 0; }
 JVP(scaled_jvp) {
@@ -260,7 +268,8 @@ static void tangents_that_are_not_there_can_be_handed_on(void **state) {
     assert_near(cot_value(cot_jvp(y, 1, xs, &one)), 3 * cos(0.5), 1e-15);
     assert_near(cot_value(cot_jvp(y, 1, xs + 1, &one)), sin(0.5), 1e-16);
     assert_ok(t);
-    cot_custom_fn(&rules, scaled, NULL, 2, (cot_var[]){xs[0], cot_detach(xs[1])}, 1, &y); /* and where it is transposed */
+    /* and where it is transposed */
+    cot_custom_fn(&rules, scaled, NULL, 2, (cot_var[]){xs[0], cot_detach(xs[1])}, 1, &y);
     cot_backward(y);
     assert_ok(t);
     assert_near(cot_grad_value(xs[0]), 3 * cos(0.5), 1e-15);
@@ -268,20 +277,34 @@ static void tangents_that_are_not_there_can_be_handed_on(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- rules that are not zero for zero ------------------------------------------------------------------------------------------------ */
+/* ---- rules that are not zero for zero -------------------------------------------------------- */
 
 JVP(one_more) { UNUSED; dys[0] = cot_add(dxs[0], 1.0); return 0; }
 JVP(always) { UNUSED, (void)dxs; dys[0] = xs[0]; return 0; }
-JVP(through_zeros) { UNUSED; dys[0] = cot_add(cot_zeros(xs[0].tape, COT_F64, cot_shape_of(xs[0])), cot_div(dxs[0], xs[0])); return 0; }
+JVP(through_zeros) {
+    UNUSED;
+    dys[0] = cot_add(cot_zeros(xs[0].tape, COT_F64, cot_shape_of(xs[0])), cot_div(dxs[0], xs[0]));
+    return 0;
+}
 VJP(x_more) { UNUSED; xbars[0] = cot_add(ybars[0], xs[0]); return 0; }
-VJP(a_constant) { UNUSED, (void)ybars; xbars[0] = cot_shape_of(xs[0]).ndim ? cot_full(xs[0].tape, COT_F64, cot_shape_of(xs[0]), 3) : cot_number(3); return 0; }
+VJP(a_constant) {
+    UNUSED, (void)ybars;
+    xbars[0] = cot_shape_of(xs[0]).ndim ? cot_full(xs[0].tape, COT_F64, cot_shape_of(xs[0]), 3) : cot_number(3);
+    return 0;
+}
 BODY(equals) { UNUSED; ys[0] = cot_sub(cot_sinh(xs[0]), xs[1]); return 0; } /* as x = θ around 0 */
-JVP(by_a_root) { UNUSED; dys[0] = cot_root(equals, NULL, NULL, cot_ones(xs[0].tape, COT_F64, cot_shape_of(xs[0])), 1, dxs, NULL); return 0; }
+JVP(by_a_root) {
+    UNUSED;
+    dys[0] = cot_root(equals, NULL, NULL, cot_ones(xs[0].tape, COT_F64, cot_shape_of(xs[0])), 1, dxs, NULL);
+    return 0;
+}
 
-/* Each is what it is in its own direction; in the other it would lose what it adds. Right sides that sum to 0 would hide a sum of it. */
+/* Each is what it is in its own direction; in the other it would lose what it adds. Right sides
+ * that sum to 0 would hide a sum of it. */
 static void rules_that_add_something_have_no_transpose(void **state) {
     (void)state;
-    static const cot_fn_rules jvps[] = {{"more", NULL, one_more}, {"always", NULL, always}}, vjps[] = {{"more", x_more, NULL}, {"fixed", a_constant, NULL}};
+    static const cot_fn_rules jvps[]       = {{"more", NULL, one_more}, {"always", NULL, always}},
+                              vjps[]       = {{"more", x_more, NULL}, {"fixed", a_constant, NULL}};
     static const char *const  by[] = {"it gives 1 where they are zero", "it gives 2 where they are zero"},
                              *const back[] = {"it gives 2 where they are zero", "it gives 3 where they are zero"};
     cot_tape *t = cot_tape_create(NULL);
@@ -293,21 +316,25 @@ static void rules_that_add_something_have_no_transpose(void **state) {
         assert_ok(t);
         cot_grad_of(cot_sub(cot_index(y, 0, 0), cot_index(y, 0, 1)), 1, &x, &g);
         assert_false(cot_is_valid(g));
-        snprintf(want, sizeof want, "[%s] its jvp is not linear in dxs, %s: it has no transpose; give a vjp too", jvps[k].name, by[k]);
+        snprintf(want, sizeof want, "[%s] its jvp is not linear in dxs, %s: it has no transpose; give a vjp too",
+                 jvps[k].name, by[k]);
         assert_error(t, COT_GRAD, want);
         cot_tape_clear_error(t);
         cot_custom_fn(&vjps[k], sine, NULL, 1, &x, 1, &y);
         cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
         assert_ok(t);
         assert_false(cot_is_valid(cot_jvp(y, 1, &x, &one)));
-        snprintf(want, sizeof want, "[%s] its vjp is not linear in ybars, %s: it has no transpose; give a jvp too", vjps[k].name, back[k]);
+        snprintf(want, sizeof want, "[%s] its vjp is not linear in ybars, %s: it has no transpose; give a jvp too",
+                 vjps[k].name, back[k]);
         assert_error(t, COT_GRAD, want);
         cot_tape_clear_error(t);
     }
     cot_var s = cot_scalar(t, 1); /* a number */
     cot_custom_fn(&vjps[1], sine, NULL, 1, &s, 1, &y);
     cot_jvp(y, 1, &s, &one);
-    assert_error(t, COT_GRAD, "[fixed] its vjp is not linear in ybars, it gives 3 where they are zero: it has no transpose; give a jvp too");
+    assert_error(
+        t, COT_GRAD,
+        "[fixed] its vjp is not linear in ybars, it gives 3 where they are zero: it has no transpose; give a jvp too");
     cot_tape_clear_error(t);
     /* Adding zeros is linear, and 0/0 shows nothing. */
     static const cot_fn_rules fine = {"fine", NULL, through_zeros}, found = {"found", NULL, by_a_root};
@@ -317,7 +344,8 @@ static void rules_that_add_something_have_no_transpose(void **state) {
     cot_read(g, got, 3);
     assert_ok(t);
     assert_near(got[1], 0.5, 0);
-    /* Newton's method stops near 0; in a body an equation is not solved until it is played: its value there is its start. */
+    /* Newton's method stops near 0; in a body an equation is not solved until it is played: its
+     * value there is its start. */
     cot_custom_fn(&found, sine, NULL, 1, &x, 1, &y);
     cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
     cot_read(g, got, 3);

@@ -1,15 +1,16 @@
-/* test_loop_errors.c: what bodies may not do, and every error of loops, conditions and function forms: its code and its exact sentence; memory that fails. */
+/* test_loop_errors.c: what bodies may not do, and every error of loops, conditions and function
+ * forms: its code and its exact sentence; memory that fails. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"
 
-#define expect(t, code, text)                                                                                                \
-    do {                                                                                                                     \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define expect(t, code, text)                                                                                          \
+    do {                                                                                                               \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
-/* ---- what bodies may not do --------------------------------------------------------------------------------------------------- */
+/* ---- what bodies may not do ------------------------------------------------------------------ */
 
 BODY(same) { UNUSED; ys[0] = xs[0]; return 0; }
 BODY(reads_value) { UNUSED; ys[0] = cot_value(xs[0]) > 0 ? xs[0] : cot_neg(xs[0]); return 0; }
@@ -32,32 +33,49 @@ static void bodies_stand_for_every_step(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
     cot_mark  start = cot_tape_mark(t);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), s = cot_scalar(t, 1), y, inner, foreign = cot_scalar(other, 1);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), s = cot_scalar(t, 1), y, inner,
+            foreign   = cot_scalar(other, 1);
     cot_var   both[2] = {s, s};
 #define SCAN(body, user, init) cot_scan(body, user, 2, 1, init, 0, NULL, &y, 0, NULL, NULL)
     SCAN(reads_value, NULL, &s);
-    expect(t, COT_VALUE, "[value] asked for while the body of [scan] is recorded, which stands for every step and has no values yet; choose by values with "
-                         "cot_where or cot_cond");
+    expect(t, COT_VALUE,
+           "[value] asked for while the body of [scan] is recorded, which stands for every step and has no values yet; "
+           "choose by values with "
+           "cot_where or cot_cond");
     SCAN(reads_all, NULL, &x);
-    expect(t, COT_VALUE, "[read] asked for while the body of [scan] is recorded, which stands for every step and has no values yet; choose by values with "
-                         "cot_where or cot_cond");
+    expect(t, COT_VALUE,
+           "[read] asked for while the body of [scan] is recorded, which stands for every step and has no values yet; "
+           "choose by values with "
+           "cot_where or cot_cond");
     SCAN(sweeps, NULL, &x);
-    expect(t, COT_GRAD, "[backward] called while the body of [scan] is recorded; a body records operations and their derivatives (cot_grad_of), and stands for "
-                        "every step");
+    expect(t, COT_GRAD,
+           "[backward] called while the body of [scan] is recorded; a body records operations and their derivatives "
+           "(cot_grad_of), and stands for "
+           "every step");
     SCAN(assigns, &x, &x);
-    expect(t, COT_GRAD, "[assign] called while the body of [scan] is recorded; a body records operations and their derivatives (cot_grad_of), and stands for "
-                        "every step");
+    expect(t, COT_GRAD,
+           "[assign] called while the body of [scan] is recorded; a body records operations and their derivatives "
+           "(cot_grad_of), and stands for "
+           "every step");
     cot_var target = cot_copy(x);
     SCAN(writes_outside, &target, &x);
-    expect(t, COT_VALUE, "[add_into] the target is older than the body of [scan], which is recorded once and would write it then only; copy it first");
+    expect(t, COT_VALUE,
+           "[add_into] the target is older than the body of [scan], which is recorded once and would write it then "
+           "only; copy it first");
     SCAN(rewinds, &start, &x);
-    expect(t, COT_VALUE, "[tape_rewind] called while the body of [scan] is recorded, to a mark made before; a body may forget only what it recorded itself");
+    expect(t, COT_VALUE,
+           "[tape_rewind] called while the body of [scan] is recorded, to a mark made before; a body may forget only "
+           "what it recorded itself");
     SCAN(compresses, NULL, &x);
-    expect(t, COT_SHAPE, "[compress] in the body of [scan], which is recorded once, the extent of the result would depend on values; use cot_where, or "
-                         "cot_compress_to with a given size");
+    expect(t, COT_SHAPE,
+           "[compress] in the body of [scan], which is recorded once, the extent of the result would depend on values; "
+           "use cot_where, or "
+           "cot_compress_to with a given size");
     char leaf[200];
     SCAN(makes_leaf, NULL, &s);
-    snprintf(leaf, sizeof leaf, "[scan] its body makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use them", t->count - 2);
+    snprintf(leaf, sizeof leaf,
+             "[scan] its body makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use them",
+             t->count - 2);
     expect(t, COT_VALUE, leaf);
     SCAN(fails, NULL, &s);
     expect(t, COT_CUSTOM, "[scan] its body failed with code 7");
@@ -68,18 +86,21 @@ static void bodies_stand_for_every_step(void **state) {
     cot_fn_vjp(sets_first_alone, NULL, 1, &s, 2, both, both, &y);
     expect(t, COT_VAR, "[fn_vjp] the function did not set ys[1]; it gives 2 results and must set each");
     SCAN(other_tape, &foreign, &s);
-    expect(t, COT_VAR, "[scan] the body's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
+    expect(t, COT_VAR,
+           "[scan] the body's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
     SCAN(keeps_var, &inner, &s);
     assert_ok(t);
     cot_mul(inner, 2.0);
-    expect(t, COT_VAR, "[mul] the left operand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values out as its results");
+    expect(t, COT_VAR,
+           "[mul] the left operand belongs to the body of a loop, vmap or checkpoint that is over; a body hands values "
+           "out as its results");
     char why[200];
     assert_int_equal(cot_tape_check(t, why, sizeof why), COT_OK);
     cot_tape_destroy(t);
     cot_tape_destroy(other);
 }
 
-/* ---- loops ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 BODY(never_ends) { UNUSED; ys[0] = cot_integer(1); return 0; }
 BODY(add_one) { UNUSED; ys[0] = cot_add(xs[0], 1.0); return 0; }
@@ -87,14 +108,18 @@ BODY(times_billion) { UNUSED; ys[0] = cot_mul(xs[0], INT64_C(1000000000)); retur
 BODY(adds_two) { UNUSED; ys[0] = cot_add(xs[0], cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(2))); return 0; }
 BODY(no_solution) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
 BODY(solves_nothing) { UNUSED; ys[0] = cot_root(no_solution, NULL, NULL, xs[0], 0, NULL, NULL); return 0; }
-BODY(solves_nothing_after_5) { return UNUSED, cot_cond(cot_less(xs[0], 6), same, solves_nothing, NULL, 1, xs + 1, 1, ys); }
+BODY(solves_nothing_after_5) {
+    return UNUSED, cot_cond(cot_less(xs[0], 6), same, solves_nothing, NULL, 1, xs + 1, 1, ys);
+}
 
-static int failing_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int failing_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                       void *user) {
     (void)ybars, (void)xbars;
     UNUSED;
     return 3;
 }
-static int failing_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+static int failing_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys,
+                       void *user) {
     (void)dxs, (void)dys;
     UNUSED;
     return 4;
@@ -106,9 +131,13 @@ static void loops_say_what_is_wrong(void **state) {
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), s = cot_scalar(t, 1), y, ys[2];
     int64_t   one = 1;
     cot_scan(shrinks, NULL, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
-    expect(t, COT_SHAPE, "[scan] carried value 0 comes as f64 (3,) and leaves the body as f64 (); carried values keep their shape and dtype");
+    expect(t, COT_SHAPE,
+           "[scan] carried value 0 comes as f64 (3,) and leaves the body as f64 (); carried values keep their shape "
+           "and dtype");
     cot_fori(narrows, NULL, 0, 2, 1, &x, &y, NULL);
-    expect(t, COT_SHAPE, "[fori] carried value 0 comes as f64 (3,) and leaves the body as f32 (); carried values keep their shape and dtype");
+    expect(t, COT_SHAPE,
+           "[fori] carried value 0 comes as f64 (3,) and leaves the body as f32 (); carried values keep their shape "
+           "and dtype");
     cot_scan(same, NULL, -1, 1, &x, 0, NULL, &y, 0, NULL, NULL);
     expect(t, COT_VALUE, "[scan] no length and no xs; one of them says how many steps there are");
     cot_scan(same, NULL, 2, 1, &x, 1, &x, &y, 0, NULL, NULL);
@@ -153,19 +182,26 @@ static void loops_say_what_is_wrong(void **state) {
     cot_cond(s, same, forgets_result, NULL, 1, &x, 1, ys);
     expect(t, COT_VAR, "[cond] its otherwise branch did not set ys[0]; it gives 1 result and must set each");
     cot_cond(s, adds_two, same, NULL, 1, &x, 1, ys);
-    expect(t, COT_SHAPE, "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the then branch of [cond])");
+    expect(t, COT_SHAPE,
+           "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the then "
+           "branch of [cond])");
     cot_cond(cot_number(1), same, adds_two, NULL, 1, &x, 1, ys); /* the tape is that of xs */
-    expect(t, COT_SHAPE, "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the otherwise branch of "
-                         "[cond])");
+    expect(t, COT_SHAPE,
+           "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the "
+           "otherwise branch of "
+           "[cond])");
     cot_cond(cot_constant(t, 0), same, solves_nothing, NULL, 1, &s, 1, ys);
     assert_non_null(strstr(cot_tape_message(t), "a solver of your own (in the otherwise branch of [cond])"));
     cot_tape_clear_error(t);
     cot_while(adds_two, same, NULL, 1, &x, ys, NULL);
-    expect(t, COT_SHAPE, "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the test of [while])");
+    expect(t, COT_SHAPE,
+           "[add] shapes (3,) and (2,) do not broadcast; counted from the end, extents must be equal or 1 (in the test "
+           "of [while])");
     cot_while(fails, same, NULL, 1, &x, ys, NULL);
     expect(t, COT_CUSTOM, "[while] its test failed with code 7");
     cot_fori(solves_nothing_after_5, NULL, 3, 9, 1, &s, ys, NULL);
-    assert_non_null(strstr(cot_tape_message(t), "a solver of your own (in the otherwise branch of [cond]) (in step 6 of [fori])"));
+    assert_non_null(
+        strstr(cot_tape_message(t), "a solver of your own (in the otherwise branch of [cond]) (in step 6 of [fori])"));
     cot_tape_clear_error(t);
     /* no tape to say it on: the status alone, and invalid results */
     cot_var number = cot_number(1);
@@ -180,11 +216,12 @@ static void loops_say_what_is_wrong(void **state) {
     assert_false(cot_is_valid(ys[0]));
     assert_ok(t);
     cot_cond(s, same, shrinks, NULL, 1, &x, 1, ys);
-    expect(t, COT_SHAPE, "[cond] result 0 is f64 (3,) where the choice is true and f64 () where it is false; they must agree");
+    expect(t, COT_SHAPE,
+           "[cond] result 0 is f64 (3,) where the choice is true and f64 () where it is false; they must agree");
     cot_tape_destroy(t);
 }
 
-/* ---- values overwritten since -------------------------------------------------------------------------------------------------------- */
+/* ---- values overwritten since ---------------------------------------------------------------- */
 
 BODY(times) { UNUSED; ys[0] = cot_mul(xs[0], *(cot_var *)user); return 0; }
 
@@ -194,7 +231,8 @@ static void overwritten_operands_are_an_error(void **state) {
     for (int which = 0; which < 3; which++)
         for (int recorded = 0; recorded < 2; recorded++) {
             cot_tape *t = cot_tape_create(NULL);
-            cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), a = cot_mul(x, 1.0), b = cot_mul(x, 2.0), y, g;
+            cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), a = cot_mul(x, 1.0),
+                    b = cot_mul(x, 2.0), y, g;
             if (which == 0) cot_scan(times, &b, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
             if (which == 1) cot_scan(times, &a, 2, 1, &b, 0, NULL, &y, 0, NULL, NULL);
             if (which == 2) cot_checkpoint(times, &a, 1, &b, 1, &y);
@@ -208,19 +246,23 @@ static void overwritten_operands_are_an_error(void **state) {
         }
 }
 
-/* ---- function forms ------------------------------------------------------------------------------------------------------------------- */
+/* ---- function forms -------------------------------------------------------------------------- */
 
 static void forms_say_what_is_wrong(void **state) {
     (void)state;
     cot_tape   *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
-    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), y, g, short_seed = cot_zeros(t, COT_F64, COT_SHAPE(2)), foreign = cot_scalar(other, 1);
+    cot_var     x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), y, g, short_seed = cot_zeros(t, COT_F64, COT_SHAPE(2)),
+            foreign = cot_scalar(other, 1);
     cot_linear *linear;
     cot_value_and_grad(same, NULL, 1, &x, &y, &g);
-    expect(t, COT_SHAPE, "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp");
+    expect(t, COT_SHAPE,
+           "[value_and_grad] the function gives f64 of shape (3,); a gradient is of one float, use cot_fn_vjp");
     cot_value_and_grad(fails, NULL, 1, &x, &y, &g);
     expect(t, COT_CUSTOM, "[value_and_grad] the function failed with code 7");
     cot_value_and_grad(other_tape, &foreign, 1, &x, &y, &g);
-    expect(t, COT_VAR, "[value_and_grad] the function's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
+    expect(t, COT_VAR,
+           "[value_and_grad] the function's result ys[0] as operand belongs to another tape; operands of one operation "
+           "share a tape");
     cot_fn_vjp(same, NULL, 1, &x, 1, &y, &short_seed, &g);
     expect(t, COT_SHAPE, "[fn_vjp] seeds[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
     cot_value_and_grad(shrinks, NULL, 1, &x, &y, NULL);
@@ -238,14 +280,16 @@ static void forms_say_what_is_wrong(void **state) {
     cot_linear_vjp(linear, &x, NULL);
     expect(t, COT_VALUE, "[linear_vjp] a list of 1 values is NULL");
     cot_linear_jvp(linear, &short_seed, &g);
-    expect(t, COT_SHAPE, "[linear_jvp] tangents[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
+    expect(t, COT_SHAPE,
+           "[linear_jvp] tangents[0] has shape (2,), but belongs to a value of shape (3,); they must be equal");
     cot_tape_destroy(t);
     cot_tape_destroy(other);
 }
 
-/* ---- user data ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- user data ------------------------------------------------------------------------------- */
 
-/* Bodies are recorded once and not called again: what they were given may be gone when derivatives are taken. */
+/* Bodies are recorded once and not called again: what they were given may be gone when derivatives
+ * are taken. */
 typedef struct weight { cot_var w; bool alive; } weight;
 BODY(weighs) {
     const weight *g = user;
@@ -254,8 +298,18 @@ BODY(weighs) {
     ys[0] = cot_mul(cot_sin(xs[n - 1]), g->w);
     return 0;
 }
-BODY(is_below) { UNUSED; assert_true(((weight *)user)->alive); ys[0] = cot_less(xs[0], cot_mul(((weight *)user)->w, 0.4)); return 0; }
-BODY(near_itself) { UNUSED; weighs(n, xs, m, ys, user); ys[0] = cot_add(cot_mul(xs[0], 4.0), cot_sub(ys[0], ((weight *)user)->w)); return 0; }
+BODY(is_below) {
+    UNUSED;
+    assert_true(((weight *)user)->alive);
+    ys[0] = cot_less(xs[0], cot_mul(((weight *)user)->w, 0.4));
+    return 0;
+}
+BODY(near_itself) {
+    UNUSED;
+    weighs(n, xs, m, ys, user);
+    ys[0] = cot_add(cot_mul(xs[0], 4.0), cot_sub(ys[0], ((weight *)user)->w));
+    return 0;
+}
 BODY(lines) { UNUSED; ys[0] = cot_mul(xs[0], ((weight *)user)->w); return 0; }
 BODY(all_of_them) {
     weight *g = malloc(sizeof *g); /* and freed: a sanitizer sees any later look */
@@ -299,7 +353,7 @@ static void user_data_may_be_gone_after_the_call(void **state) {
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 BODY(mix) {
     UNUSED;
@@ -319,7 +373,8 @@ BODY(mix_twice) {
 static void work(cot_tape *t, void *user) {
     (void)user;
     double  numbers[32] = {0.1, 0.2, 0.3, 0.4};
-    cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), numbers), h = cot_tensor(t, COT_F64, COT_SHAPE(2), numbers), last, ys, g[2];
+    cot_var w = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), numbers), h = cot_tensor(t, COT_F64, COT_SHAPE(2), numbers),
+            last, ys, g[2];
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(6, 2), numbers), wanted[2] = {w, x};
     cot_scan(mix, &w, -1, 1, &h, 1, &x, &last, 1, &ys, &(cot_loop_options){.states = 2});
     cot_var y = cot_add(cot_sum(last, COT_ALL), cot_sum(ys, COT_ALL));
@@ -366,8 +421,9 @@ static void work_on_batch(cot_tape *t, void *user) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    static const char *const sentences[] = {"[scan] out of memory: the program of a body of ", " bytes for its carried values",
-                                            "[scan] out of memory: the values of a body of ", " values from outside its body"};
+    static const char *const sentences[] = {
+        "[scan] out of memory: the program of a body of ", " bytes for its carried values",
+        "[scan] out of memory: the values of a body of ", " values from outside its body"};
     assert_survives_no_memory(work, NULL, 4, sentences);
     static const char *const of_while[] = {"[while] out of memory: the values of a body of "};
     assert_survives_no_memory(work_on_while, NULL, 1, of_while);

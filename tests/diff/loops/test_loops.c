@@ -1,4 +1,5 @@
-/* test_loops.c: loops, conditions and checkpoints against the same thing written out, in every mode. */
+/* test_loops.c: loops, conditions and checkpoints against the same thing written out, in every
+ * mode. */
 /* ctest: timeout=240 */
 #include "diff/loops/loop.h"
 #include "diff/loops/revolve.h"
@@ -7,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- bodies ------------------------------------------------------------------------------------------------------------------ */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* x -> r x (1 - x); r is captured */
 static int logistic(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -46,7 +47,9 @@ static net make_net(int steps) {
     return a;
 }
 
-static cot_var loss_of(cot_var h, cot_var c, cot_var y) { return cot_add(cot_add(cot_sum(cot_sin(h), COT_ALL), c), cot_sum(cot_mul(y, cot_exp(y)), COT_ALL)); }
+static cot_var loss_of(cot_var h, cot_var c, cot_var y) {
+    return cot_add(cot_add(cot_sum(cot_sin(h), COT_ALL), c), cot_sum(cot_mul(y, cot_exp(y)), COT_ALL));
+}
 
 static cot_var scanned(net *a, const cot_loop_options *options) {
     cot_var init[2] = {a->h, a->c}, final[2], y;
@@ -83,7 +86,7 @@ static void gradients(net *a, double *out) {
     cot_read(cot_grad(a->x), p + 13, cot_size(a->x));
 }
 
-/* ---- gradients --------------------------------------------------------------------------------------------------------------- */
+/* ---- gradients ------------------------------------------------------------------------------- */
 
 static void check_scan(int steps, const cot_loop_options *options) {
     double ours[64] = {0}, theirs[64] = {0};
@@ -105,7 +108,8 @@ static void a_scan_has_the_gradient_of_its_steps(void **state) {
     (void)state;
     for (int steps = 1; steps <= 9; steps++) {
         check_scan(steps, NULL);
-        for (int kept = 1; kept < 4; kept++) check_scan(steps, &(cot_loop_options){.states = kept, .reverse = kept & 1});
+        for (int kept = 1; kept < 4; kept++)
+            check_scan(steps, &(cot_loop_options){.states = kept, .reverse = kept & 1});
     }
 }
 
@@ -144,8 +148,10 @@ static void a_scan_has_derivatives_of_every_order(void **state) {
             cot_read(fb[k], theirs, cot_size(fb[k]));
             for (int i = 0; i < cot_size(fa[k]); i++) assert_near(ours[i], theirs[i], 1e-12);
         }
-        f = cot_add(cot_add(cot_sum(cot_square(fa[0]), COT_ALL), cot_sum(cot_mul(fa[1], cot_square(fa[1])), COT_ALL)), cot_mul(fa[2], cot_sum(fa[3], COT_ALL)));
-        g = cot_add(cot_add(cot_sum(cot_square(fb[0]), COT_ALL), cot_sum(cot_mul(fb[1], cot_square(fb[1])), COT_ALL)), cot_mul(fb[2], cot_sum(fb[3], COT_ALL)));
+        f = cot_add(cot_add(cot_sum(cot_square(fa[0]), COT_ALL), cot_sum(cot_mul(fa[1], cot_square(fa[1])), COT_ALL)),
+                    cot_mul(fa[2], cot_sum(fa[3], COT_ALL)));
+        g = cot_add(cot_add(cot_sum(cot_square(fb[0]), COT_ALL), cot_sum(cot_mul(fb[1], cot_square(fb[1])), COT_ALL)),
+                    cot_mul(fb[2], cot_sum(fb[3], COT_ALL)));
     }
     cot_tape_destroy(a.t);
     cot_tape_destroy(b.t);
@@ -156,7 +162,8 @@ static void a_scan_has_tangents(void **state) {
     net     a = make_net(5), b = make_net(5);
     cot_var f = scanned(&a, NULL), g = unrolled(&b, 5, false);
     cot_var xa[3] = {a.w, a.c, a.x}, xb[3] = {b.w, b.c, b.x};
-    cot_var da[3] = {cot_sin(a.w), cot_constant(a.t, 2), cot_cos(a.x)}, db[3] = {cot_sin(b.w), cot_constant(b.t, 2), cot_cos(b.x)};
+    cot_var da[3] = {cot_sin(a.w), cot_constant(a.t, 2), cot_cos(a.x)},
+            db[3] = {cot_sin(b.w), cot_constant(b.t, 2), cot_cos(b.x)};
     cot_var ta = cot_jvp(f, 3, xa, da), tb = cot_jvp(g, 3, xb, db);
     assert_ok(a.t);
     assert_near(cot_value(ta), cot_value(tb), 1e-14);
@@ -172,7 +179,7 @@ static void a_scan_has_tangents(void **state) {
     cot_tape_destroy(b.t);
 }
 
-/* ---- counted, and of unknown length ------------------------------------------------------------------------------------------------ */
+/* ---- counted, and of unknown length ---------------------------------------------------------- */
 
 static void fori_counts(void **state) {
     (void)state;
@@ -189,7 +196,8 @@ static void fori_counts(void **state) {
     assert_near(dr, cot_grad_value(r), 1e-13);
     assert_near(dx, cot_grad_value(x), 1e-13);
     y = x;
-    cot_fori(logistic_counted, &r, 3, 10, 1, &y, &y, NULL); /* the result where the initial value was */
+    /* the result where the initial value was */
+    cot_fori(logistic_counted, &r, 3, 10, 1, &y, &y, NULL);
     assert_near(cot_value(y), cot_value(z), 1e-15);
     cot_fori(logistic_counted, &r, 5, 5, 1, &x, &y, NULL);
     assert_near(cot_value(y), 0.3, 0);
@@ -215,7 +223,8 @@ static void while_runs_until_its_test_fails(void **state) {
     for (int states = 1; states < 6; states++) {
         cot_tape *t = cot_tape_create(NULL);
         int64_t   zero = 0;
-        cot_var   a = cot_scalar(t, 2), init[3] = {cot_constant(t, 1), cot_constant(t, 0), cot_data(t, COT_I64, COT_SCALAR, &zero)}, out[3];
+        cot_var   a     = cot_scalar(t, 2),
+                init[3] = {cot_constant(t, 1), cot_constant(t, 0), cot_data(t, COT_I64, COT_SCALAR, &zero)}, out[3];
         cot_while(moved, heron, &a, 3, init, out, &(cot_loop_options){.states = states});
         assert_ok(t);
         assert_near(cot_value(out[0]), sqrt(2), 1e-15);
@@ -233,7 +242,7 @@ static void while_runs_until_its_test_fails(void **state) {
     }
 }
 
-/* ---- conditions and checkpoints ------------------------------------------------------------------------------------------------------ */
+/* ---- conditions and checkpoints -------------------------------------------------------------- */
 
 static int cube(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
@@ -273,7 +282,8 @@ static void a_checkpoint_keeps_nothing_inside(void **state) {
     int64_t   before = cot_tape_storage_bytes(t);
     cot_checkpoint(cube, &a, 1, &x, 1, &y);
     assert_ok(t);
-    assert_true(cot_tape_storage_bytes(t) - before < 100000 * 8 * 3 / 2); /* the result; not the square */
+    /* the result; not the square */
+    assert_true(cot_tape_storage_bytes(t) - before < 100000 * 8 * 3 / 2);
     cot_backward(cot_sum(cot_add(y, x), COT_ALL));
     assert_ok(t);
     double g[1];
@@ -289,7 +299,8 @@ static int soft(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     ys[1] = cot_mul(xs[0], xs[1]);
     return 0;
 }
-static int soft_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int soft_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                    void *user) {
     (void)n, (void)m, (void)ys, (void)user;
     xbars[0] = cot_add(cot_mul(ybars[0], cot_sigmoid(xs[0])), cot_mul(ybars[1], xs[1]));
     xbars[1] = cot_sum(cot_mul(ybars[1], xs[0]), COT_ALL);
@@ -315,7 +326,8 @@ static void given_rules_are_used_both_ways(void **state) {
         assert_ok(t);
         double ours[2], s = 1 / (1 + exp(-0.5));
         cot_read(cot_grad(x[0]), ours, 2);
-        assert_near(ours[0], 1 + 2 * (2400 - 1) * 3., 1e-15); /* the function's own derivative is NaN there */
+        /* the function's own derivative is NaN there */
+        assert_near(ours[0], 1 + 2 * (2400 - 1) * 3., 1e-15);
         assert_near(ours[1], s + 2 * 0.5 * 3, 1e-15);
         assert_int_equal(cot_grad_of(f, 2, x, g), COT_OK);
         assert_int_equal(cot_grad_of(cot_index(g[0], 0, 1), 1, x, &h), COT_OK);
@@ -323,13 +335,14 @@ static void given_rules_are_used_both_ways(void **state) {
         cot_read(h, ours, 2);
         assert_near(ours[1], s * (1 - s) + 18, 1e-14);
         cot_var d[2] = {cot_ones(t, COT_F64, COT_SHAPE(2)), cot_constant(t, 0.5)};
-        assert_near(cot_value(cot_jvp(f, 2, x, d)), cot_value(cot_add(cot_sum(g[0], COT_ALL), cot_mul(0.5, g[1]))), 1e-14);
+        assert_near(cot_value(cot_jvp(f, 2, x, d)), cot_value(cot_add(cot_sum(g[0], COT_ALL), cot_mul(0.5, g[1]))),
+                    1e-14);
         assert_ok(t);
         cot_tape_destroy(t);
     }
 }
 
-/* ---- long loops ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- long loops ------------------------------------------------------------------------------ */
 
 static const cot__loop_run *run_of(cot_tape *t) {
     for (uint32_t i = t->count; i-- > 0;)

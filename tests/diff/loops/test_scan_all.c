@@ -1,5 +1,5 @@
-/* test_scan_all.c: every operation of the tables inside the body of a loop equals the loop written out: values, gradients in numbers and recorded, tangents,
- * gradients of gradients. */
+/* test_scan_all.c: every operation of the tables inside the body of a loop equals the loop written
+ * out: values, gradients in numbers and recorded, tangents, gradients of gradients. */
 /* ctest: timeout=240 */
 #include "samples/samples.h"
 
@@ -9,7 +9,8 @@
 
 enum { STEPS = 2, NUMBERS = 4096 };
 
-/* y of step s is f(x · 1), f(x · ½): what a sample computes, at a different point each step; f uses values from outside. */
+/* y of step s is f(x · 1), f(x · ½): what a sample computes, at a different point each step; f uses
+ * values from outside. */
 typedef struct inner { cot_function f; void *user; int n; const cot_var *x; } inner;
 
 static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -55,7 +56,9 @@ static cot_var checkpointed(const inner *in, cot_var start) {
 static cot_var as_it_is(const inner *in, cot_var start) { (void)start; return in->f(in->n, in->x, in->user); }
 
 /* Bodies refuse what depends on values, and say so. */
-static bool is_refused(const cot_tape *t) { return strstr(cot_tape_message(t), "which is recorded once, the ") != NULL; }
+static bool is_refused(const cot_tape *t) {
+    return strstr(cot_tape_message(t), "which is recorded once, the ") != NULL;
+}
 static bool may_be_refused(cot_function f) { return f == s_compress || f == s_masked_select; }
 
 static int numbers_of(const test_function *f, cot_var (*whole)(const inner *, cot_var), double *out, bool *refused) {
@@ -63,7 +66,8 @@ static int numbers_of(const test_function *f, cot_var (*whole)(const inner *, co
     cot_var   xs[TEST_MAX_INPUTS + 1], g[TEST_MAX_INPUTS + 1], h[TEST_MAX_INPUTS + 1], d[TEST_MAX_INPUTS + 1];
     int       n = 0, count = f->n + 1;
     for (int k = 0; k < f->n; k++) {
-        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data) : cot_scalar(t, f->in[k].data[0]);
+        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data)
+                                    : cot_scalar(t, f->in[k].data[0]);
         d[k] = cot_data(t, COT_F64, f->in[k].shape, f->in[k].direction);
     }
     xs[f->n] = cot_scalar(t, 1), d[f->n] = cot_constant(t, 0.25);
@@ -75,7 +79,8 @@ static int numbers_of(const test_function *f, cot_var (*whole)(const inner *, co
         return 0;
     }
     if (!cot__dtype_is_float(cot_dtype_of(y))) y = cot_cast(y, COT_F64);
-    cot_var loss = cot_add(cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL), cot_mul(xs[f->n], xs[0].tape ? cot_sum(xs[0], COT_ALL) : xs[f->n]));
+    cot_var loss = cot_add(cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL),
+                           cot_mul(xs[f->n], xs[0].tape ? cot_sum(xs[0], COT_ALL) : xs[f->n]));
 #define PUT(v) (cot_read(v, out + n, cot_size(v)), n += (int)cot_size(v))
     PUT(y);
     cot_backward(loss);
@@ -95,7 +100,8 @@ static int numbers_of(const test_function *f, cot_var (*whole)(const inner *, co
 }
 
 /* The same operations on the same numbers, added up in another order. */
-static bool compare(const test_function *f, cot_var (*ours)(const inner *, cot_var), cot_var (*plain)(const inner *, cot_var)) {
+static bool compare(const test_function *f, cot_var (*ours)(const inner *, cot_var),
+                    cot_var (*plain)(const inner *, cot_var)) {
     static double a[NUMBERS], b[NUMBERS];
     bool          refused, never;
     int           n = numbers_of(f, ours, a, &refused), m = refused ? 0 : numbers_of(f, plain, b, &never);

@@ -1,5 +1,6 @@
-/* test_where_errors.c: what goes wrong inside a function of the user's is told by the operation that failed, and where that was: each
- * transformation names itself, once, whichever way its function fails. */
+/* test_where_errors.c: what goes wrong inside a function of the user's is told by the operation
+ * that failed, and where that was: each transformation names itself, once, whichever way its
+ * function fails. */
 #include "support/tape_test.h"
 
 #define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
@@ -38,9 +39,10 @@ BODY(cube_root_is_one) {
     return 0;
 }
 
-/* ---- the transformations ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the transformations --------------------------------------------------------------------- */
 
-static int good_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int good_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                    void *user) {
     UNUSED;
     xbars[0] = cot_mul(ybars[0], 2.0);
     return 0;
@@ -72,17 +74,35 @@ static void in_linearize(cot_fn f, cot_var x) {
 }
 static void in_fn_jacobian(cot_fn f, cot_var x) { cot_fn_jacobian(f, NULL, 1, &x, 1, NULL, COT_AUTO, &x); }
 static void in_fn_hessian(cot_fn f, cot_var x) { cot_fn_hessian(f, NULL, 1, &x, NULL, &x); }
-static void in_sparse_jacobian(cot_fn f, cot_var x) { cot_sparse_plan_destroy(cot_sparse_jacobian_plan_of(f, NULL, 1, &x, 1, COT_AUTO)); }
-static void in_sparse_hessian(cot_fn f, cot_var x) { cot_sparse_plan_destroy(cot_sparse_hessian_plan_of(f, NULL, 1, &x)); }
+static void in_sparse_jacobian(cot_fn f, cot_var x) {
+    cot_sparse_plan_destroy(cot_sparse_jacobian_plan_of(f, NULL, 1, &x, 1, COT_AUTO));
+}
+static void in_sparse_hessian(cot_fn f, cot_var x) {
+    cot_sparse_plan_destroy(cot_sparse_hessian_plan_of(f, NULL, 1, &x));
+}
 
-static const struct transformation { const char *name, *part; void (*of)(cot_fn f, cot_var x); } transformations[] = {
-    {"root", "body", in_root}, {"fixed_point", "body", in_fixed_point}, {"minimize", "function", in_minimize},
-    {"linear_solve", "body", in_linear_solve}, {"scan", "body", in_scan}, {"fori", "body", in_fori}, {"while", "body", in_while},
-    {"while", "test", in_test}, {"cond", "then branch", in_then}, {"cond", "otherwise branch", in_otherwise}, {"vmap", "body", in_vmap},
-    {"checkpoint", "body", in_checkpoint}, {"mine", "body", in_custom_fn}, {"value_and_grad", "function", in_value_and_grad},
-    {"fn_vjp", "function", in_fn_vjp}, {"fn_jvp", "function", in_fn_jvp}, {"linearize", "function", in_linearize},
-    {"fn_jacobian", "function", in_fn_jacobian}, {"fn_hessian", "function", in_fn_hessian},
-    {"sparse_jacobian_plan_of", "function", in_sparse_jacobian}, {"sparse_hessian_plan_of", "function", in_sparse_hessian}};
+static const struct transformation { const char *name, *part; void (*of)(cot_fn f, cot_var x);
+} transformations[] = {{"root", "body", in_root},
+                       {"fixed_point", "body", in_fixed_point},
+                       {"minimize", "function", in_minimize},
+                       {"linear_solve", "body", in_linear_solve},
+                       {"scan", "body", in_scan},
+                       {"fori", "body", in_fori},
+                       {"while", "body", in_while},
+                       {"while", "test", in_test},
+                       {"cond", "then branch", in_then},
+                       {"cond", "otherwise branch", in_otherwise},
+                       {"vmap", "body", in_vmap},
+                       {"checkpoint", "body", in_checkpoint},
+                       {"mine", "body", in_custom_fn},
+                       {"value_and_grad", "function", in_value_and_grad},
+                       {"fn_vjp", "function", in_fn_vjp},
+                       {"fn_jvp", "function", in_fn_jvp},
+                       {"linearize", "function", in_linearize},
+                       {"fn_jacobian", "function", in_fn_jacobian},
+                       {"fn_hessian", "function", in_fn_hessian},
+                       {"sparse_jacobian_plan_of", "function", in_sparse_jacobian},
+                       {"sparse_hessian_plan_of", "function", in_sparse_hessian}};
 
 #define EACH(k) for (size_t k = 0; k < sizeof transformations / sizeof *transformations; k++)
 
@@ -99,7 +119,7 @@ static cot_tape *open_tape(cot_var *x) {
     return t;
 }
 
-/* ---- the promises ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the promises ---------------------------------------------------------------------------- */
 
 static void an_operation_that_fails_is_named_and_what_it_is_in(void **state) {
     (void)state;
@@ -113,7 +133,8 @@ static void an_operation_that_fails_is_named_and_what_it_is_in(void **state) {
         expect(t, COT_SHAPE, want);
         f->of(mismatched_and_says_so, x); /* the code that it returns adds nothing */
         expect(t, COT_SHAPE, want);
-        if (f->of == in_scan || f->of == in_fori) continue; /* of one name, or the index comes first */
+        /* of one name, or the index comes first */
+        if (f->of == in_scan || f->of == in_fori) continue;
         snprintf(want, sizeof want, MISMATCH " (in the body of [scan]) (in the %s of [%s])", f->part, f->name);
         f->of(mismatched_in_scan, x);
         expect(t, COT_SHAPE, want);
@@ -133,7 +154,10 @@ static void a_function_that_fails_is_named_once(void **state) {
         snprintf(want, sizeof want, "[%s] %s %s failed with code 9", f->name, whose, f->part);
         f->of(gives_up, x);
         expect(t, COT_CUSTOM, want);
-        snprintf(want, sizeof want, "[%s] the %s's result ys[0] as operand belongs to another tape; operands of one operation share a tape", f->name, f->part);
+        snprintf(
+            want, sizeof want,
+            "[%s] the %s's result ys[0] as operand belongs to another tape; operands of one operation share a tape",
+            f->name, f->part);
         f->of(gives_foreign, x);
         expect(t, COT_VAR, want);
     }
@@ -149,21 +173,28 @@ static void a_body_that_fails_when_it_is_played_is_named(void **state) {
     cot_tape *t = open_tape(&x);
     cot_var   more = cot_add(x, 2.0), rows[2] = {x, more}, both = cot_stack(2, rows, 0);
     cot_linear_solve(half_in_range, NULL, x, NULL);
-    expect(t, COT_VALUE, "[take] indices[1] is 4, out of range for extent 4; values run from -4 to 3 (in the body of [linear_solve])");
+    expect(
+        t, COT_VALUE,
+        "[take] indices[1] is 4, out of range for extent 4; values run from -4 to 3 (in the body of [linear_solve])");
     cot_root(half_is_three, NULL, NULL, x, 0, NULL, NULL);
-    expect(t, COT_VALUE, "[take] indices[0] is 6, out of range for extent 4; values run from -4 to 3 (in the body of [root])");
+    expect(t, COT_VALUE,
+           "[take] indices[0] is 6, out of range for extent 4; values run from -4 to 3 (in the body of [root])");
     cot_vmap(half_in_range, NULL, 1, &both, NULL, 1, &y, NULL);
-    expect(t, COT_VALUE, "[take] indices[1,1] is 4, out of range for extent 4; values run from -4 to 3 (in the body of [vmap])");
+    expect(t, COT_VALUE,
+           "[take] indices[1,1] is 4, out of range for extent 4; values run from -4 to 3 (in the body of [vmap])");
     /* Newton's method meets a singular system of its own everywhere; this one is the body's */
     cot_root(cube_root_is_one, NULL, NULL, cot_scalar(t, 0), 0, NULL, NULL);
-    expect(t, COT_VALUE, "[fixed_point] the derivative of the solution was not found: its linear system has a residual of nan times its right side after 1 of at "
-                         "most 1 steps, at most 7.62939e-06 is taken; ∂F/∂x is singular there, or nearly (in the body of [root])");
+    expect(t, COT_VALUE,
+           "[fixed_point] the derivative of the solution was not found: its linear system has a residual of nan times "
+           "its right side after 1 of at "
+           "most 1 steps, at most 7.62939e-06 is taken; ∂F/∂x is singular there, or nearly (in the body of [root])");
     cot_tape_destroy(t);
 }
 
-/* ---- other functions of the user's ------------------------------------------------------------------------------------------------------- */
+/* ---- other functions of the user's ----------------------------------------------------------- */
 
-static int mismatched_rule(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *bars, cot_var *out, void *user) {
+static int mismatched_rule(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *bars, cot_var *out,
+                           void *user) {
     UNUSED;
     out[0] = mismatch(bars[0]);
     return 0;

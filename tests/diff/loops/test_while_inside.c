@@ -1,5 +1,6 @@
-/* test_while_inside.c: recorded derivatives of a cot_while inside other bodies, where nobody knows how long it will run: against the same thing
- * written out in plain C up to third order, against differences, and under the bound on stored states. */
+/* test_while_inside.c: recorded derivatives of a cot_while inside other bodies, where nobody knows
+ * how long it will run: against the same thing written out in plain C up to third order, against
+ * differences, and under the bound on stored states. */
 /* ctest: timeout=240 */
 #include "support/pair_test.h"
 
@@ -9,9 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the loop: grows by a factor of more than 2 until it is large ------------------------------------------------------------------ */
+/* ---- the loop: grows by a factor of more than 2 until it is large ---------------------------- */
 
-BODY(grow) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], cot_add(cot_sigmoid(*(cot_var *)user), 2.0)), cot_mul(0.1, cot_sin(xs[0]))); return 0; }
+BODY(grow) {
+    UNUSED;
+    ys[0] = cot_add(cot_mul(xs[0], cot_add(cot_sigmoid(*(cot_var *)user), 2.0)), cot_mul(0.1, cot_sin(xs[0])));
+    return 0;
+}
 BODY(is_small) { UNUSED; ys[0] = cot_less(cot_sum(cot_square(xs[0]), COT_ALL), 40.0); return 0; }
 
 /* xs[0] becomes something from 0.5 to 1.5, and grows. */
@@ -31,9 +36,14 @@ BODY(grown_plain) {
     return 0;
 }
 
-/* ---- inside scan, fori, checkpoint, cond and while ------------------------------------------------------------------------------------ */
+/* ---- inside scan, fori, checkpoint, cond and while ------------------------------------------- */
 
-WHOLE(in_scan) { IGNORE; cot_var a = x[1], y; cot_scan(grown, &a, 3, 1, x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = 1}); return y; }
+WHOLE(in_scan) {
+    IGNORE;
+    cot_var a = x[1], y;
+    cot_scan(grown, &a, 3, 1, x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = 1});
+    return y;
+}
 BODY(grown_counted) {
     UNUSED;
     cot_var a = cot_add(*(cot_var *)user, cot_mul(0.3, cot_cast(xs[0], cot_dtype_of(xs[1]))));
@@ -85,7 +95,12 @@ WHOLE(in_while) {
 }
 /* The outer loop inside one more body: a way back through a while whose body has a while. */
 BODY(in_while_body) { UNUSED; cot_var both[2] = {xs[0], *(cot_var *)user}; ys[0] = in_while(2, both, NULL); return 0; }
-WHOLE(in_while_in_scan) { IGNORE; cot_var a = x[1], y; cot_scan(in_while_body, &a, 1, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+WHOLE(in_while_in_scan) {
+    IGNORE;
+    cot_var a = x[1], y;
+    cot_scan(in_while_body, &a, 1, 1, x, 0, NULL, &y, 0, NULL, NULL);
+    return y;
+}
 
 /* Carried values of every kind, a captured value that only the test reads, states in a file. */
 BODY(mixed_step) {
@@ -124,20 +139,43 @@ WHOLE(mixed_plain) {
     return y;
 }
 
-/* ---- derivatives inside ------------------------------------------------------------------------------------------------------------------ */
+/* ---- derivatives inside ---------------------------------------------------------------------- */
 
 BODY(height) { grown(n, xs, m, ys, user); ys[0] = cot_sum(cot_sin(ys[0]), COT_ALL); return 0; }
 BODY(height_plain) { grown_plain(n, xs, m, ys, user); ys[0] = cot_sum(cot_sin(ys[0]), COT_ALL); return 0; }
-BODY(slope_step) { UNUSED; cot_var g; cot_value_and_grad(height, user, 1, xs, NULL, &g); ys[0] = cot_sub(xs[0], cot_mul(0.3, g)); return 0; }
-BODY(slope_step_plain) { UNUSED; cot_var g; cot_value_and_grad(height_plain, user, 1, xs, NULL, &g); ys[0] = cot_sub(xs[0], cot_mul(0.3, g)); return 0; }
-WHOLE(grad_in_scan) { IGNORE; cot_var a = x[1], y; cot_scan(slope_step, &a, 2, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+BODY(slope_step) {
+    UNUSED;
+    cot_var g;
+    cot_value_and_grad(height, user, 1, xs, NULL, &g);
+    ys[0] = cot_sub(xs[0], cot_mul(0.3, g));
+    return 0;
+}
+BODY(slope_step_plain) {
+    UNUSED;
+    cot_var g;
+    cot_value_and_grad(height_plain, user, 1, xs, NULL, &g);
+    ys[0] = cot_sub(xs[0], cot_mul(0.3, g));
+    return 0;
+}
+WHOLE(grad_in_scan) {
+    IGNORE;
+    cot_var a = x[1], y;
+    cot_scan(slope_step, &a, 2, 1, x, 0, NULL, &y, 0, NULL, NULL);
+    return y;
+}
 WHOLE(grad_plain) {
     IGNORE;
     cot_var a = x[1], y = x[0];
     for (int k = 0; k < 2; k++) slope_step_plain(1, &y, 1, &y, &a);
     return y;
 }
-BODY(hessian_step) { UNUSED; cot_var h; cot_fn_hessian(height, user, 1, xs, NULL, &h); ys[0] = cot_matmul(h, xs[0]); return 0; }
+BODY(hessian_step) {
+    UNUSED;
+    cot_var h;
+    cot_fn_hessian(height, user, 1, xs, NULL, &h);
+    ys[0] = cot_matmul(h, xs[0]);
+    return 0;
+}
 WHOLE(hessian_in_checkpoint) { IGNORE; cot_var a = x[1], y; cot_checkpoint(hessian_step, &a, 1, x, 1, &y); return y; }
 /* H x: the gradient of <g(u), x> by u, at u = x */
 WHOLE(hessian_plain) {
@@ -157,7 +195,12 @@ BODY(linear_step) {
     cot_linear_vjp(linear, &seed, ys);
     return 0;
 }
-WHOLE(linearize_in_scan) { IGNORE; cot_var a = x[1], y; cot_scan(linear_step, &a, 2, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+WHOLE(linearize_in_scan) {
+    IGNORE;
+    cot_var a = x[1], y;
+    cot_scan(linear_step, &a, 2, 1, x, 0, NULL, &y, 0, NULL, NULL);
+    return y;
+}
 WHOLE(linearize_plain) {
     IGNORE;
     cot_var a = x[1], y = x[0];
@@ -169,7 +212,7 @@ WHOLE(linearize_plain) {
     return y;
 }
 
-/* ---- batches: each element runs as long as it needs -------------------------------------------------------------------------------------- */
+/* ---- batches: each element runs as long as it needs ------------------------------------------ */
 
 WHOLE(grad_of_vmap) { IGNORE; cot_var a = x[1], y; cot_vmap(grown, &a, 1, x, NULL, 1, &y, NULL); return y; }
 WHOLE(vmap_of_grad) { IGNORE; cot_var a = x[1], y; cot_vmap(slope_step, &a, 1, x, NULL, 1, &y, NULL); return y; }
@@ -185,12 +228,23 @@ static cot_var stacked(cot_fn f, const cot_var *x) {
 WHOLE(grown_stacked) { IGNORE; return stacked(grown_plain, x); }
 WHOLE(slopes_stacked) { IGNORE; return stacked(slope_step_plain, x); }
 BODY(vmap_body) { UNUSED; cot_vmap(slope_step, user, 1, xs, NULL, 1, ys, NULL); return 0; }
-WHOLE(vmap_in_scan) { IGNORE; cot_var a = x[1], y; cot_scan(vmap_body, &a, 1, 1, x, 0, NULL, &y, 0, NULL, NULL); return y; }
+WHOLE(vmap_in_scan) {
+    IGNORE;
+    cot_var a = x[1], y;
+    cot_scan(vmap_body, &a, 1, 1, x, 0, NULL, &y, 0, NULL, NULL);
+    return y;
+}
 
-/* ---- values that solve an equation which has a while in it ---------------------------------------------------------------------------------- */
+/* ---- values that solve an equation which has a while in it ----------------------------------- */
 
-/* Heron's way to the root of 1 + θ² + x², three steps: the test reads a count, so the plain one can be written out. */
-BODY(heron) { UNUSED; ys[0] = cot_mul(0.5, cot_add(xs[0], cot_div(*(cot_var *)user, xs[0]))); ys[1] = cot_add(xs[1], 1); return 0; }
+/* Heron's way to the root of 1 + θ² + x², three steps: the test reads a count, so the plain one can
+ * be written out. */
+BODY(heron) {
+    UNUSED;
+    ys[0] = cot_mul(0.5, cot_add(xs[0], cot_div(*(cot_var *)user, xs[0])));
+    ys[1] = cot_add(xs[1], 1);
+    return 0;
+}
 static cot_var radius(const cot_var *xs, bool plain) {
     cot_var what = cot_add(cot_add(cot_square(xs[0]), cot_square(xs[1])), 1.0);
     cot_var s[2] = {cot_add(cot_mul(what, 0.5), 0.5), zero_count(what)};
@@ -199,16 +253,36 @@ static cot_var radius(const cot_var *xs, bool plain) {
     return s[0];
 }
 BODY(equation) { UNUSED; ys[0] = cot_sub(cot_add(xs[0], cot_mul(0.5, radius(xs, false))), *(cot_var *)user); return 0; }
-BODY(equation_plain) { UNUSED; ys[0] = cot_sub(cot_add(xs[0], cot_mul(0.5, radius(xs, true))), *(cot_var *)user); return 0; }
+BODY(equation_plain) {
+    UNUSED;
+    ys[0] = cot_sub(cot_add(xs[0], cot_mul(0.5, radius(xs, true))), *(cot_var *)user);
+    return 0;
+}
 static cot_var zeros_like(cot_var x) { return cot_zeros(x.tape, cot_dtype_of(x), cot_shape_of(x)); }
 WHOLE(in_root) { IGNORE; cot_var b = x[1]; return cot_root(equation, &b, NULL, zeros_like(x[0]), 1, x, NULL); }
-WHOLE(in_root_plain) { IGNORE; cot_var b = x[1]; return cot_root(equation_plain, &b, NULL, zeros_like(x[0]), 1, x, NULL); }
-BODY(bowl) { UNUSED; ys[0] = cot_sum(cot_add(radius(xs, false), cot_square(cot_sub(xs[0], *(cot_var *)user))), COT_ALL); return 0; }
-BODY(bowl_plain) { UNUSED; ys[0] = cot_sum(cot_add(radius(xs, true), cot_square(cot_sub(xs[0], *(cot_var *)user))), COT_ALL); return 0; }
+WHOLE(in_root_plain) {
+    IGNORE;
+    cot_var b = x[1];
+    return cot_root(equation_plain, &b, NULL, zeros_like(x[0]), 1, x, NULL);
+}
+BODY(bowl) {
+    UNUSED;
+    ys[0] = cot_sum(cot_add(radius(xs, false), cot_square(cot_sub(xs[0], *(cot_var *)user))), COT_ALL);
+    return 0;
+}
+BODY(bowl_plain) {
+    UNUSED;
+    ys[0] = cot_sum(cot_add(radius(xs, true), cot_square(cot_sub(xs[0], *(cot_var *)user))), COT_ALL);
+    return 0;
+}
 WHOLE(in_minimize) { IGNORE; cot_var b = x[1]; return cot_minimize(bowl, &b, NULL, zeros_like(x[0]), 1, x, NULL); }
-WHOLE(in_minimize_plain) { IGNORE; cot_var b = x[1]; return cot_minimize(bowl_plain, &b, NULL, zeros_like(x[0]), 1, x, NULL); }
+WHOLE(in_minimize_plain) {
+    IGNORE;
+    cot_var b = x[1];
+    return cot_minimize(bowl_plain, &b, NULL, zeros_like(x[0]), 1, x, NULL);
+}
 
-/* ---- all of them ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static const pair pairs[] = {
     {"while in scan", in_scan, three_plain, 2, {{1, 2}, {0}}, false},
@@ -235,7 +309,8 @@ static cot_var along(const test_function *f, const cot_var *g, const cot_var *d)
     return sum;
 }
 
-/* Value, gradient in numbers, and recorded: gradients of first, second and third order along a direction, and tangents of each. */
+/* Value, gradient in numbers, and recorded: gradients of first, second and third order along a
+ * direction, and tangents of each. */
 static int numbers_of(const test_function *f, double *out) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[2], g[2], d[2];
@@ -259,10 +334,11 @@ static int numbers_of(const test_function *f, double *out) {
 
 static void all_equal_what_is_written_out(void **state) {
     (void)state;
-    /* The same sums in another order, of terms as large as the largest number; rounding grows with the loop, by up to 20 a while. Carried
-     * f32: its eps. */
+    /* The same sums in another order, of terms as large as the largest number; rounding grows with
+     * the loop, by up to 20 a while. Carried f32: its eps. */
     for (int i = 0; i < TEST_COUNT(pairs); i++)
-        assert_pair_agrees(&pairs[i], test_small() ? 1 : 4, numbers_of, (allowance){.of_largest = pairs[i].f64_only ? 1e-5 : 1e-11});
+        assert_pair_agrees(&pairs[i], test_small() ? 1 : 4, numbers_of,
+                           (allowance){.of_largest = pairs[i].f64_only ? 1e-5 : 1e-11});
     test_verdict();
 }
 
@@ -283,7 +359,7 @@ static void all_have_their_derivatives(void **state) {
     test_verdict();
 }
 
-/* ---- the same bits as the way back in numbers ------------------------------------------------------------------------------------------------ */
+/* ---- the same bits as the way back in numbers ------------------------------------------------ */
 
 BODY(slope) { return UNUSED, cot_value_and_grad(height, user, 1, xs, NULL, ys); }
 
@@ -303,7 +379,7 @@ static void the_operation_gives_the_bits_of_backward(void **state) {
     test_verdict();
 }
 
-/* ---- the bound on stored states ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the bound on stored states -------------------------------------------------------------- */
 
 typedef struct peak { size_t now, most; } peak;
 static void *peak_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
@@ -333,7 +409,8 @@ BODY(wide_loop) {
 }
 BODY(wide_slope) { return UNUSED, cot_value_and_grad(wide_loop, user, 1, xs, NULL, ys); }
 
-/* Second order, in numbers, of 400 steps that carry 32 kB: all states are 13 MB, and 26 MB with their tangents. */
+/* Second order, in numbers, of 400 steps that carry 32 kB: all states are 13 MB, and 26 MB with
+ * their tangents. */
 static void states_stay_under_the_bound(void **state) {
     (void)state;
     peak      p = {0, 0};
@@ -349,9 +426,12 @@ static void states_stay_under_the_bound(void **state) {
     double reverse = cot_grad_value(c), forward = cot_value(cot_jvp(s, 1, &c, &one));
     test_tape_ok(t, "400 wide steps");
     /* sums of 400 steps in two orders */
-    TEST_CHECK(fabs(reverse - forward) <= 1e-11 * fabs(forward), "reverse gives %.17g, forward %.17g", reverse, forward);
-    /* 7 states of the loop and as many, twice as wide, of its tangent, what a step works with, and free blocks: measured 85. */
-    TEST_CHECK(p.most < (size_t)WIDE * 8 * 120, "%zu bytes were in use at once, %zu states", p.most, p.most / (WIDE * 8));
+    TEST_CHECK(fabs(reverse - forward) <= 1e-11 * fabs(forward), "reverse gives %.17g, forward %.17g", reverse,
+               forward);
+    /* 7 states of the loop and as many, twice as wide, of its tangent, what a step works with, and
+     * free blocks: measured 85. */
+    TEST_CHECK(p.most < (size_t)WIDE * 8 * 120, "%zu bytes were in use at once, %zu states", p.most,
+               p.most / (WIDE * 8));
     cot_tape_destroy(t);
     test_verdict();
 }

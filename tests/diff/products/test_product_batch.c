@@ -1,4 +1,5 @@
-/* Directions in batches (diff/products/product_batch.c): the same bits as one by one, for every operation of the tables. */
+/* Directions in batches (diff/products/product_batch.c): the same bits as one by one, for every
+ * operation of the tables. */
 /* ctest: timeout=120 */
 #include "samples/samples.h"
 
@@ -11,7 +12,8 @@ enum { LANES = 9, MAX_ELEMENTS = TEST_MAX_INPUTS * TEST_MAX_SIZE, MANY = 4096 };
 
 static void one_by_one(bool on) { cot__batch_from = on ? INT64_MAX : 1; }
 
-/* The same bits; zeros may differ in their sign, since a sweep in numbers passes over zero adjoints and a recorded one does not. */
+/* The same bits; zeros may differ in their sign, since a sweep in numbers passes over zero adjoints
+ * and a recorded one does not. */
 static void equal_arrays(const char *what, const char *name, int64_t n, const double *a, const double *b) {
     for (int64_t i = 0; i < n; i++)
         if (!test_equal(a[i], b[i])) {
@@ -33,7 +35,7 @@ static int64_t elements(int n, const cot_var *xs) {
     return size;
 }
 
-/* ---- products ------------------------------------------------------------------------------------------------------ */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Both ways of multiplying; whether the batch was one. */
 static bool compare_products(const char *name, bool reverse, cot_var y, int n, const cot_var *xs) {
@@ -46,7 +48,8 @@ static bool compare_products(const char *name, bool reverse, cot_var y, int n, c
     int64_t seeds = reverse ? ys.size : inputs.size, products = reverse ? inputs.size : ys.size;
     assert_true(seeds <= MANY && products <= MANY);
     for (int64_t i = 0; i < LANES * seeds; i++)
-        in[i] = i / seeds % 2 && i % 3 ? 0 : test_f32(test_uniform(&random, -1, 1)); /* with zeros, as unit directions have */
+        /* with zeros, as unit directions have */
+        in[i] = i / seeds % 2 && i % 3 ? 0 : test_f32(test_uniform(&random, -1, 1));
     if (ok) {
         one_by_one(true);
         cot__products("vjps", reverse, LANES, 1, &y, n, xs, in, out[0]);
@@ -55,7 +58,8 @@ static bool compare_products(const char *name, bool reverse, cot_var y, int n, c
         int64_t         nodes = cot_tape_length(t), bytes = cot_tape_storage_bytes(t);
         memset(out[1], 0xff, sizeof out[1]);
         batched = cot__products_batched("vjps", reverse, reverse ? &ys : &inputs, reverse ? &inputs : &ys, &d);
-        TEST_CHECK(cot_tape_length(t) == nodes && cot_tape_storage_bytes(t) == bytes, "%s: a batch stays on the tape", name);
+        TEST_CHECK(cot_tape_length(t) == nodes && cot_tape_storage_bytes(t) == bytes, "%s: a batch stays on the tape",
+                   name);
         if (batched) equal_arrays(reverse ? "vjps" : "jvps", name, LANES * products, out[0], out[1]);
     }
     cot__side_close(&ys);
@@ -81,7 +85,8 @@ static void a_batch_of_products_has_the_bits_of_each_alone(void **state) {
             cot_tape_destroy(t);
         }
     /* loops, solvers and what has no batch of its own are the ones left out */
-    TEST_CHECK(batched > 2 * TEST_COUNT(samples), "only %d of %d products went in batches", batched, 4 * TEST_COUNT(samples));
+    TEST_CHECK(batched > 2 * TEST_COUNT(samples), "only %d of %d products went in batches", batched,
+               4 * TEST_COUNT(samples));
     test_verdict();
 }
 
@@ -116,7 +121,7 @@ static void elementwise_operations_too(void **state) {
     test_verdict();
 }
 
-/* ---- matrices ------------------------------------------------------------------------------------------------------ */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
 static void matrices_have_the_bits_of_directions_one_by_one(void **state) {
     (void)state;
@@ -150,7 +155,8 @@ static void matrices_have_the_bits_of_directions_one_by_one(void **state) {
     test_verdict();
 }
 
-/* Several groups of batches, the last one not full; inputs listed twice, outputs that are inputs, outputs that do not move. */
+/* Several groups of batches, the last one not full; inputs listed twice, outputs that are inputs,
+ * outputs that do not move. */
 static void groups_and_lists(void **state) {
     (void)state;
     enum { N = 150 };
@@ -173,7 +179,7 @@ static void groups_and_lists(void **state) {
     test_verdict();
 }
 
-/* ---- where a batch does not apply ---------------------------------------------------------------------------------- */
+/* ---- where a batch does not apply ------------------------------------------------------------ */
 
 static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;

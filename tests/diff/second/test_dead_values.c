@@ -1,5 +1,6 @@
-/* Values of a recorded gradient that no tangent reads are not computed (diff/second/dead_values.c), and that does not show: random functions whose
- * elementwise work all waits, in memory full of NaN until it is done, have the same bits of Hessians and products as where nothing waits. */
+/* Values of a recorded gradient that no tangent reads are not computed (diff/second/dead_values.c),
+ * and that does not show: random functions whose elementwise work all waits, in memory full of NaN
+ * until it is done, have the same bits of Hessians and products as where nothing waits. */
 #include "support/support.h"
 
 #include "base/random.h"
@@ -12,7 +13,8 @@ enum { N = 9, POOL = 12, PROGRAMS = 400 };
 typedef struct draw { uint64_t at; } draw;
 static int below(draw *d, int n) { return (int)(cot__mixed(d->at++) % (uint64_t)n); }
 
-/* What is new from two values of the same shape; some read their operands' values back, some their own result, some nothing. */
+/* What is new from two values of the same shape; some read their operands' values back, some their
+ * own result, some nothing. */
 static cot_var step(draw *d, cot_var a, cot_var b, cot_var matrix) {
     switch (below(d, 13)) {
     case 0: return cot_add(a, b);
@@ -74,7 +76,8 @@ static void what_is_not_computed_is_not_read(void **state) {
     test_verdict();
 }
 
-/* Of Σx² the gradient is 2x, and its tangents read neither that nor 2x times the adjoint of the sum. */
+/* Of Σx² the gradient is 2x, and its tangents read neither that nor 2x times the adjoint of the
+ * sum. */
 static void what_nobody_reads_is_not_computed(void **state) {
     (void)state;
     enum { LONG = 5000 };
@@ -94,6 +97,7 @@ static void what_nobody_reads_is_not_computed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_computed_is_not_read), cmocka_unit_test(what_nobody_reads_is_not_computed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_computed_is_not_read),
+                                       cmocka_unit_test(what_nobody_reads_is_not_computed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Colourings: valid on anything, and with the least number of colours where that is known: bands, grids, arrows. */
+/* Colourings: valid on anything, and with the least number of colours where that is known: bands,
+ * grids, arrows. */
 #include "support/support.h"
 
 #include "base/random.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- patterns -------------------------------------------------------------------------------------------------------------- */
+/* ---- patterns -------------------------------------------------------------------------------- */
 
 typedef bool (*holds)(int64_t i, int64_t j, int64_t a);
 
@@ -16,7 +17,8 @@ static cot__csr pattern(int64_t rows, int64_t cols, holds f, int64_t a, int64_t 
     for (int pass = 0; pass < 2; pass++) {
         int64_t n = 0;
         for (int64_t i = 0; i < rows; i++) {
-            int64_t from = reach >= 0 && i > reach ? i - reach : 0, to = reach >= 0 && i + reach + 1 < cols ? i + reach + 1 : cols;
+            int64_t from = reach >= 0 && i > reach ? i - reach : 0,
+                    to   = reach >= 0 && i + reach + 1 < cols ? i + reach + 1 : cols;
             for (int64_t j = from; j < to; j++)
                 if (f(i, j, a)) {
                     if (pass) m.col[n] = (int32_t)j;
@@ -45,16 +47,20 @@ static bool scattered(int64_t i, int64_t j, int64_t seed) {
     uint64_t low = (uint64_t)(i < j ? i : j), high = (uint64_t)(i < j ? j : i);
     return cot__mixed((uint64_t)seed * 1000003 + low * 1009 + high) % 5 == 0;
 }
-static bool lopsided(int64_t i, int64_t j, int64_t seed) { return cot__mixed((uint64_t)seed * 1000003 + (uint64_t)i * 1009 + (uint64_t)j) % 7 == 0; }
+static bool lopsided(int64_t i, int64_t j, int64_t seed) {
+    return cot__mixed((uint64_t)seed * 1000003 + (uint64_t)i * 1009 + (uint64_t)j) % 7 == 0;
+}
 
-/* ---- what a colouring promises --------------------------------------------------------------------------------------------- */
+/* ---- what a colouring promises --------------------------------------------------------------- */
 
 static void check_columns(const char *name, const cot__csr *m, const int32_t *colour, int32_t colours) {
-    for (int64_t j = 0; j < m->cols; j++) TEST_CHECK(colour[j] >= 0 && colour[j] < colours, "%s: column %lld has no colour", name, (long long)j);
+    for (int64_t j = 0; j < m->cols; j++)
+        TEST_CHECK(colour[j] >= 0 && colour[j] < colours, "%s: column %lld has no colour", name, (long long)j);
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++)
             for (int64_t f = m->row_start[i]; f < e; f++)
-                TEST_CHECK(colour[m->col[e]] != colour[m->col[f]], "%s: row %lld has columns %d and %d in one colour", name, (long long)i, m->col[f], m->col[e]);
+                TEST_CHECK(colour[m->col[e]] != colour[m->col[f]], "%s: row %lld has columns %d and %d in one colour",
+                           name, (long long)i, m->col[f], m->col[e]);
 }
 
 static int in_row(const cot__csr *m, int64_t i, const int32_t *colour, int32_t c) {
@@ -68,8 +74,8 @@ static void check_readable(const char *name, const cot__csr *m, const int32_t *c
     for (int64_t i = 0; i < m->rows; i++) {
         TEST_CHECK(colour[i] >= 0 && colour[i] < colours, "%s: vertex %lld has no colour", name, (long long)i);
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++)
-            TEST_CHECK(in_row(m, i, colour, colour[m->col[e]]) == 1 || in_row(m, m->col[e], colour, colour[i]) == 1, "%s: entry (%lld,%d)", name, (long long)i,
-                       m->col[e]);
+            TEST_CHECK(in_row(m, i, colour, colour[m->col[e]]) == 1 || in_row(m, m->col[e], colour, colour[i]) == 1,
+                       "%s: entry (%lld,%d)", name, (long long)i, m->col[e]);
     }
 }
 
@@ -80,7 +86,8 @@ static bool has_diagonal(const cot__csr *m) {
     return n == m->rows;
 }
 
-/* Where the diagonal is there, being readable is being a star colouring: neighbours differ, and no path v w x y has two colours. */
+/* Where the diagonal is there, being readable is being a star colouring: neighbours differ, and no
+ * path v w x y has two colours. */
 static void check_star(const char *name, const cot__csr *m, const int32_t *colour, int32_t colours) {
     check_readable(name, m, colour, colours);
     if (!has_diagonal(m)) return;
@@ -94,8 +101,8 @@ static void check_star(const char *name, const cot__csr *m, const int32_t *colou
                 int32_t x = m->col[b];
                 if (x == v || x == w || colour[x] != colour[v]) continue;
                 for (int64_t c = m->row_start[x]; c < m->row_start[x + 1]; c++)
-                    TEST_CHECK(m->col[c] == x || m->col[c] == w || m->col[c] == v || colour[m->col[c]] != colour[w], "%s: path %lld %d %d %d", name, (long long)v,
-                               w, x, m->col[c]);
+                    TEST_CHECK(m->col[c] == x || m->col[c] == w || m->col[c] == v || colour[m->col[c]] != colour[w],
+                               "%s: path %lld %d %d %d", name, (long long)v, w, x, m->col[c]);
             }
         }
     }
@@ -111,7 +118,7 @@ static int32_t colours_of(const char *name, cot__csr m, bool star) {
     return colours;
 }
 
-/* ---- least numbers --------------------------------------------------------------------------------------------------------- */
+/* ---- least numbers --------------------------------------------------------------------------- */
 
 static void bands_need_their_width(void **state) {
     (void)state;
@@ -119,7 +126,8 @@ static void bands_need_their_width(void **state) {
         assert_int_equal(colours_of("band", pattern(200, 200, band, half, half), false), 2 * half + 1);
         assert_int_equal(colours_of("band, star", pattern(200, 200, band, half, half), true), 2 * half + 1);
     }
-    for (int64_t width = 1; width <= 6; width++) assert_int_equal(colours_of("upper band", pattern(100, 105, upper_band, width, width), false), width);
+    for (int64_t width = 1; width <= 6; width++)
+        assert_int_equal(colours_of("upper band", pattern(100, 105, upper_band, width, width), false), width);
     test_verdict();
 }
 
@@ -130,7 +138,8 @@ static void grids_need_the_points_of_their_stencil(void **state) {
         int64_t n = sides[k][0] * sides[k][1], w = sides[k][1];
         assert_int_equal(colours_of("grid of 5", pattern(n, n, grid5, w, w), false), 5);
         assert_int_equal(colours_of("grid of 9", pattern(n, n, grid9, w, w + 1), false), 9);
-        assert_int_equal(colours_of("grid of 5, star", pattern(n, n, grid5, w, w), true), 5); /* the star chromatic number of a grid */
+        /* the star chromatic number of a grid */
+        assert_int_equal(colours_of("grid of 5, star", pattern(n, n, grid5, w, w), true), 5);
         assert_true(colours_of("grid of 9, star", pattern(n, n, grid9, w, w + 1), true) <= 9);
     }
     test_verdict();

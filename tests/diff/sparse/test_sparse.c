@@ -1,5 +1,5 @@
-/* Sparse Jacobians and Hessians: equal to the dense ones, with as many sweeps as the structure needs; plans that are reused,
- * saved and loaded, and what is said when they do not fit. */
+/* Sparse Jacobians and Hessians: equal to the dense ones, with as many sweeps as the structure
+ * needs; plans that are reused, saved and loaded, and what is said when they do not fit. */
 /* ctest: timeout=120 */
 #include "support/support.h"
 
@@ -14,16 +14,16 @@
 
 #include "samples/samples.h"
 
-#define assert_error(t, code, text)                                                                                          \
-    do {                                                                                                                     \
-        assert_string_equal(cot_tape_message(t), text);                                                                      \
-        assert_int_equal(cot_tape_status(t), code);                                                                          \
-        cot_tape_clear_error(t);                                                                                             \
+#define assert_error(t, code, text)                                                                                    \
+    do {                                                                                                               \
+        assert_string_equal(cot_tape_message(t), text);                                                                \
+        assert_int_equal(cot_tape_status(t), code);                                                                    \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 enum { MOST = 4096 };
 
-/* ---- equal to dense -------------------------------------------------------------------------------------------------------- */
+/* ---- equal to dense -------------------------------------------------------------------------- */
 
 /* Values in their places, and zeros elsewhere, as a dense matrix. */
 static void spread(const cot_sparse_plan *p, const double *values, double *out) {
@@ -34,16 +34,20 @@ static void spread(const cot_sparse_plan *p, const double *values, double *out) 
         for (int64_t e = i.row_start[r]; e < i.row_start[r + 1]; e++) out[r * i.cols + i.col[e]] = values[e];
 }
 
-/* The sums that a compressed sweep and a dense one make are the same but for columns that are 0: rounding apart they agree. */
-static void near_dense(const char *name, const cot_sparse_plan *p, const double *values, const double *dense, double tolerance) {
+/* The sums that a compressed sweep and a dense one make are the same but for columns that are 0:
+ * rounding apart they agree. */
+static void near_dense(const char *name, const cot_sparse_plan *p, const double *values, const double *dense,
+                       double tolerance) {
     static double have[MOST];
     cot_sparse_info i = cot_sparse_plan_info(p);
     double          size = 0;
     spread(p, values, have);
     for (int64_t k = 0; k < i.rows * i.cols; k++) size = fmax(size, isfinite(dense[k]) ? fabs(dense[k]) : 0);
     for (int64_t k = 0; k < i.rows * i.cols; k++)
-        TEST_CHECK(fabs(have[k] - dense[k]) <= tolerance * size || have[k] == dense[k] || (isnan(have[k]) && isnan(dense[k])),
-                   "%s: (%lld,%lld) is %.17g, dense %.17g", name, (long long)(k / i.cols), (long long)(k % i.cols), have[k], dense[k]);
+        TEST_CHECK(fabs(have[k] - dense[k]) <= tolerance * size || have[k] == dense[k] ||
+                       (isnan(have[k]) && isnan(dense[k])),
+                   "%s: (%lld,%lld) is %.17g, dense %.17g", name, (long long)(k / i.cols), (long long)(k % i.cols),
+                   have[k], dense[k]);
 }
 
 static void check_jacobian(const char *name, int m, const cot_var *ys, int n, const cot_var *xs, double tolerance) {
@@ -79,18 +83,21 @@ static void check_hessian(const char *name, cot_var y, int n, const cot_var *xs,
     cot_sparse_info i = cot_sparse_plan_info(p);
     spread(p, values, dense);
     for (int64_t r = 0; r < i.rows; r++)
-        for (int64_t c = 0; c < r; c++) TEST_CHECK(test_same(dense[r * i.cols + c], dense[c * i.cols + r]), "%s: not symmetric", name);
+        for (int64_t c = 0; c < r; c++)
+            TEST_CHECK(test_same(dense[r * i.cols + c], dense[c * i.cols + r]), "%s: not symmetric", name);
     cot_sparse_plan_destroy(p);
 }
 
 static void leaves_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *xs) {
     for (int k = 0; k < f->n; k++) {
-        cot_var x = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data) : cot_scalar(t, f->in[k].data[0]);
+        cot_var x = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data)
+                                        : cot_scalar(t, f->in[k].data[0]);
         xs[k] = dtype == COT_F64 ? x : cot_leaf(cot_cast(x, dtype));
     }
 }
 
-/* Tolerances: both sides are sums of a few dozen rounded terms, in the same order but for zeros between. */
+/* Tolerances: both sides are sums of a few dozen rounded terms, in the same order but for zeros
+ * between. */
 static void every_sample_equals_its_dense_matrices(void **state) {
     (void)state;
     for (int dtype = COT_F64; dtype <= COT_F32; dtype++)
@@ -101,8 +108,8 @@ static void every_sample_equals_its_dense_matrices(void **state) {
             leaves_of(t, &f, (cot_dtype)dtype, xs);
             cot_var y = f.f(f.n, xs, f.user);
             check_jacobian(f.name, 1, &y, f.n, xs, dtype == COT_F64 ? 1e-13 : 1e-4);
-            /* by hundreds of recorded steps for some, in which f32 may lose half its digits; the symmetry to the bit is promised
-             * for both */
+            /* by hundreds of recorded steps for some, in which f32 may lose half its digits; the
+             * symmetry to the bit is promised for both */
             check_hessian(f.name, cot_sum(cot_sin(y), COT_ALL), f.n, xs, dtype == COT_F64 ? 1e-10 : 5e-2);
             test_tape_ok(t, f.name);
             cot_tape_destroy(t);
@@ -110,9 +117,10 @@ static void every_sample_equals_its_dense_matrices(void **state) {
     test_verdict();
 }
 
-/* Between scalars no gradient is recorded: the walk of dual_lanes.c, for every operation with a second operand of each sort (a
- * var, the same var, a number), against the dense Hessian. Several colours, so that several lanes are used. Both take a few
- * rounded steps more than the other for some rules. */
+/* Between scalars no gradient is recorded: the walk of dual_lanes.c, for every operation with a
+ * second operand of each sort (a var, the same var, a number), against the dense Hessian. Several
+ * colours, so that several lanes are used. Both take a few rounded steps more than the other for
+ * some rules. */
 static void hessians_over_scalars_equal_dense_ones(void **state) {
     (void)state;
     for (int op = 0; op < OP_elementwise_count; op++)
@@ -130,7 +138,8 @@ static void hessians_over_scalars_equal_dense_ones(void **state) {
             if (round % 4 == 3 && e->arity == 2) args[1] = args[0];
             cot_var z = test_call(op, args);
             if (cot_dtype_of(z) == COT_F64) {
-                cot_var y = cot_mul(cot_add(cot_sin(z), cot_dot_of(3, xs, (cot_var[]){xs[1], xs[3], xs[2]})), cot_sum_of(4, xs));
+                cot_var y = cot_mul(cot_add(cot_sin(z), cot_dot_of(3, xs, (cot_var[]){xs[1], xs[3], xs[2]})),
+                                    cot_sum_of(4, xs));
                 check_hessian(e->name, y, 4, xs, 1e-12);
             }
             test_tape_ok(t, e->name);
@@ -151,8 +160,8 @@ static void a_zero_wins_over_infinite_partials_in_lanes(void **state) {
     test_verdict();
 }
 
-/* Its tangents and adjoints lie where those of every sweep lie, and are gone afterwards: of leaves that were not asked for, of constants, of
- * inputs that are themselves computed. */
+/* Its tangents and adjoints lie where those of every sweep lie, and are gone afterwards: of leaves
+ * that were not asked for, of constants, of inputs that are themselves computed. */
 static void a_hessian_over_scalars_leaves_nothing_to_the_next_sweep(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -183,7 +192,7 @@ static void a_hessian_over_scalars_leaves_nothing_to_the_next_sweep(void **state
     test_verdict();
 }
 
-/* ---- known structures ------------------------------------------------------------------------------------------------------ */
+/* ---- known structures ------------------------------------------------------------------------ */
 
 static double uniform(uint64_t i) { return (double)(cot__mixed(i) >> 11) * 0x1p-53 + 0.25; }
 
@@ -194,13 +203,16 @@ static cot_var band_of_tensor(cot_var x, int half) {
     for (int k = 1; k <= half; k++)
         for (int side = -1; side <= 1; side += 2) {
             cot_var part = side < 0 ? cot_slice(x, 0, 0, n - k, 1) : cot_slice(x, 0, k, n, 1);
-            y = cot_add(y, cot_mul((double)k, cot_pad(cot_square(part), COT_SHAPE(side < 0 ? k : 0), COT_SHAPE(side < 0 ? 0 : k), 0)));
+            y            = cot_add(y, cot_mul((double)k, cot_pad(cot_square(part), COT_SHAPE(side < 0 ? k : 0),
+                                                                 COT_SHAPE(side < 0 ? 0 : k), 0)));
         }
     return y;
 }
 
 /* d y[i] / d x[j] of that. */
-static double band_entry(const double *x, int64_t i, int64_t j) { return i == j ? cos(x[i]) : 2 * (double)llabs(i - j) * x[j]; }
+static double band_entry(const double *x, int64_t i, int64_t j) {
+    return i == j ? cos(x[i]) : 2 * (double)llabs(i - j) * x[j];
+}
 
 static void check_band(cot_sparse_info i, const double *values, const double *x, int half) {
     for (int64_t r = 0; r < i.rows; r++) {
@@ -209,13 +221,14 @@ static void check_band(cot_sparse_info i, const double *values, const double *x,
         for (int64_t e = i.row_start[r]; e < i.row_start[r + 1]; e++) {
             assert_int_equal(i.col[e], first + e - i.row_start[r]);
             double want = band_entry(x, r, i.col[e]);
-            if (fabs(values[e] - want) > 1e-15 * 8) fail_msg("(%lld,%d): %.17g, not %.17g", (long long)r, i.col[e], values[e], want);
+            if (fabs(values[e] - want) > 1e-15 * 8)
+                fail_msg("(%lld,%d): %.17g, not %.17g", (long long)r, i.col[e], values[e], want);
         }
     }
 }
 
-/* The promise of linear time, in counts: the colours are the bandwidth whatever n is, and so are the bytes that a plan and its
- * making take of each element. */
+/* The promise of linear time, in counts: the colours are the bandwidth whatever n is, and so are
+ * the bytes that a plan and its making take of each element. */
 static void a_banded_jacobian_takes_as_many_sweeps_as_the_band_is_wide(void **state) {
     (void)state;
     int64_t bytes[2];
@@ -303,7 +316,8 @@ static void a_tridiagonal_hessian_takes_three_sweeps(void **state) {
             double  left = i > 0 ? x[i - 1] : 0, right = i + 1 < n ? x[i + 1] : 0;
             double  want = i == j ? -left * left * sin(left * x[i]) - right * right * sin(right * x[i])
                                   : cos(x[low] * x[low + 1]) - x[low] * x[low + 1] * sin(x[low] * x[low + 1]);
-            if (fabs(values[e] - want) > 1e-14) fail_msg("(%lld,%lld): %.17g, not %.17g", (long long)i, (long long)j, values[e], want);
+            if (fabs(values[e] - want) > 1e-14)
+                fail_msg("(%lld,%lld): %.17g, not %.17g", (long long)i, (long long)j, values[e], want);
         }
     cot_sparse_plan_destroy(p);
     cot_tape_destroy(t);
@@ -319,7 +333,8 @@ static void an_arrow_takes_two_sweeps(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     double    at[N], values[3 * N];
     for (int i = 0; i < N; i++) at[i] = uniform((uint64_t)i);
-    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(N), at), y = cot_mul(cot_index(x, 0, 0), cot_sum(cot_square(x), COT_ALL));
+    cot_var x          = cot_tensor(t, COT_F64, COT_SHAPE(N), at),
+            y          = cot_mul(cot_index(x, 0, 0), cot_sum(cot_square(x), COT_ALL));
     cot_sparse_plan *p = cot_sparse_hessian_plan(y, 1, &x);
     assert_non_null(p);
     cot_sparse_info i = cot_sparse_plan_info(p);
@@ -328,7 +343,9 @@ static void an_arrow_takes_two_sweeps(void **state) {
     assert_int_equal(cot_sparse_hessian(p, y, 1, &x, values), COT_OK);
     for (int64_t r = 0; r < N; r++)
         for (int64_t e = i.row_start[r]; e < i.row_start[r + 1]; e++) {
-            double want = r == 0 && i.col[e] == 0 ? 6 * at[0] : r == i.col[e] ? 2 * at[0] : 2 * at[r > 0 ? r : i.col[e]];
+            double want = r == 0 && i.col[e] == 0 ? 6 * at[0]
+                          : r == i.col[e]         ? 2 * at[0]
+                                                  : 2 * at[r > 0 ? r : i.col[e]];
             assert_true(fabs(values[e] - want) < 1e-14);
         }
     check_hessian("arrow", y, 1, &x, 1e-14);
@@ -358,13 +375,14 @@ static void the_mode_with_fewer_colours_is_taken(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- edges ----------------------------------------------------------------------------------------------------------------- */
+/* ---- edges ----------------------------------------------------------------------------------- */
 
 static void nothing_zero_sizes_and_constants(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   a = cot_scalar(t, 1), b = cot_scalar(t, 2), empty = cot_tensor(t, COT_F64, COT_SHAPE(0, 3), NULL);
-    cot_var   cases[][2] = {{cot_constant(t, 3), a}, {cot_sin(b), a}, {cot_sin(empty), a}, {cot_sin(a), empty}, {cot_exp(empty), empty}};
+    cot_var   cases[][2] = {
+          {cot_constant(t, 3), a}, {cot_sin(b), a}, {cot_sin(empty), a}, {cot_sin(a), empty}, {cot_exp(empty), empty}};
     for (int k = 0; k < TEST_COUNT(cases); k++) {
         for (int mode = COT_AUTO; mode <= COT_FORWARD; mode++) {
             cot_sparse_plan *p = cot_sparse_jacobian_plan(1, &cases[k][0], 1, &cases[k][1], (cot_mode)mode);
@@ -423,7 +441,7 @@ static void a_plan_serves_other_points(void **state) {
     cot_sparse_plan_destroy(p);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static int fails(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)xs, (void)m, (void)ys, (void)user;
@@ -452,17 +470,22 @@ static int adds_shapes(int n, const cot_var *xs, int m, cot_var *ys, void *user)
 static void plans_that_cannot_be_made_say_why(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), y = cot_sin(x), c = cot_constant(t, 1), i = cot_argmax(x, COT_ALL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), y = cot_sin(x), c = cot_constant(t, 1),
+            i         = cot_argmax(x, COT_ALL);
     cot_var   foreign = cot_scalar(other, 1);
     assert_null(cot_sparse_jacobian_plan(1, &y, 1, &x, (cot_mode)9));
     assert_error(t, COT_VALUE, "[sparse_jacobian_plan] 9 is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are");
     assert_null(cot_sparse_jacobian_plan(1, &y, 1, &c, COT_AUTO));
-    assert_error(t, COT_GRAD, "[sparse_jacobian_plan] xs[0], constant (%2), does not require a gradient: it is a constant, detached, an integer, or was "
-                              "recorded without gradients");
+    assert_error(t, COT_GRAD,
+                 "[sparse_jacobian_plan] xs[0], constant (%2), does not require a gradient: it is a constant, "
+                 "detached, an integer, or was "
+                 "recorded without gradients");
     assert_null(cot_sparse_jacobian_plan(1, &i, 1, &x, COT_AUTO));
     assert_error(t, COT_DTYPE, "[sparse_jacobian_plan] ys[0] has dtype i64; only floats have derivatives");
     assert_null(cot_sparse_jacobian_plan(1, &y, 1, &foreign, COT_AUTO));
-    assert_error(t, COT_VAR, "[sparse_jacobian_plan] the xs[0] operand belongs to another tape; operands of one operation share a tape");
+    assert_error(
+        t, COT_VAR,
+        "[sparse_jacobian_plan] the xs[0] operand belongs to another tape; operands of one operation share a tape");
     assert_null(cot_sparse_jacobian_plan(1, &y, -1, &x, COT_AUTO));
     assert_error(t, COT_VALUE, "[sparse_jacobian_plan] a negative number of vars: -1");
     assert_null(cot_sparse_jacobian_plan(0, NULL, 1, &x, COT_AUTO));
@@ -470,7 +493,8 @@ static void plans_that_cannot_be_made_say_why(void **state) {
     assert_null(cot_sparse_jacobian_plan(-1, NULL, 1, &x, COT_AUTO));
     assert_error(t, COT_VALUE, "[sparse_jacobian_plan] a negative number of ys: -1");
     assert_null(cot_sparse_hessian_plan(y, 1, &x));
-    assert_int_equal(cot_tape_status(t), COT_SHAPE); /* cot_grad_of's words: the output is no scalar */
+    /* cot_grad_of's words: the output is no scalar */
+    assert_int_equal(cot_tape_status(t), COT_SHAPE);
     assert_non_null(strstr(cot_tape_message(t), "[sparse_hessian_plan] "));
     assert_null(cot_sparse_hessian_plan(y, 1, &x)); /* the error stands */
     cot_tape_clear_error(t);
@@ -478,7 +502,9 @@ static void plans_that_cannot_be_made_say_why(void **state) {
     assert_error(t, COT_VAR, "[sparse_hessian_plan] y is not a value on a tape");
     cot_var wide = cot_broadcast_to(cot_index(x, 0, 0), COT_SHAPE((int64_t)1 << 31));
     assert_null(cot_sparse_jacobian_plan(1, &wide, 1, &x, COT_AUTO));
-    assert_error(t, COT_LIMIT, "[sparse_jacobian_plan] a matrix of 2147483648 rows and 2 columns; sparse ones have at most 2147483647 of each");
+    assert_error(t, COT_LIMIT,
+                 "[sparse_jacobian_plan] a matrix of 2147483648 rows and 2 columns; sparse ones have at most "
+                 "2147483647 of each");
     cot_tape_destroy(t);
     cot_tape_destroy(other);
 }
@@ -486,16 +512,21 @@ static void plans_that_cannot_be_made_say_why(void **state) {
 static void plans_that_do_not_fit_say_so(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), y = cot_sin(x), s = cot_sum(cot_square(x), COT_ALL), x3 = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), y = cot_sin(x),
+            s = cot_sum(cot_square(x), COT_ALL), x3 = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL);
     cot_var   y3 = cot_sin(x3), s3 = cot_sum(cot_square(x3), COT_ALL);
     double    values[4] = {1, 2, 3, 4};
     cot_sparse_plan *j = cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO), *h = cot_sparse_hessian_plan(s, 1, &x);
     assert_true(j && h);
     assert_int_equal(cot_sparse_jacobian(j, 1, &y3, 1, &x3, values), COT_SHAPE);
     assert_true(isnan(values[0]) && isnan(values[1]) && values[2] == 3);
-    assert_error(t, COT_SHAPE, "[sparse_jacobian] the plan is for (2,2), the matrix is (3,3); make a plan for these outputs and inputs");
+    assert_error(
+        t, COT_SHAPE,
+        "[sparse_jacobian] the plan is for (2,2), the matrix is (3,3); make a plan for these outputs and inputs");
     assert_int_equal(cot_sparse_hessian(h, s3, 1, &x3, values), COT_SHAPE);
-    assert_error(t, COT_SHAPE, "[sparse_hessian] the plan is for (2,2), the matrix is (3,3); make a plan for these outputs and inputs");
+    assert_error(
+        t, COT_SHAPE,
+        "[sparse_hessian] the plan is for (2,2), the matrix is (3,3); make a plan for these outputs and inputs");
     cot_sparse_jacobian(h, 1, &y, 1, &x, values);
     assert_error(t, COT_VALUE, "[sparse_jacobian] the plan is for a Hessian; make one for a Jacobian");
     cot_sparse_hessian(j, s, 1, &x, values);
@@ -517,21 +548,25 @@ static void plans_that_do_not_fit_say_so(void **state) {
 static void functions_that_fail_say_so(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), foreign = cot_scalar(other, 1), y = cot_sin(x);
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), foreign = cot_scalar(other, 1), y = cot_sin(x);
     double    values[4] = {0};
     cot_sparse_plan *p = cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO);
     assert_null(cot_sparse_jacobian_plan_of(fails, NULL, 1, &x, 1, COT_AUTO));
     assert_error(t, COT_CUSTOM, "[sparse_jacobian_plan_of] the function failed with code 3");
     assert_null(cot_sparse_hessian_plan_of(gives_nothing, NULL, 1, &x));
-    assert_error(t, COT_VAR, "[sparse_hessian_plan_of] the function did not set ys[0]; it gives 1 result and must set each");
+    assert_error(t, COT_VAR,
+                 "[sparse_hessian_plan_of] the function did not set ys[0]; it gives 1 result and must set each");
     assert_int_equal(cot_sparse_jacobian_of(p, gives, &foreign, 1, &x, 1, values), COT_VAR);
     assert_true(isnan(values[0]) && isnan(values[1]));
-    assert_error(t, COT_VAR, "[sparse_jacobian_of] the function's result ys[0] as operand belongs to another tape; operands of one operation share a tape");
+    assert_error(t, COT_VAR,
+                 "[sparse_jacobian_of] the function's result ys[0] as operand belongs to another tape; operands of one "
+                 "operation share a tape");
     assert_int_equal(cot_sparse_hessian_of(p, NULL, NULL, 1, &x, values), COT_VALUE);
     assert_error(t, COT_VALUE, "[sparse_hessian_of] the function is NULL");
     assert_null(cot_sparse_jacobian_plan_of(gives, &y, 1, &x, -2, COT_AUTO));
     assert_error(t, COT_VALUE, "[sparse_jacobian_plan_of] a negative number of values: -2");
-    assert_null(cot_sparse_jacobian_plan_of(adds_shapes, NULL, 1, &x, 1, COT_AUTO)); /* an error inside stays as it was said */
+    /* an error inside stays as it was said */
+    assert_null(cot_sparse_jacobian_plan_of(adds_shapes, NULL, 1, &x, 1, COT_AUTO));
     assert_non_null(strstr(cot_tape_message(t), "[add] "));
     cot_tape_clear_error(t);
     assert_null(cot_sparse_jacobian_plan_of(gives, &y, 0, NULL, 1, COT_AUTO));
@@ -542,7 +577,7 @@ static void functions_that_fail_say_so(void **state) {
     cot_tape_destroy(other);
 }
 
-/* ---- functions as every form takes them --------------------------------------------------------------------------------------- */
+/* ---- functions as every form takes them ------------------------------------------------------ */
 
 static int exponentials(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -576,7 +611,8 @@ static void functions_are_differentiated_as_other_forms_do(void **state) {
         for (int constant = 0; constant < 2; constant++) {
             if (scope) cot_no_grad_open(t);
             const cot_var   *point = constant ? &c : &x;
-            cot_sparse_plan *j = cot_sparse_jacobian_plan_of(exponentials, NULL, 1, point, 1, COT_AUTO), *h = cot_sparse_hessian_plan_of(exponentials, NULL, 1, point);
+            cot_sparse_plan *j     = cot_sparse_jacobian_plan_of(exponentials, NULL, 1, point, 1, COT_AUTO),
+                            *h     = cot_sparse_hessian_plan_of(exponentials, NULL, 1, point);
             assert_error(t, COT_OK, "");
             assert_int_equal(cot_sparse_plan_info(j).nnz, 2);
             assert_int_equal(cot_sparse_plan_info(h).nnz, 2);
@@ -601,7 +637,8 @@ static void functions_are_differentiated_as_other_forms_do(void **state) {
     cot_tape_destroy(t);
 }
 
-/* The Hessian of what is active is right in a no-grad scope; a value that was recorded in one has lost its derivative, and says so. */
+/* The Hessian of what is active is right in a no-grad scope; a value that was recorded in one has
+ * lost its derivative, and says so. */
 static void no_grad_scopes_give_no_zeros(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -618,8 +655,10 @@ static void no_grad_scopes_give_no_zeros(void **state) {
     cot_no_grad_close(t);
     assert_int_equal(cot_jacobian(1, &z, 1, &x, COT_AUTO, h), COT_GRAD);
     assert_true(isnan(h[0]));
-    assert_error(t, COT_GRAD, "[jacobian] ys[0], sum (%4), was computed from the xs without recording gradients (in a no-grad scope); its derivative is lost, "
-                              "record it outside");
+    assert_error(t, COT_GRAD,
+                 "[jacobian] ys[0], sum (%4), was computed from the xs without recording gradients (in a no-grad "
+                 "scope); its derivative is lost, "
+                 "record it outside");
     assert_null(cot_sparse_jacobian_plan(1, &z, 1, &x, COT_AUTO));
     assert_int_equal(cot_tape_status(t), COT_GRAD);
     cot_tape_clear_error(t);
@@ -642,8 +681,10 @@ static void the_check_finds_what_the_pattern_lacks(void **state) {
     assert_int_equal(cot_sparse_check(p, 1, &now, 2, xs, values, 3), COT_OK);
     assert_int_equal(cot_sparse_jacobian(p, 1, &later, 2, xs, values), COT_OK);
     assert_int_equal(cot_sparse_check(p, 1, &later, 2, xs, values, 3), COT_GRAD);
-    assert_non_null(strstr(cot_tape_message(t), "[sparse_check] along a random direction row 0 of the sparse matrix gives "));
-    assert_non_null(strstr(cot_tape_message(t), "; the pattern lacks an entry (other control flow or positions?), make a plan here"));
+    assert_non_null(
+        strstr(cot_tape_message(t), "[sparse_check] along a random direction row 0 of the sparse matrix gives "));
+    assert_non_null(strstr(cot_tape_message(t),
+                           "; the pattern lacks an entry (other control flow or positions?), make a plan here"));
     cot_tape_clear_error(t);
     assert_int_equal(cot_sparse_hessian(h, later, 2, xs, values), COT_OK);
     assert_int_equal(cot_sparse_check(h, 1, &later, 2, xs, values, 3), COT_GRAD);

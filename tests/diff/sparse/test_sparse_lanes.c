@@ -1,5 +1,6 @@
-/* Directions that are swept before any result is read (diff/products/products.c), in groups of any size: sparse entries are those of the dense matrices, from
- * arrays that are read where the sweep left them as from rows they are copied to, and neither waiting nor threads show. */
+/* Directions that are swept before any result is read (diff/products/products.c), in groups of any
+ * size: sparse entries are those of the dense matrices, from arrays that are read where the sweep
+ * left them as from rows they are copied to, and neither waiting nor threads show. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 
@@ -11,7 +12,8 @@
 
 enum { N = 40, MOST = 23 };
 
-/* Every entry is the dense one; exactly, as a seed of zeros adds nothing. dense (rows, cols), those left out zero. */
+/* Every entry is the dense one; exactly, as a seed of zeros adds nothing. dense (rows, cols), those
+ * left out zero. */
 static void same_as_dense(const char *what, const cot_sparse_plan *p, const double *values, const double *dense) {
     cot_sparse_info in = cot_sparse_plan_info(p);
     double         *left = malloc((size_t)(in.rows * in.cols) * sizeof *left);
@@ -19,10 +21,12 @@ static void same_as_dense(const char *what, const cot_sparse_plan *p, const doub
     for (int64_t i = 0; i < in.rows; i++)
         for (int64_t e = in.row_start[i]; e < in.row_start[i + 1]; e++) {
             double *d = &left[i * in.cols + in.col[e]];
-            TEST_CHECK(values[e] == *d, "%s, %d colours: entry (%d,%d) is %.17g, dense %.17g", what, (int)in.colours, (int)i, (int)in.col[e], values[e], *d);
+            TEST_CHECK(values[e] == *d, "%s, %d colours: entry (%d,%d) is %.17g, dense %.17g", what, (int)in.colours,
+                       (int)i, (int)in.col[e], values[e], *d);
             *d = 0;
         }
-    for (int64_t k = 0; k < in.rows * in.cols; k++) TEST_CHECK(left[k] == 0, "%s: an entry that the plan lacks is %g", what, left[k]);
+    for (int64_t k = 0; k < in.rows * in.cols; k++)
+        TEST_CHECK(left[k] == 0, "%s: an entry that the plan lacks is %g", what, left[k]);
     free(left);
 }
 
@@ -30,7 +34,9 @@ static void jacobian(const char *what, int m, const cot_var *ys, int n, const co
     static double    values[8 * N * N], dense[8 * N * N];
     cot_sparse_plan *p = cot_sparse_jacobian_plan(m, ys, n, xs, mode);
     test_tape_ok(ys[0].tape, what);
-    if (colours) TEST_CHECK(cot_sparse_plan_info(p).colours == colours, "%s: %d colours, not %d", what, (int)cot_sparse_plan_info(p).colours, colours);
+    if (colours)
+        TEST_CHECK(cot_sparse_plan_info(p).colours == colours, "%s: %d colours, not %d", what,
+                   (int)cot_sparse_plan_info(p).colours, colours);
     cot_sparse_jacobian(p, m, ys, n, xs, values);
     cot_jacobian(m, ys, n, xs, mode, dense);
     test_tape_ok(ys[0].tape, what);
@@ -65,10 +71,13 @@ static void groups(void) {
             cot_sparse_hessian(h, f, 1, &x, values);
             cot_hessian(f, 1, &x, dense);
             cot_sparse_info in = cot_sparse_plan_info(h);
-            for (int64_t i = 0; i < N; i++) /* both halves of a sparse one are the same number, of the dense one they may differ by rounding */
+            /* both halves of a sparse one are the same number, of the dense one they may differ by
+             * rounding */
+            for (int64_t i = 0; i < N; i++)
                 for (int64_t e = in.row_start[i]; e < in.row_start[i + 1]; e++) {
                     double a = dense[i * N + in.col[e]], b = dense[in.col[e] * N + i];
-                    TEST_CHECK(values[e] == a || values[e] == b, "width %d: entry (%d,%d) is %.17g, dense %.17g or %.17g", width, (int)i, (int)in.col[e],
+                    TEST_CHECK(values[e] == a || values[e] == b,
+                               "width %d: entry (%d,%d) is %.17g, dense %.17g or %.17g", width, (int)i, (int)in.col[e],
                                values[e], a, b);
                 }
             cot_sparse_plan_destroy(h);
@@ -77,13 +86,21 @@ static void groups(void) {
         }
 }
 
-/* Results of all sorts side by side: several, 0-d, of another dtype, turned round, an input itself, one that does not move, none of any element. */
+/* Results of all sorts side by side: several, 0-d, of another dtype, turned round, an input itself,
+ * one that does not move, none of any element. */
 static void sides(void) {
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   xs[4] = {leaf(t, COT_F64, 12), leaf(t, COT_F32, 5), cot_scalar(t, 0.75), cot_tensor(t, COT_F64, COT_SHAPE(0), NULL)};
+    cot_var   xs[4] = {leaf(t, COT_F64, 12), leaf(t, COT_F32, 5), cot_scalar(t, 0.75),
+                       cot_tensor(t, COT_F64, COT_SHAPE(0), NULL)};
     cot_var   wide = cot_cast(xs[1], COT_F64), turned = cot_transpose(cot_reshape(cot_square(xs[0]), COT_SHAPE(3, 4)));
     cot_var   back = cot_slice(cot_mul(xs[0], xs[2]), 0, COT_END, COT_END, -1);
-    cot_var   ys[7] = {turned, cot_mul(xs[1], cot_cast(xs[2], COT_F32)), cot_mul(xs[2], xs[2]), xs[0], back, cot_ones(t, COT_F64, COT_SHAPE(2)), xs[3]};
+    cot_var   ys[7] = {turned,
+                       cot_mul(xs[1], cot_cast(xs[2], COT_F32)),
+                       cot_mul(xs[2], xs[2]),
+                       xs[0],
+                       back,
+                       cot_ones(t, COT_F64, COT_SHAPE(2)),
+                       xs[3]};
     jacobian("sides, forward", 7, ys, 4, xs, COT_FORWARD, 0);
     jacobian("sides, reverse", 7, ys, 4, xs, COT_REVERSE, 0);
     jacobian("turned, forward", 1, &turned, 1, xs, COT_FORWARD, 1);
@@ -103,7 +120,8 @@ static void sides(void) {
     cot_tape_destroy(t);
 }
 
-/* An input that is listed twice moves by both tangents, in every lane; a sum of slices adds 0 to -0 as it does to any number. */
+/* An input that is listed twice moves by both tangents, in every lane; a sum of slices adds 0 to -0
+ * as it does to any number. */
 static void twice_and_zeros(void) {
     enum { LANES = 12 };
     static double two[LANES * 2 * N], one[LANES * N], a[LANES * N], b[LANES * N];
@@ -118,12 +136,14 @@ static void twice_and_zeros(void) {
     cot_jvps(LANES, 2, xx, two, 1, &y, a);
     cot_jvps(LANES, 1, &x, one, 1, &y, b);
     test_same_array("listed twice", "jvps", LANES * (N - 1), a, b);
-    cot_grad_of(cot_sum(cot_square(cot_slice(x, 0, 3, N - 4, 1)), COT_ALL), 1, &x, &g); /* zeros around a slice */
+    /* zeros around a slice */
+    cot_grad_of(cot_sum(cot_square(cot_slice(x, 0, 3, N - 4, 1)), COT_ALL), 1, &x, &g);
     for (int i = 0; i < LANES * N; i++) one[i] = i % 2 ? -0.0 : i;
     cot_jvps(LANES, 1, &x, one, 1, &g, a);
     for (int i = 0; i < LANES * N; i++) {
         double want = i % N < 3 || i % N >= N - 4 ? 0 : 2 * one[i] + 0.0;
-        TEST_CHECK(a[i] == want && !signbit(a[i]), "tangent %d of the gradient of a slice is %g, not %g", i, a[i], want);
+        TEST_CHECK(a[i] == want && !signbit(a[i]), "tangent %d of the gradient of a slice is %g, not %g", i, a[i],
+                   want);
     }
     test_tape_ok(t, "twice");
     cot_tape_destroy(t);

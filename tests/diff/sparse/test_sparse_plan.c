@@ -1,4 +1,5 @@
-/* Plans as objects: every allocation failing, files that are cut, altered or lie, and threads that share one. */
+/* Plans as objects: every allocation failing, files that are cut, altered or lie, and threads that
+ * share one. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
@@ -30,13 +31,15 @@ static int through_bodies(int n, const cot_var *xs, int m, cot_var *ys, void *us
     return cot_custom_fn(&rules, sine, NULL, 1, &y, 1, &z) || cot_checkpoint(halved, user, 1, &z, 1, ys);
 }
 
-/* A function with a bit of every way in which a pattern is found: selections, sums, axes, slices in place, scalars, bodies. */
+/* A function with a bit of every way in which a pattern is found: selections, sums, axes, slices in
+ * place, scalars, bodies. */
 static void record(cot_tape *t, double shift, cot_var *xs, cot_var *ys) {
     double at[N];
     for (int i = 0; i < N; i++) at[i] = 0.3 * i + shift;
     xs[0] = cot_tensor(t, COT_F64, COT_SHAPE(N), at);
     xs[1] = cot_scalar(t, 1.25 + shift);
-    cot_var a = cot_mul(cot_slice(xs[0], 0, 0, N - 1, 1), cot_sin(cot_slice(xs[0], 0, 1, N, 1))), z = cot_pad(a, COT_SHAPE(0), COT_SHAPE(1), 0);
+    cot_var a = cot_mul(cot_slice(xs[0], 0, 0, N - 1, 1), cot_sin(cot_slice(xs[0], 0, 1, N, 1))),
+            z = cot_pad(a, COT_SHAPE(0), COT_SHAPE(1), 0);
     cot_update_slice(&z, 0, 0, 1, 1, cot_mul(xs[1], cot_index(xs[0], 0, 2)));
     cot_scan(through_bodies, NULL, 2, 1, &z, 0, NULL, &z, 0, NULL, NULL);
     ys[0] = cot_scatter_add(z, cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 3}), cot_slice(xs[0], 0, 0, 2, 1), 0);
@@ -57,7 +60,8 @@ static void program(cot_tape *t, answer *a) {
     cot_var xs[2], ys[2];
     record(t, 0.5, xs, ys);
     cot_var          y = objective(t, ys);
-    cot_sparse_plan *j = cot_sparse_jacobian_plan(2, ys, 2, xs, COT_AUTO), *r = cot_sparse_jacobian_plan(2, ys, 2, xs, COT_REVERSE), *h = cot_sparse_hessian_plan(y, 2, xs);
+    cot_sparse_plan *j = cot_sparse_jacobian_plan(2, ys, 2, xs, COT_AUTO),
+                    *r = cot_sparse_jacobian_plan(2, ys, 2, xs, COT_REVERSE), *h = cot_sparse_hessian_plan(y, 2, xs);
     a->made = (j != NULL) + (r != NULL) + (h != NULL);
     cot_sparse_jacobian(j, 2, ys, 2, xs, a->jacobian);
     cot_sparse_check(j, 2, ys, 2, xs, a->jacobian, 1);
@@ -76,7 +80,7 @@ static void program(cot_tape *t, answer *a) {
     cot_sparse_plan_destroy(h);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* What running short may say, when one of our own requests fails. */
 static const char *const ours[] = {
@@ -106,8 +110,10 @@ static void every_allocation_may_fail(void **state) {
         c = (counting){.fail_at = n, .fail_for_good = true};
         t = counted_tape(&c, false);
         program(t, &a);
-        if (cot_tape_status(t) != COT_MEMORY || !strstr(cot_tape_message(t), "] out of memory")) fail_msg("allocation %ld failing: %s", n, cot_tape_message(t));
-        for (size_t k = 0; k < sizeof ours / sizeof *ours; k++) heard[k] |= strncmp(cot_tape_message(t), ours[k], strlen(ours[k])) == 0;
+        if (cot_tape_status(t) != COT_MEMORY || !strstr(cot_tape_message(t), "] out of memory"))
+            fail_msg("allocation %ld failing: %s", n, cot_tape_message(t));
+        for (size_t k = 0; k < sizeof ours / sizeof *ours; k++)
+            heard[k] |= strncmp(cot_tape_message(t), ours[k], strlen(ours[k])) == 0;
         c.fail_at = 0;
         c.fail_for_good = false;
         cot_tape_clear_error(t);
@@ -116,7 +122,8 @@ static void every_allocation_may_fail(void **state) {
         assert_ok(t);
         assert_memory_equal(&a, &want, sizeof want);
         cot_tape_destroy(t);
-        if (c.live || c.blocks || c.wrong_size) fail_msg("allocation %ld failing: %zu bytes in %zu blocks leak", n, c.live, c.blocks);
+        if (c.live || c.blocks || c.wrong_size)
+            fail_msg("allocation %ld failing: %zu bytes in %zu blocks leak", n, c.live, c.blocks);
     }
     for (size_t k = 0; k < sizeof ours / sizeof *ours && !test_small(); k++)
         if (!heard[k]) fail_msg("never heard: %s", ours[k]);
@@ -132,8 +139,10 @@ static void large_requests_are_named(void **state) {
     double  values[LARGE + 2];
     for (int i = 0; i < LARGE; i++) xs[i] = cot_scalar(t, i), f = cot_add(f, cot_square(xs[i]));
     f = cot_add(f, cot_mul(xs[0], xs[1])); /* two colours */
-    more = cot_cast(cot_sum(cot_cast(cot_stack(LARGE, xs, 0), COT_F32), COT_ALL), COT_F64); /* not between f64 scalars any more */
-    cot_sparse_plan *p = cot_sparse_hessian_plan(f, LARGE, xs), *j = cot_sparse_jacobian_plan(1, &f, LARGE, xs, COT_AUTO);
+    /* not between f64 scalars any more */
+    more = cot_cast(cot_sum(cot_cast(cot_stack(LARGE, xs, 0), COT_F32), COT_ALL), COT_F64);
+    cot_sparse_plan *p = cot_sparse_hessian_plan(f, LARGE, xs),
+                    *j = cot_sparse_jacobian_plan(1, &f, LARGE, xs, COT_AUTO);
     assert_true(p && j);
     cot_tape_trim(t);
     c.fail_from_size = LARGE * sizeof(cot_var);
@@ -162,16 +171,20 @@ static void large_requests_are_named(void **state) {
 }
 
 /* In one piece, by which check_errors_listed.sh finds it. */
-#define TOO_MANY_RULE " entries, here or on the way; where most entries can be other than zero, take the dense matrix in blocks (cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)"
+#define TOO_MANY_RULE                                                                                                  \
+    " entries, here or on the way; where most entries can be other than zero, take the dense matrix in blocks "        \
+    "(cot_jacobian, cot_hessian) or products (cot_vjp, cot_jvp, cot_hvp), or allow more (cot_sparse_plan_limit)"
 #define TOO_MANY(op, shape, limit) "[" op "] the pattern of " shape " has more than " limit TOO_MANY_RULE
 
-/* A dense pattern is refused before memory is taken for it, also one that is dense on the way only, or found to be large row by row. */
+/* A dense pattern is refused before memory is taken for it, also one that is dense on the way only,
+ * or found to be large row by row. */
 static void a_plan_has_a_limit(void **state) {
     (void)state;
     enum { LARGE = 9000 };
     counting  c = {.fail_from_size = 4 << 20}; /* a matrix would take 324 MB at least */
     cot_tape *t = counted_tape(&c, false);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(LARGE), NULL), y = cot_softmax(x, 0), f = cot_square(cot_sum(x, COT_ALL));
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(LARGE), NULL), y = cot_softmax(x, 0),
+            f = cot_square(cot_sum(x, COT_ALL));
     assert_null(cot_sparse_jacobian_plan(1, &y, 1, &x, COT_AUTO));
     assert_error(t, COT_LIMIT, TOO_MANY("sparse_jacobian_plan", "(9000,9000)", "67108864"));
     cot_tape_clear_error(t);
@@ -195,7 +208,8 @@ static void a_plan_has_a_limit(void **state) {
     assert_error(t, COT_LIMIT, TOO_MANY("sparse_jacobian_plan", "(30,30)", "464"));
     cot_tape_clear_error(t);
     cot_sparse_plan_limit(t, 100);
-    assert_null(cot_sparse_jacobian_plan(1, &running[29], 30, xs, COT_AUTO)); /* on the way to 30 entries */
+    /* on the way to 30 entries */
+    assert_null(cot_sparse_jacobian_plan(1, &running[29], 30, xs, COT_AUTO));
     assert_error(t, COT_LIMIT, TOO_MANY("sparse_jacobian_plan", "(1,30)", "100"));
     cot_tape_clear_error(t);
     cot_sparse_plan_limit(t, 0);
@@ -225,7 +239,7 @@ static void a_list_of_outputs_may_fail(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 typedef struct image {
     unsigned char bytes[4096];
@@ -277,7 +291,8 @@ static void refused(cot_tape *t, image i, const char *why) {
 static cot_sparse_plan *some_plan(cot_tape *t, int which) {
     cot_var xs[2], ys[2];
     record(t, 0.5, xs, ys);
-    return which == 2 ? cot_sparse_hessian_plan(objective(t, ys), 2, xs) : cot_sparse_jacobian_plan(2, ys, 2, xs, which ? COT_REVERSE : COT_FORWARD);
+    return which == 2 ? cot_sparse_hessian_plan(objective(t, ys), 2, xs)
+                      : cot_sparse_jacobian_plan(2, ys, 2, xs, which ? COT_REVERSE : COT_FORWARD);
 }
 
 static void a_loaded_plan_is_the_saved_one(void **state) {
@@ -288,7 +303,8 @@ static void a_loaded_plan_is_the_saved_one(void **state) {
         image            i = image_of(p);
         assert_non_null(q = load(t, i.bytes, i.n));
         cot_sparse_info a = cot_sparse_plan_info(p), b = cot_sparse_plan_info(q);
-        assert_true(a.rows == b.rows && a.cols == b.cols && a.nnz == b.nnz && a.colours == b.colours && a.mode == b.mode && a.hessian == b.hessian);
+        assert_true(a.rows == b.rows && a.cols == b.cols && a.nnz == b.nnz && a.colours == b.colours &&
+                    a.mode == b.mode && a.hessian == b.hessian);
         assert_memory_equal(a.row_start, b.row_start, (size_t)(a.rows + 1) * sizeof *a.row_start);
         assert_memory_equal(a.col, b.col, (size_t)a.nnz * sizeof *a.col);
         image again = image_of(q);
@@ -347,10 +363,12 @@ static void files_with_any_bit_turned_are_refused(void **state) {
     }
 }
 
-/* Rows of one colour in two billion columns, of which they name few: the file is small, and so is what loading it takes. */
+/* Rows of one colour in two billion columns, of which they name few: the file is small, and so is
+ * what loading it takes. */
 static void few_entries_in_many_columns_take_little_memory(void **state) {
     (void)state;
-    static const uint64_t columns[3][4] = {{0, 7, 3, INT32_MAX - 1}, {7, 9, 8, 9}, {0, 2, 1, 0}}; /* of row 0, then of row 1 */
+    /* of row 0, then of row 1 */
+    static const uint64_t columns[3][4] = {{0, 7, 3, INT32_MAX - 1}, {7, 9, 8, 9}, {0, 2, 1, 0}};
     counting              c = {.fail_from_size = 100000};
     cot_tape             *t = counted_tape(&c, false);
     for (int k = 0; k < 3; k++) {
@@ -358,7 +376,8 @@ static void few_entries_in_many_columns_take_little_memory(void **state) {
         memcpy(i.bytes, "COTPLAN1", 8);
         const uint64_t head[] = {0, 2, INT32_MAX, 4, 1};
         for (size_t h = 0; h < 5; h++) set(&i, 8 + 8 * h, head[h], 8);
-        set(&i, 48, k == 2 ? 3 : 2, 4), set(&i, 52, k == 2 ? 1 : 2, 4); /* the last one has row 0: 0, 2, 1, out of order */
+        /* the last one has row 0: 0, 2, 1, out of order */
+        set(&i, 48, k == 2 ? 3 : 2, 4), set(&i, 52, k == 2 ? 1 : 2, 4);
         for (size_t e = 0; e < 4; e++) set(&i, 56 + 4 * e, columns[k][e], 4);
         if (k > 0) {
             refused(t, i, k == 1 ? "its colours would mix entries" : "the columns of a row are out of range or order");
@@ -375,7 +394,8 @@ static void few_entries_in_many_columns_take_little_memory(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-/* Where things are: flags 8, rows 16, columns 24, entries 32, colours 40, then lengths of rows, columns, colours. */
+/* Where things are: flags 8, rows 16, columns 24, entries 32, colours 40, then lengths of rows,
+ * columns, colours. */
 static void files_that_lie_are_refused(void **state) {
     (void)state;
     counting         c = {0};
@@ -385,20 +405,25 @@ static void files_that_lie_are_refused(void **state) {
     image            i = image_of(p), lie;
     size_t           rows = 48, cols = rows + 4 * (size_t)info.rows, colours = cols + 4 * (size_t)info.nnz;
     lie = i, set(&lie, 8, 4, 8), refused(t, lie, "its sizes are impossible");
-    lie = i, set(&lie, 8, 3, 8), refused(t, lie, "its sizes are impossible"); /* a Hessian that is not square */
+    /* a Hessian that is not square */
+    lie = i, set(&lie, 8, 3, 8), refused(t, lie, "its sizes are impossible");
     lie = i, set(&lie, 16, UINT64_C(1) << 31, 8), refused(t, lie, "its sizes are impossible");
     lie = i, set(&lie, 24, UINT64_MAX, 8), refused(t, lie, "its sizes are impossible");
     lie = i, set(&lie, 32, UINT64_C(1) << 40, 8), refused(t, lie, "its sizes are impossible");
     lie = i, set(&lie, 40, (uint64_t)info.cols + 1, 8), refused(t, lie, "its sizes are impossible");
-    lie = i, set(&lie, 16, INT32_MAX, 8), refused(t, lie, "it ends too early"); /* and no eight gigabytes are asked for */
+    /* and no eight gigabytes are asked for */
+    lie = i, set(&lie, 16, INT32_MAX, 8), refused(t, lie, "it ends too early");
     lie = i, set(&lie, rows, 1000, 4), refused(t, lie, "its rows have more entries than it has");
     lie = i, set(&lie, rows, UINT32_MAX, 4), refused(t, lie, "its rows have more entries than it has");
-    lie = i, set(&lie, rows + 4 * (size_t)(info.rows - 1), 0, 4), refused(t, lie, "its rows have fewer entries than it has");
+    lie = i, set(&lie, rows + 4 * (size_t)(info.rows - 1), 0, 4),
+    refused(t, lie, "its rows have fewer entries than it has");
     lie = i, set(&lie, cols, (uint64_t)info.cols, 4), refused(t, lie, "the columns of a row are out of range or order");
     assert_true(info.row_start[1] >= 2);
-    lie = i, set(&lie, cols + 4, (uint64_t)info.col[0], 4), refused(t, lie, "the columns of a row are out of range or order");
+    lie = i, set(&lie, cols + 4, (uint64_t)info.col[0], 4),
+    refused(t, lie, "the columns of a row are out of range or order");
     lie = i, set(&lie, colours, (uint64_t)info.colours, 4), refused(t, lie, "a colour is out of range");
-    lie = i, set(&lie, colours + 4 * (size_t)info.col[0], 0, 4), set(&lie, colours + 4 * (size_t)info.col[1], 0, 4), refused(t, lie, "its colours would mix entries");
+    lie = i, set(&lie, colours + 4 * (size_t)info.col[0], 0, 4), set(&lie, colours + 4 * (size_t)info.col[1], 0, 4),
+    refused(t, lie, "its colours would mix entries");
     lie = i, set(&lie, 40, 0, 8), refused(t, lie, "a colour is out of range");
     /* Hessians: not symmetric, and colours that no half can be read with */
     info = cot_sparse_plan_info(h);
@@ -435,7 +460,7 @@ static void files_that_lie_are_refused(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-/* ---- threads --------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 typedef struct job {
     const cot_sparse_plan *j, *h;

@@ -1,5 +1,5 @@
-/* Which inputs each element depends on: over every operation of the tables the pattern covers the dense Jacobian, and for those
- * that only move, add and multiply it is the Jacobian's. */
+/* Which inputs each element depends on: over every operation of the tables the pattern covers the
+ * dense Jacobian, and for those that only move, add and multiply it is the Jacobian's. */
 /* ctest: timeout=120 */
 #include "support/support.h"
 
@@ -37,10 +37,13 @@ static bool pattern_of(const char *name, int m, const cot_var *ys, int n, const 
     }
     out->rows = c.rows;
     out->cols = c.cols;
-    TEST_CHECK(c.rows == size_of(m, ys) && c.cols == size_of(n, xs) && c.row_start[0] == 0 && c.row_start[c.rows] == c.nnz, "%s: sizes", name);
+    TEST_CHECK(c.rows == size_of(m, ys) && c.cols == size_of(n, xs) && c.row_start[0] == 0 &&
+                   c.row_start[c.rows] == c.nnz,
+               "%s: sizes", name);
     for (int64_t i = 0; i < c.rows; i++)
         for (int64_t e = c.row_start[i]; e < c.row_start[i + 1]; e++) {
-            TEST_CHECK(e == c.row_start[i] || c.col[e] > c.col[e - 1], "%s: the columns of row %lld do not ascend", name, (long long)i);
+            TEST_CHECK(e == c.row_start[i] || c.col[e] > c.col[e - 1], "%s: the columns of row %lld do not ascend",
+                       name, (long long)i);
             if (i * c.cols + c.col[e] < MOST) out->on[i * c.cols + c.col[e]] = true;
         }
     cot__csr_free(NULL, &c);
@@ -49,31 +52,59 @@ static bool pattern_of(const char *name, int m, const cot_var *ys, int n, const 
 
 static void leaves_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *xs) {
     for (int k = 0; k < f->n; k++) {
-        cot_var x = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data) : cot_scalar(t, f->in[k].data[0]);
+        cot_var x = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data)
+                                        : cot_scalar(t, f->in[k].data[0]);
         xs[k] = dtype == COT_F64 ? x : cot_leaf(cot_cast(x, dtype));
     }
 }
 
-/* Notes every non-zero of the dense Jacobian that the pattern lacks; the non-zeros are gathered in `met`. */
+/* Notes every non-zero of the dense Jacobian that the pattern lacks; the non-zeros are gathered in
+ * `met`. */
 static bool covers(const char *name, int m, const cot_var *ys, int n, const cot_var *xs, matrix *pattern, bool *met) {
     static double dense[MOST];
     int64_t       size = size_of(m, ys) * size_of(n, xs);
     assert_true(size <= MOST);
-    if (cot_jacobian(m, ys, n, xs, COT_AUTO, dense) != COT_OK || !pattern_of(name, m, ys, n, xs, pattern)) return test_tape_ok(xs[0].tape, name);
+    if (cot_jacobian(m, ys, n, xs, COT_AUTO, dense) != COT_OK || !pattern_of(name, m, ys, n, xs, pattern))
+        return test_tape_ok(xs[0].tape, name);
     for (int64_t i = 0; i < size; i++) {
-        TEST_CHECK(dense[i] == 0 || pattern->on[i], "%s: the pattern lacks (%lld,%lld), where the Jacobian is %g", name, (long long)(i / pattern->cols),
-                   (long long)(i % pattern->cols), dense[i]);
+        TEST_CHECK(dense[i] == 0 || pattern->on[i], "%s: the pattern lacks (%lld,%lld), where the Jacobian is %g", name,
+                   (long long)(i / pattern->cols), (long long)(i % pattern->cols), dense[i]);
         if (met) met[i] |= dense[i] != 0;
     }
     return true;
 }
 
-/* ---- every operation ------------------------------------------------------------------------------------------------------- */
+/* ---- every operation ------------------------------------------------------------------------- */
 
 static bool is_exact(const char *op) {
-    static const char *const exact[] = {"leaf", "constant", "detach", "cast", "copy", "reshape", "permute", "broadcast_to", "slice", "concat", "pad",
-                                        "take", "take_along_axis", "scatter_add", "scatter_add_along", "sum", "max", "min", "norm",
-                                        "logsumexp", "softmax", "matmul", "sum_of", "dot_of", "copy_into", "update_slice", "add_slice", "mse"};
+    static const char *const exact[] = {"leaf",
+                                        "constant",
+                                        "detach",
+                                        "cast",
+                                        "copy",
+                                        "reshape",
+                                        "permute",
+                                        "broadcast_to",
+                                        "slice",
+                                        "concat",
+                                        "pad",
+                                        "take",
+                                        "take_along_axis",
+                                        "scatter_add",
+                                        "scatter_add_along",
+                                        "sum",
+                                        "max",
+                                        "min",
+                                        "norm",
+                                        "logsumexp",
+                                        "softmax",
+                                        "matmul",
+                                        "sum_of",
+                                        "dot_of",
+                                        "copy_into",
+                                        "update_slice",
+                                        "add_slice",
+                                        "mse"};
     for (int k = 0; k < TEST_COUNT(exact); k++)
         if (op && strcmp(op, exact[k]) == 0) return true;
     return false;
@@ -95,8 +126,9 @@ static void sample_pattern(int number, cot_dtype dtype) {
     }
     /* an operation that chooses (max) has chosen each of its elements in some round */
     for (int64_t i = 0; is_exact(samples[number].op) && i < pattern.rows * pattern.cols; i++)
-        TEST_CHECK(met[i] == pattern.on[i], "sample %d (%s): (%lld,%lld) is in the pattern, and the Jacobian is 0 there", number, samples[number].op,
-                   (long long)(i / pattern.cols), (long long)(i % pattern.cols));
+        TEST_CHECK(met[i] == pattern.on[i],
+                   "sample %d (%s): (%lld,%lld) is in the pattern, and the Jacobian is 0 there", number,
+                   samples[number].op, (long long)(i / pattern.cols), (long long)(i % pattern.cols));
 }
 
 static void patterns_cover_the_jacobian_of_every_operation(void **state) {
@@ -111,7 +143,8 @@ static void patterns_are_the_same_in_f32(void **state) {
     test_verdict();
 }
 
-/* The gradient of a curved function of each sample: the patterns of Hessians, through every rule. */
+/* The gradient of a curved function of each sample: the patterns of Hessians, through every
+ * rule. */
 static void patterns_cover_the_hessian_of_every_operation(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(samples); i++) {
@@ -144,34 +177,39 @@ static void elementwise_patterns_are_diagonal(void **state) {
                 test_sample(op, &random, x);
                 for (int k = 0; k < 3; k++) at[k][i] = x[k];
             }
-            for (int k = 0; k < e->arity; k++) xs[k] = scalars ? cot_scalar(t, at[k][0]) : cot_tensor(t, COT_F64, COT_SHAPE(4), at[k]);
+            for (int k = 0; k < e->arity; k++)
+                xs[k] = scalars ? cot_scalar(t, at[k][0]) : cot_tensor(t, COT_F64, COT_SHAPE(4), at[k]);
             y = test_call(op, xs);
             if (cot_dtype_of(y) == COT_F64 && pattern_of(e->name, 1, &y, e->arity, xs, &p))
                 for (int64_t i = 0; i < n; i++)
                     for (int64_t j = 0; j < n * e->arity; j++)
-                        TEST_CHECK(p.on[i * p.cols + j] == (j % n == i && e->partial[j / n] != NULL), "%s: element %lld, column %lld", e->name, (long long)i,
-                                   (long long)j);
+                        TEST_CHECK(p.on[i * p.cols + j] == (j % n == i && e->partial[j / n] != NULL),
+                                   "%s: element %lld, column %lld", e->name, (long long)i, (long long)j);
             test_tape_ok(t, e->name);
             cot_tape_destroy(t);
         }
     test_verdict();
 }
 
-/* ---- compositions ---------------------------------------------------------------------------------------------------------- */
+/* ---- compositions ---------------------------------------------------------------------------- */
 
-/* Random expressions over a vector: the pattern covers the Jacobian however operations follow each other. */
+/* Random expressions over a vector: the pattern covers the Jacobian however operations follow each
+ * other. */
 static cot_var random_step(test_random *r, cot_var x) {
     int64_t n = cot_size(x), k = (int64_t)test_uniform(r, 0, 12);
     switch (k) {
     case 0: return cot_mul(x, cot_roll(x, 1, 0));
     case 1: return cot_sin(x);
-    case 2: return cot_concat(2, (cot_var[]){cot_slice(x, 0, 0, n / 2, 1), cot_mul(2.0, cot_slice(x, 0, n / 2, n, 1))}, 0);
+    case 2:
+        return cot_concat(2, (cot_var[]){cot_slice(x, 0, 0, n / 2, 1), cot_mul(2.0, cot_slice(x, 0, n / 2, n, 1))}, 0);
     case 3: return cot_take(x, cot_data(x.tape, COT_I64, COT_SHAPE(4), (int64_t[]){0, n - 1, n / 2, 0}), 0);
     case 4: return cot_pad(x, COT_SHAPE(1), COT_SHAPE(0), 0.5);
     case 5: return cot_where(cot_greater(x, 0.0), x, cot_flip(x, COT_ALL));
     case 6: return cot_cumsum(x, 0, false);
     case 7: return cot_softmax(x, 0);
-    case 8: return cot_scatter_add(x, cot_data(x.tape, COT_I64, COT_SHAPE(2), (int64_t[]){0, n - 1}), cot_slice(x, 0, 0, 2, 1), 0);
+    case 8:
+        return cot_scatter_add(x, cot_data(x.tape, COT_I64, COT_SHAPE(2), (int64_t[]){0, n - 1}),
+                               cot_slice(x, 0, 0, 2, 1), 0);
     case 9: {
         cot_var z = cot_mul(x, 1.0);
         cot_update_slice(&z, 0, 0, 1, 1, cot_index(x, 0, n - 1));
@@ -199,27 +237,30 @@ static void patterns_cover_random_expressions(void **state) {
         char name[32];
         snprintf(name, sizeof name, "expression %d", round);
         covers(name, 2, (cot_var[]){y, z}, 1, &x, &p, NULL);
-        covers(name, 1, &y, 2, (cot_var[]){z, x}, &p, NULL); /* an input that is computed from another */
+        /* an input that is computed from another */
+        covers(name, 1, &y, 2, (cot_var[]){z, x}, &p, NULL);
         test_tape_ok(t, name);
         cot_tape_destroy(t);
     }
     test_verdict();
 }
 
-/* ---- inputs and outputs of all sorts --------------------------------------------------------------------------------------- */
+/* ---- inputs and outputs of all sorts --------------------------------------------------------- */
 
 static void check_rows(const char *name, int m, const cot_var *ys, int n, const cot_var *xs, const char *want) {
     matrix p;
     if (!pattern_of(name, m, ys, n, xs, &p)) return;
     TEST_CHECK((int64_t)strlen(want) == p.rows * p.cols, "%s: (%lld,%lld)", name, (long long)p.rows, (long long)p.cols);
     for (int64_t i = 0; want[i] && i < p.rows * p.cols; i++)
-        TEST_CHECK(p.on[i] == (want[i] == 'x'), "%s: (%lld,%lld)", name, (long long)(i / p.cols), (long long)(i % p.cols));
+        TEST_CHECK(p.on[i] == (want[i] == 'x'), "%s: (%lld,%lld)", name, (long long)(i / p.cols),
+                   (long long)(i % p.cols));
 }
 
 static void inputs_may_be_scalars_tensors_computed_and_listed_twice(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   a = cot_scalar(t, 1), b = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), c = cot_mul(a, b), d = cot_exp(c);
+    cot_var   a = cot_scalar(t, 1), b = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), c = cot_mul(a, b),
+            d = cot_exp(c);
     check_rows("tensors and scalars", 1, &d, 2, (cot_var[]){a, b}, "xx." "x.x");
     check_rows("computed", 1, &d, 1, &c, "x." ".x");
     check_rows("computed and its origin", 1, &d, 2, (cot_var[]){c, a}, "x.x" ".xx");
@@ -243,8 +284,13 @@ static void values_do_not_show(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){NAN, 0, INFINITY});
     check_rows("mul", 1, (cot_var[]){cot_mul(x, cot_roll(x, 1, 0))}, 1, &x, "x.x" "xx." ".xx");
-    check_rows("matmul", 1, (cot_var[]){cot_matmul(cot_data(t, COT_F64, COT_SHAPE(2, 3), (double[6]){0}), x)}, 1, &x, "xxx" "xxx");
-    check_rows("both branches", 1, (cot_var[]){cot_where(cot_greater(x, 0.0), x, cot_flip(x, COT_ALL))}, 1, &x, "x.x" ".x." "x.x");
+    check_rows("matmul", 1, (cot_var[]){cot_matmul(cot_data(t, COT_F64, COT_SHAPE(2, 3), (double[6]){0}), x)}, 1, &x,
+               "xxx"
+               "xxx");
+    check_rows("both branches", 1, (cot_var[]){cot_where(cot_greater(x, 0.0), x, cot_flip(x, COT_ALL))}, 1, &x,
+               "x.x"
+               ".x."
+               "x.x");
     test_tape_ok(t, "values");
     cot_tape_destroy(t);
     test_verdict();
@@ -253,11 +299,16 @@ static void values_do_not_show(void **state) {
 static void a_batch_stays_apart(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 2, 3, 4}), w = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 1, 1, 2});
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 2, 3, 4}),
+            w   = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 1, 1, 2});
     check_rows("x @ w", 1, (cot_var[]){cot_matmul(x, w)}, 1, &x, "xx.." "xx.." "..xx" "..xx");
     check_rows("in w", 1, (cot_var[]){cot_matmul(x, w)}, 1, &w, "x.x." ".x.x" "x.x." ".x.x");
     check_rows("softmax", 1, (cot_var[]){cot_softmax(x, 0)}, 1, &x, "x.x." ".x.x" "x.x." ".x.x");
-    check_rows("layer_norm", 1, (cot_var[]){cot_layer_norm(x, COT_NONE, COT_NONE, -1, 1e-5)}, 1, &x, "xx.." "xx.." "..xx" "..xx");
+    check_rows("layer_norm", 1, (cot_var[]){cot_layer_norm(x, COT_NONE, COT_NONE, -1, 1e-5)}, 1, &x,
+               "xx.."
+               "xx.."
+               "..xx"
+               "..xx");
     check_rows("max", 1, (cot_var[]){cot_max(x, COT_AXES(0))}, 1, &x, "x.x." ".x.x");
     check_rows("max, kept", 1, (cot_var[]){cot_max(x, COT_KEEP(1))}, 1, &x, "xx.." "..xx");
     check_rows("cumsum", 1, (cot_var[]){cot_cumsum(x, 1, false)}, 1, &x, "xx.." "xx.." "..xx" "..xx");
@@ -266,14 +317,16 @@ static void a_batch_stays_apart(void **state) {
     test_verdict();
 }
 
-/* A kernel moved over a grid: the neighbours, not everything with everything; in its own weights a channel is what it is. */
+/* A kernel moved over a grid: the neighbours, not everything with everything; in its own weights a
+ * channel is what it is. */
 static void convolutions_reach_as_far_as_their_kernel(void **state) {
     (void)state;
     enum { SIDE = 9, N = SIDE * SIDE };
     cot_tape *t = cot_tape_create(NULL);
     double    at[N];
     for (int i = 0; i < N; i++) at[i] = sin(i);
-    cot_var  x = cot_tensor(t, COT_F64, COT_SHAPE(1, 1, SIDE, SIDE), at), w = cot_tensor(t, COT_F64, COT_SHAPE(1, 1, 3, 3), at + 7), grads;
+    cot_var x  = cot_tensor(t, COT_F64, COT_SHAPE(1, 1, SIDE, SIDE), at),
+            w  = cot_tensor(t, COT_F64, COT_SHAPE(1, 1, 3, 3), at + 7), grads;
     cot_var  y = cot_conv2d(x, w, COT_CONV(.padding = {1, 1}));
     cot__csr c, h;
     assert_true(cot__sparsity("test", t, NULL, 1, &y, 1, &x, &c));
@@ -288,7 +341,8 @@ static void convolutions_reach_as_far_as_their_kernel(void **state) {
     /* its gradient is a transposed convolution: two steps far */
     assert_int_equal(cot_grad_of(cot_sum(cot_sin(y), COT_ALL), 1, &x, &grads), COT_OK);
     assert_true(cot__sparsity("test", t, NULL, 1, &grads, 1, &x, &h));
-    TEST_CHECK(h.row_start[41] - h.row_start[40] == 25, "conv_transpose: %lld", (long long)(h.row_start[41] - h.row_start[40]));
+    TEST_CHECK(h.row_start[41] - h.row_start[40] == 25, "conv_transpose: %lld",
+               (long long)(h.row_start[41] - h.row_start[40]));
     cot__csr_free(NULL, &h);
     assert_true(cot__sparsity("test", t, NULL, 1, &y, 1, &w, &c));
     assert_int_equal(c.nnz, 9 * N);
@@ -298,7 +352,7 @@ static void convolutions_reach_as_far_as_their_kernel(void **state) {
     test_verdict();
 }
 
-/* ---- size ------------------------------------------------------------------------------------------------------------------ */
+/* ---- size ------------------------------------------------------------------------------------ */
 
 /* x[i] x[i+1] over a million scalars: one pass, a few columns an element. */
 static void a_band_of_scalars_takes_linear_memory(void **state) {
@@ -314,7 +368,8 @@ static void a_band_of_scalars_takes_linear_memory(void **state) {
     assert_true(cot__sparsity("test", t, NULL, n, ys, n, xs, &c));
     assert_int_equal(c.nnz, 2 * (int64_t)n);
     cot__csr_free(NULL, &c);
-    assert_true(cot_tape_bytes(t) < before + 400 * (int64_t)n); /* what the analysis took is kept as spare */
+    /* what the analysis took is kept as spare */
+    assert_true(cot_tape_bytes(t) < before + 400 * (int64_t)n);
 
     /* A running sum beside it: as lists its sets would be n²/2 columns. */
     cot_var sum = ys[0];
@@ -338,7 +393,8 @@ static void a_band_of_scalars_takes_linear_memory(void **state) {
     free(ys);
 }
 
-/* Elements of a tensor taken one by one and written one by one: neither must look at all of it each time. */
+/* Elements of a tensor taken one by one and written one by one: neither must look at all of it each
+ * time. */
 static void a_loop_over_the_elements_of_a_tensor_stays_linear(void **state) {
     (void)state;
     int       n = test_small() ? 3000 : 30000;
@@ -347,7 +403,8 @@ static void a_loop_over_the_elements_of_a_tensor_stays_linear(void **state) {
     cot__csr  c;
     for (int i = 0; i < n; i++) at[i] = i + 1;
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(n), at), z = cot_mul(x, 1.0), g;
-    for (int i = 0; i < n; i++) cot_update_slice(&z, 0, i, i + 1, 1, cot_mul(cot_index(x, 0, i), cot_index(x, 0, (i + 1) % n)));
+    for (int i = 0; i < n; i++)
+        cot_update_slice(&z, 0, i, i + 1, 1, cot_mul(cot_index(x, 0, i), cot_index(x, 0, (i + 1) % n)));
     assert_true(cot__sparsity("test", t, NULL, 1, &z, 1, &x, &c));
     assert_int_equal(c.nnz, 2 * (int64_t)n);
     cot__csr_free(NULL, &c);
@@ -362,7 +419,7 @@ static void a_loop_over_the_elements_of_a_tensor_stays_linear(void **state) {
     free(at);
 }
 
-/* ---- sets ------------------------------------------------------------------------------------------------------------------ */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 /* Against bits. */
 static void unions_are_unions(void **state) {

@@ -1,5 +1,6 @@
-/* Patterns of loops, conditions, checkpoints and functions with rules, and of positions that are computed from the inputs: a plan made at one point
- * gives the dense matrices at others, and is as sparse as the body. */
+/* Patterns of loops, conditions, checkpoints and functions with rules, and of positions that are
+ * computed from the inputs: a plan made at one point gives the dense matrices at others, and is as
+ * sparse as the body. */
 /* ctest: timeout=120 */
 #include "support/body_test.h"
 #include "support/support.h"
@@ -11,7 +12,7 @@
 
 enum { N = 6, POINTS = 4 };
 
-/* ---- plans at one point, matrices at others ------------------------------------------------------------------------------------- */
+/* ---- plans at one point, matrices at others -------------------------------------------------- */
 
 static void spread(cot_sparse_info i, const double *values, double *out) {
     memset(out, 0, (size_t)(i.rows * i.cols) * sizeof *out);
@@ -19,13 +20,15 @@ static void spread(cot_sparse_info i, const double *values, double *out) {
         for (int64_t e = i.row_start[r]; e < i.row_start[r + 1]; e++) out[r * i.cols + i.col[e]] = values[e];
 }
 
-/* Sparse numbers come from the same rules as dense ones, added in another order: a few digits of the largest. */
+/* Sparse numbers come from the same rules as dense ones, added in another order: a few digits of
+ * the largest. */
 static void near(const char *name, const char *what, int point, int64_t n, const double *have, const double *want) {
     double size = 1;
     for (int64_t k = 0; k < n; k++) size = fmax(size, fabs(want[k]));
     for (int64_t k = 0; k < n; k++)
         TEST_CHECK(fabs(have[k] - want[k]) <= 1e-12 * size || (isnan(have[k]) && isnan(want[k])),
-                   "%s: %s at point %d, element %lld: %.17g, dense %.17g", name, what, point, (long long)k, have[k], want[k]);
+                   "%s: %s at point %d, element %lld: %.17g, dense %.17g", name, what, point, (long long)k, have[k],
+                   want[k]);
 }
 
 typedef struct summed {
@@ -42,7 +45,8 @@ BODY(sum_of_squares) {
     return 0;
 }
 
-/* Linear: what comes back into f does not depend on the inputs, so all of the Hessian is f's own. */
+/* Linear: what comes back into f does not depend on the inputs, so all of the Hessian is f's
+ * own. */
 BODY(plain_sum) {
     UNUSED;
     const summed *s = user;
@@ -62,7 +66,8 @@ static void serve(const char *name, cot_fn f, void *user, bool hessian, int stre
     for (int k = 0; k < POINTS; k++) {
         for (int i = 0; i < N; i++) at[i] = test_uniform(&r, -1.5, 1.5);
         if (k == 1)
-            for (int i = 0; i < N; i++) at[i] = 0.1 * (i + 1); /* in order: positions that look like none */
+            /* in order: positions that look like none */
+            for (int i = 0; i < N; i++) at[i] = 0.1 * (i + 1);
         xs[k] = cot_tensor(t, COT_F64, COT_SHAPE(N), at);
     }
     cot_var swap   = xs[stream % 2];
@@ -78,8 +83,8 @@ static void serve(const char *name, cot_fn f, void *user, bool hessian, int stre
         spread(i, values, have);
         near(name, "Jacobian", k, i.rows * i.cols, have, want);
         if (!h) continue;
-        if (cot_sparse_hessian_of(h, sum_of_squares, &s, 1, &xs[k], values) != COT_OK || sum_of_squares(1, &xs[k], 1, &y, &s) ||
-            cot_hessian(y, 1, &xs[k], want) != COT_OK)
+        if (cot_sparse_hessian_of(h, sum_of_squares, &s, 1, &xs[k], values) != COT_OK ||
+            sum_of_squares(1, &xs[k], 1, &y, &s) || cot_hessian(y, 1, &xs[k], want) != COT_OK)
             break;
         spread(cot_sparse_plan_info(h), values, have);
         near(name, "Hessian", k, N * N, have, want);
@@ -90,7 +95,7 @@ static void serve(const char *name, cot_fn f, void *user, bool hessian, int stre
     cot_tape_destroy(t);
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 BODY(sine) {
     UNUSED;
@@ -102,10 +107,12 @@ BODY(stencil) {
     ys[0] = cot_add(cot_mul(0.5, xs[0]), cot_mul(0.2, cot_square(cot_roll(xs[0], 1, 0))));
     return 0;
 }
-BODY(stencil_step) { return stencil(n, xs + 1, m, ys, user); } /* fori: the number of the step comes first */
+/* fori: the number of the step comes first */
+BODY(stencil_step) { return stencil(n, xs + 1, m, ys, user); }
 BODY(pairs) {
     UNUSED;
-    ys[0] = cot_sin(cot_add(cot_reshape(cot_flip(cot_reshape(xs[0], COT_SHAPE(N / 2, 2)), COT_AXES(1)), COT_SHAPE(N)), xs[0]));
+    ys[0] = cot_sin(
+        cot_add(cot_reshape(cot_flip(cot_reshape(xs[0], COT_SHAPE(N / 2, 2)), COT_AXES(1)), COT_SHAPE(N)), xs[0]));
     return 0;
 }
 
@@ -169,7 +176,8 @@ BODY(backward_over_slices) {
     cot_var zero = cot_constant(xs[0].tape, 0), last;
     return cot_scan(running, NULL, -1, 1, &zero, 1, xs, &last, 1, ys, &(cot_loop_options){.reverse = true});
 }
-/* Positions that the step counts: y = Σ_i e_i x[i] x[5 - i] for i from 1 to 3; that e_i is zero at all places but one is a value, and does not show. */
+/* Positions that the step counts: y = Σ_i e_i x[i] x[5 - i] for i from 1 to 3; that e_i is zero at
+ * all places but one is a value, and does not show. */
 BODY(by_count) {
     UNUSED;
     cot_var x = *(cot_var *)user, i = xs[0], term = cot_mul(cot_take(x, i, 0), cot_take(x, cot_sub(5, i), 0));
@@ -246,9 +254,10 @@ BODY(if_large) {
 }
 BODY(chain_and_count) {
     UNUSED;
-    ys[0] = cot_mul(
-        cot_cos(xs[0]),
-        cot_concat(2, (cot_var[]){cot_slice(xs[0], 0, 1, cot_size(xs[0]), 1), cot_ones(xs[0].tape, COT_F64, COT_SHAPE(1))}, 0));
+    ys[0] = cot_mul(cot_cos(xs[0]), cot_concat(2,
+                                               (cot_var[]){cot_slice(xs[0], 0, 1, cot_size(xs[0]), 1),
+                                                           cot_ones(xs[0].tape, COT_F64, COT_SHAPE(1))},
+                                               0));
     ys[1] = cot_add(xs[1], 1.0);
     return 0;
 }
@@ -260,7 +269,8 @@ BODY(while_chain) {
     return 0;
 }
 
-/* What the steps give out once the carried values have settled, from either end; and slices alone, with nothing carried that moves. */
+/* What the steps give out once the carried values have settled, from either end; and slices alone,
+ * with nothing carried that moves. */
 BODY(settles) {
     UNUSED;
     ys[0] = cot_sin(xs[0]);
@@ -292,7 +302,8 @@ BODY(slices_alone) {
     cot_var zero = cot_constant(xs[0].tape, 0), last;
     return cot_scan(pass, NULL, -1, 1, &zero, 1, xs, &last, 1, ys, NULL);
 }
-/* Positions that repeat before a new one comes; and one that is carried, and is a constant in the first step only. */
+/* Positions that repeat before a new one comes; and one that is carried, and is a constant in the
+ * first step only. */
 BODY(at_table) {
     UNUSED;
     ys[0] = cot_add(xs[0], cot_square(cot_take(*(cot_var *)user, xs[1], 0)));
@@ -313,13 +324,15 @@ BODY(at_carried) {
 }
 BODY(carried) {
     UNUSED;
-    cot_var x = xs[0], in[2] = {cot_zeros(x.tape, COT_F64, COT_SCALAR), cot_data(x.tape, COT_I64, COT_SCALAR, &(int64_t){0})},
+    cot_var x     = xs[0],
+            in[2] = {cot_zeros(x.tape, COT_F64, COT_SCALAR), cot_data(x.tape, COT_I64, COT_SCALAR, &(int64_t){0})},
             out[2];
     if (cot_scan(at_carried, &x, 2, 2, in, 0, NULL, out, 0, NULL, NULL)) return 1;
     ys[0] = out[0];
     return 0;
 }
-/* A branch whose position is what a while finds; and one that would not end, and is taken nowhere here. */
+/* A branch whose position is what a while finds; and one that would not end, and is taken nowhere
+ * here. */
 BODY(below_three) {
     UNUSED;
     ys[0] = cot_less(xs[0], 3);
@@ -360,15 +373,19 @@ BODY(endless_branch) {
     return cot_cond(cot_greater(cot_sum(cot_square(xs[0]), COT_ALL), 1e6), endless, sine, NULL, 1, xs, 1, ys);
 }
 
-/* Rules: of the body itself; and of something else than the body, which rounds, and reads a neighbour's value. */
-static int sine_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+/* Rules: of the body itself; and of something else than the body, which rounds, and reads a
+ * neighbour's value. */
+static int sine_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                    void *user) {
     UNUSED;
     xbars[0] = cot_mul(ybars[0], cot_cos(xs[0]));
     return 0;
 }
-static int straight_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+static int straight_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys,
+                        void *user) {
     UNUSED;
-    dys[0] = cot_mul(cot_roll(dxs[0], 1, 0), cot_sum(cot_square(xs[0]), COT_ALL)); /* the sum is read, not moved */
+    /* the sum is read, not moved */
+    dys[0] = cot_mul(cot_roll(dxs[0], 1, 0), cot_sum(cot_square(xs[0]), COT_ALL));
     return 0;
 }
 BODY(rounded) {
@@ -414,7 +431,8 @@ static const sample bodies[] = {
     {"positions that repeat", repeated, 2, 4},
     {"a carried position", carried, N, 0},
     {"a while in a branch", while_in_a_branch, N, 0},
-    {"a branch that would not end", endless_branch, N, 0}, /* its way back is one operation, dense */
+    /* its way back is one operation, dense */
+    {"a branch that would not end", endless_branch, N, 0},
     {"a vjp", with_vjp, N, N},
     {"a jvp", with_jvp, N, -1}, /* what is no derivative has no symmetric second one */
 };
@@ -427,8 +445,9 @@ static void plans_are_as_sparse_as_bodies(void **state) {
             serve(bodies[k].name, bodies[k].f, NULL, bodies[k].hessian >= 0, stream, nnz);
             TEST_CHECK(nnz[0] == bodies[k].nnz, "%s: %lld entries, not %lld", bodies[k].name, (long long)nnz[0],
                        (long long)bodies[k].nnz);
-            TEST_CHECK(bodies[k].hessian <= 0 || nnz[1] == bodies[k].hessian, "%s: %lld entries of the Hessian, not %lld",
-                       bodies[k].name, (long long)nnz[1], (long long)bodies[k].hessian);
+            TEST_CHECK(bodies[k].hessian <= 0 || nnz[1] == bodies[k].hessian,
+                       "%s: %lld entries of the Hessian, not %lld", bodies[k].name, (long long)nnz[1],
+                       (long long)bodies[k].hessian);
         }
     test_verdict();
 }
@@ -449,12 +468,15 @@ BODY(at_count) {
 BODY(while_to_the_end) {
     UNUSED;
     cot_var x     = xs[0];
-    cot_var in[2] = {cot_index(x, 0, 0), cot_cast(cot_where(cot_greater(cot_sum(x, COT_ALL), 1.0), 0.0, (double)N - 1), COT_I64)}, out[2];
+    cot_var in[2] = {cot_index(x, 0, 0),
+                     cot_cast(cot_where(cot_greater(cot_sum(x, COT_ALL), 1.0), 0.0, (double)N - 1), COT_I64)},
+            out[2];
     if (cot_while(before_the_end, at_count, &x, 2, in, out, NULL)) return 1;
     ys[0] = out[0];
     return 0;
 }
-/* Elementwise, in a scan: the way back of the while is one operation, and as sparse as its body. And with a bound on states, outside. */
+/* Elementwise, in a scan: the way back of the while is one operation, and as sparse as its body.
+ * And with a bound on states, outside. */
 BODY(large_and_few) {
     UNUSED;
     ys[0] = cot_logical_and(cot_greater(cot_sum(cot_square(xs[0]), COT_ALL), 0.02), cot_less(xs[1], 2.0));
@@ -494,8 +516,9 @@ BODY(batch_of_while) { /* of pairs, each of which ends when it is small */
 static void a_while_that_did_not_run_counts(void **state) {
     (void)state;
     static const sample cases[] = {
-        {"a chain", while_chain, N * (N + 1) / 2, 0},   {"to the end", while_to_the_end, N, 0},    {"pairs", while_pairs_if_large, 2 * N, 2 * N},
-        {"in a scan", while_in_scan, 2 * N, 2 * N},      {"bounded", bounded_while, 2 * N, 2 * N},  {"a bounded scan", bounded_scan, 3 * N, 5 * N},
+        {"a chain", while_chain, N * (N + 1) / 2, 0},  {"to the end", while_to_the_end, N, 0},
+        {"pairs", while_pairs_if_large, 2 * N, 2 * N}, {"in a scan", while_in_scan, 2 * N, 2 * N},
+        {"bounded", bounded_while, 2 * N, 2 * N},      {"a bounded scan", bounded_scan, 3 * N, 5 * N},
         {"a batch", batch_of_while, 3 * N / 2, 2 * N}};
     for (int c = 0; c < TEST_COUNT(cases); c++) {
         double           at[N] = {0}, values[N * N], have[N * N], want[N * N];
@@ -504,13 +527,16 @@ static void a_while_that_did_not_run_counts(void **state) {
         cot_var          x     = cot_tensor(t, COT_F64, COT_SHAPE(N), at), far, y;
         cot_sparse_plan *p     = cot_sparse_jacobian_plan_of(cases[c].f, NULL, 1, &x, 1, COT_AUTO);
         cot_fn           of[2] = {plain_sum, sum_of_squares};
-        cot_sparse_plan *h     = cot_sparse_hessian_plan_of(of[1], &s, 1, &x), *plain = cot_sparse_hessian_plan_of(of[0], &s, 1, &x);
+        cot_sparse_plan *h      = cot_sparse_hessian_plan_of(of[1], &s, 1, &x),
+                        *plain  = cot_sparse_hessian_plan_of(of[0], &s, 1, &x);
         int64_t          nnz[2] = {cot_sparse_plan_info(p).nnz, cot_sparse_plan_info(h).nnz};
         TEST_CHECK(cases[c].nnz == 0 || nnz[0] == cases[c].nnz, "%s: %lld entries", cases[c].name, (long long)nnz[0]);
-        TEST_CHECK(cases[c].hessian == 0 || nnz[1] == cases[c].hessian, "%s: %lld of the Hessian", cases[c].name, (long long)nnz[1]);
+        TEST_CHECK(cases[c].hessian == 0 || nnz[1] == cases[c].hessian, "%s: %lld of the Hessian", cases[c].name,
+                   (long long)nnz[1]);
         for (int i = 0; i < N; i++) at[i] = 0.3 + 0.1 * i;
         far = cot_tensor(t, COT_F64, COT_SHAPE(N), at);
-        TEST_CHECK(p && cot_sparse_jacobian_of(p, cases[c].f, NULL, 1, &far, 1, values) == COT_OK, "%s: values", cases[c].name);
+        TEST_CHECK(p && cot_sparse_jacobian_of(p, cases[c].f, NULL, 1, &far, 1, values) == COT_OK, "%s: values",
+                   cases[c].name);
         cases[c].f(1, &far, 1, &y, NULL);
         cot_jacobian(1, &y, 1, &far, COT_AUTO, want);
         if (test_tape_ok(t, cases[c].name)) {
@@ -519,7 +545,8 @@ static void a_while_that_did_not_run_counts(void **state) {
         }
         for (int k = 0; k < 2; k++) {
             cot_sparse_plan *q = k ? h : plain;
-            TEST_CHECK(q && cot_sparse_hessian_of(q, of[k], &s, 1, &far, values) == COT_OK, "%s: second values", cases[c].name);
+            TEST_CHECK(q && cot_sparse_hessian_of(q, of[k], &s, 1, &far, values) == COT_OK, "%s: second values",
+                       cases[c].name);
             of[k](1, &far, 1, &y, &s);
             cot_hessian(y, 1, &far, want);
             if (!test_tape_ok(t, cases[c].name)) continue;
@@ -534,7 +561,8 @@ static void a_while_that_did_not_run_counts(void **state) {
     test_verdict();
 }
 
-/* A chain of which each step moves everything one place on: the sets grow for as many rounds as it has elements, and are joined before that. */
+/* A chain of which each step moves everything one place on: the sets grow for as many rounds as it
+ * has elements, and are joined before that. */
 static void a_long_chain_in_a_while_ends(void **state) {
     (void)state;
     enum { MANY = 150 };
@@ -592,9 +620,10 @@ static void a_stencil_in_a_scan_stays_linear(void **state) {
     test_verdict();
 }
 
-/* ---- a branch that cannot be played here ------------------------------------------------------------------------------------------------ */
+/* ---- a branch that cannot be played here ----------------------------------------------------- */
 
-/* Inside a scan the branch that is not taken may have positions out of range: cond(i < 3, x[i + 3], x[i]). It counts, densely. */
+/* Inside a scan the branch that is not taken may have positions out of range: cond(i < 3, x[i + 3],
+ * x[i]). It counts, densely. */
 BODY(beyond) {
     UNUSED;
     ys[0] = cot_take(xs[1], cot_add(xs[0], 3), 0);
@@ -624,13 +653,15 @@ static void a_branch_that_fails_where_it_is_not_taken_counts(void **state) {
     int64_t nnz[2];
     serve("picks", picks, NULL, true, 0, nnz);
     TEST_CHECK(nnz[0] == N * N, "%lld entries",
-               (long long)nnz[0]); /* x[0] is one that only the failing branch of step 3 or 4 can bring */
+               /* x[0] is one that only the failing branch of step 3 or 4 can bring */
+               (long long)nnz[0]);
     test_verdict();
 }
 
-/* ---- a batch of loops ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- a batch of loops ------------------------------------------------------------------------ */
 
-/* Elements that have ended lend the state of another one, and what it captured: that brings no entry of the other's. */
+/* Elements that have ended lend the state of another one, and what it captured: that brings no
+ * entry of the other's. */
 BODY(below_two) { UNUSED; ys[0] = cot_less(xs[0], 2.0); return 0; }
 BODY(grows) { UNUSED; ys[0] = cot_add(cot_mul(1.3, xs[0]), cot_add(0.1, cot_square(*(cot_var *)user))); return 0; }
 BODY(one_loop) {
@@ -652,7 +683,7 @@ static void elements_of_a_batch_of_loops_stay_apart(void **state) {
     test_verdict();
 }
 
-/* ---- positions that the inputs reach ------------------------------------------------------------------------------------------------------ */
+/* ---- positions that the inputs reach --------------------------------------------------------- */
 
 static cot_var square_of(cot_var x) { return cot_reshape(x, COT_SHAPE(2, 3)); }
 static cot_var order_of(cot_var x) { return cot_argsort(x, 0, false); }
@@ -798,12 +829,13 @@ static void positions_may_be_others_elsewhere(void **state) {
     }
     for (int op = OP_elementwise_count + 1; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
-        TEST_CHECK(!o || o->kind != KIND_LINEAR || o->inactive == 0 || met[op], "%s has positions, and no case here", o->name);
+        TEST_CHECK(!o || o->kind != KIND_LINEAR || o->inactive == 0 || met[op], "%s has positions, and no case here",
+                   o->name);
     }
     test_verdict();
 }
 
-/* ---- random programs -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- random programs ------------------------------------------------------------------------- */
 
 /* Kinds of a program from the outside in, 0 at the end. All keep the shape. */
 enum { MOST_DEPTH = 4 };
@@ -860,7 +892,8 @@ static int inner_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const c
     cot_var z;
     return cot_fn_jvp(inner, user, 1, xs, dxs, 1, &z, dys);
 }
-static int inner_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
+static int inner_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                     void *user) {
     UNUSED;
     cot_var z;
     return cot_fn_vjp(inner, user, 1, xs, 1, &z, ybars, xbars);
@@ -933,11 +966,15 @@ static void random_programs_equal_their_dense_matrices(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plans_are_as_sparse_as_bodies),       cmocka_unit_test(a_while_that_did_not_run_counts),
-        cmocka_unit_test(a_no_grad_scope_makes_no_difference), cmocka_unit_test(a_long_chain_in_a_while_ends),
-        cmocka_unit_test(a_stencil_in_a_scan_stays_linear),    cmocka_unit_test(a_branch_that_fails_where_it_is_not_taken_counts),
+        cmocka_unit_test(plans_are_as_sparse_as_bodies),
+        cmocka_unit_test(a_while_that_did_not_run_counts),
+        cmocka_unit_test(a_no_grad_scope_makes_no_difference),
+        cmocka_unit_test(a_long_chain_in_a_while_ends),
+        cmocka_unit_test(a_stencil_in_a_scan_stays_linear),
+        cmocka_unit_test(a_branch_that_fails_where_it_is_not_taken_counts),
         cmocka_unit_test(elements_of_a_batch_of_loops_stay_apart),
-        cmocka_unit_test(positions_may_be_others_elsewhere),   cmocka_unit_test(random_programs_equal_their_dense_matrices),
+        cmocka_unit_test(positions_may_be_others_elsewhere),
+        cmocka_unit_test(random_programs_equal_their_dense_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

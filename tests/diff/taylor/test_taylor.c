@@ -1,4 +1,5 @@
-/* cot_taylor: closed forms to order 10, matrices, recursions, cost by count of operations, kinks, errors, memory, threads. */
+/* cot_taylor: closed forms to order 10, matrices, recursions, cost by count of operations, kinks,
+ * errors, memory, threads. */
 /* ctest: timeout=300 labels=threads */
 #include "support/tape_test.h"
 
@@ -20,22 +21,34 @@ static void derivatives(cot_var y, cot_var x, double *out) {
     for (int m = 0; m <= K; m++) assert_near(cot_value(zs[m]), out[m], 0);
 }
 
-/* ---- closed forms -------------------------------------------------------------------------------------------------------- */
+/* ---- closed forms ---------------------------------------------------------------------------- */
 
 typedef cot_var (*function)(cot_var x);
 #define F(name, expression) static cot_var name(cot_var x) { return expression; }
-F(f_exp, cot_exp(x)) F(f_expm1, cot_expm1(x)) F(f_log, cot_log(x)) F(f_log1p, cot_log1p(cot_sub(x, 1.0))) F(f_sin, cot_sin(x)) F(f_cos, cot_cos(x))
-F(f_tan, cot_tan(x)) F(f_tanh, cot_tanh(x)) F(f_atan, cot_atan(x)) F(f_asin, cot_asin(x)) F(f_sqrt, cot_sqrt(x)) F(f_pow_half, cot_pow(x, 0.5))
-F(f_rsqrt, cot_rsqrt(x)) F(f_inverse, cot_div(1.0, x)) F(f_reciprocal, cot_reciprocal(x)) F(f_pow_minus, cot_pow(x, -1.0)) F(f_cube, cot_pow(x, 3.0))
-F(f_cube_of_product, cot_mul(x, cot_mul(x, x))) F(f_cube_of_squares, cot_mul(cot_square(x), x)) F(f_erf, cot_erf(x)) F(f_erfc, cot_sub(1.0, cot_erfc(x)))
-F(f_sigmoid, cot_sigmoid(x)) F(f_lgamma, cot_lgamma(x)) F(f_exp_sin, cot_exp(cot_sin(x))) F(f_bell, cot_exp(cot_sub(cot_exp(x), 1.0)))
-F(f_secant, cot_div(1.0, cot_cos(x))) F(f_x_exp, cot_mul(x, cot_exp(x))) F(f_fibonacci, cot_div(1.0, cot_sub(1.0, cot_add(x, cot_square(x)))))
-F(f_sinc, cot_sub(cot_div(cot_sin(cot_add(x, 1.0)), cot_add(x, 1.0)), 0.0)) F(f_one, cot_add(cot_square(cot_sin(x)), cot_square(cot_cos(x))))
-F(f_identity, cot_log(cot_exp(x))) F(f_tan_atan, cot_tan(cot_atan(x))) F(f_square_of_root, cot_square(cot_sqrt(x))) F(f_power, cot_pow(2.0, x))
-F(f_power_exp, cot_exp2(x)) F(f_x_to_x, cot_pow(x, x)) F(f_x_log_x, cot_exp(cot_mul(x, cot_log(x)))) F(f_softplus, cot_softplus(x))
-F(f_fma, cot_fma(x, x, cot_mul(x, 2.0))) F(f_quotient, cot_div(cot_add(x, 1.0), cot_sub(2.0, x))) F(f_cosh, cot_cosh(x)) F(f_hypot, cot_hypot(x, 1.0))
+F(f_exp, cot_exp(x)) F(f_expm1, cot_expm1(x)) F(f_log, cot_log(x)) F(f_log1p, cot_log1p(cot_sub(x, 1.0)))
+F(f_sin, cot_sin(x)) F(f_cos, cot_cos(x))
+F(f_tan, cot_tan(x)) F(f_tanh, cot_tanh(x)) F(f_atan, cot_atan(x)) F(f_asin, cot_asin(x)) F(f_sqrt, cot_sqrt(x))
+F(f_pow_half, cot_pow(x, 0.5))
+F(f_rsqrt, cot_rsqrt(x)) F(f_inverse, cot_div(1.0, x)) F(f_reciprocal, cot_reciprocal(x))
+F(f_pow_minus, cot_pow(x, -1.0)) F(f_cube, cot_pow(x, 3.0))
+F(f_cube_of_product, cot_mul(x, cot_mul(x, x))) F(f_cube_of_squares, cot_mul(cot_square(x), x)) F(f_erf, cot_erf(x))
+F(f_erfc, cot_sub(1.0, cot_erfc(x)))
+F(f_sigmoid, cot_sigmoid(x)) F(f_lgamma, cot_lgamma(x)) F(f_exp_sin, cot_exp(cot_sin(x)))
+F(f_bell, cot_exp(cot_sub(cot_exp(x), 1.0)))
+F(f_secant, cot_div(1.0, cot_cos(x))) F(f_x_exp, cot_mul(x, cot_exp(x)))
+F(f_fibonacci, cot_div(1.0, cot_sub(1.0, cot_add(x, cot_square(x)))))
+F(f_sinc, cot_sub(cot_div(cot_sin(cot_add(x, 1.0)), cot_add(x, 1.0)), 0.0))
+F(f_one, cot_add(cot_square(cot_sin(x)), cot_square(cot_cos(x))))
+F(f_identity, cot_log(cot_exp(x))) F(f_tan_atan, cot_tan(cot_atan(x))) F(f_square_of_root, cot_square(cot_sqrt(x)))
+F(f_power, cot_pow(2.0, x))
+F(f_power_exp, cot_exp2(x)) F(f_x_to_x, cot_pow(x, x)) F(f_x_log_x, cot_exp(cot_mul(x, cot_log(x))))
+F(f_softplus, cot_softplus(x))
+F(f_fma, cot_fma(x, x, cot_mul(x, 2.0))) F(f_quotient, cot_div(cot_add(x, 1.0), cot_sub(2.0, x))) F(f_cosh, cot_cosh(x))
+F(f_hypot, cot_hypot(x, 1.0))
 F(f_root_of_square, cot_sqrt(cot_add(cot_square(x), 1.0)))
-static cot_var f_logsumexp(cot_var x) { return cot_logsumexp(cot_stack(2, (cot_var[]){x, cot_constant(x.tape, 0)}, 0), COT_ALL); }
+static cot_var f_logsumexp(cot_var x) {
+    return cot_logsumexp(cot_stack(2, (cot_var[]){x, cot_constant(x.tape, 0)}, 0), COT_ALL);
+}
 
 /* x(x-1)…: the derivatives of x^a. */
 static double power(double a, double x, int k) {
@@ -71,8 +84,9 @@ static const closed tabled[] = {
 };
 
 /* ζ(2) … ζ(10) */
-static const double zeta[] = {1.6449340668482264365, 1.2020569031595942854, 1.0823232337111381915, 1.0369277551433699263, 1.0173430619844491397,
-                              1.0083492773819228268, 1.0040773561979443394, 1.0020083928260822144, 1.0009945751278180853};
+static const double zeta[] = {1.6449340668482264365, 1.2020569031595942854, 1.0823232337111381915,
+                              1.0369277551433699263, 1.0173430619844491397, 1.0083492773819228268,
+                              1.0040773561979443394, 1.0020083928260822144, 1.0009945751278180853};
 
 static double want(function f, double x, int k) {
     double s = k & 1 ? -1 : 1;
@@ -80,7 +94,8 @@ static double want(function f, double x, int k) {
     if (f == f_expm1) return k ? exp(x) : expm1(x);
     if (f == f_power || f == f_power_exp) return exp2(x) * pow(0.693147180559945309417, k);
     if (f == f_log || f == f_log1p) return k ? -s * factorial(k - 1) / pow(x, k) : log(x);
-    if (f == f_sin || f == f_cos) return (k / 2 & 1 ? -1 : 1) * (f == f_sin ? (k & 1 ? cos(x) : sin(x)) : k & 1 ? -sin(x) : cos(x));
+    if (f == f_sin || f == f_cos)
+        return (k / 2 & 1 ? -1 : 1) * (f == f_sin ? (k & 1 ? cos(x) : sin(x)) : k & 1 ? -sin(x) : cos(x));
     if (f == f_sqrt || f == f_pow_half) return power(0.5, x, k);
     if (f == f_rsqrt) return power(-0.5, x, k);
     if (f == f_inverse || f == f_reciprocal || f == f_pow_minus) return power(-1, x, k);
@@ -89,20 +104,40 @@ static double want(function f, double x, int k) {
         for (int i = 0; i < k; i++) { double c = a + b; a = b; b = c; }
         return b * factorial(k);
     }
-    if (f == f_erf || f == f_erfc) return k & 1 ? 1.1283791670955125739 * (k / 2 & 1 ? -1 : 1) * factorial(k - 1) / factorial(k / 2) : 0; /* at 0 */
+    /* at 0 */
+    if (f == f_erf || f == f_erfc)
+        return k & 1 ? 1.1283791670955125739 * (k / 2 & 1 ? -1 : 1) * factorial(k - 1) / factorial(k / 2) : 0;
     if (f == f_quotient) return k ? 3 * factorial(k) / pow(2 - x, k + 1) : (x + 1) / (2 - x);
     assert_true(f == f_lgamma && x == 1);
     return k == 0 ? 0 : k == 1 ? -0.57721566490153286061 : s * factorial(k - 1) * zeta[k - 2];
 }
 
-static const struct { const char *name; function f; double x; } formulas[] = {
-    {"exp", f_exp, 0.3}, {"expm1", f_expm1, 0.3}, {"2^x", f_power, 0.3}, {"exp2", f_power_exp, 0.3}, {"log", f_log, 0.6}, {"log1p", f_log1p, 1.6},
-    {"sin", f_sin, 0.4}, {"cos", f_cos, 0.4}, {"sqrt", f_sqrt, 1.7}, {"x^0.5", f_pow_half, 1.7}, {"rsqrt", f_rsqrt, 1.7}, {"1/x", f_inverse, 1.3},
-    {"reciprocal", f_reciprocal, -1.3}, {"x^-1", f_pow_minus, 1.3}, {"fibonacci", f_fibonacci, 0}, {"erf", f_erf, 0}, {"1 - erfc", f_erfc, 0},
-    {"(x+1)/(2-x)", f_quotient, 0.5}, {"lgamma", f_lgamma, 1}, {"cosh", f_cosh, 0.8},
+static const struct { const char *name; function f; double x;
+} formulas[] = {
+    {"exp", f_exp, 0.3},
+    {"expm1", f_expm1, 0.3},
+    {"2^x", f_power, 0.3},
+    {"exp2", f_power_exp, 0.3},
+    {"log", f_log, 0.6},
+    {"log1p", f_log1p, 1.6},
+    {"sin", f_sin, 0.4},
+    {"cos", f_cos, 0.4},
+    {"sqrt", f_sqrt, 1.7},
+    {"x^0.5", f_pow_half, 1.7},
+    {"rsqrt", f_rsqrt, 1.7},
+    {"1/x", f_inverse, 1.3},
+    {"reciprocal", f_reciprocal, -1.3},
+    {"x^-1", f_pow_minus, 1.3},
+    {"fibonacci", f_fibonacci, 0},
+    {"erf", f_erf, 0},
+    {"1 - erfc", f_erfc, 0},
+    {"(x+1)/(2-x)", f_quotient, 0.5},
+    {"lgamma", f_lgamma, 1},
+    {"cosh", f_cosh, 0.8},
 };
 
-/* |a - b| within a few thousand roundings of numbers as large as b, or as the derivatives grow: k! */
+/* |a - b| within a few thousand roundings of numbers as large as b, or as the derivatives grow:
+ * k! */
 static void near(const char *name, int k, double a, double b) {
     double scale = fabs(b) > factorial(k) ? fabs(b) : factorial(k);
     if (a == b || fabs(a - b) <= 64 * (k + 1) * DBL_EPSILON * scale) return;
@@ -142,7 +177,8 @@ static void pairs(void **state) {
         for (int k = 0; k <= K; k++) near("pair", k, a[k], b[k]);
         cot_tape_destroy(t);
     }
-    double    out[K + 1], taylor = 0; /* sin(1)/1 from the derivatives at x + 1 = 1.5, half a step away */
+    /* sin(1)/1 from the derivatives at x + 1 = 1.5, half a step away */
+    double    out[K + 1], taylor = 0;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_scalar(t, 0.5);
     derivatives(f_sinc(x), x, out);
@@ -151,7 +187,7 @@ static void pairs(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- kinks and poles ----------------------------------------------------------------------------------------------------- */
+/* ---- kinks and poles ------------------------------------------------------------------------- */
 
 static void check_at(function f, double at, int n, const double *want_these) {
     cot_tape *t = cot_tape_create(NULL);
@@ -161,7 +197,8 @@ static void check_at(function f, double at, int n, const double *want_these) {
     for (int k = 0; k < n; k++) assert_near(out[k], want_these[k], 0);
     cot_tape_destroy(t);
 }
-F(k_abs, cot_abs(x)) F(k_relu, cot_relu(x)) F(k_floor, cot_floor(x)) F(k_where, cot_where(cot_greater(x, 0.0), cot_log(x), 0.0))
+F(k_abs, cot_abs(x)) F(k_relu, cot_relu(x)) F(k_floor, cot_floor(x))
+F(k_where, cot_where(cot_greater(x, 0.0), cot_log(x), 0.0))
 F(k_log_square, cot_square(cot_log(x))) F(k_pow0, cot_pow(x, 0.0)) F(k_max, cot_maximum(x, cot_mul(x, -3.0)))
 F(k_pole, cot_div(cot_add(x, 1.0), x)) F(k_branch, cot_where(cot_less(x, 1.0), cot_exp(x), x))
 
@@ -178,7 +215,8 @@ static void kinks_and_poles(void **state) {
     check_at(k_branch, 0, 4, (double[]){1, 1, 1, 1});
     check_at(f_sqrt, 0, 2, (double[]){0, INFINITY});
     check_at(f_log, 0, 2, (double[]){-INFINITY, INFINITY});
-    cot_tape *t = cot_tape_create(NULL); /* both move at a pole: 1/0 - inf/0, as the rule says, and no infinity of either sign */
+    /* both move at a pole: 1/0 - inf/0, as the rule says, and no infinity of either sign */
+    cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_scalar(t, 0), y = k_pole(x), one = cot_number(1);
     double    out[K + 1];
     derivatives(y, x, out);
@@ -187,13 +225,14 @@ static void kinks_and_poles(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static const double A[9] = {0.2, -0.5, 0.3, 0.7, 0.1, -0.4, -0.2, 0.6, 0.5};
 
 static void times(double *c, const double *a, const double *b) {
     double r[9];
-    for (int i = 0; i < 9; i++) r[i] = a[i / 3 * 3] * b[i % 3] + a[i / 3 * 3 + 1] * b[3 + i % 3] + a[i / 3 * 3 + 2] * b[6 + i % 3];
+    for (int i = 0; i < 9; i++)
+        r[i] = a[i / 3 * 3] * b[i % 3] + a[i / 3 * 3 + 1] * b[3 + i % 3] + a[i / 3 * 3 + 2] * b[6 + i % 3];
     memcpy(c, r, sizeof r);
 }
 
@@ -202,15 +241,19 @@ static void matrices(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   s = cot_scalar(t, 0), a = cot_data(t, COT_F64, COT_SHAPE(3, 3), A), id = cot_eye(t, COT_F64, 3, 3);
-    cot_var   up = cot_add(id, cot_mul(s, a)), down = cot_sub(id, cot_mul(s, a)), b = cot_data(t, COT_F64, COT_SHAPE(3), A);
+    cot_var   up = cot_add(id, cot_mul(s, a)), down = cot_sub(id, cot_mul(s, a)),
+            b     = cot_data(t, COT_F64, COT_SHAPE(3), A);
     double    one = 1, out[9 * (K + 1)], square[9], p[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     times(square, A, A);
     double trace = A[0] + A[4] + A[8], second = (trace * trace - square[0] - square[4] - square[8]) / 2;
-    double det = A[0] * (A[4] * A[8] - A[5] * A[7]) - A[1] * (A[3] * A[8] - A[5] * A[6]) + A[2] * (A[3] * A[7] - A[4] * A[6]);
+    double det =
+        A[0] * (A[4] * A[8] - A[5] * A[7]) - A[1] * (A[3] * A[8] - A[5] * A[6]) + A[2] * (A[3] * A[7] - A[4] * A[6]);
     assert_int_equal(cot_taylor_values(cot_det(up), 1, &s, 1, &one, K, out), COT_OK);
-    for (int k = 0; k <= K; k++) near("det", k, out[k], k == 0 ? 1 : k == 1 ? trace : k == 2 ? 2 * second : k == 3 ? 6 * det : 0);
+    for (int k = 0; k <= K; k++)
+        near("det", k, out[k], k == 0 ? 1 : k == 1 ? trace : k == 2 ? 2 * second : k == 3 ? 6 * det : 0);
 
-    double inverse[9 * (K + 1)], solved[3 * (K + 1)], exponential[9 * (K + 1)], cube[9 * (K + 1)], binomial[] = {1, 3, 6, 6};
+    double inverse[9 * (K + 1)], solved[3 * (K + 1)], exponential[9 * (K + 1)], cube[9 * (K + 1)],
+        binomial[] = {1, 3, 6, 6};
     assert_int_equal(cot_taylor_values(cot_inv(down), 1, &s, 1, &one, K, inverse), COT_OK);
     assert_int_equal(cot_taylor_values(cot_solve(down, b), 1, &s, 1, &one, K, solved), COT_OK);
     assert_int_equal(cot_taylor_values(cot_matrix_exp(cot_mul(s, a)), 1, &s, 1, &one, K, exponential), COT_OK);
@@ -221,7 +264,9 @@ static void matrices(void **state) {
             near("matrix_exp", k, exponential[9 * k + i], p[i]);
             near("cube", k, cube[9 * k + i], k > 3 ? 0 : binomial[k] * p[i]);
         }
-        for (int i = 0; i < 3; i++) near("solve", k, solved[3 * k + i], factorial(k) * (p[3 * i] * A[0] + p[3 * i + 1] * A[1] + p[3 * i + 2] * A[2]));
+        for (int i = 0; i < 3; i++)
+            near("solve", k, solved[3 * k + i],
+                 factorial(k) * (p[3 * i] * A[0] + p[3 * i + 1] * A[1] + p[3 * i + 2] * A[2]));
         times(p, p, A);
     }
     assert_ok(t);
@@ -232,7 +277,7 @@ static void matrices(void **state) {
 static void elements(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    double    points[3] = {0.3, 1.1, 2}, directions[3] = {1, -2, 0.5}, out[3 * (K + 1)], single[3 * (K + 1)], alone[K + 1];
+    double points[3] = {0.3, 1.1, 2}, directions[3] = {1, -2, 0.5}, out[3 * (K + 1)], single[3 * (K + 1)], alone[K + 1];
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), points), low = cot_leaf(cot_cast(x, COT_F32));
     assert_int_equal(cot_taylor_values(f_exp_sin(x), 1, &x, 1, directions, K, out), COT_OK);
     assert_int_equal(cot_taylor_values(f_exp_sin(low), 1, &low, 1, directions, K, single), COT_OK);
@@ -241,7 +286,8 @@ static void elements(void **state) {
         assert_int_equal(cot_taylor_values(f_exp_sin(s), 1, &s, 1, &directions[i], K, alone), COT_OK);
         for (int k = 0; k <= K; k++) {
             double scale = factorial(k) * pow(fabs(directions[i]), k);
-            assert_true(fabs(out[3 * k + i] - alone[k]) <= 64 * DBL_EPSILON * scale + 64 * DBL_EPSILON * fabs(alone[k]));
+            assert_true(fabs(out[3 * k + i] - alone[k]) <=
+                        64 * DBL_EPSILON * scale + 64 * DBL_EPSILON * fabs(alone[k]));
             assert_true(fabs(single[3 * k + i] - alone[k]) <= 64 * (double)FLT_EPSILON * (scale + fabs(alone[k])));
         }
     }
@@ -249,7 +295,7 @@ static void elements(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- what is asked ------------------------------------------------------------------------------------------------------- */
+/* ---- what is asked --------------------------------------------------------------------------- */
 
 static void inputs_and_orders(void **state) {
     (void)state;
@@ -269,7 +315,8 @@ static void inputs_and_orders(void **state) {
     cot_var late = cot_scalar(t, 1); /* y does not depend on it */
     assert_int_equal(cot_taylor(y, 1, &late, 1, &one, 2, zs), COT_OK);
     assert_near(cot_value(zs[1]), 0, 0);
-    /* An input that is computed moves by its own on top: u = x² + s, so y = ((2 + s)² + s)(2 + s) = 8 + 14 s + 7 s² + s³ */
+    /* An input that is computed moves by its own on top: u = x² + s, so y = ((2 + s)² + s)(2 + s) =
+     * 8 + 14 s + 7 s² + s³ */
     assert_int_equal(cot_taylor_values(y, 2, (cot_var[]){x, u}, 1, ones, 3, out), COT_OK);
     assert_true(out[0] == 8 && out[1] == 14 && out[2] == 14 && out[3] == 6);
     /* Listed twice: by both. */
@@ -290,13 +337,15 @@ static void inputs_and_orders(void **state) {
     cot_tape_destroy(t);
 }
 
-/* The rule of the cosine records a sine, whose rule records the cosine again: that is on the tape already, but overwritten, so its value
- * is no help. It counts where the operand moves on a curve. */
+/* The rule of the cosine records a sine, whose rule records the cosine again: that is on the tape
+ * already, but overwritten, so its value is no help. It counts where the operand moves on a
+ * curve. */
 static void overwritten_values_are_not_found_again(void **state) {
     (void)state;
     enum { ORDER = 5 };
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.3, 1.1}), direction = cot_ones(t, COT_F64, COT_SHAPE(2)), zs[ORDER + 1];
+    cot_var   x       = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.3, 1.1}),
+            direction = cot_ones(t, COT_F64, COT_SHAPE(2)), zs[ORDER + 1];
     cot_var   u = cot_exp(x), c, plain = cot_add(cot_cos(u), 2.0);
     double    want[2 * (ORDER + 1)], got[2 * (ORDER + 1)], one[2];
     assert_int_equal(cot_taylor_values(cot_mul(cot_sin(u), plain), 1, &x, 1, (double[]){1, 1}, ORDER, want), COT_OK);
@@ -316,7 +365,8 @@ static void overwritten_values_are_not_found_again(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What is recorded has derivatives: d/dx of the second one along x is the third; of a direction too. */
+/* What is recorded has derivatives: d/dx of the second one along x is the third; of a direction
+ * too. */
 static void recorded(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -327,7 +377,8 @@ static void recorded(void **state) {
     assert_int_equal(cot_grad_of(zs[3], 2, (cot_var[]){x, d}, g), COT_OK);
     assert_near(cot_value(g[0]), out[4], 1e-13);
     assert_near(cot_value(g[1]), 3 * out[3], 1e-13); /* d³ times the third */
-    assert_int_equal(cot_taylor(zs[3], 1, &x, 1, (cot_var[]){cot_number(1)}, 2, deeper), COT_OK); /* and a series of that */
+    /* and a series of that */
+    assert_int_equal(cot_taylor(zs[3], 1, &x, 1, (cot_var[]){cot_number(1)}, 2, deeper), COT_OK);
     assert_near(cot_value(deeper[2]), out[5], 1e-12);
     cot_no_grad_open(t);
     assert_int_equal(cot_taylor(y, 1, &x, 1, &d, 2, deeper), COT_OK);
@@ -341,7 +392,8 @@ static void recorded(void **state) {
     cot_tape_destroy(t);
 }
 
-/* In a body, where nothing has a value yet, along a curve of constants: of sin(x + s + s²) the second derivative by s at 0. */
+/* In a body, where nothing has a value yet, along a curve of constants: of sin(x + s + s²) the
+ * second derivative by s at 0. */
 static int second(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
     cot_var curve[2] = {cot_number(1), cot_number(2)}, zs[3];
@@ -373,7 +425,7 @@ static void in_bodies(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- custom operations and halves ---------------------------------------------------------------------------------------- */
+/* ---- custom operations and halves ------------------------------------------------------------ */
 
 static int cube_value(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)n, (void)user;
@@ -426,9 +478,10 @@ static void halves(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- cost ---------------------------------------------------------------------------------------------------------------- */
+/* ---- cost ------------------------------------------------------------------------------------ */
 
-/* Operations recorded for all derivatives up to `order` of f, where its argument moves at every order. */
+/* Operations recorded for all derivatives up to `order` of f, where its argument moves at every
+ * order. */
 static double cost(function f, int order) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_scalar(t, 0.6), y = f(x), curve[64], zs[64];
@@ -441,26 +494,33 @@ static double cost(function f, int order) {
 }
 
 static cot_var c_gelu(cot_var x) { return cot_gelu(x); }
-static cot_var c_log_softmax(cot_var x) { return cot_sum(cot_square(cot_log_softmax(cot_stack(2, (cot_var[]){x, cot_square(x)}, 0), 0)), COT_ALL); }
+static cot_var c_log_softmax(cot_var x) {
+    return cot_sum(cot_square(cot_log_softmax(cot_stack(2, (cot_var[]){x, cot_square(x)}, 0), 0)), COT_ALL);
+}
 
 static void cost_is_quadratic(void **state) {
     (void)state;
-    const function square[] = {f_exp, f_log, f_sin, f_tan, f_tanh, f_atan, f_asin, f_sqrt, f_inverse, f_erf, f_sigmoid, f_exp_sin, f_bell, f_quotient,
-                               f_cube_of_product, f_hypot, c_gelu, c_log_softmax};
+    const function square[] = {f_exp,     f_log,     f_sin,        f_tan,      f_tanh,
+                               f_atan,    f_asin,    f_sqrt,       f_inverse,  f_erf,
+                               f_sigmoid, f_exp_sin, f_bell,       f_quotient, f_cube_of_product,
+                               f_hypot,   c_gelu,    c_log_softmax};
     for (size_t i = 0; i < sizeof square / sizeof *square; i++) {
         double ratio = cost(square[i], 56) / cost(square[i], 28);
-        if (ratio > 4) fail_msg("function %zu: twice the order costs %g times as much", i, ratio); /* a k² + b k: below 4 */
+        /* a k² + b k: below 4 */
+        if (ratio > 4) fail_msg("function %zu: twice the order costs %g times as much", i, ratio);
     }
     const function cubic[] = {f_pow_half, f_lgamma}; /* ever new operations: k of them */
     for (size_t i = 0; i < sizeof cubic / sizeof *cubic; i++) assert_true(cost(cubic[i], 56) / cost(cubic[i], 28) <= 8);
 }
 
-/* ---- recursions ---------------------------------------------------------------------------------------------------------- */
+/* ---- recursions ------------------------------------------------------------------------------ */
 
-/* y <- y + h sin(y) f(x): a step of an equation; the polynomial must give the value at another start. */
+/* y <- y + h sin(y) f(x): a step of an equation; the polynomial must give the value at another
+ * start. */
 static cot_var solve_equation(cot_var y) {
     cot_var start = y;
-    for (int i = 0; i < 100; i++) y = cot_add(y, cot_mul(0.01, cot_mul(cot_sin(y), cot_exp(cot_neg(cot_square(start))))));
+    for (int i = 0; i < 100; i++)
+        y = cot_add(y, cot_mul(0.01, cot_mul(cot_sin(y), cot_exp(cot_neg(cot_square(start))))));
     return y;
 }
 
@@ -471,7 +531,8 @@ static void recursion(void **state) {
     double    out[K + 1], h = 0.03125, polynomial = 0;
     derivatives(solve_equation(x), x, out);
     for (int k = K; k >= 0; k--) polynomial += out[k] * pow(h, k) / factorial(k);
-    assert_near(polynomial, cot_value(solve_equation(cot_constant(t, 0.5 + h))), 1e-13); /* the rest is of the size of h^11 = 3e-17 */
+    /* the rest is of the size of h^11 = 3e-17 */
+    assert_near(polynomial, cot_value(solve_equation(cot_constant(t, 0.5 + h))), 1e-13);
     cot_tape_destroy(t);
 }
 
@@ -489,7 +550,8 @@ static void *million(void *failed) {
         double exact = (k & 1 ? 1 : -1) * factorial(k) / pow(1.5, k + 1);
         *(bool *)failed |= !(fabs(out[k] - exact) <= 1e-9 * fabs(exact)); /* a million roundings */
     }
-    *(bool *)failed |= c.live > before + 40 * (size_t)t->count; /* the tape keeps what it has freed for the next sweep: 40 bytes a node, whatever the order */
+    /* the tape keeps what it has freed for the next sweep: 40 bytes a node, whatever the order */
+    *(bool *)failed |= c.live > before + 40 * (size_t)t->count;
     cot_tape_destroy(t);
     *(bool *)failed |= c.live != 0;
     return NULL;
@@ -519,24 +581,26 @@ static bool on_small_stack(void *(*f)(void *), size_t stack) {
 
 static void long_tapes_and_deep_rules(void **state) {
     (void)state;
-    size_t stack = getenv("COT_TEST_SMALL") ? 1 << 20 : 1 << 16; /* sanitizers need room of their own */
+    /* sanitizers need room of their own */
+    size_t stack = getenv("COT_TEST_SMALL") ? 1 << 20 : 1 << 16;
     assert_true(on_small_stack(million, stack));
     assert_true(on_small_stack(deepest, stack));
 }
 
-/* ---- errors -------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-#define expect(call, code, text)                                                                                             \
-    do {                                                                                                                     \
-        assert_int_equal(call, code);                                                                                        \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define expect(call, code, text)                                                                                       \
+    do {                                                                                                               \
+        assert_int_equal(call, code);                                                                                  \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 static void errors(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
-    cot_var   x = cot_scalar(t, 1), v = cot_tensor(t, COT_F64, COT_SHAPE(3), A), y = cot_mul(x, cot_sum(cot_square(v), COT_ALL)), c = cot_constant(t, 1);
+    cot_var   x = cot_scalar(t, 1), v = cot_tensor(t, COT_F64, COT_SHAPE(3), A),
+            y = cot_mul(x, cot_sum(cot_square(v), COT_ALL)), c = cot_constant(t, 1);
     cot_var   one = cot_number(1), zs[3], k = cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){3});
     double    out[100], d[3] = {1, 1, 1};
     expect(cot_taylor(y, 1, &x, 1, &one, -1, zs), COT_VALUE, "[taylor] order -1; orders run from 0 to 60");
@@ -546,17 +610,22 @@ static void errors(void **state) {
     expect(cot_taylor_values(y, 1, &x, 1, d, 61, out), COT_VALUE, "[taylor_values] order 61; orders run from 0 to 60");
     for (int m = 0; m < 3; m++) assert_memory_equal(&zs[m], &y, sizeof y);
     assert_near(out[0], 7, 0);
-    expect(cot_taylor(y, 1, &x, -1, &one, 2, zs), COT_VALUE, "[taylor] a curve of degree -1; degrees run from 0 to 60, and 1 is a line");
+    expect(cot_taylor(y, 1, &x, -1, &one, 2, zs), COT_VALUE,
+           "[taylor] a curve of degree -1; degrees run from 0 to 60, and 1 is a line");
     expect(cot_taylor(y, 1, &x, 1, NULL, 2, zs), COT_VALUE,
            "[taylor] the curve is NULL; it holds a derivative of each input for each of its 1 orders");
-    expect(cot_taylor(y, 1, &x, 1, &one, 2, NULL), COT_VALUE, "[taylor] the place for the derivatives is NULL; there are 3 of them");
-    expect(cot_taylor(y, 1, &v, 1, &x, 2, zs), COT_SHAPE, "[taylor] curve[0] has shape (), xs[0] has (3,); they must be equal");
+    expect(cot_taylor(y, 1, &x, 1, &one, 2, NULL), COT_VALUE,
+           "[taylor] the place for the derivatives is NULL; there are 3 of them");
+    expect(cot_taylor(y, 1, &v, 1, &x, 2, zs), COT_SHAPE,
+           "[taylor] curve[0] has shape (), xs[0] has (3,); they must be equal");
     assert_false(cot_is_valid(zs[0]));
     expect(cot_taylor(y, 2, (cot_var[]){x, v}, 2, (cot_var[]){one, v, one, x}, 2, zs), COT_SHAPE,
            "[taylor] curve[3] has shape (), xs[1] has (3,); they must be equal");
     expect(cot_taylor(y, 1, &c, 1, &one, 2, zs), COT_GRAD,
-           "[taylor] xs[0], constant (%5), does not require a gradient: it is a constant, detached, an integer, or was recorded without gradients");
-    expect(cot_taylor(k, 1, &x, 1, &one, 2, zs), COT_DTYPE, "[taylor] constant (%6) has dtype i64; only floats have derivatives");
+           "[taylor] xs[0], constant (%5), does not require a gradient: it is a constant, detached, an integer, or was "
+           "recorded without gradients");
+    expect(cot_taylor(k, 1, &x, 1, &one, 2, zs), COT_DTYPE,
+           "[taylor] constant (%6) has dtype i64; only floats have derivatives");
     expect(cot_taylor(y, -1, &x, 1, &one, 2, zs), COT_VALUE, "[taylor] a negative number of vars: -1");
     cot_var far = cot_scalar(other, 1);
     assert_int_equal(cot_taylor(y, 1, &x, 1, &far, 2, zs), COT_VAR);
@@ -580,7 +649,7 @@ static void errors(void **state) {
     cot_tape_destroy(other);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
@@ -589,7 +658,8 @@ static void every_allocation_may_fail(void **state) {
         counting  c = {0};
         cot_tape *t = counted_tape(&c, false);
         cot_var   m = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), A), s = cot_scalar(t, 0.5), zs[4];
-        cot_var   y = cot_add(cot_logsumexp(cot_solve(cot_add(m, cot_eye(t, COT_F64, 3, 3)), cot_tanh(m)), COT_ALL), cot_sin(s));
+        cot_var   y =
+            cot_add(cot_logsumexp(cot_solve(cot_add(m, cot_eye(t, COT_F64, 3, 3)), cot_tanh(m)), COT_ALL), cot_sin(s));
         cot_var   many[12], total;
         for (int k = 0; k < 12; k++) many[k] = cot_mul(s, cot_mul(s, k));
         total = cot_add(y, cot_sum_of(12, many));
@@ -606,7 +676,8 @@ static void every_allocation_may_fail(void **state) {
         bool over = c.failed == 0;
         cot_tape_clear_error(t);
         let_succeed(&c, -1);
-        assert_int_equal(cot_taylor_values(total, 2, (cot_var[]){m, s}, 1, direction, 3, out), COT_OK); /* all is well again */
+        /* all is well again */
+        assert_int_equal(cot_taylor_values(total, 2, (cot_var[]){m, s}, 1, direction, 3, out), COT_OK);
         cot_tape_destroy(t);
         assert_true(c.blocks == 0 && c.live == 0 && !c.wrong_size);
         if (over) break;
@@ -614,7 +685,7 @@ static void every_allocation_may_fail(void **state) {
     assert_true(seen >= 3);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *in_thread(void *to) {
     cot_tape *t = cot_tape_create(NULL);
@@ -637,12 +708,23 @@ static void threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closed_forms), cmocka_unit_test(pairs), cmocka_unit_test(kinks_and_poles), cmocka_unit_test(matrices),
-        cmocka_unit_test(elements), cmocka_unit_test(inputs_and_orders), cmocka_unit_test(overwritten_values_are_not_found_again), cmocka_unit_test(recorded),
+        cmocka_unit_test(closed_forms),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(kinks_and_poles),
+        cmocka_unit_test(matrices),
+        cmocka_unit_test(elements),
+        cmocka_unit_test(inputs_and_orders),
+        cmocka_unit_test(overwritten_values_are_not_found_again),
+        cmocka_unit_test(recorded),
         cmocka_unit_test(in_bodies),
-        cmocka_unit_test(custom_operations), cmocka_unit_test(halves), cmocka_unit_test(cost_is_quadratic),
-        cmocka_unit_test(recursion), cmocka_unit_test(long_tapes_and_deep_rules), cmocka_unit_test(errors),
-        cmocka_unit_test(every_allocation_may_fail), cmocka_unit_test(threads),
+        cmocka_unit_test(custom_operations),
+        cmocka_unit_test(halves),
+        cmocka_unit_test(cost_is_quadratic),
+        cmocka_unit_test(recursion),
+        cmocka_unit_test(long_tapes_and_deep_rules),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

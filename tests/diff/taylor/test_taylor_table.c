@@ -1,5 +1,6 @@
-/* cot_taylor over all operations: each elementwise operation of the table to order 4, each sample of a structural one to order 3,
- * against nested cot_jvp, along lines and curves, recorded and in numbers, in f64 and f32. */
+/* cot_taylor over all operations: each elementwise operation of the table to order 4, each sample
+ * of a structural one to order 3, against nested cot_jvp, along lines and curves, recorded and in
+ * numbers, in f64 and f32. */
 /* ctest: timeout=300 */
 #include "support/support.h"
 
@@ -40,13 +41,15 @@ static int64_t nested(const test_function *f, cot_dtype dtype, int order, double
 }
 
 /* a = b, up to the tolerance times the largest of b (or 1). */
-static void compare(const char *what, const char *name, int64_t size, int m, const double *a, const double *b, double tolerance) {
+static void compare(const char *what, const char *name, int64_t size, int m, const double *a, const double *b,
+                    double tolerance) {
     double scale = 1;
     for (int64_t i = 0; i < size; i++)
         if (isfinite(b[i]) && fabs(b[i]) > scale) scale = fabs(b[i]);
     for (int64_t i = 0; i < size; i++) {
         bool same = isnan(b[i]) ? isnan(a[i]) : a[i] == b[i] || fabs(a[i] - b[i]) <= tolerance * scale;
-        TEST_CHECK(same, "%s: %s: derivative %d, element %lld: %.17g, nested %.17g", name, what, m, (long long)i, a[i], b[i]);
+        TEST_CHECK(same, "%s: %s: derivative %d, element %lld: %.17g, nested %.17g", name, what, m, (long long)i, a[i],
+                   b[i]);
     }
 }
 
@@ -65,7 +68,8 @@ static void taylor_is_nested(const test_function *f, int order) {
     if (cot_taylor_values(y, f->n, xs, 1, direction, order, got) == COT_OK) {
         TEST_CHECK(t->count == before, "%s: %u nodes stay on the tape", f->name, t->count - before);
         /* Both do the same arithmetic in another order: a few hundred roundings at most. */
-        for (int m = 0; m <= order; m++) compare("numbers", f->name, size, m, got + m * size, want + m * size, 512 * DBL_EPSILON);
+        for (int m = 0; m <= order; m++)
+            compare("numbers", f->name, size, m, got + m * size, want + m * size, 512 * DBL_EPSILON);
     }
     if (test_tape_ok(t, f->name) && cot_taylor(y, f->n, xs, 1, vs, order, zs) == COT_OK)
         for (int m = 0; m <= order; m++) {
@@ -80,11 +84,12 @@ static void taylor_is_nested(const test_function *f, int order) {
     cot_tape_destroy(t);
 }
 
-/* y(x(s)) along the curve x(s) = x + v s + w s²: the same as along the line s of the composition. */
+/* y(x(s)) along the curve x(s) = x + v s + w s²: the same as along the line s of the
+ * composition. */
 static void curve_is_composition(const test_function *f, int order) {
     static double want[ELEMENTS], got[ELEMENTS], z[ELEMENTS];
     cot_tape     *t = cot_tape_create(NULL);
-    cot_var       xs[TEST_MAX_INPUTS], vs[TEST_MAX_INPUTS], on[TEST_MAX_INPUTS], curve[2 * TEST_MAX_INPUTS], zs[ORDERS + 1];
+    cot_var xs[TEST_MAX_INPUTS], vs[TEST_MAX_INPUTS], on[TEST_MAX_INPUTS], curve[2 * TEST_MAX_INPUTS], zs[ORDERS + 1];
     cot_var       y = record(t, f, COT_F64, xs, vs), s = cot_scalar(t, 0);
     double        numbers[2 * TEST_MAX_INPUTS * TEST_MAX_SIZE], one = 1;
     int64_t       n = 0, size = cot_size(y);
@@ -100,7 +105,8 @@ static void curve_is_composition(const test_function *f, int order) {
     cot_var composed = f->f(f->n, on, f->user);
     if (test_tape_ok(t, f->name) && cot_requires_grad(composed) &&
         cot_taylor_values(composed, 1, &s, 1, &one, order, want) == COT_OK &&
-        cot_taylor_values(y, f->n, xs, 2, numbers, order, got) == COT_OK && cot_taylor(y, f->n, xs, 2, curve, order, zs) == COT_OK)
+        cot_taylor_values(y, f->n, xs, 2, numbers, order, got) == COT_OK &&
+        cot_taylor(y, f->n, xs, 2, curve, order, zs) == COT_OK)
         for (int m = 0; m <= order; m++) {
             cot_read(zs[m], z, size);
             compare("along a curve", f->name, size, m, got + m * size, want + m * size, 512 * DBL_EPSILON);
@@ -127,7 +133,7 @@ static void single_precision(const test_function *f, int order) {
     cot_tape_destroy(t);
 }
 
-/* ---- elementwise --------------------------------------------------------------------------------------------------------- */
+/* ---- elementwise ----------------------------------------------------------------------------- */
 
 static cot_var elementwise(int n, const cot_var *x, void *user) {
     cot_var xs[3] = {x[0], n > 1 ? x[1] : x[0], n > 2 ? x[2] : x[0]};
@@ -158,7 +164,7 @@ static void each_elementwise(void **state) {
     test_verdict();
 }
 
-/* ---- structural ---------------------------------------------------------------------------------------------------------- */
+/* ---- structural ------------------------------------------------------------------------------ */
 
 static void each_structural(void **state) {
     (void)state;
@@ -184,12 +190,15 @@ static double cost(const test_function *f, int order) {
     return n;
 }
 
-/* No rule has derivatives that multiply: at most as many new operations for each order, so at most the cube. */
+/* No rule has derivatives that multiply: at most as many new operations for each order, so at most
+ * the cube. */
 static void no_cost_explodes(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(samples); i++) {
         if (samples[i].op && (strcmp(samples[i].op, "loop") == 0 || strcmp(samples[i].op, "loop_adjoint") == 0))
-            continue; /* the derivative of a loop is one that carries twice as much, and that of its way back the way back through such a loop */
+            /* the derivative of a loop is one that carries twice as much, and that of its way back
+             * the way back through such a loop */
+            continue;
         test_function f = function_of(&samples[i], i, 0);
         double        few = cost(&f, 5), many = cost(&f, 10);
         TEST_CHECK(many <= 8 * few + 100, "%s: %g operations to order 5, %g to order 10", f.name, few, many);

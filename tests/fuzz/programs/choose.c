@@ -39,7 +39,8 @@ double choose_number(const frame *f, chooser *c) {
                                      -1e308,   1e-308,    5e-324, 1e-40, 65504, 1e19};
     uint64_t            bits      = mix(&c->mixed);
     if ((f->run->flags & SPECIAL) && bits % 8 == 0) return special[(bits >> 8) % (sizeof special / sizeof *special)];
-    if (bits % 16 == 1) return (double)((int64_t)(bits >> 8) % 3); /* small whole numbers, so that there are ties */
+    /* small whole numbers, so that there are ties */
+    if (bits % 16 == 1) return (double)((int64_t)(bits >> 8) % 3);
     return (double)((bits >> 11) % 4001) / 1000 - 2;
 }
 

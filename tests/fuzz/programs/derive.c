@@ -6,7 +6,8 @@
  *
  *   - recorded gradients have the bits of those in numbers (f64 and f32, and no bodies);
  *   - forward and reverse mode agree: <dy, J v> = <Jᵀ dy, v>;
- *   - sparse Jacobians and Hessians agree with dense ones, and entries that the pattern lacks are zero;
+ *   - sparse Jacobians and Hessians agree with dense ones, and entries that the pattern lacks are
+ *     zero;
  *   - a Taylor series has the tangent as its first derivative;
  *   - the tape is well formed.
  *

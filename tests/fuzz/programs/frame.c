@@ -172,7 +172,8 @@ value put(frame *f, cot_var x) {
     value v = {x, r->names++, f->now};
     if (f->depth == 0) outcome_open(r->out, "status of v%d", v.name);
     if (!tape_is_fine(f)) return no_value;
-    if (!cot_is_valid(x)) { /* some results may be invalid by right: of integers there is no gradient */
+    if (!cot_is_valid(x)) {
+        /* some results may be invalid by right: of integers there is no gradient */
         if (r->listing) indent(f), fprintf(r->listing, "    v%d: no value\n", v.name);
         return no_value;
     }

@@ -33,7 +33,8 @@ enum {
     WILD       = 1, /* operands and parameters that do not fit, too */
     SPECIAL    = 2, /* infinities, NaN, zeros of both signs and subnormal numbers among the data */
     STRICT     = 4, /* cot_options.strict */
-    SMOOTH     = 8, /* cot_options.smooth; only where SMOOTH_TOO is set as well, as it refuses much */
+    /* cot_options.smooth; only where SMOOTH_TOO is set as well, as it refuses much */
+    SMOOTH     = 8,
     SMOOTH_TOO = 16,
     MIXED      = 32, /* leaves of all float dtypes, and not of f64 alone */
     HEAD_FLAGS = 63
@@ -60,7 +61,8 @@ typedef struct outcome {
     section *part;
     int      parts, part_room;
     char     wrong[600]; /* what this run alone has shown to be wrong; "" while there is nothing */
-    bool     rounded;    /* … where rounding counts: that is believed of a stable tangent alone, see trial.c */
+    /* … where rounding counts: that is believed of a stable tangent alone, see trial.c */
+    bool     rounded;
     double   tangent, scale;
 } outcome;
 
@@ -88,10 +90,13 @@ typedef struct way {
     const char *name;
     int         threads;
     int64_t     grain;            /* 0: as it is */
-    bool        work_waits;       /* elementwise work waits, in the shortest blocks, its memory full of NaN */
+    /* elementwise work waits, in the shortest blocks, its memory full of NaN */
+    bool        work_waits;
     bool        products_wait;    /* products of a column and a row wait, likewise */
-    bool        batches;          /* directions go in batches wherever they may; zeros may change their sign */
-    bool        allocations_fail; /* one of them, which the head chooses: any error is fine, a crash or leak is not */
+    /* directions go in batches wherever they may; zeros may change their sign */
+    bool        batches;
+    /* one of them, which the head chooses: any error is fine, a crash or leak is not */
+    bool        allocations_fail;
 } way;
 extern const way ways[];
 extern const int way_count;
@@ -118,7 +123,8 @@ typedef struct run {
     outcome       *out;
     FILE          *listing; /* NULL: none */
     memory         memory;
-    double         shake; /* leaves are multiplied by 1 and so much; 0 but for judging how stable a result is */
+    /* leaves are multiplied by 1 and so much; 0 but for judging how stable a result is */
+    double         shake;
     uint8_t        flags;
     int            names;
     value          leaf[MOST_LEAVES];
@@ -126,7 +132,8 @@ typedef struct run {
     bool           narrow; /* a bf16 or f16 value has a gradient: recorded rules round more often */
     bool           single; /* an f32 value has one: half of fewer digits */
     bool           ill;    /* an operation whose derivative may be as large as it likes */
-    bool           bodies; /* a loop and the like: its recorded derivative is another loop, with other rounding */
+    /* a loop and the like: its recorded derivative is another loop, with other rounding */
+    bool           bodies;
     bool           marked;
     cot_mark       mark;
     int            marked_names, marked_leaves;
@@ -162,7 +169,8 @@ double    choose_number(const frame *f, chooser *c);
 int64_t   choose_extent(chooser *c);
 cot_shape choose_shape(chooser *c, int most_axes);
 cot_axes  choose_axes(const frame *f, chooser *c, value x);
-int       choose_axis(const frame *f, chooser *c, value x, int beyond); /* negative ones too; beyond 1: of a new axis */
+/* negative ones too; beyond 1: of a new axis */
+int       choose_axis(const frame *f, chooser *c, value x, int beyond);
 cot_dtype choose_dtype(chooser *c);
 cot_dtype choose_float(chooser *c, bool mixed);
 
@@ -229,7 +237,8 @@ typedef struct body {
     frame *outer;
     int    from, to;
     int    counter;     /* 1: the first input counts steps, and comes back one larger */
-    bool   like_inputs; /* result k looks like input first_input + k; else it is whatever came last */
+    /* result k looks like input first_input + k; else it is whatever came last */
+    bool   like_inputs;
     int    first_input;
 } body;
 body body_of(frame *f, chooser *c);

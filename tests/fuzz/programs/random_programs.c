@@ -1,7 +1,8 @@
 /* random_programs: draws programs from seeds, and looks into those that are wrong.
  *
  *     random_programs COUNT [FIRST]    so many programs, one for each seed from FIRST (1) on
- *     random_programs --replay FILE…   programs in files, which libFuzzer or this program has written
+ *     random_programs --replay FILE…   programs in files, which libFuzzer or this program has
+ *                                      written
  *     random_programs --show FILE      the calls of one
  *
  * Programs run in a child process, so a crash or an endless loop is a finding like others: the

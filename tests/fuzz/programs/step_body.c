@@ -63,7 +63,8 @@ STEP_FUNCTION(scan) {
     body  b = body_of(f, c);
     if (init.name < 0 || b.from == b.to) return;
     cot_var          final = {NULL, 0}, ys = {NULL, 0};
-    bool             slices = x.name >= 0 && extent(x, 0) <= 8 && chance(c, 2); /* a wild pick may be longer */
+    /* a wild pick may be longer */
+    bool             slices = x.name >= 0 && extent(x, 0) <= 8 && chance(c, 2);
     int64_t          length = slices ? -1 : (int64_t)choose(c, 6);
     cot_loop_options o      = {.states = (int)choose(c, 3), .reverse = chance(c, 2)};
     b.like_inputs           = true;

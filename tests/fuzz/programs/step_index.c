@@ -12,7 +12,9 @@ static cot_var positions(frame *f, chooser *c, cot_shape s, int64_t n) {
 }
 
 static cot_shape few(chooser *c,
-                     int64_t  n) { /* a shape of up to 12 positions; none where there is nothing to point at */
+                     int64_t  n) {
+                         /* a shape of up to 12 positions; none where there is nothing to point
+                          * at */
     if (n == 0) return (cot_shape){1, {0}};
     return chance(c, 3)   ? (cot_shape){2, {choose(c, 3), 1 + choose(c, 3)}}
            : chance(c, 4) ? (cot_shape){0, {0}}

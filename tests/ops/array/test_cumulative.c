@@ -1,10 +1,11 @@
-/* Running sums, products and extremes: against a plain loop over every layout and dtype, at zeros, ties, NaNs and infinities. */
+/* Running sums, products and extremes: against a plain loop over every layout and dtype, at zeros,
+ * ties, NaNs and infinities. */
 #include "support/tape_test.h"
 
-#define VALUES(y, ...)                                                                                                       \
-    do {                                                                                                                     \
-        const double want_[] = {__VA_ARGS__};                                                                                \
-        values_are(y, (int)(sizeof want_ / sizeof *want_), want_);                                                           \
+#define VALUES(y, ...)                                                                                                 \
+    do {                                                                                                               \
+        const double want_[] = {__VA_ARGS__};                                                                          \
+        values_are(y, (int)(sizeof want_ / sizeof *want_), want_);                                                     \
     } while (0)
 
 static void values_are(cot_var y, int n, const double *want) {
@@ -28,7 +29,7 @@ static double noise(uint64_t *s) {
     return (double)(int64_t)(*s >> 11) * 0x1p-53 * 2 - 1;
 }
 
-/* ---- against a loop ------------------------------------------------------------------------------------------------------ */
+/* ---- against a loop -------------------------------------------------------------------------- */
 
 enum { MOST = 40 * 600 };
 static double in[MOST], out[MOST], want[MOST];
@@ -68,14 +69,17 @@ static void every_layout_equals_a_plain_loop(void **state) {
     uint64_t         seed = 1;
     for (size_t e = 0; e < sizeof extents / sizeof *extents; e++) {
         int rows = extents[e][0], n = extents[e][1], columns = extents[e][2], size = rows * n * columns;
-        for (int i = 0; i < size; i++) in[i] = 1.0 + 0.1 * noise(&seed); /* products neither vanish nor explode */
+        /* products neither vanish nor explode */
+        for (int i = 0; i < size; i++) in[i] = 1.0 + 0.1 * noise(&seed);
         for (int k = 0; k < 24; k++) {
             int     kind = k / 6, layout = k / 2 % 3;
             bool    reverse = k % 2;
-            cot_var x = laid_out(cot_data(t, COT_F64, COT_SHAPE(rows, n, columns), in), layout), y = scan(kind, x, 1, reverse);
+            cot_var x       = laid_out(cot_data(t, COT_F64, COT_SHAPE(rows, n, columns), in), layout),
+                    y       = scan(kind, x, 1, reverse);
             assert_int_equal(cot_read(y, out, size), COT_OK);
             by_hand(kind, rows, n, columns, reverse);
-            assert_memory_equal(out, want, (size_t)size * sizeof *out); /* the same chain: the same bits */
+            /* the same chain: the same bits */
+            assert_memory_equal(out, want, (size_t)size * sizeof *out);
             cot_tape_rewind(t, m);
         }
     }
@@ -104,14 +108,16 @@ static void every_dtype_counts_right(void **state) {
     int64_t got[2];
     assert_int_equal(cot_read_as(wraps, COT_I64, got, 2), COT_OK);
     assert_true(got[1] == INT64_MIN);
-    cot_var close = cot_cummax(cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){big - 1, big}), 0, false); /* equal as doubles */
+    /* equal as doubles */
+    cot_var close = cot_cummax(cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){big - 1, big}), 0, false);
     assert_int_equal(cot_read_as(close, COT_I64, got, 2), COT_OK);
     assert_true(got[1] == big);
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
-/* Summed in their own precision, f16 ones would stop at 2048 and a million f32 tenths would be off by hundreds. */
+/* Summed in their own precision, f16 ones would stop at 2048 and a million f32 tenths would be off
+ * by hundreds. */
 static void long_sums_of_narrow_floats_do_not_stall(void **state) {
     (void)state;
     enum { N = 1000000 };
@@ -123,7 +129,7 @@ static void long_sums_of_narrow_floats_do_not_stall(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- derivatives --------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------- */
 
 /* Σ w[k] Π x[0..k], term by term. */
 static cot_var products(cot_var x, const double *w, int n, bool composed) {
@@ -153,7 +159,8 @@ static void cumprod_at_zeros_has_the_derivatives_of_the_products(void **state) {
             assert_int_equal(cot_read(third[k], last[k], 6), COT_OK);
         }
         double size = 0;
-        for (int i = 0; i < 6; i++) assert_near(grad[0][i], grad[1][i], 1e-14), assert_near(last[0][i], last[1][i], 1e-13);
+        for (int i = 0; i < 6; i++)
+            assert_near(grad[0][i], grad[1][i], 1e-14), assert_near(last[0][i], last[1][i], 1e-13);
         for (int i = 0; i < 36; i++) assert_near(h[0][i], h[1][i], 1e-14), size += fabs(h[0][i]);
         assert_true(size > 1);
         assert_ok(t);
@@ -197,7 +204,8 @@ static void of_equal_extremes_the_first_met_gets_the_gradient(void **state) {
     cot_var   z = cot_tensor(t, COT_F64, COT_SHAPE(5), at);
     cot_backward(cot_sum(cot_cummax(x, 0, false), COT_ALL));
     grads_are(x, 5, (double[]){1, 4, 0, 0, 0});
-    cot_backward(cot_sum(cot_cummax(y, 0, true), COT_ALL)); /* from the end: the last of them is met first */
+    /* from the end: the last of them is met first */
+    cot_backward(cot_sum(cot_cummax(y, 0, true), COT_ALL));
     grads_are(y, 5, (double[]){0, 0, 0, 0, 5});
     cot_backward(cot_sum(cot_cummin(z, 0, true), COT_ALL));
     grads_are(z, 5, (double[]){1, 0, 0, 3, 1});
@@ -208,7 +216,8 @@ static void empty_and_single_elements(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     for (int kind = 0; kind < 4; kind++) {
-        cot_var empty = cot_tensor(t, COT_F64, COT_SHAPE(3, 0, 2), NULL), one = cot_tensor(t, COT_F64, COT_SHAPE(1), (double[]){7});
+        cot_var empty = cot_tensor(t, COT_F64, COT_SHAPE(3, 0, 2), NULL),
+                one   = cot_tensor(t, COT_F64, COT_SHAPE(1), (double[]){7});
         for (int axis = -3; axis < 3; axis++) assert_int_equal(cot_size(scan(kind, empty, axis, axis % 2)), 0);
         cot_backward(cot_sum(scan(kind, empty, 0, false), COT_ALL));
         cot_var y = scan(kind, one, -1, true);
@@ -225,11 +234,11 @@ static void errors(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), s = cot_scalar(t, 1);
     cot_mark  m = cot_tape_mark(t);
-#define FAILS(call, text)                                                                                                    \
-    do {                                                                                                                     \
-        call;                                                                                                                \
-        assert_error(t, COT_SHAPE, text);                                                                                    \
-        cot_tape_rewind(t, m);                                                                                               \
+#define FAILS(call, text)                                                                                              \
+    do {                                                                                                               \
+        call;                                                                                                          \
+        assert_error(t, COT_SHAPE, text);                                                                              \
+        cot_tape_rewind(t, m);                                                                                         \
     } while (0)
     FAILS(cot_cumsum(x, 2, false), "[cumsum] axis 2 is out of range for rank 2; axes run from -2 to 1");
     FAILS(cot_cumprod(x, -3, false), "[cumprod] axis -3 is out of range for rank 2; axes run from -2 to 1");

@@ -1,4 +1,5 @@
-/* Fourier transforms against the sum that defines them, in long double; lengths of every kind, strides, dtypes, threads, errors. */
+/* Fourier transforms against the sum that defines them, in long double; lengths of every kind,
+ * strides, dtypes, threads, errors. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
@@ -35,7 +36,7 @@ static void fill(int64_t n, double *v) {
     for (int64_t i = 0; i < n; i++) v[i] = (double)(float)noise();
 }
 
-/* ---- the definition ------------------------------------------------------------------------------------------------------- */
+/* ---- the definition -------------------------------------------------------------------------- */
 
 static long double cosines[MOST], sines[MOST];
 
@@ -69,10 +70,12 @@ static cot_var values(cot_tape *t, cot_dtype d, cot_shape shape, const double *v
     return cot_cast(cot_data(t, COT_F64, shape, v), d);
 }
 
-static const int64_t odd_lengths[] = {121, 127, 128, 210, 243, 251, 256, 343, 500, 512, 625, 700, 1000, 1009, 1024, 1155, 2003, 2048};
+static const int64_t odd_lengths[] = {121, 127, 128, 210,  243,  251,  256,  343,  500,
+                                      512, 625, 700, 1000, 1009, 1024, 1155, 2003, 2048};
 
-/* Every step rounds by half an eps and there are about 2 log2 n of them; Bluestein does three transforms of four times the length. One eps for
- * each level is what a transform with exact tables keeps; wrong or sloppy tables grow with n and do not. */
+/* Every step rounds by half an eps and there are about 2 log2 n of them; Bluestein does three
+ * transforms of four times the length. One eps for each level is what a transform with exact tables
+ * keeps; wrong or sloppy tables grow with n and do not. */
 static void check_length(int64_t n, cot_dtype d) {
     static double      x[2 * MOST], have[2 * MOST];
     static long double want[2 * MOST];
@@ -85,7 +88,9 @@ static void check_length(int64_t n, cot_dtype d) {
         for (int64_t i = 0; sign > 0 && i < 2 * n; i++) want[i] /= (long double)n;
         assert_int_equal(cot_read(sign < 0 ? z : cot_ifft(v, 0, 0), have, 2 * n), COT_OK);
         double off = distance(n, 2 * n, have, want, eps);
-        if (!(off <= 1)) fail_msg("%s of %lld points in %s is off by %g", sign < 0 ? "fft" : "ifft", (long long)n, cot_dtype_name(d), off);
+        if (!(off <= 1))
+            fail_msg("%s of %lld points in %s is off by %g", sign < 0 ? "fft" : "ifft", (long long)n, cot_dtype_name(d),
+                     off);
     }
     static double row[2 * MOST];
     for (int64_t j = 0; j < n; j++) row[2 * j] = x[j], row[2 * j + 1] = 0;
@@ -93,8 +98,10 @@ static void check_length(int64_t n, cot_dtype d) {
     assert_int_equal(cot_read(cot_rfft(real, 0, 0), have, 2 * (n / 2 + 1)), COT_OK);
     double off = distance(n, 2 * (n / 2 + 1), have, want, eps);
     if (!(off <= 1)) fail_msg("rfft of %lld points in %s is off by %g", (long long)n, cot_dtype_name(d), off);
-    if (have[1] != 0 || (n % 2 == 0 && have[n + 1] != 0)) fail_msg("rfft of %lld points: a real bin has an imaginary part", (long long)n);
-    /* irfft: the bins and their mirror images, made here; what is imaginary in its own mirror image does not count */
+    if (have[1] != 0 || (n % 2 == 0 && have[n + 1] != 0))
+        fail_msg("rfft of %lld points: a real bin has an imaginary part", (long long)n);
+    /* irfft: the bins and their mirror images, made here; what is imaginary in its own mirror image
+     * does not count */
     int64_t bins = n / 2 + 1;
     for (int64_t k = 0; k < n; k++) {
         int64_t from = k < bins ? k : n - k;
@@ -114,7 +121,8 @@ static void every_length_is_near_its_definition(void **state) {
     (void)state;
     for (int d = COT_F64; d <= COT_F32; d++) {
         for (int64_t n = 1; n <= (test_small() ? 40 : 120); n++) check_length(n, (cot_dtype)d);
-        for (size_t k = 0; !test_small() && k < sizeof odd_lengths / sizeof *odd_lengths; k++) check_length(odd_lengths[k], (cot_dtype)d);
+        for (size_t k = 0; !test_small() && k < sizeof odd_lengths / sizeof *odd_lengths; k++)
+            check_length(odd_lengths[k], (cot_dtype)d);
     }
 }
 
@@ -131,7 +139,8 @@ static void long_rows_come_back(void **state) {
         cot_var v = cot_data(t, COT_F64, COT_SHAPE(n), x), f = cot_rfft(v, 0, 0);
         assert_int_equal(cot_read(cot_irfft(f, n, 0), y, n), COT_OK);
         for (int64_t i = 0; i < n; i++) worst = fmax(worst, fabs(x[i] - y[i]));
-        assert_true(worst <= 2 * DBL_EPSILON * (1 + log2((double)n)) * 2); /* two transforms; numbers up to 1, up to 4 deviations from their mean error */
+        /* two transforms; numbers up to 1, up to 4 deviations from their mean error */
+        assert_true(worst <= 2 * DBL_EPSILON * (1 + log2((double)n)) * 2);
         cot_tape_destroy(t);
         free(x), free(y);
     }
@@ -153,7 +162,7 @@ static void fast_lengths_are_the_next_of_2_3_5(void **state) {
     assert_true(cot__fft_fast_length((INT64_C(1) << 58) + 1) > INT64_C(1) << 58);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 static void assert_same(cot_var a, cot_var b) {
     static double x[MOST], y[MOST];
@@ -174,7 +183,8 @@ static void axes_and_strides_do_not_matter(void **state) {
     cot_tape     *t = cot_tape_create(NULL);
     fill(MOST, x);
     for (int64_t n = 4; n <= 7; n++) {
-        cot_var v = cot_data(t, COT_F64, COT_SHAPE(2, n, 3, 2), x), moved = cot_permute(v, COT_AXES(0, 2, 1, 3)), packed = cot_copy(moved);
+        cot_var v = cot_data(t, COT_F64, COT_SHAPE(2, n, 3, 2), x), moved = cot_permute(v, COT_AXES(0, 2, 1, 3)),
+                packed = cot_copy(moved);
         assert_same(cot_permute(cot_fft(v, 0, 1), COT_AXES(0, 2, 1, 3)), cot_fft(packed, 0, -1));
         assert_same(cot_fft(moved, 0, 2), cot_fft(packed, 0, 2));
         assert_same(cot_ifft(moved, 0, -1), cot_ifft(packed, 0, -1));
@@ -182,7 +192,8 @@ static void axes_and_strides_do_not_matter(void **state) {
         cot_var real = cot_index(moved, -1, 1), back = cot_flip(real, COT_AXES(2));
         assert_same(cot_rfft(real, 0, 2), cot_rfft(cot_copy(real), 0, 2));
         assert_same(cot_rfft(back, 0, -1), cot_rfft(cot_copy(back), 0, -1));
-        assert_same(cot_rfft(cot_broadcast_to(cot_scalar(t, 2), COT_SHAPE(3, n)), 0, -1), cot_rfft(cot_full(t, COT_F64, COT_SHAPE(3, n), 2), 0, -1));
+        assert_same(cot_rfft(cot_broadcast_to(cot_scalar(t, 2), COT_SHAPE(3, n)), 0, -1),
+                    cot_rfft(cot_full(t, COT_F64, COT_SHAPE(3, n), 2), 0, -1));
     }
     cot_tape_destroy(t);
 }
@@ -242,12 +253,14 @@ static void empty_batches_and_single_points(void **state) {
     assert_same(none, cot_zeros(t, COT_F64, COT_SHAPE(0, 5, 2)));
     assert_same(cot_rfft(cot_zeros(t, COT_F32, COT_SHAPE(0, 5)), 0, 1), cot_zeros(t, COT_F32, COT_SHAPE(0, 3, 2)));
     assert_same(cot_irfft(cot_zeros(t, COT_F64, COT_SHAPE(0, 5, 2)), 0, 1), cot_zeros(t, COT_F64, COT_SHAPE(0, 8)));
-    assert_same(cot_fft(cot_zeros(t, COT_F64, COT_SHAPE(0, 2)), 4, 0), cot_zeros(t, COT_F64, COT_SHAPE(4, 2))); /* nothing but padding */
+    /* nothing but padding */
+    assert_same(cot_fft(cot_zeros(t, COT_F64, COT_SHAPE(0, 2)), 4, 0), cot_zeros(t, COT_F64, COT_SHAPE(4, 2)));
     cot_var one = cot_full(t, COT_F64, COT_SHAPE(1, 2), 3);
     assert_same(cot_fft(one, 0, 0), one);
     assert_same(cot_ifft(one, 0, 0), one);
     assert_same(cot_irfft(one, 1, 0), cot_full(t, COT_F64, COT_SHAPE(1), 3));
-    assert_same(cot_index(cot_rfft(cot_full(t, COT_F64, COT_SHAPE(1), 3), 0, 0), 1, 0), cot_full(t, COT_F64, COT_SHAPE(1), 3));
+    assert_same(cot_index(cot_rfft(cot_full(t, COT_F64, COT_SHAPE(1), 3), 0, 0), 1, 0),
+                cot_full(t, COT_F64, COT_SHAPE(1), 3));
     cot_tape_destroy(t);
 }
 
@@ -263,7 +276,9 @@ static void halves_are_computed_in_f32_and_integers_in_f64(void **state) {
         assert_same(cot_fft(v, 0, 0), cot_cast(cot_fft(cot_cast(v, COT_F32), 0, 0), (cot_dtype)d));
         assert_same(cot_rfft(real, 0, 0), cot_cast(cot_rfft(cot_cast(real, COT_F32), 0, 0), (cot_dtype)d));
         assert_same(cot_irfft(v, 0, 0), cot_cast(cot_irfft(cot_cast(v, COT_F32), 0, 0), (cot_dtype)d));
-        assert_same(cot_fft_convolve(real, real, 0, "full"), cot_cast(cot_fft_convolve(cot_cast(real, COT_F32), cot_cast(real, COT_F32), 0, "full"), (cot_dtype)d));
+        assert_same(
+            cot_fft_convolve(real, real, 0, "full"),
+            cot_cast(cot_fft_convolve(cot_cast(real, COT_F32), cot_cast(real, COT_F32), 0, "full"), (cot_dtype)d));
     }
     cot_var i = cot_data(t, COT_I64, COT_SHAPE(12), whole);
     assert_same(cot_rfft(i, 0, 0), cot_rfft(cot_cast(i, COT_F64), 0, 0));
@@ -292,14 +307,15 @@ static void irfft_ignores_what_its_gradient_says(void **state) {
             double change = 0;
             for (int64_t j = 0; j < n; j++) change += (z[j] - y[j]) * x[3 + j];
             assert_int_equal(memcmp(y, z, (size_t)n * sizeof *y) != 0, counts);
-            assert_near(g[i], change / 0.5, 64 * DBL_EPSILON); /* linear: any step will do; a few dozen roundings of numbers below 1 */
+            /* linear: any step will do; a few dozen roundings of numbers below 1 */
+            assert_near(g[i], change / 0.5, 64 * DBL_EPSILON);
             if (!counts) assert_true(g[i] == 0);
         }
     }
     cot_tape_destroy(t);
 }
 
-/* ---- convolution ---------------------------------------------------------------------------------------------------------------- */
+/* ---- convolution ----------------------------------------------------------------------------- */
 
 static void convolution_is_the_sum_that_defines_it(void **state) {
     (void)state;
@@ -312,7 +328,8 @@ static void convolution_is_the_sum_that_defines_it(void **state) {
             for (int m = 0; m < 3; m++) {
                 int64_t first = m == 0 ? 0 : m == 1 ? (b - 1) / 2 : (a < b ? a : b) - 1;
                 int64_t n = m == 0 ? a + b - 1 : m == 1 ? a : (a < b ? b - a : a - b) + 1;
-                cot_var z = cot_fft_convolve(cot_data(t, COT_F64, COT_SHAPE(a), x), cot_data(t, COT_F64, COT_SHAPE(b), h), 0, modes[m]);
+                cot_var z     = cot_fft_convolve(cot_data(t, COT_F64, COT_SHAPE(a), x),
+                                                 cot_data(t, COT_F64, COT_SHAPE(b), h), 0, modes[m]);
                 assert_ok(t);
                 assert_int_equal(cot_size(z), n);
                 assert_int_equal(cot_read(z, have, n), COT_OK);
@@ -320,7 +337,8 @@ static void convolution_is_the_sum_that_defines_it(void **state) {
                     double sum = 0;
                     for (int64_t j = 0; j < a; j++)
                         if (first + i - j >= 0 && first + i - j < b) sum += x[j] * h[first + i - j];
-                    assert_near(have[i], sum, 3 * 5 * 9 * DBL_EPSILON); /* three transforms of up to 5 levels; sums of up to 9 numbers below 1 */
+                    /* three transforms of up to 5 levels; sums of up to 9 numbers below 1 */
+                    assert_near(have[i], sum, 3 * 5 * 9 * DBL_EPSILON);
                 }
             }
     cot_var rows = cot_data(t, COT_F64, COT_SHAPE(4, 8), x), kernel = cot_data(t, COT_F64, COT_SHAPE(3), h);
@@ -328,27 +346,32 @@ static void convolution_is_the_sum_that_defines_it(void **state) {
     assert_same(cot_index(z, 0, 2), cot_fft_convolve(cot_index(rows, 0, 2), kernel, 0, "valid"));
     assert_same(cot_index(down, 1, 5), cot_fft_convolve(cot_index(rows, 1, 5), kernel, 0, "full"));
     cot_var one = cot_data(t, COT_F64, COT_SHAPE(1, 8), x);
-    assert_same(cot_index(cot_fft_convolve(one, rows, 1, "same"), 0, 3), cot_fft_convolve(cot_index(one, 0, 0), cot_index(rows, 0, 3), 0, "same"));
-    assert_same(cot_fft_convolve(cot_zeros(t, COT_F64, COT_SHAPE(0, 4)), kernel, 1, "full"), cot_zeros(t, COT_F64, COT_SHAPE(0, 6)));
+    assert_same(cot_index(cot_fft_convolve(one, rows, 1, "same"), 0, 3),
+                cot_fft_convolve(cot_index(one, 0, 0), cot_index(rows, 0, 3), 0, "same"));
+    assert_same(cot_fft_convolve(cot_zeros(t, COT_F64, COT_SHAPE(0, 4)), kernel, 1, "full"),
+                cot_zeros(t, COT_F64, COT_SHAPE(0, 6)));
     cot_tape_destroy(t);
 }
 
-/* ---- bits ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- bits ------------------------------------------------------------------------------------ */
 
 static void threads_give_the_same_bits(void **state) {
     (void)state;
     enum { ROWS = 96 };
     const int     threads[4] = {1, 2, 3, 8};
-    const int64_t lengths[4] = {512, 360, 331, 15}; /* two that pass directly, a prime, and rows so short that many go together */
+    /* two that pass directly, a prime, and rows so short that many go together */
+    const int64_t lengths[4] = {512, 360, 331, 15};
     for (int l = 0; l < 4; l++) {
         int64_t n = lengths[l], rows = n == 15 ? 8000 : ROWS, size = rows * n;
-        double *x = malloc(2 * (size_t)size * sizeof *x), *first = malloc(6 * (size_t)size * sizeof *x), *have = malloc(6 * (size_t)size * sizeof *x);
+        double *x = malloc(2 * (size_t)size * sizeof *x), *first = malloc(6 * (size_t)size * sizeof *x),
+               *have = malloc(6 * (size_t)size * sizeof *x);
         assert_true(x && first && have);
         fill(2 * size, x);
         for (int k = 0; k < 4; k++) {
             cot_set_threads(threads[k]);
             cot_tape *t = cot_tape_create(NULL);
-            cot_var   v = cot_data(t, COT_F64, COT_SHAPE(rows, n, 2), x), real = cot_data(t, COT_F64, COT_SHAPE(rows, n), x);
+            cot_var   v   = cot_data(t, COT_F64, COT_SHAPE(rows, n, 2), x),
+                    real  = cot_data(t, COT_F64, COT_SHAPE(rows, n), x);
             double   *out = k ? have : first;
             cot_var   r = cot_rfft(real, 0, 1);
             assert_int_equal(cot_read(cot_fft(v, 0, 1), out, 2 * size), COT_OK);
@@ -373,7 +396,7 @@ static void every_instruction_set_gives_the_same_bits(void **state) {
     for (int64_t n = 1; n <= 66; n++)
         for (int kind = COT__FFT_COMPLEX; kind <= COT__FFT_HALF; kind++)
             for (int64_t rows = 1; rows <= 21; rows += 4) {
-                int64_t      bins = n / 2 + 1, in = kind == COT__FFT_HALF ? bins : n, out = kind == COT__FFT_REAL ? bins : n;
+                int64_t bins = n / 2 + 1, in = kind == COT__FFT_HALF ? bins : n, out = kind == COT__FFT_REAL ? bins : n;
                 int          nx = kind == COT__FFT_REAL ? 2 : 3, nz = kind == COT__FFT_HALF ? 2 : 3;
                 int64_t      sx[3] = {rows, in, 2}, sz[3] = {rows, out, 2}, tx[3], tz[3];
                 cot__fft_job job = {(cot__fft_kind)kind, 1, n, kind != COT__FFT_REAL, true};
@@ -388,24 +411,28 @@ static void every_instruction_set_gives_the_same_bits(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-#define expect(t, code, text)                                                                                                \
-    do {                                                                                                                     \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define expect(t, code, text)                                                                                          \
+    do {                                                                                                               \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 static void errors_say_what_is_wrong(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   real = cot_zeros(t, COT_F64, COT_SHAPE(4, 3)), pairs = cot_zeros(t, COT_F64, COT_SHAPE(4, 3, 2)), none = cot_zeros(t, COT_F64, COT_SHAPE(2, 0, 2));
+    cot_var   real = cot_zeros(t, COT_F64, COT_SHAPE(4, 3)), pairs = cot_zeros(t, COT_F64, COT_SHAPE(4, 3, 2)),
+            none = cot_zeros(t, COT_F64, COT_SHAPE(2, 0, 2));
     cot_fft(real, 0, 0);
-    expect(t, COT_SHAPE, "[fft] the operand has shape (4,3); complex values have a last axis of extent 2, real and imaginary part");
+    expect(t, COT_SHAPE,
+           "[fft] the operand has shape (4,3); complex values have a last axis of extent 2, real and imaginary part");
     cot_ifft(cot_scalar(t, 1), 0, 0);
-    expect(t, COT_SHAPE, "[ifft] the operand has shape (); complex values have a last axis of extent 2, real and imaginary part");
+    expect(t, COT_SHAPE,
+           "[ifft] the operand has shape (); complex values have a last axis of extent 2, real and imaginary part");
     cot_irfft(real, 0, 0);
-    expect(t, COT_SHAPE, "[irfft] the operand has shape (4,3); complex values have a last axis of extent 2, real and imaginary part");
+    expect(t, COT_SHAPE,
+           "[irfft] the operand has shape (4,3); complex values have a last axis of extent 2, real and imaginary part");
     cot_fft(pairs, 0, 2);
     expect(t, COT_SHAPE, "[fft] axis 2 is out of range for rank 2; axes run from -2 to 1");
     cot_fft(cot_zeros(t, COT_F64, COT_SHAPE(2)), 0, 0);
@@ -417,16 +444,22 @@ static void errors_say_what_is_wrong(void **state) {
     cot_fft(none, 0, 1);
     expect(t, COT_SHAPE, "[fft] the axis has no points; a transform has at least one, give n");
     cot_irfft(cot_zeros(t, COT_F64, COT_SHAPE(1, 2)), 0, 0); /* one bin: 2 (1 - 1) points */
-    expect(t, COT_SHAPE, "[irfft] the axis has one bin, and without n that is a transform of 2 · (1 - 1) points; give n, 1 for the constant");
+    expect(t, COT_SHAPE,
+           "[irfft] the axis has one bin, and without n that is a transform of 2 · (1 - 1) points; give n, 1 for the "
+           "constant");
     cot_shape deep = {16, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
     cot_rfft(cot_zeros(t, COT_F64, deep), 0, 0);
     expect(t, COT_LIMIT, "[rfft] a shape of 17 axes; shapes have 0 to 16 axes");
     cot_fft(pairs, INT64_MAX, 0);
     expect(t, COT_LIMIT, "[fft] shape (9223372036854775807,3,2) has too many elements to address");
     cot_fft_convolve(real, cot_zeros(t, COT_F64, COT_SHAPE(3, 2)), 0, "full");
-    expect(t, COT_SHAPE, "[fft_convolve] x has shape (4,3) and h (3,2); h has one axis, or the rank of x and extents that are equal or 1 beside the axis");
+    expect(t, COT_SHAPE,
+           "[fft_convolve] x has shape (4,3) and h (3,2); h has one axis, or the rank of x and extents that are equal "
+           "or 1 beside the axis");
     cot_fft_convolve(cot_index(real, 0, 0), real, 0, "full");
-    expect(t, COT_SHAPE, "[fft_convolve] x has shape (3,) and h (4,3); h has one axis, or the rank of x and extents that are equal or 1 beside the axis");
+    expect(t, COT_SHAPE,
+           "[fft_convolve] x has shape (3,) and h (4,3); h has one axis, or the rank of x and extents that are equal "
+           "or 1 beside the axis");
     cot_fft_convolve(real, cot_zeros(t, COT_F64, COT_SHAPE(0)), 0, "full");
     expect(t, COT_SHAPE, "[fft_convolve] x has 4 points along the axis and h has 0; both need one at least");
     cot_fft_convolve(real, real, 0, "wrap");
@@ -448,17 +481,27 @@ static void any_allocation_may_fail(void **state) {
     (void)state;
     double x[22];
     fill(22, x);
-    assert_survives_no_memory(transform, x, 1, (const char *const[]){"[rfft] out of memory for the tables and buffers of 11 points"});
+    assert_survives_no_memory(transform, x, 1,
+                              (const char *const[]){"[rfft] out of memory for the tables and buffers of 11 points"});
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length_is_near_its_definition), cmocka_unit_test(long_rows_come_back), cmocka_unit_test(fast_lengths_are_the_next_of_2_3_5),
-        cmocka_unit_test(axes_and_strides_do_not_matter), cmocka_unit_test(a_row_does_not_depend_on_its_neighbours), cmocka_unit_test(a_nan_stays_in_its_row),
-        cmocka_unit_test(rows_are_cut_or_padded), cmocka_unit_test(empty_batches_and_single_points),
-        cmocka_unit_test(halves_are_computed_in_f32_and_integers_in_f64), cmocka_unit_test(irfft_ignores_what_its_gradient_says),
-        cmocka_unit_test(convolution_is_the_sum_that_defines_it), cmocka_unit_test(threads_give_the_same_bits),
-        cmocka_unit_test(every_instruction_set_gives_the_same_bits), cmocka_unit_test(errors_say_what_is_wrong), cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(every_length_is_near_its_definition),
+        cmocka_unit_test(long_rows_come_back),
+        cmocka_unit_test(fast_lengths_are_the_next_of_2_3_5),
+        cmocka_unit_test(axes_and_strides_do_not_matter),
+        cmocka_unit_test(a_row_does_not_depend_on_its_neighbours),
+        cmocka_unit_test(a_nan_stays_in_its_row),
+        cmocka_unit_test(rows_are_cut_or_padded),
+        cmocka_unit_test(empty_batches_and_single_points),
+        cmocka_unit_test(halves_are_computed_in_f32_and_integers_in_f64),
+        cmocka_unit_test(irfft_ignores_what_its_gradient_says),
+        cmocka_unit_test(convolution_is_the_sum_that_defines_it),
+        cmocka_unit_test(threads_give_the_same_bits),
+        cmocka_unit_test(every_instruction_set_gives_the_same_bits),
+        cmocka_unit_test(errors_say_what_is_wrong),
+        cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* In-place operations are functional operations on donated memory: same values, same derivatives, and whatever saw the old value is told. */
+/* In-place operations are functional operations on donated memory: same values, same derivatives,
+ * and whatever saw the old value is told. */
 #include "support/tape_test.h"
 
 static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
@@ -17,7 +18,7 @@ static void assert_grads(cot_var x, int n, const double *want) {
     for (int i = 0; i < n; i++) assert_near(got[i], want[i], 1e-12);
 }
 
-/* ---- the same as their functional equivalents ---------------------------------------------------------------------------- */
+/* ---- the same as their functional equivalents ------------------------------------------------ */
 
 typedef cot_status (*into)(cot_var *, cot_var);
 typedef cot_var (*functional)(cot_var, cot_var);
@@ -31,7 +32,8 @@ static const struct { const char *name; into into; functional functional; } writ
 
 static const double start[4] = {1.5, -2.0, 0.75, 3.0}, other[4] = {0.5, 4.0, -1.25, 2.0}, weight[4] = {1, -2, 0.5, 3};
 
-/* Gradients and Hessian of Σ w·(x·1 op y)·x, with the op in place (k) or not; which of x, y is a leaf. */
+/* Gradients and Hessian of Σ w·(x·1 op y)·x, with the op in place (k) or not; which of x, y is a
+ * leaf. */
 static void run_one(int k, bool in_place, bool x_leaf, bool y_leaf, double *value, double *grad, double *second) {
     cot_tape *t = open_tape();
     cot_var   x = x_leaf ? leaf(t, 4, start) : cot_data(t, COT_F64, COT_SHAPE(4), start);
@@ -59,7 +61,8 @@ static void values_and_derivatives_are_the_functional_ones(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof writes / sizeof *writes; k++)
         for (int which = 1; which < 4; which++) {
-            if (writes[k].functional == right_operand && which == 1) continue; /* depends on no leaf */
+            /* depends on no leaf */
+            if (writes[k].functional == right_operand && which == 1) continue;
             double value[2][4], grad[2][8], second[2][64];
             for (int in_place = 0; in_place < 2; in_place++)
                 run_one((int)k, in_place, which & 1, which & 2, value[in_place], grad[in_place], second[in_place]);
@@ -73,14 +76,17 @@ static void values_and_derivatives_are_the_functional_ones(void **state) {
 
 static void update_slice_is_a_write_of_a_part(void **state) {
     (void)state;
-    static const struct { int64_t start, stop, step; int at[4], n; } cases[] = {
-        {1, 3, 1, {1, 2}, 2}, {0, COT_END, 2, {0, 2, 4}, 3}, {-1, COT_END, -2, {4, 2, 0}, 3}, {3, 3, 1, {0}, 0}, {-2, -1, 1, {3}, 1},
+    static const struct { int64_t start, stop, step; int at[4], n;
+    } cases[] = {
+        {1, 3, 1, {1, 2}, 2}, {0, COT_END, 2, {0, 2, 4}, 3}, {-1, COT_END, -2, {4, 2, 0}, 3},
+        {3, 3, 1, {0}, 0},    {-2, -1, 1, {3}, 1},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         cot_tape *t = open_tape();
         double    xv[5] = {1, 2, 3, 4, 5}, yv[4] = {-1, -2, -3, -4}, gx[5], gy[4] = {0}, z[5];
         cot_var   x = leaf(t, 5, xv), y = leaf(t, cases[c].n, yv), v = cot_mul(x, 2.0);
-        assert_int_equal(cot_update_slice(&v, 0, cases[c].start, cases[c].stop, cases[c].step, cot_mul(y, 1.0)), COT_OK);
+        assert_int_equal(cot_update_slice(&v, 0, cases[c].start, cases[c].stop, cases[c].step, cot_mul(y, 1.0)),
+                         COT_OK);
         for (int i = 0; i < 5; i++) z[i] = 2 * xv[i], gx[i] = 4 * z[i];
         for (int i = 0; i < cases[c].n; i++) {
             z[cases[c].at[i]] = yv[i];
@@ -99,7 +105,8 @@ static void update_slice_is_a_write_of_a_part(void **state) {
 static void update_slice_broadcasts_and_takes_numbers(void **state) {
     (void)state;
     cot_tape *t = open_tape();
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6}), v = cot_mul(x, 1.0), s = cot_scalar(t, 7);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6}), v = cot_mul(x, 1.0),
+            s = cot_scalar(t, 7);
     cot_update_slice(&v, 1, 0, 2, 1, s);
     cot_update_slice(&v, 0, 1, 2, 1, 0.5);
     assert_values(v, 6, (double[]){7, 7, 3, 0.5, 0.5, 0.5});
@@ -183,7 +190,8 @@ static void a_leaf_may_be_written(void **state) {
     cot_backward(cot_sum(cot_square(x), COT_ALL));
     assert_ok(t);
     double g[2];
-    assert_int_equal(cot_read_grad(old, g, 2), COT_OK); /* the leaf is still the leaf: gradients are its own */
+    /* the leaf is still the leaf: gradients are its own */
+    assert_int_equal(cot_read_grad(old, g, 2), COT_OK);
     assert_near(g[0], 4, 0);
     assert_near(g[1], 6, 0);
     cot_tape_destroy(t);
@@ -206,7 +214,7 @@ static void other_dtypes_are_written_in_their_own(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- stale values ------------------------------------------------------------------------------------------------------------ */
+/* ---- stale values ---------------------------------------------------------------------------- */
 
 static void old_vars_and_views_are_stale(void **state) {
     (void)state;
@@ -214,17 +222,23 @@ static void old_vars_and_views_are_stale(void **state) {
     cot_var   x = leaf(t, 3, start), v = cot_mul(x, 1.0), old = v, view = cot_slice(v, 0, 0, 2, 1);
     cot_add_into(&v, 1.0);
     assert_false(cot_is_valid(cot_exp(old)));
-    assert_error(t, COT_STALE, "[exp] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+    assert_error(t, COT_STALE,
+                 "[exp] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     cot_mul(v, view);
-    assert_error(t, COT_STALE, "[mul] the right operand, slice (%2), was overwritten by add (%5); use the var that the write updated");
+    assert_error(
+        t, COT_STALE,
+        "[mul] the right operand, slice (%2), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     double got[3];
     assert_int_equal(cot_read(old, got, 3), COT_STALE);
-    assert_error(t, COT_STALE, "[read] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+    assert_error(t, COT_STALE,
+                 "[read] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     assert_int_equal(cot_add_into(&old, 1.0), COT_STALE);
-    assert_error(t, COT_STALE, "[add_into] the target operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+    assert_error(
+        t, COT_STALE,
+        "[add_into] the target operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
     cot_tape_clear_error(t);
     assert_values(v, 3, (double[]){2.5, -1, 1.75});
     cot_tape_destroy(t);
@@ -236,7 +250,9 @@ static void writing_through_a_view_makes_the_base_stale(void **state) {
     cot_var   x = leaf(t, 4, start), base = cot_name(cot_mul(x, 1.0), "base"), row = cot_slice(base, 0, 1, 3, 1);
     cot_copy_into(&row, 0.0);
     cot_exp(base);
-    assert_error(t, COT_STALE, "[exp] the operand, mul (%1 \"base\"), was overwritten by copy_into (%5); use the var that the write updated");
+    assert_error(
+        t, COT_STALE,
+        "[exp] the operand, mul (%1 \"base\"), was overwritten by copy_into (%5); use the var that the write updated");
     cot_tape_destroy(t);
 }
 
@@ -272,8 +288,9 @@ static void a_saved_result_that_was_overwritten_is_reported(void **state) {
     cot_var   x = leaf(t, 3, start), y = cot_name(cot_exp(x), "e");
     cot_mul_into(&y, 2.0);
     cot_backward(cot_sum(y, COT_ALL));
-    assert_error(t, COT_STALE, "[backward] exp (%1 \"e\") needs the value of exp (%1 \"e\"), which was overwritten by mul (%4); "
-                               "compute before the write, or write to a copy (cot_copy)");
+    assert_error(t, COT_STALE,
+                 "[backward] exp (%1 \"e\") needs the value of exp (%1 \"e\"), which was overwritten by mul (%4); "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 
@@ -296,14 +313,18 @@ static void a_strict_tape_refuses_the_write(void **state) {
     cot_var   x = leaf(t, 3, start), v = cot_name(cot_mul(x, 1.0), "v");
     cot_sin(v);
     assert_int_equal(cot_add_into(&v, 1.0), COT_STALE);
-    assert_error(t, COT_STALE, "[add_into] this write would spoil the value of mul (%1 \"v\"), which sin (%2) saved for its derivative");
+    assert_error(
+        t, COT_STALE,
+        "[add_into] this write would spoil the value of mul (%1 \"v\"), which sin (%2) saved for its derivative");
     cot_tape_clear_error(t);
     assert_values(v, 3, start); /* nothing was written */
     cot_var a = cot_square(v);
     cot_div_into(&a, v); /* fine: nothing had saved a */
     assert_ok(t);
-    cot_add_into(&a, 1.0); /* but the division by a value that needs a gradient saved its own result */
-    assert_error(t, COT_STALE, "[add_into] this write would spoil the value of div (%4), which div (%4) saved for its derivative");
+    /* but the division by a value that needs a gradient saved its own result */
+    cot_add_into(&a, 1.0);
+    assert_error(t, COT_STALE,
+                 "[add_into] this write would spoil the value of div (%4), which div (%4) saved for its derivative");
     cot_tape_destroy(t);
 }
 
@@ -320,7 +341,8 @@ static void a_strict_tape_allows_what_spoils_nothing(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What saved a value may itself be forgotten: then the write is free again, whatever stands at its index now. */
+/* What saved a value may itself be forgotten: then the write is free again, whatever stands at its
+ * index now. */
 static void a_saver_forgotten_by_a_rewind_does_not_forbid_the_write(void **state) {
     (void)state;
     cot_tape *t = strict_tape();
@@ -344,7 +366,8 @@ static void an_older_saver_still_forbids_the_write_after_a_rewind(void **state) 
     cot_cos(v);
     cot_tape_rewind(t, m);
     cot_add_into(&v, 1.0);
-    assert_error(t, COT_STALE, "[add_into] this write would spoil the value of mul (%1), which sin (%2) saved for its derivative");
+    assert_error(t, COT_STALE,
+                 "[add_into] this write would spoil the value of mul (%1), which sin (%2) saved for its derivative");
     cot_tape_destroy(t);
 }
 
@@ -362,24 +385,31 @@ static void a_write_forgotten_by_a_rewind_is_not_named_after_another_operation(v
     cot_tape_destroy(t);
 }
 
-/* ---- targets that cannot be written ------------------------------------------------------------------------------------------ */
+/* ---- targets that cannot be written ---------------------------------------------------------- */
 
 static void a_broadcast_view_cannot_be_written(void **state) {
     (void)state;
     cot_tape *t = open_tape();
     cot_var   x = leaf(t, 3, start), b = cot_broadcast_to(x, COT_SHAPE(2, 3));
     cot_add_into(&b, 1.0);
-    assert_error(t, COT_VALUE, "[add_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it before writing");
+    assert_error(t, COT_VALUE,
+                 "[add_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it "
+                 "before writing");
     cot_tape_clear_error(t);
     cot_update_slice(&b, 0, 0, 1, 1, 1.0);
-    assert_error(t, COT_VALUE, "[update_slice] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it before writing");
+    assert_error(t, COT_VALUE,
+                 "[update_slice] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy "
+                 "it before writing");
     cot_tape_clear_error(t);
     cot_copy_into(&b, 1.0);
-    assert_error(t, COT_VALUE, "[copy_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it before writing");
+    assert_error(t, COT_VALUE,
+                 "[copy_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it "
+                 "before writing");
     cot_tape_destroy(t);
 }
 
-/* Scalars are replaced, but by the rules of tensors: the target keeps its dtype, and its value is its own. */
+/* Scalars are replaced, but by the rules of tensors: the target keeps its dtype, and its value is
+ * its own. */
 static void scalar_targets_keep_their_dtype(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -396,7 +426,8 @@ static void scalar_targets_keep_their_dtype(void **state) {
     assert_true(cot_dtype_of(flag) == COT_BOOL && cot_value(flag) == 1);
     assert_ok(t);
     cot_add_into(&n, 0.5);
-    assert_error(t, COT_DTYPE, "[add_into] a value of dtype f64 does not fit into a target of dtype i32; cast it first");
+    assert_error(t, COT_DTYPE,
+                 "[add_into] a value of dtype f64 does not fit into a target of dtype i32; cast it first");
     cot_tape_clear_error(t);
     cot_div_into(&n, n);
     assert_error(t, COT_DTYPE, "[div_into] the result is a fraction and does not fit into a target of dtype i32");
@@ -423,9 +454,11 @@ static void whole_numbers_are_assigned_exactly(void **state) {
 static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     cot_tape *t = open_tape();
-    cot_var   i = cot_data(t, COT_I64, COT_SHAPE(3), (int64_t[]){1, 2, 3}), x = leaf(t, 3, start), s = cot_scalar(t, 1), big = leaf(t, 4, start);
+    cot_var   i = cot_data(t, COT_I64, COT_SHAPE(3), (int64_t[]){1, 2, 3}), x = leaf(t, 3, start), s = cot_scalar(t, 1),
+            big = leaf(t, 4, start);
     cot_add_into(&i, x);
-    assert_error(t, COT_DTYPE, "[add_into] a value of dtype f64 does not fit into a target of dtype i64; cast it first");
+    assert_error(t, COT_DTYPE,
+                 "[add_into] a value of dtype f64 does not fit into a target of dtype i64; cast it first");
     cot_tape_clear_error(t);
     cot_div_into(&i, i);
     assert_error(t, COT_DTYPE, "[div_into] the result is a fraction and does not fit into a target of dtype i64");
@@ -434,7 +467,8 @@ static void what_does_not_fit_is_refused(void **state) {
     assert_error(t, COT_SHAPE, "[mul_into] a scalar target cannot take the shape of the other operand");
     cot_tape_clear_error(t);
     cot_copy_into(&x, big);
-    assert_error(t, COT_SHAPE, "[copy_into] (4,) does not broadcast to (3,); aligned at the last axis, extents are equal or 1");
+    assert_error(t, COT_SHAPE,
+                 "[copy_into] (4,) does not broadcast to (3,); aligned at the last axis, extents are equal or 1");
     cot_tape_clear_error(t);
     cot_update_slice(&s, 0, 0, 1, 1, 1.0);
     assert_error(t, COT_SHAPE, "[update_slice] axis 0 is out of range for rank 0; a scalar has no axes");
@@ -446,7 +480,7 @@ static void what_does_not_fit_is_refused(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- borrowed memory ------------------------------------------------------------------------------------------------------------ */
+/* ---- borrowed memory ------------------------------------------------------------------------- */
 
 static void borrowed_memory_is_written_in_place(void **state) {
     (void)state;
@@ -478,8 +512,10 @@ static void touch_tells_of_a_write_from_outside(void **state) {
                  "that the write updated");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(y, COT_ALL));
-    assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%0), which was overwritten by a write from outside (cot_touch); "
-                               "compute before the write, or write to a copy (cot_copy)");
+    assert_error(t, COT_STALE,
+                 "[backward] mul (%2) needs the value of constant (%0), which was overwritten by a write from outside "
+                 "(cot_touch); "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_mul(x, w), COT_ALL));
     assert_ok(t);
@@ -487,7 +523,7 @@ static void touch_tells_of_a_write_from_outside(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- assignment ------------------------------------------------------------------------------------------------------------------- */
+/* ---- assignment ------------------------------------------------------------------------------ */
 
 static void assignment_after_recording_makes_backward_an_error(void **state) {
     (void)state;
@@ -496,8 +532,9 @@ static void assignment_after_recording_makes_backward_an_error(void **state) {
     assert_int_equal(cot_assign(x, 5.0), COT_OK);
     assert_near(cot_value(y), 4, 0); /* values keep */
     cot_backward(y);
-    assert_error(t, COT_STALE, "[backward] mul (%1) needs the value of leaf (%0 \"x\"), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy (cot_copy)");
+    assert_error(t, COT_STALE,
+                 "[backward] mul (%1) needs the value of leaf (%0 \"x\"), which was overwritten by cot_assign; "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double j;
     assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_REVERSE, &j), COT_STALE);
@@ -547,8 +584,9 @@ static void assignment_of_constants_makes_backward_an_error_too(void **state) {
     double    j;
     cot_assign(c, 5.0);
     cot_backward(y);
-    assert_error(t, COT_STALE, "[backward] mul (%2) needs the value of constant (%1), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy (cot_copy)");
+    assert_error(t, COT_STALE,
+                 "[backward] mul (%2) needs the value of constant (%1), which was overwritten by cot_assign; "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, &j), COT_STALE);
     cot_tape_clear_error(t);
@@ -574,11 +612,13 @@ static void assignment_of_constants_makes_backward_an_error_too(void **state) {
 static void dot_of_reads_its_scalars_too(void **state) {
     (void)state;
     cot_tape *t = open_tape();
-    cot_var   x[2] = {cot_scalar(t, 2), cot_scalar(t, 3)}, y[2] = {cot_scalar(t, 5), cot_scalar(t, 7)}, z = cot_dot_of(2, x, y);
+    cot_var   x[2] = {cot_scalar(t, 2), cot_scalar(t, 3)}, y[2] = {cot_scalar(t, 5), cot_scalar(t, 7)},
+            z = cot_dot_of(2, x, y);
     cot_assign(y[1], 0.0);
     assert_int_equal(cot_backward(z), COT_STALE);
-    assert_error(t, COT_STALE, "[backward] dot_of (%4) needs the value of leaf (%3), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy (cot_copy)");
+    assert_error(t, COT_STALE,
+                 "[backward] dot_of (%4) needs the value of leaf (%3), which was overwritten by cot_assign; "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 
@@ -588,8 +628,9 @@ static void logsumexp_of_reads_its_scalars_too(void **state) {
     cot_var   x[2] = {cot_scalar(t, 2), cot_scalar(t, 3)}, z = cot_logsumexp_of(2, x);
     cot_assign(x[1], 0.0);
     assert_int_equal(cot_backward(z), COT_STALE);
-    assert_error(t, COT_STALE, "[backward] logsumexp_of (%2) needs the value of leaf (%1), which was overwritten by cot_assign; "
-                               "compute before the write, or write to a copy (cot_copy)");
+    assert_error(t, COT_STALE,
+                 "[backward] logsumexp_of (%2) needs the value of leaf (%1), which was overwritten by cot_assign; "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
 
@@ -627,7 +668,8 @@ static void what_is_recorded_after_a_step_has_a_gradient(void **state) {
     cot_tape_destroy(t);
 }
 
-/* An in-place write that a rewind forgot has still destroyed the leaf's numbers; assigning brings it back. */
+/* An in-place write that a rewind forgot has still destroyed the leaf's numbers; assigning brings
+ * it back. */
 static void assignment_revives_a_leaf(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -637,7 +679,9 @@ static void assignment_revives_a_leaf(void **state) {
     cot_mul_into(&v, 2.0);
     cot_tape_rewind(t, m);
     cot_exp(w);
-    assert_error(t, COT_STALE, "[exp] the operand, leaf (%0), was overwritten by a write that was rewound; cot_assign gives it new numbers");
+    assert_error(
+        t, COT_STALE,
+        "[exp] the operand, leaf (%0), was overwritten by a write that was rewound; cot_assign gives it new numbers");
     cot_tape_clear_error(t);
     assert_int_equal(cot_assign_data(w, d), COT_OK);
     cot_backward(cot_sum(cot_square(w), COT_ALL));
@@ -653,7 +697,8 @@ static void only_borrowed_memory_can_be_touched(void **state) {
     cot_tape *t = open_tape();
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL);
     cot_touch(&x);
-    assert_error(t, COT_VALUE, "[touch] leaf (%0) does not lie in borrowed memory (cot_wrap): nothing can change it from outside");
+    assert_error(t, COT_VALUE,
+                 "[touch] leaf (%0) does not lie in borrowed memory (cot_wrap): nothing can change it from outside");
     cot_tape_destroy(t);
 }
 
@@ -665,7 +710,8 @@ static void the_write_that_spoiled_the_value_is_named(void **state) {
     cot_add_into(&a, 1.0);
     cot_sub_into(&a, 1.0);
     cot_sin(old);
-    assert_error(t, COT_STALE, "[sin] the operand, exp (%1), was overwritten by add (%4); use the var that the write updated");
+    assert_error(t, COT_STALE,
+                 "[sin] the operand, exp (%1), was overwritten by add (%4); use the var that the write updated");
     cot_tape_destroy(t);
 }
 

@@ -1,4 +1,5 @@
-/* Sorting, the k largest, searching: against qsort and counting, on every dtype, stable, with NaNs and signed zeros. */
+/* Sorting, the k largest, searching: against qsort and counting, on every dtype, stable, with NaNs
+ * and signed zeros. */
 /* ctest: timeout=120 */
 #include "support/tape_test.h"
 
@@ -36,7 +37,8 @@ static void fill(double *x, int n, int kind, uint64_t *seed) {
 
 static void orders_equal_qsort_with_ties_in_place(void **state) {
     (void)state;
-    static const int lengths[] = {1, 2, 3, 11, 12, 13, 24, 25, 100, 255, 256, 257, 1000, 16383, 16384, 16385, 50000, 70001};
+    static const int lengths[] = {1,   2,   3,   11,   12,    13,    24,    25,    100,
+                                  255, 256, 257, 1000, 16383, 16384, 16385, 50000, 70001};
     int              most = test_small() ? 14 : (int)(sizeof lengths / sizeof *lengths);
     double          *x = malloc(70001 * sizeof *x);
     int64_t         *want = malloc(70001 * sizeof *want), *got = malloc(70001 * sizeof *got);
@@ -87,7 +89,8 @@ static void every_dtype_axis_and_layout(void **state) {
                     for (int b = 0; b < B; b++) assert_near(got[(a * B + b) * C + c], row[places[b]], 0);
                 }
         }
-    int64_t near[3] = {INT64_MAX, INT64_MAX - 1, INT64_MIN}, order[3]; /* not to be told apart as doubles */
+    /* not to be told apart as doubles */
+    int64_t near[3] = {INT64_MAX, INT64_MAX - 1, INT64_MIN}, order[3];
     cot_read_as(cot_argsort(cot_data(t, COT_I64, COT_SHAPE(3), near), 0, false), COT_I64, order, 3);
     assert_true(order[0] == 2 && order[1] == 1 && order[2] == 0);
     assert_ok(t);
@@ -98,10 +101,12 @@ static void gradients_follow_the_permutation(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     double    g[4], w[4] = {1, 10, 100, 1000};
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){3, 1, 3, 2}), weights = cot_data(t, COT_F64, COT_SHAPE(4), w), places;
+    cot_var   x     = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){3, 1, 3, 2}),
+            weights = cot_data(t, COT_F64, COT_SHAPE(4), w), places;
     cot_backward(cot_sum(cot_mul(cot_sort(x, 0, false), weights), COT_ALL));
     cot_read_grad(x, g, 4);
-    assert_true(g[0] == 100 && g[1] == 1 && g[2] == 1000 && g[3] == 10); /* of the two 3s the first comes first */
+    /* of the two 3s the first comes first */
+    assert_true(g[0] == 100 && g[1] == 1 && g[2] == 1000 && g[3] == 10);
     cot_tape_zero_grads(t);
     cot_backward(cot_sum(cot_mul(cot_sort(x, 0, true), weights), COT_ALL));
     cot_read_grad(x, g, 4);
@@ -129,7 +134,9 @@ static void searches_count_what_is_smaller(void **state) {
                 for (int i = 0; i < Q; i++) q[i] = floor(fabs(noise(&seed)) * 60);
                 cot_var x = cot_cast(cot_data(t, COT_F64, COT_SHAPE(N), sorted), (cot_dtype)d);
                 cot_var v = cot_cast(cot_data(t, COT_F64, COT_SHAPE(7, 11), q), (cot_dtype)d);
-                if (layout) x = cot_flip(cot_copy(cot_flip(x, COT_ALL)), COT_ALL), v = cot_transpose(cot_copy(cot_transpose(v)));
+                if (layout)
+                    x = cot_flip(cot_copy(cot_flip(x, COT_ALL)), COT_ALL),
+                    v = cot_transpose(cot_copy(cot_transpose(v)));
                 assert_int_equal(cot_read(x, sorted, N), COT_OK);
                 assert_int_equal(cot_read(v, q, Q), COT_OK);
                 assert_int_equal(cot_read_as(cot_searchsorted(x, v, right), COT_I64, got, Q), COT_OK);
@@ -159,7 +166,8 @@ static void ten_million_elements_are_sorted(void **state) {
     for (int64_t i = 1; i < n; i++)
         if (x[i] < x[i - 1]) fail_msg("element %lld is out of order", (long long)i);
     for (int64_t i = 0; i < n; i++) sorted_sum += (double)x[i];
-    assert_near(sorted_sum, sum, 1e-9); /* f32 summed in f64, in another order: about n ulp of f64 */
+    /* f32 summed in f64, in another order: about n ulp of f64 */
+    assert_near(sorted_sum, sum, 1e-9);
     assert_ok(t);
     cot_tape_destroy(t);
     free(x);
@@ -179,21 +187,26 @@ static void empty_arrays_are_in_order(void **state) {
 static void errors(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), v = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){1, 2, 4, 3}), out;
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL),
+            v   = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){1, 2, 4, 3}), out;
     cot_mark  m = cot_tape_mark(t);
-#define FAILS(call, code, text)                                                                                              \
-    do {                                                                                                                     \
-        call;                                                                                                                \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_rewind(t, m);                                                                                               \
+#define FAILS(call, code, text)                                                                                        \
+    do {                                                                                                               \
+        call;                                                                                                          \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_rewind(t, m);                                                                                         \
     } while (0)
     FAILS(cot_sort(x, 2, false), COT_SHAPE, "[sort] axis 2 is out of range for rank 2; axes run from -2 to 1");
-    FAILS(cot_argsort(cot_constant(t, 1), 0, false), COT_SHAPE, "[argsort] axis 0 is out of range for rank 0; a scalar has no axes");
-    FAILS(cot_topk(x, 4, 1, &out), COT_VALUE, "[topk] the 4 largest of 3 elements along axis 1; k runs from 0 to the extent");
+    FAILS(cot_argsort(cot_constant(t, 1), 0, false), COT_SHAPE,
+          "[argsort] axis 0 is out of range for rank 0; a scalar has no axes");
+    FAILS(cot_topk(x, 4, 1, &out), COT_VALUE,
+          "[topk] the 4 largest of 3 elements along axis 1; k runs from 0 to the extent");
     assert_false(cot_is_valid(out));
-    FAILS(cot_topk(x, -1, 0, NULL), COT_VALUE, "[topk] the -1 largest of 2 elements along axis 0; k runs from 0 to the extent");
+    FAILS(cot_topk(x, -1, 0, NULL), COT_VALUE,
+          "[topk] the -1 largest of 2 elements along axis 0; k runs from 0 to the extent");
     FAILS(cot_topk(x, 1, -3, NULL), COT_SHAPE, "[topk] axis -3 is out of range for rank 2; axes run from -2 to 1");
-    FAILS(cot_searchsorted(x, v, false), COT_SHAPE, "[searchsorted] the sorted array has shape (2,3); it must be a vector");
+    FAILS(cot_searchsorted(x, v, false), COT_SHAPE,
+          "[searchsorted] the sorted array has shape (2,3); it must be a vector");
     FAILS(cot_searchsorted(v, x, false), COT_VALUE,
           "[searchsorted] element 3 is smaller than the one before it; the array must be sorted, upward, NaN last");
     assert_ok(t);
@@ -204,10 +217,14 @@ static void reports_name_ties(void **state) {
     (void)state;
     char      out[512];
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1, 2, 1, 5, 4, 3}), y = cot_sum(cot_sort(x, 1, false), COT_ALL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1, 2, 1, 5, 4, 3}),
+            y   = cot_sum(cot_sort(x, 1, false), COT_ALL);
     assert_int_equal(cot_report(y, out, sizeof out), 1);
-    assert_string_equal(out, "argsort (%1) chooses between equal elements at [0,0]; its derivative there: the first of them comes first.");
-    assert_int_equal(cot_report(cot_sum(cot_topk(x, 2, 1, NULL), COT_ALL), out, sizeof out), 1); /* 2, 1: another 1 is left out */
+    assert_string_equal(
+        out,
+        "argsort (%1) chooses between equal elements at [0,0]; its derivative there: the first of them comes first.");
+    /* 2, 1: another 1 is left out */
+    assert_int_equal(cot_report(cot_sum(cot_topk(x, 2, 1, NULL), COT_ALL), out, sizeof out), 1);
     assert_int_equal(cot_report(cot_sum(cot_topk(x, 1, 1, NULL), COT_ALL), out, sizeof out), 0);
     assert_int_equal(cot_report(cot_sum(cot_cummin(x, 1, false), COT_ALL), out, sizeof out), 1);
     assert_int_equal(cot_report(cot_sum(cot_cummax(x, 1, false), COT_ALL), out, sizeof out), 0);

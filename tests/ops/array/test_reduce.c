@@ -1,4 +1,5 @@
-/* Reductions, products of matrices and softmax: values against plain loops, what halves and integers do, conventions at kinks. */
+/* Reductions, products of matrices and softmax: values against plain loops, what halves and
+ * integers do, conventions at kinks. */
 #include "support/structural_test.h"
 
 
@@ -53,7 +54,8 @@ static void norms_and_deviations_of_far_away_numbers_have_gradients(void **state
     for (int i = 0; i < 5; i++) {
         double    s = scales[i], g[3];
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   x = cot_tensor(t, COT_F64, S(3), (double[]){1 * s, 3 * s, 5 * s}), std = cot_std(x, COT_ALL), norm = cot_norm(x, 3, COT_ALL);
+        cot_var   x = cot_tensor(t, COT_F64, S(3), (double[]){1 * s, 3 * s, 5 * s}), std = cot_std(x, COT_ALL),
+                norm = cot_norm(x, 3, COT_ALL);
         assert_true(near(cot_value(std) / s, sqrt(8.0 / 3), 4e-16 * 8));
         cot_backward(std);
         cot_read_grad(x, g, 3); /* (x - 3) / (3 std) */
@@ -68,13 +70,22 @@ static void norms_and_deviations_of_far_away_numbers_have_gradients(void **state
     }
 }
 
-/* cot_logsumexp_of is cot_logsumexp of the same numbers in a line, to the last place or so; where something is infinite or NaN, exactly,
- * and so is the gradient. Recorded and swept derivatives have the same bits. */
+/* cot_logsumexp_of is cot_logsumexp of the same numbers in a line, to the last place or so; where
+ * something is infinite or NaN, exactly, and so is the gradient. Recorded and swept derivatives
+ * have the same bits. */
 static void logsumexp_over_scalars_is_that_over_a_tensor(void **state) {
     (void)state;
-    static const double lists[][3] = {{1, 2, 3},     {-800, -801, -900},   {1e308, 0, -1e308},    {INFINITY, 1, 2},
-                                      {NAN, 1, 2},   {1, NAN, -INFINITY},  {-INFINITY, 5, 4},     {INFINITY, NAN, 1},
-                                      {0, -0.0, 0},  {-INFINITY, -INFINITY, -INFINITY}, {INFINITY, -INFINITY, INFINITY}};
+    static const double    lists[][3] = {{1, 2, 3},
+                                         {-800, -801, -900},
+                                         {1e308, 0, -1e308},
+                                         {INFINITY, 1, 2},
+                                         {NAN, 1, 2},
+                                         {1, NAN, -INFINITY},
+                                         {-INFINITY, 5, 4},
+                                         {INFINITY, NAN, 1},
+                                         {0, -0.0, 0},
+                                         {-INFINITY, -INFINITY, -INFINITY},
+                                         {INFINITY, -INFINITY, INFINITY}};
     static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16, COT_F16};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t j = 0; j < sizeof dtypes / sizeof *dtypes; j++) {
@@ -110,10 +121,13 @@ static int logsumexp_of_three(int n, const cot_var *xs, int m, cot_var *ys, void
     return 0;
 }
 
-/* In a body the rule was exp(x - z), which of three numbers 1e308 makes three times as much, and of infinite ones NaN. */
+/* In a body the rule was exp(x - z), which of three numbers 1e308 makes three times as much, and of
+ * infinite ones NaN. */
 static void logsumexp_over_scalars_in_a_body_has_the_gradient_it_has_outside(void **state) {
     (void)state;
-    static const double lists[][3] = {{1, 2, 3}, {1e308, 1e308, 1e308}, {-1e17, -1e17, -1e17}, {-INFINITY, -INFINITY, -INFINITY}, {-INFINITY, 5, 4}, {NAN, 1, 2}};
+    static const double lists[][3] = {
+        {1, 2, 3},  {1e308, 1e308, 1e308}, {-1e17, -1e17, -1e17}, {-INFINITY, -INFINITY, -INFINITY}, {-INFINITY, 5, 4},
+        {NAN, 1, 2}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (int d = COT_F64; d <= COT_F32; d++) {
             cot_tape *t = cot_tape_create(NULL);
@@ -206,14 +220,16 @@ static void norms_and_products_of_halves_do_not_overflow_on_the_way(void **state
     cot_var   x = cot_full(t, COT_F16, S(8), 64); /* 64³ is no f16, the norm 64·8^(1/3) = 128 is */
     assert_int_equal(cot_dtype_of(cot_norm(x, 3, COT_ALL)), COT_F16);
     assert_true(cot_value(cot_norm(x, 3, COT_ALL)) == 128);
-    cot_var y = cot_cast(REALS(S(2, 2), 512, 0.0078125, 512, 0.0078125), COT_F16), p = cot_prod(y, COT_ALL); /* 512² is no f16 */
+    /* 512² is no f16 */
+    cot_var y = cot_cast(REALS(S(2, 2), 512, 0.0078125, 512, 0.0078125), COT_F16), p = cot_prod(y, COT_ALL);
     assert_int_equal(cot_dtype_of(p), COT_F16);
     assert_true(cot_value(p) == 16);
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
-/* More ties than the largest f16: a share is still g / ties, and the tangent of the maximum their mean. */
+/* More ties than the largest f16: a share is still g / ties, and the tangent of the maximum their
+ * mean. */
 static void halves_share_among_many_ties(void **state) {
     (void)state;
     enum { N = 1 << 17 };
@@ -229,7 +245,8 @@ static void halves_share_among_many_ties(void **state) {
     cot_tape_destroy(t);
 }
 
-/* Σ z̄ is 2^17, no f16; the adjoint 1 - exp(z) Σ z̄ is small: what is left is the rounding of z, relative to 1 2^-11 · |z| at most. */
+/* Σ z̄ is 2^17, no f16; the adjoint 1 - exp(z) Σ z̄ is small: what is left is the rounding of z,
+ * relative to 1 2^-11 · |z| at most. */
 static void softmax_of_halves_sums_wide(void **state) {
     (void)state;
     enum { N = 1 << 17 };
@@ -259,7 +276,8 @@ static void matmul_equals_three_loops(void **state) {
                         want[i * n + j] = 0;
                         for (int l = 0; l < k; l++) want[i * n + j] += a[i * k + l] * b[l * n + j];
                     }
-                assert_values(cot_matmul(cot_data(t, COT_F64, S(m, k), a), cot_data(t, COT_F64, S(k, n), b)), S(m, n), want);
+                assert_values(cot_matmul(cot_data(t, COT_F64, S(m, k), a), cot_data(t, COT_F64, S(k, n), b)), S(m, n),
+                              want);
             }
     VALUES(cot_matmul(iota(t, S(2, 1, 2)), iota(t, S(2, 2, 1))), S(2, 1, 1), 1, 13);
     VALUES(cot_matmul(iota(t, S(2, 1, 1, 2)), iota(t, S(2, 2, 1))), S(2, 2, 1, 1), 1, 3, 3, 13);
@@ -270,7 +288,8 @@ static void matmul_equals_three_loops(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A weight shared by a batch gets its gradient from one product: nothing of the size batch times weight is made. */
+/* A weight shared by a batch gets its gradient from one product: nothing of the size batch times
+ * weight is made. */
 static void a_shared_matrix_is_not_broadcast(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);

@@ -1,4 +1,5 @@
-/* Creation, casts, shapes, slices, joins and indices: values, which results are views, empty arrays. */
+/* Creation, casts, shapes, slices, joins and indices: values, which results are views, empty
+ * arrays. */
 #include "support/structural_test.h"
 
 
@@ -12,7 +13,8 @@ static void creation_fills_real_memory(void **state) {
         VALUES(cot_full(t, (cot_dtype)d, O, 1), O, 1);
     }
     VALUES(cot_full(t, COT_I32, S(2), 7), S(2), 7, 7);
-    VALUES(cot_linspace(t, COT_F64, -1e308, 1e308, 3), S(3), -1e308, 0, 1e308); /* whose difference is no double */
+    /* whose difference is no double */
+    VALUES(cot_linspace(t, COT_F64, -1e308, 1e308, 3), S(3), -1e308, 0, 1e308);
     VALUES(cot_arange(t, COT_F64, 0, 1, 0.25), S(4), 0, 0.25, 0.5, 0.75);
     VALUES(cot_arange(t, COT_I64, 5, 0, -2), S(3), 5, 3, 1);
     VALUES(cot_arange(t, COT_I64, 5, 0, 1), S(0), 0);
@@ -21,11 +23,13 @@ static void creation_fills_real_memory(void **state) {
     VALUES(cot_arange(t, COT_BOOL, -1, 2, 1), S(3), 1, 0, 1);
     VALUES(cot_arange(t, COT_U8, 300, 0, 1), S(0), 0);
     VALUES(cot_linspace(t, COT_U8, 0, 255, 2), S(2), 0, 255);
-    cot_var end = cot_arange(t, COT_I64, 0x1p63 - 1024, 0x1p63, 1); /* the last is 2^63 - 1, which is no double */
+    /* the last is 2^63 - 1, which is no double */
+    cot_var end = cot_arange(t, COT_I64, 0x1p63 - 1024, 0x1p63, 1);
     assert_int_equal(cot_size(end), 1024);
     assert_int_equal(cot_value_i64(cot_index(end, 0, -1)), INT64_MAX);
     assert_int_equal(cot_value_i64(cot_index(cot_arange(t, COT_I64, -0x1p63, 0, 0x1p62), 0, 0)), INT64_MIN);
-    cot_var far = cot_sub(cot_arange(t, COT_I64, 0x1p53, 0x1p53 + 4, 1), (cot_integer)(INT64_C(1) << 53)); /* 2^53 + 1 is no double */
+    /* 2^53 + 1 is no double */
+    cot_var far = cot_sub(cot_arange(t, COT_I64, 0x1p53, 0x1p53 + 4, 1), (cot_integer)(INT64_C(1) << 53));
     VALUES(far, S(4), 0, 1, 2, 3);
     VALUES(cot_linspace(t, COT_F64, 0, 1, 5), S(5), 0, 0.25, 0.5, 0.75, 1);
     VALUES(cot_linspace(t, COT_F32, 3, 9, 1), S(1), 3);
@@ -53,11 +57,13 @@ static void a_constant_like_another_value_has_its_shape_dtype_and_tape(void **st
     VALUES(cot_full_like(x, 1), S(2, 3), 1, 1, 1, 1, 1, 1);
     cot_no_grad_close(t);
 
-    cot_var ones = cot_full_like(x, 1), once = cot_mul(x, ones); /* a constant: x gets no gradient through it … */
+    /* a constant: x gets no gradient through it … */
+    cot_var ones = cot_full_like(x, 1), once = cot_mul(x, ones);
     assert_false(cot_requires_grad(ones));
     assert_int_equal(cot_add_into(&ones, 1.0), COT_OK); /* … and memory of its own */
     VALUES(x, S(2, 3), 0, 0, 0, 0, 0, 0);
-    assert_int_equal(cot_backward(cot_sum(once, COT_ALL)), COT_STALE); /* the product had saved it */
+    /* the product had saved it */
+    assert_int_equal(cot_backward(cot_sum(once, COT_ALL)), COT_STALE);
     cot_tape_destroy(t);
 }
 
@@ -79,7 +85,8 @@ static void whatever_is_on_no_tape_has_none(void **state) {
     assert_ok(t);
     assert_false(cot_is_valid(cot_full_like(later, 1)));
     assert_int_equal(cot_tape_status(t), COT_VAR);
-    assert_ptr_equal(cot_tape_of(cot_full_like(x, 1)), t); /* an error is there: invalid, but it says where */
+    /* an error is there: invalid, but it says where */
+    assert_ptr_equal(cot_tape_of(cot_full_like(x, 1)), t);
     cot_tape_destroy(t);
     cot_tape_destroy(other);
 }
@@ -137,13 +144,15 @@ static void shapes_move_no_element_to_the_wrong_place(void **state) {
 /* Python's x[start:stop:step], by its own definition: the indices of range(n)[start:stop:step]. */
 static void slices_follow_python(void **state) {
     (void)state;
-    static const int64_t bounds[] = {INT64_MIN, -9, -5, -4, -1, 0, 1, 3, 4, 5, 9, COT_END}, steps[] = {INT64_MIN, -9, -3, -2, -1, 1, 2, 3, 9, INT64_MAX};
+    static const int64_t bounds[] = {INT64_MIN, -9, -5, -4, -1, 0, 1, 3, 4, 5, 9, COT_END},
+                         steps[]  = {INT64_MIN, -9, -3, -2, -1, 1, 2, 3, 9, INT64_MAX};
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = iota(t, S(5));
     for (int a = 0; a < COUNT(bounds); a++)
         for (int b = 0; b < COUNT(bounds); b++)
             for (int s = 0; s < COUNT(steps); s++) {
-                int64_t step = steps[s], low = step > 0 ? 0 : -1, high = step > 0 ? 5 : 4, start = bounds[a], stop = bounds[b], n = 0;
+                int64_t step = steps[s], low = step > 0 ? 0 : -1, high = step > 0 ? 5 : 4, start = bounds[a],
+                        stop = bounds[b], n = 0;
                 double  want[8];
                 if (start < 0) start = start < -5 ? low : start + 5;
                 if (stop < 0) stop = stop < -5 ? low : stop + 5;
@@ -207,16 +216,19 @@ static void indices_pick_and_add_the_right_elements(void **state) {
     VALUES(cot_take(x, INTS(S(1, 2), 1, 0), 1), S(3, 1, 2), 1, 0, 3, 2, 5, 4);
     VALUES(cot_take(x, cot_full(t, COT_U8, O, 2), 0), S(2), 4, 5);
     VALUES(cot_take_along_axis(x, INTS(S(3, 1), 1, 0, -1), 1), S(3, 1), 1, 2, 5);
-    VALUES(cot_scatter_add(x, INTS(S(3), 0, 0, 2), REALS(S(3, 2), 10, 20, 30, 40, 50, 60), 0), S(3, 2), 40, 61, 2, 3, 54, 65);
+    VALUES(cot_scatter_add(x, INTS(S(3), 0, 0, 2), REALS(S(3, 2), 10, 20, 30, 40, 50, 60), 0), S(3, 2), 40, 61, 2, 3,
+           54, 65);
     VALUES(cot_scatter_add(cot_zeros(t, COT_F32, S(3)), INTS(S(4), 1, 1, 1, 2), cot_number(1), 0), S(3), 0, 3, 1);
-    VALUES(cot_scatter_add(INTS(S(2), 1, 2), INTS(S(2), 1, 1), cot_number(0.5), 0), S(2), 1, 3); /* integers and a fraction: f64 */
+    /* integers and a fraction: f64 */
+    VALUES(cot_scatter_add(INTS(S(2), 1, 2), INTS(S(2), 1, 1), cot_number(0.5), 0), S(2), 1, 3);
     assert_int_equal(cot_dtype_of(cot_scatter_add(INTS(S(1), 1), INTS(S(1), 0), cot_integer(2), 0)), COT_I64);
     VALUES(cot_one_hot(INTS(S(2), 2, -3), 3, COT_F64), S(2, 3), 0, 0, 1, 1, 0, 0);
     assert_int_equal(cot_dtype_of(cot_one_hot(INTS(S(1), 0), 1, COT_BOOL)), COT_BOOL);
     cot_tape_destroy(t);
 }
 
-/* One position many times over, in halves: the sum is made in f32, or it would stop where a half has no more digits. */
+/* One position many times over, in halves: the sum is made in f32, or it would stop where a half
+ * has no more digits. */
 static void repeated_positions_of_halves_do_not_stagnate(void **state) {
     (void)state;
     enum { REPEATS = 4096 };
@@ -224,7 +236,9 @@ static void repeated_positions_of_halves_do_not_stagnate(void **state) {
     for (int k = 0; k < 2; k++) {
         cot_tape *t = cot_tape_create(NULL);
         cot_var   x = cot_tensor(t, halves[k], COT_SHAPE(2), NULL), at = cot_zeros(t, COT_I64, COT_SHAPE(REPEATS));
-        cot_var   sum = cot_scatter_add(cot_zeros(t, halves[k], COT_SHAPE(2)), at, cot_ones(t, halves[k], COT_SHAPE(REPEATS)), 0), g;
+        cot_var   sum = cot_scatter_add(cot_zeros(t, halves[k], COT_SHAPE(2)), at,
+                                        cot_ones(t, halves[k], COT_SHAPE(REPEATS)), 0),
+                g;
         double    got[2];
         cot_read(sum, got, 2);
         assert_true(got[0] == REPEATS && got[1] == 0);
@@ -249,7 +263,8 @@ static void empty_arrays_are_fine_where_they_make_sense(void **state) {
     VALUES(cot_sum(x, COT_AXES(1)), S(0), 0);
     VALUES(cot_prod(x, COT_AXES(0)), S(3), 1, 1, 1);
     VALUES(cot_prod(INTS(S(0), 0), COT_KEEP_ALL), S(1), 1);
-    assert_int_equal(cot_backward(cot_prod(x, COT_ALL)), COT_OK); /* a leaf's function, like the sum */
+    /* a leaf's function, like the sum */
+    assert_int_equal(cot_backward(cot_prod(x, COT_ALL)), COT_OK);
     VALUES(cot_mean(x, COT_ALL), O, NAN);
     VALUES(cot_max(x, COT_AXES(1)), S(0), 0);
     VALUES(cot_any(x, COT_ALL), O, 0);

@@ -1,5 +1,6 @@
-/* Elementwise work that is put off (ops/elementwise/deferred.c): neither that it waits, nor in which blocks and by how many threads it is done, may show in
- * any bit of a result. Here everything waits, in the shortest blocks, and is compared with runs in which nothing does. */
+/* Elementwise work that is put off (ops/elementwise/deferred.c): neither that it waits, nor in
+ * which blocks and by how many threads it is done, may show in any bit of a result. Here everything
+ * waits, in the shortest blocks, and is compared with runs in which nothing does. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 
@@ -16,7 +17,7 @@ typedef struct settings { int64_t grain, from, bytes; } settings;
 static settings usual(void) { return (settings){cot__grain, cot__deferred_from, cot__deferred_bytes}; }
 static void     set(settings s) { cot__grain = s.grain, cot__deferred_from = s.from, cot__deferred_bytes = s.bytes; }
 
-/* ---- random programs ---------------------------------------------------------------------------------------------------- */
+/* ---- random programs ------------------------------------------------------------------------- */
 
 /* xorshift: the same programs everywhere */
 static uint64_t next(uint64_t *s) {
@@ -24,11 +25,13 @@ static uint64_t next(uint64_t *s) {
     return *s >> 11;
 }
 
-/* Long enough for parts of several of the shortest blocks: of 256 elements, from 17 of them on two a part. */
+/* Long enough for parts of several of the shortest blocks: of 256 elements, from 17 of them on two
+ * a part. */
 enum { LENGTH = 5000, VALUES = 40, NUMBERS = 8 * LENGTH };
 
-/* Vectors of a few lengths, cut out of each other, joined again and combined element by element: adjoints of slices meet in one accumulator at
- * different places, and are shared, replaced and added to. */
+/* Vectors of a few lengths, cut out of each other, joined again and combined element by element:
+ * adjoints of slices meet in one accumulator at different places, and are shared, replaced and
+ * added to. */
 static cot_var program(cot_var x, cot_var w, uint64_t s) {
     cot_var v[VALUES] = {x, w};
     int     n = 2;
@@ -40,14 +43,22 @@ static cot_var program(cot_var x, cot_var w, uint64_t s) {
         case 1: v[n] = cot_mul(a, 0.5); break;
         case 2: v[n] = cot_tanh(cot_neg(a)); break;
         case 3: v[n] = cot_mul(a, a); break;
-        case 4: v[n] = na > LENGTH - 20 ? cot_slice(a, 0, shift, na - 2 + shift, 1) : cot_exp(cot_neg(cot_square(a))); break;
+        case 4:
+            v[n] = na > LENGTH - 20 ? cot_slice(a, 0, shift, na - 2 + shift, 1) : cot_exp(cot_neg(cot_square(a)));
+            break;
         case 5: v[n] = cot_slice(a, 0, COT_END, COT_END, -1); break;
-        case 6: v[n] = cot_mul(a, cot_mean(b, COT_ALL)); break; /* a broadcast, and a reduction between */
-        case 7: v[n] = cot_reshape(cot_transpose(cot_reshape(cot_slice(a, 0, 0, na / 6 * 6, 1), COT_SHAPE(na / 6, 6))), COT_SHAPE(na / 6 * 6)); break;
+        /* a broadcast, and a reduction between */
+        case 6: v[n] = cot_mul(a, cot_mean(b, COT_ALL)); break;
+        case 7:
+            v[n] = cot_reshape(cot_transpose(cot_reshape(cot_slice(a, 0, 0, na / 6 * 6, 1), COT_SHAPE(na / 6, 6))),
+                               COT_SHAPE(na / 6 * 6));
+            break;
         default: { /* two of one length, often overlapping parts of one value */
             int64_t m = na < nb ? na : nb;
             cot_var p = cot_slice(a, 0, na - m, na, 1), q = cot_slice(b, 0, 0, m, 1);
-            v[n] = next(&s) % 2 ? cot_add(p, q) : next(&s) % 2 ? cot_mul(p, q) : cot_atan2(p, cot_add(cot_square(q), 1.0));
+            v[n] = next(&s) % 2   ? cot_add(p, q)
+                   : next(&s) % 2 ? cot_mul(p, q)
+                                  : cot_atan2(p, cot_add(cot_square(q), 1.0));
         }
         }
         n++;
@@ -57,7 +68,8 @@ static cot_var program(cot_var x, cot_var w, uint64_t s) {
     return sum;
 }
 
-/* The value, gradients in numbers and recorded, a Hessian-vector product and a tangent of one program. */
+/* The value, gradients in numbers and recorded, a Hessian-vector product and a tangent of one
+ * program. */
 static int64_t derivatives(cot_dtype dtype, uint64_t seed, double *out) {
     cot_tape *t = cot_tape_create(NULL);
     double    numbers[2 * LENGTH];
@@ -70,7 +82,8 @@ static int64_t derivatives(cot_dtype dtype, uint64_t seed, double *out) {
         cot_var plain = cot_cast(cot_data(t, COT_F64, COT_SHAPE(LENGTH), numbers + k * LENGTH), dtype);
         float   narrow[LENGTH];
         cot_read_as(plain, COT_F32, narrow, LENGTH);
-        xs[k] = dtype == COT_F32 ? cot_tensor(t, dtype, COT_SHAPE(LENGTH), narrow) : cot_tensor(t, dtype, COT_SHAPE(LENGTH), numbers + k * LENGTH);
+        xs[k] = dtype == COT_F32 ? cot_tensor(t, dtype, COT_SHAPE(LENGTH), narrow)
+                                 : cot_tensor(t, dtype, COT_SHAPE(LENGTH), numbers + k * LENGTH);
     }
     cot_var y = program(xs[0], xs[1], seed), grads[2];
     cot_backward(y);
@@ -109,9 +122,10 @@ static void waiting_does_not_show(void **state) {
     test_verdict();
 }
 
-/* ---- every elementwise operation ------------------------------------------------------------------------------------------ */
+/* ---- every elementwise operation ------------------------------------------------------------- */
 
-/* Σ f(x, y, w) sin(x), whose adjoints wait together, for one operation f; of those that are not floats the mean alone. */
+/* Σ f(x, y, w) sin(x), whose adjoints wait together, for one operation f; of those that are not
+ * floats the mean alone. */
 static int64_t of_operation(int op, cot_dtype dtype, double *out) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     cot_tape                    *t = cot_tape_create(NULL);
@@ -158,9 +172,10 @@ static void every_operation_may_wait(void **state) {
     test_verdict();
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Accumulators that are used up serve again while work waits: a long chain holds two or three at a time, not one for each operation. */
+/* Accumulators that are used up serve again while work waits: a long chain holds two or three at a
+ * time, not one for each operation. */
 static void waiting_holds_no_more_memory(void **state) {
     (void)state;
     settings before = usual();
@@ -180,12 +195,13 @@ static void waiting_holds_no_more_memory(void **state) {
         cot_tape_destroy(t);
     }
     set(before);
-    TEST_CHECK(most[1] <= most[0] + N * 8 + 65536, "a sweep whose work waits takes %lld bytes, one that does all at once %lld", (long long)most[1],
+    TEST_CHECK(most[1] <= most[0] + N * 8 + 65536,
+               "a sweep whose work waits takes %lld bytes, one that does all at once %lld", (long long)most[1],
                (long long)most[0]);
     test_verdict();
 }
 
-/* ---- recording --------------------------------------------------------------------------------------------------------------- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 enum { FEW = 600 };
 
@@ -218,7 +234,8 @@ static bool waits(cot_var x) {
 static void all_are(cot_var x, double want, const char *what) {
     double out[FEW];
     cot_read(x, out, FEW);
-    for (int i = 0; i < FEW; i++) TEST_CHECK(out[i] == want, "%s: element %d is %.17g, not %.17g", what, i, out[i], want);
+    for (int i = 0; i < FEW; i++)
+        TEST_CHECK(out[i] == want, "%s: element %d is %.17g, not %.17g", what, i, out[i], want);
 }
 
 static void fill(double *x, double v) {
@@ -263,14 +280,16 @@ static void writers_come_after_what_waits(void **state) {
     test_verdict();
 }
 
-/* Memory that the caller can write or read around the library: what touches it is done when the call returns. */
+/* Memory that the caller can write or read around the library: what touches it is done when the
+ * call returns. */
 static void borrowed_memory_does_not_wait(void **state) {
     (void)state;
     double x[FEW];
     fill(x, 2);
     cot_tape *t = cot_tape_create(NULL);
     cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(FEW), x), waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 4.0);
-    cot_var   z = cot_mul(w, 3.0), of_view = cot_mul(cot_reshape(w, COT_SHAPE(2, FEW / 2)), 5.0), of_part = cot_neg(cot_slice(w, 0, 0, 10, 1));
+    cot_var   z = cot_mul(w, 3.0), of_view = cot_mul(cot_reshape(w, COT_SHAPE(2, FEW / 2)), 5.0),
+            of_part = cot_neg(cot_slice(w, 0, 0, 10, 1));
     fill(x, 9);
     all_are(z, 6, "of borrowed memory");
     all_are(of_view, 10, "of a view of it");
@@ -301,8 +320,9 @@ static void a_rewind_does_what_waits(void **state) {
         for (int i = 0; i < 3; i++) y = cot_sin(y);
         TEST_CHECK(waits(y), "round %d: nothing waits", k);
         cot_tape_rewind(t, m);
-        TEST_CHECK(cot_tape_storage_bytes(t) == bytes && !t->deferred, "round %d: %lld bytes instead of %lld after the rewind", k,
-                   (long long)cot_tape_storage_bytes(t), (long long)bytes);
+        TEST_CHECK(cot_tape_storage_bytes(t) == bytes && !t->deferred,
+                   "round %d: %lld bytes instead of %lld after the rewind", k, (long long)cot_tape_storage_bytes(t),
+                   (long long)bytes);
     }
     all_are(old, 6, "older than the mark");
     assert_int_equal(cot_tape_status(t), COT_OK);

@@ -1,5 +1,7 @@
-/* Products that wait (ops/elementwise/lazy_product.c): whether they are written, when, and by how many threads what waits is reduced, may not show in any bit of a
- * result. Here every product of depth 1 waits, its memory full of NaN, and results are compared with those of products that are written at once. */
+/* Products that wait (ops/elementwise/lazy_product.c): whether they are written, when, and by how
+ * many threads what waits is reduced, may not show in any bit of a result. Here every product of
+ * depth 1 waits, its memory full of NaN, and results are compared with those of products that are
+ * written at once. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 
@@ -14,14 +16,19 @@
 
 typedef struct settings { size_t from, times; bool spoils; int64_t grain; } settings;
 
-static settings usual(void) { return (settings){cot__lazy_product_from, cot__lazy_product_times, cot__lazy_product_spoils, cot__grain}; }
-static void     set(settings s) { cot__lazy_product_from = s.from, cot__lazy_product_times = s.times, cot__lazy_product_spoils = s.spoils, cot__grain = s.grain; }
-static void     all_wait(void) { cot__lazy_product_from = cot__lazy_product_times = 0, cot__lazy_product_spoils = true; }
+static settings usual(void) {
+    return (settings){cot__lazy_product_from, cot__lazy_product_times, cot__lazy_product_spoils, cot__grain};
+}
+static void set(settings s) {
+    cot__lazy_product_from = s.from, cot__lazy_product_times = s.times, cot__lazy_product_spoils = s.spoils,
+    cot__grain = s.grain;
+}
+static void all_wait(void) { cot__lazy_product_from = cot__lazy_product_times = 0, cot__lazy_product_spoils = true; }
 static void     none_waits(void) { cot__lazy_product_from = SIZE_MAX; }
 
 static bool waits(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->waits != NULL; }
 
-/* ---- operands --------------------------------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 enum { MOST = 40000 };
 
@@ -40,8 +47,8 @@ static cot_var leaf_of(cot_tape *t, cot_dtype dtype, cot_shape shape, const doub
     return x;
 }
 
-/* Columns (…, m, 1) and rows (…, 1, n) of one product each. `layout` puts them otherwise into memory: 1 rows strided, 2 columns transposed,
- * 3 both repeated along the first axis. */
+/* Columns (…, m, 1) and rows (…, 1, n) of one product each. `layout` puts them otherwise into
+ * memory: 1 rows strided, 2 columns transposed, 3 both repeated along the first axis. */
 typedef struct batch { int ndim; int64_t dim[4]; } batch;
 
 static cot_var operand(cot_tape *t, cot_dtype dtype, const batch *b, int side, int layout, bool special) {
@@ -60,7 +67,7 @@ static cot_var operand(cot_tape *t, cot_dtype dtype, const batch *b, int side, i
     return x;
 }
 
-/* ---- what is done with a product g (…, m, n) ---------------------------------------------------------------------------------------- */
+/* ---- what is done with a product g (…, m, n) ------------------------------------------------- */
 
 /* A number for each element of the batch, behind which as many axes of extent 1 as to go with g. */
 static cot_var scales(cot_var g) {
@@ -80,7 +87,8 @@ static cot_var row(cot_var g) {
 }
 
 enum { CHAINS = 13 };
-static const char *const chain_names[CHAINS] = {"g", "g²", "g·g", "s·g", "(g - row)²", "-|g|", "g/3", "clamp", "flat", "g + s·g", "too long", "g·h", "2 - g"};
+static const char *const chain_names[CHAINS] = {"g",     "g²",   "g·g",     "s·g",      "(g - row)²", "-|g|", "g/3",
+                                                "clamp", "flat", "g + s·g", "too long", "g·h",        "2 - g"};
 static cot_var chain(int which, cot_var g, cot_var h) {
     switch (which) {
     case 1: return cot_square(g);
@@ -123,8 +131,10 @@ static cot_var reduced(int which, cot_var x, cot_axes axes) {
     }
 }
 
-/* Everything about one product: each reduction over each set of axes of each chain, and the elements at last. */
-static int64_t everything(cot_dtype dtype, const batch *b, int layout, bool special, bool few, double *out, int64_t room) {
+/* Everything about one product: each reduction over each set of axes of each chain, and the
+ * elements at last. */
+static int64_t everything(cot_dtype dtype, const batch *b, int layout, bool special, bool few, double *out,
+                          int64_t room) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   c = operand(t, dtype, b, 0, layout, special), r = operand(t, dtype, b, 1, layout, special);
     cot_mark  start = cot_tape_mark(t);
@@ -156,7 +166,8 @@ static int64_t everything(cot_dtype dtype, const batch *b, int layout, bool spec
 static void waiting_does_not_show(void **state) {
     (void)state;
     static const batch shapes[] = {
-        {2, {3, 5}}, {2, {1, 1}}, {2, {300, 1}}, {2, {1, 700}}, {3, {5, 7, 33}}, {3, {4, 3, 512}}, {3, {3, 2, 700}}, {3, {18, 40, 10}}, {4, {2, 3, 4, 5}}, {3, {1, 9, 260}},
+        {2, {3, 5}},      {2, {1, 1}},      {2, {300, 1}},     {2, {1, 700}},     {3, {5, 7, 33}},
+        {3, {4, 3, 512}}, {3, {3, 2, 700}}, {3, {18, 40, 10}}, {4, {2, 3, 4, 5}}, {3, {1, 9, 260}},
     };
     static double written[1 << 20], waited[1 << 20];
     settings      before = usual();
@@ -172,7 +183,8 @@ static void waiting_does_not_show(void **state) {
                 for (int threads = 1; threads <= 3; threads += 2) {
                     cot_set_threads(threads);
                     cot__grain = threads == 1 ? before.grain : 1;
-                    int64_t m = everything((cot_dtype)d, &shapes[s], layout, special, false, waited, TEST_COUNT(waited));
+                    int64_t m =
+                        everything((cot_dtype)d, &shapes[s], layout, special, false, waited, TEST_COUNT(waited));
                     snprintf(name, sizeof name, "shape %d, dtype %d, layout %d, %d threads", s, d, layout, threads);
                     assert_int_equal(m, n);
                     test_same_array("waiting", name, n, waited, written);
@@ -211,7 +223,7 @@ static void large_products_have_the_same_sums(void **state) {
     test_verdict();
 }
 
-/* ---- what waits, and what ends it -------------------------------------------------------------------------------------------------------- */
+/* ---- what waits, and what ends it ------------------------------------------------------------ */
 
 typedef struct fixture { cot_tape *t; cot_var c, r, g; } fixture;
 
@@ -230,7 +242,8 @@ static void only_who_reads_elements_has_them_written(void **state) {
     settings before = usual();
     all_wait();
     fixture f = product_of(3, 4, 15);
-    cot_var flat = cot_reshape(f.g, COT_SHAPE(3, 60)), square = cot_square(flat), scaled = cot_mul(f.g, cot_slice(f.c, 1, 0, 1, 1));
+    cot_var flat = cot_reshape(f.g, COT_SHAPE(3, 60)), square = cot_square(flat),
+            scaled = cot_mul(f.g, cot_slice(f.c, 1, 0, 1, 1));
     cot_var mean = cot_mean(f.g, COT_AXES(0)), norms = cot_sum(square, COT_AXES(1));
     assert_true(waits(f.g) && waits(flat) && waits(square) && waits(scaled));
     assert_false(waits(mean) || waits(norms));
@@ -240,7 +253,8 @@ static void only_who_reads_elements_has_them_written(void **state) {
     cot_read(cot_slice(f.g, 0, 0, 1, 1), out, 60);
     assert_false(waits(f.g) || waits(flat));
     assert_true(waits(scaled));
-    assert_false(waits(cot_exp(scaled)) || waits(scaled)); /* what takes longer than writing is not done twice */
+    /* what takes longer than writing is not done twice */
+    assert_false(waits(cot_exp(scaled)) || waits(scaled));
     assert_false(waits(cot_matmul(cot_cast(f.c, COT_BF16), cot_cast(f.r, COT_BF16))));
     assert_true(test_tape_ok(f.t, "reading"));
     cot_tape_destroy(f.t);
@@ -248,7 +262,8 @@ static void only_who_reads_elements_has_them_written(void **state) {
     fixture small = product_of(3, 4, 5), large = product_of(4, 200, 200);
     assert_false(waits(small.g));
     assert_true(waits(large.g));
-    assert_false(waits(cot_mul(large.g, cot_add(cot_copy(large.g), 1)))); /* an operand as large as the result */
+    /* an operand as large as the result */
+    assert_false(waits(cot_mul(large.g, cot_add(cot_copy(large.g), 1))));
     cot_tape_destroy(small.t);
     cot_tape_destroy(large.t);
     set(before);
@@ -278,7 +293,8 @@ static void an_array_may_be_both_factors(void **state) {
     test_verdict();
 }
 
-/* A leaf whose own numbers still wait in the queue: they are there before any element is made, for sums and for who has it written. */
+/* A leaf whose own numbers still wait in the queue: they are there before any element is made, for
+ * sums and for who has it written. */
 static void a_leaf_may_wait_in_the_queue(void **state) {
     (void)state;
     enum { M = 30, N = 40 };
@@ -294,7 +310,8 @@ static void a_leaf_may_wait_in_the_queue(void **state) {
         fixture f = product_of(1, M, N);
         cot_var sums = cot_sum(cot_mul(f.g, cot_add(f.r, 1)), COT_AXES(0, 2)), g = cot_mul(cot_sub(f.c, 2), f.g);
         assert_int_equal(waits(g), wait);
-        cot_read(cot_exp(g), out[wait] + M, M * N); /* written, but nobody has asked for a value yet */
+        /* written, but nobody has asked for a value yet */
+        cot_read(cot_exp(g), out[wait] + M, M * N);
         cot_read(sums, out[wait], M);
         assert_true(test_tape_ok(f.t, "queue"));
         cot_tape_destroy(f.t);
@@ -336,7 +353,8 @@ static void who_changes_an_operand_has_the_product_written(void **state) {
             }
             assert_int_equal(cot_tape_status(f.t), COT_OK);
             assert_false(waits(g) || waits(h));
-            uint32_t  i = cot__index(h); /* the var of a value whose operand was assigned may be refused: the number stays */
+            /* the var of a value whose operand was assigned may be refused: the number stays */
+            uint32_t  i = cot__index(h);
             cot__view z = cot__view_read(f.t, i);
             memcpy(old[wait], z.data, sizeof old[wait]);
             cot_tape_destroy(f.t);
@@ -356,7 +374,8 @@ static void what_others_can_change_does_not_wait(void **state) {
     double   mine[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[64];
     all_wait();
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   c = cot_wrap(t, COT_F64, COT_SHAPE(8, 1), mine), r = cot_data(t, COT_F64, COT_SHAPE(1, 8), mine), g = cot_matmul(c, r);
+    cot_var   c = cot_wrap(t, COT_F64, COT_SHAPE(8, 1), mine), r = cot_data(t, COT_F64, COT_SHAPE(1, 8), mine),
+            g = cot_matmul(c, r);
     assert_false(waits(g));
     mine[0] = 100;
     cot_read(g, out, 64);
@@ -398,7 +417,7 @@ static void rewinding_forgets_products_unwritten(void **state) {
     set(before);
 }
 
-/* ---- derivatives -------------------------------------------------------------------------------------------------------------------------- */
+/* ---- derivatives ----------------------------------------------------------------------------- */
 
 enum { IN = 6, HIDDEN = 9, BATCH = 5, WEIGHTS = IN * HIDDEN + HIDDEN };
 
@@ -408,7 +427,8 @@ static int gradient_of_one(int n, const cot_var *xs, int count, cot_var *ys, voi
     return cot_grad_of(cot_square(cot_sum(cot_matmul(h, w[1]), COT_ALL)), count, w, ys) == COT_OK ? 0 : 1;
 }
 
-/* Norms of each example's gradients, their mean after clipping; and the derivatives of what is left by weights and inputs, in every way. */
+/* Norms of each example's gradients, their mean after clipping; and the derivatives of what is left
+ * by weights and inputs, in every way. */
 static int64_t clipped(double *out) {
     static double data[MOST];
     numbers("net", 0, false, MOST, data);
@@ -419,7 +439,8 @@ static int64_t clipped(double *out) {
     w[1] = cot_tensor(t, COT_F64, COT_SHAPE(HIDDEN, 1), data + 300);
     cot_vmap(gradient_of_one, w, 1, &x, NULL, 2, gs, NULL);
     cot_var squares = cot_add(cot_sum(cot_square(gs[0]), COT_AXES(1, 2)), cot_sum(cot_square(gs[1]), COT_AXES(1, 2)));
-    cot_var scale = cot_reshape(cot_minimum(1, cot_div(0.5, cot_sqrt(squares))), COT_SHAPE(BATCH, 1, 1)), loss = cot_number(0);
+    cot_var scale   = cot_reshape(cot_minimum(1, cot_div(0.5, cot_sqrt(squares))), COT_SHAPE(BATCH, 1, 1)),
+            loss    = cot_number(0);
     for (int k = 0; k < 2; k++) {
         cot_var mean = cot_mean(cot_mul(scale, gs[k]), COT_AXES(0));
         cot_read(mean, out + n, cot_size(mean));
@@ -454,7 +475,7 @@ static void derivatives_of_what_waits_are_the_same(void **state) {
     test_verdict();
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 typedef struct budget { int64_t left; int64_t in_use; } budget;
 
@@ -483,13 +504,15 @@ static void failing_allocations_are_survived(void **state) {
         budget    b = {n == 0 ? INT64_MAX : n - 1, 0};
         cot_tape *t = cot_tape_create(&(cot_options){.allocator = {spend, &b}});
         if (t) {
-            cot_var c = cot_data(t, COT_F64, COT_SHAPE(2, 3, 1), data), r = cot_data(t, COT_F64, COT_SHAPE(2, 1, 4), data + 6);
+            cot_var c = cot_data(t, COT_F64, COT_SHAPE(2, 3, 1), data),
+                    r = cot_data(t, COT_F64, COT_SHAPE(2, 1, 4), data + 6);
             cot_var g = cot_matmul(c, r), z = cot_mul(cot_square(g), cot_sum(g, COT_AXES(1, 2))), s;
             s = cot_sum(z, COT_AXES(0));
             z = cot_add(z, s);
             cot_status status = cot_read(z, got, 24);
             if (n == 0) memcpy(want, got, sizeof want);
-            TEST_CHECK(status == COT_OK || status == COT_MEMORY || status == COT_SHAPE, "allocation %d: %s", (int)n, cot_tape_message(t));
+            TEST_CHECK(status == COT_OK || status == COT_MEMORY || status == COT_SHAPE, "allocation %d: %s", (int)n,
+                       cot_tape_message(t));
             TEST_CHECK(status != COT_OK || memcmp(got, want, sizeof got) == 0, "allocation %d: other numbers", (int)n);
             cot_tape_destroy(t);
         }

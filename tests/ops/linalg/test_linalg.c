@@ -1,12 +1,16 @@
-/* Linear algebra: factors multiply back, solutions solve, residuals are what the arithmetic allows; trouble stays in its matrix. */
+/* Linear algebra: factors multiply back, solutions solve, residuals are what the arithmetic allows;
+ * trouble stays in its matrix. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
 #include "backend/cpu/linalg/lin.h"
 #include "support/support.h"
 
-/* A backward stable method leaves a residual of a few units times n (its chains are that long) times the norms. */
-static double unit_of(cot_dtype d) { return d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_F16 ? 0x1p-10 : 0x1p-7; }
+/* A backward stable method leaves a residual of a few units times n (its chains are that long)
+ * times the norms. */
+static double unit_of(cot_dtype d) {
+    return d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_F16 ? 0x1p-10 : 0x1p-7;
+}
 
 static cot_var filled(cot_tape *t, cot_dtype d, cot_shape s, const char *name, double lo, double hi) {
     test_random random = test_random_of(name, (int)s.dim[0]);
@@ -80,7 +84,7 @@ static cot_var spd(cot_tape *t, cot_dtype d, cot_shape s) { /* symmetric, condit
     return cot_add(cot_div(cot_matmul(x, swap(x)), n), cot_eye(t, d, dim(x, -1), dim(x, -1)));
 }
 
-/* ---- factors multiply back ------------------------------------------------------------------------------------- */
+/* ---- factors multiply back ------------------------------------------------------------------- */
 
 static void cholesky_back(cot_tape *t, cot_dtype d, int64_t n) {
     cot_var a = spd(t, d, COT_SHAPE(2, n, n)), l = cot_cholesky(a), w = cot_cast(l, COT_F64);
@@ -118,7 +122,8 @@ static void qr_back(cot_tape *t, cot_dtype d, int64_t n) {
     for (int k = 0; k < 3; k++) {
         cot_var a = filled(t, d, COT_SHAPE(2, shapes[k][0], shapes[k][1]), "qr", -1, 1), q, r;
         assert_int_equal(cot_qr(a, &q, &r), COT_OK);
-        CLOSE(cot_matmul(cot_cast(q, COT_F64), cot_cast(r, COT_F64)), a, unit_of(d) * (double)(n + 4) * (2 + largest(r)));
+        CLOSE(cot_matmul(cot_cast(q, COT_F64), cot_cast(r, COT_F64)), a,
+              unit_of(d) * (double)(n + 4) * (2 + largest(r)));
         assert_orthonormal(q, unit_of(d));
         assert_triangle(r, true);
     }
@@ -140,7 +145,8 @@ static void assert_order(cot_var x, bool ascending) {
         if ((i + 1) % k) assert_true(ascending ? d[i] <= d[i + 1] : d[i] >= d[i + 1]);
     free(d);
 }
-static void assert_signs(cot_var v) { /* the first of the largest elements of each column is positive */
+/* the first of the largest elements of each column is positive */
+static void assert_signs(cot_var v) {
     int64_t rows = dim(v, -2), k = dim(v, -1), n = cot_size(v);
     double *d = malloc(((size_t)n + 1) * sizeof *d);
     cot_read(v, d, n);
@@ -160,7 +166,8 @@ static void assert_signs(cot_var v) { /* the first of the largest elements of ea
 static void eigh_back(cot_tape *t, cot_dtype d, int64_t n) {
     cot_var x = filled(t, d, COT_SHAPE(2, n, n), "eigh", -1, 1), a = cot_add(x, swap(x)), w, v;
     assert_int_equal(cot_eigh(a, &w, &v), COT_OK);
-    CLOSE(cot_matmul(times_diagonal(v, w), swap(cot_cast(v, COT_F64))), a, 4 * unit_of(d) * (double)(n + 4) * (1 + largest(w)));
+    CLOSE(cot_matmul(times_diagonal(v, w), swap(cot_cast(v, COT_F64))), a,
+          4 * unit_of(d) * (double)(n + 4) * (1 + largest(w)));
     assert_orthonormal(v, unit_of(d));
     assert_order(w, true);
     assert_signs(v);
@@ -175,7 +182,8 @@ static void svd_back(cot_tape *t, cot_dtype d, int64_t n) {
     for (int k = 0; k < 3; k++) {
         cot_var a = filled(t, d, COT_SHAPE(2, shapes[k][0], shapes[k][1]), "svd", -1, 1), u, s, vt;
         assert_int_equal(cot_svd(a, &u, &s, &vt), COT_OK);
-        CLOSE(cot_matmul(times_diagonal(u, s), cot_cast(vt, COT_F64)), a, 4 * unit_of(d) * (double)(n + 8) * (1 + largest(s)));
+        CLOSE(cot_matmul(times_diagonal(u, s), cot_cast(vt, COT_F64)), a,
+              4 * unit_of(d) * (double)(n + 8) * (1 + largest(s)));
         assert_orthonormal(u, unit_of(d));
         assert_orthonormal(swap(vt), unit_of(d));
         assert_order(s, false);
@@ -187,7 +195,8 @@ static void singular_vectors_diagonalise(void **state) {
     each_size(svd_back);
 }
 
-/* A matrix of rank 2 and one of zeros: the vectors of singular values 0 are orthonormal all the same. */
+/* A matrix of rank 2 and one of zeros: the vectors of singular values 0 are orthonormal all the
+ * same. */
 static void singular_vectors_of_deficient_matrices_are_orthonormal(void **state) {
     (void)state;
     for (int64_t n = 5; n < 60; n += 40) {
@@ -214,9 +223,13 @@ static void small_singular_values_are_found_precisely(void **state) {
     assert_near(s[0] / 5e10, 1, 8 * unit_of(COT_F64));
     assert_near(s[1], 2, 8 * unit_of(COT_F64));
     assert_near(s[2] / 3e-11, 1, 32 * unit_of(COT_F64));
-    /* one column of ordinary size and seven so small that their squares lose digits: rotations among these would never end */
-    cot_var faint = cot_concat(2, (cot_var[]){filled(t, COT_F64, COT_SHAPE(8, 1), "large", -1, 1),
-                                              cot_mul(filled(t, COT_F64, COT_SHAPE(8, 7), "faint", -1, 1), 1e-21)}, 1), u, v, vt;
+    /* one column of ordinary size and seven so small that their squares lose digits: rotations
+     * among these would never end */
+    cot_var faint = cot_concat(2,
+                               (cot_var[]){filled(t, COT_F64, COT_SHAPE(8, 1), "large", -1, 1),
+                                           cot_mul(filled(t, COT_F64, COT_SHAPE(8, 7), "faint", -1, 1), 1e-21)},
+                               1),
+            u, v, vt;
     cot_svd(cot_cast(faint, COT_F32), &u, &v, &vt);
     assert_orthonormal(u, unit_of(COT_F32));
     CLOSE(cot_matmul(times_diagonal(u, v), cot_cast(vt, COT_F64)), faint, 64 * unit_of(COT_F32));
@@ -234,7 +247,7 @@ static void small_singular_values_are_found_precisely(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- solutions solve ------------------------------------------------------------------------------------------- */
+/* ---- solutions solve ------------------------------------------------------------------------- */
 
 static void solve_back(cot_tape *t, cot_dtype d, int64_t n) {
     cot_var a = filled(t, d, COT_SHAPE(2, n, n), "solve", -1, 1), b = filled(t, d, COT_SHAPE(2, n, 3), "side", -1, 1);
@@ -258,7 +271,8 @@ static void triangular_back(cot_tape *t, cot_dtype d, int64_t n) {
         double *m = malloc(((size_t)(n * n) + 1) * sizeof *m);
         cot_var a     = filled(t, d, COT_SHAPE(n, n), "triangle", -1, 1),
                 b     = filled(t, d, right ? COT_SHAPE(5, n) : COT_SHAPE(n, 5), "b", -1, 1);
-        a = cot_add(cot_div(a, (double)n + 1), cot_mul(cot_eye(t, d, n, n), 1.5)); /* condition about 3 */
+        /* condition about 3 */
+        a = cot_add(cot_div(a, (double)n + 1), cot_mul(cot_eye(t, d, n, n), 1.5));
         cot_var x = cot_triangular_solve(a, b, flags);
         cot_read(a, m, n * n);
         for (int64_t i = 0; i < n * n; i++) { /* the matrix meant */
@@ -331,7 +345,8 @@ static void the_gradient_of_a_determinant_that_is_zero(void **state) {
     cot_var      x = cot_tensor(t, COT_F64, COT_SHAPE(3, 3, 3), a), dx, d[2];
     cot_backward(cot_sum(cot_det(x), COT_ALL));
     cot_read_grad(x, g, 27);
-    for (int i = 0; i < 27; i++) assert_near(g[i], want[i], 64 * unit_of(COT_F64) * 100); /* products of entries up to 9 */
+    /* products of entries up to 9 */
+    for (int i = 0; i < 27; i++) assert_near(g[i], want[i], 64 * unit_of(COT_F64) * 100);
     assert_string_equal(cot_tape_note(t), "");
     dx = cot_data(t, COT_F64, COT_SHAPE(3, 3, 3), want);
     cot_read(cot_jvp(cot_det(x), 1, &x, &dx), g, 3); /* forward: ⟨cof, dx⟩ */
@@ -347,7 +362,8 @@ static void the_gradient_of_a_determinant_that_is_zero(void **state) {
 static void least_squares(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   a = filled(t, COT_F64, COT_SHAPE(2, 9, 4), "tall", -1, 1), b = filled(t, COT_F64, COT_SHAPE(2, 9, 2), "b", -1, 1);
+    cot_var   a = filled(t, COT_F64, COT_SHAPE(2, 9, 4), "tall", -1, 1),
+            b   = filled(t, COT_F64, COT_SHAPE(2, 9, 2), "b", -1, 1);
     cot_var   x = cot_lstsq(a, b), rest = cot_sub(cot_matmul(a, x), b);
     CLOSE(cot_matmul(swap(a), rest), cot_zeros(t, COT_F64, COT_SHAPE(1)),
           64 * unit_of(COT_F64)); /* the rest is normal to the columns */
@@ -378,13 +394,14 @@ static void exponentials(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- dtypes, strides, batches ---------------------------------------------------------------------------------- */
+/* ---- dtypes, strides, batches ---------------------------------------------------------------- */
 
 static void halves_are_computed_in_f32_and_integers_in_f64(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     double    a[4] = {4, 1, 2, 3};
-    cot_var   whole = cot_cast(cot_data(t, COT_F64, COT_SHAPE(2, 2), a), COT_I32), f64 = cot_data(t, COT_F64, COT_SHAPE(2, 2), a);
+    cot_var   whole          = cot_cast(cot_data(t, COT_F64, COT_SHAPE(2, 2), a), COT_I32),
+            f64              = cot_data(t, COT_F64, COT_SHAPE(2, 2), a);
     const cot_dtype halves[] = {COT_BF16, COT_F16};
     for (int k = 0; k < 2; k++) {
         cot_var h      = cot_cast(f64, halves[k]),
@@ -448,7 +465,8 @@ static void empty_batches_and_empty_matrices(void **state) {
         cot_qr(a, &q, &r);
         assert_true(dim(q, 1) == m && dim(q, 2) == least && dim(r, 1) == least && dim(r, 2) == n);
         cot_svd(a, &u, &s, &vt);
-        assert_true(dim(u, 1) == m && dim(u, 2) == least && dim(s, 1) == least && dim(vt, 1) == least && dim(vt, 2) == n);
+        assert_true(dim(u, 1) == m && dim(u, 2) == least && dim(s, 1) == least && dim(vt, 1) == least &&
+                    dim(vt, 2) == n);
         cot_var sum = cot_add(cot_sum(l, COT_ALL), cot_add(cot_sum(r, COT_ALL), cot_sum(s, COT_ALL)));
         if (m == n) {
             assert_int_equal(cot_size(cot_det(a)), b);
@@ -480,7 +498,7 @@ static void gradients_of_symmetrised_operations_are_symmetric(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- trouble --------------------------------------------------------------------------------------------------- */
+/* ---- trouble --------------------------------------------------------------------------------- */
 
 static void one_bad_matrix_is_nan_with_a_note_and_the_rest_is_right(void **state) {
     (void)state;
@@ -519,7 +537,8 @@ static void one_bad_matrix_is_nan_with_a_note_and_the_rest_is_right(void **state
     cot_tape_clear_note(t);
     cot_var z = cot_triangular_solve(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){1, 0, 1, 0}),
                                      cot_ones(t, COT_F64, COT_SHAPE(2, 1)), 0);
-    assert_string_equal(cot_tape_note(t), "[triangular_solve] the matrix has a 0 on its diagonal; its solution is infinite or NaN");
+    assert_string_equal(cot_tape_note(t),
+                        "[triangular_solve] the matrix has a 0 on its diagonal; its solution is infinite or NaN");
     cot_read(z, x, 2);
     assert_true(x[0] == 1 && isnan(x[1]));
     assert_ok(t);
@@ -556,7 +575,8 @@ static void equal_values_are_noted_and_reported_and_their_terms_are_zero(void **
     double    g[8];
     cot_eigh(a, &w, &v);
     assert_string_equal(cot_tape_note(t), ""); /* the values are fine */
-    cot_var y = cot_add(cot_sum(cot_mul(w, cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 3})), COT_ALL), cot_sum(v, COT_ALL));
+    cot_var y = cot_add(cot_sum(cot_mul(w, cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 3})), COT_ALL),
+                        cot_sum(v, COT_ALL));
     cot_backward(y);
     assert_string_equal(
         cot_tape_note(t),
@@ -592,7 +612,8 @@ static void nan_and_infinity_give_nan_and_end(void **state) {
         cot_var all[] = {w, v, u, s, vt};
         for (int i = 0; i < TEST_COUNT(all); i++) {
             assert_true(isnan(cot_value(cot_sum(cot_index(all[i], 0, 0), COT_ALL))));
-            assert_false(isnan(cot_value(cot_sum(cot_index(all[i], 0, 1), COT_ALL)))); /* the other matrix is not touched */
+            /* the other matrix is not touched */
+            assert_false(isnan(cot_value(cot_sum(cot_index(all[i], 0, 1), COT_ALL))));
         }
         assert_false(isnan(cot_value(cot_sum(cot_index(cot_cholesky(m), 0, 1), COT_ALL))));
         assert_true(isnan(cot_value(cot_sum(cot_index(cot_inv(m), 0, 0), COT_ALL))));
@@ -603,7 +624,7 @@ static void nan_and_infinity_give_nan_and_end(void **state) {
     }
 }
 
-/* ---- threads and libraries ------------------------------------------------------------------------------------- */
+/* ---- threads and libraries ------------------------------------------------------------------- */
 
 static uint64_t bits_of(cot_var x, uint64_t h) {
     int64_t n = cot_size(x);
@@ -656,7 +677,8 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
 static void our_kernels_agree_with_lapack(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* the threads of a library that was built without the sanitizer look like races to it */
+    /* the threads of a library that was built without the sanitizer look like races to it */
+    skip();
 #endif
     for (int d = 0; d < 2; d++)
         for (int k = 0; k < 3; k++) {
@@ -688,12 +710,12 @@ static void our_kernels_agree_with_lapack(void **state) {
     assert_false(cot__lapack_use("no-such-library.so"));
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
-#define SAYS(code, text)                                                                                                     \
-    do {                                                                                                                     \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define SAYS(code, text)                                                                                               \
+    do {                                                                                                               \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
 
 static void errors(void **state) {
@@ -733,7 +755,8 @@ static void errors(void **state) {
     cot_solve(batch, other);
     SAYS(COT_SHAPE, "[solve] a has shape (2,3,3) and b (4,3,1); aligned before the last two, extents are equal or 1");
     cot_triangular_solve(square, vector, COT_RIGHT);
-    SAYS(COT_SHAPE, "[triangular_solve] a has shape (3,3) and b (3,); the columns of b must be as many as the rows of a");
+    SAYS(COT_SHAPE,
+         "[triangular_solve] a has shape (3,3) and b (3,); the columns of b must be as many as the rows of a");
     cot_triangular_solve(square, square, 16);
     SAYS(COT_VALUE, "[triangular_solve] the flags are 16; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and "
                     "COT_RIGHT, or-ed");
@@ -793,7 +816,8 @@ static void every_allocation_may_fail(void **state) {
 static void least_squares_says_when_the_rank_is_short(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3, 2), (double[]){1, 2, 2, 4, 3, 6, 1, 0, 0, 1, 0, 0}), b = cot_data(t, COT_F64, COT_SHAPE(3, 1), (double[]){1, 2, 4});
+    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3, 2), (double[]){1, 2, 2, 4, 3, 6, 1, 0, 0, 1, 0, 0}),
+            b   = cot_data(t, COT_F64, COT_SHAPE(3, 1), (double[]){1, 2, 4});
     double    z[4];
     cot_read(cot_lstsq(a, b), z, 4);
     assert_true(isnan(z[0]) && isnan(z[1]) && fabs(z[2] - 1) < 1e-15 && fabs(z[3] - 2) < 1e-15);
@@ -806,11 +830,13 @@ static void least_squares_says_when_the_rank_is_short(void **state) {
     cot_tape_destroy(t);
 }
 
-/* Eigenvalues 1, 1, 2 turned by a rotation: equal, but for rounding; and columns that depend on each other. */
+/* Eigenvalues 1, 1, 2 turned by a rotation: equal, but for rounding; and columns that depend on
+ * each other. */
 static void what_is_degenerate_up_to_rounding_is_noted(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    double    c = 0.36, s = sqrt(1 - 0.36 * 0.36), q[9] = {c, -s, 0, s * 0.6, c * 0.6, -0.8, s * 0.8, c * 0.8, 0.6}, a[9] = {0};
+    double    c = 0.36, s = sqrt(1 - 0.36 * 0.36), q[9] = {c, -s, 0, s * 0.6, c * 0.6, -0.8, s * 0.8, c * 0.8, 0.6},
+           a[9] = {0};
     for (int i = 0; i < 9; i++)
         for (int k = 0; k < 3; k++) a[i] += q[i / 3 * 3 + k] * (k < 2 ? 1 : 2) * q[i % 3 * 3 + k];
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), a), w, v, u, vt;
@@ -826,11 +852,13 @@ static void what_is_degenerate_up_to_rounding_is_noted(void **state) {
     cot_qr(y, &u, &r);
     assert_string_equal(cot_tape_note(t), "");
     cot_backward(cot_sum(u, COT_ALL));
-    assert_string_equal(cot_tape_note(t), "[qr] the matrix has columns that depend on each other; its derivative divides by what is left of one, and means nothing");
+    assert_string_equal(cot_tape_note(t), "[qr] the matrix has columns that depend on each other; its derivative "
+                                          "divides by what is left of one, and means nothing");
     cot_tape_destroy(t);
 }
 
-/* The numbers on the way to an exponential are small enough that a wrong derivative beside it is seen. */
+/* The numbers on the way to an exponential are small enough that a wrong derivative beside it is
+ * seen. */
 static int same_value(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)n, (void)user;
     memcpy(y->data, xs[0].data, 9 * sizeof(double));

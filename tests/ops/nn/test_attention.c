@@ -1,4 +1,5 @@
-/* Attention: against loops in plain C and against its composition, at tile tails, with masks, NaN, empty axes, threads, failing memory. */
+/* Attention: against loops in plain C and against its composition, at tile tails, with masks, NaN,
+ * empty axes, threads, failing memory. */
 /* ctest: labels=threads timeout=120 */
 #include "support/tape_test.h"
 
@@ -15,7 +16,9 @@ static cot_var make(cot_tape *t, cot_dtype dtype, cot_shape shape, uint64_t seed
     int64_t n = 1;
     for (int i = 0; i < shape.ndim; i++) n *= shape.dim[i];
     char *data = malloc((size_t)n * 8 + 1);
-    for (int64_t i = 0; i < n; i++) cot__store_f64(data + i * cot__dtype_size(dtype), dtype, dtype == COT_BOOL ? uniform(seed, (uint64_t)i) > -0.4 : uniform(seed, (uint64_t)i));
+    for (int64_t i = 0; i < n; i++)
+        cot__store_f64(data + i * cot__dtype_size(dtype), dtype,
+                       dtype == COT_BOOL ? uniform(seed, (uint64_t)i) > -0.4 : uniform(seed, (uint64_t)i));
     cot_var x = leaf ? cot_tensor(t, dtype, shape, data) : cot_data(t, dtype, shape, data);
     free(data);
     return x;
@@ -35,13 +38,13 @@ static double *read_gradient(cot_var x) {
     return out;
 }
 
-/* ---- against plain loops, each variant of the kernel ---------------------------------------------------------------------- */
+/* ---- against plain loops, each variant of the kernel ----------------------------------------- */
 
 typedef struct problem { int64_t h, t, s, d, e; bool causal, mask, bias; } problem;
 
 /* z, lse and the three adjoints by their definition, in double. Rows of masks repeat over heads. */
-static void plain(const problem *p, double scale, const double *q, const double *k, const double *v, const double *mask, const double *bias,
-                  const double *g, double *z, double *lse, double *dq, double *dk, double *dv) {
+static void plain(const problem *p, double scale, const double *q, const double *k, const double *v, const double *mask,
+                  const double *bias, const double *g, double *z, double *lse, double *dq, double *dk, double *dv) {
     double *w = malloc((size_t)p->s * sizeof *w + 1);
     memset(dk, 0, (size_t)(p->h * p->s * p->d) * sizeof *dk);
     memset(dv, 0, (size_t)(p->h * p->s * p->e) * sizeof *dv);
@@ -83,12 +86,15 @@ static void plain(const problem *p, double scale, const double *q, const double 
     free(w);
 }
 
-static void same(const char *what, const problem *p, int narrower, cot_dtype d, int64_t n, const double *want, const void *got, double tolerance) {
+static void same(const char *what, const problem *p, int narrower, cot_dtype d, int64_t n, const double *want,
+                 const void *got, double tolerance) {
     for (int64_t i = 0; i < n; i++) {
         double x = cot__load_f64((const char *)got + i * cot__dtype_size(d), d);
         if (x == want[i] || fabs(x - want[i]) <= tolerance * (1 + fabs(want[i]))) continue;
-        fail_msg("%s[%d] is %.17g, not %.17g: heads %d, queries %d, keys %d, features %d and %d, causal %d, mask %d, bias %d, %s, %d narrower", what, (int)i, x,
-                 want[i], (int)p->h, (int)p->t, (int)p->s, (int)p->d, (int)p->e, p->causal, p->mask, p->bias, cot_dtype_name(d), narrower);
+        fail_msg("%s[%d] is %.17g, not %.17g: heads %d, queries %d, keys %d, features %d and %d, causal %d, mask %d, "
+                 "bias %d, %s, %d narrower",
+                 what, (int)i, x, want[i], (int)p->h, (int)p->t, (int)p->s, (int)p->d, (int)p->e, p->causal, p->mask,
+                 p->bias, cot_dtype_name(d), narrower);
     }
 }
 
@@ -115,11 +121,22 @@ static void check_problem(const problem *p, cot_dtype d, int narrower) {
     enum { NQ, NK, NV, NM, NB, NG, NZ, NL, NDQ, NDK, NDV, COUNT };
     array          a[COUNT];
     const cot_dtype dtype[COUNT] = {d, d, d, COT_BOOL, d, d, d, cot__dtype_compute(d), d, d, d};
-    const int64_t  shape[COUNT][3] = {{p->h, p->t, p->d}, {p->h, p->s, p->d}, {p->h, p->s, p->e}, {1, p->t, p->s}, {1, p->t, p->s}, {p->h, p->t, p->e},
-                                     {p->h, p->t, p->e}, {p->h, p->t, 1}, {p->h, p->t, p->d}, {p->h, p->s, p->d}, {p->h, p->s, p->e}};
+    const int64_t   shape[COUNT][3] = {{p->h, p->t, p->d}, {p->h, p->s, p->d}, {p->h, p->s, p->e}, {1, p->t, p->s},
+                                       {1, p->t, p->s},    {p->h, p->t, p->e}, {p->h, p->t, p->e}, {p->h, p->t, 1},
+                                       {p->h, p->t, p->d}, {p->h, p->s, p->d}, {p->h, p->s, p->e}};
     for (int i = 0; i < COUNT; i++) array_make(&a[i], dtype[i], shape[i][0], shape[i][1], shape[i][2], (uint64_t)i + 1);
-    cot__attention job = {.q = a[NQ].view, .k = a[NK].view, .v = a[NV].view, .causal = p->causal, .scale = 1.5, .z = a[NZ].view, .lse = a[NL].view,
-                          .g = a[NG].view, .dq = a[NDQ].view, .dk = a[NDK].view, .dv = a[NDV].view, .narrower = narrower};
+    cot__attention job = {.q        = a[NQ].view,
+                          .k        = a[NK].view,
+                          .v        = a[NV].view,
+                          .causal   = p->causal,
+                          .scale    = 1.5,
+                          .z        = a[NZ].view,
+                          .lse      = a[NL].view,
+                          .g        = a[NG].view,
+                          .dq       = a[NDQ].view,
+                          .dk       = a[NDK].view,
+                          .dv       = a[NDV].view,
+                          .narrower = narrower};
     a[NM].shape[0] = a[NB].shape[0] = p->h, a[NM].stride[0] = a[NB].stride[0] = 0;
     if (p->mask) job.mask = a[NM].view;
     if (p->bias) job.bias = a[NB].view;
@@ -127,11 +144,14 @@ static void check_problem(const problem *p, cot_dtype d, int narrower) {
     int64_t room[2] = {cot__attention_bytes(&job, false), cot__attention_bytes(&job, true)};
     assert_true(room[0] >= 0 && room[1] >= 0);
     void *memory = malloc((size_t)(room[0] > room[1] ? room[0] : room[1]) + 1);
-    memset(memory, 0xff, (size_t)(room[0] > room[1] ? room[0] : room[1])); /* NaN: nothing may rely on zeros */
-    plain(p, 1.5, a[NQ].wide, a[NK].wide, a[NV].wide, a[NM].wide, a[NB].wide, a[NG].wide, a[NZ].wide, a[NL].wide, a[NDQ].wide, a[NDK].wide, a[NDV].wide);
+    /* NaN: nothing may rely on zeros */
+    memset(memory, 0xff, (size_t)(room[0] > room[1] ? room[0] : room[1]));
+    plain(p, 1.5, a[NQ].wide, a[NK].wide, a[NV].wide, a[NM].wide, a[NB].wide, a[NG].wide, a[NZ].wide, a[NL].wide,
+          a[NDQ].wide, a[NDK].wide, a[NDV].wide);
     cot__attention_forward(&job, memory);
     cot__attention_backward(&job, memory);
-    /* Chains of up to d + s terms of size one, each step off by half a unit; z itself is rounded to its dtype before backward reads it. */
+    /* Chains of up to d + s terms of size one, each step off by half a unit; z itself is rounded to
+     * its dtype before backward reads it. */
     double unit = d == COT_F64 ? DBL_EPSILON : d == COT_F32 ? (double)FLT_EPSILON : d == COT_F16 ? 0x1p-10 : 0x1p-7;
     double tolerance = (d <= COT_F32 ? 8 + (double)(p->d + p->e + p->s + p->t) / 4 : 8) * unit;
     same("z", p, narrower, d, a[NZ].n, a[NZ].wide, a[NZ].narrow, tolerance);
@@ -146,11 +166,13 @@ static void check_problem(const problem *p, cot_dtype d, int narrower) {
 static void every_variant_is_the_definition(void **state) {
     (void)state;
     static const problem problems[] = {
-        {1, 1, 1, 1, 1, 0, 0, 0},    {1, 1, 1, 1, 1, 1, 0, 0},    {2, 3, 5, 4, 7, 0, 0, 0},     {2, 5, 3, 17, 1, 1, 0, 0},
-        {1, 63, 64, 16, 16, 0, 0, 0}, {1, 64, 63, 15, 33, 1, 0, 0}, {1, 65, 66, 31, 32, 1, 1, 0}, {2, 66, 65, 33, 16, 0, 1, 1},
-        {1, 130, 70, 8, 5, 1, 0, 1},  {1, 70, 130, 5, 8, 1, 1, 1},  {3, 129, 129, 32, 32, 1, 0, 0}, {17, 9, 11, 3, 2, 0, 0, 1},
-        {1, 200, 257, 48, 20, 0, 1, 0}, {0, 3, 4, 2, 2, 0, 0, 0},   {2, 0, 4, 2, 2, 0, 0, 0},     {2, 3, 0, 2, 2, 1, 0, 0},
-        {2, 3, 4, 0, 2, 0, 0, 0},     {2, 3, 4, 2, 0, 0, 0, 0},     {1, 7, 5, 70, 66, 0, 0, 0},   {1, 1, 300, 64, 64, 0, 1, 0},
+        {1, 1, 1, 1, 1, 0, 0, 0},       {1, 1, 1, 1, 1, 1, 0, 0},       {2, 3, 5, 4, 7, 0, 0, 0},
+        {2, 5, 3, 17, 1, 1, 0, 0},      {1, 63, 64, 16, 16, 0, 0, 0},   {1, 64, 63, 15, 33, 1, 0, 0},
+        {1, 65, 66, 31, 32, 1, 1, 0},   {2, 66, 65, 33, 16, 0, 1, 1},   {1, 130, 70, 8, 5, 1, 0, 1},
+        {1, 70, 130, 5, 8, 1, 1, 1},    {3, 129, 129, 32, 32, 1, 0, 0}, {17, 9, 11, 3, 2, 0, 0, 1},
+        {1, 200, 257, 48, 20, 0, 1, 0}, {0, 3, 4, 2, 2, 0, 0, 0},       {2, 0, 4, 2, 2, 0, 0, 0},
+        {2, 3, 0, 2, 2, 1, 0, 0},       {2, 3, 4, 0, 2, 0, 0, 0},       {2, 3, 4, 2, 0, 0, 0, 0},
+        {1, 7, 5, 70, 66, 0, 0, 0},     {1, 1, 300, 64, 64, 0, 1, 0},
     };
     for (int i = 0; i < (int)(sizeof problems / sizeof *problems); i++)
         for (int narrower = 0; narrower < 3; narrower++)
@@ -164,14 +186,15 @@ static void every_variant_is_the_definition(void **state) {
         }
 }
 
-/* ---- against the composition, through the tape ------------------------------------------------------------------------------ */
+/* ---- against the composition, through the tape ----------------------------------------------- */
 
 /* softmax(scale q kᵀ + bias) v of unmasked queries, in recorded operations. */
 static cot_var composed(cot_var q, cot_var k, cot_var v, const cot_attention_options *o) {
     cot_shape s = cot_shape_of(k);
     cot_axes  order = {s.ndim, false, {0}};
     for (int i = 0; i < s.ndim; i++) order.axis[i] = i < s.ndim - 2 ? i : 2 * s.ndim - 3 - i;
-    cot_var x = cot_mul(cot_matmul(q, cot_permute(k, order)), o->scale > 0 ? o->scale : 1 / sqrt((double)s.dim[s.ndim - 1]));
+    cot_var x =
+        cot_mul(cot_matmul(q, cot_permute(k, order)), o->scale > 0 ? o->scale : 1 / sqrt((double)s.dim[s.ndim - 1]));
     if (o->bias.tape) x = cot_add(x, o->bias);
     if (o->mask.tape) x = cot_where(o->mask, x, -INFINITY);
     return cot_matmul(cot_softmax(x, -1), v);
@@ -184,12 +207,14 @@ static void compare_vars(cot_var a, cot_var b, double tolerance) {
     free(x), free(y);
 }
 
-/* Heads that broadcast, strided operands (a batch of heads inside the features), a bias that moves; value, gradient, second order. */
+/* Heads that broadcast, strided operands (a batch of heads inside the features), a bias that moves;
+ * value, gradient, second order. */
 static void it_is_its_composition_to_second_order(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x[4] = {make(t, COT_F64, COT_SHAPE(2, 70, 3, 5), 1, true), make(t, COT_F64, COT_SHAPE(1, 3, 67, 5), 2, true),
-                      make(t, COT_F64, COT_SHAPE(67, 4), 3, true), make(t, COT_F64, COT_SHAPE(3, 1, 67), 4, true)};
+    cot_var               x[4] = {make(t, COT_F64, COT_SHAPE(2, 70, 3, 5), 1, true),
+                                  make(t, COT_F64, COT_SHAPE(1, 3, 67, 5), 2, true), make(t, COT_F64, COT_SHAPE(67, 4), 3, true),
+                                  make(t, COT_F64, COT_SHAPE(3, 1, 67), 4, true)};
     cot_var   mask = make(t, COT_BOOL, COT_SHAPE(70, 67), 5, false), y[2], g[2][4], h[2];
     cot_attention_options o = {.scale = 0.8, .mask = mask, .bias = x[3]};
     cot_var   q = cot_permute(x[0], COT_AXES(0, 2, 1, 3));
@@ -218,14 +243,17 @@ static void halves_compute_in_f32_and_integers_in_f64(void **state) {
     (void)state;
     for (int d = COT_BF16; d <= COT_F16; d++) {
         cot_tape *t = cot_tape_create(NULL);
-        cot_var   q = make(t, (cot_dtype)d, COT_SHAPE(9, 6), 1, true), k = make(t, (cot_dtype)d, COT_SHAPE(300, 6), 2, true);
+        cot_var   q = make(t, (cot_dtype)d, COT_SHAPE(9, 6), 1, true),
+                k   = make(t, (cot_dtype)d, COT_SHAPE(300, 6), 2, true);
         cot_var   v = make(t, (cot_dtype)d, COT_SHAPE(300, 6), 3, true), y = cot_attention(q, k, v, NULL);
         assert_int_equal(cot_dtype_of(y), d);
-        cot_var wide = cot_cast(cot_attention(cot_cast(q, COT_F32), cot_cast(k, COT_F32), cot_cast(v, COT_F32), NULL), (cot_dtype)d);
+        cot_var wide = cot_cast(cot_attention(cot_cast(q, COT_F32), cot_cast(k, COT_F32), cot_cast(v, COT_F32), NULL),
+                                (cot_dtype)d);
         compare_vars(y, wide, 0); /* rounded once */
         cot_var g[3], h[3], s = cot_cast(cot_sum(y, COT_ALL), COT_F64);
         assert_int_equal(cot_grad_of(s, 3, (cot_var[]){q, k, v}, g), COT_OK);
-        assert_int_equal(cot_grad_of(cot_sum(cot_square(cot_cast(g[1], COT_F64)), COT_ALL), 3, (cot_var[]){q, k, v}, h), COT_OK);
+        assert_int_equal(cot_grad_of(cot_sum(cot_square(cot_cast(g[1], COT_F64)), COT_ALL), 3, (cot_var[]){q, k, v}, h),
+                         COT_OK);
         for (int i = 0; i < 3; i++) assert_int_equal(cot_dtype_of(h[i]), d);
         cot_tape_destroy(t);
     }
@@ -236,21 +264,27 @@ static void halves_compute_in_f32_and_integers_in_f64(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- masks, NaN, nothing ------------------------------------------------------------------------------------------------------ */
+/* ---- masks, NaN, nothing --------------------------------------------------------------------- */
 
-/* Rows without a key, by mask and by bias, are zeros with zero gradients, next to rows that are as if the others were not there. */
+/* Rows without a key, by mask and by bias, are zeros with zero gradients, next to rows that are as
+ * if the others were not there. */
 static void a_query_without_keys_gives_zeros(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = make(t, COT_F32, COT_SHAPE(3, 4), 1, true), w[2] = {make(t, COT_F32, COT_SHAPE(5, 4), 2, true), make(t, COT_F32, COT_SHAPE(5, 2), 3, true)};
+    cot_var   x        = make(t, COT_F32, COT_SHAPE(3, 4), 1, true),
+            w[2]       = {make(t, COT_F32, COT_SHAPE(5, 4), 2, true), make(t, COT_F32, COT_SHAPE(5, 2), 3, true)};
     uint8_t   mask[15] = {1, 1, 0, 1, 1};
     float     bias[15] = {0};
-    for (int j = 0; j < 5; j++) mask[10 + j] = 1, bias[10 + j] = -INFINITY; /* row 1 by mask, row 2 by bias */
-    cot_attention_options o = {.mask = cot_data(t, COT_BOOL, COT_SHAPE(3, 5), mask), .bias = cot_tensor(t, COT_F32, COT_SHAPE(3, 5), bias)};
+    /* row 1 by mask, row 2 by bias */
+    for (int j = 0; j < 5; j++) mask[10 + j] = 1, bias[10 + j] = -INFINITY;
+    cot_attention_options o = {.mask = cot_data(t, COT_BOOL, COT_SHAPE(3, 5), mask),
+                               .bias = cot_tensor(t, COT_F32, COT_SHAPE(3, 5), bias)};
     cot_var   y = cot_attention(x, w[0], w[1], &o);
     double   *z = read_all(y);
     for (int i = 2; i < 6; i++) assert_true(z[i] == 0);
-    cot_var   row = cot_slice(x, 0, 0, 1, 1), alone = cot_attention(row, w[0], w[1], &(cot_attention_options){.mask = cot_data(t, COT_BOOL, COT_SHAPE(5), mask)});
+    cot_var row   = cot_slice(x, 0, 0, 1, 1),
+            alone = cot_attention(row, w[0], w[1],
+                                  &(cot_attention_options){.mask = cot_data(t, COT_BOOL, COT_SHAPE(5), mask)});
     double   *a = read_all(alone);
     assert_true(z[0] == a[0] && z[1] == a[1] && z[0] != 0);
     cot_backward_seeded(y, cot_number(1));
@@ -266,8 +300,8 @@ static void a_query_without_keys_gives_zeros(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What a masked key holds reaches neither values nor first gradients, also where it shares a tile with keys that are seen; a NaN that is
- * seen reaches its query and no other. */
+/* What a masked key holds reaches neither values nor first gradients, also where it shares a tile
+ * with keys that are seen; a NaN that is seen reaches its query and no other. */
 static void nan_stays_where_it_is_seen(void **state) {
     (void)state;
     float     q[70 * 3], kv[70 * 3];
@@ -275,9 +309,11 @@ static void nan_stays_where_it_is_seen(void **state) {
     for (int i = 0; i < 70 * 3; i++) q[i] = (float)uniform(1, (uint64_t)i), kv[i] = (float)uniform(2, (uint64_t)i);
     for (int c = 0; c < 3; c++) kv[40 * 3 + c] = c ? (float)INFINITY : (float)NAN, q[50 * 3 + c] = (float)NAN;
     cot_var x = cot_tensor(t, COT_F32, COT_SHAPE(70, 3), q), y = cot_tensor(t, COT_F32, COT_SHAPE(70, 3), kv);
-    cot_var v = make(t, COT_F32, COT_SHAPE(70, 2), 3, true), z = cot_attention(x, y, v, &(cot_attention_options){.causal = true});
+    cot_var v = make(t, COT_F32, COT_SHAPE(70, 2), 3, true),
+            z = cot_attention(x, y, v, &(cot_attention_options){.causal = true});
     double *a = read_all(z), *g[2];
-    for (int i = 0; i < 70; i++) assert_true(isnan(a[2 * i]) == (i >= 40)); /* every query from 40 on sees key 40 */
+    /* every query from 40 on sees key 40 */
+    for (int i = 0; i < 70; i++) assert_true(isnan(a[2 * i]) == (i >= 40));
     cot_var early = cot_attention(cot_slice(x, 0, 0, 40, 1), y, v, &(cot_attention_options){.causal = true});
     cot_backward_seeded(early, cot_number(1));
     g[0] = read_gradient(x), g[1] = read_gradient(y);
@@ -287,8 +323,10 @@ static void nan_stays_where_it_is_seen(void **state) {
     /* the same in v, by a mask, with values */
     float   w[70 * 2];
     uint8_t mask[70];
-    for (int i = 0; i < 70; i++) mask[i] = i != 7, w[2 * i] = i == 7 ? (float)NAN : 1, w[2 * i + 1] = i == 7 ? (float)INFINITY : 2;
-    cot_var k = make(t, COT_F32, COT_SHAPE(70, 3), 9, true), masked = cot_data(t, COT_BOOL, COT_SHAPE(70), mask), bad = cot_tensor(t, COT_F32, COT_SHAPE(70, 2), w);
+    for (int i = 0; i < 70; i++)
+        mask[i] = i != 7, w[2 * i] = i == 7 ? (float)NAN : 1, w[2 * i + 1] = i == 7 ? (float)INFINITY : 2;
+    cot_var k = make(t, COT_F32, COT_SHAPE(70, 3), 9, true), masked = cot_data(t, COT_BOOL, COT_SHAPE(70), mask),
+            bad = cot_tensor(t, COT_F32, COT_SHAPE(70, 2), w);
     cot_var p = make(t, COT_F32, COT_SHAPE(70, 3), 8, true);
     z = cot_attention(p, k, bad, &(cot_attention_options){.mask = masked});
     a = read_all(z);
@@ -304,7 +342,8 @@ static void nan_stays_where_it_is_seen(void **state) {
 static void large_scores_neither_overflow_nor_vanish(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   q = cot_tensor(t, COT_F32, COT_SHAPE(1, 1), (float[]){1e4f}), k = cot_tensor(t, COT_F32, COT_SHAPE(3, 1), (float[]){-1, 1, 0.5f});
+    cot_var   q = cot_tensor(t, COT_F32, COT_SHAPE(1, 1), (float[]){1e4f}),
+            k   = cot_tensor(t, COT_F32, COT_SHAPE(3, 1), (float[]){-1, 1, 0.5f});
     cot_var   v = cot_tensor(t, COT_F32, COT_SHAPE(3, 1), (float[]){1, 2, 3});
     assert_near(cot_value(cot_reshape(cot_attention(q, k, v, NULL), COT_SCALAR)), 2, 0);
     cot_tape_destroy(t);
@@ -313,7 +352,7 @@ static void large_scores_neither_overflow_nor_vanish(void **state) {
 static void empty_axes_have_defined_results(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   q = make(t, COT_F64, COT_SHAPE(2, 3, 4), 1, true), none = cot_tensor(t, COT_F64, COT_SHAPE(2, 0, 4), NULL);
+    cot_var q = make(t, COT_F64, COT_SHAPE(2, 3, 4), 1, true), none = cot_tensor(t, COT_F64, COT_SHAPE(2, 0, 4), NULL);
     cot_var   y = cot_attention(q, none, none, NULL), g[3];
     double   *z = read_all(y);
     for (int i = 0; i < 24; i++) assert_true(z[i] == 0);
@@ -327,7 +366,8 @@ static void empty_axes_have_defined_results(void **state) {
     y = cot_attention(batch, batch, batch, NULL);
     assert_int_equal(cot_size(y), 0);
     assert_int_equal(cot_backward(cot_sum(y, COT_ALL)), COT_OK);
-    cot_var flat = cot_tensor(t, COT_F64, COT_SHAPE(3, 0), NULL); /* no features: every key weighs the same */
+    /* no features: every key weighs the same */
+    cot_var flat = cot_tensor(t, COT_F64, COT_SHAPE(3, 0), NULL);
     y = cot_attention(flat, flat, cot_data(t, COT_F64, COT_SHAPE(3, 1), (double[]){1, 2, 6}), NULL);
     assert_near(cot_value(cot_reshape(cot_slice(y, 0, 0, 1, 1), COT_SCALAR)), 3, 1e-15);
     assert_int_equal(cot_backward(cot_sum(y, COT_ALL)), COT_OK);
@@ -336,7 +376,7 @@ static void empty_axes_have_defined_results(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- memory, threads ------------------------------------------------------------------------------------------------------------ */
+/* ---- memory, threads ------------------------------------------------------------------------- */
 
 typedef struct peaking { counting c; size_t peak; } peaking;
 
@@ -351,8 +391,10 @@ static size_t peak_of(int64_t n) {
     peaking     p = {0};
     cot_options o = {.allocator = {peak_alloc, &p}};
     cot_tape   *t = cot_tape_create(&o);
-    cot_var     q = make(t, COT_F32, COT_SHAPE(n, 16), 1, true), k = make(t, COT_F32, COT_SHAPE(n, 16), 2, true), v = make(t, COT_F32, COT_SHAPE(n, 16), 3, true);
-    assert_int_equal(cot_backward(cot_sum(cot_attention(q, k, v, &(cot_attention_options){.causal = true}), COT_ALL)), COT_OK);
+    cot_var     q = make(t, COT_F32, COT_SHAPE(n, 16), 1, true), k = make(t, COT_F32, COT_SHAPE(n, 16), 2, true),
+            v = make(t, COT_F32, COT_SHAPE(n, 16), 3, true);
+    assert_int_equal(cot_backward(cot_sum(cot_attention(q, k, v, &(cot_attention_options){.causal = true}), COT_ALL)),
+                     COT_OK);
     cot_tape_destroy(t);
     assert_int_equal(p.c.live, 0);
     return p.peak;
@@ -410,44 +452,60 @@ static void every_failing_allocation_is_an_error(void **state) {
     assert_survives_no_memory(attend, NULL, 0, NULL);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void wrong_operands_are_refused(void **state) {
     (void)state;
     counting  c = {.fail_from_size = (size_t)1 << 40};
     cot_tape *t = counted_tape(&c, false);
-    cot_var   q = make(t, COT_F64, COT_SHAPE(2, 3, 4), 1, true), k = make(t, COT_F64, COT_SHAPE(2, 5, 4), 2, true), v = make(t, COT_F64, COT_SHAPE(2, 5, 2), 3, true);
-#define REFUSED(code, text, ...)                                                                                              \
-    do {                                                                                                                     \
-        assert_false(cot_is_valid(cot_attention(__VA_ARGS__)));                                                              \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+    cot_var   q = make(t, COT_F64, COT_SHAPE(2, 3, 4), 1, true), k = make(t, COT_F64, COT_SHAPE(2, 5, 4), 2, true),
+            v = make(t, COT_F64, COT_SHAPE(2, 5, 2), 3, true);
+#define REFUSED(code, text, ...)                                                                                       \
+    do {                                                                                                               \
+        assert_false(cot_is_valid(cot_attention(__VA_ARGS__)));                                                        \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
     cot_var line = make(t, COT_F64, COT_SHAPE(4), 4, true);
-    REFUSED(COT_SHAPE, "[attention] q, k and v have shapes (4,), (2,5,4) and (2,5,2); each has at least two axes, positions and features", line, k, v, NULL);
+    REFUSED(COT_SHAPE,
+            "[attention] q, k and v have shapes (4,), (2,5,4) and (2,5,2); each has at least two axes, positions and "
+            "features",
+            line, k, v, NULL);
     REFUSED(COT_SHAPE, "[attention] q has shape (2,3,4) and k (2,5,2); their last axes must be equal", q, v, v, NULL);
-    REFUSED(COT_SHAPE, "[attention] k has shape (2,5,4) and v (2,3,4); their second last axes, the keys, must be equal", q, k, q, NULL);
+    REFUSED(COT_SHAPE, "[attention] k has shape (2,5,4) and v (2,3,4); their second last axes, the keys, must be equal",
+            q, k, q, NULL);
     cot_var three = make(t, COT_F64, COT_SHAPE(3, 5, 2), 5, true);
-    REFUSED(COT_SHAPE, "[attention] leading axes of q (2,3,4), k (2,5,4) and v (3,5,2) do not broadcast; aligned before the last two, extents are equal or 1",
+    REFUSED(COT_SHAPE,
+            "[attention] leading axes of q (2,3,4), k (2,5,4) and v (3,5,2) do not broadcast; aligned before the last "
+            "two, extents are equal or 1",
             q, k, three, NULL);
-    REFUSED(COT_VALUE, "[attention] the scale is -1; it must be positive and finite, or 0 for 1/sqrt of the last axis", q, k, v, &(cot_attention_options){.scale = -1});
-    REFUSED(COT_VALUE, "[attention] the scale is nan; it must be positive and finite, or 0 for 1/sqrt of the last axis", q, k, v,
-            &(cot_attention_options){.scale = (double)NAN});
+    REFUSED(COT_VALUE, "[attention] the scale is -1; it must be positive and finite, or 0 for 1/sqrt of the last axis",
+            q, k, v, &(cot_attention_options){.scale = -1});
+    REFUSED(COT_VALUE, "[attention] the scale is nan; it must be positive and finite, or 0 for 1/sqrt of the last axis",
+            q, k, v, &(cot_attention_options){.scale = (double)NAN});
     cot_var mask = make(t, COT_BOOL, COT_SHAPE(5, 3), 6, false), bias = make(t, COT_F64, COT_SHAPE(3, 3, 5), 7, false);
-    REFUSED(COT_SHAPE, "[attention] the mask has shape (5,3), the scores (2,3,5); it must broadcast to theirs", q, k, v, &(cot_attention_options){.mask = mask});
-    REFUSED(COT_SHAPE, "[attention] the bias has shape (3,3,5), the scores (2,3,5); it must broadcast to theirs", q, k, v, &(cot_attention_options){.bias = bias});
-    REFUSED(COT_DTYPE, "[attention] the mask has dtype f64; a mask is bool, true where a key is seen; bias is what is added", q, k, v,
-            &(cot_attention_options){.mask = bias});
-    REFUSED(COT_DTYPE, "[attention] the bias has dtype bool; what is added is a float; a bool goes in as mask", q, k, v, &(cot_attention_options){.bias = mask});
+    REFUSED(COT_SHAPE, "[attention] the mask has shape (5,3), the scores (2,3,5); it must broadcast to theirs", q, k, v,
+            &(cot_attention_options){.mask = mask});
+    REFUSED(COT_SHAPE, "[attention] the bias has shape (3,3,5), the scores (2,3,5); it must broadcast to theirs", q, k,
+            v, &(cot_attention_options){.bias = bias});
+    REFUSED(COT_DTYPE,
+            "[attention] the mask has dtype f64; a mask is bool, true where a key is seen; bias is what is added", q, k,
+            v, &(cot_attention_options){.mask = bias});
+    REFUSED(COT_DTYPE, "[attention] the bias has dtype bool; what is added is a float; a bool goes in as mask", q, k, v,
+            &(cot_attention_options){.bias = mask});
     cot_var bad = INVALID(t);
-    REFUSED(COT_VAR, "[attention] the mask operand is invalid: the operation that should have made it failed", q, k, v, &(cot_attention_options){.mask = bad});
+    REFUSED(COT_VAR, "[attention] the mask operand is invalid: the operation that should have made it failed", q, k, v,
+            &(cot_attention_options){.mask = bad});
     /* products that overflow: views of one element */
-    cot_var one = cot_tensor(t, COT_F64, COT_SHAPE(1, 1), NULL), huge = cot_broadcast_to(one, COT_SHAPE(1, INT64_C(1) << 56));
-    REFUSED(COT_LIMIT, "[attention] q has shape (1,72057594037927936); its tiles are larger than memory can hold", huge, huge, one, NULL);
+    cot_var one  = cot_tensor(t, COT_F64, COT_SHAPE(1, 1), NULL),
+            huge = cot_broadcast_to(one, COT_SHAPE(1, INT64_C(1) << 56));
+    REFUSED(COT_LIMIT, "[attention] q has shape (1,72057594037927936); its tiles are larger than memory can hold", huge,
+            huge, one, NULL);
     cot_var tall = cot_broadcast_to(one, COT_SHAPE(INT64_C(1) << 40, 1));
     REFUSED(COT_MEMORY, "[attention] out of memory: 8796093022208 bytes for a tensor", tall, one, one, NULL);
     cot_var heads = cot_broadcast_to(one, COT_SHAPE(INT64_C(1) << 50, 1, 1));
-    REFUSED(COT_LIMIT, "[broadcast_to] shape (1125899906842624,1099511627776,1) has too many elements to address", tall, heads, one, NULL);
+    REFUSED(COT_LIMIT, "[broadcast_to] shape (1125899906842624,1099511627776,1) has too many elements to address", tall,
+            heads, one, NULL);
     cot_tape_destroy(t);
 }
 

@@ -1,4 +1,5 @@
-/* Convolution against a direct loop over its definition: many geometries, every pass, every instruction set, dtypes, threads, errors. */
+/* Convolution against a direct loop over its definition: many geometries, every pass, every
+ * instruction set, dtypes, threads, errors. */
 /* ctest: labels=threads timeout=120 */
 #include "support/tape_test.h"
 
@@ -6,15 +7,20 @@
 #include "base/half.h"
 
 /* The narrower instruction sets, as if the machine had no wider one. */
-bool conv_baseline(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *z);
-bool conv_avx2(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *z);
+bool conv_baseline(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
+                   const cot__view *b, const cot__view *z);
+bool conv_avx2(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+               const cot__view *z);
 
 static uint64_t state;
-static int64_t  below(int64_t n) { return (int64_t)((state = state * 6364136223846793005u + 1442695040888963407u) >> 33) % n; }
+static int64_t  below(int64_t n) {
+     return (int64_t)((state = state * 6364136223846793005u + 1442695040888963407u) >> 33) % n;
+}
 
-/* ---- the definition ------------------------------------------------------------------------------------------------------ */
+/* ---- the definition -------------------------------------------------------------------------- */
 
-/* Calls term(user, element of x, of w, of z) for every term of the trilinear form, all arrays contiguous. */
+/* Calls term(user, element of x, of w, of z) for every term of the trilinear form, all arrays
+ * contiguous. */
 static void each_term(const cot__conv *g, void (*term)(void *user, int64_t x, int64_t w, int64_t z), void *user) {
     int64_t in = g->in / g->groups, out = g->out / g->groups;
     for (int64_t n = 0; n < g->batch; n++)
@@ -31,7 +37,8 @@ static void each_term(const cot__conv *g, void (*term)(void *user, int64_t x, in
                             at = at * g->x[a] + i;
                         }
                         if (!inside) continue;
-                        term(user, (n * g->in + o / out * in + c) * g->x[0] * g->x[1] * g->x[2] + at, (o * in + c) * g->k[0] * g->k[1] * g->k[2] + k,
+                        term(user, (n * g->in + o / out * in + c) * g->x[0] * g->x[1] * g->x[2] + at,
+                             (o * in + c) * g->k[0] * g->k[1] * g->k[2] + k,
                              (n * g->out + o) * g->z[0] * g->z[1] * g->z[2] + q);
                     }
 }
@@ -41,12 +48,14 @@ typedef struct sums { cot__conv_pass pass; const double *x, *w, *z; double *to, 
 static void sum_term(void *user, int64_t x, int64_t w, int64_t z) {
     sums   *s = user;
     int64_t to = s->pass == COT__CONV_OUTPUT ? z : s->pass == COT__CONV_INPUT ? x : w;
-    double  v = s->pass == COT__CONV_OUTPUT ? s->x[x] * s->w[w] : s->pass == COT__CONV_INPUT ? s->z[z] * s->w[w] : s->x[x] * s->z[z];
+    double  v  = s->pass == COT__CONV_OUTPUT  ? s->x[x] * s->w[w]
+                 : s->pass == COT__CONV_INPUT ? s->z[z] * s->w[w]
+                                              : s->x[x] * s->z[z];
     s->to[to] += v;
     s->size[to] += fabs(v);
 }
 
-/* ---- kernels -------------------------------------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 enum { MOST = 1 << 16 };
 static double x_data[MOST], w_data[MOST], z_data[MOST], want[MOST], size_of[MOST];
@@ -67,7 +76,8 @@ static cot__conv random_geometry(int space) {
     for (int a = 3 - space; a < 3; a++) {
         do {
             int64_t after = below(4);
-            g.k[a] = 1 + below(below(3) ? 3 : 7), g.dilation[a] = below(3) ? 1 : 1 + below(3), g.stride[a] = below(2) ? 1 : 1 + below(4);
+            g.k[a] = 1 + below(below(3) ? 3 : 7), g.dilation[a] = below(3) ? 1 : 1 + below(3),
+            g.stride[a] = below(2) ? 1 : 1 + below(4);
             g.before[a] = below(5), g.x[a] = 1 + below(space == 1 ? 70 : space == 2 ? 20 : 7);
             g.z[a] = g.x[a] + g.before[a] + after - (g.k[a] - 1) * g.dilation[a] - 1;
         } while (g.z[a] < 0);
@@ -76,10 +86,11 @@ static cot__conv random_geometry(int space) {
     return g;
 }
 
-typedef bool run_fn(const cot_allocator *, const cot__conv *, cot__conv_pass, const cot__view *, const cot__view *, const cot__view *);
+typedef bool run_fn(const cot_allocator *, const cot__conv *, cot__conv_pass, const cot__view *, const cot__view *,
+                    const cot__view *);
 
-/* Runs one pass in a dtype and compares each element with the definition: the error of a sum is at most its terms' sizes times their number
- * (and 2) in units of the dtype. */
+/* Runs one pass in a dtype and compares each element with the definition: the error of a sum is at
+ * most its terms' sizes times their number (and 2) in units of the dtype. */
 static void check_pass(run_fn *run, const char *name, const cot__conv *g, cot__conv_pass pass, cot_dtype d) {
     static const int operands[3][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
     const double    *data[3] = {x_data, w_data, z_data};
@@ -88,7 +99,9 @@ static void check_pass(run_fn *run, const char *name, const cot__conv *g, cot__c
     for (int i = 0; i < 3; i++) {
         int            which = operands[pass][i];
         const int64_t *space = which == 0 ? g->x : which == 1 ? g->k : g->z;
-        shape[i][0] = which == 1 ? g->out : g->batch, shape[i][1] = which == 0 ? g->in : which == 1 ? g->in / g->groups : g->out;
+        shape[i][0] = which == 1 ? g->out : g->batch, shape[i][1] = which == 0   ? g->in
+                                                                    : which == 1 ? g->in / g->groups
+                                                                                 : g->out;
         for (int a = 0; a < 3; a++) shape[i][2 + a] = space[a];
         cot__strides(5, shape[i], stride[i]);
         v[i] = (cot__view){memory[i], d, 5, shape[i], stride[i]};
@@ -106,12 +119,17 @@ static void check_pass(run_fn *run, const char *name, const cot__conv *g, cot__c
     double  wide = d == COT_F64 || d == COT_F32 ? unit : 0x1p-23;
     for (int64_t j = 0; j < n; j++) {
         double got = cot__load_f64((char *)memory[2] + j * cot__dtype_size(d), d);
-        if (fabs(got - want[j]) <= wide * (2 + sqrt(terms)) * size_of[j] + (wide != unit ? unit * fabs(want[j]) + 0x1p-24 : 0)) continue;
-        fprintf(stderr, "%s, pass %d, %s: element %lld is %.9g, not %.9g\n", name, pass, cot_dtype_name(d), (long long)j, got, want[j]);
-        fprintf(stderr, "batch %lld groups %lld in %lld out %lld\n", (long long)g->batch, (long long)g->groups, (long long)g->in, (long long)g->out);
+        if (fabs(got - want[j]) <=
+            wide * (2 + sqrt(terms)) * size_of[j] + (wide != unit ? unit * fabs(want[j]) + 0x1p-24 : 0))
+            continue;
+        fprintf(stderr, "%s, pass %d, %s: element %lld is %.9g, not %.9g\n", name, pass, cot_dtype_name(d),
+                (long long)j, got, want[j]);
+        fprintf(stderr, "batch %lld groups %lld in %lld out %lld\n", (long long)g->batch, (long long)g->groups,
+                (long long)g->in, (long long)g->out);
         for (int a = 0; a < 3; a++)
-            fprintf(stderr, "x %lld k %lld z %lld stride %lld dilation %lld before %lld\n", (long long)g->x[a], (long long)g->k[a], (long long)g->z[a],
-                    (long long)g->stride[a], (long long)g->dilation[a], (long long)g->before[a]);
+            fprintf(stderr, "x %lld k %lld z %lld stride %lld dilation %lld before %lld\n", (long long)g->x[a],
+                    (long long)g->k[a], (long long)g->z[a], (long long)g->stride[a], (long long)g->dilation[a],
+                    (long long)g->before[a]);
         fail();
     }
 }
@@ -148,14 +166,15 @@ static void the_narrow_kernels_too(void **s) {
     check_variant(conv_avx2, "AVX2", test_small() ? 60 : 300);
 }
 
-/* ---- through the public functions ------------------------------------------------------------------------------------------- */
+/* ---- through the public functions ------------------------------------------------------------ */
 
 static cot_var filled(cot_tape *t, cot_dtype d, cot_shape shape) {
     static double data[1 << 17];
     int64_t       n = 1;
     for (int k = 0; k < shape.ndim; k++) n *= shape.dim[k];
     assert_true(n <= 1 << 17);
-    for (int64_t i = 0; i < n; i++) cot__store_f64((char *)data + i * cot__dtype_size(d), d, (double)(below(255) - 127) / 64);
+    for (int64_t i = 0; i < n; i++)
+        cot__store_f64((char *)data + i * cot__dtype_size(d), d, (double)(below(255) - 127) / 64);
     return cot_tensor(t, d, shape, data);
 }
 
@@ -173,12 +192,14 @@ static void shapes_are_those_of_pytorch(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = filled(t, COT_F32, COT_SHAPE(2, 4, 9, 7));
-    cot_shape z = cot_shape_of(cot_conv2d(x, filled(t, COT_F32, COT_SHAPE(6, 2, 3, 2)),
-                                          COT_CONV(.groups = 2, .stride = {2, 3}, .padding = {1, 0}, .dilation = {2, 1}, .padding_after = {1, 0})));
+    cot_shape z = cot_shape_of(cot_conv2d(
+        x, filled(t, COT_F32, COT_SHAPE(6, 2, 3, 2)),
+        COT_CONV(.groups = 2, .stride = {2, 3}, .padding = {1, 0}, .dilation = {2, 1}, .padding_after = {1, 0})));
     assert_int_equal(z.ndim, 4);
     assert_true(z.dim[0] == 2 && z.dim[1] == 6 && z.dim[2] == 4 && z.dim[3] == 2);
-    z = cot_shape_of(cot_conv_transpose2d(x, filled(t, COT_F32, COT_SHAPE(4, 3, 3, 2)),
-                                          COT_CONV(.groups = 2, .stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2})));
+    z = cot_shape_of(
+        cot_conv_transpose2d(x, filled(t, COT_F32, COT_SHAPE(4, 3, 3, 2)),
+                             COT_CONV(.groups = 2, .stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2})));
     assert_true(z.dim[0] == 2 && z.dim[1] == 6 && z.dim[2] == 18 && z.dim[3] == 22);
     assert_ok(t);
     cot_tape_destroy(t);
@@ -190,13 +211,16 @@ static void strided_operands_are_read_in_place(void **s) {
     state = 5;
     for (int d = COT_F64; d <= COT_F16; d++) {
         cot_var x = cot_flip(cot_transpose(filled(t, (cot_dtype)d, COT_SHAPE(9, 10, 4, 2))), COT_AXES(2));
-        cot_var kernels[] = {cot_transpose(filled(t, (cot_dtype)d, COT_SHAPE(3, 2, 4, 5))), cot_transpose(filled(t, (cot_dtype)d, COT_SHAPE(1, 1, 4, 5)))};
+        cot_var kernels[] = {cot_transpose(filled(t, (cot_dtype)d, COT_SHAPE(3, 2, 4, 5))),
+                             cot_transpose(filled(t, (cot_dtype)d, COT_SHAPE(1, 1, 4, 5)))};
         for (int round = 0; round < 4; round++) {
             cot_var          w = kernels[round / 2];
-            cot_conv_options o = {.stride = {1, 1 + round % 2}, .padding = {round < 2, round < 2}}; /* the last two: rows that follow each other */
+            /* the last two: rows that follow each other */
+            cot_conv_options o = {.stride = {1, 1 + round % 2}, .padding = {round < 2, round < 2}};
             cot_var          a = cot_conv2d(x, w, o), b = cot_conv2d(cot_copy(x), cot_copy(w), o), ga[2], gb[2];
             assert_same(a, b);
-            cot_var seed = cot_transpose(filled(t, (cot_dtype)d, (cot_shape){4, {cot_shape_of(a).dim[3], cot_shape_of(a).dim[2], 5, 2}}));
+            cot_var seed = cot_transpose(
+                filled(t, (cot_dtype)d, (cot_shape){4, {cot_shape_of(a).dim[3], cot_shape_of(a).dim[2], 5, 2}}));
             cot_vjp(a, seed, 2, ((cot_var[]){x, w}), ga), cot_vjp(a, cot_copy(seed), 2, ((cot_var[]){x, w}), gb);
             assert_same(ga[0], gb[0]), assert_same(ga[1], gb[1]);
         }
@@ -243,12 +267,16 @@ static void the_transpose_is_the_transpose(void **s) {
     (void)s;
     cot_tape        *t = cot_tape_create(NULL);
     cot_conv_options o = {.groups = 2, .stride = {3, 2}, .padding = {1, 2}, .dilation = {1, 2}};
-    cot_var          x = filled(t, COT_F64, COT_SHAPE(2, 4, 12, 13)), w = filled(t, COT_F64, COT_SHAPE(6, 2, 3, 3)), z = cot_conv2d(x, w, o);
+    cot_var          x = filled(t, COT_F64, COT_SHAPE(2, 4, 12, 13)), w = filled(t, COT_F64, COT_SHAPE(6, 2, 3, 3)),
+            z              = cot_conv2d(x, w, o);
     cot_shape        shape = cot_shape_of(z);
     cot_var          y = filled(t, COT_F64, shape);
-    o.output_padding[0] = 12 - ((shape.dim[2] - 1) * 3 - 2 + 3), o.output_padding[1] = 13 - ((shape.dim[3] - 1) * 2 - 4 + 5);
-    double left = cot_value(cot_sum(cot_mul(y, z), COT_ALL)), right = cot_value(cot_sum(cot_mul(x, cot_conv_transpose2d(y, w, o)), COT_ALL));
-    assert_near(left, right, 1e-12); /* sums of some ten thousand numbers below 100: all multiples of 2^-18, so nearly exact */
+    o.output_padding[0]    = 12 - ((shape.dim[2] - 1) * 3 - 2 + 3),
+    o.output_padding[1]    = 13 - ((shape.dim[3] - 1) * 2 - 4 + 5);
+    double left            = cot_value(cot_sum(cot_mul(y, z), COT_ALL)),
+           right           = cot_value(cot_sum(cot_mul(x, cot_conv_transpose2d(y, w, o)), COT_ALL));
+    /* sums of some ten thousand numbers below 100: all multiples of 2^-18, so nearly exact */
+    assert_near(left, right, 1e-12);
     assert_ok(t);
     cot_tape_destroy(t);
 }
@@ -256,7 +284,8 @@ static void the_transpose_is_the_transpose(void **s) {
 static void integers_become_f64(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_data(t, COT_I64, COT_SHAPE(1, 1, 3), (int64_t[]){1, 2, 3}), w = cot_data(t, COT_U8, COT_SHAPE(1, 1, 2), (uint8_t[]){1, 10});
+    cot_var   x = cot_data(t, COT_I64, COT_SHAPE(1, 1, 3), (int64_t[]){1, 2, 3}),
+            w   = cot_data(t, COT_U8, COT_SHAPE(1, 1, 2), (uint8_t[]){1, 10});
     cot_var   z = cot_conv1d(x, w, COT_CONV(0));
     double    v[2];
     assert_int_equal(cot_dtype_of(z), COT_F64);
@@ -278,23 +307,30 @@ static void nothing_to_sum_is_zero_and_nothing_to_make_is_empty(void **s) {
     assert_int_equal(cot_grad_of(cot_sum(z, COT_ALL), 2, (cot_var[]){none, w}, g), COT_OK);
     assert_int_equal(cot_read(g[1], (double[12]){0}, 12), COT_OK);
     assert_true(cot_value(cot_sum(cot_abs(g[1]), COT_ALL)) == 0);
-    z = cot_conv1d(cot_tensor(t, COT_F32, COT_SHAPE(2, 0, 4), NULL), cot_tensor(t, COT_F32, COT_SHAPE(1, 0, 1), NULL), COT_CONV(0)); /* no channels */
+    /* no channels */
+    z = cot_conv1d(cot_tensor(t, COT_F32, COT_SHAPE(2, 0, 4), NULL), cot_tensor(t, COT_F32, COT_SHAPE(1, 0, 1), NULL),
+                   COT_CONV(0));
     assert_int_equal(cot_read(z, v, 8), COT_OK);
     for (int i = 0; i < 8; i++) assert_true(v[i] == 0);
-    assert_int_equal(cot_size(cot_conv1d(filled(t, COT_F32, COT_SHAPE(2, 1, 4)), cot_tensor(t, COT_F32, COT_SHAPE(0, 1, 2), NULL), COT_CONV(0))), 0);
-    assert_int_equal(cot_size(cot_conv_transpose1d(none, cot_tensor(t, COT_F32, COT_SHAPE(2, 3, 2), NULL), COT_CONV(0))), 0);
+    assert_int_equal(cot_size(cot_conv1d(filled(t, COT_F32, COT_SHAPE(2, 1, 4)),
+                                         cot_tensor(t, COT_F32, COT_SHAPE(0, 1, 2), NULL), COT_CONV(0))),
+                     0);
+    assert_int_equal(
+        cot_size(cot_conv_transpose1d(none, cot_tensor(t, COT_F32, COT_SHAPE(2, 3, 2), NULL), COT_CONV(0))), 0);
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
-/* Lanes beyond a row, and what lies beside a tap, touch nothing: an infinity stays where its taps are. */
+/* Lanes beyond a row, and what lies beside a tap, touch nothing: an infinity stays where its taps
+ * are. */
 static void infinities_stay_where_they_belong(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);
     float     x[3 * 21] = {0}, ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     double    z[21];
     x[21 + 5] = INFINITY;
-    cot_var v = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 3, 21), x), w = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 3, 3), ones), g;
+    cot_var v = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 3, 21), x),
+            w = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 3, 3), ones), g;
     cot_var y = cot_conv2d(v, w, COT_CONV(.padding = {0, 1}));
     assert_int_equal(cot_read(y, z, 21), COT_OK);
     for (int i = 0; i < 21; i++) assert_true(i >= 4 && i <= 6 ? isinf(z[i]) : z[i] == 0);
@@ -302,7 +338,9 @@ static void infinities_stay_where_they_belong(void **s) {
     seed[20] = 1; /* only the last place: its taps see zeros, and the lanes beyond are not there */
     assert_int_equal(cot_vjp(y, cot_data(t, COT_F32, COT_SHAPE(1, 1, 1, 21), seed), 1, &v, &g), COT_OK);
     assert_near(cot_value(cot_sum(g, COT_ALL)), 6, 0);
-    float row[2 * 14] = {0}; /* the second row begins where lanes beyond the first one would read: 0 · inf there would be NaN */
+    /* the second row begins where lanes beyond the first one would read: 0 · inf there would be
+     * NaN */
+    float row[2 * 14] = {0};
     row[14] = INFINITY;
     cot_var one = cot_tensor(t, COT_F32, COT_SHAPE(1, 1, 1, 1), ones);
     y = cot_conv2d(cot_data(t, COT_F32, COT_SHAPE(1, 1, 2, 14), row), one, COT_CONV(0));
@@ -314,39 +352,58 @@ static void infinities_stay_where_they_belong(void **s) {
 static void errors_say_what_was_given(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = filled(t, COT_F32, COT_SHAPE(1, 4, 5)), w = filled(t, COT_F32, COT_SHAPE(6, 4, 3)), x2 = filled(t, COT_F32, COT_SHAPE(1, 4, 5, 5));
-    cot_var   empty = cot_tensor(t, COT_F32, COT_SHAPE(6, 4, 0), NULL), line = cot_tensor(t, COT_F32, COT_SHAPE(1, 4, 0), NULL);
-#define REFUSED(call, code, text)                                                                                            \
-    do {                                                                                                                     \
-        assert_false(cot_is_valid(call));                                                                                    \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+    cot_var   x = filled(t, COT_F32, COT_SHAPE(1, 4, 5)), w = filled(t, COT_F32, COT_SHAPE(6, 4, 3)),
+            x2    = filled(t, COT_F32, COT_SHAPE(1, 4, 5, 5));
+    cot_var empty = cot_tensor(t, COT_F32, COT_SHAPE(6, 4, 0), NULL),
+            line  = cot_tensor(t, COT_F32, COT_SHAPE(1, 4, 0), NULL);
+#define REFUSED(call, code, text)                                                                                      \
+    do {                                                                                                               \
+        assert_false(cot_is_valid(call));                                                                              \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
-    REFUSED(cot_conv2d(x, w, COT_CONV(0)), COT_SHAPE, "[conv2d] x has shape (1,4,5), the weight (6,4,3); both have two axes for channels and the like, then 2 spatial");
-    REFUSED(cot_conv1d(x2, w, COT_CONV(0)), COT_SHAPE, "[conv1d] x has shape (1,4,5,5), the weight (6,4,3); both have two axes for channels and the like, then 1 spatial");
-    REFUSED(cot_conv1d(x, w, COT_CONV(.stride = {-1})), COT_VALUE, "[conv1d] stride[0] is -1; it may be 0 to 2147483647");
-    REFUSED(cot_conv1d(x, w, COT_CONV(.dilation = {INT64_MAX})), COT_VALUE, "[conv1d] dilation[0] is 9223372036854775807; it may be 0 to 2147483647");
-    REFUSED(cot_conv1d(x, w, COT_CONV(.padding = {1, 1})), COT_VALUE, "[conv1d] padding[1] is 1, but there is 1 spatial axis; leave the rest 0");
-    REFUSED(cot_conv2d(x2, x2, COT_CONV(.stride = {1, 1, 2})), COT_VALUE, "[conv2d] stride[2] is 2, but there are 2 spatial axes; leave the rest 0");
-    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = -2)), COT_VALUE, "[conv1d] groups is -2; it is positive, or 0 for one group");
-    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = 3)), COT_SHAPE, "[conv1d] 3 groups, but x has 4 channels and the weight 6 along its first axis; groups divide both");
-    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = 2)), COT_SHAPE, "[conv1d] x has 4 channels, the weight (6,4,3) takes 8; groups times its second axis is the channels of x");
-    REFUSED(cot_conv_transpose1d(x, w, COT_CONV(0)), COT_SHAPE, "[conv_transpose1d] x has 4 channels, the weight (6,4,3) takes 6; its first axis is the channels of x");
-    REFUSED(cot_conv1d(x, empty, COT_CONV(0)), COT_SHAPE, "[conv1d] the weight has shape (6,4,0); a kernel has at least one element");
+    REFUSED(cot_conv2d(x, w, COT_CONV(0)), COT_SHAPE,
+            "[conv2d] x has shape (1,4,5), the weight (6,4,3); both have two axes for channels and the like, then 2 "
+            "spatial");
+    REFUSED(cot_conv1d(x2, w, COT_CONV(0)), COT_SHAPE,
+            "[conv1d] x has shape (1,4,5,5), the weight (6,4,3); both have two axes for channels and the like, then 1 "
+            "spatial");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.stride = {-1})), COT_VALUE,
+            "[conv1d] stride[0] is -1; it may be 0 to 2147483647");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.dilation = {INT64_MAX})), COT_VALUE,
+            "[conv1d] dilation[0] is 9223372036854775807; it may be 0 to 2147483647");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.padding = {1, 1})), COT_VALUE,
+            "[conv1d] padding[1] is 1, but there is 1 spatial axis; leave the rest 0");
+    REFUSED(cot_conv2d(x2, x2, COT_CONV(.stride = {1, 1, 2})), COT_VALUE,
+            "[conv2d] stride[2] is 2, but there are 2 spatial axes; leave the rest 0");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = -2)), COT_VALUE,
+            "[conv1d] groups is -2; it is positive, or 0 for one group");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = 3)), COT_SHAPE,
+            "[conv1d] 3 groups, but x has 4 channels and the weight 6 along its first axis; groups divide both");
+    REFUSED(cot_conv1d(x, w, COT_CONV(.groups = 2)), COT_SHAPE,
+            "[conv1d] x has 4 channels, the weight (6,4,3) takes 8; groups times its second axis is the channels of x");
+    REFUSED(cot_conv_transpose1d(x, w, COT_CONV(0)), COT_SHAPE,
+            "[conv_transpose1d] x has 4 channels, the weight (6,4,3) takes 6; its first axis is the channels of x");
+    REFUSED(cot_conv1d(x, empty, COT_CONV(0)), COT_SHAPE,
+            "[conv1d] the weight has shape (6,4,0); a kernel has at least one element");
     REFUSED(cot_conv1d(x, w, COT_CONV(.dilation = {4}, .padding_before = {3})), COT_SHAPE,
             "[conv1d] the kernel reaches over 9 elements of spatial axis 0, which has 8 with its padding; it must fit");
     REFUSED(cot_conv1d(line, w, COT_CONV(.padding = {1})), COT_SHAPE,
             "[conv1d] the kernel reaches over 3 elements of spatial axis 0, which has 2 with its padding; it must fit");
-    REFUSED(cot_conv1d(x, w, COT_CONV(.output_padding = {1})), COT_VALUE, "[conv1d] output_padding[0] is 1; only transposed convolutions have one");
-    REFUSED(cot_conv_transpose1d(x, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))), COT_CONV(.stride = {2}, .output_padding = {2})), COT_VALUE,
-            "[conv_transpose1d] output_padding[0] is 2; it must be less than stride or dilation");
-    REFUSED(cot_conv_transpose1d(x, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))), COT_CONV(.padding = {4})), COT_SHAPE,
+    REFUSED(cot_conv1d(x, w, COT_CONV(.output_padding = {1})), COT_VALUE,
+            "[conv1d] output_padding[0] is 1; only transposed convolutions have one");
+    REFUSED(cot_conv_transpose1d(x, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))),
+                                 COT_CONV(.stride = {2}, .output_padding = {2})),
+            COT_VALUE, "[conv_transpose1d] output_padding[0] is 2; it must be less than stride or dilation");
+    REFUSED(cot_conv_transpose1d(x, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))), COT_CONV(.padding = {4})),
+            COT_SHAPE,
             "[conv_transpose1d] 5 elements along spatial axis 0 would become -1; the result has at least one");
     REFUSED(cot_conv_transpose1d(line, cot_transpose(cot_reshape(w, COT_SHAPE(3, 6, 4))), COT_CONV(0)), COT_SHAPE,
             "[conv_transpose1d] 0 elements along spatial axis 0 would become 0; the result has at least one");
-    cot_var wide = cot_broadcast_to(cot_zeros(t, COT_F32, COT_SHAPE(1, 1, 1)), COT_SHAPE(INT64_C(1) << 20, 1, INT64_C(1) << 34));
-    REFUSED(cot_conv_transpose1d(wide, cot_zeros(t, COT_F32, COT_SHAPE(1, 1, 1)), COT_CONV(.stride = {1 << 20})), COT_LIMIT,
-            "[conv_transpose] shape (1048576,1,18014398508433409) has too many elements to address");
+    cot_var wide =
+        cot_broadcast_to(cot_zeros(t, COT_F32, COT_SHAPE(1, 1, 1)), COT_SHAPE(INT64_C(1) << 20, 1, INT64_C(1) << 34));
+    REFUSED(cot_conv_transpose1d(wide, cot_zeros(t, COT_F32, COT_SHAPE(1, 1, 1)), COT_CONV(.stride = {1 << 20})),
+            COT_LIMIT, "[conv_transpose] shape (1048576,1,18014398508433409) has too many elements to address");
     assert_ok(t);
     cot_tape_destroy(t);
 }

@@ -1,18 +1,22 @@
-/* Pooling against a direct loop over its definition: many geometries and dtypes, ties, NaN, threads, errors. */
+/* Pooling against a direct loop over its definition: many geometries and dtypes, ties, NaN,
+ * threads, errors. */
 /* ctest: labels=threads timeout=120 */
 #include "support/tape_test.h"
 
 #include "backend/cpu/kernels.h"
 
 static uint64_t state;
-static int64_t  below(int64_t n) { return (int64_t)((state = state * 6364136223846793005u + 1442695040888963407u) >> 33) % n; }
+static int64_t  below(int64_t n) {
+     return (int64_t)((state = state * 6364136223846793005u + 1442695040888963407u) >> 33) % n;
+}
 
 enum { MOST = 1 << 16 };
 static double x_data[MOST], seed[MOST], z_want[MOST], x_want[MOST], got[MOST];
 
 typedef struct pool { int64_t planes, x[3], z[3]; int space; cot_pool_options o; } pool;
 
-/* Those that fit; in ceil mode one more, if something is left for it and it starts before the padding behind. */
+/* Those that fit; in ceil mode one more, if something is left for it and it starts before the
+ * padding behind. */
 static int64_t windows(int64_t n, int64_t k, int64_t s, int64_t p, bool ceil_mode) {
     int64_t z = 0;
     while (z * s + k <= n + 2 * p) z++;
@@ -32,14 +36,16 @@ static pool random_pool(int space) {
 
 /* Both pools and their transposes at `seed`, from the definition. */
 static void define(const pool *g, bool max) {
-    int64_t xn = g->x[0] * g->x[1] * g->x[2], zn = g->z[0] * g->z[1] * g->z[2], k[3] = {1, 1, 1}, s[3] = {1, 1, 1}, p[3] = {0};
+    int64_t xn = g->x[0] * g->x[1] * g->x[2], zn = g->z[0] * g->z[1] * g->z[2], k[3] = {1, 1, 1}, s[3] = {1, 1, 1},
+            p[3] = {0};
     for (int a = 0; a < g->space; a++) {
         int to = 3 - g->space + a;
         k[to] = g->o.window[a], s[to] = g->o.stride[a] ? g->o.stride[a] : k[to], p[to] = g->o.padding[a];
     }
     for (int64_t i = 0; i < g->planes * xn; i++) x_want[i] = 0;
     for (int64_t q = 0; q < g->planes * zn; q++) {
-        int64_t at[3] = {q % zn / g->z[2] / g->z[1], q % zn / g->z[2] % g->z[1], q % zn % g->z[2]}, best = -1, inside = 0, padded = 0;
+        int64_t at[3] = {q % zn / g->z[2] / g->z[1], q % zn / g->z[2] % g->z[1], q % zn % g->z[2]}, best = -1,
+                inside = 0, padded = 0;
         double  sum = 0;
         for (int round = 0; round < 2; round++) /* the second spreads what the first has counted */
             for (int64_t t = 0; t < k[0] * k[1] * k[2]; t++) {
@@ -52,7 +58,8 @@ static void define(const pool *g, bool max) {
                 }
                 if (round == 0) {
                     inside += in, padded += near;
-                    if (in && (best < 0 || x_data[i] > x_data[best] || (isnan(x_data[i]) && !isnan(x_data[best])))) best = i;
+                    if (in && (best < 0 || x_data[i] > x_data[best] || (isnan(x_data[i]) && !isnan(x_data[best]))))
+                        best = i;
                     if (in) sum += x_data[i];
                 } else if (in && !max) x_want[i] += seed[q] / (double)(g->o.exclude_padding ? inside : padded);
             }
@@ -77,15 +84,16 @@ static void compare(cot_var v, const double *want, int64_t n, double tolerance) 
 }
 
 static void check(const pool *g, bool max, cot_dtype d) {
-    static cot_var (*const functions[2][4])(cot_var, cot_pool_options) = {{NULL, cot_avg_pool1d, cot_avg_pool2d, cot_avg_pool3d},
-                                                                          {NULL, cot_max_pool1d, cot_max_pool2d, cot_max_pool3d}};
+    static cot_var (*const functions[2][4])(cot_var, cot_pool_options) = {
+        {NULL, cot_avg_pool1d, cot_avg_pool2d, cot_avg_pool3d}, {NULL, cot_max_pool1d, cot_max_pool2d, cot_max_pool3d}};
     cot_tape *t = cot_tape_create(NULL);
     cot_shape sx = {1 + g->space, {g->planes}}, sz = sx;
     for (int a = 0; a < g->space; a++) sx.dim[1 + a] = g->x[3 - g->space + a], sz.dim[1 + a] = g->z[3 - g->space + a];
     cot_var x = tensor(t, d, sx, x_data), grad;
     cot_var z = functions[max][g->space](x, g->o);
     assert_ok(t);
-    /* Numbers are small multiples of 1/8, so sums are exact, and one rounding or two are left; halves gather up to 27 shares in f32. */
+    /* Numbers are small multiples of 1/8, so sums are exact, and one rounding or two are left;
+     * halves gather up to 27 shares in f32. */
     double unit = d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_BF16 ? 0x1p-8 : 0x1p-11;
     for (int a = 0; a < sz.ndim; a++) assert_int_equal(cot_shape_of(z).dim[a], sz.dim[a]);
     compare(z, z_want, g->planes * g->z[0] * g->z[1] * g->z[2], max ? 0 : 2 * unit);
@@ -103,7 +111,9 @@ static void pools_are_their_definition(void **s) {
     state = 1;
     for (int round = 0; round < (test_small() ? 100 : 2000); round++) {
         pool g = random_pool(1 + round % 3);
-        for (int64_t i = 0; i < g.planes * g.x[0] * g.x[1] * g.x[2]; i++) x_data[i] = (double)(below(9) - 4) * (round % 2 ? 1 : 1.5); /* many ties */
+        /* many ties */
+        for (int64_t i = 0; i < g.planes * g.x[0] * g.x[1] * g.x[2]; i++)
+            x_data[i] = (double)(below(9) - 4) * (round % 2 ? 1 : 1.5);
         for (int64_t i = 0; i < g.planes * g.z[0] * g.z[1] * g.z[2]; i++) seed[i] = (double)(below(17) - 8) / 8;
         cot_dtype d = dtypes[round / 3 % 6];
         if (d > COT_F16)
@@ -115,7 +125,8 @@ static void pools_are_their_definition(void **s) {
     }
 }
 
-/* All arrangements of five values in the commonest window, which has kernels of its own: widths around a vector, NaN and infinities. */
+/* All arrangements of five values in the commonest window, which has kernels of its own: widths
+ * around a vector, NaN and infinities. */
 static void two_by_two_chooses_the_first_of_equals(void **s) {
     (void)s;
     static const double values[] = {-INFINITY, 0, 1, NAN, INFINITY};
@@ -125,7 +136,8 @@ static void two_by_two_chooses_the_first_of_equals(void **s) {
             for (int64_t q = 0; q < g.planes * 2 * width; q++) {
                 int64_t row = q / width % 2, plane = q / width / 2, code = q % 625;
                 double *x = x_data + (plane * 4 + 2 * row) * g.x[2] + 2 * (q % width);
-                x[0] = values[code % 5], x[1] = values[code / 5 % 5], x[g.x[2]] = values[code / 25 % 5], x[g.x[2] + 1] = values[code / 125];
+                x[0] = values[code % 5], x[1] = values[code / 5 % 5], x[g.x[2]] = values[code / 25 % 5],
+                x[g.x[2] + 1] = values[code / 125];
                 seed[q] = (double)(q + 1);
                 if (extra && q % width == width - 1) x[2] = x[g.x[2] + 2] = 9;
             }
@@ -146,8 +158,10 @@ static void any_number_of_threads_gives_the_same_bits(void **s) {
         state = 3;
         for (int64_t i = 0; i < MOST; i++) x_data[i] = (double)below(1000) / 7;
         cot_var x = tensor(t, COT_F32, COT_SHAPE(4, 16, 32, 32), x_data), g[2];
-        cot_var a = cot_max_pool2d(x, COT_POOL(.window = {2, 2})), b = cot_avg_pool2d(x, COT_POOL(.window = {3, 3}, .stride = {2, 1}, .padding = {1, 1}));
-        cot_grad_of(cot_sum(cot_mul(a, a), COT_ALL), 1, &x, &g[0]), cot_grad_of(cot_sum(cot_mul(b, b), COT_ALL), 1, &x, &g[1]);
+        cot_var a = cot_max_pool2d(x, COT_POOL(.window = {2, 2})),
+                b = cot_avg_pool2d(x, COT_POOL(.window = {3, 3}, .stride = {2, 1}, .padding = {1, 1}));
+        cot_grad_of(cot_sum(cot_mul(a, a), COT_ALL), 1, &x, &g[0]),
+            cot_grad_of(cot_sum(cot_mul(b, b), COT_ALL), 1, &x, &g[1]);
         cot_var all[4] = {a, b, g[0], g[1]};
         for (int k = 0; k < 4; k++) {
             assert_int_equal(cot_read(all[k], threads == 1 ? first[k] : other[k], cot_size(all[k])), COT_OK);
@@ -164,16 +178,21 @@ static void leading_axes_are_planes_and_views_are_read(void **s) {
     double    v[8];
     for (int i = 0; i < 24; i++) x_data[i] = i * 5 % 24;
     cot_var x = tensor(t, COT_F64, COT_SHAPE(4, 6), x_data);
-    assert_int_equal(cot_read(cot_max_pool2d(x, COT_POOL(.window = {2, 3})), v, 4), COT_OK); /* no leading axis at all */
+    /* no leading axis at all */
+    assert_int_equal(cot_read(cot_max_pool2d(x, COT_POOL(.window = {2, 3})), v, 4), COT_OK);
     assert_true(v[0] == 16 && v[1] == 21 && v[2] == 23 && v[3] == 19);
     cot_var turned = cot_transpose(x);
     for (int k = 0; k < 2; k++) {
-        cot_var a = (k ? cot_avg_pool1d : cot_max_pool1d)(turned, COT_POOL(.window = {2})), b = (k ? cot_avg_pool1d : cot_max_pool1d)(cot_copy(turned), COT_POOL(.window = {2}));
+        cot_var a = (k ? cot_avg_pool1d : cot_max_pool1d)(turned, COT_POOL(.window = {2})),
+                b = (k ? cot_avg_pool1d : cot_max_pool1d)(cot_copy(turned), COT_POOL(.window = {2}));
         assert_int_equal(cot_read(a, z_want, 12), COT_OK);
         compare(b, z_want, 12, 0);
     }
-    assert_int_equal(cot_size(cot_max_pool1d(cot_tensor(t, COT_F32, COT_SHAPE(0, 3, 4), NULL), COT_POOL(.window = {2}))), 0);
-    assert_int_equal(cot_dtype_of(cot_avg_pool1d(cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 2}), COT_POOL(.window = {2}))), COT_F64);
+    assert_int_equal(
+        cot_size(cot_max_pool1d(cot_tensor(t, COT_F32, COT_SHAPE(0, 3, 4), NULL), COT_POOL(.window = {2}))), 0);
+    assert_int_equal(
+        cot_dtype_of(cot_avg_pool1d(cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 2}), COT_POOL(.window = {2}))),
+        COT_F64);
     assert_ok(t);
     cot_tape_destroy(t);
 }
@@ -184,18 +203,22 @@ static void the_report_finds_windows_with_ties(void **s) {
     char      text[512];
     cot_var   x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(1, 6), (double[]){1, 2, 2, 3, 0, 0}), "x");
     assert_int_equal(cot_report(cot_sum(cot_max_pool1d(x, COT_POOL(.window = {2})), COT_ALL), text, sizeof text), 1);
-    assert_non_null(strstr(text, "sits on its kink several elements of a window are the largest at [0,2]; its derivative there: all to the first of them."));
-    assert_int_equal(cot_report(cot_sum(cot_max_pool1d(x, COT_POOL(.window = {2}, .stride = {3})), COT_ALL), text, sizeof text), 0);
+    assert_non_null(strstr(text, "sits on its kink several elements of a window are the largest at [0,2]; its "
+                                 "derivative there: all to the first of them."));
+    assert_int_equal(
+        cot_report(cot_sum(cot_max_pool1d(x, COT_POOL(.window = {2}, .stride = {3})), COT_ALL), text, sizeof text), 0);
     cot_tape_destroy(t);
 }
 
-/* A window that is padding but for five elements is done with five taps, not two thousand million. */
+/* A window that is padding but for five elements is done with five taps, not two thousand
+ * million. */
 static void padding_costs_nothing(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(1, 1, 5), (double[]){1, 5, 2, 4, 3});
     cot_var   max = cot_max_pool1d(x, COT_POOL(.window = {INT32_MAX}, .padding = {INT32_MAX / 2}, .stride = {1}));
-    cot_var   mean = cot_avg_pool1d(x, COT_POOL(.window = {INT32_MAX}, .padding = {INT32_MAX / 2}, .exclude_padding = true));
+    cot_var   mean =
+        cot_avg_pool1d(x, COT_POOL(.window = {INT32_MAX}, .padding = {INT32_MAX / 2}, .exclude_padding = true));
     cot_backward(cot_add(cot_sum(max, COT_ALL), cot_sum(mean, COT_ALL)));
     assert_string_equal(cot_tape_message(t), "");
     assert_int_equal(cot_size(max), 5);
@@ -211,18 +234,22 @@ static void errors_say_what_was_given(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F32, COT_SHAPE(2, 5), NULL);
-#define REFUSED(call, code, text)                                                                                            \
-    do {                                                                                                                     \
-        assert_false(cot_is_valid(call));                                                                                    \
-        assert_error(t, code, text);                                                                                         \
-        cot_tape_clear_error(t);                                                                                             \
+#define REFUSED(call, code, text)                                                                                      \
+    do {                                                                                                               \
+        assert_false(cot_is_valid(call));                                                                              \
+        assert_error(t, code, text);                                                                                   \
+        cot_tape_clear_error(t);                                                                                       \
     } while (0)
-    REFUSED(cot_max_pool3d(x, COT_POOL(.window = {1, 1, 1})), COT_SHAPE, "[max_pool3d] x has shape (2,5); it needs 3 spatial axes");
+    REFUSED(cot_max_pool3d(x, COT_POOL(.window = {1, 1, 1})), COT_SHAPE,
+            "[max_pool3d] x has shape (2,5); it needs 3 spatial axes");
     REFUSED(cot_max_pool2d(x, COT_POOL(.window = {2})), COT_VALUE,
-            "[max_pool2d] window[1] is 0 and stride[1] 0; a window has 1 to 2147483647 elements, a stride is 0 to 2147483647");
+            "[max_pool2d] window[1] is 0 and stride[1] 0; a window has 1 to 2147483647 elements, a stride is 0 to "
+            "2147483647");
     REFUSED(cot_avg_pool1d(x, COT_POOL(.window = {2}, .stride = {-1})), COT_VALUE,
-            "[avg_pool1d] window[0] is 2 and stride[0] -1; a window has 1 to 2147483647 elements, a stride is 0 to 2147483647");
-    REFUSED(cot_max_pool1d(x, COT_POOL(.window = {3}, .padding = {2})), COT_VALUE, "[max_pool1d] padding[0] is 2 for a window of 3; it may be up to half the window");
+            "[avg_pool1d] window[0] is 2 and stride[0] -1; a window has 1 to 2147483647 elements, a stride is 0 to "
+            "2147483647");
+    REFUSED(cot_max_pool1d(x, COT_POOL(.window = {3}, .padding = {2})), COT_VALUE,
+            "[max_pool1d] padding[0] is 2 for a window of 3; it may be up to half the window");
     REFUSED(cot_avg_pool1d(x, COT_POOL(.window = {2}, .stride = {1}, .padding = {INT64_MAX - 1})), COT_VALUE,
             "[avg_pool1d] padding[0] is 9223372036854775806 for a window of 2; it may be up to half the window");
     REFUSED(cot_max_pool1d(cot_zeros(t, COT_F64, COT_SHAPE(2, 0)), COT_POOL(.window = {2}, .padding = {1})), COT_SHAPE,
@@ -230,20 +257,26 @@ static void errors_say_what_was_given(void **s) {
     REFUSED(cot_max_pool1d(x, COT_POOL(.window = {8}, .padding = {1})), COT_SHAPE,
             "[max_pool1d] the window has 8 elements along spatial axis 0, which has 7 with its padding; it must fit");
     REFUSED(cot_max_pool1d(x, COT_POOL(.window = {2, 2})), COT_VALUE,
-            "[max_pool1d] window[1], stride[1] and padding[1] are 2, 0 and 0, but there is 1 spatial axis; leave the rest 0");
+            "[max_pool1d] window[1], stride[1] and padding[1] are 2, 0 and 0, but there is 1 spatial axis; leave the "
+            "rest 0");
     REFUSED(cot_avg_pool2d(x, COT_POOL(.window = {2, 2, 2})), COT_VALUE,
-            "[avg_pool2d] window[2], stride[2] and padding[2] are 2, 0 and 0, but there are 2 spatial axes; leave the rest 0");
+            "[avg_pool2d] window[2], stride[2] and padding[2] are 2, 0 and 0, but there are 2 spatial axes; leave the "
+            "rest 0");
     cot_var wide = cot_broadcast_to(cot_zeros(t, COT_F32, COT_SHAPE(1, 1)), COT_SHAPE(1 << 20, 1 << 20));
-    REFUSED(cot_max_pool2d(wide, COT_POOL(.window = {1 << 20, 1 << 20})), COT_LIMIT, "[max_pool2d] the window has 1099511627776 elements; it may have up to 2147483647");
+    REFUSED(cot_max_pool2d(wide, COT_POOL(.window = {1 << 20, 1 << 20})), COT_LIMIT,
+            "[max_pool2d] the window has 1099511627776 elements; it may have up to 2147483647");
     assert_ok(t);
     cot_tape_destroy(t);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pools_are_their_definition), cmocka_unit_test(two_by_two_chooses_the_first_of_equals),
-        cmocka_unit_test(any_number_of_threads_gives_the_same_bits), cmocka_unit_test(leading_axes_are_planes_and_views_are_read),
-        cmocka_unit_test(the_report_finds_windows_with_ties), cmocka_unit_test(padding_costs_nothing),
+        cmocka_unit_test(pools_are_their_definition),
+        cmocka_unit_test(two_by_two_chooses_the_first_of_equals),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(leading_axes_are_planes_and_views_are_read),
+        cmocka_unit_test(the_report_finds_windows_with_ties),
+        cmocka_unit_test(padding_costs_nothing),
         cmocka_unit_test(errors_say_what_was_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,12 @@
-/* cot__reapply: every operation of the tables once more, on its own operands, on others, and differentiated. */
+/* cot__reapply: every operation of the tables once more, on its own operands, on others, and
+ * differentiated. */
 /* ctest: timeout=120 */
 #include "samples/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- replaying a part of a tape ------------------------------------------------------------------------------------- */
+/* ---- replaying a part of a tape -------------------------------------------------------------- */
 
 enum { MAX_NODES = 4096, MAX_ARGS = 64 };
 
@@ -16,7 +17,8 @@ static bool overwritten(const cot_tape *t, uint32_t i) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }
 
-/* The library writes constants in place where they are zeros: adjoints that are added to part by part, diagonals. */
+/* The library writes constants in place where they are zeros: adjoints that are added to part by
+ * part, diagonals. */
 static cot_var source(cot_tape *t, uint32_t i) {
     return overwritten(t, i) ? cot_zeros(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i)) : VAR(t, i);
 }
@@ -51,7 +53,8 @@ static bool same_value(cot_var a, cot_var b) {
     return memcmp(p, q, (size_t)(cot__count(sa.ndim, sa.dim) * cot__dtype_size(cot_dtype_of(a)))) == 0;
 }
 
-/* Replays nodes from … to - 1 and compares each with what it was; all operands have their own values. */
+/* Replays nodes from … to - 1 and compares each with what it was; all operands have their own
+ * values. */
 static void replay_and_compare(cot_tape *t, uint32_t from, uint32_t to, const char *name) {
     assert_true(to <= MAX_NODES);
     for (uint32_t i = 0; i < from; i++) values[i] = VAR(t, i);
@@ -61,11 +64,12 @@ static void replay_and_compare(cot_tape *t, uint32_t from, uint32_t to, const ch
         if (overwritten(t, i) || cot__in_body(&t->nodes[i])) continue;
         const char *op = cot__op_of(t->nodes[i].op)->name;
         TEST_CHECK(same_value(values[i], VAR(t, i)), "%s: %s (%%%u) is not the same when applied again", name, op, i);
-        TEST_CHECK(cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE || cot__index(values[i]) != i, "%s: %s gave the old node back", name, op);
+        TEST_CHECK(cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE || cot__index(values[i]) != i,
+                   "%s: %s gave the old node back", name, op);
     }
 }
 
-/* ---- every sample --------------------------------------------------------------------------------------------------- */
+/* ---- every sample ---------------------------------------------------------------------------- */
 
 static void leaves_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *xs) {
     for (int k = 0; k < f->n; k++) {
@@ -100,7 +104,8 @@ static bool records_by_value(cot_function f) { return f == s_matrix_exp || f == 
 
 static cot_var loss(cot_var y) { return cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL); }
 
-/* Recorded on one point and replayed on another: as if it had been recorded there, values and gradients. */
+/* Recorded on one point and replayed on another: as if it had been recorded there, values and
+ * gradients. */
 static void every_sample_on_other_operands(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(samples); i++) {
@@ -119,19 +124,21 @@ static void every_sample_on_other_operands(void **state) {
         for (uint32_t k = from; k < to; k++) values[k] = replay_node(t, k);
         cot_var again = values[cot__index(z)], want = g.f(g.n, ys, g.user);
         if (test_tape_ok(t, f.name)) {
-            TEST_CHECK(same_value(again, want), "%s: replayed on another point, the value is not what the function gives there", f.name);
+            TEST_CHECK(same_value(again, want),
+                       "%s: replayed on another point, the value is not what the function gives there", f.name);
             cot_grad_of(loss(again), f.n, ys, grads[0]);
             cot_grad_of(loss(want), f.n, ys, grads[1]);
             if (test_tape_ok(t, f.name))
                 for (int k = 0; k < f.n; k++)
-                    TEST_CHECK(same_value(grads[0][k], grads[1][k]), "%s: the gradient of input %d through replayed nodes differs", f.name, k);
+                    TEST_CHECK(same_value(grads[0][k], grads[1][k]),
+                               "%s: the gradient of input %d through replayed nodes differs", f.name, k);
         }
         cot_tape_destroy(t);
     }
     test_verdict();
 }
 
-/* ---- every elementwise operation ------------------------------------------------------------------------------------ */
+/* ---- every elementwise operation ------------------------------------------------------------- */
 
 /* Operand k of an elementwise operation: tensors, scalars, or a plain number in its place. */
 static cot_var operand_of(cot_tape *t, cot_dtype dtype, bool tensor, double x) {
@@ -147,7 +154,8 @@ static void elementwise_case(int op, cot_dtype dtype, bool tensor, int number) {
     double                       x[2][3];
     cot_var                      xs[2][3], want[2];
     char                         name[96];
-    snprintf(name, sizeof name, "%s of %s%s, number at %d", e->name, cot_dtype_name(dtype), tensor ? " tensors" : "", number);
+    snprintf(name, sizeof name, "%s of %s%s, number at %d", e->name, cot_dtype_name(dtype), tensor ? " tensors" : "",
+             number);
     test_sample(op, &random, x[0]);
     test_sample(op, &random, x[1]);
     if (number >= 0) x[1][number] = x[0][number]; /* the number is the node's */
@@ -170,7 +178,8 @@ static void elementwise_case(int op, cot_dtype dtype, bool tensor, int number) {
         for (int k = 0; k < e->arity; k++)
             if (k != number && cot__index(xs[0][k]) + 1 > from) from = cot__index(xs[0][k]) + 1;
         for (uint32_t i = from; i <= to; i++) values[i] = replay_node(t, i);
-        if (test_tape_ok(t, name)) TEST_CHECK(same_value(values[to], want[1]), "%s: replayed on other operands, it is another value", name);
+        if (test_tape_ok(t, name))
+            TEST_CHECK(same_value(values[to], want[1]), "%s: replayed on other operands, it is another value", name);
     }
     cot_tape_destroy(t);
 }
@@ -181,12 +190,13 @@ static void every_elementwise_operation(void **state) {
     for (int op = 0; op < OP_elementwise_count; op++)
         for (int d = 0; d < TEST_COUNT(dtypes); d++)
             for (int tensor = 0; tensor < 2; tensor++)
-                for (int number = -1; number < (cot__elementwise_table[op].arity == 1 ? 0 : cot__elementwise_table[op].arity); number++)
+                for (int number = -1;
+                     number < (cot__elementwise_table[op].arity == 1 ? 0 : cot__elementwise_table[op].arity); number++)
                     elementwise_case(op, dtypes[d], tensor, number);
     test_verdict();
 }
 
-/* ---- numbers in nodes ----------------------------------------------------------------------------------------------- */
+/* ---- numbers in nodes ------------------------------------------------------------------------ */
 
 /* A number beside integers was whole or made f64 of them; on f32 it stays weak. */
 static void numbers_keep_their_kind(void **state) {
@@ -194,7 +204,8 @@ static void numbers_keep_their_kind(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   i = cot_data(t, COT_I32, COT_SHAPE(2), (int32_t[]){1, 2}), x = cot_full(t, COT_F64, COT_SHAPE(2), 0.5);
     cot_var   sum = cot_add(i, 3), product = cot_mul(x, 0.1);
-    cot_var   again = cot__reapply(t, cot__index(sum), &i), other = cot_cast(x, COT_F32), weak = cot__reapply(t, cot__index(product), &other);
+    cot_var   again = cot__reapply(t, cot__index(sum), &i), other = cot_cast(x, COT_F32),
+            weak = cot__reapply(t, cot__index(product), &other);
     assert_int_equal(cot_dtype_of(again), COT_I32);
     assert_true(same_value(again, sum));
     assert_int_equal(cot_dtype_of(weak), COT_F32);
@@ -203,12 +214,13 @@ static void numbers_keep_their_kind(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- in place ------------------------------------------------------------------------------------------------------- */
+/* ---- in place -------------------------------------------------------------------------------- */
 
 static void writes_are_done_on_a_copy(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   a = cot_full(t, COT_F64, COT_SHAPE(4), 1), b = cot_full(t, COT_F64, COT_SHAPE(4), 10), two = cot_full(t, COT_F64, COT_SHAPE(2), 2), z;
+    cot_var   a = cot_full(t, COT_F64, COT_SHAPE(4), 1), b = cot_full(t, COT_F64, COT_SHAPE(4), 10),
+            two = cot_full(t, COT_F64, COT_SHAPE(2), 2), z;
     double    x[4];
     uint32_t  written[3];
     z = cot_copy(a);
@@ -218,7 +230,8 @@ static void writes_are_done_on_a_copy(void **state) {
     written[1] = cot__index(z);
     cot_copy_into(&z, cot_mul(a, 7.0));
     written[2] = cot__index(z);
-    cot_var first = cot__reapply(t, written[0], (cot_var[]){b, b}), second = cot__reapply(t, written[1], (cot_var[]){b, two});
+    cot_var first  = cot__reapply(t, written[0], (cot_var[]){b, b}),
+            second = cot__reapply(t, written[1], (cot_var[]){b, two});
     cot_var third = cot__reapply(t, written[2], (cot_var[]){b, a});
     assert_int_equal(cot_read(first, x, 4), COT_OK);
     assert_true(x[0] == 20 && x[3] == 20);
@@ -233,7 +246,7 @@ static void writes_are_done_on_a_copy(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- custom operations ---------------------------------------------------------------------------------------------- */
+/* ---- custom operations ----------------------------------------------------------------------- */
 
 /* y = x0 · x1 + x1², elementwise */
 static int product_value(int n, const cot_array *xs, cot_array *y, void *user) {
@@ -243,7 +256,8 @@ static int product_value(int n, const cot_array *xs, cot_array *y, void *user) {
     return 0;
 }
 
-static int product_vjp(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars, void *user) {
+static int product_vjp(int n, const cot_array *xs, const cot_array *y, const cot_array *ybar, cot_array *xbars,
+                       void *user) {
     const double *a = xs[0].data, *b = xs[1].data, *g = ybar->data;
     (void)n, (void)y, ++*(int *)user;
     for (int64_t i = 0; i < y->size; i++) {
@@ -253,7 +267,8 @@ static int product_vjp(int n, const cot_array *xs, const cot_array *y, const cot
     return 0;
 }
 
-static int product_jvp(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy, void *user) {
+static int product_jvp(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy,
+                       void *user) {
     const double *a = xs[0].data, *b = xs[1].data, *da = dxs[0].data, *db = dxs[1].data;
     (void)n, (void)y, ++*(int *)user;
     for (int64_t i = 0; i < dy->size; i++)
@@ -263,10 +278,12 @@ static int product_jvp(int n, const cot_array *xs, const cot_array *y, const cot
 
 static void custom_operations(void **state) {
     (void)state;
-    static const cot_custom op = {.name = "product", .value = product_value, .vjp_numbers = product_vjp, .jvp_numbers = product_jvp};
+    static const cot_custom op = {
+        .name = "product", .value = product_value, .vjp_numbers = product_vjp, .jvp_numbers = product_jvp};
     cot_tape *t = cot_tape_create(NULL);
     int       calls = 0;
-    cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){-1, 0.5, 4})};
+    cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}),
+                       cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){-1, 0.5, 4})};
     uint32_t  from = t->count;
     cot_var   y = cot_call(&op, 2, xs, &calls), g[2], dy = y;
     assert_int_equal(cot_grad_of(cot_sum(cot_sin(y), COT_ALL), 2, xs, g), COT_OK);

@@ -1,8 +1,10 @@
 /* conv.c: convolution and its two transposes, directly: no matrix of patches is made.
  *
- * z from (x, w) and x from (z, w) are the same loop over the taps of a plan (conv_plan.h): a tile of channels times neighbouring places
- * stays in registers while the taps pass. w from (x, z) keeps a tile of channels times taps in registers while the places pass, with a
- * partial sum in each lane. Every sum has an order that the geometry fixes, so any number of threads gives the same bits. */
+ * z from (x, w) and x from (z, w) are the same loop over the taps of a plan (conv_plan.h): a tile
+ * of channels times neighbouring places stays in registers while the taps pass. w from (x, z) keeps
+ * a tile of channels times taps in registers while the places pass, with a partial sum in each
+ * lane. Every sum has an order that the geometry fixes, so any number of threads gives the same
+ * bits. */
 #include "backend/cpu/conv/conv_plan.h"
 #include "backend/cpu/strip.h"
 #include "base/cpu.h"
@@ -14,7 +16,8 @@
 #include <immintrin.h>
 #endif
 
-/* The widest variant allowed: 0 baseline, 1 AVX2, 2 AVX-512. A build sets it lower to test the narrower ones. */
+/* The widest variant allowed: 0 baseline, 1 AVX2, 2 AVX-512. A build sets it lower to test the
+ * narrower ones. */
 #ifndef COT__CONV_ISA
 #define COT__CONV_ISA 2
 #endif
@@ -31,21 +34,26 @@
 #endif
 
 enum {
-    NEAR  = 256 << 10, /* bytes of one that a part reads again and again: they shall stay in the second cache */
-    STEPS = 64,        /* vectors of places that pass while a tile of weights is in registers: what they read stays in the first cache */
+    /* bytes of one that a part reads again and again: they shall stay in the second cache */
+    NEAR  = 256 << 10,
+    /* vectors of places that pass while a tile of weights is in registers: what they read stays in
+     * the first cache */
+    STEPS = 64,
     HIGH  = 4,         /* channels of z of a tile of weights */
     UNITS = 16,        /* tiles of weights that take turns over these */
     MOST  = 16,        /* parts asked for when there are few large pieces of work */
 };
 
-/* What w from (x, z) needs besides the layout: z in chunks, zero in lanes without a place, and masks that clear the same lanes of x. */
+/* What w from (x, z) needs besides the layout: z in chunks, zero in lanes without a place, and
+ * masks that clear the same lanes of x. */
 typedef struct cot__correlation {
     const cot__chunk *chunks;
     const void       *masks;
     int64_t           x_image, z_image, z_channel, w_row; /* strides, in elements */
 } cot__correlation;
 
-/* The height of the next panel of channels when `left` are left: `most`, or the largest power of two that fits. */
+/* The height of the next panel of channels when `left` are left: `most`, or the largest power of
+ * two that fits. */
 static inline int panel_rows(int most, int64_t left) {
     while (most > left) most /= 2;
     return most;
@@ -54,9 +62,9 @@ static inline int panel_rows(int most, int64_t left) {
 typedef float  f32x4 __attribute__((vector_size(16)));
 typedef double f64x2 __attribute__((vector_size(16)));
 
-#define STORE_LOOP(p, v, n)                                                                                                  \
-    do {                                                                                                                     \
-        for (int l_ = 0; l_ < (n); l_++) (p)[l_] = (v)[l_];                                                                  \
+#define STORE_LOOP(p, v, n)                                                                                            \
+    do {                                                                                                               \
+        for (int l_ = 0; l_ < (n); l_++) (p)[l_] = (v)[l_];                                                            \
     } while (0)
 
 #define T float
@@ -91,7 +99,8 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_ps
-#define STORE_SOME(p, v, n) _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), v)
+#define STORE_SOME(p, v, n)                                                                                            \
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), v)
 #include "backend/cpu/conv/conv_template.h"
 
 #define T double
@@ -102,7 +111,8 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_pd
-#define STORE_SOME(p, v, n) _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)), v)
+#define STORE_SOME(p, v, n)                                                                                            \
+    _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)), v)
 #include "backend/cpu/conv/conv_template.h"
 
 #define T float
@@ -131,14 +141,17 @@ typedef double f64x2 __attribute__((vector_size(16)));
 
 /* The inner loops of one instruction set and type. */
 typedef struct engine {
-    int size, lanes, wide; /* bytes of an element, elements of a vector, most taps of a tile of weights */
+    /* bytes of an element, elements of a vector, most taps of a tile of weights */
+    int size, lanes, wide;
     void (*run)(const cot__sweep *, const void *, const void *, void *, int64_t, int64_t, int64_t, int64_t);
     void (*pack)(const cot__sweep *, void *, const void *, int64_t, int64_t, int64_t);
-    void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t, int64_t, int64_t, void *);
+    void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t,
+                      int64_t, int64_t, void *);
     void (*fold)(const void *, int, int, void *, int64_t, bool);
 } engine;
 
-#define ENGINE(suffix, type, wide) {sizeof(type), VL_##suffix, wide, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix}
+#define ENGINE(suffix, type, wide)                                                                                     \
+    { sizeof(type), VL_##suffix, wide, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix }
 static const engine *engine_of(cot_dtype d) {
     static const engine plain[2] = {ENGINE(f32, float, 3), ENGINE(f64, double, 3)};
 #if defined(__x86_64__)
@@ -150,21 +163,22 @@ static const engine *engine_of(cot_dtype d) {
     return &plain[d == COT_F64];
 }
 
-/* ---- the padded copy -------------------------------------------------------------------------------------------------- */
+/* ---- the padded copy ------------------------------------------------------------------------- */
 
 typedef struct laying {
     const cot__layout *layout;
     const cot__view   *from; /* (images, channels, …) */
     cot_dtype          dtype;
-    int64_t            first, channels, items, parts; /* first image; items are channels of images */
+    /* first image; items are channels of images */
+    int64_t            first, channels, items, parts;
     char              *to;
 } laying;
 
 /* One row of a slot, which is zero: elements a step apart. */
 static void lay_row(const laying *w, const char *from, char *to, int64_t start) {
     const cot__layout *l = w->layout;
-    int64_t            step = l->step[2], n = l->source[2], size = cot__dtype_size(w->dtype), stride = step * w->from->stride[4];
-    int64_t            low = start < 0 ? (-start + step - 1) / step : 0, high = n > start ? (n - start + step - 1) / step : 0;
+    int64_t step = l->step[2], n = l->source[2], size = cot__dtype_size(w->dtype), stride = step * w->from->stride[4];
+    int64_t low = start < 0 ? (-start + step - 1) / step : 0, high = n > start ? (n - start + step - 1) / step : 0;
     if (high > l->room[2]) high = l->room[2];
     if (high <= low) return;
     from += (low * step + start) * w->from->stride[4] * cot__dtype_size(w->from->dtype);
@@ -174,7 +188,8 @@ static void lay_row(const laying *w, const char *from, char *to, int64_t start) 
 
 static void lay_channel(const laying *w, const char *from, char *to) {
     const cot__layout *l = w->layout;
-    const int64_t     *stride = w->from->stride + 2, size = cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
+    const int64_t     *stride = w->from->stride + 2, size = cot__dtype_size(w->dtype),
+                  from_size = cot__dtype_size(w->from->dtype);
     memset(to, 0, (size_t)(l->channel * size));
     for (int64_t sd = 0; sd < l->slots[0]; sd++)
         for (int64_t sh = 0; sh < l->slots[1]; sh++)
@@ -190,14 +205,18 @@ static void lay_channel(const laying *w, const char *from, char *to) {
 static void lay_part(void *ctx, int64_t part) {
     const laying *w = ctx;
     int64_t       size = cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
-    for (int64_t i = cot__part_start(w->items, w->parts, part), end = cot__part_start(w->items, w->parts, part + 1); i < end; i++) {
+    for (int64_t i = cot__part_start(w->items, w->parts, part), end = cot__part_start(w->items, w->parts, part + 1);
+         i < end; i++) {
         int64_t n = w->first + i / w->channels, c = i % w->channels;
-        lay_channel(w, (const char *)w->from->data + (n * w->from->stride[0] + c * w->from->stride[1]) * from_size, w->to + i * w->layout->channel * size);
+        lay_channel(w, (const char *)w->from->data + (n * w->from->stride[0] + c * w->from->stride[1]) * from_size,
+                    w->to + i * w->layout->channel * size);
     }
 }
 
-/* Images [first, first + count) of `from` into `to`, with zeros behind for lanes that read beyond. */
-static void lay(const cot__layout *l, const cot__view *from, cot_dtype dtype, int64_t first, int64_t count, char *to, int lanes) {
+/* Images [first, first + count) of `from` into `to`, with zeros behind for lanes that read
+ * beyond. */
+static void lay(const cot__layout *l, const cot__view *from, cot_dtype dtype, int64_t first, int64_t count, char *to,
+                int lanes) {
     laying w = {l, from, dtype, first, from->shape[1], count * from->shape[1], 0, to};
     w.parts = cot__parts(w.items, l->channel, w.items);
     if (w.items > 0) cot__parallel(w.parts, lay_part, &w);
@@ -221,39 +240,49 @@ static const void *flat_of(cot__scratch *m, const cot__view *v, cot_dtype dtype)
     return to;
 }
 
-/* ---- z from (x, w), x from (z, w) ---------------------------------------------------------------------------------------- */
+/* ---- z from (x, w), x from (z, w) ------------------------------------------------------------ */
 
 typedef struct product {
     const engine     *e;
     const cot__sweep *s;
     const char       *weights, *source;
     char             *out;
-    int64_t           groups, in, outs;                        /* channels of a group, read and made */
-    int64_t           channel, chunk_blocks, row_blocks, items, parts; /* channel: elements of one in the layout */
+    /* channels of a group, read and made */
+    int64_t           groups, in, outs;
+    /* channel: elements of one in the layout */
+    int64_t           channel, chunk_blocks, row_blocks, items, parts;
 } product;
 
 /* An item is one image and group, a block of its chunks and a block of its channels. */
 static void product_part(void *ctx, int64_t part) {
     const product *p = ctx;
     int64_t        panels = (p->outs + 15) / 16;
-    for (int64_t i = cot__part_start(p->items, p->parts, part), end = cot__part_start(p->items, p->parts, part + 1); i < end; i++) {
-        int64_t rows = i % p->row_blocks, chunks = i / p->row_blocks % p->chunk_blocks, image = i / p->row_blocks / p->chunk_blocks;
+    for (int64_t i = cot__part_start(p->items, p->parts, part), end = cot__part_start(p->items, p->parts, part + 1);
+         i < end; i++) {
+        int64_t rows = i % p->row_blocks, chunks = i / p->row_blocks % p->chunk_blocks,
+                image = i / p->row_blocks / p->chunk_blocks;
         int64_t group = image % p->groups;
-        int64_t m = 16 * cot__part_start(panels, p->row_blocks, rows), m_end = 16 * cot__part_start(panels, p->row_blocks, rows + 1);
-        p->e->run(p->s, p->weights + group * p->outs * p->s->taps * p->e->size, p->source + image * p->in * p->channel * p->e->size,
+        int64_t m     = 16 * cot__part_start(panels, p->row_blocks, rows),
+                m_end = 16 * cot__part_start(panels, p->row_blocks, rows + 1);
+        p->e->run(p->s, p->weights + group * p->outs * p->s->taps * p->e->size,
+                  p->source + image * p->in * p->channel * p->e->size,
                   p->out + image * p->outs * p->s->plane * p->e->size, m, m_end < p->outs ? m_end : p->outs,
-                  cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks), cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks + 1));
+                  cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks),
+                  cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks + 1));
     }
 }
 
-/* One sweep over the images of a slab. w (outs·groups or in·groups, …) contiguous, read with the strides given. */
-static bool run_sweep(cot__scratch *m, product *p, const void *w, int64_t images, int64_t m_stride, int64_t c_stride, int64_t group_stride) {
+/* One sweep over the images of a slab. w (outs·groups or in·groups, …) contiguous, read with the
+ * strides given. */
+static bool run_sweep(cot__scratch *m, product *p, const void *w, int64_t images, int64_t m_stride, int64_t c_stride,
+                      int64_t group_stride) {
     const cot__sweep *s = p->s;
     if (s->chunk_count == 0) return true;
     char *packed = cot__scratch_get(m, p->groups * p->outs, s->taps * p->e->size);
     if (!packed) return false;
     for (int64_t g = 0; g < p->groups; g++)
-        p->e->pack(s, packed + g * p->outs * s->taps * p->e->size, (const char *)w + g * group_stride * p->e->size, p->outs, m_stride, c_stride);
+        p->e->pack(s, packed + g * p->outs * s->taps * p->e->size, (const char *)w + g * group_stride * p->e->size,
+                   p->outs, m_stride, c_stride);
     int64_t bytes = p->in * p->channel * p->e->size, blocks = bytes / NEAR + 1, most = s->chunk_count / 8 + 1;
     p->weights = packed;
     p->chunk_blocks = blocks < most ? blocks : most;
@@ -273,7 +302,8 @@ static int64_t phases_of(const cot__conv *g) {
     return n;
 }
 
-static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b, cot_dtype dtype, char *out) {
+static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b,
+                        cot_dtype dtype, char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
     cot__sweep    s;
@@ -295,7 +325,8 @@ static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const c
         for (int64_t phase = 0; phase < phases; phase++) {
             int  kept = m->n;
             bool done = (!input || cot__plan_phase(m, g, p.in, e->lanes, &l, phase, &s)) &&
-                        run_sweep(m, &p, w, images, input ? kernel : in * kernel, input ? in * kernel : kernel, outs * in * kernel);
+                        run_sweep(m, &p, w, images, input ? kernel : in * kernel, input ? in * kernel : kernel,
+                                  outs * in * kernel);
             cot__scratch_free(m, kept);
             if (!done) return false;
         }
@@ -303,7 +334,7 @@ static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const c
     return true;
 }
 
-/* ---- w from (x, z) ----------------------------------------------------------------------------------------------------- */
+/* ---- w from (x, z) --------------------------------------------------------------------------- */
 
 typedef struct weighing {
     const engine     *e;
@@ -321,8 +352,8 @@ typedef struct weighing {
     bool              add;
 } weighing;
 
-/* A chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes without a place are 0. plain: contiguous and of the
- * right dtype. */
+/* A chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes without a
+ * place are 0. plain: contiguous and of the right dtype. */
 static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain, char *to) {
     const cot__view  *z = w->z;
     const cot__chunk *chunk = &w->s->chunks[c];
@@ -333,14 +364,20 @@ static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain
         return;
     }
     int64_t at[64]; /* no vector has more lanes */
-    for (int64_t l = 0; l < lanes; l++) at[l] = !chunk->lanes ? w->s->places[c * lanes + l] : l < chunk->lanes ? chunk->out + l : -1;
+    for (int64_t l = 0; l < lanes; l++)
+        at[l] = !chunk->lanes ? w->s->places[c * lanes + l] : l < chunk->lanes ? chunk->out + l : -1;
     for (int64_t l = 0, n; l < lanes; l += n) {
         n = 1;
         if (at[l] < 0) continue;
-        while (l + n < lanes && at[l + n] == at[l] + n && at[l + n] % row) n++; /* to the end of its row */
+        /* to the end of its row */
+        while (l + n < lanes && at[l + n] == at[l] + n && at[l + n] % row) n++;
         int64_t x = at[l] % row, y = at[l] / row % w->g->z[1], d = at[l] / row / w->g->z[1];
         if (plain) memcpy(to + l * size, from + at[l] * size, (size_t)(n * size));
-        else cot__strip(w->dtype, z->dtype)(to + l * size, 1, from + (d * z->stride[2] + y * z->stride[3] + x * z->stride[4]) * cot__dtype_size(z->dtype), z->stride[4], n);
+        else
+            cot__strip(w->dtype, z->dtype)(to + l * size, 1,
+                                           from + (d * z->stride[2] + y * z->stride[3] + x * z->stride[4]) *
+                                                      cot__dtype_size(z->dtype),
+                                           z->stride[4], n);
     }
 }
 
@@ -349,9 +386,12 @@ static void cut_part(void *ctx, int64_t part) {
     const cot__view *z = w->z;
     int64_t          items = w->images * w->g->out, size = cot__dtype_size(z->dtype), vector = w->e->lanes * w->e->size;
     bool             plain = w->dtype == z->dtype && cot__is_contiguous(3, z->shape + 2, z->stride + 2);
-    for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end; i++) {
-        const char *from = (const char *)z->data + ((w->first + i / w->g->out) * z->stride[0] + i % w->g->out * z->stride[1]) * size;
-        for (int64_t c = 0; c < w->s->chunk_count; c++) cut_chunk(w, from, c, plain, w->cut + (i * w->s->chunk_count + c) * vector);
+    for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end;
+         i++) {
+        const char *from =
+            (const char *)z->data + ((w->first + i / w->g->out) * z->stride[0] + i % w->g->out * z->stride[1]) * size;
+        for (int64_t c = 0; c < w->s->chunk_count; c++)
+            cut_chunk(w, from, c, plain, w->cut + (i * w->s->chunk_count + c) * vector);
     }
 }
 
@@ -371,20 +411,26 @@ static void chunks_of(const weighing *w, int64_t p, int64_t n, int64_t *first, i
     if (*first > *last) *first = *last;
 }
 
-/* The end of the tile of taps that begins at p: tiles end with rows of the kernel where these are long enough. */
+/* The end of the tile of taps that begins at p: tiles end with rows of the kernel where these are
+ * long enough. */
 static int64_t tile_end(const weighing *w, int64_t p) {
     int64_t row = w->g->k[2], end = p + w->width;
     if (row > 3 && end > (p / row + 1) * row) end = (p / row + 1) * row;
     return end < w->taps ? end : w->taps;
 }
 
-/* One panel of channels of z against taps [p, p_end), images [i, i_end): tiles take turns over blocks of places. */
-static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t p, int64_t p_end, int64_t i, int64_t i_end, char *sums) {
-    const int64_t size = w->e->size, in = w->g->in / w->g->groups, outs = w->g->out / w->g->groups, vector = w->e->lanes * size;
+/* One panel of channels of z against taps [p, p_end), images [i, i_end): tiles take turns over
+ * blocks of places. */
+static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t p, int64_t p_end, int64_t i,
+                  int64_t i_end, char *sums) {
+    const int64_t size = w->e->size, in = w->g->in / w->g->groups, outs = w->g->out / w->g->groups,
+                  vector = w->e->lanes * size;
     int64_t       count = w->s->chunk_count, i_step = STEPS / count > 0 ? STEPS / count : 1;
     const char   *z = w->cut + (group * outs + o) * w->j.z_channel * size, *x = w->x + group * in * w->channel * size;
-    struct { int64_t p, first, last, n; } tile[4 * UNITS]; /* tiles of fewer taps end at rows of at least four: not so many */
-    _Alignas(64) char lanes[UNITS * 24 * 64];              /* rows times taps of a tile: at most 24 vectors of 64 bytes */
+    /* tiles of fewer taps end at rows of at least four: not so many */
+    struct { int64_t p, first, last, n; } tile[4 * UNITS];
+    /* rows times taps of a tile: at most 24 vectors of 64 bytes */
+    _Alignas(64) char lanes[UNITS * 24 * 64];
     int     tiles = 0;
     int64_t start = p;
     for (; p < p_end; p += tile[tiles++].n) {
@@ -396,27 +442,36 @@ static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t
     for (; i < i_end; i += i_step)
         for (int64_t c = 0; c < count; c += STEPS)
             for (int k = 0; k < tiles; k++) {
-                int64_t first = tile[k].first > c ? tile[k].first : c, last = tile[k].last < c + STEPS ? tile[k].last : c + STEPS;
+                int64_t first = tile[k].first > c ? tile[k].first : c,
+                        last  = tile[k].last < c + STEPS ? tile[k].last : c + STEPS;
                 if (first < last)
-                    w->e->correlate(rows, (int)tile[k].n, &w->j, x, z, w->offset + tile[k].p, i, i + i_step < i_end ? i + i_step : i_end, first, last,
+                    w->e->correlate(rows, (int)tile[k].n, &w->j, x, z, w->offset + tile[k].p, i,
+                                    i + i_step < i_end ? i + i_step : i_end, first, last,
                                     lanes + (tile[k].p - start) * rows * vector);
             }
     for (int k = 0; k < tiles; k++)
-        w->e->fold(lanes + (tile[k].p - start) * rows * vector, rows, (int)tile[k].n, sums + ((group * outs + o) * w->taps + tile[k].p) * size, w->taps, w->add);
+        w->e->fold(lanes + (tile[k].p - start) * rows * vector, rows, (int)tile[k].n,
+                   sums + ((group * outs + o) * w->taps + tile[k].p) * size, w->taps, w->add);
 }
 
-/* An item is a share of the images, a group with a panel of its channels of z, and a block of the taps. */
+/* An item is a share of the images, a group with a panel of its channels of z, and a block of the
+ * taps. */
 static void weigh_part(void *ctx, int64_t part) {
     const weighing *w = ctx;
     int64_t         outs = w->g->out / w->g->groups, weights = w->g->out * w->taps, panels = (outs + HIGH - 1) / HIGH;
-    for (int64_t i = cot__part_start(w->items, w->parts, part), last = cot__part_start(w->items, w->parts, part + 1); i < last; i++) {
-        int64_t block = i % w->tiles, panel = i / w->tiles % panels, group = i / w->tiles / panels % w->g->groups, split = i / w->tiles / panels / w->g->groups;
-        int64_t o_end = (panel + 1) * HIGH < outs ? (panel + 1) * HIGH : outs, units = (w->taps + w->width - 1) / w->width;
-        int64_t p = w->width * cot__part_start(units, w->tiles, block), p_end = w->width * cot__part_start(units, w->tiles, block + 1);
+    for (int64_t i = cot__part_start(w->items, w->parts, part), last = cot__part_start(w->items, w->parts, part + 1);
+         i < last; i++) {
+        int64_t block = i % w->tiles, panel = i / w->tiles % panels, group = i / w->tiles / panels % w->g->groups,
+                split = i / w->tiles / panels / w->g->groups;
+        int64_t o_end = (panel + 1) * HIGH < outs ? (panel + 1) * HIGH : outs,
+                units = (w->taps + w->width - 1) / w->width;
+        int64_t p     = w->width * cot__part_start(units, w->tiles, block),
+                p_end = w->width * cot__part_start(units, w->tiles, block + 1);
         for (int64_t o = panel * HIGH, rows; o < o_end; o += rows) {
             rows = panel_rows(HIGH, o_end - o);
-            weigh(w, group, o, (int)rows, p, p_end < w->taps ? p_end : w->taps, cot__part_start(w->images, w->splits, split),
-                  cot__part_start(w->images, w->splits, split + 1), w->sums + split * weights * w->e->size);
+            weigh(w, group, o, (int)rows, p, p_end < w->taps ? p_end : w->taps,
+                  cot__part_start(w->images, w->splits, split), cot__part_start(w->images, w->splits, split + 1),
+                  w->sums + split * weights * w->e->size);
         }
     }
 }
@@ -442,26 +497,36 @@ static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dt
     for (int64_t s = 1; s < splits; s++) cot__strip_add(sums, dtype, 1, sums + s * weights * size, dtype, 1, weights);
 }
 
-static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype, char *out) {
+static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
+                       char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
     cot__sweep    s;
     int64_t       in = g->in / g->groups, outs = g->out / g->groups;
     if (!cot__plan_output(m, g, in, e->lanes, &l, &s)) return false;
-    weighing w = {.e = e, .s = &s, .g = g, .z = z, .dtype = dtype, .channel = l.channel, .taps = s.taps, .width = width_of(g, e->wide)};
+    weighing w      = {.e       = e,
+                       .s       = &s,
+                       .g       = g,
+                       .z       = z,
+                       .dtype   = dtype,
+                       .channel = l.channel,
+                       .taps    = s.taps,
+                       .width   = width_of(g, e->wide)};
     int64_t  kernel = g->k[0] * g->k[1] * g->k[2], *offset = cot__scratch_get(m, s.taps, sizeof *offset);
     w.j = (cot__correlation){s.chunks, masks_of(m, e, &s), 0, 0, s.chunk_count * e->lanes, s.taps};
     int64_t  image = cot__size_mul(l.channel, g->in), cut = cot__size_mul(w.j.z_channel, g->out);
     if (m->failed || image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) return false;
     for (int64_t p = 0; p < s.taps; p++) offset[s.channel[p] * kernel + s.kernel[p]] = s.offset[p];
     int64_t slab = slab_of(g->batch, image + cut, e->size), panels = g->groups * ((outs + HIGH - 1) / HIGH);
-    int64_t units = (s.taps + w.width - 1) / w.width; /* tiles of taps: blocks of UNITS, or fewer where there are few panels */
+    /* tiles of taps: blocks of UNITS, or fewer where there are few panels */
+    int64_t units = (s.taps + w.width - 1) / w.width;
     w.tiles = (units + UNITS - 1) / UNITS > MOST / panels ? (units + UNITS - 1) / UNITS : MOST / panels;
     if (w.tiles > units) w.tiles = units;
     w.splits = MOST / (panels * w.tiles) < 1 ? 1 : MOST / (panels * w.tiles);
     if (w.splits > slab) w.splits = slab;
     w.j.x_image = image, w.j.z_image = cut, w.offset = offset;
-    char *padded = cot__scratch_get(m, slab * image + e->lanes, e->size), *places = cot__scratch_get(m, slab * cut, e->size);
+    char *padded = cot__scratch_get(m, slab * image + e->lanes, e->size),
+         *places = cot__scratch_get(m, slab * cut, e->size);
     w.x = padded, w.cut = places;
     w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
     if (m->failed) return false;
@@ -471,7 +536,8 @@ static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
         w.parts = cot__parts(w.images * g->out, w.j.z_channel, w.images * g->out);
         cot__parallel(w.parts, cut_part, &w);
         w.items = panels * w.tiles * w.splits;
-        w.parts = cot__parts(w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);
+        w.parts = cot__parts(
+            w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);
         cot__parallel(w.parts, weigh_part, &w);
     }
     if (w.splits > 1) {
@@ -481,7 +547,7 @@ static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     return true;
 }
 
-/* ---- the entry --------------------------------------------------------------------------------------------------------- */
+/* ---- the entry ------------------------------------------------------------------------------- */
 
 static bool is_empty(const cot__view *v) { return cot__count(v->ndim, v->shape) == 0; }
 
@@ -496,8 +562,10 @@ bool cot__conv_run(const cot_allocator *al, const cot__conv *g, cot__conv_pass p
     cot__scratch m = {.al = al};
     cot_dtype    dtype = cot__dtype_compute(result->dtype);
     bool         direct = dtype == result->dtype;
-    char        *out = direct ? result->data : cot__scratch_get(&m, cot__count(result->ndim, result->shape), cot__dtype_size(dtype));
-    bool done = out && (pass == COT__CONV_WEIGHT ? run_weight(&m, g, a, b, dtype, out) : run_product(&m, g, pass == COT__CONV_INPUT, a, b, dtype, out));
+    char        *out =
+        direct ? result->data : cot__scratch_get(&m, cot__count(result->ndim, result->shape), cot__dtype_size(dtype));
+    bool done = out && (pass == COT__CONV_WEIGHT ? run_weight(&m, g, a, b, dtype, out)
+                                                 : run_product(&m, g, pass == COT__CONV_INPUT, a, b, dtype, out));
     if (done && !direct) cot__copy(result, &(cot__view){out, dtype, result->ndim, result->shape, result->stride});
     cot__scratch_free(&m, 0);
     return done;

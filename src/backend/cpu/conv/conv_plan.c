@@ -1,7 +1,8 @@
-/* conv_plan.c: the arithmetic of places, strides and borders behind conv_plan.h. Integers only; no elements are touched here. */
+/* conv_plan.c: the arithmetic of places, strides and borders behind conv_plan.h. Integers only; no
+ * elements are touched here. */
 #include "backend/cpu/conv/conv_plan.h"
 
-/* ---- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 void *cot__scratch_get(cot__scratch *s, int64_t count, int64_t size) {
     size_t bytes;
@@ -27,9 +28,10 @@ void cot__scratch_free(cot__scratch *s, int down_to) {
     }
 }
 
-/* ---- small arithmetic --------------------------------------------------------------------------------------------- */
+/* ---- small arithmetic ------------------------------------------------------------------------ */
 
-static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); } /* b > 0 */
+/* b > 0 */
+static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 static int64_t clip(int64_t i, int64_t high) { return i < 0 ? 0 : i > high ? high : i; }
 
 static bool axis_taps(cot__scratch *m, cot__axis_taps *t, int64_t n) {
@@ -46,16 +48,19 @@ static void measure(cot__layout *l) {
     if (l->channel == COT__SIZE_MOST) l->channel = -1;
 }
 
-static int64_t room_stride(const cot__layout *l, int a) { return a == 0 ? l->room[1] * l->room[2] : a == 1 ? l->room[2] : 1; }
+static int64_t room_stride(const cot__layout *l, int a) {
+    return a == 0 ? l->room[1] * l->room[2] : a == 1 ? l->room[2] : 1;
+}
 static int64_t slot_stride(const cot__layout *l, int a) {
     int64_t s = l->room[0] * l->room[1] * l->room[2];
     for (int b = a + 1; b < COT__SPACE; b++) s *= l->slots[b];
     return s;
 }
 
-/* ---- chunks --------------------------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* The taps along the skip axis that read inside the source at place j: neighbours, as where they read moves one way. */
+/* The taps along the skip axis that read inside the source at place j: neighbours, as where they
+ * read moves one way. */
 static void taps_at(const cot__sweep *s, int64_t j, int64_t *first, int64_t *last) {
     const cot__axis_taps *t = &s->axis[s->skip];
     int64_t               each = t->n ? s->taps / t->n : 0, i = 0, end = t->n;
@@ -66,7 +71,9 @@ static void taps_at(const cot__sweep *s, int64_t j, int64_t *first, int64_t *las
 }
 
 static int64_t place_of(const cot__sweep *s, int64_t d, int64_t h, int64_t w) {
-    return ((d * s->out_stride[0] + s->out_start[0]) * s->result[1] + h * s->out_stride[1] + s->out_start[1]) * s->result[2] + w * s->out_stride[2] + s->out_start[2];
+    return ((d * s->out_stride[0] + s->out_start[0]) * s->result[1] + h * s->out_stride[1] + s->out_start[1]) *
+               s->result[2] +
+           w * s->out_stride[2] + s->out_start[2];
 }
 
 static void cut_rows(cot__sweep *s, const cot__layout *l, int lanes) {
@@ -81,8 +88,8 @@ static void cut_rows(cot__sweep *s, const cot__layout *l, int lanes) {
         }
 }
 
-/* Rows follow each other with what the layout has between them: fewer chunks where rows are short. Where places are
- * evenly spaced all the same, the chunk says so. */
+/* Rows follow each other with what the layout has between them: fewer chunks where rows are short.
+ * Where places are evenly spaced all the same, the chunk says so. */
 static void cut_flat(cot__sweep *s, const cot__layout *l, int lanes) {
     for (int64_t i = 0; i < s->chunk_count; i++) {
         s->chunks[i] = (cot__chunk){i * lanes, 0, 0, s->taps, 0};
@@ -105,7 +112,8 @@ static bool cut(cot__scratch *m, cot__sweep *s, const cot__layout *l, int lanes)
     }
     int64_t a_row = (e[2] + lanes - 1) / lanes, rows = e[0] * e[1] * a_row;
     int64_t flat = (((e[0] - 1) * l->room[1] + e[1] - 1) * l->room[2] + e[2] + lanes - 1) / lanes;
-    bool    by_rows = rows <= flat + flat / 8; /* which leave out taps at borders, and are put down as they are */
+    /* which leave out taps at borders, and are put down as they are */
+    bool    by_rows = rows <= flat + flat / 8;
     s->chunks_a_row = by_rows ? a_row : 0;
     s->chunk_count = by_rows ? rows : flat;
     s->chunks = cot__scratch_get(m, s->chunk_count, sizeof *s->chunks);
@@ -116,10 +124,11 @@ static bool cut(cot__scratch *m, cot__sweep *s, const cot__layout *l, int lanes)
     return true;
 }
 
-/* ---- taps ----------------------------------------------------------------------------------------------------------- */
+/* ---- taps ------------------------------------------------------------------------------------ */
 
 /* Lists the taps of all channels, those along the skip axis outermost, and cuts the places. */
-static bool finish(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l, cot__sweep *s) {
+static bool finish(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l,
+                   cot__sweep *s) {
     s->skip = g->k[0] > 1 ? 0 : 1;
     int                   other = 1 - s->skip;
     const cot__axis_taps *x = &s->axis[s->skip], *y = &s->axis[other], *z = &s->axis[2];
@@ -142,7 +151,8 @@ static bool finish(cot__scratch *m, const cot__conv *g, int64_t channels, int la
     return cut(m, s, l, lanes);
 }
 
-/* x at q·stride + k·dilation − before = (q + a)·stride + r − before: element q + a of the slot of remainder r. */
+/* x at q·stride + k·dilation − before = (q + a)·stride + r − before: element q + a of the slot of
+ * remainder r. */
 bool cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, cot__layout *l, cot__sweep *s) {
     *s = (cot__sweep){.out_stride = {1, 1, 1}};
     for (int a = 0; a < COT__SPACE; a++) {
@@ -174,7 +184,8 @@ bool cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int
     return finish(m, g, channels, lanes, l, s);
 }
 
-/* Place j·stride + r of x meets tap k where stride divides r + before − k·dilation, at place j + that quotient of z. */
+/* Place j·stride + r of x meets tap k where stride divides r + before − k·dilation, at place j +
+ * that quotient of z. */
 static bool meets(const cot__conv *g, int a, int64_t r, int64_t k, int64_t *shift) {
     int64_t d = r + g->before[a] - k * g->dilation[a];
     *shift = d / g->stride[a];
@@ -185,7 +196,8 @@ bool cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *l) {
     for (int a = 0; a < COT__SPACE; a++) {
         int64_t low = 0, high = 0, shift, phases = g->stride[a] < g->x[a] ? g->stride[a] : g->x[a];
         bool    any = false;
-        for (int64_t k = 0; k < g->k[a]; k++) { /* each tap meets one remainder; extremes are at these */
+        for (int64_t k = 0; k < g->k[a]; k++) {
+            /* each tap meets one remainder; extremes are at these */
             int64_t r = (k * g->dilation[a] - g->before[a]) % g->stride[a];
             if (r < 0) r += g->stride[a];
             if (r >= phases || !meets(g, a, r, k, &shift)) continue;
@@ -194,7 +206,8 @@ bool cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *l) {
             high = !any || end > high ? end : high;
             any = true;
         }
-        int64_t most = phases ? (g->x[a] - 1) / g->stride[a] : 0; /* places of the longest phase, less one: rooms hold those too */
+        /* places of the longest phase, less one: rooms hold those too */
+        int64_t most = phases ? (g->x[a] - 1) / g->stride[a] : 0;
         l->source[a] = g->z[a], l->step[a] = l->slots[a] = 1;
         l->room[a] = high - low > most ? high - low + 1 : most + 1;
         l->start[a] = cot__scratch_get(m, 1, sizeof(int64_t));
@@ -205,7 +218,8 @@ bool cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *l) {
     return l->channel >= 0;
 }
 
-bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l, int64_t phase, cot__sweep *s) {
+bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l,
+                     int64_t phase, cot__sweep *s) {
     *s = (cot__sweep){.skip = 0};
     for (int a = COT__SPACE - 1; a >= 0; a--) {
         int64_t         phases = g->stride[a] < g->x[a] ? g->stride[a] : g->x[a], r = phase % phases, shift;

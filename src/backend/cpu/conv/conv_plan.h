@@ -1,8 +1,11 @@
-/* conv_plan.h: a convolution as lists of offsets, so that its inner loops know neither stride nor dilation nor rank.
+/* conv_plan.h: a convolution as lists of offsets, so that its inner loops know neither stride nor
+ * dilation nor rank.
  *
- * The operand that is read at shifted places (x, or z when x is wanted) is copied once into a padded layout in which neighbouring places of
- * the result read neighbouring elements, for every tap: elements a stride apart lie side by side, in one slot for each remainder that the
- * taps use, and zeros stand for what is outside. A tap is then one offset. Plans depend on the geometry only. */
+ * The operand that is read at shifted places (x, or z when x is wanted) is copied once into a
+ * padded layout in which neighbouring places of the result read neighbouring elements, for every
+ * tap: elements a stride apart lie side by side, in one slot for each remainder that the taps use,
+ * and zeros stand for what is outside. A tap is then one offset. Plans depend on the geometry
+ * only. */
 #ifndef COT_CONV_PLAN_H
 #define COT_CONV_PLAN_H
 
@@ -17,28 +20,34 @@ typedef struct cot__scratch {
 } cot__scratch;
 
 void *cot__scratch_get(cot__scratch *s, int64_t count, int64_t size); /* 64-byte aligned */
-void  cot__scratch_free(cot__scratch *s, int down_to);                /* all blocks but the first `down_to` */
+/* all blocks but the first `down_to` */
+void  cot__scratch_free(cot__scratch *s, int down_to);
 
-/* A channel in padded memory: [slot][slot][slot][room][room][room]; element u of slot s is element u·step + start[s] of the source. */
+/* A channel in padded memory: [slot][slot][slot][room][room][room]; element u of slot s is element
+ * u·step + start[s] of the source. */
 typedef struct cot__layout {
     int64_t  source[COT__SPACE], slots[COT__SPACE], room[COT__SPACE], step[COT__SPACE];
     int64_t *start[COT__SPACE];
     int64_t  channel; /* elements; -1: more than can be addressed */
 } cot__layout;
 
-/* The taps along one axis: which of the kernel, where it reads, and for which places [low, high) that is inside the source. */
+/* The taps along one axis: which of the kernel, where it reads, and for which places [low, high)
+ * that is inside the source. */
 typedef struct cot__axis_taps {
     int64_t  n;
     int64_t *kernel, *offset, *low, *high;
 } cot__axis_taps;
 
-/* Up to a vector of neighbouring places: where they start in a channel of the layout and in one of the result, and the taps
- * [first, last) that read something else than zeros there. lanes 0: places not evenly spaced, see cot__sweep.places. */
+/* Up to a vector of neighbouring places: where they start in a channel of the layout and in one of
+ * the result, and the taps [first, last) that read something else than zeros there. lanes 0: places
+ * not evenly spaced, see cot__sweep.places. */
 typedef struct cot__chunk { int64_t at, out, first, last; int lanes; } cot__chunk;
 
-/* One set of places that share their taps. A result has one, but when x is wanted there is one for each remainder modulo the strides. */
+/* One set of places that share their taps. A result has one, but when x is wanted there is one for
+ * each remainder modulo the strides. */
 typedef struct cot__sweep {
-    int64_t     extent[COT__SPACE], out_start[COT__SPACE], out_stride[COT__SPACE], result[COT__SPACE]; /* places; the result's extents */
+    /* places; the result's extents */
+    int64_t     extent[COT__SPACE], out_start[COT__SPACE], out_stride[COT__SPACE], result[COT__SPACE];
     cot__axis_taps axis[COT__SPACE];
     int         skip;      /* the axis along which taps beyond the border are left out */
     int64_t     taps;      /* over all channels of a group */
@@ -53,9 +62,12 @@ typedef struct cot__sweep {
 } cot__sweep;
 
 /* The padded layout of x, and the one sweep over the places of z. */
-bool cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, cot__layout *layout, cot__sweep *s);
-/* The padded layout of z; then, for each remainder of the places of x modulo the strides (`phase` counts them), its sweep. */
+bool cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, cot__layout *layout,
+                      cot__sweep *s);
+/* The padded layout of z; then, for each remainder of the places of x modulo the strides (`phase`
+ * counts them), its sweep. */
 bool cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *layout);
-bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *layout, int64_t phase, cot__sweep *s);
+bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *layout,
+                     int64_t phase, cot__sweep *s);
 
 #endif

@@ -1,16 +1,20 @@
-/* conv_template.h: the inner loops of convolution for one float type and one instruction set; included by conv.c for each pair.
+/* conv_template.h: the inner loops of convolution for one float type and one instruction set;
+ * included by conv.c for each pair.
  *
- * T is the type, TI an integer of its size, V a vector of T, N(name) decorates names, TARGET is the function attribute, FMADD the
- * multiply-add; STORE_SOME(p, v, n) stores the first n elements of v. ROWS is the height of the largest tile, WIDE the most taps of a
- * tile of the gradient with respect to the weight. Lanes run along the last axis of the places everywhere. */
+ * T is the type, TI an integer of its size, V a vector of T, N(name) decorates names, TARGET is the
+ * function attribute, FMADD the multiply-add; STORE_SOME(p, v, n) stores the first n elements of v.
+ * ROWS is the height of the largest tile, WIDE the most taps of a tile of the gradient with respect
+ * to the weight. Lanes run along the last axis of the places everywhere. */
 
 enum { N(VL) = sizeof(V) / sizeof(T) };
 typedef TI N(bits) __attribute__((vector_size(sizeof(V))));
 
-/* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ------------------------------------------------ */
+/* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ---------------- */
 
-/* Puts down a tile, done[row][chunk] from chunk `index` on. Apart from the tile, of which there are many copies. */
-static __attribute__((noinline)) TARGET void N(put)(const int rows, const int vecs, const cot__sweep *s, int64_t index, const V *done, T *out) {
+/* Puts down a tile, done[row][chunk] from chunk `index` on. Apart from the tile, of which there are
+ * many copies. */
+static __attribute__((noinline)) TARGET void N(put)(const int rows, const int vecs, const cot__sweep *s, int64_t index,
+                                                    const V *done, T *out) {
     for (int j = 0; j < vecs; j++, index++) {
         const cot__chunk *c = &s->chunks[index];
         for (int i = 0; i < rows; i++) {
@@ -29,8 +33,8 @@ static __attribute__((noinline)) TARGET void N(put)(const int rows, const int ve
 }
 
 /* One tile: `rows` channels of the result times `vecs` chunks of places. */
-static inline __attribute__((always_inline)) TARGET void N(tile)(const int rows, const int vecs, const cot__sweep *s, const T *weight,
-                                                                 const T *source, T *out, int64_t index) {
+static inline __attribute__((always_inline)) TARGET void
+N(tile)(const int rows, const int vecs, const cot__sweep *s, const T *weight, const T *source, T *out, int64_t index) {
     V       acc[ROWS][8];
     int64_t first = s->chunks[index].first, last = s->chunks[index].last;
     const T *at[8];
@@ -54,10 +58,11 @@ static inline __attribute__((always_inline)) TARGET void N(tile)(const int rows,
     N(put)(rows, vecs, s, index, done, out);
 }
 
-#define PANEL(rows, vecs)                                                                                                    \
-    static TARGET void N(panel_##rows)(const cot__sweep *s, const T *weight, const T *source, T *out, int64_t c, int64_t end) {  \
-        for (; c + vecs <= end; c += vecs) N(tile)(rows, vecs, s, weight, source, out, c);                                   \
-        for (; c < end; c++) N(tile)(rows, 1, s, weight, source, out, c);                                                    \
+#define PANEL(rows, vecs)                                                                                              \
+    static TARGET void N(panel_##rows)(const cot__sweep *s, const T *weight, const T *source, T *out, int64_t c,       \
+                                       int64_t end) {                                                                  \
+        for (; c + vecs <= end; c += vecs) N(tile)(rows, vecs, s, weight, source, out, c);                             \
+        for (; c < end; c++) N(tile)(rows, 1, s, weight, source, out, c);                                              \
     }
 #if ROWS == 16
 PANEL(16, 1)
@@ -71,7 +76,8 @@ PANEL(1, 8)
 #undef PANEL
 
 /* Channels [m, m_end) of the result, chunks [c, c_end), of one image and group. */
-static void N(run)(const cot__sweep *s, const void *weights, const void *source, void *out, int64_t m, int64_t m_end, int64_t c, int64_t c_end) {
+static void N(run)(const cot__sweep *s, const void *weights, const void *source, void *out, int64_t m, int64_t m_end,
+                   int64_t c, int64_t c_end) {
     for (int rows; m < m_end; m += rows) {
         const T *w = (const T *)weights + m * s->taps;
         T       *z = (T *)out + m * s->plane;
@@ -88,8 +94,10 @@ static void N(run)(const cot__sweep *s, const void *weights, const void *source,
     }
 }
 
-/* Packs w[m][c][k] (given by strides) as panels of rows, taps outermost, in the order of the sweep. */
-static void N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_count, int64_t m_stride, int64_t c_stride) {
+/* Packs w[m][c][k] (given by strides) as panels of rows, taps outermost, in the order of the
+ * sweep. */
+static void N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_count, int64_t m_stride,
+                    int64_t c_stride) {
     T *z = to;
     for (int64_t m = 0, rows; m < m_count; m += rows) {
         rows = panel_rows(ROWS, m_count - m);
@@ -100,12 +108,13 @@ static void N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_c
     }
 }
 
-/* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] --------------------------------------- */
+/* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] ------- */
 
-/* Adds to sums[row][tap], a vector each: lanes are summed at the end. There is at least one image and one chunk: without a way around the loops
- * nothing is moved or kept for it. */
-static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps, const cot__correlation *j, const T *x,
-                                                                      const T *z, const int64_t *offset, int64_t n, int64_t n_end,
+/* Adds to sums[row][tap], a vector each: lanes are summed at the end. There is at least one image
+ * and one chunk: without a way around the loops nothing is moved or kept for it. */
+static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps,
+                                                                      const cot__correlation *j, const T *x, const T *z,
+                                                                      const int64_t *offset, int64_t n, int64_t n_end,
                                                                       int64_t c0, int64_t c_end, T *sums) {
     V acc[4][6];
     UNROLL for (int i = 0; i < rows; i++)
@@ -117,7 +126,8 @@ static inline __attribute__((always_inline)) TARGET void N(correlate)(const int 
             V        zv[4];
             N(bits)  mask;
             memcpy(&mask, (const char *)j->masks + c * (int64_t)sizeof(V), sizeof mask);
-            UNROLL for (int i = 0; i < rows; i++) memcpy(&zv[i], z + n * j->z_image + i * j->z_channel + c * N(VL), sizeof(V));
+            UNROLL for (int i = 0; i < rows; i++)
+                memcpy(&zv[i], z + n * j->z_image + i * j->z_channel + c * N(VL), sizeof(V));
             UNROLL for (int t = 0; t < taps; t++) {
                 N(bits) raw;
                 memcpy(&raw, at + offset[t], sizeof raw);
@@ -141,14 +151,16 @@ static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row
     }
 }
 
-#define CORRELATE(rows, taps)                                                                                                \
-    static TARGET void N(correlate_##rows##_##taps)(const cot__correlation *j, const T *x, const T *z, const int64_t *offset, int64_t n, \
-                                                    int64_t n_end, int64_t c, int64_t c_end, T *sums) {                      \
-        N(correlate)(rows, taps, j, x, z, offset, n, n_end, c, c_end, sums);                                                 \
+#define CORRELATE(rows, taps)                                                                                          \
+    static TARGET void N(correlate_##rows##_##taps)(const cot__correlation *j, const T *x, const T *z,                 \
+                                                    const int64_t *offset, int64_t n, int64_t n_end, int64_t c,        \
+                                                    int64_t c_end, T *sums) {                                          \
+        N(correlate)(rows, taps, j, x, z, offset, n, n_end, c, c_end, sums);                                           \
     }
 #define CORRELATE_ROWS(X) X(4) X(2) X(1)
 #if WIDE == 6
-#define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3) CORRELATE(rows, 4) CORRELATE(rows, 5) CORRELATE(rows, 6)
+#define EACH_WIDTH(rows)                                                                                               \
+    CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3) CORRELATE(rows, 4) CORRELATE(rows, 5) CORRELATE(rows, 6)
 #else
 #define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3)
 #endif
@@ -156,13 +168,14 @@ CORRELATE_ROWS(EACH_WIDTH)
 #undef EACH_WIDTH
 
 /* The tile of `rows` channels and `taps` taps. */
-static void N(correlate_any)(int rows, int taps, const cot__correlation *j, const void *x, const void *z, const int64_t *offset, int64_t n,
-                             int64_t n_end, int64_t c, int64_t c_end, void *sums) {
-    typedef void tile_fn(const cot__correlation *, const T *, const T *, const int64_t *, int64_t, int64_t, int64_t, int64_t, T *);
+static void N(correlate_any)(int rows, int taps, const cot__correlation *j, const void *x, const void *z,
+                             const int64_t *offset, int64_t n, int64_t n_end, int64_t c, int64_t c_end, void *sums) {
+    typedef void tile_fn(const cot__correlation *, const T *, const T *, const int64_t *, int64_t, int64_t, int64_t,
+                         int64_t, T *);
 #if WIDE == 6
-#define EACH_WIDTH(rows)                                                                                                     \
-    {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3), N(correlate_##rows##_4), N(correlate_##rows##_5), \
-     N(correlate_##rows##_6)},
+#define EACH_WIDTH(rows)                                                                                               \
+    {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3),                                        \
+     N(correlate_##rows##_4), N(correlate_##rows##_5), N(correlate_##rows##_6)},
     static tile_fn *const tiles[][6] = {CORRELATE_ROWS(EACH_WIDTH)};
 #else
 #define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3)},

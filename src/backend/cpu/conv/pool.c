@@ -1,11 +1,13 @@
-/* pool.c: pooling over planes, which are shared out among threads whole; see pool.h for what is computed. */
+/* pool.c: pooling over planes, which are shared out among threads whole; see pool.h for what is
+ * computed. */
 #include "backend/cpu/conv/pool.h"
 #include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
 
-/* Taps [first, last) of a window that meet elements; start: the element under its first tap, negative inside the padding. */
+/* Taps [first, last) of a window that meet elements; start: the element under its first tap,
+ * negative inside the padding. */
 typedef struct span { int64_t start, first, last; } span;
 
 static inline span span_of(const cot__pool *g, int a, int64_t q) {
@@ -21,7 +23,8 @@ static inline span places_of(const cot__pool *g, int64_t k) {
     return (span){at, first < last ? first : last, last};
 }
 
-/* Taps [first, last) of a row that meet an element in any of its windows: a wide window is mostly padding. */
+/* Taps [first, last) of a row that meet an element in any of its windows: a wide window is mostly
+ * padding. */
 static inline span taps_of(const cot__pool *g) {
     int64_t first = g->before[2] - (g->z[2] - 1) * g->stride[2], last = g->x[2] + g->before[2];
     return (span){0, first > 0 ? first : 0, last < g->window[2] ? last : g->window[2]};
@@ -36,7 +39,8 @@ static inline int64_t counted(const cot__pool *g, bool exclude, int a, int64_t q
 
 static inline int64_t element_of(const cot__pool *g, int64_t d, int64_t h, int64_t w, int32_t tap) {
     int64_t kw = tap % g->window[2], kh = tap / g->window[2] % g->window[1], kd = tap / g->window[2] / g->window[1];
-    return ((d * g->stride[0] - g->before[0] + kd) * g->x[1] + h * g->stride[1] - g->before[1] + kh) * g->x[2] + w * g->stride[2] - g->before[2] + kw;
+    return ((d * g->stride[0] - g->before[0] + kd) * g->x[1] + h * g->stride[1] - g->before[1] + kh) * g->x[2] +
+           w * g->stride[2] - g->before[2] + kw;
 }
 
 #define T float
@@ -156,7 +160,9 @@ static void run_plane(const work *w, int64_t p) {
 
 static void run_part(void *ctx, int64_t part) {
     const work *w = ctx;
-    for (int64_t p = cot__part_start(w->g->planes, w->parts, part), end = cot__part_start(w->g->planes, w->parts, part + 1); p < end; p++)
+    for (int64_t p   = cot__part_start(w->g->planes, w->parts, part),
+                 end = cot__part_start(w->g->planes, w->parts, part + 1);
+         p < end; p++)
         run_plane(w, p);
 }
 
@@ -165,12 +171,15 @@ static void run(work *w, const cot__pool *g) {
     w->avx2 = HAS_AVX2;
     w->x_plane = g->x[0] * g->x[1] * g->x[2];
     w->z_plane = g->z[0] * g->z[1] * g->z[2];
-    w->parts = cot__parts(g->planes, w->x_plane + w->z_plane * (w->what == TAKE ? 1 : g->window[0] * g->window[1] * g->window[2]), g->planes);
+    w->parts   = cot__parts(g->planes,
+                            w->x_plane + w->z_plane * (w->what == TAKE ? 1 : g->window[0] * g->window[1] * g->window[2]),
+                            g->planes);
     if (g->planes > 0) cot__parallel(w->parts, run_part, w);
 }
 
 void cot__max_pool(const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index) {
-    run(&(work){.what = MAX, .dtype = dtype, .size = cot__dtype_size(dtype), .x = x, .z = z, .to = z, .chose = index}, g);
+    run(&(work){.what = MAX, .dtype = dtype, .size = cot__dtype_size(dtype), .x = x, .z = z, .to = z, .chose = index},
+        g);
 }
 
 void cot__pool_take(const cot__pool *g, int size, const void *x, const int32_t *index, void *z) {
@@ -178,13 +187,28 @@ void cot__pool_take(const cot__pool *g, int size, const void *x, const int32_t *
 }
 
 void cot__pool_put(const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x) {
-    run(&(work){.what = PUT, .dtype = dtype, .size = cot__dtype_size(dtype), .x = x, .z = z, .to = x, .index = index}, g);
+    run(&(work){.what = PUT, .dtype = dtype, .size = cot__dtype_size(dtype), .x = x, .z = z, .to = x, .index = index},
+        g);
 }
 
 void cot__avg_pool(const cot__pool *g, cot_dtype dtype, bool exclude, const void *x, void *z) {
-    run(&(work){.what = AVERAGE, .dtype = dtype, .size = cot__dtype_size(dtype), .exclude = exclude, .x = x, .z = z, .to = z}, g);
+    run(&(work){.what    = AVERAGE,
+                .dtype   = dtype,
+                .size    = cot__dtype_size(dtype),
+                .exclude = exclude,
+                .x       = x,
+                .z       = z,
+                .to      = z},
+        g);
 }
 
 void cot__avg_unpool(const cot__pool *g, cot_dtype dtype, bool exclude, const void *z, void *x) {
-    run(&(work){.what = SPREAD, .dtype = dtype, .size = cot__dtype_size(dtype), .exclude = exclude, .x = x, .z = z, .to = x}, g);
+    run(&(work){.what    = SPREAD,
+                .dtype   = dtype,
+                .size    = cot__dtype_size(dtype),
+                .exclude = exclude,
+                .x       = x,
+                .z       = z,
+                .to      = x},
+        g);
 }

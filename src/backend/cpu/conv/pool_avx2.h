@@ -1,7 +1,8 @@
-/* pool_avx2.h: rows of 2 by 2 windows in f32, eight at a time; included by pool.c. The same results as the rows of pool_template.h.
+/* pool_avx2.h: rows of 2 by 2 windows in f32, eight at a time; included by pool.c. The same results
+ * as the rows of pool_template.h.
  *
- * Deinterleaving leaves lanes in the order 0 1 4 5 2 3 6 7; the last step puts them right. The end of a row is done again together with
- * what is before it. */
+ * Deinterleaving leaves lanes in the order 0 1 4 5 2 3 6 7; the last step puts them right. The end
+ * of a row is done again together with what is before it. */
 
 #define AVX2 __attribute__((target("avx2")))
 
@@ -14,7 +15,8 @@ static inline __attribute__((always_inline)) AVX2 __m256i in_order_avx2(__m256 v
     return _mm256_permute4x64_epi64(_mm256_castps_si256(v), 0xd8);
 }
 
-static inline __attribute__((always_inline)) AVX2 void max_8_avx2(const float *a, const float *b, float *z, int32_t *index) {
+static inline __attribute__((always_inline)) AVX2 void max_8_avx2(const float *a, const float *b, float *z,
+                                                                  int32_t *index) {
     __m256 a0 = _mm256_loadu_ps(a), a1 = _mm256_loadu_ps(a + 8), b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
     __m256 left = _mm256_shuffle_ps(a0, a1, 0x88), right = _mm256_shuffle_ps(a0, a1, 0xdd);
     __m256 left_low = _mm256_shuffle_ps(b0, b1, 0x88), right_low = _mm256_shuffle_ps(b0, b1, 0xdd);
@@ -22,7 +24,8 @@ static inline __attribute__((always_inline)) AVX2 void max_8_avx2(const float *a
     left = _mm256_blendv_ps(left, left_low, l);
     right = _mm256_blendv_ps(right, right_low, r);
     __m256 more = larger_avx2(right, left), less = larger_avx2(left, right);
-    __m256 take = _mm256_or_ps(more, _mm256_andnot_ps(_mm256_or_ps(less, r), l)); /* equal, and only the left one is below */
+    /* equal, and only the left one is below */
+    __m256 take = _mm256_or_ps(more, _mm256_andnot_ps(_mm256_or_ps(less, r), l));
     __m256 two = _mm256_castsi256_ps(_mm256_set1_epi32(2)), one = _mm256_castsi256_ps(_mm256_set1_epi32(1));
     __m256 at = _mm256_blendv_ps(_mm256_and_ps(l, two), _mm256_or_ps(_mm256_and_ps(r, two), one), take);
     _mm256_storeu_si256((void *)z, in_order_avx2(_mm256_blendv_ps(left, right, take)));
@@ -34,7 +37,8 @@ static AVX2 void max_row_2x2_avx2(const float *a, const float *b, float *z, int3
         max_row_2x2_f32(a, b, z, index, n);
         return;
     }
-    for (int64_t w = 0; w < n; w = w + 16 > n && w + 8 < n ? n - 8 : w + 8) max_8_avx2(a + 2 * w, b + 2 * w, z + w, index + w);
+    for (int64_t w = 0; w<n; w = w + 16> n && w + 8 < n ? n - 8 : w + 8)
+        max_8_avx2(a + 2 * w, b + 2 * w, z + w, index + w);
 }
 
 static inline __attribute__((always_inline)) AVX2 void put_8_avx2(__m256 v, __m256i index, int first, float *to) {

@@ -1,13 +1,16 @@
-/* pool_template.h: pooling of one plane for one type and one instruction set; included by pool.c for each pair.
+/* pool_template.h: pooling of one plane for one type and one instruction set; included by pool.c
+ * for each pair.
  *
- * T is the type, LOWEST its least value, N(name) decorates names, TARGET is the function attribute; SUMS asks for what adds, and
- * MAX_ROW_2X2 and PUT_ROW_2X2 may name rows of the commonest window, written for the instruction set. Rows of windows are handled tap by
- * tap, so that the inner loop runs along the row; taps come in row-major order and only a larger element takes over, so the first wins. */
+ * T is the type, LOWEST its least value, N(name) decorates names, TARGET is the function attribute;
+ * SUMS asks for what adds, and MAX_ROW_2X2 and PUT_ROW_2X2 may name rows of the commonest window,
+ * written for the instruction set. Rows of windows are handled tap by tap, so that the inner loop
+ * runs along the row; taps come in row-major order and only a larger element takes over, so the
+ * first wins. */
 
 #define LARGER(a, b) (((a) > (b)) | (((a) != (a)) & ((b) == (b))))
 
-static inline __attribute__((always_inline)) TARGET void N(max_tap)(const T *restrict x, int64_t step, T *restrict z, int32_t *restrict index,
-                                                                    int32_t tap, int64_t n) {
+static inline __attribute__((always_inline)) TARGET void N(max_tap)(const T *restrict x, int64_t step, T *restrict z,
+                                                                    int32_t *restrict index, int32_t tap, int64_t n) {
     for (int64_t w = 0; w < n; w++) {
         T    v = x[w * step];
         bool take = LARGER(v, z[w]);
@@ -23,8 +26,10 @@ static inline __attribute__((always_inline)) TARGET void N(max_tap)(const T *res
 #endif
 
 #ifdef PLAIN_ROWS
-/* Windows of 2 by 2 side by side, no padding: all four at once, columns first. A tie between columns goes to the upper one. */
-static TARGET void N(max_row_2x2)(const T *restrict a, const T *restrict b, T *restrict z, int32_t *restrict index, int64_t n) {
+/* Windows of 2 by 2 side by side, no padding: all four at once, columns first. A tie between
+ * columns goes to the upper one. */
+static TARGET void N(max_row_2x2)(const T *restrict a, const T *restrict b, T *restrict z, int32_t *restrict index,
+                                  int64_t n) {
     for (int64_t w = 0; w < n; w++) {
         T       left = a[2 * w], right = a[2 * w + 1], left_low = b[2 * w], right_low = b[2 * w + 1];
         int32_t l = LARGER(left_low, left), r = LARGER(right_low, right);
@@ -39,8 +44,9 @@ static TARGET void N(max_row_2x2)(const T *restrict a, const T *restrict b, T *r
 #endif
 
 static TARGET void N(max_plane)(const cot__pool *g, const T *x, T *z, int32_t *index) {
-    bool by_two = g->window[0] == 1 && g->x[0] == 1 && g->window[1] == 2 && g->window[2] == 2 && g->stride[1] == 2 && g->stride[2] == 2 &&
-                  !g->before[1] && !g->before[2] && 2 * g->z[1] <= g->x[1] && 2 * g->z[2] <= g->x[2];
+    bool by_two = g->window[0] == 1 && g->x[0] == 1 && g->window[1] == 2 && g->window[2] == 2 && g->stride[1] == 2 &&
+                  g->stride[2] == 2 && !g->before[1] && !g->before[2] && 2 * g->z[1] <= g->x[1] &&
+                  2 * g->z[2] <= g->x[2];
     span taps = taps_of(g);
     for (int64_t d = 0; d < g->z[0]; d++)
         for (int64_t h = 0; h < g->z[1]; h++, z += g->z[2], index += g->z[2]) {
@@ -57,7 +63,8 @@ static TARGET void N(max_plane)(const cot__pool *g, const T *x, T *z, int32_t *i
                 for (int64_t kh = sh.first; kh < sh.last; kh++)
                     for (int64_t kw = taps.first; kw < taps.last; kw++) {
                         span     row = places_of(g, kw);
-                        const T *from = x + ((sd.start + kd) * g->x[1] + sh.start + kh) * g->x[2] + row.first * g->stride[2] + kw - g->before[2];
+                        const T *from = x + ((sd.start + kd) * g->x[1] + sh.start + kh) * g->x[2] +
+                                        row.first * g->stride[2] + kw - g->before[2];
                         int32_t  tap = (int32_t)((kd * g->window[1] + kh) * g->window[2] + kw);
                         int64_t  n = row.last - row.first;
                         if (g->stride[2] == 1) N(max_tap)(from, 1, z + row.first, index + row.first, tap, n);
@@ -72,7 +79,8 @@ static TARGET void N(max_plane)(const cot__pool *g, const T *x, T *z, int32_t *i
 #ifdef SUMS
 
 #ifdef PLAIN_ROWS
-static TARGET void N(put_row_2x2)(const T *restrict z, const int32_t *restrict index, T *restrict a, T *restrict b, int64_t n) {
+static TARGET void N(put_row_2x2)(const T *restrict z, const int32_t *restrict index, T *restrict a, T *restrict b,
+                                  int64_t n) {
     for (int64_t w = 0; w < n; w++) {
         T       v = z[w];
         int32_t i = index[w];
@@ -85,8 +93,9 @@ static TARGET void N(put_row_2x2)(const T *restrict z, const int32_t *restrict i
 #endif
 
 static TARGET void N(put_plane)(const cot__pool *g, const T *z, const int32_t *index, T *x) {
-    bool by_two = g->window[0] == 1 && g->x[0] == 1 && g->window[1] == 2 && g->window[2] == 2 && g->stride[1] == 2 && g->stride[2] == 2 &&
-                  !g->before[1] && !g->before[2] && 2 * g->z[1] == g->x[1] && 2 * g->z[2] == g->x[2];
+    bool by_two = g->window[0] == 1 && g->x[0] == 1 && g->window[1] == 2 && g->window[2] == 2 && g->stride[1] == 2 &&
+                  g->stride[2] == 2 && !g->before[1] && !g->before[2] && 2 * g->z[1] == g->x[1] &&
+                  2 * g->z[2] == g->x[2];
     if (by_two) {
         for (int64_t h = 0; h < g->z[1]; h++)
             PUT_ROW_2X2(z + h * g->z[2], index + h * g->z[2], x + 2 * h * g->x[2], x + (2 * h + 1) * g->x[2], g->z[2]);
@@ -99,7 +108,9 @@ static TARGET void N(put_plane)(const cot__pool *g, const T *z, const int32_t *i
 }
 
 /* How many elements window w of a row counts. */
-static inline T N(count)(const cot__pool *g, bool exclude, int64_t rows, int64_t w) { return (T)(rows * counted(g, exclude, 2, w)); }
+static inline T N(count)(const cot__pool *g, bool exclude, int64_t rows, int64_t w) {
+    return (T)(rows * counted(g, exclude, 2, w));
+}
 
 static TARGET void N(avg_plane)(const cot__pool *g, bool exclude, const T *x, T *z) {
     span taps = taps_of(g);
@@ -112,7 +123,8 @@ static TARGET void N(avg_plane)(const cot__pool *g, bool exclude, const T *x, T 
                 for (int64_t kh = sh.first; kh < sh.last; kh++)
                     for (int64_t kw = taps.first; kw < taps.last; kw++) {
                         span              row = places_of(g, kw);
-                        const T *restrict from = x + ((sd.start + kd) * g->x[1] + sh.start + kh) * g->x[2] + row.first * g->stride[2] + kw - g->before[2];
+                        const T *restrict from = x + ((sd.start + kd) * g->x[1] + sh.start + kh) * g->x[2] +
+                                                 row.first * g->stride[2] + kw - g->before[2];
                         T *restrict       to = z + row.first;
                         for (int64_t w = 0, n = row.last - row.first; w < n; w++) to[w] += from[w * g->stride[2]];
                     }
@@ -128,7 +140,8 @@ static TARGET void N(avg_unplane)(const cot__pool *g, bool exclude, const T *z, 
         for (int64_t h = 0; h < g->z[1]; h++, z += g->z[2])
             for (int64_t w0 = 0; w0 < g->z[2]; w0 += COT__BLOCK) {
                 span    sd = span_of(g, 0, d), sh = span_of(g, 1, h);
-                int64_t rows = counted(g, exclude, 0, d) * counted(g, exclude, 1, h), end = g->z[2] - w0 < COT__BLOCK ? g->z[2] : w0 + COT__BLOCK;
+                int64_t rows = counted(g, exclude, 0, d) * counted(g, exclude, 1, h),
+                        end  = g->z[2] - w0 < COT__BLOCK ? g->z[2] : w0 + COT__BLOCK;
                 for (int64_t w = w0; w < end; w++) share[w - w0] = z[w] / N(count)(g, exclude, rows, w);
                 for (int64_t kd = sd.first; kd < sd.last; kd++)
                     for (int64_t kh = sh.first; kh < sh.last; kh++)

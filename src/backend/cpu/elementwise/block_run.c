@@ -1,4 +1,5 @@
-/* run.c: elementwise kernels over views of any layout and dtype: block by block, shared out over threads. */
+/* run.c: elementwise kernels over views of any layout and dtype: block by block, shared out over
+ * threads. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 #include "backend/cpu/elementwise/block_run.h"
@@ -12,7 +13,8 @@ static cot__view spread(const cot__view *x, const cot__view *z) {
     return x->ndim == z->ndim ? *x : (cot__view){x->data, x->dtype, z->ndim, z->shape, zero_strides};
 }
 
-/* Blocks of every operand and a buffer for each that is not already a plain array of the compute type. */
+/* Blocks of every operand and a buffer for each that is not already a plain array of the compute
+ * type. */
 typedef struct feed {
     int         n;
     cot__cursor cursor[7];
@@ -37,7 +39,9 @@ typedef union block { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
 
 static void call(const cot__block_run *r, int k, int n, const void *const *p, void *to) {
     if (r->value) r->value(n, p[0], p[1], p[2], to);
-    else r->out[k].partial(n, p[r->out[k].g], p[0], r->arity > 1 ? p[1] : NULL, r->arity > 2 ? p[2] : NULL, p[r->arity], to);
+    else
+        r->out[k].partial(n, p[r->out[k].g], p[0], r->arity > 1 ? p[1] : NULL, r->arity > 2 ? p[2] : NULL, p[r->arity],
+                          to);
 }
 
 /* All plain arrays: one call, unless the number of elements is too large for it. */
@@ -51,15 +55,16 @@ static void run_plain(const cot__block_run *r, int64_t start, int64_t stop) {
     }
 }
 
-/* All kernels on one block, the first one last, then what is written from buffers: the first output may be one of the operands, and others may
- * add to it. */
+/* All kernels on one block, the first one last, then what is written from buffers: the first output
+ * may be one of the operands, and others may add to it. */
 static void run_blocks(const cot__block_run *r, int64_t start, int64_t stop) {
     feed        f;
     cot__cursor to[3];
     block       result[3];
     int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof(block) / size;
     f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
-    for (int k = 0; k < r->n; k++) feed_add(&f, is_read(&r->x[k]) ? &r->x[k] : &r->out[0].to, &r->out[0].to, r->compute);
+    for (int k = 0; k < r->n; k++)
+        feed_add(&f, is_read(&r->x[k]) ? &r->x[k] : &r->out[0].to, &r->out[0].to, r->compute);
     for (int k = 0; k < r->outputs; k++) cot__cursor_open(&to[k], &r->out[k].to, r->compute);
     if (start > 0) {
         for (int k = 0; k < r->n; k++)
@@ -72,7 +77,8 @@ static void run_blocks(const cot__block_run *r, int64_t start, int64_t stop) {
         for (int k = 0; k < r->n; k++)
             if (is_read(&r->x[k])) p[k] = feed_next(&f, k, m);
         fill_unread(r, p);
-        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
+        for (int k = r->outputs - 1; k >= 0; k--)
+            call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             if (r->out[k].direct) continue;
             if (r->out[k].accumulate) cot__cursor_add(&to[k], m, &result[k]);
@@ -81,7 +87,7 @@ static void run_blocks(const cot__block_run *r, int64_t start, int64_t stop) {
     }
 }
 
-/* ---- plain arrays and numbers that repeat: longer blocks, and no cursors ------------------------------------------------------ */
+/* ---- plain arrays and numbers that repeat: longer blocks, and no cursors --------------------- */
 
 enum { LONG = COT__LONG, REPEATS = 2 };
 
@@ -118,13 +124,16 @@ static void run_simple(const cot__block_run *r, int64_t start, int64_t stop, cot
     const void *base[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     uint32_t    taken = 0;
     for (int k = 0; k < r->n; k++)
-        if (r->x[k].ndim == 0 && is_read(&r->x[k])) base[k] = repeat(repeated, r, &r->x[k], (int)(stop - start < most ? stop - start : most), &taken);
+        if (r->x[k].ndim == 0 && is_read(&r->x[k]))
+            base[k] = repeat(repeated, r, &r->x[k], (int)(stop - start < most ? stop - start : most), &taken);
     for (int64_t at = start; at < stop; at += most) {
         int         m = (int)(stop - at < most ? stop - at : most);
         const void *p[7] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int k = 0; k < r->n; k++) p[k] = base[k] || !is_read(&r->x[k]) ? base[k] : (const char *)r->x[k].data + at * size;
+        for (int k = 0; k < r->n; k++)
+            p[k] = base[k] || !is_read(&r->x[k]) ? base[k] : (const char *)r->x[k].data + at * size;
         fill_unread(r, p);
-        for (int k = r->outputs - 1; k >= 0; k--) call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
+        for (int k = r->outputs - 1; k >= 0; k--)
+            call(r, k, m, p, r->out[k].direct ? (char *)r->out[k].to.data + at * size : (char *)&result[k]);
         for (int k = 0; k < r->outputs; k++) {
             void *to = (char *)r->out[k].to.data + at * size;
             if (!r->out[k].direct) r->add(m, to, &result[k], NULL, to);
@@ -132,7 +141,8 @@ static void run_simple(const cot__block_run *r, int64_t start, int64_t stop, cot
     }
 }
 
-/* Operands that are plain or repeat (a view with strides 0 counts), outputs that are plain and written directly or added to. */
+/* Operands that are plain or repeat (a view with strides 0 counts), outputs that are plain and
+ * written directly or added to. */
 static bool is_simple(cot__block_run *r) {
     int repeats = 0;
     for (int k = 0; k < r->outputs; k++)
@@ -159,7 +169,8 @@ void cot__block_run_prepare(cot__block_run *r) {
     for (int k = 0; k < r->outputs; k++) {
         cot__output *o = &r->out[k];
         o->direct = !o->accumulate && cot__is_plain(&o->to, r->compute);
-        for (int i = 0; i < r->n && k > 0; i++) o->direct &= r->x[i].data != o->to.data; /* the first may replace an operand: it is done last */
+        /* the first may replace an operand: it is done last */
+        for (int i = 0; i < r->n && k > 0; i++) o->direct &= r->x[i].data != o->to.data;
     }
     r->plain = r->outputs == 1 && r->out[0].direct;
     for (int k = 0; k < r->n && r->plain; k++) /* 0-d values repeat */
@@ -171,7 +182,8 @@ void cot__block_run_prepare(cot__block_run *r) {
 static void run_part(void *ctx, int64_t part) {
     const cot__block_run *r = ctx;
     int64_t         blocks = (r->size + COT__BLOCK - 1) / COT__BLOCK;
-    int64_t         start = cot__part_start(blocks, r->parts, part) * COT__BLOCK, stop = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
+    int64_t               start  = cot__part_start(blocks, r->parts, part) * COT__BLOCK,
+            stop                 = cot__part_start(blocks, r->parts, part + 1) * COT__BLOCK;
     cot__repeated   repeated;
     repeated.count = repeated.next = 0;
     cot__block_run_range(r, start, stop < r->size ? stop : r->size, &repeated);
@@ -183,7 +195,7 @@ void cot__block_run_now(cot__block_run *r) {
     else run_part(r, 0);
 }
 
-/* ---- making runs ------------------------------------------------------------------------------------------------------------ */
+/* ---- making runs ----------------------------------------------------------------------------- */
 
 static const cot__block_kernels *kernels(int op, cot_dtype compute, int ndim) {
     return ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute);
@@ -192,7 +204,8 @@ static const cot__block_kernels *kernels(int op, cot_dtype compute, int ndim) {
 /* A transcendental function costs about eight additions. */
 static int cost_of(int op) { return cot__elementwise_table[op].class == REAL ? 8 : 1; }
 
-void cot__block_run_of_value(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
+void cot__block_run_of_value(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs,
+                             const cot__view *z) {
     r->value = kernels(op, compute, z->ndim)->value;
     r->cost = cost_of(op);
     r->compute = compute;
@@ -203,33 +216,46 @@ void cot__block_run_of_value(cot__block_run *r, int op, cot_dtype compute, int n
 }
 
 static bool same_view(const cot__view *a, const cot__view *b) {
-    return a->data == b->data && a->ndim == b->ndim && memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
+    return a->data == b->data && a->ndim == b->ndim &&
+           memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
 }
 
-void cot__block_run_of_partials(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+void cot__block_run_of_partials(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs,
+                                const cot__view *z, int count, const cot__term *terms) {
     r->value = NULL;
     r->cost = cost_of(op);
     r->compute = compute;
     r->n = n + 1;
     r->arity = n;
     r->outputs = count;
-    static const cot__view unread; /* many partials read g alone: what is not there takes no time, and nothing waits for it */
+    /* many partials read g alone: what is not there takes no time, and nothing waits for it */
+    static const cot__view unread;
     uint32_t               reads = 0;
     for (int i = 0; i < count; i++) reads |= cot__elementwise_table[op].saves[terms[i].k];
     for (int i = 0; i < n; i++) r->x[i] = reads >> i & 1 ? xs[i] : unread;
     r->x[n] = reads & COT__SAVES_Z ? *z : unread;
     for (int i = 0; i < count; i++) {
         bool again = i > 0 && same_view(&terms[i].g, &terms[i - 1].g);
-        r->out[i] = (cot__output){.partial = kernels(op, compute, terms[i].out.ndim)->partial[terms[i].k], .to = terms[i].out,
-                                  .accumulate = terms[i].accumulate, .g = again ? r->n - 1 : r->n};
+        r->out[i]  = (cot__output){.partial    = kernels(op, compute, terms[i].out.ndim)->partial[terms[i].k],
+                                   .to         = terms[i].out,
+                                   .accumulate = terms[i].accumulate,
+                                   .g          = again ? r->n - 1 : r->n};
         if (!again) r->x[r->n++] = terms[i].g;
     }
 }
 
-static void copy_1(int n, const void *x, const void *y, const void *w, void *z) { (void)y, (void)w, memcpy(z, x, (size_t)n); }
-static void copy_2(int n, const void *x, const void *y, const void *w, void *z) { (void)y, (void)w, memcpy(z, x, (size_t)n * 2); }
-static void copy_4(int n, const void *x, const void *y, const void *w, void *z) { (void)y, (void)w, memcpy(z, x, (size_t)n * 4); }
-static void copy_8(int n, const void *x, const void *y, const void *w, void *z) { (void)y, (void)w, memcpy(z, x, (size_t)n * 8); }
+static void copy_1(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n);
+}
+static void copy_2(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n * 2);
+}
+static void copy_4(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n * 4);
+}
+static void copy_8(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n * 8);
+}
 
 void cot__block_run_of_copy(cot__block_run *r, const cot__view *to, const cot__view *from) {
     int bytes = cot__dtype_size(to->dtype);
@@ -249,7 +275,8 @@ void cot__block_run_elementwise(int op, cot_dtype compute, int n, const cot__vie
     cot__block_run_now(&r);
 }
 
-void cot__block_run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count, const cot__term *terms) {
+void cot__block_run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count,
+                             const cot__term *terms) {
     cot__block_run r;
     cot__block_run_of_partials(&r, op, compute, n, xs, z, count, terms);
     cot__block_run_prepare(&r);

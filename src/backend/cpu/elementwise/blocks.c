@@ -2,7 +2,8 @@
 #include "ops/elementwise/elementwise.h"
 
 #if defined(__x86_64__)
-extern const cot__block_kernels cot__blocks_f64_avx2[], cot__blocks_f32_avx2[], cot__blocks_f64_avx512[], cot__blocks_f32_avx512[];
+extern const cot__block_kernels cot__blocks_f64_avx2[], cot__blocks_f32_avx2[], cot__blocks_f64_avx512[],
+    cot__blocks_f32_avx512[];
 #elif defined(__aarch64__)
 extern const cot__block_kernels cot__blocks_f64_neon[], cot__blocks_f32_neon[];
 #endif

@@ -1,4 +1,5 @@
-/* blocks_f32_avx2.c: vector kernels in f32 for AVX2 and FMA; CMakeLists.txt gives this file the option. */
+/* blocks_f32_avx2.c: vector kernels in f32 for AVX2 and FMA; CMakeLists.txt gives this file the
+ * option. */
 #if defined(__x86_64__)
 #include "ops/elementwise/elementwise.h"
 #include "rules/words/vector_words_f32.h"

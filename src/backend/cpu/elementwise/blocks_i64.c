@@ -1,5 +1,5 @@
-/* blocks_i64.c: block kernels of the elementwise operations on integers: those of class ARITH and TEST. Narrower integers are
- * widened on load and wrap on store. No derivatives. */
+/* blocks_i64.c: block kernels of the elementwise operations on integers: those of class ARITH and
+ * TEST. Narrower integers are widened on load and wrap on store. No derivatives. */
 #include "base/math/special.h"
 #include "ops/elementwise/elementwise.h"
 
@@ -53,12 +53,12 @@ static inline T i_square(T a) { return i_mul(a, a); }
 #define WHERE(c, a, b) ((c) != 0 ? (a) : (b))
 #define FMA(a, b, c) i_add(i_mul(a, b), c)
 
-#define KERNEL_ARITH(name, value)                                                                                            \
-    static void name##_block(int n, const void *xv, const void *yv, const void *wv, void *zv) {                              \
-        const T *x = xv, *y = yv, *w = wv;                                                                                   \
-        T       *z = zv;                                                                                                     \
-        (void)y, (void)w;                                                                                                    \
-        for (int i = 0; i < n; i++) z[i] = (value);                                                                          \
+#define KERNEL_ARITH(name, value)                                                                                      \
+    static void name##_block(int n, const void *xv, const void *yv, const void *wv, void *zv) {                        \
+        const T *x = xv, *y = yv, *w = wv;                                                                             \
+        T       *z = zv;                                                                                               \
+        (void)y, (void)w;                                                                                              \
+        for (int i = 0; i < n; i++) z[i] = (value);                                                                    \
     }
 #define KERNEL_TEST(name, value) KERNEL_ARITH(name, value)
 #define KERNEL_REAL(name, value)

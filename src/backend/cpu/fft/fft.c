@@ -1,8 +1,9 @@
 /* fft.c: plans and runs Fourier transforms along one axis.
  *
- * Lengths made of 2, 3 and 5 are transformed directly, others through a convolution of such a length, so that every length takes
- * O(n log n). Tables are made for each call, from sines in f64 whatever the working type. A few rows go side by side through the
- * passes; groups of rows are the parts that threads take, each part with buffers of its own, allocated before. */
+ * Lengths made of 2, 3 and 5 are transformed directly, others through a convolution of such a
+ * length, so that every length takes O(n log n). Tables are made for each call, from sines in f64
+ * whatever the working type. A few rows go side by side through the passes; groups of rows are the
+ * parts that threads take, each part with buffers of its own, allocated before. */
 #include "backend/cpu/fft/fft.h"
 #include "backend/cpu/strip.h"
 #include "base/cpu.h"
@@ -15,7 +16,8 @@
 #define COT__FFT_ISA 1
 #endif
 
-/* The steps of the loop below do not touch each other's elements: the compiler need not prove it. */
+/* The steps of the loop below do not touch each other's elements: the compiler need not prove
+ * it. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -60,9 +62,10 @@
 
 #endif
 
-/* ---- tables --------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* The angle is brought to within an eighth of a turn in integers, so that what should be 0, 1 or equal is. */
+/* The angle is brought to within an eighth of a turn in integers, so that what should be 0, 1 or
+ * equal is. */
 void cot__fft_root(int64_t j, int64_t n, double *re, double *im) {
     int64_t quarter = (4 * j + n / 2) / n, rest = 4 * j - quarter * n;
     double  angle = 1.57079632679489661923 * (double)rest / (double)n, c = cos(angle), s = sin(angle);
@@ -118,10 +121,11 @@ static void place_tables(cot__fft_plan *p, char *memory, size_t size) {
     struct { void **table; int64_t entries; } all[] = {
         {p->root, p->m}, {p->chirp, p->chirped ? p->n : 0}, {p->kernel, p->chirped ? p->m : 0}, {p->twist, p->twists}};
     for (int k = 0; k < COUNTOF(all); k++)
-        for (int part = 0; part < 2 && all[k].entries; part++, memory += (size_t)all[k].entries * size) all[k].table[part] = memory;
+        for (int part = 0; part < 2 && all[k].entries; part++, memory += (size_t)all[k].entries * size)
+            all[k].table[part] = memory;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 int64_t cot__fft_row(const cot__view *v, int axis, bool is_complex, int64_t r) {
     int64_t at = 0;
@@ -149,8 +153,8 @@ static void run_part(void *ctx, int64_t part) {
     }
 }
 
-/* Enough rows side by side to fill vectors while the buffers stay in the cache; parts so few that their buffers are about as large as
- * the data. */
+/* Enough rows side by side to fill vectors while the buffers stay in the cache; parts so few that
+ * their buffers are about as large as the data. */
 static void divide(cot__fft_work *w) {
     int64_t length = w->plan.m, lanes = 8192 / length, passes = w->plan.factors + 2;
     lanes = lanes < 4 ? 4 : lanes > 16 ? 16 : lanes;
@@ -162,7 +166,8 @@ static void divide(cot__fft_work *w) {
 
 static const void *choose_loops(cot_dtype d) {
 #if defined(__x86_64__)
-    if (COT__FFT_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2) return d == COT_F64 ? (const void *)&loops_f64_avx2 : &loops_f32_avx2;
+    if (COT__FFT_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2)
+        return d == COT_F64 ? (const void *)&loops_f64_avx2 : &loops_f32_avx2;
 #endif
     return d == COT_F64 ? (const void *)&loops_f64_plain : &loops_f32_plain;
 }
@@ -176,7 +181,8 @@ bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view 
     w.plan = plan_of(job);
     w.plan.loops = choose_loops(d);
     divide(&w);
-    int64_t bins = w.plan.twists > w.plan.m ? w.plan.twists : w.plan.m; /* half a real row has one bin more than complex points */
+    /* half a real row has one bin more than complex points */
+    int64_t bins = w.plan.twists > w.plan.m ? w.plan.twists : w.plan.m;
     w.room = 4 * (size_t)(bins * w.lanes) * size;
     size_t tables = (table_bytes(&w.plan, size) + 63) / 64 * 64, bytes = tables + w.room * (size_t)w.parts;
     char  *memory = cot__alloc(al, bytes);

@@ -1,16 +1,19 @@
-/* fft.h: discrete Fourier transforms along one axis: what the operations call, and the plan that fft.c and its template share. */
+/* fft.h: discrete Fourier transforms along one axis: what the operations call, and the plan that
+ * fft.c and its template share. */
 #ifndef COT_FFT_H
 #define COT_FFT_H
 
 #include "backend/cpu/kernels.h"
 
 typedef enum cot__fft_kind {
-    COT__FFT_COMPLEX, /* (…, n, …, 2) to the same:          z[k] = s Σ x[j] exp(∓2πi jk/n);  s = scaled ? 1/n : 1 */
+    /* (…, n, …, 2) to the same: z[k] = s Σ x[j] exp(∓2πi jk/n); s = scaled ? 1/n : 1 */
+    COT__FFT_COMPLEX,
     COT__FFT_REAL,    /* (…, n, …) to (…, n/2+1, …, 2):     z[k] = w[k] Σ x[j] exp(-2πi jk/n) */
     COT__FFT_HALF     /* its transpose, the other way:      z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n)) */
 } cot__fft_kind;
-/* w[k]: 1; scaled: 1/n where k is its own mirror image (0, and n/2 of an even n), 2/n elsewhere. So HALF scaled is NumPy's irfft,
- * whose imaginary parts at those k do not count, and REAL and HALF with the same flag are transposes. */
+/* w[k]: 1; scaled: 1/n where k is its own mirror image (0, and n/2 of an even n), 2/n elsewhere. So
+ * HALF scaled is NumPy's irfft, whose imaginary parts at those k do not count, and REAL and HALF
+ * with the same flag are transposes. */
 
 typedef struct cot__fft_job {
     cot__fft_kind kind;
@@ -20,16 +23,19 @@ typedef struct cot__fft_job {
     bool          scaled;
 } cot__fft_job;
 
-/* Any float dtypes; computed in f64 for f64, else in f32. Rows are done in parallel. False when memory cannot be had. */
+/* Any float dtypes; computed in f64 for f64, else in f32. Rows are done in parallel. False when
+ * memory cannot be had. */
 bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z);
 
-/* The smallest number of the form 2^a 3^b 5^c that is at least n: a length whose transform is fast. */
+/* The smallest number of the form 2^a 3^b 5^c that is at least n: a length whose transform is
+ * fast. */
 int64_t cot__fft_fast_length(int64_t n);
 
-/* ---- between fft.c and its templates   ------------------------------------------------------------------------------------- */
+/* ---- between fft.c and its templates --------------------------------------------------------- */
 
-/* A complex transform of length n: of factors 2, 3, 4 and 5, or, with another prime in n, by way of a convolution of length m
- * (Bluestein). Tables are split into real and imaginary parts, of the working type. */
+/* A complex transform of length n: of factors 2, 3, 4 and 5, or, with another prime in n, by way of
+ * a convolution of length m (Bluestein). Tables are split into real and imaginary parts, of the
+ * working type. */
 typedef struct cot__fft_plan {
     int64_t n, m;          /* m = n unless chirped */
     bool    chirped;
@@ -38,11 +44,13 @@ typedef struct cot__fft_plan {
     void   *root[2];       /* m: exp(-2πi j/m) */
     void   *chirp[2];      /* n: exp(-πi j²/n) */
     void   *kernel[2];     /* m: the transform of the conjugate chirp, over m */
-    int64_t twists;        /* n + 1, when a real row of 2n numbers goes as n complex ones; else 0, and */
+    /* n + 1, when a real row of 2n numbers goes as n complex ones; else 0, and */
+    int64_t twists;
     void   *twist[2];      /* exp(-2πi k/2n) for k <= n, is NULL */
 } cot__fft_plan;
 
-/* Rows in groups of `lanes`, which are transformed side by side: element j of row r of a group at j * lanes + r. */
+/* Rows in groups of `lanes`, which are transformed side by side: element j of row r of a group at j
+ * * lanes + r. */
 typedef struct cot__fft_work {
     cot__fft_job  job;
     cot__fft_plan plan;

@@ -1,28 +1,31 @@
-/* fft_passes.h: the loops of Fourier transforms, one instance for each working type and instruction set: T the type, TYPED(name) what is
- * the type's, N(name) what is the instance's, TARGET the instructions.
+/* fft_passes.h: the loops of Fourier transforms, one instance for each working type and instruction
+ * set: T the type, TYPED(name) what is the type's, N(name) what is the instance's, TARGET the
+ * instructions.
  *
- * Stockham's form: each pass reads one pair of arrays and writes the other, in order, with no bit reversal. The innermost loop runs
- * over `s` neighbours (rows side by side times what earlier passes have made), which the compiler vectorises. No sum depends on how
- * many rows go together, and multiply-adds are not contracted, so every instruction set gives the same bits. */
+ * Stockham's form: each pass reads one pair of arrays and writes the other, in order, with no bit
+ * reversal. The innermost loop runs over `s` neighbours (rows side by side times what earlier
+ * passes have made), which the compiler vectorises. No sum depends on how many rows go together,
+ * and multiply-adds are not contracted, so every instruction set gives the same bits. */
 
-/* ---- passes ------------------------------------------------------------------------------------------------------------- */
+/* ---- passes ---------------------------------------------------------------------------------- */
 
-/* y[q + s(r p + k)] = w^(pk) Σ_j x[q + s(p + m j)] exp(-2πi jk/r), p < m = length left / r, w = root[step] */
+/* y[q + s(r p + k)] = w^(pk) Σ_j x[q + s(p + m j)] exp(-2πi jk/r), p < m = length left / r, w =
+ * root[step] */
 
-#define PASS(NAME)                                                                                                           \
-    TARGET static void N(NAME)(int64_t m, int64_t s, int64_t step, const T *restrict xr, const T *restrict xi,               \
+#define PASS(NAME)                                                                                                     \
+    TARGET static void N(NAME)(int64_t m, int64_t s, int64_t step, const T *restrict xr, const T *restrict xi,         \
                                T *restrict yr, T *restrict yi, const T *restrict wr, const T *restrict wi)
 #define IN(j) (q + s * (p + m * (j)))
 #define OUT(j) (q + s * (R * p + (j)))
 /* y[j] = (a + ib) times the j-th root of this p */
-#define TURNED(j, a, b)                                                                                                      \
-    do {                                                                                                                     \
-        T a_ = (a), b_ = (b);                                                                                                \
-        yr[OUT(j)] = a_ * ur[j] - b_ * ui[j];                                                                                \
-        yi[OUT(j)] = a_ * ui[j] + b_ * ur[j];                                                                                \
+#define TURNED(j, a, b)                                                                                                \
+    do {                                                                                                               \
+        T a_ = (a), b_ = (b);                                                                                          \
+        yr[OUT(j)] = a_ * ur[j] - b_ * ui[j];                                                                          \
+        yi[OUT(j)] = a_ * ui[j] + b_ * ur[j];                                                                          \
     } while (0)
-#define ROOTS                                                                                                                \
-    T ur[5], ui[5];                                                                                                          \
+#define ROOTS                                                                                                          \
+    T ur[5], ui[5];                                                                                                    \
     for (int64_t j = 1; j < R; j++) ur[j] = wr[j * p * step], ui[j] = wi[j * p * step]
 
 PASS(pass2) {
@@ -62,8 +65,10 @@ PASS(pass4) {
         ROOTS;
         INDEPENDENT
         for (int64_t q = 0; q < s; q++) {
-            T ar = xr[IN(0)] + xr[IN(2)], ai = xi[IN(0)] + xi[IN(2)], cr = xr[IN(0)] - xr[IN(2)], ci = xi[IN(0)] - xi[IN(2)];
-            T br = xr[IN(1)] + xr[IN(3)], bi = xi[IN(1)] + xi[IN(3)], dr = xr[IN(1)] - xr[IN(3)], di = xi[IN(1)] - xi[IN(3)];
+            T ar = xr[IN(0)] + xr[IN(2)], ai = xi[IN(0)] + xi[IN(2)], cr = xr[IN(0)] - xr[IN(2)],
+              ci = xi[IN(0)] - xi[IN(2)];
+            T br = xr[IN(1)] + xr[IN(3)], bi = xi[IN(1)] + xi[IN(3)], dr = xr[IN(1)] - xr[IN(3)],
+              di       = xi[IN(1)] - xi[IN(3)];
             yr[OUT(0)] = ar + br, yi[OUT(0)] = ai + bi;
             TURNED(1, cr + di, ci - dr);
             TURNED(2, ar - br, ai - bi);
@@ -81,9 +86,12 @@ PASS(pass5) {
         INDEPENDENT
         for (int64_t q = 0; q < s; q++) {
             T ar = xr[IN(0)], ai = xi[IN(0)];
-            T br = xr[IN(1)] + xr[IN(4)], bi = xi[IN(1)] + xi[IN(4)], dr = xr[IN(1)] - xr[IN(4)], di = xi[IN(1)] - xi[IN(4)];
-            T cr = xr[IN(2)] + xr[IN(3)], ci = xi[IN(2)] + xi[IN(3)], er = xr[IN(2)] - xr[IN(3)], ei = xi[IN(2)] - xi[IN(3)];
-            T fr = ar + c1 * br + c2 * cr, fi = ai + c1 * bi + c2 * ci, gr = ar + c2 * br + c1 * cr, gi = ai + c2 * bi + c1 * ci;
+            T br = xr[IN(1)] + xr[IN(4)], bi = xi[IN(1)] + xi[IN(4)], dr = xr[IN(1)] - xr[IN(4)],
+              di = xi[IN(1)] - xi[IN(4)];
+            T cr = xr[IN(2)] + xr[IN(3)], ci = xi[IN(2)] + xi[IN(3)], er = xr[IN(2)] - xr[IN(3)],
+              ei = xi[IN(2)] - xi[IN(3)];
+            T fr = ar + c1 * br + c2 * cr, fi = ai + c1 * bi + c2 * ci, gr = ar + c2 * br + c1 * cr,
+              gi = ai + c2 * bi + c1 * ci;
             T hr = s1 * dr + s2 * er, hi = s1 * di + s2 * ei, kr = s2 * dr - s1 * er, ki = s2 * di - s1 * ei;
             yr[OUT(0)] = ar + br + cr, yi[OUT(0)] = ai + bi + ci;
             TURNED(1, fr + hi, fi - hr);
@@ -95,7 +103,8 @@ PASS(pass5) {
 }
 
 /* row j of every lane times c[j]: (ar + i ai)(cr + i ci) */
-TARGET static void N(times)(int64_t n, int64_t lanes, T *restrict ar, T *restrict ai, const T *restrict cr, const T *restrict ci) {
+TARGET static void N(times)(int64_t n, int64_t lanes, T *restrict ar, T *restrict ai, const T *restrict cr,
+                            const T *restrict ci) {
     for (int64_t j = 0; j < n; j++)
         for (int64_t q = j * lanes; q < (j + 1) * lanes; q++) {
             T re = ar[q] * cr[j] - ai[q] * ci[j];
@@ -104,7 +113,7 @@ TARGET static void N(times)(int64_t n, int64_t lanes, T *restrict ar, T *restric
         }
 }
 
-/* ---- real rows ---------------------------------------------------------------------------------------------------------- */
+/* ---- real rows ------------------------------------------------------------------------------- */
 
 /* Z, the transform of x[2j] + i x[2j+1], h long, to X[k], k <= h:
  * X = E + w^k O with 2E = Z[k] + conj Z[h-k], 2iO = Z[k] - conj Z[h-k] */
@@ -129,7 +138,8 @@ TARGET static void N(merge)(const cot__fft_plan *p, int64_t lanes, const TYPED(p
     const T *wr = p->twist[0], *wi = p->twist[1];
     int64_t  h = p->n;
     for (int64_t k = 0; k < h; k++) {
-        const T *ar = x->re + k * lanes, *ai = x->im + k * lanes, *br = x->re + (h - k) * lanes, *bi = x->im + (h - k) * lanes;
+        const T *ar = x->re + k * lanes, *ai = x->im + k * lanes, *br = x->re + (h - k) * lanes,
+                *bi    = x->im + (h - k) * lanes;
         T *restrict zr = out->re + k * lanes, *restrict zi = out->im + k * lanes;
         INDEPENDENT
         for (int64_t q = 0; q < lanes; q++) {

@@ -1,10 +1,13 @@
-/* fft_template.h: Fourier transforms of groups of rows, one instance for each working type: T the type, WORKING its dtype, TYPED(name)
- * its names. The loops that run long come from fft_passes.h, through a table: an instance for each instruction set. */
+/* fft_template.h: Fourier transforms of groups of rows, one instance for each working type: T the
+ * type, WORKING its dtype, TYPED(name) its names. The loops that run long come from fft_passes.h,
+ * through a table: an instance for each instruction set. */
 
 typedef struct TYPED(pair) { T *re, *im; } TYPED(pair);
 
 typedef struct TYPED(loops) {
-    void (*pass[4])(int64_t m, int64_t s, int64_t step, const T *xr, const T *xi, T *yr, T *yi, const T *wr, const T *wi); /* 2 … 5 */
+    /* 2 … 5 */
+    void (*pass[4])(int64_t m, int64_t s, int64_t step, const T *xr, const T *xi, T *yr, T *yi, const T *wr,
+                    const T *wi);
     void (*times)(int64_t n, int64_t lanes, T *ar, T *ai, const T *cr, const T *ci);
     void (*split)(const cot__fft_plan *p, int64_t lanes, const TYPED(pair) *z, const TYPED(pair) *out);
     void (*merge)(const cot__fft_plan *p, int64_t lanes, const TYPED(pair) *x, const TYPED(pair) *out);
@@ -13,7 +16,7 @@ typedef struct TYPED(loops) {
 
 static const TYPED(loops) *TYPED(loops_of)(const cot__fft_plan *p) { return p->loops; }
 
-/* ---- a transform of length m, then of any length ------------------------------------------------------------------------ */
+/* ---- a transform of length m, then of any length --------------------------------------------- */
 
 /* In *a, with *b as the other pair; they may come back exchanged. */
 static void TYPED(smooth)(const cot__fft_plan *p, int64_t lanes, TYPED(pair) *a, TYPED(pair) *b) {
@@ -33,7 +36,8 @@ static void TYPED(exchange)(TYPED(pair) *a) {
     a->re = a->im, a->im = t;
 }
 
-/* Σ x[j] w^(jk) = c[k] Σ (x[j] c[j]) conj(c[k-j]) with c[j] = w^(j²/2), because jk = (j² + k² - (k-j)²) / 2: a convolution. */
+/* Σ x[j] w^(jk) = c[k] Σ (x[j] c[j]) conj(c[k-j]) with c[j] = w^(j²/2), because jk = (j² + k² -
+ * (k-j)²) / 2: a convolution. */
 static void TYPED(chirped)(const cot__fft_plan *p, int64_t lanes, TYPED(pair) *a, TYPED(pair) *b) {
     size_t rest = (size_t)((p->m - p->n) * lanes) * sizeof(T);
     TYPED(loops_of)(p)->times(p->n, lanes, a->re, a->im, p->chirp[0], p->chirp[1]);
@@ -53,9 +57,10 @@ static void TYPED(transform)(const cot__fft_plan *p, int64_t lanes, bool inverse
     if (inverse) TYPED(exchange)(a);
 }
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
-/* exp(-2πi j/n) for j < count, n/2 < count <= n. Where the circle's symmetries are the table's, they save most of the sines. */
+/* exp(-2πi j/n) for j < count, n/2 < count <= n. Where the circle's symmetries are the table's,
+ * they save most of the sines. */
 __attribute__((cold)) static void TYPED(fill_roots)(int64_t n, int64_t count, T *c, T *s) {
     int64_t exact = n % 8 == 0 ? n / 8 : n % 4 == 0 ? n / 4 : n / 2;
     double  re, im;
@@ -79,7 +84,8 @@ static void TYPED(fill_tables)(const cot__fft_plan *p, void *buffer) {
     TYPED(pair) a = {memory, memory + p->m}, b = {memory + 2 * p->m, memory + 3 * p->m};
     T *cr = p->chirp[0], *ci = p->chirp[1], *kr = p->kernel[0], *ki = p->kernel[1];
     memset(a.re, 0, 2 * (size_t)p->m * sizeof(T));
-    for (int64_t j = 0, square = 0; j < p->n; j++) { /* square = j² mod 2n, so that the angle stays exact */
+    for (int64_t j = 0, square = 0; j < p->n; j++) {
+        /* square = j² mod 2n, so that the angle stays exact */
         double re, im;
         cot__fft_root(square, 2 * p->n, &re, &im);
         square = (square + 2 * j + 1) % (2 * p->n);
@@ -91,24 +97,26 @@ static void TYPED(fill_tables)(const cot__fft_plan *p, void *buffer) {
     for (int64_t k = 0; k < p->m; k++) kr[k] = a.re[k] / (T)p->m, ki[k] = a.im[k] / (T)p->m;
 }
 
-/* ---- a group of rows ---------------------------------------------------------------------------------------------------- */
+/* ---- a group of rows ------------------------------------------------------------------------- */
 
-/* n elements of each row, every step-th from `first`, into lanes or back; part: 0 real, 1 imaginary. */
-static void TYPED(load)(const cot__fft_work *w, int64_t row, int64_t lanes, int64_t n, int64_t first, int64_t step, int part, T *to) {
+/* n elements of each row, every step-th from `first`, into lanes or back; part: 0 real, 1
+ * imaginary. */
+static void TYPED(load)(const cot__fft_work *w, int64_t row, int64_t lanes, int64_t n, int64_t first, int64_t step,
+                        int part, T *to) {
     bool    pairs = w->job.kind != COT__FFT_REAL;
     int64_t stride = w->x.stride[w->job.axis], at = first * stride + (pairs && part ? w->x.stride[w->x.ndim - 1] : 0);
     for (int64_t r = 0; r < lanes && n; r++)
-        cot__strip(WORKING, w->x.dtype)(to + r, lanes, cot__at(&w->x, cot__fft_row(&w->x, w->job.axis, pairs, row + r) + at),
-                                        step * stride, n);
+        cot__strip(WORKING, w->x.dtype)(
+            to + r, lanes, cot__at(&w->x, cot__fft_row(&w->x, w->job.axis, pairs, row + r) + at), step * stride, n);
 }
 
-static void TYPED(store)(const cot__fft_work *w, int64_t row, int64_t lanes, int64_t n, int64_t first, int64_t step, int part,
-                     const T *from) {
+static void TYPED(store)(const cot__fft_work *w, int64_t row, int64_t lanes, int64_t n, int64_t first, int64_t step,
+                         int part, const T *from) {
     bool    pairs = w->job.kind != COT__FFT_HALF;
     int64_t stride = w->z.stride[w->job.axis], at = first * stride + (pairs && part ? w->z.stride[w->z.ndim - 1] : 0);
     for (int64_t r = 0; r < lanes && n; r++)
-        cot__strip(w->z.dtype, WORKING)(cot__at(&w->z, cot__fft_row(&w->z, w->job.axis, pairs, row + r) + at), step * stride,
-                                        from + r, lanes, n);
+        cot__strip(w->z.dtype, WORKING)(cot__at(&w->z, cot__fft_row(&w->z, w->job.axis, pairs, row + r) + at),
+                                        step * stride, from + r, lanes, n);
 }
 
 static void TYPED(complex_group)(const cot__fft_work *w, int64_t row, int64_t lanes, TYPED(pair) a, TYPED(pair) b) {
@@ -125,7 +133,8 @@ static void TYPED(complex_group)(const cot__fft_work *w, int64_t row, int64_t la
 
 /* Bins that are their own mirror images by `ends`, the others by `inner`. */
 static void TYPED(weigh)(const cot__fft_work *w, int64_t lanes, T ends, T inner, TYPED(pair) a) {
-    int64_t n = w->job.n, bins = n / 2 + 1, last = n % 2 ? bins : bins - 1; /* inner bins: 1 … last - 1 */
+    /* inner bins: 1 … last - 1 */
+    int64_t n = w->job.n, bins = n / 2 + 1, last = n % 2 ? bins : bins - 1;
     T      *part[2] = {a.re, a.im};
     for (int k = 0; k < 2; k++) {
         TYPED(loops_of)(&w->plan)->scale(lanes, ends, part[k]);
@@ -161,7 +170,8 @@ static void TYPED(half_group)(const cot__fft_work *w, int64_t row, int64_t lanes
     T       f = w->job.scaled ? (T)1 / (T)n : (T)1;
     TYPED(load)(w, row, lanes, bins, 0, 1, 0, a.re);
     TYPED(load)(w, row, lanes, bins, 0, 1, 1, a.im);
-    TYPED(weigh)(w, lanes, f, w->job.scaled ? f : (T)0.5, a); /* each inner bin stands for itself and its mirror image */
+    /* each inner bin stands for itself and its mirror image */
+    TYPED(weigh)(w, lanes, f, w->job.scaled ? f : (T)0.5, a);
     memset(a.im, 0, (size_t)lanes * sizeof(T));
     if (n % 2) {
         for (int64_t k = 1; k < bins; k++)

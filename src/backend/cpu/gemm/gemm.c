@@ -1,10 +1,12 @@
 /* gemm.c: matrix products.
  *
- * f32 and f64 run the kernels for the widest instruction set the machine has; the half formats are widened to f32 and
- * rounded once at the end; integers multiply modulo 2^64. On one machine the bits of an element depend on its row of A, its column of B
- * and its old value, and on nothing else: every path keeps the same chain. For each depth block of COT__DEEP, t = 0, t = a*b + t over the block
- * in order; the first block gives c = t (or c + t when accumulating), each later one c = c + t. Contractions longer than LONG are done
- * in sections that are then added up in the same way: sums of sums lose fewer digits. Shapes are the caller's to check. */
+ * f32 and f64 run the kernels for the widest instruction set the machine has; the half formats are
+ * widened to f32 and rounded once at the end; integers multiply modulo 2^64. On one machine the
+ * bits of an element depend on its row of A, its column of B and its old value, and on nothing
+ * else: every path keeps the same chain. For each depth block of COT__DEEP, t = 0, t = a*b + t over
+ * the block in order; the first block gives c = t (or c + t when accumulating), each later one c =
+ * c + t. Contractions longer than LONG are done in sections that are then added up in the same way:
+ * sums of sums lose fewer digits. Shapes are the caller's to check. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/strip.h"
 
@@ -16,7 +18,8 @@ enum {
     TINY = 8 * 8 * 8, /* products of at most this many terms are not worth a tile */
 };
 
-static bool short_product(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+static bool short_product(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a,
+                          cot__matrix b, cot__matrix c, bool add) {
     if (c.rows == 1 || c.cols == 1) return cot__gemm_thin(g, al, scratch != NULL, a, b, c, add);
     if (c.rows * c.cols <= TINY / a.cols) {
         cot__gemm_tiny(g, a, b, c, add);
@@ -25,13 +28,15 @@ static bool short_product(const cot__gemm_kernels *g, const cot_allocator *al, v
     return cot__gemm_blocks(g, al, scratch, a, b, c, add);
 }
 
-/* Of as many depth blocks as there are sections, but not shorter than a product that is done in one. */
+/* Of as many depth blocks as there are sections, but not shorter than a product that is done in
+ * one. */
 static int64_t section_of(int64_t k) {
     int64_t least = (LONG + COT__DEEP - 1) / COT__DEEP, root = (int64_t)sqrt((double)k / COT__DEEP);
     return k <= LONG ? k : COT__DEEP * (root > least ? root : least);
 }
 
-static bool long_product(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+static bool long_product(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a,
+                         cot__matrix b, cot__matrix c, bool add) {
     int64_t k = a.cols, section = section_of(k);
     size_t  bytes = (size_t)(c.rows * c.cols) * (size_t)g->size, before = (bytes + 63) / 64 * 64;
     char   *memory = scratch ? scratch : cot__alloc(al, bytes);
@@ -40,15 +45,18 @@ static bool long_product(const cot__gemm_kernels *g, const cot_allocator *al, vo
     bool        done = true;
     for (int64_t p = 0; p < k && done; p += section) {
         int64_t depth = cot__least(section, k - p);
-        done = short_product(g, al, scratch ? memory + before : NULL, cot__part_of(a, g->size, 0, p, a.rows, depth), cot__part_of(b, g->size, p, 0, depth, b.cols), sum, false);
+        done = short_product(g, al, scratch ? memory + before : NULL, cot__part_of(a, g->size, 0, p, a.rows, depth),
+                             cot__part_of(b, g->size, p, 0, depth, b.cols), sum, false);
         for (int64_t i = 0; i < c.rows && done; i++)
-            g->put((char *)c.data + i * c.row_stride * g->size, c.col_stride, memory + i * c.cols * g->size, c.cols, add || p > 0);
+            g->put((char *)c.data + i * c.row_stride * g->size, c.col_stride, memory + i * c.cols * g->size, c.cols,
+                   add || p > 0);
     }
     if (!scratch) cot__free(al, memory, bytes);
     return done;
 }
 
-static bool gemm_float(const cot_allocator *al, void *scratch, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+static bool gemm_float(const cot_allocator *al, void *scratch, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c,
+                       bool add) {
     return (a.cols > LONG ? long_product : short_product)(cot__gemm_kernels_of(d), al, scratch, a, b, c, add);
 }
 

@@ -1,7 +1,9 @@
-/* gemm.h: what the files of the matrix product share: the kernels of one float type and instruction set, and who drives them.
+/* gemm.h: what the files of the matrix product share: the kernels of one float type and instruction
+ * set, and who drives them.
  *
- * gemm_kernels.c has the kernels, made from gemm_template.h; gemm_blocks.c cuts products into tiles, gemm_thin.c multiplies vectors with
- * matrices, gemm.c chooses. Strides are in elements, pointers to elements of the kernels' type. */
+ * gemm_kernels.c has the kernels, made from gemm_template.h; gemm_blocks.c cuts products into
+ * tiles, gemm_thin.c multiplies vectors with matrices, gemm.c chooses. Strides are in elements,
+ * pointers to elements of the kernels' type. */
 #ifndef COT_GEMM_H
 #define COT_GEMM_H
 
@@ -14,20 +16,25 @@ enum {
 };
 
 typedef struct cot__gemm_kernels {
-    int size, rows, cols; /* bytes of an element; the tile: rows, which come in thirds, and columns */
+    /* bytes of an element; the tile: rows, which come in thirds, and columns */
+    int size, rows, cols;
 
-    /* c = or += a b in one tile at rows i, columns j of c, over at most COT__DEEP: a of `height` rows, one to three thirds of the tile's, b of the
-     * tile's columns side by side, bs apart from depth to depth. What lies outside of c is not stored. */
-    void (*tile)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs, const cot__matrix *c, int64_t i, int64_t j, bool add);
+    /* c = or += a b in one tile at rows i, columns j of c, over at most COT__DEEP: a of `height`
+     * rows, one to three thirds of the tile's, b of the tile's columns side by side, bs apart from
+     * depth to depth. What lies outside of c is not stored. */
+    void (*tile)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs,
+                 const cot__matrix *c, int64_t i, int64_t j, bool add);
 
-    /* m rows of a, n columns of b, k deep, into panels as high or as wide as the tiles, depth outermost, the last one padded with zeros. */
+    /* m rows of a, n columns of b, k deep, into panels as high or as wide as the tiles, depth
+     * outermost, the last one padded with zeros. */
     void (*pack_a)(void *to, const void *from, int64_t rs, int64_t ps, int64_t m, int64_t k);
     void (*pack_b)(void *to, const void *from, int64_t cs, int64_t ps, int64_t n, int64_t k);
 
-    /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or at any strides, column j with the x that is
-     * j * step further on. */
+    /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or at any strides,
+     * column j with the x that is j * step further on. */
     void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t);
-    void (*dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs, int64_t n, void *t);
+    void (*dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs, int64_t n,
+                 void *t);
 
     /* c[j] = t[j], or c[j] + t[j] */
     void (*put)(void *c, int64_t cs, const void *t, int64_t n, bool add);
@@ -35,17 +42,22 @@ typedef struct cot__gemm_kernels {
 
 const cot__gemm_kernels *cot__gemm_kernels_of(cot_dtype d); /* f64 or f32 */
 
-/* Products with k >= 1 and c not empty, c = a b or c + a b. A scratch of the caller's means: on this thread; otherwise memory comes from al,
- * and false means that there was none. */
-bool   cot__gemm_blocks(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add);
+/* Products with k >= 1 and c not empty, c = a b or c + a b. A scratch of the caller's means: on
+ * this thread; otherwise memory comes from al, and false means that there was none. */
+bool cot__gemm_blocks(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b,
+                      cot__matrix c, bool add);
 size_t cot__gemm_blocks_scratch(const cot__gemm_kernels *g, int64_t rows, int64_t cols, int64_t depth);
-bool   cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b, cot__matrix c, bool add);
+bool   cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b,
+                      cot__matrix c, bool add);
 /* … for a few terms, without memory. */
 void   cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add);
 
-static inline cot__matrix cot__turned(cot__matrix m) { return (cot__matrix){m.data, m.cols, m.rows, m.col_stride, m.row_stride}; }
+static inline cot__matrix cot__turned(cot__matrix m) {
+    return (cot__matrix){m.data, m.cols, m.rows, m.col_stride, m.row_stride};
+}
 static inline cot__matrix cot__part_of(cot__matrix m, int size, int64_t i, int64_t j, int64_t rows, int64_t cols) {
-    return (cot__matrix){(char *)m.data + (i * m.row_stride + j * m.col_stride) * size, rows, cols, m.row_stride, m.col_stride};
+    return (cot__matrix){(char *)m.data + (i * m.row_stride + j * m.col_stride) * size, rows, cols, m.row_stride,
+                         m.col_stride};
 }
 static inline int64_t cot__least(int64_t x, int64_t y) { return x < y ? x : y; }
 

@@ -1,9 +1,11 @@
 /* gemm_blocks.c: a matrix product cut into tiles.
  *
- * The rows of C are cut into chunks, the depth into chunks of whole depth blocks. For each, A is packed once, in parts; then strips of columns
- * are computed, in parts, each of which packs its strip of B, a depth block at a time, into room of its own: that stays in the second cache while the
- * panels of A pass by it. Small operands are read where they lie. A deep product with a small C is cut along the depth instead: the depth
- * blocks are products of their own, added up in order. All cuts depend on shapes and strides only, and none shows in a result. */
+ * The rows of C are cut into chunks, the depth into chunks of whole depth blocks. For each, A is
+ * packed once, in parts; then strips of columns are computed, in parts, each of which packs its
+ * strip of B, a depth block at a time, into room of its own: that stays in the second cache while
+ * the panels of A pass by it. Small operands are read where they lie. A deep product with a small C
+ * is cut along the depth instead: the depth blocks are products of their own, added up in order.
+ * All cuts depend on shapes and strides only, and none shows in a result. */
 #include "backend/cpu/gemm/gemm.h"
 
 #include <stdatomic.h>
@@ -12,7 +14,8 @@
 enum {
     ROWS   = 1536,      /* of A that are packed at a time, at most, … */
     PACKED = 4 << 20,   /* … as deep as this many bytes hold */
-    NEAR   = 128 << 10, /* an operand of at most this many bytes stays in the second cache wherever it lies */
+    /* an operand of at most this many bytes stays in the second cache wherever it lies */
+    NEAR   = 128 << 10,
     PARTS  = 16,        /* into which C is cut, at least, where it is large enough */
     PANELS = 4,         /* of a strip, at most */
     SLOTS  = 64,        /* parts at work at a time, at most */
@@ -32,7 +35,8 @@ typedef struct job {
     plan                     x;
     int64_t                  i0, m, p0, k;        /* the chunk */
     int64_t                  pack_rows;           /* of A that a part packs */
-    int64_t                  strips, rows, slots; /* strips side by side, rows of a part, rooms for B */
+    /* strips side by side, rows of a part, rooms for B */
+    int64_t                  strips, rows, slots;
     char                    *ap, *bp;
     _Atomic bool             taken[SLOTS];
 } job;
@@ -43,25 +47,35 @@ static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), voi
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
 }
 
-static bool    is_large(int64_t m, int64_t n, int64_t k) { return (double)m * (double)n * (double)k >= 32 * (double)cot__grain; }
+static bool is_large(int64_t m, int64_t n, int64_t k) {
+    return (double)m * (double)n * (double)k >= 32 * (double)cot__grain;
+}
 static int64_t ratio_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t round_up(int64_t n, int64_t to) { return ratio_up(n, to) * to; }
-static char   *element(const cot__matrix *m, int size, int64_t i, int64_t j) { return (char *)m->data + (i * m->row_stride + j * m->col_stride) * size; }
+static char   *element(const cot__matrix *m, int size, int64_t i, int64_t j) {
+      return (char *)m->data + (i * m->row_stride + j * m->col_stride) * size;
+}
 
 static int64_t take_slot(_Atomic bool *taken, int64_t slots) {
     int64_t slot = 0;
-    while (atomic_exchange(&taken[slot], true)) slot = (slot + 1) % slots; /* whoever has one gives it back soon */
+    /* whoever has one gives it back soon */
+    while (atomic_exchange(&taken[slot], true)) slot = (slot + 1) % slots;
     return slot;
 }
 static int64_t slots_for(int64_t parts) { return cot__least(cot__least(cot_threads(), SLOTS), parts); }
 
-/* ---- parts --------------------------------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* Within a depth block of k, panels lie one after another; depth blocks follow each other. */
-static char *panel(const job *x, int64_t p, int64_t row, int64_t k) { return x->ap + (p * round_up(x->m, x->g->rows / 3) + row * k) * x->g->size; }
+static char *panel(const job *x, int64_t p, int64_t row, int64_t k) {
+    return x->ap + (p * round_up(x->m, x->g->rows / 3) + row * k) * x->g->size;
+}
 
-/* Rows of the next tile where `left` are left: whole tiles, then one of a third or two thirds of the rows, perhaps padded. */
-static int tile_height(const cot__gemm_kernels *g, int64_t left) { return left >= g->rows ? g->rows : (int)round_up(left, g->rows / 3); }
+/* Rows of the next tile where `left` are left: whole tiles, then one of a third or two thirds of
+ * the rows, perhaps padded. */
+static int tile_height(const cot__gemm_kernels *g, int64_t left) {
+    return left >= g->rows ? g->rows : (int)round_up(left, g->rows / 3);
+}
 
 /* Part: some rows of A over the whole chunk's depth. */
 static void pack_part(void *ctx, int64_t part) {
@@ -69,7 +83,8 @@ static void pack_part(void *ctx, int64_t part) {
     int64_t    at = part * x->pack_rows, rows = cot__least(x->pack_rows, x->m - at);
     for (int64_t p = 0; p < x->k; p += COT__DEEP) {
         int64_t k = cot__least(COT__DEEP, x->k - p);
-        x->g->pack_a(panel(x, p, at, k), element(&x->a, x->g->size, x->i0 + at, x->p0 + p), x->a.row_stride, x->a.col_stride, rows, k);
+        x->g->pack_a(panel(x, p, at, k), element(&x->a, x->g->size, x->i0 + at, x->p0 + p), x->a.row_stride,
+                     x->a.col_stride, rows, k);
     }
 }
 
@@ -79,37 +94,44 @@ static void row_of_tiles(const job *x, int64_t i, int64_t j, int64_t n, int64_t 
     int         height = tile_height(g, x->m - i);
     bool        lies = x->x.a_lies && x->m - i >= height, add = x->add || x->p0 + p > 0;
     const char *a = element(&x->a, g->size, x->i0 + i, x->p0 + p);
-    if (!lies && x->x.a_lies) g->pack_a(x->ap, a, x->a.row_stride, x->a.col_stride, x->m - i, k); /* rows that do not fill a tile */
+    /* rows that do not fill a tile */
+    if (!lies && x->x.a_lies) g->pack_a(x->ap, a, x->a.row_stride, x->a.col_stride, x->m - i, k);
     if (!lies) a = x->x.a_lies ? x->ap : panel(x, p, i, k);
     for (int64_t l = 0; l < n; l += g->cols) {
         bool        here = x->x.b_lies && n - l >= g->cols;
         const char *b = here ? element(&x->b, g->size, x->p0 + p, j + l) : bp + l * k * g->size;
-        g->tile(height, k, a, lies ? x->a.row_stride : 1, lies ? x->a.col_stride : height, b, here ? x->b.row_stride : g->cols, &x->c, x->i0 + i, j + l, add);
+        g->tile(height, k, a, lies ? x->a.row_stride : 1, lies ? x->a.col_stride : height, b,
+                here ? x->b.row_stride : g->cols, &x->c, x->i0 + i, j + l, add);
     }
 }
 
 /* Part: a strip of columns, some rows of it, over the chunk's depth. */
 static void strip_part(void *ctx, int64_t part) {
     job    *x = ctx;
-    int64_t i0 = part / x->strips * x->rows, j = part % x->strips * x->x.width, end = cot__least(x->m, i0 + x->rows), n = cot__least(x->x.width, x->c.cols - j);
+    int64_t i0 = part / x->strips * x->rows, j = part % x->strips * x->x.width, end = cot__least(x->m, i0 + x->rows),
+            n    = cot__least(x->x.width, x->c.cols - j);
     int64_t slot = take_slot(x->taken, x->slots), skip = x->x.b_lies ? n / x->g->cols * x->g->cols : 0;
     char   *bp = x->bp + slot * x->x.b_room;
     for (int64_t p = 0; p < x->k; p += COT__DEEP) {
         int64_t k = cot__least(COT__DEEP, x->k - p);
         if (skip < n)
-            x->g->pack_b(bp + skip * k * x->g->size, element(&x->b, x->g->size, x->p0 + p, j + skip), x->b.col_stride, x->b.row_stride, n - skip, k);
+            x->g->pack_b(bp + skip * k * x->g->size, element(&x->b, x->g->size, x->p0 + p, j + skip), x->b.col_stride,
+                         x->b.row_stride, n - skip, k);
         for (int64_t i = i0; i < end; i += x->g->rows) row_of_tiles(x, i, j, n, p, k, bp);
     }
     atomic_store(&x->taken[slot], false);
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------------------------------------- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Without operands: with the most room that any may need. Only one thread at a time may read A where it lies, for the sake of its last rows. */
-static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols, int64_t depth, bool alone) {
+/* Without operands: with the most room that any may need. Only one thread at a time may read A
+ * where it lies, for the sake of its last rows. */
+static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols,
+                    int64_t depth, bool alone) {
     int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP), wide = panels / 8;
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
-    bool    aliased = a && a->row_stride * g->size % 4096 == 0 && rows > 8; /* its rows would fall on the same lines of the cache */
+    /* its rows would fall on the same lines of the cache */
+    bool    aliased = a && a->row_stride * g->size % 4096 == 0 && rows > 8;
     x.a_lies = a && alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR && !aliased;
     x.b_lies = b && b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
     x.width = (!b || wide > PANELS ? PANELS : x.b_lies && panels <= PANELS ? panels : wide < 1 ? 1 : wide) * g->cols;
@@ -122,8 +144,16 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
 
 static size_t room_of(const plan *x, int64_t slots) { return (size_t)(x->a_room + x->b_room * slots + LINE); }
 
-static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, cot__matrix a, cot__matrix b, cot__matrix c, bool add, int64_t slots, spread *run) {
-    job w = {.g = g, .a = a, .b = b, .c = c, .add = add, .x = *x, .slots = slots, .ap = (char *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1))};
+static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, cot__matrix a, cot__matrix b,
+                     cot__matrix c, bool add, int64_t slots, spread *run) {
+    job w    = {.g     = g,
+                .a     = a,
+                .b     = b,
+                .c     = c,
+                .add   = add,
+                .x     = *x,
+                .slots = slots,
+                .ap    = (char *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1))};
     w.bp = w.ap + x->a_room;
     w.strips = ratio_up(c.cols, x->width);
     for (w.p0 = 0; w.p0 < a.cols; w.p0 += x->k)
@@ -132,13 +162,14 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
             w.m = cot__least(x->m, c.rows - w.i0);
             w.pack_rows = round_up(ratio_up(w.m, 8), g->rows);
             if (!x->a_lies) run(ratio_up(w.m, w.pack_rows), pack_part, &w);
-            int64_t groups = cot__least(w.m / (8 * g->rows), PARTS / w.strips); /* each packs the strip again: not for a few rows */
+            /* each packs the strip again: not for a few rows */
+            int64_t groups = cot__least(w.m / (8 * g->rows), PARTS / w.strips);
             w.rows = round_up(ratio_up(w.m, groups < 1 ? 1 : groups), g->rows);
             run(ratio_up(w.m, w.rows) * w.strips, strip_part, &w);
         }
 }
 
-/* ---- along the depth ----------------------------------------------------------------------------------------------------------- */
+/* ---- along the depth ------------------------------------------------------------------------- */
 
 typedef struct deep_job {
     const cot__gemm_kernels *g;
@@ -153,16 +184,25 @@ static void deep_part(void *ctx, int64_t part) {
     deep_job *x = ctx;
     int       size = x->g->size;
     int64_t   slot = take_slot(x->taken, x->slots);
-    for (int64_t l = cot__part_start(x->blocks, x->parts, part); l < cot__part_start(x->blocks, x->parts, part + 1); l++) {
+    for (int64_t l = cot__part_start(x->blocks, x->parts, part); l < cot__part_start(x->blocks, x->parts, part + 1);
+         l++) {
         int64_t     p = l * COT__DEEP, k = cot__least(COT__DEEP, x->a.cols - p);
         cot__matrix c = {x->sums + l * x->m * x->n * size, x->m, x->n, x->n, 1};
-        cot__gemm_blocks(x->g, NULL, x->rooms + (size_t)slot * x->room, cot__part_of(x->a, size, 0, p, x->m, k), cot__part_of(x->b, size, p, 0, k, x->n), c, false);
+        cot__gemm_blocks(x->g, NULL, x->rooms + (size_t)slot * x->room, cot__part_of(x->a, size, 0, p, x->m, k),
+                         cot__part_of(x->b, size, p, 0, k, x->n), c, false);
     }
     atomic_store(&x->taken[slot], false);
 }
 
-static bool by_depth(const cot__gemm_kernels *g, const cot_allocator *al, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
-    deep_job x = {.g = g, .a = a, .b = b, .m = c.rows, .n = c.cols, .blocks = ratio_up(a.cols, COT__DEEP), .room = cot__gemm_blocks_scratch(g, c.rows, c.cols, COT__DEEP)};
+static bool by_depth(const cot__gemm_kernels *g, const cot_allocator *al, cot__matrix a, cot__matrix b, cot__matrix c,
+                     bool add) {
+    deep_job x    = {.g      = g,
+                     .a      = a,
+                     .b      = b,
+                     .m      = c.rows,
+                     .n      = c.cols,
+                     .blocks = ratio_up(a.cols, COT__DEEP),
+                     .room   = cot__gemm_blocks_scratch(g, c.rows, c.cols, COT__DEEP)};
     x.parts = cot__parts(x.blocks, c.rows * c.cols * COT__DEEP / 8, 2 * PARTS);
     x.slots = slots_for(x.parts);
     int64_t one = c.rows * c.cols * g->size;
@@ -172,25 +212,31 @@ static bool by_depth(const cot__gemm_kernels *g, const cot_allocator *al, cot__m
     x.rooms = x.sums + one * x.blocks;
     cot__parallel(x.parts, deep_part, &x);
     for (int64_t l = 0; l < x.blocks; l++)
-        for (int64_t i = 0; i < c.rows; i++) g->put(element(&c, g->size, i, 0), c.col_stride, x.sums + l * one + i * c.cols * g->size, c.cols, add || l > 0);
+        for (int64_t i = 0; i < c.rows; i++)
+            g->put(element(&c, g->size, i, 0), c.col_stride, x.sums + l * one + i * c.cols * g->size, c.cols,
+                   add || l > 0);
     cot__free(al, x.sums, bytes);
     return true;
 }
 
 size_t cot__gemm_blocks_scratch(const cot__gemm_kernels *g, int64_t rows, int64_t cols, int64_t depth) {
     plan p = plan_of(g, NULL, NULL, rows, cols, depth, true), q = plan_of(g, NULL, NULL, cols, rows, depth, true);
-    if (p.a_room < q.a_room) p.a_room = q.a_room; /* either side may be packed as the other, when the product is done transposed */
+    /* either side may be packed as the other, when the product is done transposed */
+    if (p.a_room < q.a_room) p.a_room = q.a_room;
     p.a_room += g->rows * COT__DEEP * g->size;
     return room_of(&p, 1);
 }
 
-bool cot__gemm_blocks(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+bool cot__gemm_blocks(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b,
+                      cot__matrix c, bool add) {
     bool large = !scratch && is_large(c.rows, c.cols, a.cols);
-    if (c.col_stride != 1 && c.row_stride == 1) { /* the product of transposes is the transposed product, bit for bit: a*b commutes */
+    if (c.col_stride != 1 && c.row_stride == 1) {
+        /* the product of transposes is the transposed product, bit for bit: a*b commutes */
         cot__matrix at = cot__turned(a);
         a = cot__turned(b), b = at, c = cot__turned(c);
     }
-    if (large && c.rows <= 8 * g->rows && c.cols <= PANELS * g->cols && a.cols >= 8 * COT__DEEP) return by_depth(g, al, a, b, c, add);
+    if (large && c.rows <= 8 * g->rows && c.cols <= PANELS * g->cols && a.cols >= 8 * COT__DEEP)
+        return by_depth(g, al, a, b, c, add);
     plan    x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
     int64_t slots = large ? slots_for(SLOTS) : 1;
     size_t  bytes = room_of(&x, slots);

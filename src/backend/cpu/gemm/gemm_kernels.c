@@ -1,4 +1,5 @@
-/* gemm_kernels.c: the kernels of the matrix product, from one template for each float type and instruction set, the widest of which is chosen. */
+/* gemm_kernels.c: the kernels of the matrix product, from one template for each float type and
+ * instruction set, the widest of which is chosen. */
 #include "backend/cpu/gemm/gemm.h"
 #include "base/cpu.h"
 
@@ -33,8 +34,10 @@ typedef double f64x2 __attribute__((vector_size(16)));
 static inline void turn_f32(float *to, int64_t ts, const float *from, int64_t rs) {
     f32x4 r[4], c[4];
     UNROLL for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * rs, sizeof *r);
-    f32x4 a = MIX(r[0], r[1], 0, 4, 1, 5), b = MIX(r[0], r[1], 2, 6, 3, 7), d = MIX(r[2], r[3], 0, 4, 1, 5), e = MIX(r[2], r[3], 2, 6, 3, 7);
-    c[0] = MIX(a, d, 0, 1, 4, 5), c[1] = MIX(a, d, 2, 3, 6, 7), c[2] = MIX(b, e, 0, 1, 4, 5), c[3] = MIX(b, e, 2, 3, 6, 7);
+    f32x4 a = MIX(r[0], r[1], 0, 4, 1, 5), b = MIX(r[0], r[1], 2, 6, 3, 7), d = MIX(r[2], r[3], 0, 4, 1, 5),
+          e = MIX(r[2], r[3], 2, 6, 3, 7);
+    c[0] = MIX(a, d, 0, 1, 4, 5), c[1] = MIX(a, d, 2, 3, 6, 7), c[2] = MIX(b, e, 0, 1, 4, 5),
+    c[3] = MIX(b, e, 2, 3, 6, 7);
     UNROLL for (int i = 0; i < 4; i++) memcpy(to + i * ts, &c[i], sizeof *c);
 }
 static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t rs) {
@@ -45,18 +48,25 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 }
 #if defined(__x86_64__)
 typedef double f64x4 __attribute__((vector_size(32)));
-static inline __attribute__((always_inline, target("avx2"))) void turn_f64_avx2(double *to, int64_t ts, const double *from, int64_t rs) {
+static inline __attribute__((always_inline, target("avx2"))) void turn_f64_avx2(double *to, int64_t ts,
+                                                                                const double *from, int64_t rs) {
     f64x4 r[4], c[4];
     UNROLL for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * rs, sizeof *r);
-    f64x4 a = MIX(r[0], r[1], 0, 4, 2, 6), b = MIX(r[0], r[1], 1, 5, 3, 7), d = MIX(r[2], r[3], 0, 4, 2, 6), e = MIX(r[2], r[3], 1, 5, 3, 7);
-    c[0] = MIX(a, d, 0, 1, 4, 5), c[1] = MIX(b, e, 0, 1, 4, 5), c[2] = MIX(a, d, 2, 3, 6, 7), c[3] = MIX(b, e, 2, 3, 6, 7);
+    f64x4 a = MIX(r[0], r[1], 0, 4, 2, 6), b = MIX(r[0], r[1], 1, 5, 3, 7), d = MIX(r[2], r[3], 0, 4, 2, 6),
+          e = MIX(r[2], r[3], 1, 5, 3, 7);
+    c[0] = MIX(a, d, 0, 1, 4, 5), c[1] = MIX(b, e, 0, 1, 4, 5), c[2] = MIX(a, d, 2, 3, 6, 7),
+    c[3] = MIX(b, e, 2, 3, 6, 7);
     UNROLL for (int i = 0; i < 4; i++) memcpy(to + i * ts, &c[i], sizeof *c);
 }
 #endif
 #undef MIX
 #else
-static inline void turn_f32(float *to, int64_t ts, const float *from, int64_t rs) { (void)to, (void)ts, (void)from, (void)rs; }
-static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t rs) { (void)to, (void)ts, (void)from, (void)rs; }
+static inline void turn_f32(float *to, int64_t ts, const float *from, int64_t rs) {
+    (void)to, (void)ts, (void)from, (void)rs;
+}
+static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t rs) {
+    (void)to, (void)ts, (void)from, (void)rs;
+}
 #define turn_f64_avx2 turn_f64
 #endif
 #define turn_f32_avx2 turn_f32

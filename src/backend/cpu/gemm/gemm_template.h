@@ -1,17 +1,21 @@
-/* gemm_template.h: the kernels of the matrix product for one float type and one instruction set; included by gemm_kernels.c for each pair.
+/* gemm_template.h: the kernels of the matrix product for one float type and one instruction set;
+ * included by gemm_kernels.c for each pair.
  *
- * T is the type, N(name) decorates names, TARGET is the function attribute, V a vector of T, MR x (NV vectors) the tile held
- * in registers, FMADD(a, b, c) and FMADD1 the multiply-add on vectors and scalars: both fused or both not; squares of SQUARE are
- * transposed in registers by N(turn), if TURNS.
+ * T is the type, N(name) decorates names, TARGET is the function attribute, V a vector of T, MR x
+ * (NV vectors) the tile held in registers, FMADD(a, b, c) and FMADD1 the multiply-add on vectors
+ * and scalars: both fused or both not; squares of SQUARE are transposed in registers by N(turn), if
+ * TURNS.
  *
- * The chain of an element is one and the same in all of them: t = 0, then t = a*b + t over the depth block in order. */
+ * The chain of an element is one and the same in all of them: t = 0, then t = a*b + t over the
+ * depth block in order. */
 
 enum { N(VL) = sizeof(V) / sizeof(T), N(NR) = NV * N(VL), N(UNIT) = MR / 3, N(LINE) = 64 / sizeof(T) };
 
-/* ---- the tile ------------------------------------------------------------------------------------------------------------------ */
+/* ---- the tile -------------------------------------------------------------------------------- */
 
-static inline __attribute__((always_inline)) TARGET void N(tile)(const int height, int64_t k, const T *a, int64_t rs, int64_t ps, const T *b,
-                                                                 int64_t bs, T *c, int64_t cs, bool add, int64_t stored) {
+static inline __attribute__((always_inline)) TARGET void N(tile)(const int height, int64_t k, const T *a, int64_t rs,
+                                                                 int64_t ps, const T *b, int64_t bs, T *c, int64_t cs,
+                                                                 bool add, int64_t stored) {
     V        acc[MR][NV];
     const T *r[3] = {a, a + N(UNIT) * rs, a + 2 * N(UNIT) * rs};
     UNROLL for (int i = 0; i < height; i++)
@@ -40,7 +44,8 @@ static inline __attribute__((always_inline)) TARGET void N(tile)(const int heigh
     }
 }
 
-#define TILE_ARGS int64_t k, const T *a, int64_t rs, int64_t ps, const T *b, int64_t bs, T *c, int64_t cs, bool add, int64_t stored
+#define TILE_ARGS                                                                                                      \
+    int64_t k, const T *a, int64_t rs, int64_t ps, const T *b, int64_t bs, T *c, int64_t cs, bool add, int64_t stored
 static TARGET void N(tile_3)(TILE_ARGS) { N(tile)(MR, k, a, rs, ps, b, bs, c, cs, add, stored); }
 static TARGET void N(tile_2)(TILE_ARGS) { N(tile)(2 * N(UNIT), k, a, rs, ps, b, bs, c, cs, add, stored); }
 static TARGET void N(tile_1)(TILE_ARGS) { N(tile)(N(UNIT), k, a, rs, ps, b, bs, c, cs, add, stored); }
@@ -55,41 +60,49 @@ static void N(put)(void *c, int64_t cs, const void *t, int64_t n, bool add) {
     else memcpy(to, from, (size_t)n * sizeof(T));
 }
 
-/* Where the tile reaches beyond c's columns, or they do not lie side by side, it goes by way of a copy. */
-static void N(place)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs, const cot__matrix *c, int64_t i, int64_t j, bool add) {
+/* Where the tile reaches beyond c's columns, or they do not lie side by side, it goes by way of a
+ * copy. */
+static void N(place)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs,
+                     const cot__matrix *c, int64_t i, int64_t j, bool add) {
     T      *to = (T *)c->data + i * c->row_stride + j * c->col_stride, out[MR * N(NR)];
     int64_t m = c->rows - i, n = c->cols - j;
     bool    inside = c->col_stride == 1 && n >= N(NR);
     void (*tile)(TILE_ARGS) = height == MR ? N(tile_3) : height == N(UNIT) ? N(tile_1) : N(tile_2);
     tile(k, a, rs, ps, b, bs, inside ? to : out, inside ? c->row_stride : N(NR), inside && add, m);
-    for (int64_t r = 0; !inside && r < height && r < m; r++) N(put)(to + r * c->row_stride, c->col_stride, out + r * N(NR), n < N(NR) ? n : N(NR), add);
+    for (int64_t r = 0; !inside && r < height && r < m; r++)
+        N(put)(to + r * c->row_stride, c->col_stride, out + r * N(NR), n < N(NR) ? n : N(NR), add);
 }
 #undef TILE_ARGS
 
-/* ---- packing ------------------------------------------------------------------------------------------------------------------- */
+/* ---- packing --------------------------------------------------------------------------------- */
 
-/* `panels` of them side by side, each depth a run of `width`: what is read of a depth lies together. */
-static inline __attribute__((always_inline)) TARGET void N(copy_panels)(T *restrict to, const T *from, int64_t ps, int64_t k, const int width,
-                                                                        int64_t panels) {
+/* `panels` of them side by side, each depth a run of `width`: what is read of a depth lies
+ * together. */
+static inline __attribute__((always_inline)) TARGET void N(copy_panels)(T *restrict to, const T *from, int64_t ps,
+                                                                        int64_t k, const int width, int64_t panels) {
     for (int64_t p = 0; p < k; p++, from += ps) {
         for (int64_t l = 0; l < panels * width; l += N(LINE)) __builtin_prefetch(from + AHEAD * ps + l);
-        for (int64_t q = 0; q < panels; q++) memcpy(to + (q * k + p) * width, from + q * width, (size_t)width * sizeof(T));
+        for (int64_t q = 0; q < panels; q++)
+            memcpy(to + (q * k + p) * width, from + q * width, (size_t)width * sizeof(T));
     }
 }
 
-static inline __attribute__((always_inline)) TARGET void N(pack_any)(T *restrict to, const T *from, int64_t rs, int64_t ps, int64_t m, int64_t k, int width) {
+static inline __attribute__((always_inline)) TARGET void N(pack_any)(T *restrict to, const T *from, int64_t rs,
+                                                                     int64_t ps, int64_t m, int64_t k, int width) {
     for (int64_t p = 0; p < k; p++)
         for (int i = 0; i < width; i++) to[p * width + i] = i < m ? from[i * rs + p * ps] : 0;
 }
 
 /* A panel whose depths lie side by side, a few at a time, so that the lines written stay near. */
-static inline __attribute__((always_inline)) TARGET void N(turn_panel)(T *restrict to, const T *from, int64_t rs, int64_t k, const int width) {
+static inline __attribute__((always_inline)) TARGET void N(turn_panel)(T *restrict to, const T *from, int64_t rs,
+                                                                       int64_t k, const int width) {
     const int whole = TURNS ? width / SQUARE * SQUARE : 0;
     int64_t   end = whole ? k / 16 * 16 : 0;
     for (int64_t p0 = 0; p0 < end; p0 += 16) {
         for (int i = 0; i < whole; i += SQUARE) {
             UNROLL for (int l = 0; l < SQUARE; l++) __builtin_prefetch(from + (i + l) * rs + p0 + 2 * N(LINE));
-            UNROLL for (int p = 0; p < 16; p += SQUARE) N(turn)(to + (p0 + p) * width + i, width, from + i * rs + p0 + p, rs);
+            UNROLL for (int p = 0; p < 16; p += SQUARE)
+                N(turn)(to + (p0 + p) * width + i, width, from + i * rs + p0 + p, rs);
         }
         for (int64_t p = p0; p < p0 + 16; p++)
             for (int i = whole; i < width; i++) to[p * width + i] = from[i * rs + p];
@@ -97,8 +110,11 @@ static inline __attribute__((always_inline)) TARGET void N(turn_panel)(T *restri
     N(pack_any)(to + end * width, from + end, rs, 1, width, k - end, width);
 }
 
-static TARGET void N(turn_columns)(T *restrict to, const T *from, int64_t cs, int64_t k) { N(turn_panel)(to, from, cs, k, N(NR)); }
-static TARGET void N(pack_edge)(T *restrict to, const T *from, int64_t rs, int64_t ps, int64_t m, int64_t k, int width) {
+static TARGET void N(turn_columns)(T *restrict to, const T *from, int64_t cs, int64_t k) {
+    N(turn_panel)(to, from, cs, k, N(NR));
+}
+static TARGET void N(pack_edge)(T *restrict to, const T *from, int64_t rs, int64_t ps, int64_t m, int64_t k,
+                                int width) {
     N(pack_any)(to, from, rs, ps, m, k, width);
 }
 
@@ -124,10 +140,11 @@ static TARGET void N(pack_a)(void *to, const void *from, int64_t rs, int64_t ps,
     }
 }
 
-/* ---- vectors and matrices ------------------------------------------------------------------------------------------------------ */
+/* ---- vectors and matrices -------------------------------------------------------------------- */
 
 /* `count` rows of b at a time: t is loaded and stored once for all of them. */
-static inline __attribute__((always_inline)) TARGET void N(add_rows)(const int count, const T *x, int64_t xs, const T *b, int64_t rs, int64_t n, T *restrict t) {
+static inline __attribute__((always_inline)) TARGET void N(add_rows)(const int count, const T *x, int64_t xs,
+                                                                     const T *b, int64_t rs, int64_t n, T *restrict t) {
     int64_t j = 0;
     V       s[8];
     UNROLL for (int l = 0; l < count; l++) s[l] = x[l * xs] - (V){0};
@@ -151,8 +168,10 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
     for (; p < k; p++) N(add_rows)(1, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
 }
 
-/* DOTS chains side by side: as many as hide the latency of one. What the next ones read is on its way meanwhile. */
-static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs, int64_t n, void *t) {
+/* DOTS chains side by side: as many as hide the latency of one. What the next ones read is on its
+ * way meanwhile. */
+static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs,
+                           int64_t n, void *t) {
     for (int64_t j = 0; j < n; j += DOTS) {
         int64_t  many = n - j < DOTS ? n - j : DOTS;
         T        sum[DOTS] = {0};
@@ -179,7 +198,8 @@ static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, int64_t step, c
     }
 }
 
-static const cot__gemm_kernels N(kernels) = {sizeof(T), MR, N(NR), N(place), N(pack_a), N(pack_b), N(along_rows), N(dots), N(put)};
+static const cot__gemm_kernels N(kernels) = {sizeof(T),     MR,      N(NR), N(place), N(pack_a), N(pack_b),
+                                             N(along_rows), N(dots), N(put)};
 
 #undef T
 #undef V

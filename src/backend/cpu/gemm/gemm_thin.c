@@ -1,7 +1,8 @@
 /* gemm_thin.c: products of a vector with a matrix, and of two vectors.
  *
- * c = x b with x a row: a matrix is multiplied with a column as the transposed product. b is read once, as its elements lie. The work is
- * cut along the columns, or, where there are few, along the depth: sums of depth blocks are kept and added up in order. */
+ * c = x b with x a row: a matrix is multiplied with a column as the transposed product. b is read
+ * once, as its elements lie. The work is cut along the columns, or, where there are few, along the
+ * depth: sums of depth blocks are kept and added up in order. */
 #include "backend/cpu/gemm/gemm.h"
 
 enum { UNIT = 8 }; /* parts have multiples of as many columns: the kernels' chains side by side */
@@ -39,7 +40,8 @@ static void some_sums(const thin *w, int64_t start, int64_t stop, char *t) {
     const cot__gemm_kernels *g = w->g;
     int64_t whole = cot__least(stop, w->k / COT__DEEP) - start, p = start * COT__DEEP;
     if (w->n == 1 && whole > 0) {
-        g->dots(COT__DEEP, w->x + p * w->xs * g->size, w->xs, COT__DEEP * w->xs, w->b + p * w->rs * g->size, w->rs, COT__DEEP * w->rs, whole, t);
+        g->dots(COT__DEEP, w->x + p * w->xs * g->size, w->xs, COT__DEEP * w->xs, w->b + p * w->rs * g->size, w->rs,
+                COT__DEEP * w->rs, whole, t);
         start += whole;
         t += whole * g->size;
     }
@@ -49,7 +51,8 @@ static void some_sums(const thin *w, int64_t start, int64_t stop, char *t) {
 static void column_part(void *ctx, int64_t part) {
     const thin *w = ctx;
     int64_t     units = (w->n + UNIT - 1) / UNIT;
-    some_columns(w, UNIT * cot__part_start(units, w->parts, part), cot__least(w->n, UNIT * cot__part_start(units, w->parts, part + 1)));
+    some_columns(w, UNIT * cot__part_start(units, w->parts, part),
+                 cot__least(w->n, UNIT * cot__part_start(units, w->parts, part + 1)));
 }
 
 static void depth_part(void *ctx, int64_t part) {
@@ -63,8 +66,19 @@ static thin thin_of(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, co
         cot__matrix at = cot__turned(a);
         a = cot__turned(b), b = at, c = cot__turned(c);
     }
-    return (thin){.g = g, .x = a.data, .b = b.data, .c = c.data, .n = c.cols, .k = a.cols, .xs = a.col_stride, .rs = b.row_stride, .cs = b.col_stride,
-                  .to = c.col_stride, .add = add, .blocks = (a.cols + COT__DEEP - 1) / COT__DEEP, .parts = 1};
+    return (thin){.g      = g,
+                  .x      = a.data,
+                  .b      = b.data,
+                  .c      = c.data,
+                  .n      = c.cols,
+                  .k      = a.cols,
+                  .xs     = a.col_stride,
+                  .rs     = b.row_stride,
+                  .cs     = b.col_stride,
+                  .to     = c.col_stride,
+                  .add    = add,
+                  .blocks = (a.cols + COT__DEEP - 1) / COT__DEEP,
+                  .parts  = 1};
 }
 
 /* A dot product on this thread. */
@@ -77,10 +91,13 @@ static void alone_dot(const thin *w) {
     }
 }
 
-bool cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
-    enum { MOST_PARTS = 32, CACHED = 4 << 20, LONG_RUN = 4096, SHORT_RUN = 512 }; /* bytes: memory wants to be read in long runs, a cache does not mind */
+bool cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b,
+                    cot__matrix c, bool add) {
+    /* bytes: memory wants to be read in long runs, a cache does not mind */
+    enum { MOST_PARTS = 32, CACHED = 4 << 20, LONG_RUN = 4096, SHORT_RUN = 512 };
     thin    w = thin_of(g, a, b, c, add);
-    int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS), blocks = cot__parts(w.blocks, COT__DEEP * w.n / 2, MOST_PARTS);
+    int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS),
+            blocks  = cot__parts(w.blocks, COT__DEEP * w.n / 2, MOST_PARTS);
     int64_t run = (double)w.n * (double)w.k * g->size > CACHED ? LONG_RUN : SHORT_RUN;
     columns = cot__least(columns, w.cs == 1 ? w.n * g->size / run : w.n / UNIT);
     if (!alone && blocks > 1 && columns < 4) {
@@ -106,7 +123,8 @@ void cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, co
         a = cot__turned(b), b = at, c = cot__turned(c);
     }
     for (int64_t i = 0; i < c.rows; i++) {
-        thin w = thin_of(g, cot__part_of(a, g->size, i, 0, 1, a.cols), b, cot__part_of(c, g->size, i, 0, 1, c.cols), add);
+        thin w =
+            thin_of(g, cot__part_of(a, g->size, i, 0, 1, a.cols), b, cot__part_of(c, g->size, i, 0, 1, c.cols), add);
         some_columns(&w, 0, w.n);
     }
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- axes ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 static bool one_axis(const cot__recipe *r, int outer, int inner) {
     for (int l = 0; l < r->leaves; l++)
@@ -65,7 +65,7 @@ static inline const void *leaf_at(const cot__recipe *r, int l, const int64_t *in
     return at;
 }
 
-/* ---- ranges --------------------------------------------------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 typedef union block { double f64[COT__BLOCK]; float f32[COT__BLOCK]; } block;
 
@@ -94,7 +94,8 @@ static const void *one_of(cot_dtype dtype) {
     return dtype == COT_F64 ? (const void *)&f64 : &f32;
 }
 
-/* A column, which repeats along rows, times a row; otherwise (one row, one column, any strides) numbers times numbers, each a row of one. */
+/* A column, which repeats along rows, times a row; otherwise (one row, one column, any strides)
+ * numbers times numbers, each a row of one. */
 static void product(const cot__recipe *r, int step, const int64_t *first, int n, void *to) {
     int     a = ~r->step[step].arg[0], b = ~r->step[step].arg[1], last = r->ndim - 1;
     bool    rows = r->leaf[a].stride[last] == 0;
@@ -134,7 +135,7 @@ void cot__recipe_load(const cot__recipe *r, int64_t first, int n, void *to) {
     }
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 int cot__recipe_sums(const cot__recipe *r, int64_t first, int count, void *sums) {
     int     last = r->ndim - 1, a = ~r->step[0].arg[0], b = ~r->step[0].arg[1], n = 0;
@@ -159,20 +160,23 @@ bool cot__recipe_add(const cot__recipe *r, int64_t first, int n, void *sums, boo
     if (scaled && (r->scale < 0 || r->leaf[r->scale].stride[last] != 0)) return false;
     seek(r, first, index);
     if (in_row(r, index, n) != n || r->leaf[a].stride[last] != 0 || r->leaf[b].stride[last] != r->bytes) return false;
-    r->row->row(leaf_at(r, a, index), leaf_at(r, b, index), scaled ? leaf_at(r, r->scale, index) : one_of(r->dtype), n, sums, add);
+    r->row->row(leaf_at(r, a, index), leaf_at(r, b, index), scaled ? leaf_at(r, r->scale, index) : one_of(r->dtype), n,
+                sums, add);
     return true;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct share { const cot__recipe *r; int64_t blocks, parts, size; } share;
 
 static void write_part(void *ctx, int64_t part) {
     const share *s = ctx;
-    int64_t      at = cot__part_start(s->blocks, s->parts, part) * COT__BLOCK, stop = cot__part_start(s->blocks, s->parts, part + 1) * COT__BLOCK;
+    int64_t      at = cot__part_start(s->blocks, s->parts, part) * COT__BLOCK,
+            stop    = cot__part_start(s->blocks, s->parts, part + 1) * COT__BLOCK;
     if (stop > s->size) stop = s->size;
     for (int n; at < stop; at += n) {
-        int most = s->r->steps == 1 ? COT__BLOCK << 10 : COT__BLOCK; /* a product needs no blocks between */
+        /* a product needs no blocks between */
+        int most = s->r->steps == 1 ? COT__BLOCK << 10 : COT__BLOCK;
         n = stop - at < most ? (int)(stop - at) : most;
         cot__recipe_load(s->r, at, n, (char *)s->r->data + at * s->r->bytes);
     }

@@ -1,7 +1,8 @@
 /* recipe.h: arrays that are not written: how to make any of their elements from smaller arrays.
  *
- * A recipe is a few elementwise steps over leaves: arrays, mostly small, that are repeated along axes (stride 0) to one common shape. Element i of
- * what it makes depends on element i of the leaves alone, so any range can be made by itself, with the same bits. */
+ * A recipe is a few elementwise steps over leaves: arrays, mostly small, that are repeated along
+ * axes (stride 0) to one common shape. Element i of what it makes depends on element i of the
+ * leaves alone, so any range can be made by itself, with the same bits. */
 #ifndef COT_RECIPE_H
 #define COT_RECIPE_H
 
@@ -11,9 +12,9 @@ enum { COT__RECIPE_AXES = 6, COT__RECIPE_LEAVES = 6, COT__RECIPE_STEPS = 6, COT_
 
 typedef void cot__step_fn(int n, const void *x, const void *y, const void *w, void *z);
 
-/* Kernels of products, of the type of the recipe. A row is f·y[k] + 0; a product that is -0 becomes 0, as in cot__gemm.
- * row:  to[k] = s (f·y[k] + 0), or that added to to[k]
- * leaves: folds of COT__BLOCK elements each, or of their squares, one after the other */
+/* Kernels of products, of the type of the recipe. A row is f·y[k] + 0; a product that is -0 becomes
+ * 0, as in cot__gemm. row: to[k] = s (f·y[k] + 0), or that added to to[k] leaves: folds of
+ * COT__BLOCK elements each, or of their squares, one after the other */
 typedef struct cot__row_kernels {
     void (*row)(const void *f, const void *y, const void *s, int n, void *to, bool add);
     void (*leaves)(const void *f, const void *y, int count, bool squared, void *sums);
@@ -40,16 +41,18 @@ typedef struct cot__recipe {
     const cot__row_kernels *row;
 } cot__recipe;
 
-/* The same made ready for the functions below: as few axes as possible, strides in bytes. It must not move. */
+/* The same made ready for the functions below: as few axes as possible, strides in bytes. It must
+ * not move. */
 void cot__recipe_ready(const cot__recipe *r, cot__recipe *ready);
 /* Elements first … first + n - 1; n <= COT__BLOCK, or any where there is one step. */
 void cot__recipe_load(const cot__recipe *r, int64_t first, int n, void *to);
 /* All elements, to r->data, on the pool's threads; r need not be ready. */
 void cot__recipe_write(const cot__recipe *r);
 
-/* Where a faster way is known than adding up what cot__recipe_load makes, of products, their squares and their multiples:
- * sums: leaves of sums (see reduce_template.h), COT__BLOCK elements each, `count` of them from element `first` on: how many were done, perhaps none
- * add:  sums[k] = element first + k, or that added to sums[k], k < n; false: not done */
+/* Where a faster way is known than adding up what cot__recipe_load makes, of products, their
+ * squares and their multiples: sums: leaves of sums (see reduce_template.h), COT__BLOCK elements
+ * each, `count` of them from element `first` on: how many were done, perhaps none add: sums[k] =
+ * element first + k, or that added to sums[k], k < n; false: not done */
 int  cot__recipe_sums(const cot__recipe *r, int64_t first, int count, void *sums);
 bool cot__recipe_add(const cot__recipe *r, int64_t first, int n, void *sums, bool add);
 

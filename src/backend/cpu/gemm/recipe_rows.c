@@ -1,7 +1,8 @@
 /* recipe_rows.c: products of a number and a row, written, added up or folded as they are made.
  *
- * The bits are those of separate passes, whatever the width of the registers: rows are done element by element, and the fold is that of a leaf in
- * reduce_template.h: LANES chains, value i going to chain i % LANES, folded by halves. (Registers of 64 bytes were measured and are no faster.) */
+ * The bits are those of separate passes, whatever the width of the registers: rows are done element
+ * by element, and the fold is that of a leaf in reduce_template.h: LANES chains, value i going to
+ * chain i % LANES, folded by halves. (Registers of 64 bytes were measured and are no faster.) */
 #include "backend/cpu/gemm/recipe.h"
 #include "base/cpu.h"
 

@@ -1,4 +1,5 @@
-/* recipe_rows.h: the kernels of recipe_rows.c; included there for each float type T and width of registers BYTES. */
+/* recipe_rows.h: the kernels of recipe_rows.c; included there for each float type T and width of
+ * registers BYTES. */
 
 static TARGET void N(row)(const void *f, const void *y, const void *s, int n, void *to, bool add) {
     typedef T vector __attribute__((vector_size(BYTES)));
@@ -23,14 +24,16 @@ static TARGET void N(row)(const void *f, const void *y, const void *s, int n, vo
 }
 
 /* Two at a time: the chains of one would wait for their own additions. */
-static inline __attribute__((always_inline)) TARGET void N(pair)(T x, const T *y, const T *other, bool squared, T sum[2]) {
+static inline __attribute__((always_inline)) TARGET void N(pair)(T x, const T *y, const T *other, bool squared,
+                                                                 T sum[2]) {
     typedef T vector __attribute__((vector_size(BYTES)));
     enum { WIDE = BYTES / sizeof(T), CHAINS = LANES / WIDE };
     typedef T quarter __attribute__((vector_size(16)));
     vector  chain[2][CHAINS], v;
     quarter low, high;
     UNROLL for (int g = 0; g < 2; g++)
-        UNROLL for (int c = 0; c < CHAINS; c++) chain[g][c] = -(vector){0}; /* -0 + v is v, of every v */
+        /* -0 + v is v, of every v */
+        UNROLL for (int c = 0; c < CHAINS; c++) chain[g][c] = -(vector){0};
     for (int i = 0; i < COT__BLOCK; i += LANES)
         UNROLL for (int g = 0; g < 2; g++)
             UNROLL for (int c = 0; c < CHAINS; c++) {

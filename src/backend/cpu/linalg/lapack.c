@@ -37,7 +37,8 @@ static struct lapack {
     svd_fn         *svd[2];
 } lapack = {.turn = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-/* ISO C has no cast from an object pointer to a function; POSIX promises that the bits are the same. */
+/* ISO C has no cast from an object pointer to a function; POSIX promises that the bits are the
+ * same. */
 static void find(void *handle, const char *name, void *function) {
     void *symbol = dlsym(handle, name);
     memcpy(function, &symbol, sizeof symbol);
@@ -55,7 +56,8 @@ bool cot__lapack_use(const char *library) {
             handle = NULL;
         }
     }
-    lapack.handle = handle; /* one that was used before stays loaded: another thread may be inside */
+    /* one that was used before stays loaded: another thread may be inside */
+    lapack.handle = handle;
     return handle != NULL;
 }
 
@@ -88,8 +90,10 @@ int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t size, void *a
     return work ? info != 0 : -1;
 }
 
-/* What is row-major to us is a transpose to LAPACK: aᵀ = v s uᵀ, whose factors then lie as we want them. */
-int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s, void *vt) {
+/* What is row-major to us is a transpose to LAPACK: aᵀ = v s uᵀ, whose factors then lie as we want
+ * them. */
+int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s,
+                    void *vt) {
     svd_fn *f = lapack.svd[d == COT_F32];
     int     m = (int)columns, n = (int)rows, k = m < n ? m : n, ask = -1, info = 0, lwork;
     double  query = 0;
@@ -98,7 +102,8 @@ int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t 
     lwork = length_of(d, &query);
     size_t bytes = (size_t)lwork * 8 + 8 * (size_t)k * sizeof(int);
     char  *work = info == 0 ? cot__alloc(al, bytes) : NULL;
-    if (work) f("S", &m, &n, a, &m, s, vt, &m, u, &k, work, &lwork, (int *)(void *)(work + (size_t)lwork * 8), &info, 1);
+    if (work)
+        f("S", &m, &n, a, &m, s, vt, &m, u, &k, work, &lwork, (int *)(void *)(work + (size_t)lwork * 8), &info, 1);
     pthread_mutex_unlock(&lapack.turn);
     cot__free(al, work, bytes);
     return work ? info != 0 : -1;

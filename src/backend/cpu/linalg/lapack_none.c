@@ -10,7 +10,8 @@ int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t size, void *a
     (void)al, (void)d, (void)size, (void)a, (void)w;
     return -1;
 }
-int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s, void *vt) {
+int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s,
+                    void *vt) {
     (void)al, (void)d, (void)rows, (void)columns, (void)a, (void)u, (void)s, (void)vt;
     return -1;
 }

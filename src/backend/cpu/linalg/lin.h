@@ -1,12 +1,14 @@
 /* lin.h: kernels of linear algebra on batches of matrices, f64 and f32.
  *
- * A batch is a view whose last two axes are the matrix and whose leading axes count the matrices, in row-major order. Operands
- * that are only read may have any strides; results and what is worked on in place are row-major. A matrix that cannot be factored
- * is NaN in the result and 1 in `bad`, an array with a byte for each matrix that the caller has zeroed; the others are not touched
- * by it. All return false when memory is short, and nothing else.
+ * A batch is a view whose last two axes are the matrix and whose leading axes count the matrices,
+ * in row-major order. Operands that are only read may have any strides; results and what is worked
+ * on in place are row-major. A matrix that cannot be factored is NaN in the result and 1 in `bad`,
+ * an array with a byte for each matrix that the caller has zeroed; the others are not touched by
+ * it. All return false when memory is short, and nothing else.
  *
- * Matrices of up to COT__LIN_BASE columns are shared out over threads, one matrix a part; larger ones are done one after the
- * other, and most of their work is in matrix products. Neither depends on the number of threads, so neither do the bits. */
+ * Matrices of up to COT__LIN_BASE columns are shared out over threads, one matrix a part; larger
+ * ones are done one after the other, and most of their work is in matrix products. Neither depends
+ * on the number of threads, so neither do the bits. */
 #ifndef COT_LIN_H
 #define COT_LIN_H
 
@@ -14,13 +16,15 @@
 
 #include <string.h>
 
-enum { COT__LIN_BASE = 32, COT__LIN_SWEEPS = 16 }; /* columns of a block; sweeps of rotations that are collected before they are applied */
+/* columns of a block; sweeps of rotations that are collected before they are applied */
+enum { COT__LIN_BASE = 32, COT__LIN_SWEEPS = 16 };
 
-/* How a triangular system is to be read. The public flags of cot_triangular_solve have these values. */
+/* How a triangular system is to be read. The public flags of cot_triangular_solve have these
+ * values. */
 enum { COT__LIN_UPPER = 1, COT__LIN_TRANSPOSED = 2, COT__LIN_UNIT = 4, COT__LIN_RIGHT = 8 };
 
-/* a (m,n) becomes L below its diagonal and U from there up, L U = a[permutation]; permutation (…, m) is i64. A singular matrix is
- * fine. */
+/* a (m,n) becomes L below its diagonal and U from there up, L U = a[permutation]; permutation (…,
+ * m) is i64. A singular matrix is fine. */
 bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *permutation);
 /* z = a⁻¹ b, or a⁻ᵀ b, from what cot__lin_lu made of a. An exact zero on U's diagonal is bad. */
 bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
@@ -32,26 +36,27 @@ void cot__lin_lu_sign(const cot__view *factors, const cot__view *permutation, co
 /* packed (…, m+n, k), k = min(m, n): the rows of L (m,k), then those of Uᵀ (n,k). */
 void cot__lin_lu_pack(const cot__view *factors, const cot__view *packed);
 
-/* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero on the diagonal is bad, but the
- * numbers are left as the divisions made them. */
+/* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero on
+ * the diagonal is bad, but the numbers are left as the divisions made them. */
 bool cot__lin_triangular(const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad);
 
 /* a becomes L, lower, L Lᵀ = a; only the lower half of a is read. bad: not positive definite. */
 bool cot__lin_cholesky(const cot_allocator *al, const cot__view *a, uint8_t *bad);
 
-/* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in LAPACK: each reflection sends a
- * column to minus the sign of its leading element. */
+/* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in
+ * LAPACK: each reflection sends a column to minus the sign of its leading element. */
 bool cot__lin_qr(const cot_allocator *al, const cot__view *a, const cot__view *packed);
 
-/* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The sign of an eigenvector: its
- * first element of (to a thousandth) the largest magnitude is positive. bad: no convergence. NaN or infinities in a: NaN. */
+/* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The sign
+ * of an eigenvector: its first element of (to a thousandth) the largest magnitude is positive. bad:
+ * no convergence. NaN or infinities in a: NaN. */
 bool cot__lin_eigh(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
 
-/* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the singular values, descending. Signs: as
- * above, by the columns of U. */
+/* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the singular
+ * values, descending. Signs: as above, by the columns of U. */
 bool cot__lin_svd(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
 
-/* ---- shared by the files lin_*.c ------------------------------------------------------------------------------- */
+/* ---- shared by the files lin_*.c ------------------------------------------------------------- */
 
 /* How many matrices there are to be done: none where they have no elements. */
 static inline int64_t cot__lin_count(const cot__view *v, int tail) {
@@ -77,23 +82,28 @@ typedef struct cot__lin_job {
     bool (*one)(const struct cot__lin_job *j, int64_t i, void *work); /* false: out of memory */
 } cot__lin_job;
 
-/* count matrices of about `cost` operations each; alone: `one` allocates or shares out work itself, so matrices go one by one. */
+/* count matrices of about `cost` operations each; alone: `one` allocates or shares out work itself,
+ * so matrices go one by one. */
 bool cot__lin_run(const cot__lin_job *j, int64_t count, double cost, double work, bool alone);
 
-/* Elements of work that a block of reflections needs for `rows` rows and `columns` columns, and the eigenvectors of n rows. */
+/* Elements of work that a block of reflections needs for `rows` rows and `columns` columns, and the
+ * eigenvectors of n rows. */
 static inline double cot__lin_block_work(double rows, double columns) {
     return COT__LIN_BASE * (rows + 2 * columns + 2 * COT__LIN_BASE);
 }
-static inline double cot__lin_eigen_work(double n) { /* blocks of the tridiagonal form, of reflections, or rotations: four rows a column of a block are enough */
-    return n * n + 4 * n + (n > COT__LIN_BASE ? 4 * COT__LIN_BASE * n + cot__lin_block_work(n, n) : 2 * COT__LIN_SWEEPS * n);
+/* blocks of the tridiagonal form, of reflections, or rotations: four rows a column of a block are
+ * enough */
+static inline double cot__lin_eigen_work(double n) {
+    return n * n + 4 * n +
+           (n > COT__LIN_BASE ? 4 * COT__LIN_BASE * n + cot__lin_block_work(n, n) : 2 * COT__LIN_SWEEPS * n);
 }
 
-/* ---- lapack.c -------------------------------------------------------------------------------------------------- */
+/* ---- lapack.c -------------------------------------------------------------------------------- */
 
 /* Is there a LAPACK that the user asked for, and does it take this matrix? See lapack.c. */
 bool cot__lapack_takes(int64_t m, int64_t n);
-/* a (n,n), symmetric, becomes its eigenvectors, a row each; w their values, ascending. 0: done, 1: no convergence, -1: out of
- * memory. */
+/* a (n,n), symmetric, becomes its eigenvectors, a row each; w their values, ascending. 0: done, 1:
+ * no convergence, -1: out of memory. */
 int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t n, void *a, void *w);
 /* a (m,n), row-major, is destroyed; u (m,k), s (k), vt (k,n), row-major. */
 int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t m, int64_t n, void *a, void *u, void *s, void *vt);

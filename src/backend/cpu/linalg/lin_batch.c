@@ -1,4 +1,5 @@
-/* lin_batch.c: matrices of a batch shared out over threads. The parts depend on the number of matrices and their size only. */
+/* lin_batch.c: matrices of a batch shared out over threads. The parts depend on the number of
+ * matrices and their size only. */
 #include "backend/cpu/linalg/lin.h"
 
 #include "base/parallel.h"

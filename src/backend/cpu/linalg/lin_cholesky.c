@@ -1,4 +1,5 @@
-/* lin_cholesky.c: Cholesky factors. Recursive in the columns, so that most work is in matrix products. */
+/* lin_cholesky.c: Cholesky factors. Recursive in the columns, so that most work is in matrix
+ * products. */
 #include "backend/cpu/linalg/lin.h"
 
 #define LIN_TEMPLATE "backend/cpu/linalg/lin_cholesky.inc"

@@ -1,11 +1,12 @@
-/* lin_eigh.c: eigenvalues and eigenvectors of symmetric matrices: Householder's tridiagonal form, then QL steps with implicit
- * shifts. */
+/* lin_eigh.c: eigenvalues and eigenvectors of symmetric matrices: Householder's tridiagonal form,
+ * then QL steps with implicit shifts. */
 #include "backend/cpu/linalg/lin.h"
 
 #include "base/cpu.h"
 #include "base/parallel.h"
 
-/* Rows that a loop reads and writes are different ones: without a test, and a second loop, for those that are not. */
+/* Rows that a loop reads and writes are different ones: without a test, and a second loop, for
+ * those that are not. */
 #ifdef __clang__
 #define APART _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,6 +1,7 @@
 /* lin_lu.c: LU with partial pivoting, systems solved with it, and determinants.
  *
- * The first of equal pivots is taken. Recursive in the columns, so that most work is in matrix products. */
+ * The first of equal pivots is taken. Recursive in the columns, so that most work is in matrix
+ * products. */
 #include "backend/cpu/linalg/lin.h"
 
 #define LIN_TEMPLATE "backend/cpu/linalg/lin_lu.inc"
@@ -9,7 +10,8 @@
 bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *permutation) {
     double       m = (double)a->shape[a->ndim - 2], n = (double)a->shape[a->ndim - 1], k = m < n ? m : n;
     bool         large = k > COT__LIN_BASE;
-    cot__lin_job j = {.al = al, .a = a, .permutation = permutation, .one = a->dtype == COT_F64 ? one_lu_f64 : one_lu_f32};
+    cot__lin_job j     = {
+            .al = al, .a = a, .permutation = permutation, .one = a->dtype == COT_F64 ? one_lu_f64 : one_lu_f32};
     return cot__lin_run(&j, cot__lin_count(permutation, 1), m * n * k, large ? k * n * cot__dtype_size(a->dtype) : 0,
                         large);
 }
@@ -17,9 +19,16 @@ bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *p
 bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
                        const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad) {
     double       n = (double)factors->shape[factors->ndim - 1], size = n * (double)b->shape[b->ndim - 1];
-    cot__lin_job j = {.al = al, .a = factors, .b = b, .z = z, .permutation = permutation, .flags = transposed, .bad = bad,
-                      .one = b->dtype == COT_F64 ? one_solve_f64 : one_solve_f32};
-    return cot__lin_run(&j, cot__lin_count(z, 2), 2 * n * size, 2 * size * cot__dtype_size(b->dtype), n > COT__LIN_BASE);
+    cot__lin_job j = {.al          = al,
+                      .a           = factors,
+                      .b           = b,
+                      .z           = z,
+                      .permutation = permutation,
+                      .flags       = transposed,
+                      .bad         = bad,
+                      .one         = b->dtype == COT_F64 ? one_solve_f64 : one_solve_f32};
+    return cot__lin_run(&j, cot__lin_count(z, 2), 2 * n * size, 2 * size * cot__dtype_size(b->dtype),
+                        n > COT__LIN_BASE);
 }
 
 /* 1 or -1, by the lengths of its cycles. A cycle is counted at its smallest element. */
@@ -33,7 +42,8 @@ static double permutation_sign(const int64_t *p, int64_t n) {
     return odd ? -1 : 1;
 }
 
-/* sign · scale and the exponent of 2, so that a product neither overflows nor underflows on the way. */
+/* sign · scale and the exponent of 2, so that a product neither overflows nor underflows on the
+ * way. */
 static double determinant(const cot__view *f, const int64_t *p, int64_t i, bool logarithm, double *log_sum) {
     int64_t     n = f->shape[f->ndim - 1];
     const char *a = (const char *)f->data + i * n * n * cot__dtype_size(f->dtype);

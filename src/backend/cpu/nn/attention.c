@@ -1,9 +1,12 @@
-/* attention.c: softmax(scale q kᵀ + bias) v, tile by tile, so that memory grows with the sequence and not with its square.
+/* attention.c: softmax(scale q kᵀ + bias) v, tile by tile, so that memory grows with the sequence
+ * and not with its square.
  *
- * Forward keeps, for each query, the running maximum and sum of its weights and rescales what it has when the maximum grows; it saves the
- * log of the sum. Backward computes the weights of a tile again from it. Work is split by shapes only: forward by tiles of queries; backward
- * by head and, where heads are few, by chunks of keys, each with a sum for dq of its own that are added in order. So every number of
- * threads gives the same bits. A masked key weighs nothing, whatever it holds; a query without keys gives zeros. */
+ * Forward keeps, for each query, the running maximum and sum of its weights and rescales what it
+ * has when the maximum grows; it saves the log of the sum. Backward computes the weights of a tile
+ * again from it. Work is split by shapes only: forward by tiles of queries; backward by head and,
+ * where heads are few, by chunks of keys, each with a sum for dq of its own that are added in
+ * order. So every number of threads gives the same bits. A masked key weighs nothing, whatever it
+ * holds; a query without keys gives zeros. */
 #include "backend/cpu/strip.h"
 #include "base/cpu.h"
 #include "base/parallel.h"
@@ -14,7 +17,8 @@
 #include <immintrin.h>
 #endif
 
-/* gcc makes vectors of 256 bits out of loops unless it is told otherwise; clang has no such word. */
+/* gcc makes vectors of 256 bits out of loops unless it is told otherwise; clang has no such
+ * word. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #define AVX512 "avx512f,avx512dq,avx2,fma"
@@ -22,7 +26,8 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #define AVX512 "avx512f,avx512dq,avx2,fma,prefer-vector-width=512"
-#define ONCE __attribute__((noinline, noclone)) /* one copy: there are six instances of everything */
+/* one copy: there are six instances of everything */
+#define ONCE __attribute__((noinline, noclone))
 #endif
 
 enum {
@@ -32,7 +37,7 @@ enum {
     CHUNKS = 16, /* heads times chunks of keys that backward aims at */
 };
 
-/* ---- what a part sees ----------------------------------------------------------------------------------------------------- */
+/* ---- what a part sees ------------------------------------------------------------------------ */
 
 typedef struct plan {
     cot__view q, k, v, mask, bias, z, lse, g, dq, dk, dv_out;
@@ -48,7 +53,8 @@ typedef struct plan {
     const struct kernel *kernel;
 } plan;
 
-/* The matrix of one head: rows of elements, with the strips that convert them to and from the computing type. */
+/* The matrix of one head: rows of elements, with the strips that convert them to and from the
+ * computing type. */
 typedef struct matrix {
     char          *data;
     int64_t        cols, row_bytes, col_stride, size;
@@ -65,13 +71,15 @@ static matrix matrix_of(const cot__view *v, int64_t head, cot_dtype wide) {
                     cot__strip(wide, v->dtype), cot__strip(v->dtype, wide)};
 }
 
-/* ---- the exponential: arguments are at most 0, or about 0 ------------------------------------------------------------------- */
+/* ---- the exponential: arguments are at most 0, or about 0 ------------------------------------ */
 
-/* 2^n times a polynomial on [-log 2 / 2, log 2 / 2], within 1.1 ulp; what would be below 2^-126 is 0. */
+/* 2^n times a polynomial on [-log 2 / 2, log 2 / 2], within 1.1 ulp; what would be below 2^-126 is
+ * 0. */
 static inline __attribute__((always_inline)) float exp_f32(float x) {
     union { float f; int32_t i; } power;
     float in = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;      /* NaN stays */
-    float n = (in * 1.44269504f + 12582912.0f) - 12582912.0f;    /* rounded to an integer by what a float holds */
+    /* rounded to an integer by what a float holds */
+    float n = (in * 1.44269504f + 12582912.0f) - 12582912.0f;
     float r = (in - n * 0.693359375f) - n * -2.12194440e-4f;
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -85,7 +93,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
     return x < -87.0f ? 0.0f : x > 88.0f ? INFINITY : p;
 }
 
-/* ---- the tiles for each type and instruction set ----------------------------------------------------------------------------- */
+/* ---- the tiles for each type and instruction set --------------------------------------------- */
 
 typedef float  f32x4 __attribute__((vector_size(16)));
 typedef double f64x2 __attribute__((vector_size(16)));
@@ -184,7 +192,7 @@ static int widest(void) {
 #endif
 }
 
-/* ---- shapes to parts ------------------------------------------------------------------------------------------------------------- */
+/* ---- shapes to parts ------------------------------------------------------------------------- */
 
 static int64_t padded(int64_t n) { return (n + PAD - 1) / PAD * PAD; }
 static int64_t tiles_of(int64_t n) { return (n + TILE - 1) / TILE; }
@@ -195,8 +203,19 @@ static bool has_elements(const cot__view *v) { return cot__count(v->ndim, v->sha
 static bool make_plan(const cot__attention *a, bool backward, plan *p) {
     int     n = a->q.ndim, isa = widest() - a->narrower;
     int64_t d = a->q.shape[n - 1], dv = a->v.shape[n - 1], most = INT64_MAX / 16 / TILE / PARTS;
-    *p = (plan){.q = a->q, .k = a->k, .v = a->v, .mask = a->mask, .bias = a->bias, .z = a->z, .lse = a->lse, .g = a->g, .dq = a->dq,
-                .dk = a->dk, .dv_out = a->dv, .causal = a->causal, .scale = a->scale};
+    *p        = (plan){.q      = a->q,
+                       .k      = a->k,
+                       .v      = a->v,
+                       .mask   = a->mask,
+                       .bias   = a->bias,
+                       .z      = a->z,
+                       .lse    = a->lse,
+                       .g      = a->g,
+                       .dq     = a->dq,
+                       .dk     = a->dk,
+                       .dv_out = a->dv,
+                       .causal = a->causal,
+                       .scale  = a->scale};
     p->wide = cot__dtype_compute(a->q.dtype);
     p->kernel = &kernels[isa > 0 ? isa : 0][p->wide == COT_F32];
     p->heads = cot__count(n - 2, a->q.shape);
@@ -210,7 +229,8 @@ static bool make_plan(const cot__attention *a, bool backward, plan *p) {
     p->dv = padded(dv);
     int64_t size = cot__dtype_size(p->wide), items, cost, floats;
     if (backward) {
-        int64_t tiles = tiles_of(p->keys), chunks = p->heads < CHUNKS && p->heads > 0 ? (CHUNKS + p->heads - 1) / p->heads : 1;
+        int64_t tiles  = tiles_of(p->keys),
+                chunks = p->heads < CHUNKS && p->heads > 0 ? (CHUNKS + p->heads - 1) / p->heads : 1;
         p->chunks = chunks > tiles ? (tiles > 0 ? tiles : 1) : chunks;
         items = p->heads * p->chunks;
         cost = cot__size_mul(p->queries / p->chunks, (p->keys / TILE + 1) * (TILE / 8));
@@ -229,13 +249,14 @@ static bool make_plan(const cot__attention *a, bool backward, plan *p) {
 int64_t cot__attention_bytes(const cot__attention *a, bool backward) {
     plan    p;
     if (!make_plan(a, backward, &p)) return -1;
-    int64_t deltas = backward ? p.heads * p.queries * cot__dtype_size(p.wide) : 0; /* as large as lse, which exists */
+    /* as large as lse, which exists */
+    int64_t deltas = backward ? p.heads * p.queries * cot__dtype_size(p.wide) : 0;
     int64_t sums = backward ? cot__size_mul((int64_t)p.sum_bytes, p.heads * p.chunks) : 0;
     int64_t bytes = cot__size_add(cot__size_add(cot__size_mul((int64_t)p.stride, p.parts), sums), deltas);
     return bytes == COT__SIZE_MOST ? -1 : bytes;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void run_forward(void *ctx, int64_t part) {
     const plan *p = ctx;
@@ -248,15 +269,17 @@ static void run_backward(void *ctx, int64_t part) {
     const plan *p = ctx;
     int64_t     n = p->heads * p->chunks, end = cot__part_start(n, p->parts, part + 1), tiles = tiles_of(p->keys);
     for (int64_t i = cot__part_start(n, p->parts, part); i < end; i++)
-        p->kernel->backward(p, i / p->chunks, cot__part_start(tiles, p->chunks, i % p->chunks), cot__part_start(tiles, p->chunks, i % p->chunks + 1),
-                            p->memory + (size_t)part * p->stride, p->sums + (size_t)i * p->sum_bytes);
+        p->kernel->backward(p, i / p->chunks, cot__part_start(tiles, p->chunks, i % p->chunks),
+                            cot__part_start(tiles, p->chunks, i % p->chunks + 1), p->memory + (size_t)part * p->stride,
+                            p->sums + (size_t)i * p->sum_bytes);
 }
 
 static void run_finish(void *ctx, int64_t part) {
     const plan *p = ctx;
     int64_t     n = p->heads * p->tiles, end = cot__part_start(n, p->parts, part + 1);
     for (int64_t i = cot__part_start(n, p->parts, part); i < end; i++)
-        p->kernel->finish(p, i / p->tiles, i % p->tiles, p->sums + (size_t)(i / p->tiles * p->chunks) * p->sum_bytes, p->chunks);
+        p->kernel->finish(p, i / p->tiles, i % p->tiles, p->sums + (size_t)(i / p->tiles * p->chunks) * p->sum_bytes,
+                          p->chunks);
 }
 
 /* The tiles of the products serve here first: part p of these parts uses those of part p. */

@@ -1,15 +1,18 @@
-/* attention_template.h: tiles of attention for one float type and one instruction set; included by attention.c for each pair.
+/* attention_template.h: tiles of attention for one float type and one instruction set; included by
+ * attention.c for each pair.
  *
- * T is the type, N(name) decorates names, TARGET is the function attribute, V a vector of T, MR the rows of C held in registers beside
- * two vectors of columns, FMADD and FMADD1 the multiply-add on vectors and scalars, EXP and LOG the functions. Tiles are row-major with
- * TILE rows; their columns are padded to a multiple of PAD, which every vector divides. Chains run over the inner index in order, so the
- * bits of a score are the same in both passes. */
+ * T is the type, N(name) decorates names, TARGET is the function attribute, V a vector of T, MR the
+ * rows of C held in registers beside two vectors of columns, FMADD and FMADD1 the multiply-add on
+ * vectors and scalars, EXP and LOG the functions. Tiles are row-major with TILE rows; their columns
+ * are padded to a multiple of PAD, which every vector divides. Chains run over the inner index in
+ * order, so the bits of a score are the same in both passes. */
 
 enum { N(VL) = sizeof(V) / sizeof(T) };
 
 /* MR rows and nv vectors of C (+)= A B. nv is a constant where this is inlined. */
-static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_t k, const T *restrict a, int64_t rs, int64_t ps,
-                                                                  const T *restrict b, int64_t ldb, T *restrict c, int64_t ldc, bool add) {
+static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_t k, const T *restrict a, int64_t rs,
+                                                                  int64_t ps, const T *restrict b, int64_t ldb,
+                                                                  T *restrict c, int64_t ldc, bool add) {
     V acc[MR][2];
     UNROLL for (int i = 0; i < MR; i++)
         UNROLL for (int j = 0; j < nv; j++) {
@@ -28,14 +31,16 @@ static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_
         UNROLL for (int j = 0; j < nv; j++) memcpy(c + i * ldc + j * N(VL), &acc[i][j], sizeof(V));
 }
 
-/* C(m,n) (+)= A(m,k) B(k,n): a at row stride rs and inner stride ps; m is rounded up to MR, n a multiple of PAD. With `strong` a zero of A
- * wins over whatever it meets in B, so that a key without weight may hold anything. */
-static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t ps, const T *b, int64_t ldb, T *c, int64_t ldc,
-                              bool add, bool strong) {
+/* C(m,n) (+)= A(m,k) B(k,n): a at row stride rs and inner stride ps; m is rounded up to MR, n a
+ * multiple of PAD. With `strong` a zero of A wins over whatever it meets in B, so that a key
+ * without weight may hold anything. */
+static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t ps, const T *b,
+                                   int64_t ldb, T *c, int64_t ldc, bool add, bool strong) {
     for (int64_t i = 0; i < m; i += MR) {
         int64_t j = 0;
         if (!strong) {
-            for (; j + 2 * N(VL) <= n; j += 2 * N(VL)) N(block)(2, k, a + i * rs, rs, ps, b + j, ldb, c + i * ldc + j, ldc, add);
+            for (; j + 2 * N(VL) <= n; j += 2 * N(VL))
+                N(block)(2, k, a + i * rs, rs, ps, b + j, ldb, c + i * ldc + j, ldc, add);
             for (; j < n; j += N(VL)) N(block)(1, k, a + i * rs, rs, ps, b + j, ldb, c + i * ldc + j, ldc, add);
             continue;
         }
@@ -49,7 +54,8 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
     }
 }
 
-/* Rows [first, first + rows) of a matrix to a tile, times `scale`, padded with zeros. Is every element finite? */
+/* Rows [first, first + rows) of a matrix to a tile, times `scale`, padded with zeros. Is every
+ * element finite? */
 static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
     T probe[PAD] = {0}, sum = 0;
     for (int64_t i = 0; i < rows; i++) {
@@ -66,15 +72,17 @@ static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T 
     return sum == 0;
 }
 
-static ONCE TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict to) { /* (TILE, ld) to (ld, TILE) */
+/* (TILE, ld) to (ld, TILE) */
+static ONCE TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict to) {
     for (int64_t p0 = 0; p0 < ld; p0 += PAD)
         for (int64_t i = 0; i < TILE; i++)
             for (int64_t p = p0; p < p0 + PAD; p++) to[p * TILE + i] = from[i * ld + p];
 }
 
-/* What masks do to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs]. Keys from n on are padding,
- * which no sum includes. */
-static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, int64_t rs, int64_t cs) {
+/* What masks do to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs].
+ * Keys from n on are padding, which no sum includes. */
+static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, int64_t rs,
+                         int64_t cs) {
     if (a->bias.data) {
         matrix b = matrix_of(&a->bias, head, a->wide);
         T      row[TILE];
@@ -96,16 +104,18 @@ static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, 
             for (int64_t j = i0 + i + 1 > j0 ? i0 + i + 1 - j0 : 0; j < n; j++) s[i * rs + j * cs] = -(T)INFINITY;
 }
 
-/* ---- forward: one tile of queries, over all keys ------------------------------------------------------------------------ */
+/* ---- forward: one tile of queries, over all keys --------------------------------------------- */
 
-/* Takes a tile of scores, keys in rows and queries in columns, into the running maxima `top` and sums; the scores become weights relative to
- * the new maxima, and `fade` is what older weights shrink by. */
+/* Takes a tile of scores, keys in rows and queries in columns, into the running maxima `top` and
+ * sums; the scores become weights relative to the new maxima, and `fade` is what older weights
+ * shrink by. */
 static ONCE TARGET void N(soften)(T *restrict s, int64_t n, T *restrict top, T *restrict sum, T *restrict fade) {
     T shift[TILE], old[TILE], part[TILE] = {0};
     for (int i = 0; i < TILE; i++) old[i] = top[i];
     for (int64_t j = 0; j < n; j++)
         for (int i = 0; i < TILE; i++) top[i] = s[j * TILE + i] > top[i] ? s[j * TILE + i] : top[i];
-    for (int i = 0; i < TILE; i++) shift[i] = top[i] == -(T)INFINITY ? 0 : top[i]; /* no key yet: every weight is exp(-inf) */
+    /* no key yet: every weight is exp(-inf) */
+    for (int i = 0; i < TILE; i++) shift[i] = top[i] == -(T)INFINITY ? 0 : top[i];
     for (int i = 0; i < TILE; i++) fade[i] = EXP(old[i] - shift[i]);
     for (int64_t j = 0; j < n; j++)
         for (int i = 0; i < TILE; i++) {
@@ -117,9 +127,11 @@ static ONCE TARGET void N(soften)(T *restrict s, int64_t n, T *restrict top, T *
 }
 
 static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *memory) {
-    matrix  q = matrix_of(&a->q, head, a->wide), k = matrix_of(&a->k, head, a->wide), v = matrix_of(&a->v, head, a->wide);
+    matrix q = matrix_of(&a->q, head, a->wide), k = matrix_of(&a->k, head, a->wide),
+           v   = matrix_of(&a->v, head, a->wide);
     int64_t i0 = tile * TILE, rows = a->queries - i0 < TILE ? a->queries - i0 : TILE;
-    int64_t keys = a->causal && i0 + rows < a->keys ? i0 + rows : a->keys; /* later keys are hidden from the whole tile */
+    /* later keys are hidden from the whole tile */
+    int64_t keys = a->causal && i0 + rows < a->keys ? i0 + rows : a->keys;
     T      *qt = memory, *kk = qt + TILE * a->d, *vv = kk + TILE * a->d, *s = vv + TILE * a->dv, *o = s + TILE * TILE;
     T       top[TILE], sum[TILE] = {0}, fade[TILE];
     N(load)(&q, i0, rows, (T)a->scale, kk, a->d);
@@ -147,7 +159,7 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
     }
 }
 
-/* ---- backward: some tiles of keys, over all queries ----------------------------------------------------------------------- */
+/* ---- backward: some tiles of keys, over all queries ------------------------------------------ */
 
 /* Weights from scores and log-sums, queries in rows. */
 static TARGET void N(weigh)(T *restrict s, int64_t rows, const T *lse) {
@@ -166,7 +178,8 @@ static TARGET void N(score_adjoint)(const T *restrict p, T *restrict dp, int64_t
         }
 }
 
-/* delta[i] = Σ_c g[i,c] z[i,c] of a tile of queries, in the chain of dp = g vᵀ: with a single key z is v and p (dp - delta) exactly 0. */
+/* delta[i] = Σ_c g[i,c] z[i,c] of a tile of queries, in the chain of dp = g vᵀ: with a single key z
+ * is v and p (dp - delta) exactly 0. */
 static TARGET void N(deltas)(const plan *a, int64_t head, int64_t tile, void *memory) {
     enum { SIDE = 8 }; /* chains side by side: as many as hide the latency of one */
     matrix  g = matrix_of(&a->g, head, a->wide), z = matrix_of(&a->z, head, a->wide);
@@ -182,30 +195,38 @@ static TARGET void N(deltas)(const plan *a, int64_t head, int64_t tile, void *me
     }
 }
 
-/* One tile of keys with one tile of queries: adds to dk, dv (TILE rows each) and to the queries' rows of dq. */
+/* One tile of keys with one tile of queries: adds to dk, dv (TILE rows each) and to the queries'
+ * rows of dq. */
 typedef struct N(tiles) { T *kk, *kt, *vt, *qq, *gg, *s, *ds, *dk, *dv; bool k_finite; } N(tiles);
 
-static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, const N(tiles) *w, T *dq) {
+static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, const N(tiles) * w,
+                                    T *dq) {
     matrix   q = matrix_of(&a->q, head, a->wide), g = matrix_of(&a->g, head, a->wide);
     int64_t  rows = a->queries - i0 < TILE ? a->queries - i0 : TILE;
     const T *lse = (const T *)a->lse.data + head * a->queries + i0;
     const T *delta = (const T *)(const void *)a->deltas + head * a->queries + i0;
-    bool     q_finite = N(load)(&q, i0, rows, (T)a->scale, w->qq, a->d), g_finite = N(load)(&g, i0, rows, 1, w->gg, a->dv);
+    bool q_finite = N(load)(&q, i0, rows, (T)a->scale, w->qq, a->d), g_finite = N(load)(&g, i0, rows, 1, w->gg, a->dv);
     N(product)(rows, TILE, q.cols, w->qq, a->d, 1, w->kt, TILE, w->s, TILE, false, false);
     N(mask)(a, head, i0, rows, j0, n, w->s, TILE, 1);
     N(weigh)(w->s, rows, lse);
-    N(product)(n, a->dv, rows, w->s, 1, TILE, w->gg, a->dv, w->dv, a->dv, true, !g_finite); /* dv += pᵀ g */
-    N(product)(rows, TILE, g.cols, w->gg, a->dv, 1, w->vt, TILE, w->ds, TILE, false, false); /* dp = g vᵀ */
+    /* dv += pᵀ g */
+    N(product)(n, a->dv, rows, w->s, 1, TILE, w->gg, a->dv, w->dv, a->dv, true, !g_finite);
+    /* dp = g vᵀ */
+    N(product)(rows, TILE, g.cols, w->gg, a->dv, 1, w->vt, TILE, w->ds, TILE, false, false);
     N(score_adjoint)(w->s, w->ds, rows, delta);
-    N(product)(n, a->d, rows, w->ds, 1, TILE, w->qq, a->d, w->dk, a->d, true, !q_finite); /* dk += dsᵀ (scale q) */
-    N(product)(rows, a->d, n, w->ds, TILE, 1, w->kk, a->d, dq + i0 * a->d, a->d, true, !w->k_finite); /* dq += ds k, scaled at the end */
+    /* dk += dsᵀ (scale q) */
+    N(product)(n, a->d, rows, w->ds, 1, TILE, w->qq, a->d, w->dk, a->d, true, !q_finite);
+    /* dq += ds k, scaled at the end */
+    N(product)(rows, a->d, n, w->ds, TILE, 1, w->kk, a->d, dq + i0 * a->d, a->d, true, !w->k_finite);
 }
 
 static ONCE void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {
-    for (int64_t i = 0; i < rows && to->cols > 0; i++) to->store(to->data + (first + i) * to->row_bytes, 1, from + i * ld, 1, to->cols);
+    for (int64_t i = 0; i < rows && to->cols > 0; i++)
+        to->store(to->data + (first + i) * to->row_bytes, 1, from + i * ld, 1, to->cols);
 }
 
-/* Tiles [from, to) of the keys of a head. dq (queries rounded up to TILE, d) receives what they add to the adjoint of q. */
+/* Tiles [from, to) of the keys of a head. dq (queries rounded up to TILE, d) receives what they add
+ * to the adjoint of q. */
 static TARGET void N(backward)(const plan *a, int64_t head, int64_t from, int64_t to, void *memory, void *dq_sum) {
     matrix   k = matrix_of(&a->k, head, a->wide), v = matrix_of(&a->v, head, a->wide);
     matrix   dk = matrix_of(&a->dk, head, a->wide), dv = matrix_of(&a->dv_out, head, a->wide);

@@ -1,6 +1,8 @@
-/* normalize.c: rows normalised to mean 0 and variance 1, the transpose of that, and the sums that weight and bias receive.
+/* normalize.c: rows normalised to mean 0 and variance 1, the transpose of that, and the sums that
+ * weight and bias receive.
  *
- * Parts are ranges of rows. A row's result depends on the row alone; the sums over rows add up part by part, in order. */
+ * Parts are ranges of rows. A row's result depends on the row alone; the sums over rows add up part
+ * by part, in order. */
 #include "backend/cpu/kernels.h"
 #include "base/cpu.h"
 #include "base/parallel.h"
@@ -23,7 +25,8 @@ typedef struct rows_job {
     double     *totals; /* (parts, 2n), then as many T */
 } rows_job;
 
-/* The widest variant allowed: 0 baseline, 1 AVX2. A build sets it lower to test the narrower one. */
+/* The widest variant allowed: 0 baseline, 1 AVX2. A build sets it lower to test the narrower
+ * one. */
 #ifndef COT__NORMALIZE_ISA
 #define COT__NORMALIZE_ISA 1
 #endif
@@ -75,10 +78,12 @@ typedef double f64x4_anywhere __attribute__((vector_size(32), aligned(8), may_al
 #define HUGE_ 1e280
 #include "backend/cpu/nn/normalize_template.h"
 
-#define RUN(name, d, ...)                                                                                                    \
-    do {                                                                                                                     \
-        if (cot__cpu_isa() >= COT__ISA_AVX2) (d) == COT_F64 ? name##_f64_avx2(__VA_ARGS__) : name##_f32_avx2(__VA_ARGS__);   \
-        else (d) == COT_F64 ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__);                                             \
+#define RUN(name, d, ...)                                                                                              \
+    do {                                                                                                               \
+        if (cot__cpu_isa() >= COT__ISA_AVX2)                                                                           \
+            (d) == COT_F64 ? name##_f64_avx2(__VA_ARGS__) : name##_f32_avx2(__VA_ARGS__);                              \
+        else                                                                                                           \
+            (d) == COT_F64 ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__);                                        \
     } while (0)
 #else
 #define RUN(name, d, ...) ((d) == COT_F64 ? name##_f64(__VA_ARGS__) : name##_f32(__VA_ARGS__))
@@ -86,17 +91,20 @@ typedef double f64x4_anywhere __attribute__((vector_size(32), aligned(8), may_al
 
 static void forward_part(void *ctx, int64_t part) {
     const rows_job *j = ctx;
-    RUN(forward, j->r.dtype, j, cot__part_start(j->r.rows, j->parts, part), cot__part_start(j->r.rows, j->parts, part + 1));
+    RUN(forward, j->r.dtype, j, cot__part_start(j->r.rows, j->parts, part),
+        cot__part_start(j->r.rows, j->parts, part + 1));
 }
 
 static void backward_part(void *ctx, int64_t part) {
     const rows_job *j = ctx;
-    RUN(backward, j->r.dtype, j, cot__part_start(j->r.rows, j->parts, part), cot__part_start(j->r.rows, j->parts, part + 1));
+    RUN(backward, j->r.dtype, j, cot__part_start(j->r.rows, j->parts, part),
+        cot__part_start(j->r.rows, j->parts, part + 1));
 }
 
 static void weights_part(void *ctx, int64_t part) {
     const rows_job *j = ctx;
-    int64_t         from = cot__part_start(j->r.rows, j->parts, part), to = cot__part_start(j->r.rows, j->parts, part + 1), n = j->r.n;
+    int64_t from = cot__part_start(j->r.rows, j->parts, part), to = cot__part_start(j->r.rows, j->parts, part + 1),
+            n             = j->r.n;
     double         *total = j->totals + part * 2 * n, *room = j->totals + j->parts * 2 * n + part * 2 * n;
     RUN(weights, j->r.dtype, j, from, to, total, (void *)room);
 }

@@ -1,15 +1,17 @@
-/* normalize_template.h: normalisation of rows of T. Included by normalize.c for each type and instruction set.
+/* normalize_template.h: normalisation of rows of T. Included by normalize.c for each type and
+ * instruction set.
  *
- *   T, V       element and a vector of VL of them        N(name)   the name with the suffix of this instance
+ *   T, V element and a vector of VL of them N(name) the name with the suffix of this instance
  *   U          the same vector at any address
- *   TARGET     an attribute                              TINY, HUGE_   variances outside need the careful path
+ *   TARGET an attribute TINY, HUGE_ variances outside need the careful path
  *
- * Every sum has the same lanes and the same order in all instances, so instruction sets do not change bits. Rows longer than a CHUNK
- * add up the chunks in f64. */
+ * Every sum has the same lanes and the same order in all instances, so instruction sets do not
+ * change bits. Rows longer than a CHUNK add up the chunks in f64. */
 
 typedef struct N(stats) { T mean, r; } N(stats);
 
-/* The sum of the lanes of two vectors, in halves: 4 + 4, 2 + 2, 1 + 1. By address: passing vectors depends on the instruction set. */
+/* The sum of the lanes of two vectors, in halves: 4 + 4, 2 + 2, 1 + 1. By address: passing vectors
+ * depends on the instruction set. */
 static inline TARGET T N(lanes)(const V *a, const V *b) {
     V v = *a + *b;
 #if VL == 8
@@ -64,11 +66,13 @@ static N(stats) N(careful)(const T *x, const cot__rows *r) {
     return (N(stats)){(T)mean, (T)scale};
 }
 
-/* Mean, then deviations from it; what the rounding of the mean left over (Σ (x - mean) is not 0) corrects both. */
+/* Mean, then deviations from it; what the rounding of the mean left over (Σ (x - mean) is not 0)
+ * corrects both. */
 static TARGET N(stats) N(stats_of)(const T *x, const cot__rows *r) {
     double share = 1 / (double)r->n, left = 0, squares = 0;
     T      mean = r->rms ? 0 : (T)(N(total)(x, r->n) * share);
-    for (int64_t at = 0; at < r->n; at += CHUNK) N(moments)(x + at, mean, r->n - at < CHUNK ? r->n - at : CHUNK, &left, &squares);
+    for (int64_t at = 0; at < r->n; at += CHUNK)
+        N(moments)(x + at, mean, r->n - at < CHUNK ? r->n - at : CHUNK, &left, &squares);
     left = r->rms ? 0 : left * share;
     double v = squares * share - left * left;
     v = (v > 0 ? v : v == v ? 0 : v) + r->eps;
@@ -107,7 +111,8 @@ static bool N(nothing)(const T *g, const T *w, int64_t n) {
 }
 
 /* Σ h and Σ h (x - mean) over one chunk, h = g w */
-static inline TARGET void N(products)(const T *g, const T *w, const T *x, T mean, int64_t n, double *first, double *second) {
+static inline TARGET void N(products)(const T *g, const T *w, const T *x, T mean, int64_t n, double *first,
+                                      double *second) {
     V       a = {0}, b = {0}, p = {0}, q = {0}, centre = mean - (V){0};
     T       s = 0, ss = 0;
     int64_t i = 0;

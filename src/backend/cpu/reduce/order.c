@@ -1,8 +1,9 @@
 /* order.c: sorting along one axis, the k first of an order, and searching in sorted arrays.
  *
- * Every dtype is compared through one 64-bit key that orders like the values: -0 equals 0, all NaNs are equal and above everything.
- * A stable order is unique, so it does not matter how the work is cut: rows go to different threads, and a long row is sorted in
- * blocks that are then merged, each merge cut into pieces of the output. The caller brings the scratch memory. */
+ * Every dtype is compared through one 64-bit key that orders like the values: -0 equals 0, all NaNs
+ * are equal and above everything. A stable order is unique, so it does not matter how the work is
+ * cut: rows go to different threads, and a long row is sorted in blocks that are then merged, each
+ * merge cut into pieces of the output. The caller brings the scratch memory. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 
@@ -10,9 +11,10 @@
 
 typedef struct pair { uint64_t key; int64_t at; } pair;
 
-enum { RUN = 12, BLOCK = 1 << 14, MOST_PARTS = 32, FEW = 16 }; /* FEW: at most one in FEW: a heap instead of a sort */
+/* FEW: at most one in FEW: a heap instead of a sort */
+enum { RUN = 12, BLOCK = 1 << 14, MOST_PARTS = 32, FEW = 16 };
 
-/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static inline uint64_t key_f64(double v) {
     union { double f; uint64_t u; } bits = {v == 0 ? 0 : v};
@@ -31,7 +33,7 @@ static void load_keys(const cot__view *x, int64_t offset, int64_t stride, int n,
     else for (int i = 0; i < n; i++) key[i] = key_f64(v.f[i]);
 }
 
-/* ---- merging ------------------------------------------------------------------------------------------------------------- */
+/* ---- merging --------------------------------------------------------------------------------- */
 
 static void merge(const pair *a, int64_t na, const pair *b, int64_t nb, pair *z) {
     while (na > 0 && nb > 0) {
@@ -68,7 +70,7 @@ static void sort_block(pair *p, pair *other, int64_t n) {
     if (from != p) memcpy(p, from, (size_t)n * sizeof *p);
 }
 
-/* ---- a row --------------------------------------------------------------------------------------------------------------- */
+/* ---- a row ----------------------------------------------------------------------------------- */
 
 typedef struct sorting {
     cot__view x, z;
@@ -99,7 +101,9 @@ static void store_places(const sorting *s, int64_t z_offset, int64_t first, int6
 }
 
 /* Is a behind b in the order? No two elements are equal here. */
-static inline bool behind(const pair *a, const pair *b) { return a->key > b->key || (a->key == b->key && a->at > b->at); }
+static inline bool behind(const pair *a, const pair *b) {
+    return a->key > b->key || (a->key == b->key && a->at > b->at);
+}
 
 static void sift_down(pair *heap, int64_t n, int64_t i) {
     pair x = heap[i];
@@ -111,7 +115,8 @@ static void sift_down(pair *heap, int64_t n, int64_t i) {
     heap[i] = x;
 }
 
-/* The k first: a heap of the best so far with the last of them on top, which every better element replaces. */
+/* The k first: a heap of the best so far with the last of them on top, which every better element
+ * replaces. */
 static void select_row(const sorting *s, int64_t x_offset, int64_t z_offset, pair *heap) {
     pair next[COT__BLOCK];
     load_pairs(s, x_offset, 0, s->k, heap);
@@ -160,7 +165,7 @@ static void sort_rows(void *ctx, int64_t part) {
     }
 }
 
-/* ---- a long row: blocks, then merges cut into blocks of their output ----------------------------------------------------- */
+/* ---- a long row: blocks, then merges cut into blocks of their output ------------------------- */
 
 static void sort_one_block(void *ctx, int64_t part) {
     const sorting *s = ctx;
@@ -237,7 +242,7 @@ void cot__argsort(const cot__view *x, int axis, bool descending, const cot__view
         for (int64_t row = 0; row < s.row_count; row++) sort_long_row(&s, row);
 }
 
-/* ---- searching ----------------------------------------------------------------------------------------------------------- */
+/* ---- searching ------------------------------------------------------------------------------- */
 
 int64_t cot__first_descent(const cot__view *x) {
     uint64_t key[COT__BLOCK], last = 0;
@@ -258,7 +263,8 @@ typedef struct searching {
 
 static uint64_t key_at(const cot__view *x, int64_t offset) {
     const void *p = cot__at(x, offset);
-    return cot__dtype_compute(x->dtype) == COT_I64 ? key_i64(cot__load_i64(p, x->dtype)) : key_f64(cot__load_f64(p, x->dtype));
+    return cot__dtype_compute(x->dtype) == COT_I64 ? key_i64(cot__load_i64(p, x->dtype))
+                                                   : key_f64(cot__load_f64(p, x->dtype));
 }
 
 static void search_part(void *ctx, int64_t part) {

@@ -1,8 +1,9 @@
 /* reduce.c: reductions over any set of axes.
  *
- * A result depends on the sequence of values in its slice (row-major over the reduced axes) and on nothing else: not on
- * strides, not on its neighbours, not on the path chosen here. Sums round O(log n) deep. Checking that a slice is not
- * empty where that matters (max, min and their positions) is left to the caller. */
+ * A result depends on the sequence of values in its slice (row-major over the reduced axes) and on
+ * nothing else: not on strides, not on its neighbours, not on the path chosen here. Sums round
+ * O(log n) deep. Checking that a slice is not empty where that matters (max, min and their
+ * positions) is left to the caller. */
 #include "backend/cpu/gemm/recipe.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu/split.h"
@@ -16,14 +17,20 @@ typedef enum fold_map { MAP_NONE, MAP_TRUTH, MAP_ABS, MAP_SQUARE, MAP_EXP } fold
 
 enum {
     LEAF   = COT__BLOCK, /* values per leaf of the tree */
-    LANES  = 16,         /* chains per leaf: enough to hide the latency of an addition in 16-byte registers */
+    /* chains per leaf: enough to hide the latency of an addition in 16-byte registers */
+    LANES  = 16,
     LEVELS = 48,         /* LEAF * 2^LEVELS exceeds any array */
-    SHALLOW = 17,        /* levels kept when slices are folded side by side; longer slices go alone, to spare the stack */
+    /* levels kept when slices are folded side by side; longer slices go alone, to spare the
+     * stack */
+    SHALLOW = 17,
     ROW    = 512,        /* bytes of a row of slices folded side by side */
     WIDEST = ROW / sizeof(float),
-    CHUNKED_WIDTH = 16,  /* slices side by side that are worth cutting: more are shared out as they are */
+    /* slices side by side that are worth cutting: more are shared out as they are */
+    CHUNKED_WIDTH = 16,
     READY  = 64,         /* leaves of sums that are asked for at once */
-    CHUNKS = 64,         /* into which a long slice is cut, at most; each but the last is a power of two of leaves, a subtree */
+    /* into which a long slice is cut, at most; each but the last is a power of two of leaves, a
+     * subtree */
+    CHUNKS = 64,
 };
 
 typedef struct fold_plan {
@@ -33,11 +40,12 @@ typedef struct fold_plan {
     int64_t   from;  /* the first of them to fold; n is where to stop */
     int64_t   step;  /* from one slice to its neighbour */
     bool      alone; /* slices one at a time: they run closer in memory than their neighbours lie */
-    const cot__recipe *made; /* x is not there but for its place: its elements are made; NULL: x is there */
+    /* x is not there but for its place: its elements are made; NULL: x is there */
+    const cot__recipe *made;
     int64_t   first; /* the number of x's first element among those */
 } fold_plan;
 
-/* ---- values that are not in memory -------------------------------------------------------------------------------------------------- */
+/* ---- values that are not in memory ----------------------------------------------------------- */
 
 /* n values a step apart. */
 static void make_steps(const fold_plan *f, int64_t first, int64_t step, int n, void *buf) {
@@ -51,10 +59,12 @@ static void make_steps(const fold_plan *f, int64_t first, int64_t step, int n, v
 static const void *make(const fold_plan *f, int64_t offset, int64_t done, int n, void *buf) {
     int64_t   first = f->first + offset;
     cot__walk at = f->slice;
-    if (at.ndim <= 1) make_steps(f, first + (at.ndim ? done * at.stride[0][0] : 0), at.ndim ? at.stride[0][0] : 1, n, buf);
+    if (at.ndim <= 1)
+        make_steps(f, first + (at.ndim ? done * at.stride[0][0] : 0), at.ndim ? at.stride[0][0] : 1, n, buf);
     else {
         cot__walk_seek(&at, done);
-        for (int i = 0; i < n; i++, cot__walk_next(&at)) make_steps(f, first + at.offset[0], 1, 1, (char *)buf + i * cot__dtype_size(f->x.dtype));
+        for (int i = 0; i < n; i++, cot__walk_next(&at))
+            make_steps(f, first + at.offset[0], 1, 1, (char *)buf + i * cot__dtype_size(f->x.dtype));
     }
     return buf;
 }
@@ -67,12 +77,14 @@ static int make_sums(const fold_plan *f, int64_t offset, int64_t done, void *sum
 }
 
 /* The values of w slices, side by side, in one row of them. */
-static void make_row(const fold_plan *f, int64_t offset, int w, void *buf) { make_steps(f, f->first + offset, f->step, w, buf); }
+static void make_row(const fold_plan *f, int64_t offset, int w, void *buf) {
+    make_steps(f, f->first + offset, f->step, w, buf);
+}
 static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bool add) {
     return f->step == 1 && cot__recipe_add(f->made, f->first + offset, w, sums, add);
 }
 
-/* ---- the folds ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- the folds ------------------------------------------------------------------------------- */
 
 #define T double
 #define N(name) name##_f64
@@ -98,8 +110,8 @@ static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bo
 #define FLOATING 0
 #include "backend/cpu/reduce/reduce_template.h"
 
-/* Splits x's axes: the reduced ones, in order, to f->slice; the kept ones, nearest innermost, to `kept`, whose innermost
- * becomes f->step and the loop of the caller: its extent is returned. */
+/* Splits x's axes: the reduced ones, in order, to f->slice; the kept ones, nearest innermost, to
+ * `kept`, whose innermost becomes f->step and the loop of the caller: its extent is returned. */
 static int64_t plan(fold_plan *f, cot__walk *kept, const cot__view *x, uint32_t axes, const int64_t *z0,
                     const int64_t *z1, int64_t stride[COT__WALK_MAX]) {
     f->x = *x;
@@ -119,7 +131,7 @@ static int64_t plan(fold_plan *f, cot__walk *kept, const cot__view *x, uint32_t 
     int64_t extent = cot__walk_pop(kept, stride);
     int64_t along  = f->slice.ndim > 0 ? llabs(f->slice.stride[0][f->slice.ndim - 1]) : 0;
     f->step        = stride[0];
-    f->alone       = extent == 1 || f->n > (int64_t)LEAF << (SHALLOW - 1) || (f->n >= 2 * LANES && along < llabs(stride[0]));
+    f->alone = extent == 1 || f->n > (int64_t)LEAF << (SHALLOW - 1) || (f->n >= 2 * LANES && along < llabs(stride[0]));
     return extent;
 }
 
@@ -139,7 +151,8 @@ static cot_dtype compute_type(cot__reduction what, const cot__view *x, const cot
     return d;
 }
 
-static void reduce_here(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes, const cot__view *z) {
+static void reduce_here(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
+                        const cot__view *z) {
     fold_plan f;
     cot__walk kept;
     int64_t   stride[COT__WALK_MAX];
@@ -169,27 +182,41 @@ static void reduce_here(cot__reduction what, const cot__view *x, const cot__reci
 }
 
 /* Slices are shared out along a kept axis; a long slice is cut into chunks by the template. */
-typedef struct reductions { cot__reduction what; const cot__view *x, *z; const cot__recipe *made; uint32_t axes; int cut; int64_t parts; } reductions;
+typedef struct reductions {
+    cot__reduction     what;
+    const cot__view   *x, *z;
+    const cot__recipe *made;
+    uint32_t           axes;
+    int                cut;
+    int64_t            parts;
+} reductions;
 
 static void reduce_part(void *ctx, int64_t part) {
     const reductions *r = ctx;
     int64_t           shape[2][COT_MAX_NDIM], extent = r->x->shape[r->cut];
-    int64_t           start = cot__part_start(extent, r->parts, part), stop = cot__part_start(extent, r->parts, part + 1);
-    cot__view         x = cot__split_view(r->x, r->cut, start, stop, shape[0]), z = cot__split_view(r->z, r->cut, start, stop, shape[1]);
+    int64_t   start = cot__part_start(extent, r->parts, part), stop = cot__part_start(extent, r->parts, part + 1);
+    cot__view x = cot__split_view(r->x, r->cut, start, stop, shape[0]),
+              z = cot__split_view(r->z, r->cut, start, stop, shape[1]);
     reduce_here(r->what, &x, r->made, r->axes, &z);
 }
 
-static void reduce(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes, const cot__view *z) {
+static void reduce(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
+                   const cot__view *z) {
     int64_t    size = cot__count(x->ndim, x->shape);
     reductions r = {what, x, z, made, axes, size < cot__grain ? -1 : cot__split_axis(x->ndim, x->shape, ~axes), 1};
-    if (r.cut >= 0) r.parts = cot__parts(x->shape[r.cut], (what == COT__LOGSUMEXP ? 16 : 1) * (size / x->shape[r.cut]), COT__MOST_PARTS);
+    if (r.cut >= 0)
+        r.parts =
+            cot__parts(x->shape[r.cut], (what == COT__LOGSUMEXP ? 16 : 1) * (size / x->shape[r.cut]), COT__MOST_PARTS);
     if (r.parts > 1) cot__parallel(r.parts, reduce_part, &r);
     else reduce_here(what, x, made, axes, z);
 }
 
-void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) { reduce(what, x, NULL, axes, z); }
+void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z) {
+    reduce(what, x, NULL, axes, z);
+}
 
-bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes, const cot__view *z) {
+bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
+                      const cot__view *z) {
     fold_plan f;
     cot__walk kept;
     int64_t   stride[COT__WALK_MAX];

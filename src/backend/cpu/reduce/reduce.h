@@ -4,8 +4,9 @@
 
 #include "backend/cpu/kernels.h"
 
-/* For every slice of x along `axes`: m = max x and s = sum exp(x - m), both in the type `as` (F64 or F32).
- * m and s are views like z of cot__reduce, equal strides. Where m is infinite or NaN, the shift is 0 instead. */
+/* For every slice of x along `axes`: m = max x and s = sum exp(x - m), both in the type `as` (F64
+ * or F32). m and s are views like z of cot__reduce, equal strides. Where m is infinite or NaN, the
+ * shift is 0 instead. */
 void cot__reduce_exp(const cot__view *x, uint32_t axes, cot_dtype as, const cot__view *m, const cot__view *s);
 
 #endif

@@ -1,8 +1,11 @@
-/* reduce_template.h: folding one slice, or several neighbouring slices at once; included by reduce.c once per compute type.
+/* reduce_template.h: folding one slice, or several neighbouring slices at once; included by
+ * reduce.c once per compute type.
  *
- * T is the type, N(name) decorates names, FLOATING says whether T is a float. A slice is a sequence of n values; its
- * tree is the same whether it is folded alone along contiguous memory or next to others, row by row:
- *   leaves of LEAF values; in a leaf LANES chains, value i going to chain i % LANES; the chains folded by halves;
+ * T is the type, N(name) decorates names, FLOATING says whether T is a float. A slice is a sequence
+ * of n values; its tree is the same whether it is folded alone along contiguous memory or next to
+ * others, row by row:
+ *   leaves of LEAF values; in a leaf LANES chains, value i going to chain i % LANES; the chains
+ *     folded by halves;
  *   the leaves then combined pairwise, as a binary counter would carry. */
 
 #define WIDTH (ROW / (int)sizeof(T))
@@ -21,7 +24,8 @@ static inline __attribute__((always_inline)) T N(apply)(fold_op op, T a, T b) {
 #else
         return (T)((uint64_t)a + (uint64_t)b); /* integers wrap */
 #endif
-    case OP_MAX: return b > a || IS_NAN(b) ? b : a; /* a NaN, once in, stays: nothing compares above it */
+    /* a NaN, once in, stays: nothing compares above it */
+    case OP_MAX: return b > a || IS_NAN(b) ? b : a;
     case OP_MIN: return b < a || IS_NAN(b) ? b : a;
     case OP_ANY: return a != 0 || b != 0;
     case OP_ALL: return a != 0 && b != 0;
@@ -96,8 +100,10 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
     return buf;
 }
 
-/* One slice, read through a cursor. Not inlined, nor its sibling, so that their buffers never add up on the stack. */
-static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map, const T *q) {
+/* One slice, read through a cursor. Not inlined, nor its sibling, so that their buffers never add
+ * up on the stack. */
+static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map,
+                                               const T *q) {
     cot__cursor c;
     cot__view   v = {cot__at(&f->x, offset), f->x.dtype, f->slice.ndim, f->slice.shape, f->slice.stride[0]};
     T           tree[LEVELS], buf[LEAF], mapped[LEAF], ready[READY];
@@ -108,13 +114,15 @@ static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offse
     for (int64_t done = f->from; done < f->n; done += LEAF, leaf++) {
         int n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
         T   t;
-        if (f->made && next == have) next = 0, have = op == OP_ADD && map == MAP_NONE ? make_sums(f, offset, done, ready) : 0;
+        if (f->made && next == have)
+            next = 0, have = op == OP_ADD && map == MAP_NONE ? make_sums(f, offset, done, ready) : 0;
         if (next < have) t = ready[next++];
         else {
             const T *p = f->made ? make(f, offset, done, n, buf) : cot__cursor_load(&c, n, buf);
             t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
         }
-        for (int64_t carry = leaf; carry & 1; carry >>= 1, top--) t = op == OP_ADD ? N(apply)(OP_ADD, tree[top - 1], t) : N(apply)(op, tree[top - 1], t);
+        for (int64_t carry = leaf; carry & 1; carry >>= 1, top--)
+            t = op == OP_ADD ? N(apply)(OP_ADD, tree[top - 1], t) : N(apply)(op, tree[top - 1], t);
         tree[top++] = t;
     }
     T t = tree[--top];
@@ -122,8 +130,10 @@ static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offse
     return t;
 }
 
-/* w slices side by side, f->step apart: one pass over the rows, each row's values going to their slices' chains. */
-static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+/* w slices side by side, f->step apart: one pass over the rows, each row's values going to their
+ * slices' chains. */
+static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map,
+                                                   const T *q, T *out) {
     T              tree[SHALLOW][WIDTH], lane[LANES][WIDTH], buf[WIDTH], mapped[WIDTH];
     cot__strip_fn *strip  = cot__strip(DTYPE, f->x.dtype);
     bool           direct = f->step == 1 && f->x.dtype == DTYPE && !f->made;
@@ -133,7 +143,8 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
     for (int64_t r = f->from; r < f->n; r++) {
         const void *x = cot__at(&f->x, offset + row.offset[0]);
         int         in_leaf = (int)(r % LEAF);
-        bool added = f->made && op == OP_ADD && map == MAP_NONE && make_added(f, offset + row.offset[0], w, lane[in_leaf % LANES], in_leaf >= LANES);
+        bool        added   = f->made && op == OP_ADD && map == MAP_NONE &&
+                     make_added(f, offset + row.offset[0], w, lane[in_leaf % LANES], in_leaf >= LANES);
         if (!added) {
             if (f->made) make_row(f, offset + row.offset[0], w, buf);
             else if (!direct) strip(buf, 1, x, f->step, w);
@@ -147,22 +158,33 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
         for (int half = LANES / 2; half > 0; half /= 2)
             for (int l = 0; l < half && l + half < used; l++) N(combine)(op, lane[l], lane[l + half], w);
         memcpy(tree[top], lane[0], (size_t)w * sizeof(T));
-        for (int64_t carry = (r - f->from) / LEAF; carry & 1; carry >>= 1, top--) N(combine)(op, tree[top - 1], tree[top], w);
+        for (int64_t carry = (r - f->from) / LEAF; carry & 1; carry >>= 1, top--)
+            N(combine)(op, tree[top - 1], tree[top], w);
         top++;
     }
     for (top--; top > 0; top--) N(combine)(op, tree[top - 1], tree[top], w);
     memcpy(out, tree[0], (size_t)w * sizeof(T));
 }
 
-static __attribute__((noinline)) void N(fold_here)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {
+static __attribute__((noinline)) void N(fold_here)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map,
+                                                   const T *q, T *out) {
     if (!f->alone) N(fold_many)(f, offset, w, op, map, q, out);
     else
         for (int i = 0; i < w; i++) out[i] = N(fold_one)(f, offset + i * f->step, op, map, q ? q + i : NULL);
 }
 
-/* Long slices in chunks. A chunk of 2^c leaves folds to the very node that the whole tree has above them; the nodes are then combined as the
- * counter would, and the last chunk, if it is shorter, comes last. */
-typedef struct N(chunks) { const fold_plan *f; int64_t offset, size; int w; fold_op op; fold_map map; const T *q; T *out; } N(chunks);
+/* Long slices in chunks. A chunk of 2^c leaves folds to the very node that the whole tree has above
+ * them; the nodes are then combined as the counter would, and the last chunk, if it is shorter,
+ * comes last. */
+typedef struct N(chunks) {
+    const fold_plan *f;
+    int64_t          offset, size;
+    int              w;
+    fold_op          op;
+    fold_map         map;
+    const T         *q;
+    T               *out;
+} N(chunks);
 
 static void N(fold_chunk)(void *ctx, int64_t part) {
     const N(chunks) *c = ctx;
@@ -172,7 +194,8 @@ static void N(fold_chunk)(void *ctx, int64_t part) {
     N(fold_here)(&f, c->offset, c->w, c->op, c->map, c->q, c->out + part * c->w);
 }
 
-static __attribute__((noinline)) void N(fold_chunked)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, int64_t size, T *out) {
+static __attribute__((noinline)) void N(fold_chunked)(const fold_plan *f, int64_t offset, int w, fold_op op,
+                                                      fold_map map, const T *q, int64_t size, T *out) {
     T         node[CHUNKS * CHUNKED_WIDTH];
     N(chunks) c = {f, offset, size, w, op, map, q, node};
     int64_t   parts = (f->n + size - 1) / size, whole = f->n / size;
@@ -198,7 +221,8 @@ static void N(fold)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_
     else N(fold_here)(f, offset, w, op, map, q, out);
 }
 
-/* Does b come before a as the extreme? Strictly, so that the first of equals stays; the first NaN beats all. */
+/* Does b come before a as the extreme? Strictly, so that the first of equals stays; the first NaN
+ * beats all. */
 static inline bool N(better)(bool most, T a, T b) { return (most ? b > a : b < a) || (IS_NAN(b) && !IS_NAN(a)); }
 
 static int64_t N(where_one)(const fold_plan *f, int64_t offset, bool most) {
@@ -240,7 +264,8 @@ static void N(where)(const fold_plan *f, int64_t offset, int w, bool most, int64
 }
 
 #if FLOATING
-/* m = max, s = sum exp(x - m). An infinite or NaN maximum shifts nothing, lest inf - inf make a NaN of a good slice. */
+/* m = max, s = sum exp(x - m). An infinite or NaN maximum shifts nothing, lest inf - inf make a NaN
+ * of a good slice. */
 static void N(fold_exp)(const fold_plan *f, int64_t offset, int w, T *m, T *s) {
     T shift[WIDTH];
     N(fold)(f, offset, w, OP_MAX, MAP_NONE, NULL, m);
@@ -255,7 +280,8 @@ static void N(fold_logsumexp)(const fold_plan *f, int64_t offset, int w, T *out)
         if (isfinite(out[i])) out[i] += LOG(s[i]);
 }
 
-/* Scaled by a power of two near the largest magnitude, which rounds nothing and keeps every square in range. */
+/* Scaled by a power of two near the largest magnitude, which rounds nothing and keeps every square
+ * in range. */
 static void N(fold_norm2)(const fold_plan *f, int64_t offset, int w, T *out) {
     T most[WIDTH], scale[WIDTH];
     N(fold)(f, offset, w, OP_MAX, MAP_ABS, NULL, most);

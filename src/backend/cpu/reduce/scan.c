@@ -1,8 +1,9 @@
 /* scan.c: running sums, first-order recurrences and running extremes along one axis.
  *
- * Each slice along the axis is one chain in a fixed order, carried in f64 (or i64) and rounded to the result's dtype at each place, so
- * a long chain of narrow floats neither stalls nor drifts. Slices that lie side by side advance together, LANES at a time;
- * where the axis itself is the dense one a slice goes block by block. Parts are groups of slices. */
+ * Each slice along the axis is one chain in a fixed order, carried in f64 (or i64) and rounded to
+ * the result's dtype at each place, so a long chain of narrow floats neither stalls nor drifts.
+ * Slices that lie side by side advance together, LANES at a time; where the axis itself is the
+ * dense one a slice goes block by block. Parts are groups of slices. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 
@@ -15,10 +16,12 @@ typedef union lane { double f; int64_t i; } lane;
 typedef struct scan {
     scan_kind kind;
     bool      whole;               /* integers: lanes are i64 */
-    cot__view a, b, z;             /* a: the coefficients of a recurrence, else like b and not read */
+    /* a: the coefficients of a recurrence, else like b and not read */
+    cot__view a, b, z;
     int64_t   n;                   /* elements of a slice */
     int64_t   axis[3];             /* strides of a, b, z along it, in the direction of the scan */
-    int64_t   a_first;             /* offset of the coefficient of element 0: not read, backward it lies behind the array */
+    /* offset of the coefficient of element 0: not read, backward it lies behind the array */
+    int64_t   a_first;
     cot__walk outer;               /* the other axes but one, … */
     int64_t   neighbours, step[3]; /* … which numbers neighbouring slices */
     int64_t   groups, per_row;     /* groups of up to LANES slices; of one index of `outer` */
@@ -29,7 +32,7 @@ typedef struct scan {
 /* What a slice remembers between blocks. */
 typedef struct carry { lane value; int64_t at; } carry;
 
-/* ---- one step of each kind: n values of b (and a); the i-th belongs to s[i * side] --------------------------------------- */
+/* ---- one step of each kind: n values of b (and a); the i-th belongs to s[i * side] ----------- */
 
 static inline double strong_product(double a, double s) { return a == 0 || s == 0 ? 0 : a * s; }
 
@@ -90,7 +93,7 @@ static void begin(const scan *c, carry *s, const lane *b, lane *z, int n) {
     }
 }
 
-/* ---- loading and storing ------------------------------------------------------------------------------------------------- */
+/* ---- loading and storing --------------------------------------------------------------------- */
 
 static cot_dtype lane_dtype(const scan *c) { return c->whole ? COT_I64 : COT_F64; }
 
@@ -120,16 +123,18 @@ static void scan_alone(const scan *c, const int64_t o[3]) {
     carry s;
     lane  a[COT__BLOCK], b[COT__BLOCK], z[COT__BLOCK];
     for (int64_t k = 0; k < c->n; k += COT__BLOCK) {
-        int len = c->n - k < COT__BLOCK ? (int)(c->n - k) : COT__BLOCK, from = k == 0; /* element 0 has no coefficient */
+        /* element 0 has no coefficient */
+        int len = c->n - k < COT__BLOCK ? (int)(c->n - k) : COT__BLOCK, from = k == 0;
         load(c, &c->b, o[1] + k * c->axis[1], c->axis[1], b, len);
-        if (has_coefficients(c) && len > from) load(c, &c->a, o[0] + (k + from) * c->axis[0], c->axis[0], a + from, len - from);
+        if (has_coefficients(c) && len > from)
+            load(c, &c->a, o[0] + (k + from) * c->axis[0], c->axis[0], a + from, len - from);
         if (from) begin(c, &s, b, z, 1);
         advance(c, &s, 0, k + from, a + from, b + from, z + from, len - from);
         store(c, o[2] + k * c->axis[2], c->axis[2], z, len);
     }
 }
 
-/* ---- all slices ---------------------------------------------------------------------------------------------------------- */
+/* ---- all slices ------------------------------------------------------------------------------ */
 
 static void run_part(void *ctx, int64_t part) {
     const scan *c = ctx;
@@ -149,8 +154,9 @@ static void run_part(void *ctx, int64_t part) {
     }
 }
 
-/* Views whose axis runs backward: the same places seen from the other end. The coefficient of a recurrence belongs to the step between
- * an element and the one before it, so from the other end it is one place off. */
+/* Views whose axis runs backward: the same places seen from the other end. The coefficient of a
+ * recurrence belongs to the step between an element and the one before it, so from the other end it
+ * is one place off. */
 static void turn_round(scan *c) {
     int64_t last = c->n - 1;
     c->a_first = c->n * c->axis[0];
@@ -161,8 +167,13 @@ static void turn_round(scan *c) {
 
 static void run(scan_kind kind, bool reverse, const cot__view *a, const cot__view *b, int axis, const cot__view *z) {
     if (cot__count(b->ndim, b->shape) == 0) return;
-    scan c = {.kind = kind, .whole = cot__dtype_compute(b->dtype) == COT_I64, .a = *a, .b = *b, .z = *z, .n = b->shape[axis],
-              .axis = {a->stride[axis], b->stride[axis], z->stride[axis]}};
+    scan c = {.kind  = kind,
+              .whole = cot__dtype_compute(b->dtype) == COT_I64,
+              .a     = *a,
+              .b     = *b,
+              .z     = *z,
+              .n     = b->shape[axis],
+              .axis  = {a->stride[axis], b->stride[axis], z->stride[axis]}};
     cot__walk_start(&c.outer, 3);
     for (int i = 0; i < b->ndim; i++)
         if (i != axis) cot__walk_axis(&c.outer, b->shape[i], a->stride[i], b->stride[i], z->stride[i]);

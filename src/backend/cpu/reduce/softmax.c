@@ -1,8 +1,9 @@
 /* softmax.c: softmax and log-softmax along one axis.
  *
- * Shifted by the maximum, so no exponential overflows and at least one is 1: exp(x - m) / s, or (x - m) - log s. The
- * maxima and sums come from the reductions, WIDTH slices at a time, so no memory is needed beyond the stack. Slices that
- * hold +inf or NaN come out NaN where the mathematics has no answer, as in NumPy written out by hand. */
+ * Shifted by the maximum, so no exponential overflows and at least one is 1: exp(x - m) / s, or (x
+ * - m) - log s. The maxima and sums come from the reductions, WIDTH slices at a time, so no memory
+ * is needed beyond the stack. Slices that hold +inf or NaN come out NaN where the mathematics has
+ * no answer, as in NumPy written out by hand. */
 #include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
@@ -27,7 +28,8 @@ typedef struct slices {
             for (int i = 0; i < n; i++) v[i] = x[i] - m[i * q];                                                        \
             EXP(n, v, v);                                                                                              \
             for (int i = 0; i < n; i++) v[i] /= s[i * q];                                                              \
-        } else if (q) for (int i = 0; i < n; i++) v[i] = (x[i] - m[i]) - LOG(s[i]);                                      \
+        } else if (q)                                                                                                  \
+            for (int i = 0; i < n; i++) v[i] = (x[i] - m[i]) - LOG(s[i]);                                              \
         else {                                                                                                         \
             T log_s = LOG(*s);                                                                                         \
             for (int i = 0; i < n; i++) v[i] = (x[i] - *m) - log_s;                                                    \
@@ -59,7 +61,8 @@ static void map_slices(const slices *c, int64_t x, int64_t z, int w) {
     for (int i = 0; i < w; i++)
         for (int64_t r = 0; r < c->n; r += COT__BLOCK) {
             int n = c->n - r < COT__BLOCK ? (int)(c->n - r) : COT__BLOCK;
-            map_strip(c, x + i * c->x_step + r * c->x_axis, c->x_axis, z + i * c->z_step + r * c->z_axis, c->z_axis, i, 0, n);
+            map_strip(c, x + i * c->x_step + r * c->x_axis, c->x_axis, z + i * c->z_step + r * c->z_axis, c->z_axis, i,
+                      0, n);
         }
 }
 
@@ -100,8 +103,9 @@ typedef struct softmaxes { const cot__view *x, *z; int axis, cut; bool logarithm
 static void softmax_part(void *ctx, int64_t part) {
     const softmaxes *c = ctx;
     int64_t          shape[COT_MAX_NDIM], extent = c->x->shape[c->cut];
-    int64_t          start = cot__part_start(extent, c->parts, part), stop = cot__part_start(extent, c->parts, part + 1);
-    cot__view        x = cot__split_view(c->x, c->cut, start, stop, shape), z = cot__split_view(c->z, c->cut, start, stop, shape);
+    int64_t   start = cot__part_start(extent, c->parts, part), stop = cot__part_start(extent, c->parts, part + 1);
+    cot__view x = cot__split_view(c->x, c->cut, start, stop, shape),
+              z = cot__split_view(c->z, c->cut, start, stop, shape);
     softmax_here(&x, c->axis, c->logarithm, &z);
 }
 
