@@ -1,4 +1,5 @@
-# The short way to everything. CMake does the work; see CMakePresets.json for the builds behind these names.
+# The short way to everything. CMake does the work; see CMakePresets.json for the builds behind
+# these names.
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 WERROR ?= OFF

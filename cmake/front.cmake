@@ -1,5 +1,6 @@
-# What stands in front of the library: the expression language and the trace of a tape (cotangent_front), and the command. They use internals,
-# so they are linked with the static library, and none of it is in libcotangent.so.
+# What stands in front of the library: the expression language and the trace of a tape
+# (cotangent_front), and the command. They use internals, so they are linked with the static
+# library, and none of it is in libcotangent.so.
 file(GLOB_RECURSE front_sources CONFIGURE_DEPENDS src/expr/*.c src/trace/*.c)
 if(front_sources)
     # The functions that expressions can call, from the library's tables.

@@ -71,7 +71,7 @@ COT_API const char *cot_version(void);
 /* ==== Objects
  *
  *
- * ==================================================================================================== */
+ * ============================================================================================== */
 
 typedef struct cot_tape cot_tape;
 
@@ -261,7 +261,7 @@ COT_API const char *cot_status_name(cot_status status);
 /* ==== Tapes
  *
  *
- * ====================================================================================================== */
+ * ============================================================================================== */
 
 /* Memory for a tape. One function does all, as in Lua: ptr NULL allocates, new_size 0 frees and
  * returns NULL, anything else resizes; NULL means failure and leaves the old block as it was. */
@@ -487,7 +487,7 @@ COT_API void cot_no_grad_close(cot_tape *t);
 /* ==== Writing
  *
  *
- * ==================================================================================================== */
+ * ============================================================================================== */
 
 /* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers
  * and running statistics. The value has the leaf's shape, or is a plain number for every element.
@@ -644,7 +644,7 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
 /* ==== Seeing
  *
  *
- * ===================================================================================================== */
+ * ============================================================================================== */
 
 /* Numbers in all that is printed here, and in messages, have a decimal point whatever locale the
  * program or its thread has set. */

@@ -126,7 +126,7 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
 /* ==== Batches
  *
  *
- * ===================================================================================================== */
+ * ============================================================================================== */
 
 /* f for all elements of a batch at once, as if it were called for each and its results stacked:
  * written for one example, run on many. f is recorded once, on the first element, and every

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Runs the benchmarks that were built, all or those named: tools/bench.sh [NAME...]; bench/README.md says how to read them.
+# Runs the benchmarks that were built, all or those named: tools/bench.sh [NAME...]; bench/README.md
+# says how to read them.
 #   BUILD            another build folder (build)
-#   COT_SHARED_DATA  where the data sets are (what the build was configured with); without them adbench gets small random ones
+#   COT_SHARED_DATA  where the data sets are (what the build was configured with); without them
+#                    adbench gets small random ones
 #   BENCH_THREADS    threads of the workloads and matrix products (2)
-#   BENCH_SECONDS    the shortest batch that adbench times (0.1); all of it takes some 25 times that for each line
+#   BENCH_SECONDS    the shortest batch that adbench times (0.1); all of it takes some 25 times that
+#                    for each line
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -21,14 +24,16 @@ wanted() { # NAME MINE...: is it among the names asked for, if any were?
     [ $# -eq 0 ] || [[ " $* " == *" $name "* ]]
 }
 
-# ---- adbench: a table over instances and styles ----------------------------------------------------------------------
+# ---- adbench: a table over instances and styles --------------------------------------------------
 
-# The target for a ratio: a multiple of what the fastest tape reaches with the same instance (bench/README.md); empty for none.
+# The target for a ratio: a multiple of what the fastest tape reaches with the same instance
+# (bench/README.md); empty for none.
 target_of() { # INSTANCE STYLE
     awk -v name="$1" -v style="$2" 'BEGIN {
         tape["gmm_d2_K5"] = 5.2; tape["gmm_d10_K25"] = 8.6; tape["lstm_l2_c1024"] = 2.8; tape["ba1_n49_m7776_p31843"] = 34
         tape["hand_simple_small/hand1_t26_c100"] = 31; tape["hand_complicated_small/hand1_t26_c100"] = 34
-        if (!(name in tape) || style == "hand" || style == "sparse") exit # sparse: one Jacobian of the whole, measured, not held against tapes of one observation
+        # sparse: one Jacobian of the whole, measured, not held against tapes of one observation
+        if (!(name in tape) || style == "hand" || style == "sparse") exit
         gradient = name ~ /^(gmm|lstm)/ # the others are Jacobians
         if (style == "tensor" && gradient) { if (name ~ /^gmm/) print 5; exit }
         print tape[name] * (style == "scalar" && gradient ? 2 : 1)
@@ -66,7 +71,8 @@ number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" <<< "$report"; }
 
 adbench_line() { # FOLDER INSTANCE STYLE
     local target verdict='' lean
-    printf '%-17s %-38s %-7s' "$(problem_of "$2")" "$2" "$3" # before the run: one sees what is being waited for
+    # before the run: one sees what is being waited for
+    printf '%-17s %-38s %-7s' "$(problem_of "$2")" "$2" "$3"
     if ! report=$("$folder/adbench" "$(problem_of "$2")" "$1/$2.txt" --style "$3" --seconds "$seconds"); then
         echo "  failed"
         return 1
@@ -107,12 +113,14 @@ run_adbench() {
     return $bad
 }
 
-# ---- workloads: ours beside hand-written C ------------------------------------------------------------------------------
+# ---- workloads: ours beside hand-written C
+# ------------------------------------------------------------------------------
 
 threads=${BENCH_THREADS:-2}
 program_of() { find "$folder" -type f -name "$1" -perm -u+x ! -path '*CMakeFiles*' | head -1; }
 
-# The least time of one workload in milliseconds; empty when the program does not have it. PROGRAM NAME THREADS
+# The least time of one workload in milliseconds; empty when the program does not have it. PROGRAM
+# NAME THREADS
 time_of() { "$1" --only "$2" --threads "$3" --seconds 1 2> /dev/null | sed -n 's/.*"min_s": \([0-9.e+-]*\).*/\1/p' | awk '{ print $1 * 1000 }'; }
 
 least() { printf '%s\n' "$@" | grep . | sort -g | head -1; }
@@ -162,7 +170,7 @@ run_workloads() {
     return $bad
 }
 
-# ---- all -------------------------------------------------------------------------------------------------------------
+# ---- all -----------------------------------------------------------------------------------------
 
 programs=$(find "$folder" -type f -perm -u+x ! -path '*CMakeFiles*' 2> /dev/null | sort)
 for name in tape $(for p in $programs; do basename "$p"; done | grep -v -x -e tape -e adbench -e handwritten) adbench; do

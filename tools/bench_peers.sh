@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Runs our workloads and those of PyTorch and JAX on the same cores, taking turns, and writes docs/performance.md: make bench-peers.
-#   PEERS_PYTHON   a Python that has torch, jax and numpy; otherwise a virtual environment .peers is made (needs the network, some GB)
+# Runs our workloads and those of PyTorch and JAX on the same cores, taking turns, and writes
+# docs/performance.md: make bench-peers.
+#   PEERS_PYTHON   a Python that has torch, jax and numpy; otherwise a virtual environment .peers is
+#                  made (needs the network, some GB)
 #   PEERS          the folder of torch_steps.py and jax_steps.py (COT_SHARED_DATA/../peers)
-#   BENCH_SECONDS  how long each program measures a workload (2); BENCH_ROUNDS how often they take turns (3)
+#   BENCH_SECONDS  how long each program measures a workload (2); BENCH_ROUNDS how often they take
+#                  turns (3)
 #   BENCH_OUTPUT   another file instead of docs/performance.md
 set -euo pipefail
 export LC_ALL=C

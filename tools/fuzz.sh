@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# tools/fuzz.sh MINUTES [TARGET…]: hostile trials for so many minutes, all targets or those named, as many at a time as there are processors.
+# tools/fuzz.sh MINUTES [TARGET…]: hostile trials for so many minutes, all targets or those named,
+# as many at a time as there are processors.
 #
-# Each target is run by libFuzzer (the preset `fuzz`: clang, AddressSanitizer, UBSan), and goes on after a
-# finding. `seeds` is random programs of seeds that were not run before. What libFuzzer learns stays in
-# build-fuzz/corpus/TARGET for the next time; what is wrong goes to build-fuzz/found/TARGET.
+# Each target is run by libFuzzer (the preset `fuzz`: clang, AddressSanitizer, UBSan), and goes on
+# after a finding. `seeds` is random programs of seeds that were not run before. What libFuzzer
+# learns stays in build-fuzz/corpus/TARGET for the next time; what is wrong goes to
+# build-fuzz/found/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:-60}
@@ -79,7 +81,8 @@ mkdir -p log
 rm -f log/*
 for name in "${targets[@]}"; do
     mkdir -p "corpus/$name" "found/$name" "before/$name"
-    find "found/$name" -type f -exec mv -f -t "before/$name" {} + # what an earlier run found is kept
+    # what an earlier run found is kept
+    find "found/$name" -type f -exec mv -f -t "before/$name" {} +
 done
 trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 echo "${#targets[@]} targets, $jobs at a time, $share s each: ${targets[*]}"

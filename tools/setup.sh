@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/setup.sh build|test|ci|web|test-web: makes sure that what this level needs is there, installing missing Debian packages where it
-# may. Calls nothing slow when nothing is missing.
+# tools/setup.sh build|test|ci|web|test-web: makes sure that what this level needs is there,
+# installing missing Debian packages where it may. Calls nothing slow when nothing is missing.
 #   build     the library and the examples
 #   test      the tests too, with gcc's sanitizers
 #   ci        clang as well, with its sanitizers
@@ -42,7 +42,8 @@ test | ci)
     need g++ has g++
     need binutils has readelf
     need diffutils has diff
-    need locales test -e /usr/share/i18n/locales/POSIX # localedef makes a locale with a decimal comma of it
+    # localedef makes a locale with a decimal comma of it
+    need locales test -e /usr/share/i18n/locales/POSIX
     if [ "$level" = ci ]; then
         need clang has clang
         need libclang-rt-dev sanitizes_with_clang

@@ -1,6 +1,8 @@
-# cmake -DOUT=FILE [-DWASM=FILE] -P join.cmake: the page as one file, from the sources beside this script.
+# cmake -DOUT=FILE [-DWASM=FILE] -P join.cmake: the page as one file, from the sources beside this
+# script.
 #   with WASM     the page, with that module inside (compressed, as base64)
-#   without it    the viewer around a recorded tape, where /*TRACE*/null stands for the trace; written as C, an array of bytes
+#   without it    the viewer around a recorded tape, where /*TRACE*/null stands for the trace;
+#                 written as C, an array of bytes
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
 set(modules dom numbers names wasi engine tape layout heat kinks graph source stepper forward reverse guess chart cost presets link inputs refuse page)

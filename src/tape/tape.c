@@ -396,7 +396,8 @@ const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
 const char *cot__op_name(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
     if (n->op == OP_loop)
-        return *(const char *const *)n->extra.attr->pointer; /* "scan": what a cot__loop begins with */
+        /* "scan": a cot__loop begins with the name of the public function */
+        return *(const char *const *)n->extra.attr->pointer;
     if (n->op != OP_custom) return cot__op_of(n->op)->name;
     const cot_custom *custom = n->extra.attr->pointer;
     return custom->name ? custom->name : "custom";

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every command and option that the help names stands in the manual page and in both completions, and the other way round.
+# Every command and option that the help names stands in the manual page and in both completions,
+# and the other way round.
 #     check_documented.sh COMMAND SOURCE
 command=$1 manual=$2/docs/man/cotangent.1 bash=$2/cli/completion/cotangent.bash zsh=$2/cli/completion/_cotangent
 bad=0

@@ -1,6 +1,7 @@
 #!/bin/sh
-# check_adbench.sh PROGRAM DATA: the program adbench as a user meets it: for every problem and style one JSON object and a file with
-# the right derivative, and exit codes that tell wrong usage from a bad file. DATA, the reference data, may be absent.
+# check_adbench.sh PROGRAM DATA: the program adbench as a user meets it: for every problem and style
+# one JSON object and a file with the right derivative, and exit codes that tell wrong usage from a
+# bad file. DATA, the reference data, may be absent.
 set -eu
 program=$1
 data=$2

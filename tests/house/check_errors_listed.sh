@@ -1,11 +1,11 @@
 #!/bin/sh
-# Every error of the tape, the drivers, elementwise operations and in-place writes has a test that compares its text, and every public
-# function is called with things that are not values.
+# Every error of the tape, the drivers, elementwise operations and in-place writes has a test that
+# compares its text, and every public function is called with things that are not values.
 #
 # usage: check_errors_listed.sh PROJECT_ROOT
 #
-# A test compares whole sentences, where the format's %s and %d have become text. So a format counts as tested when its longest piece
-# between two conversions appears in a string of some test.
+# A test compares whole sentences, where the format's %s and %d have become text. So a format counts
+# as tested when its longest piece between two conversions appears in a string of some test.
 set -eu
 cd "$1"
 missing=$(mktemp)

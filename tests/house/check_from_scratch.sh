@@ -1,6 +1,6 @@
 #!/bin/sh
-# check_from_scratch.sh PAGE PROGRAM: the C blocks of the page, in order, must be the program (blank lines aside), so that what
-# the page shows is what gets compiled and run.
+# check_from_scratch.sh PAGE PROGRAM: the C blocks of the page, in order, must be the program (blank
+# lines aside), so that what the page shows is what gets compiled and run.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,8 +1,10 @@
 #!/bin/sh
-# check_handwritten.sh WORKLOADS HANDWRITTEN: the hand-written C computes what the library computes: the results of the first step and of the third,
-# after two steps of the optimiser, agree to 2e-6 (f32, sums in other orders). A ratio to a program that computes something else would mean nothing.
+# check_handwritten.sh WORKLOADS HANDWRITTEN: the hand-written C computes what the library computes:
+# the results of the first step and of the third, after two steps of the optimiser, agree to 2e-6
+# (f32, sums in other orders). A ratio to a program that computes something else would mean nothing.
 set -eu
-names=mlp_small,mlp,cnn,gpt_nano,elementwise,rosenbrock_hvp,jac_tall # mlp_wide is mlp with other numbers, and takes seconds
+# mlp_wide is mlp with other numbers, and takes seconds
+names=mlp_small,mlp,cnn,gpt_nano,elementwise,rosenbrock_hvp,jac_tall
 
 results() { # PROGRAM THREADS: one line a workload: name, first, third
     "$1" --only $names --threads "$2" --seconds 0 | sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^}]*\)}/\1 \2 \3/'

@@ -1,6 +1,7 @@
 #!/bin/sh
-# check_numbers.sh SOURCE_FOLDER: nothing but src/base/number.c writes or reads floating-point numbers with functions of the C library that
-# follow the locale. (tests/base/test_locale.c sees what comes out; this sees what no test prints.)
+# check_numbers.sh SOURCE_FOLDER: nothing but src/base/number.c writes or reads floating-point
+# numbers with functions of the C library that follow the locale. (tests/base/test_locale.c sees
+# what comes out; this sees what no test prints.)
 cd "$1" || exit 2
 find src cli -name '*.[ch]' -o -name '*.inc' | grep -v '^src/base/number\.c$' | xargs awk '
     FNR == 1 { statement = "" }
