@@ -9,9 +9,11 @@ MINUTES ?= 60
 # TSan of older compilers dislikes much address randomisation; run without it where that is allowed.
 norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
+web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
+    -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format ops-header clean help
+.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
+.PHONY: ops-header clean help
 
 all: build
 
@@ -46,7 +48,7 @@ bench: build ## build and run the benchmarks
 bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
 	@tools/bench_peers.sh
 
-asan ubsan tsan msan clang: ## the tests with ASan and UBSan; clang's UBSan; the threaded ones with TSan; a part with MSan; all with clang
+asan ubsan tsan msan clang: ## the tests with sanitizers (ubsan: clang's), or compiled by clang
 	@tools/setup.sh $(if $(filter clang ubsan msan,$@),ci,test)
 	cmake --preset $@
 	cmake --build --preset $@ -j $(JOBS)
@@ -64,7 +66,7 @@ ops-header: ## write include/cotangent_ops.h again from the operation tables
 	@test -f build/Makefile || cmake --preset release -DCOT_BUILD_TESTS=OFF
 	cmake --build --preset release --target ops_header
 
-format: ## format the lines you changed since the last commit (much is aligned by hand: the rest stays)
+format: ## format the lines you changed since the last commit; the rest stays
 	git clang-format --style=file
 
 clean: ## remove all build folders

@@ -28,9 +28,11 @@ if ! "$python" -c 'import torch, jax, numpy' 2> /dev/null; then
     fi
     echo "bench-peers: making the virtual environment .peers with ${needs[*]}"
     if ! python3 -m venv .peers || ! .peers/bin/pip install --progress-bar on "${needs[@]}"; then
-        echo "bench-peers: skipped: pip could not install ${needs[*]} (no network?); PEERS_PYTHON names a Python that has them"
+        echo "bench-peers: skipped: pip could not install ${needs[*]} (no network?);" \
+            "PEERS_PYTHON names a Python that has them"
         exit 0
     fi
 fi
-exec "$python" tools/bench_peers.py --bench "$build/bench" --peers "$peers" --seconds "${BENCH_SECONDS:-2}" --rounds "${BENCH_ROUNDS:-3}" \
+exec "$python" tools/bench_peers.py --bench "$build/bench" --peers "$peers" --seconds "${BENCH_SECONDS:-2}" \
+    --rounds "${BENCH_ROUNDS:-3}" \
     --output "${BENCH_OUTPUT:-docs/performance.md}"

@@ -12,7 +12,9 @@ level=${1:-build}
 has() { command -v "$1" > /dev/null 2>&1; }
 for_web() { echo "$1" | clang --target=wasm32-wasi -x c -fsyntax-only - 2> /dev/null; }
 runtime_for_web() { [ -e "$(clang --target=wasm32-wasi --rtlib=compiler-rt -print-libgcc-file-name 2> /dev/null)" ]; }
-sanitizes_with_clang() { echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c -o /dev/null - 2> /dev/null; }
+sanitizes_with_clang() {
+    echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c -o /dev/null - 2> /dev/null
+}
 compiles() { echo "$1" | ${CC:-cc} -x c -fsyntax-only - 2> /dev/null; }
 
 missing=()

@@ -35,7 +35,8 @@ assert all(r[k] > 0 for k in ("objective_ms", "derivative_ms", "ratio", "peak_by
 assert "file" in r and "objective" in r and ("lean_ratio" in r) == r["problem"].startswith("hand")
 PY
     else
-        grep -q "^{\"problem\": \"$2\", \"file\": \".*\", \"style\": \"$3\", .*\"ratio\": [0-9.e+-]*, \"peak_bytes\": [0-9]*.*}\$" "$1" ||
+        head="{\"problem\": \"$2\", \"file\": \".*\", \"style\": \"$3\", "
+        grep -q "^$head.*\"ratio\": [0-9.e+-]*, \"peak_bytes\": [0-9]*.*}\$" "$1" ||
             fail "not the promised JSON: $(cat "$1")"
     fi
 }

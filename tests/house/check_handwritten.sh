@@ -7,7 +7,8 @@ set -eu
 names=mlp_small,mlp,cnn,gpt_nano,elementwise,rosenbrock_hvp,jac_tall
 
 results() { # PROGRAM THREADS: one line a workload: name, first, third
-    "$1" --only $names --threads "$2" --seconds 0 | sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^}]*\)}/\1 \2 \3/'
+    "$1" --only $names --threads "$2" --seconds 0 |
+        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^}]*\)}/\1 \2 \3/'
 }
 
 ours=$(results "$1" 2)
@@ -18,6 +19,7 @@ for threads in 1 2 3; do
         function far(x, y) { return x !~ /^-?[0-9]/ || y !~ /^-?[0-9]/ || x / y > 1 + 2e-6 || x / y < 1 - 2e-6 }
         NR <= 7 { first[$1] = $2; third[$1] = $3; next }
         { seen++ }
-        far($2, first[$1]) || far($3, third[$1]) { print $1 ", " threads " threads: " $2 ", " $3 " by hand, ours " first[$1] ", " third[$1]; bad = 1 }
+        far($2, first[$1]) || far($3, third[$1]) {
+            print $1 ", " threads " threads: " $2 ", " $3 " by hand, ours " first[$1] ", " third[$1]; bad = 1 }
         END { if (seen != 7) print "by hand there are " seen + 0 " of seven"; exit bad || seen != 7 }' >&2
 done

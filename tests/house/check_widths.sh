@@ -67,7 +67,8 @@ find .ci CMakeLists.txt Makefile bench cli cmake examples include src tests tool
         return 0
     }
     function tell(what, width, limit, advice) {
-        printf "%s:%d: %s ends at column %d; %s ends by column %d: %s\n", FILENAME, FNR, what, width, what, limit, advice
+        printf "%s:%d: %s ends at column %d; ", FILENAME, FNR, what, width
+        printf "%s ends by column %d: %s\n", what, limit, advice
         bad = 1
     }
     FNR == 1 {

@@ -176,9 +176,13 @@ size)
     ;;
 command) # it runs alone, from wherever it lies, and brings its manual and completions
     env -i "$prefix/bin/cotangent" --version
-    [ "$(env -i "$prefix/bin/cotangent" grad --json 'x*y + sin(x)' x=0 y=3)" = '{"value":0,"grad":{"x":4,"y":0}}' ] || say_fail "the gradient is wrong"
-    if readelf -d "$prefix/bin/cotangent" | grep 'NEEDED.*libcotangent'; then say_fail "the command needs the shared library"; fi
-    for file in share/man/man1/cotangent.1 share/bash-completion/completions/cotangent share/zsh/site-functions/_cotangent; do
+    [ "$(env -i "$prefix/bin/cotangent" grad --json 'x*y + sin(x)' x=0 y=3)" = '{"value":0,"grad":{"x":4,"y":0}}' ] ||
+        say_fail "the gradient is wrong"
+    if readelf -d "$prefix/bin/cotangent" | grep 'NEEDED.*libcotangent'; then
+        say_fail "the command needs the shared library"
+    fi
+    for file in share/man/man1/cotangent.1 share/bash-completion/completions/cotangent \
+        share/zsh/site-functions/_cotangent; do
         [ -s "$prefix/$file" ] || say_fail "$file is missing"
     done
     ;;
