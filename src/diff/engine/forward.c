@@ -4,7 +4,7 @@
  * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the
  * tangents. Bilinear: f(dx, y) + f(x, dy). Generic: its jvp where one is written, else the
  * transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "ops/array/inplace.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"

@@ -1,5 +1,5 @@
 /* gradient.c: the public face of reverse mode: cot_backward, cot_grad_of and cot_vjp. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 

@@ -4,7 +4,7 @@
  * values do not count, and nested derivatives do not mix. What comes out is recorded: it can be
  * differentiated again, batched, looped. */
 #include "diff/functions/functions.h"
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
