@@ -1,4 +1,5 @@
-/* elementwise.h: recording elementwise operations: from vars, from numbers, from trees, in place. */
+/* elementwise.h: recording elementwise operations: from vars, from numbers, from trees, in
+ * place. */
 #ifndef COT_ELEMENTWISE_H
 #define COT_ELEMENTWISE_H
 
