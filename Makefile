@@ -13,7 +13,7 @@ web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/was
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
 .PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
-.PHONY: ops-header clean help
+.PHONY: ops-header map clean help
 
 all: build
 
@@ -65,6 +65,10 @@ ops-header: ## write include/cotangent_ops.h again from the operation tables
 	@tools/setup.sh build
 	@test -f build/Makefile || cmake --preset release -DCOT_BUILD_TESTS=OFF
 	cmake --build --preset release --target ops_header
+
+map: ## draw the folders and their includes: docs/map.svg
+	@tools/setup.sh map
+	tools/draw_map.sh
 
 format: ## format the lines you changed since the last commit; the rest stays
 	git clang-format --style=file

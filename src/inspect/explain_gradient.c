@@ -3,7 +3,7 @@
  * One walk down the tape beside the adjoints of a sweep. Each node tells its operands which node is
  * to blame: itself, when it turned a finite adjoint into something not finite, or one that is not
  * zero into zeros; otherwise the node to blame for its own adjoint. */
-#include "inspect/explain.h"
+#include "inspect/inspect.h"
 
 #include <string.h>
 

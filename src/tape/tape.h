@@ -7,7 +7,10 @@
  *     counted storage;
  *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by
  *     gradients;
- *   - nothing recursive ever walks a tape. */
+ *   - nothing recursive ever walks a tape.
+ *
+ * May call: base, rules, backend. Must not touch: derivatives; a record says what an operation
+ * is. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H
 

@@ -5,7 +5,7 @@
  * tangents. Bilinear: f(dx, y) + f(x, dy). Generic: its jvp where one is written, else the
  * transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
 #include "diff/engine/find_kinks.h"
-#include "ops/array/inplace.h"
+#include "ops/array/array.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 

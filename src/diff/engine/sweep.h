@@ -6,7 +6,10 @@
  *   numbers, tensor node    index + 1 of an accumulator of the sweep
  *   recording, any node     index + 1 of the var, with OWNED set when its storage belongs to the
  *                           sweep alone
- * All slots are zero between sweeps. */
+ * All slots are zero between sweeps.
+ *
+ * May call: base, rules, backend, tape, ops. Must not touch: the transformations above, which
+ * call the engine. */
 #ifndef COT_SWEEP_H
 #define COT_SWEEP_H
 
@@ -134,10 +137,6 @@ bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
  * not count, so that the bytes say through which nodes the ys can move. */
 enum { COT__LAST_USES = 7 };
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
-/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the
- * error. (second_order_inputs.c) */
-bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);
-
 /* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
 /* Marks in s->reach which nodes between the lowest x and y depend on any x: only those get
@@ -174,15 +173,6 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
  * that differentiate bodies record some even there. */
 cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
 
-/* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
-bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
-bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
-/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise
- * operations, sum_of and dot_of. */
-bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
-bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
-                    double *out);
-
 /* No y was computed from an x while no gradients were recorded; otherwise sets the error
  * (no_grad_check.c). */
 bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
@@ -196,11 +186,6 @@ bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y);
 /* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that the user
  * called. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
-
-/* Drops the deferred work since then that computes values of nodes from … which tangents in numbers
- * do not read. For a gradient that was recorded between cot__deferred_open and _close, to be
- * differentiated and rewound. */
-void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
 
 /* The elements of all vars together; 0 for a NULL list. */
 int64_t cot__total_size(int n, const cot_var *vars);

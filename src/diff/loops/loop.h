@@ -10,7 +10,10 @@
  *
  * A condition is a loop of one step with two bodies and a choice; a checkpoint is one with one
  * body. Captures are constants that the body did not list: both get adjoints that add up over the
- * steps. */
+ * steps.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, batches, functions. Must not touch:
+ * slots and adjoints of the sweep that plays a loop. */
 #ifndef COT_LOOP_H
 #define COT_LOOP_H
 

@@ -5,7 +5,7 @@
  * the tangent of a sum reads nothing. So nothing reads about half of the values that recording the
  * gradient would compute, the gradient itself among them. They are deferred, and dropped before
  * they are computed. */
-#include "diff/engine/sweep.h"
+#include "diff/second/second.h"
 
 #include <string.h>
 

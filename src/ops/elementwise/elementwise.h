@@ -1,5 +1,7 @@
-/* elementwise.h: recording elementwise operations: from vars, from numbers, from trees, in
- * place. */
+/* elementwise.h: recording elementwise operations: from vars, from numbers, from trees, in place.
+ *
+ * May call: base, rules, backend, tape, the checks of structural.h. Must not touch: sweeps,
+ * slots and adjoints. */
 #ifndef COT_ELEMENTWISE_H
 #define COT_ELEMENTWISE_H
 
