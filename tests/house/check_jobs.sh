@@ -8,7 +8,8 @@ for asked in JOBS=1 -j1 JOBS=3 -j3 '-k -j3'; do
     for goal in build test web asan fuzz; do
         # shellcheck disable=SC2086 # two words
         plan=$(make -n $asked "$goal" 2> /dev/null)
-        if printf '%s\n' "$plan" | grep -E '(cmake --build|ctest|fuzz\.sh) ' | grep -vqE -- "(-j |JOBS=)$count( |$)"; then
+        if printf '%s\n' "$plan" | grep -E '(cmake --build|ctest|fuzz\.sh) ' |
+            grep -vqE -- "(-j |JOBS=)$count( |$)"; then
             printf '%s\n' "$plan"
             echo "make $asked $goal runs another number of jobs than $count"
             exit 1

@@ -2,8 +2,10 @@
  * memory and cannot fail (ferror of the file says whether the writing did).
  *
  *     cot__json j = cot__json_to(stdout);
- *     cot__json_open(&j, '{'); cot__json_key(&j, "value"); cot__json_number(&j, 2.5);
- *       cot__json_close(&j, '}');
+ *     cot__json_open(&j, '{');
+ *     cot__json_key(&j, "value");
+ *     cot__json_number(&j, 2.5);
+ *     cot__json_close(&j, '}');
  *
  * May call: base, tape. Must not touch: derivatives. */
 #ifndef COT_JSON_H

@@ -350,8 +350,9 @@ static const cot__loop_run *run_of(cot_tape *t) {
     return NULL;
 }
 
-/* The least number of steps run, besides the `steps` that are recorded and reversed one by one, with
- * s states: each of the best plans runs every step at most r times, where C(s + r, s) >= steps. */
+/* The least number of steps run, besides the `steps` that are recorded and reversed one by one,
+ * with s states: each of the best plans runs every step at most r times, where
+ * C(s + r, s) >= steps. */
 static int64_t fewest(int64_t steps, int64_t s) {
     int64_t r = 0;
     if (s == 1) return steps * (steps - 1) / 2;
