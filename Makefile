@@ -3,7 +3,8 @@
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 WERROR ?= OFF
-JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+# As many jobs as JOBS or make's own -j asks for; otherwise one for each processor.
+JOBS   ?= $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(shell nproc 2>/dev/null || echo 2))
 MINUTES ?= 60
 
 # TSan of older compilers dislikes much address randomisation; run without it where that is allowed.
@@ -56,7 +57,7 @@ asan ubsan tsan msan clang: ## the tests with sanitizers (ubsan: clang's), or co
 
 fuzz: ## hostile trials for MINUTES=60 (TARGETS=… for some of them only)
 	@tools/setup.sh ci
-	@tools/fuzz.sh $(MINUTES) $(TARGETS)
+	@JOBS=$(JOBS) tools/fuzz.sh $(MINUTES) $(TARGETS)
 
 install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
 	cmake --install build --prefix $(PREFIX)

@@ -8,19 +8,6 @@
 
 static inline int64_t wrap(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
 
-int64_t cot__index_check(const cot__view *index, int64_t extent) {
-    int64_t     n = cot__count(index->ndim, index->shape), buf[COT__BLOCK];
-    cot__cursor c;
-    cot__cursor_open(&c, index, COT_I64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const int64_t *p   = cot__cursor_load(&c, len, buf);
-        for (int i = 0; i < len; i++)
-            if (p[i] < -extent || p[i] >= extent) return done + i;
-    }
-    return -1;
-}
-
 /* ---- elements at computed offsets ------------------------------------------------------------ */
 
 typedef uint64_t __attribute__((may_alias)) word8;

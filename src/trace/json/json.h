@@ -48,7 +48,5 @@ void cot__json_view(cot__json *j, const cot__view *v);
  * block with an element that is not finite. */
 enum { COT__JSON_ALL = 4096, COT__JSON_GRID = 64 };
 void cot__json_tensor(cot__json *j, const cot__view *v);
-/* V of a var, which must be alive. */
-void cot__json_var(cot__json *j, cot_var x);
 
 #endif
