@@ -18,8 +18,8 @@ typedef struct cot__tree {
     uint8_t op;
 } cot__tree;
 
-/* The numbers of rules.def and kinks.def. One that is missing here is a variable, which there is
- * none of: the compiler refuses the rule that has it. -0 would count as 0. */
+/* The numbers of rules.def and kinks.def. For a number that is missing here a rule would need the
+ * variable below, which does not exist: so the compiler refuses the rule. -0 would count as 0. */
 extern const uint8_t cot__number_missing_in_tree_h;
 /* clang-format off */
 #define TREE_NUMBERS(_, c)                                                                            \

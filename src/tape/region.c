@@ -105,13 +105,13 @@ static void scope_close(cot_tape *t, scope before) {
 /* Work space while a program is made: a byte and a place for each node of the body. */
 typedef struct maker {
     cot_tape   *t;
-    const char *part; /* what the messages call it: "body" */
+    const char *part; /* what messages call the function: "body" */
     uint32_t    first, count;
     uint8_t    *mark;
     uint32_t   *place;
     uint32_t   *captured;
     uint32_t    captures, capture_room;
-    /* finds a captured node: its number + 1, from the place of its hash on; 0: free */
+    /* a hash table of captured nodes: the number of a node + 1; 0: free */
     uint32_t   *table;
     uint32_t    table_size; /* a power of two, at least twice the captures */
 } maker;
@@ -120,8 +120,8 @@ enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an inpu
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
-/* Is it one of this body whose derivative was recorded here, and can it be on a kink (an input
- * cannot)? */
+/* Is this a node of the body whose derivative was recorded in it, and can the node be on a kink (an
+ * input cannot)? */
 static bool is_watched(const maker *k, uint32_t node) {
     return node >= k->first && node - k->first < k->count && k->t->nodes[node].op != OP_parameter;
 }
@@ -161,19 +161,20 @@ static bool add_capture(maker *k, const char *op, uint32_t node) {
     return true;
 }
 
-/* Its value is gone, so it must be computed again (a copy that a write in place has used up). */
+/* Is the value of the node gone, so that it must be computed again? (A write in place has used it
+ * up.) */
 static bool is_overwritten(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }
 
-/* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an
- * example, never a value that holds for every step, even where it depends on constants alone. */
+/* While a body is recorded, nothing is solved in it and no cot_while runs. The value of such a node
+ * is an example, never one that holds for every step, even where it depends on constants alone. */
 static bool is_example(const cot__node *n) {
     return n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve;
 }
 
-/* Results back to inputs: what is needed; then forward: what moves. Values from before the body
- * that are needed are captured. */
+/* Marks, from the results back to the inputs, the nodes that are needed; then, forward, the nodes
+ * that move. Needed values from before the body are captured. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
     for (uint32_t i = 0; i < t->watched_count; i++)
@@ -220,7 +221,7 @@ static uint64_t ref_of(const maker *k, int n, uint32_t x) {
     return k->place[x - k->first];
 }
 
-/* The watched nodes of this body go into its program, and are none of the bodies around it. */
+/* The watched nodes of this body go into its program, and off the list of the bodies around it. */
 static bool list_watched(maker *k, const char *op, cot__region *r) {
     cot_tape *t = k->t;
     uint32_t  left = 0, *list = t->watched_count ? cot__arena(t, t->watched_count * sizeof *list, op) : NULL;
@@ -274,8 +275,8 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
 
 /* ---- closing a body -------------------------------------------------------------------------- */
 
-/* Constants of the body stay, and those of bodies inside it; every other value has served as an
- * example: shapes stay, memory goes. */
+/* The constants of the body stay, and those of bodies inside it. Every other value has served as an
+ * example: its shape stays, its memory goes. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);

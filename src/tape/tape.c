@@ -93,8 +93,8 @@ const char *cot_tape_message(const cot_tape *t) {
     return t ? t->message : "the tape is NULL: cot_tape_create found no memory";
 }
 
-/* Memory may be short for any operation that a sweep records: the message names the function that
- * was called instead. Not for what the user's own functions call: that is known to the user. */
+/* Memory may be short for any operation that a sweep records. The message then names the function
+ * that the user called instead, but not if one of the user's own functions called the operation. */
 static void name_the_asked(cot_tape *t) {
     char  *end = t->message[0] == '[' ? strchr(t->message, ']') : NULL;
     size_t name = end && t->asked ? strlen(t->asked) : 0, rest = end ? strlen(end) : 0;
@@ -162,8 +162,8 @@ cot_mark cot__mark(cot_tape *t) {
     }};
 }
 
-/* Nodes of a body that shall be looked at later (smooth tapes), as far as they are still there:
- * others will have their numbers. */
+/* Keeps, of the watched nodes of a body (smooth tapes), those that are still on the tape: other
+ * nodes will get the numbers of the rest. */
 static void keep_watched(cot_tape *t) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < t->watched_count; i++)
@@ -185,8 +185,9 @@ static void forget(cot_tape *t, cot_mark m) {
     if (UNLIKELY(t->watched_count)) keep_watched(t);
 }
 
-/* An assignment among what is forgotten (by a rule of the user's, say) has a time that is to come
- * again: another stamp tells what is recorded then from what was there before. */
+/* If an assignment was made since the mark (by a rule of the user's, say), its time, a count of
+ * nodes, will come again. Another stamp tells nodes that are recorded then from the forgotten
+ * ones. */
 void cot__rewind(cot_tape *t, cot_mark m) {
     forget(t, m);
     if (LIKELY(t->assigned_at <= t->count)) return;
@@ -196,8 +197,8 @@ void cot__rewind(cot_tape *t, cot_mark m) {
 
 cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}}; }
 
-/* Is everything that the mark remembers still there? Nodes tell by their stamp; what was made
- * between nodes by its counters. */
+/* Is everything that the mark remembers still there? The last node tells by its stamp; what was
+ * made between nodes tells by its counters. */
 static bool still_there(const cot_tape *t, const cot_mark *m) {
     uint32_t n = (uint32_t)m->part[NODES];
     if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m->part[STAMP])) return false;
@@ -237,7 +238,7 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
                   t->body);
         return;
     }
-    /* it happened since */
+    /* the error, or the note, is newer than the mark */
     if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t);
     if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     forget(t, m);
@@ -261,10 +262,10 @@ static uint32_t older_nodes(const cot_tape *t, const cot__node *n) {
 
 static uint32_t stamp_before(const cot_tape *t, uint32_t i) { return i ? t->nodes[i - 1].stamp & ~COT__BODY_STAMP : 0; }
 
-/* When stamps are used up, those after the last node's are used again. Assignments that are to stay
- * later than every node before them, and no later than the nodes to come, get the time of the last
- * such node. Should that be the last stamp itself, it is used for good: from then on a forgotten
- * var may be taken for a new one. */
+/* When stamps are used up, the ones after the last node's are used again. An assignment must stay
+ * later than every node before it, and no later than the nodes to come, so it gets the time of the
+ * last node before it. If the last node has the last stamp itself, that stamp stays for good: from
+ * then on a forgotten var may be taken for a new one. */
 static void reuse_stamps(cot_tape *t) {
     for (uint32_t i = 0; i < t->count; i++) {
         cot__node *n = &t->nodes[i];
@@ -355,8 +356,8 @@ const char *cot__name_of(const cot_tape *t, uint32_t node) {
 
 static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 
-/* The call that just failed says where it stands; calls after it found the tape failed and have
- * nothing to add. */
+/* The error gets the source line of the call that just failed. Later calls found the tape failed
+ * and add nothing. */
 static void place_error(cot_tape *t, const cot_site *site) {
     if (t->error_placed || !site) return;
     size_t used = strlen(t->message);

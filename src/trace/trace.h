@@ -127,7 +127,7 @@ typedef struct cot__trace_look {
     int  width;  /* columns, 0: 80 */
 } cot__trace_look;
 
-/* The forward tape, then the reverse sweep. The parts are for those who show one step at a time;
+/* The forward tape, then the reverse sweep. The parts are for showing one step at a time;
  * each line ends with a newline. */
 void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look);
 void cot__trace_table_forward_head(FILE *out, cot__trace_look look);

@@ -1,8 +1,8 @@
 /* accumulate.c: the memory of a sweep: slots, accumulators, arrivals.
  *
  * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy
- * that belongs to the sweep, and from then on contributions are added in place. "Belongs to the
- * sweep" is simply: one reference, ours. */
+ * that belongs to the sweep, and from then on contributions are added in place. A copy belongs
+ * to the sweep if it has one reference, the sweep's. */
 #include "diff/engine/sweep.h"
 #include "ops/elementwise/deferred.h"
 
@@ -186,11 +186,11 @@ uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, cons
         uint32_t inactive = passive ? 0 : cot__op_of(node->op)->inactive;
         for (int k = 0, count = cot__nargs(node); k < count; k++) {
             uint32_t a = cot__arg(node, k);
-            /* what was overwritten as a whole counts for nothing */
+            /* an operand that is overwritten as a whole counts for nothing */
             bool     gone = k == 0 && node->op == OP_copy_into;
             if (a == COT__NONE || a < from || needed[a - from] || gone || (k < 32 && inactive >> k & 1)) continue;
             needed[a - from] = 1;
-            /* the walk is downward: nobody above needs it */
+            /* the walk is downward: no later node needs this operand */
             if (k < COT__LAST_USES) needed[i - from] |= (uint8_t)(2u << k);
         }
     }

@@ -119,8 +119,8 @@ static void put_seed(cot__sweep *s, uint32_t y, uint32_t seed) {
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report,
- * not a convention. */
+/* On a smooth tape a point without a derivative is an error, with the first finding of cot_report,
+ * instead of a convention. */
 static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint32_t *xs) {
     char text[320];
     if (!t->smooth) return true;
@@ -128,7 +128,7 @@ static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint
     int found = cot_report(VAR(t, y), text, sizeof text);
     if (found < 0)
         cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
-    if (found <= 0) return found == 0; /* what else it says, the sweep will say too */
+    if (found <= 0) return found == 0; /* any other error the sweep will tell too */
     text[strcspn(text, "\n")] = 0;
     cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op,
               text);
@@ -233,7 +233,7 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
         return t->status;
     }
     if (!any_reached(&s, m, ys)) {
-        /* then ys may be from before a sweep that is under way, and the slots there are its own */
+        /* then ys may be older than a sweep that is under way, which owns the slots there */
         for (int k = 0; k < n; k++) grads[k] = cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
         s.lo = y + 1;
         cot__sweep_close(&s, false);

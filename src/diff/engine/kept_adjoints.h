@@ -1,5 +1,5 @@
-/* kept_adjoints.h: a reverse sweep that keeps the adjoint of every node, for those who look at a
- * sweep: print, explain, report.
+/* kept_adjoints.h: a reverse sweep that keeps the adjoint of every node, for code that
+ * looks at a sweep: print, explain, report.
  *
  * It is the one driver with every active node marked as wanted; leaf gradients are not touched, and
  * no error stays on the tape. */

@@ -85,7 +85,8 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     return linear;
 }
 
-/* Some value of v that is not 0, or 0. NaN shows nothing: a rule may divide by zero. */
+/* An element of v that is not 0, or 0 if there is none. NaN counts as 0: a rule may divide by
+ * zero. */
 static double some_of(cot_tape *t, cot_var v) {
     if (cot__is_number(v)) return cot__number_value(v);
     cot__view   view = cot__view_read(t, cot__index(v));
@@ -98,9 +99,9 @@ static double some_of(cot_tape *t, cot_var v) {
     return 0;
 }
 
-/* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The
- * solution of an equation is 0 to its tolerance only, and in a body, like what a loop gives there,
- * it may be but an example: neither shows anything. */
+/* The rule ran for a direction of zeros, node `first`. If it is linear it gave zeros. The solution
+ * of an equation is 0 to its tolerance only, and in a body the results of equations and loops are
+ * examples, so neither shows anything. */
 static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first,
                             double value) {
     cot_tape *t = r->t;
@@ -116,8 +117,8 @@ static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, con
 
 /* ---- J·v from a vjp -------------------------------------------------------------------------- */
 
-/* <vjp(g), v>, collected as the rule gives its contributions. */
-/* at_zero: some of vjp(0) */
+/* <vjp(g), v>, collected as the rule gives its contributions. at_zero: an element of vjp(0) that is
+ * not 0, if there is one. */
 typedef struct transposed { cot__sweep sweep; cot_var inner; double at_zero; } transposed;
 
 static void give_inner(cot__rule *r, int k, cot_var v) {
@@ -149,15 +150,15 @@ static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, in
     give_inner(&part, 0, v);
 }
 
-/* What is transposed must be active to be swept, whatever the caller records; what comes out is as
- * active as the caller's own records. */
+/* Nodes that are transposed must be active to be swept, whatever the caller records; the result is
+ * as active as what the caller records itself. */
 static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
     t->active_mask = mask;
     return mask || cot__failed(v) ? v : cot_detach(v);
 }
 
-/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a
- * body, which makes none, and loops inside of the rule read it when they are played. */
+/* Active zeros, with respect to which a rule is transposed. They are no leaf: the rule may run in a
+ * body, which makes none, and loops inside of the rule read them when they are played. */
 static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) {
     return cot__fresh_input(cot_zeros(t, dtype, shape));
 }

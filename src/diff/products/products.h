@@ -1,5 +1,5 @@
 /* products.h: products of a Jacobian with several seeds or tangents, in numbers (products.c), for
- * whoever brings the directions.
+ * any source of directions.
  *
  * May call: base, rules, backend, tape, ops, the engine, second derivatives, batches. Must not
  * touch: what is recorded: products are numbers. */

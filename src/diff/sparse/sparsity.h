@@ -14,7 +14,7 @@ typedef struct cot__set_array {
 
 typedef struct cot__patterns {
     cot_tape       *t;
-    const char     *op; /* who asks, for messages */
+    const char     *op; /* the function that was called, for messages */
     int64_t         rows, cols; /* of the whole pattern, for those */
     cot__sets       sets;
     uint32_t        lo;        /* the oldest node that can depend on an input */
