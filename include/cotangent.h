@@ -205,9 +205,9 @@ typedef struct cot_conv_options {
     int64_t groups COT__OR_0;
     int64_t stride[3] COT__OR_0;         /* 0: 1 */
     int64_t dilation[3] COT__OR_0;       /* 0: 1. Distance of neighbouring taps */
-    int64_t padding[3] COT__OR_0;        /* zeros on both sides, … */
-    int64_t padding_before[3] COT__OR_0; /* … more in front, … */
-    int64_t padding_after[3] COT__OR_0;  /* … more behind */
+    int64_t padding[3] COT__OR_0;        /* zeros on both sides */
+    int64_t padding_before[3] COT__OR_0; /* more zeros in front */
+    int64_t padding_after[3] COT__OR_0;  /* more zeros behind */
     /* transposes only: elements more at the end of the result */
     int64_t output_padding[3] COT__OR_0;
 } cot_conv_options;
@@ -407,15 +407,15 @@ COT_API cot_var cot_name(cot_var x, const char *name);
  * ========================================================================================== */
 
 COT_API bool      cot_is_valid(cot_var x);
-/* of a scalar or a tensor of one element; else NaN and an error */
+/* The value of a scalar or of a tensor of one element; of anything else NaN, and an error. */
 COT_API double    cot_value(cot_var x);
 COT_API int64_t   cot_value_i64(cot_var x);
-/* of an invalid var: COT_F64, … */
+/* Dtype, shape and number of elements. Of an invalid var they are COT_F64, COT_SCALAR and 0,
+ * without an error. */
 COT_API cot_dtype cot_dtype_of(cot_var x);
-COT_API cot_shape cot_shape_of(cot_var x);                           /* … COT_SCALAR, … */
-/* number of elements; … 0, without an error */
+COT_API cot_shape cot_shape_of(cot_var x);
 COT_API int64_t   cot_size(cot_var x);
-/* is it a leaf, or computed from one? */
+/* Is x a leaf, or computed from one? */
 COT_API bool      cot_requires_grad(cot_var x);
 /* Copies the elements, row-major, as doubles; n must be cot_size(x). Returns the status. */
 COT_API cot_status cot_read(cot_var x, double *out, int64_t n);

@@ -211,9 +211,9 @@ typedef struct cot_sparse_plan cot_sparse_plan;
 
 typedef struct cot_sparse_info {
     int64_t        rows, cols, nnz; /* nnz: entries */
-    /* rows + 1: the entries of row i are row_start[i] … row_start[i + 1] - 1, … */
+    /* rows + 1 numbers: the entries of row i are row_start[i] … row_start[i + 1] - 1 */
     const int64_t *row_start;
-    const int32_t *col;             /* … in these columns, ascending. Both belong to the plan. */
+    const int32_t *col;             /* their columns, ascending. Both lists belong to the plan */
     int            colours;         /* sweeps that an evaluation takes */
     cot_mode       mode;            /* COT_FORWARD: colours of columns; COT_REVERSE: of rows */
     bool           hessian;

@@ -26,9 +26,9 @@ typedef struct cot__storage {
     size_t   bytes, block_bytes; /* payload, and the whole allocation */
     void    *data;               /* 64-byte aligned, except borrowed memory */
     uint32_t version;            /* bumped by every write after the first */
-    /* the first node whose rule saved this storage's value (see cot__has_saver), … */
+    /* the first node whose rule saved this storage's value (see cot__has_saver) */
     uint32_t saver;
-    uint32_t saver_version;      /* … and the version it saved; UINT32_MAX: none */
+    uint32_t saver_version;      /* the version that the saver saved; UINT32_MAX: none */
     /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
     uint32_t writer;
     bool     borrowed;
@@ -246,15 +246,16 @@ struct cot_tape {
 
     /* for messages: the function whose derivative is under way, the outermost; NULL: none */
     const char *asked;
-    /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
+    /* the custom operation one of whose functions runs; NULL: none. While it runs no sweep may
+     * begin, and no node before inside_from may be forgotten */
     const char *inside;
-    uint32_t    inside_from; /* … and nothing before this node be forgotten */
-    /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be
-     * read, … */
+    uint32_t    inside_from;
+    /* the operation whose body is being recorded; NULL: none. While it is, values from body_from on
+     * cannot be read, and older ones can neither be written in place nor forgotten (of nested
+     * bodies: the outermost) */
     const char *body;
-    /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
     uint32_t    body_from;
-    /* one 0, repeated, in place of examples of positions that are none; NULL before the first */
+    /* one 0, repeated: it stands in for examples that are no positions; NULL before the first */
     struct cot__storage *zero;
     /* while patterns are found: an example that is no position fails, and all that the branch could
      * reach counts */
