@@ -46,11 +46,14 @@ void        cot__cursor_store(cot__cursor *c, int n, const void *block);
 void        cot__cursor_add(cot__cursor *c, int n, const void *block);
 
 /* Reductions. `axes` is a bit mask of the axes of x that go; z has x's rank with extent 1 there
- * (any strides). sum: pairwise tree, bf16/f16 accumulate in f32, integers wrap, bool counts (z is
- * I64) max, min: propagate NaN; x has at least one element along the reduced axes argmax, argmin:
- * exactly one axis; z is I64; the first of equals; a NaN wins as in NumPy any, all: z is bool.
- * norm2: sqrt(sum x²), scaled so that nothing overflows or underflows. logsumexp: stable,
- * max-shifted; all -inf gives -inf, any +inf gives +inf. */
+ * (any strides).
+ *   sum             pairwise tree; bf16 and f16 accumulate in f32, integers wrap, bools count (z is
+ *                   I64)
+ *   max, min        propagate NaN; x has at least one element along the reduced axes
+ *   argmax, argmin  exactly one axis; z is I64; the first of equals; a NaN wins as in NumPy
+ *   any, all        z is bool
+ *   norm2           sqrt(sum x²), scaled so that nothing overflows or underflows
+ *   logsumexp       stable, max-shifted; all -inf gives -inf, any +inf gives +inf */
 typedef enum cot__reduction {
     COT__SUM, COT__MAX, COT__MIN, COT__ARGMAX, COT__ARGMIN, COT__ANY, COT__ALL, COT__NORM2, COT__LOGSUMEXP
 } cot__reduction;
@@ -90,10 +93,12 @@ void cot__take_along(const cot__view *x, int axis, const cot__view *index, const
 void cot__scatter_add_along(const cot__view *x, int axis, const cot__view *index, const cot__view *u);
 
 /* Scans along one axis, carried in f64 or i64; z like x (integers: z is I64). reverse: from the
- * end. recurrence: z[0] = b[0], z[k] = b[k] + a[k] z[k-1]; reverse: z[n-1] = b[n-1], z[k] = b[k] +
- * a[k+1] z[k+1], its transpose in b. a[0] is never read. strong: in the product a zero wins over
- * anything. cumargmax: z (integers that hold it) is the place of the largest (smallest) element so
- * far, the first of equals; the first NaN wins. */
+ * end.
+ *   recurrence  z[0] = b[0], z[k] = b[k] + a[k] z[k-1]; reverse: z[n-1] = b[n-1], z[k] = b[k] +
+ *               a[k+1] z[k+1], its transpose in b. a[0] is never read. strong: in the product a
+ *               zero wins over anything.
+ *   cumargmax   z (integers that hold it) is the place of the largest (smallest) element so far,
+ *               the first of equals; the first NaN wins. */
 void cot__cumsum(const cot__view *x, int axis, bool reverse, const cot__view *z);
 void cot__recurrence(const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z);
 void cot__cumargmax(const cot__view *x, int axis, bool smallest, const cot__view *z);
@@ -110,10 +115,11 @@ void cot__searchsorted(const cot__view *sorted, const cot__view *v, bool right, 
 int64_t cot__first_descent(const cot__view *x);
 /* Random numbers: element i of z (row-major memory, a float dtype) comes from word pair i of the
  * key alone. Of its 64 bits (first word, second word) let k be the upper 53 for f64, or 24 for f32,
- * bf16 and f16, and u = k 2^-53 or k 2^-24. All is computed in f64 and rounded once. uniform: low +
- * u (high - low), at most the largest number of z's dtype below high; low and high are numbers of
- * that dtype normal: Φ⁻¹(v), gumbel: -log(-log v), with v = u plus half a step: never 0 or 1
- * keep:    high where the 53 bits of u are >= low, else 0 */
+ * bf16 and f16, and u = k 2^-53 or k 2^-24. All is computed in f64 and rounded once.
+ *   uniform         low + u (high - low), at most the largest number of z's dtype below high; low
+ *                   and high are numbers of that dtype
+ *   normal, gumbel  Φ⁻¹(v) and -log(-log v), with v = u plus half a step: never 0 or 1
+ *   keep            high where the 53 bits of u are >= low, else 0 */
 typedef enum cot__draw_kind { COT__UNIFORM, COT__NORMAL, COT__GUMBEL, COT__KEEP } cot__draw_kind;
 void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
 
