@@ -283,8 +283,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
 static bool mark_needed(cot__sweep *s, uint32_t from) {
     s->reach_from = from;
     s->reach_bytes = (size_t)s->top - from + 1;
-    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, false)
-                     : cot__needed(s->t, from, s->top, 1, &s->top, false);
+    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, COT__EDGES_MOVING)
+                     : cot__needed(s->t, from, s->top, 1, &s->top, COT__EDGES_MOVING);
     if (s->reach) return true;
     cot__fail(s->t, COT_MEMORY, "[jvp] out of memory: %zu bytes to mark what the results depend on", s->reach_bytes);
     s->reach_bytes = 0;

@@ -12,6 +12,7 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/deferred.h"
+#include "tape/flow.h"
 
 #define COT__OWNED (UINT64_C(1) << 40)
 
@@ -127,12 +128,6 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
-/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator;
- * NULL when memory is short. Bit 0: it is needed; bit 1 + k: operand k, one of the first
- * COT__LAST_USES, is needed by no later node and is none of the ys. Not passive: operands without a
- * derivative do not count, so that it says through which nodes the ys can move. */
-enum { COT__LAST_USES = 7 };
-uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
 /* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the
  * error. (second_order_inputs.c) */
 bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);

@@ -67,7 +67,8 @@ bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys,
     for (int k = 0; k < m; k++) top = ys[k] > top ? ys[k] : top;
     if (n == 0 || m == 0 || from > top) return true;
     size_t   bytes = (size_t)top - from + 1;
-    uint8_t *needed = cot__needed(t, from, top, m, ys, true), *moves = needed ? cot__alloc(&t->al, bytes) : NULL;
+    uint8_t *needed = cot__needed(t, from, top, m, ys, COT__EDGES_VALUES);
+    uint8_t *moves = needed ? cot__alloc(&t->al, bytes) : NULL;
     bool     ok = moves != NULL;
     if (!ok) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
     if (ok) memset(moves, 0, bytes);

@@ -39,7 +39,7 @@ static bool can_batch(const cot__node *n) {
  * in a cache, and all of them in a few megabytes. 0: no batch. */
 static int64_t batch_extent(cot_tape *t, const cot__side *xs, const cot__side *ys, int lanes) {
     uint32_t lo = xs->lo, hi = ys->hi;
-    uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, false) : NULL;
+    uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, COT__EDGES_MOVING) : NULL;
     int64_t  largest = 1, all = 1;
     bool     ok = needed != NULL, products = false;
     for (uint32_t i = lo; ok && i <= hi; i++) {

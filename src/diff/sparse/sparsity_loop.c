@@ -77,7 +77,7 @@ static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, co
     size_t    bytes = (size_t)m * sizeof(uint32_t);
     uint32_t *index = cot__alloc(&t->al, bytes);
     for (int k = 0; index && k < m; k++) index[k] = cot__index(out[k]);
-    uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index, true) : NULL;
+    uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index, COT__EDGES_VALUES) : NULL;
     bool     ok     = index && (needed || end == f->first);
     if (!ok) cot__patterns_short(p);
     ok = ok && (!needed || cot__patterns_walk(p, f->first, end, needed));
