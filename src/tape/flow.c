@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define IN_LOOP static inline __attribute__((always_inline))
+
 bool cot__flow_open(cot__flow *w, const cot_tape *t, uint32_t from, uint32_t end) {
     *w = (cot__flow){.t = t, .from = from, .end = end};
     w->mark = cot__alloc(&t->al, cot__flow_bytes(w));
@@ -28,18 +30,18 @@ typedef struct operands {
     uint32_t        few[3];
 } operands;
 
-static inline bool has_edges(const cot__node *n, const cot__op *op, cot__edges edges) {
+IN_LOOP bool has_edges(const cot__node *n, const cot__op *op, cot__edges edges) {
     if (edges == COT__EDGES_ALL) return true;
     if (edges != COT__EDGES_DIFFERENTIABLE) return (n->flags & COT__ACTIVE) != 0;
     return op->kind != KIND_NONE && op->kind != KIND_SOURCE && cot__dtype_is_float(cot__dtype_at(n));
 }
 
-static inline uint32_t blind_operands(const cot__node *n, const cot__op *op, cot__edges edges) {
+IN_LOOP uint32_t blind_operands(const cot__node *n, const cot__op *op, cot__edges edges) {
     if (edges == COT__EDGES_ALL) return 0;
     return edges == COT__EDGES_VALUES ? n->op == OP_copy_into : op->inactive;
 }
 
-static inline void operands_of(operands *o, const cot__node *n, cot__edges edges) {
+IN_LOOP void operands_of(operands *o, const cot__node *n, cot__edges edges) {
     const cot__op *op = cot__op_of(n->op);
     o->count = 0;
     if (op->kind == KIND_SOURCE || !has_edges(n, op, edges)) return;
@@ -56,18 +58,18 @@ static inline void operands_of(operands *o, const cot__node *n, cot__edges edges
 
 /* Is operand k, node a, of the range, along an edge? (Neither a number nor a node before the range
  * is: both are far above once `from` is taken off.) */
-static inline bool is_edge(const cot__flow *w, const operands *o, int k, uint32_t a, cot__edges edges) {
+IN_LOOP bool is_edge(const cot__flow *w, const operands *o, int k, uint32_t a, cot__edges edges) {
     if (a - w->from >= w->end - w->from || (k < 32 && o->blind >> k & 1)) return false;
     return edges != COT__EDGES_SWEPT || (w->t->nodes[a].flags & COT__ACTIVE);
 }
 
-static inline bool is_outside(const cot__flow *w, const operands *o, int k, uint32_t a) {
+IN_LOOP bool is_outside(const cot__flow *w, const operands *o, int k, uint32_t a) {
     return w->outside && a < w->from && !(k < 32 && o->blind >> k & 1);
 }
 
 /* ---- the walks ------------------------------------------------------------------------------- */
 
-static inline bool meets(const cot__flow *w, uint32_t i, uint8_t bit, cot__edges edges) {
+IN_LOOP bool meets(const cot__flow *w, uint32_t i, uint8_t bit, cot__edges edges) {
     operands o;
     operands_of(&o, &w->t->nodes[i], edges);
     for (int k = 0; k < o.count; k++) {
@@ -77,7 +79,7 @@ static inline bool meets(const cot__flow *w, uint32_t i, uint8_t bit, cot__edges
     return false;
 }
 
-static inline bool up(cot__flow *w, uint8_t bit, cot__edges edges) {
+IN_LOOP bool up(cot__flow *w, uint8_t bit, cot__edges edges) {
     for (uint32_t i = w->from; i < w->end; i++) {
         if ((w->mark[i - w->from] & bit && !w->visit) || !meets(w, i, bit, edges)) continue;
         cot__onward onward = w->visit ? w->visit(w, i) : COT__FLOW_ON;
@@ -87,7 +89,7 @@ static inline bool up(cot__flow *w, uint8_t bit, cot__edges edges) {
     return true;
 }
 
-static inline void mark_operands(cot__flow *w, uint32_t i, uint8_t bit, cot__edges edges) {
+IN_LOOP void mark_operands(cot__flow *w, uint32_t i, uint8_t bit, cot__edges edges) {
     operands o;
     operands_of(&o, &w->t->nodes[i], edges);
     for (int k = 0; k < o.count; k++) {
@@ -98,7 +100,7 @@ static inline void mark_operands(cot__flow *w, uint32_t i, uint8_t bit, cot__edg
     }
 }
 
-static inline bool down(cot__flow *w, uint8_t bit, cot__edges edges) {
+IN_LOOP bool down(cot__flow *w, uint8_t bit, cot__edges edges) {
     for (uint32_t i = w->end; i-- > w->from;) {
         if (!(w->mark[i - w->from] & bit)) continue;
         cot__onward onward = w->visit ? w->visit(w, i) : COT__FLOW_ON;

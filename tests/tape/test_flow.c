@@ -77,6 +77,20 @@ static void test_each_kind_of_edge_marks_what_it_says(void **state) {
     test_verdict();
 }
 
+/* A cast has a derivative, but an integer none. */
+static void test_integers_are_not_differentiable(void **state) {
+    (void)state;
+    sample    s = open_sample();
+    uint32_t  whole = cot__index(cot_cast(VAR(s.t, s.x), COT_I64));
+    cot__flow w;
+    assert_true(cot__flow_open(&w, s.t, 0, s.t->count));
+    cot__flow_start(&w, 1, &s.x, 1);
+    assert_true(cot__flow_meets(&w, whole, 1, COT__EDGES_ALL));
+    assert_false(cot__flow_meets(&w, whole, 1, COT__EDGES_DIFFERENTIABLE));
+    cot__flow_close(&w);
+    cot_tape_destroy(s.t);
+}
+
 static void test_a_value_overwritten_as_a_whole_counts_only_where_all_operands_do(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -191,6 +205,7 @@ static void test_where_memory_is_short_nothing_is_marked_and_no_error_set(void *
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_kind_of_edge_marks_what_it_says),
+        cmocka_unit_test(test_integers_are_not_differentiable),
         cmocka_unit_test(test_a_value_overwritten_as_a_whole_counts_only_where_all_operands_do),
         cmocka_unit_test(test_the_last_use_of_an_operand_is_told_once),
         cmocka_unit_test(test_operands_before_the_range_count_where_asked),
