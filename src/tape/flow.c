@@ -16,7 +16,7 @@ bool cot__flow_open(cot__flow *w, const cot_tape *t, uint32_t from, uint32_t end
 }
 
 void cot__flow_close(cot__flow *w) {
-    cot__free(&w->t->al, w->mark, w->mark ? cot__flow_bytes(w) : 0);
+    cot__free(&w->t->al, w->mark, cot__flow_bytes(w));
     w->mark = NULL;
 }
 
