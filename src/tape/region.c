@@ -2,6 +2,7 @@
 #include "tape/region.h"
 
 #include "base/number.h"
+#include "tape/flow.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -172,45 +173,39 @@ static bool is_example(const cot__node *n) {
     return n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve;
 }
 
-/* Results back to inputs: what is needed; then forward: what moves. Values from before the body
- * that are needed are captured. */
-static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
-    cot_tape *t = k->t;
-    for (uint32_t i = 0; i < t->watched_count; i++)
-        if (is_watched(k, t->watched[i])) k->mark[t->watched[i] - k->first] |= NEEDED | MOVES;
-    for (int i = 0; i < m; i++) {
-        if (is_inside(k, out[i]))
-            k->mark[out[i] - k->first] |= NEEDED;
-        else if (!add_capture(k, op, out[i]))
-            return false;
+/* A node that a result needs: its operands from before the body are captured, and it may be where
+ * motion begins. */
+static bool enter_needed(maker *k, const char *op, uint32_t i) {
+    const cot__node *n = &k->t->nodes[i];
+    if (n->op == OP_leaf) {
+        cot__fail(k->t, COT_VALUE,
+                  "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
+                  "them",
+                  op, k->part, i);
+        return false;
     }
-    for (uint32_t i = k->count; i-- > 0;) {
-        const cot__node *n = &t->nodes[k->first + i];
-        if (!(k->mark[i] & NEEDED)) continue;
-        for (int a = 0, args = cot__nargs(n); a < args; a++) {
-            uint32_t x = cot__arg(n, a);
-            if (is_inside(k, x)) k->mark[x - k->first] |= NEEDED;
-        }
-    }
-    for (uint32_t i = 0; i < k->count; i++) {
-        const cot__node *n = &t->nodes[k->first + i];
-        if (!(k->mark[i] & NEEDED)) continue;
-        if (n->op == OP_leaf) {
-            cot__fail(t, COT_VALUE,
-                      "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
-                      "them",
-                      op, k->part, k->first + i);
-            return false;
-        }
-        if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
-        for (int a = 0, args = cot__nargs(n); a < args; a++) {
-            uint32_t x = cot__arg(n, a);
-            if (x == COT__NONE) continue;
-            if (!is_inside(k, x) ? true : (k->mark[x - k->first] & MOVES) != 0) k->mark[i] |= MOVES;
-            if (!is_inside(k, x) && !add_capture(k, op, x)) return false;
-        }
+    if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i - k->first] |= MOVES;
+    for (int a = 0, args = cot__nargs(n); a < args; a++) {
+        uint32_t x = cot__arg(n, a);
+        if (x != COT__NONE && !is_inside(k, x) && !add_capture(k, op, x)) return false;
     }
     return true;
+}
+
+/* Results back to inputs: what is needed; then forward: what moves. Values from before the body
+ * that are needed are captured, and move. */
+static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
+    cot_tape *t = k->t;
+    cot__flow w = {.t = t, .from = k->first, .end = k->first + k->count, .mark = k->mark, .outside = true};
+    for (uint32_t i = 0; i < t->watched_count; i++)
+        if (is_watched(k, t->watched[i])) k->mark[t->watched[i] - k->first] |= NEEDED | MOVES;
+    cot__flow_start(&w, m, out, NEEDED);
+    for (int i = 0; i < m; i++)
+        if (!is_inside(k, out[i]) && !add_capture(k, op, out[i])) return false;
+    cot__flow_down(&w, NEEDED, COT__EDGES_ALL);
+    for (uint32_t i = 0; i < k->count; i++)
+        if (k->mark[i] & NEEDED && !enter_needed(k, op, k->first + i)) return false;
+    return cot__flow_up(&w, MOVES, COT__EDGES_ALL);
 }
 
 /* Where a needed value will be found when the program plays. */
