@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "tape/flow.h"
+#include "tape/scope.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -82,23 +83,13 @@ bool cot__outside_bodies(cot_tape *t, const char *op) {
     return false;
 }
 
-typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; bool noted; } scope;
-
-static scope scope_open(cot_tape *t, const char *op) {
-    scope before = {t->body, t->body_from, t->active_mask, t->no_grad, t->note[0] != 0};
+/* Values are active in a body: whether its inputs move is known when it runs. */
+static cot__scope body_open(cot_tape *t, const char *op) {
+    cot__scope before = cot__scope_open(t, COT__ACTIVE);
     if (!t->body) t->body_from = t->count;
     t->body = op;
-    t->active_mask = COT__ACTIVE; /* whether its inputs move is known when it runs */
     t->no_grad = 0;
     return before;
-}
-
-static void scope_close(cot_tape *t, scope before) {
-    t->body = before.body;
-    t->body_from = before.body_from;
-    t->active_mask = before.active_mask;
-    t->no_grad = before.no_grad;
-    if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -361,9 +352,9 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     }
     cot_var  *ys = xs + n;
     uint32_t *in = (uint32_t *)(void *)(ys + m), *out = in + n;
-    scope     before = scope_open(t, op);
+    cot__scope before = body_open(t, op);
     bool      ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
-    scope_close(t, before);
+    cot__scope_close_unnoted(t, &before);
     if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
         (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
@@ -399,24 +390,26 @@ bool cot__play(cot__player *p, cot_var *out) {
     cot_tape          *t = p->t;
     const uint64_t    *ref = r->ref;
     cot_var           *value = p->value + (uint32_t)(r->n + r->captures) + r->fixed, few[8];
-    uint8_t            mask = t->active_mask;
-    for (uint32_t s = 0; s < r->steps; s++) {
+    cot__scope         scope = cot__scope_open(t, t->active_mask);
+    bool               ok = true;
+    for (uint32_t s = 0; ok && s < r->steps; s++) {
         uint32_t node = r->node[s];
         int      n = cot__nargs(&t->nodes[node]);
         cot_var *xs = n <= 8 ? few : cot__alloc(&t->al, (size_t)n * sizeof *xs);
         if (!xs) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d operands", cot__op_name(t, node), n);
-            return false;
+            ok = false;
+            break;
         }
         for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
-        t->active_mask = cot__replay_mask(t, node, mask);
+        t->active_mask = cot__replay_mask(t, node, scope.active_mask);
         value[s] = cot__reapply(t, node, xs);
-        t->active_mask = mask;
         if (xs != few) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
-        if (t->status != COT_OK) return false;
+        ok = t->status == COT_OK;
     }
-    for (int i = 0; i < r->m; i++) out[i] = p->value[*ref++];
-    return cot__look_at_watched(p);
+    cot__scope_close(t, &scope);
+    for (int i = 0; ok && i < r->m; i++) out[i] = p->value[*ref++];
+    return ok && cot__look_at_watched(p);
 }
 
 bool cot__look_at_watched(cot__player *p) {

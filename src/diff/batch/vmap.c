@@ -6,6 +6,7 @@
  * behind. The rules are in ops/replay. */
 #include "diff/batch/vmap.h"
 #include "ops/structural.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -77,10 +78,9 @@ static bool play_step(cot__player *p, const bool *is, int64_t extent, uint32_t s
         xs[k] = number ? COT_NONE : p->value[ref[k]];
         batched[k] = !number && is[ref[k]];
     }
-    uint8_t mask = p->t->active_mask;
-    p->t->active_mask = cot__replay_mask(p->t, node, mask);
+    cot__scope scope = cot__scope_open(p->t, cot__replay_mask(p->t, node, p->t->active_mask));
     p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs);
-    p->t->active_mask = mask;
+    cot__scope_close(p->t, &scope);
     return p->t->status == COT_OK;
 }
 

@@ -271,10 +271,9 @@ static bool visit(cot__sweep *s, uint32_t i) {
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
     if (t->nodes[i].op == OP_add_slice || t->nodes[i].op == OP_update_slice) return written_slice(s, i);
     cot_mark m = cot__mark(t);
-    uint8_t mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     bool ok = hold_numbers(s, i, structural_tangent(s, i));
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return ok && t->status == COT_OK;
 }

@@ -16,6 +16,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/deferred.h"
 #include "tape/flow.h"
+#include "tape/scope.h"
 
 #define COT__OWNED (UINT64_C(1) << 40)
 
