@@ -117,7 +117,7 @@ static void errors_name_the_operation_the_facts_and_the_rule(void **state) {
     SAYS(cot_arange(t, COT_U8, 2, -2, -1), COT_DTYPE,
          "[arange] from 2 to -1, which u8 does not hold; choose a wider dtype");
     SAYS(cot_linspace(t, COT_I32, 0, 1e10, 5), COT_DTYPE,
-         "[linspace] from 0 to 1e+10, which i32 does not hold; choose a wider dtype");
+         "[linspace] from 0 to 10000000000, which i32 does not hold; choose a wider dtype");
     SAYS(cot_linspace(t, COT_I32, NAN, 1, 5), COT_DTYPE,
          "[linspace] from nan to 1, which i32 does not hold; choose a wider dtype");
     SAYS(cot_linspace(t, COT_U8, -1, 1, 3), COT_DTYPE,
