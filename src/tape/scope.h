@@ -1,8 +1,8 @@
 /* scope.h: the modes of a tape, saved together and given back together.
  *
  * Modes say on whose behalf a tape records: with gradients or without, in which body, inside which
- * custom operation. Whoever changes one for a while opens a scope before and closes it after; what
- * functions of the user's leave changed behind them is then put right, too. */
+ * custom operation. Code that changes one for a while opens a scope before and closes it after; if
+ * a function of the user's leaves a mode changed behind it, closing puts that right, too. */
 #ifndef COT_SCOPE_H
 #define COT_SCOPE_H
 
