@@ -117,6 +117,6 @@ show("POLY_ERFCX", "e^(a^2) erfc(a) (a + 4), t = (a - 4)/(a + 4), 1 <= a <= 28",
 show("POLY_LOG_ERFC", "log(erfc(a))/a, 0.9 <= a <= 4; the error is that of 1 - e^(a p) against erf(a)", "f32",
      lambda a: mp.log(mp.erfc(a)) / a, mp.mpf("0.89"), 4, 6, mp.erf, lambda a, p: 1 - mp.exp(a * p))
 show("POLY_CBRT", "cbrt(1 + f), sqrt(1/2) <= 1 + f <= sqrt(2)", "mid", lambda f: mp.cbrt(1 + f), mp.sqrt(0.5) - 1,
-    mp.sqrt(2) - 1, 4,
+     mp.sqrt(2) - 1, 4,
      lambda f: mp.cbrt(1 + f), lambda f, p: p)
 print("\n#endif")

@@ -76,12 +76,12 @@ from cases.writing import COUNT, HERE, OUT
 
 def main():
     common = [elementwise.elementwise, elementwise.special, elementwise.integers, elementwise.broadcast, corners.powers,
-        corners.kinks,
+              corners.kinks,
               dtypes.promotion, dtypes.narrow, dtypes.casts, reductions.reductions, arrays.shapes, arrays.indexing,
               matrices.matrices,
               networks.networks, arrays.creation]
     families = [[arrays.cumulating, arrays.ordering, arrays.arranging, arrays.selecting],
-        [matrices.einsums, matrices.fourier],
+                [matrices.einsums, matrices.fourier],
                 [training.normalisation, training.losses,
                 training.random], [networks.attention], [matrices.linear_algebra],
                 [convolution.convolution], [expressions.expressions]]

@@ -32,18 +32,17 @@ class Browser:
         if not driver:
             raise SystemExit("chromedriver is not installed: tools/setup.sh test-web")
         self.process = subprocess.Popen([driver, f"--port={self.port}"], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-                                        start_new_session=True, env={**os.environ, "TMPDIR": self.folder})
+                                        stderr=subprocess.DEVNULL, start_new_session=True,
+                                        env={**os.environ, "TMPDIR": self.folder})
         self.session = None
         try:
             self._wait_for_driver()
             arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                "--hide-scrollbars", "--no-first-run",
-                         "--disable-background-networking", "--disable-component-update",
-                         "--host-resolver-rules=MAP * ~NOTFOUND",
-                         "--blink-settings=preferredColorScheme=" + ("0" if dark
-                         else "1"), f"--user-data-dir={self.folder}/profile",
-                         f"--window-size={width},{height}"] + (["--force-prefers-reduced-motion"] if calm else [])
+                         "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+                         "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND",
+                         "--blink-settings=preferredColorScheme=" + ("0" if dark else "1"),
+                         f"--user-data-dir={self.folder}/profile", f"--window-size={width},{height}"]
+            arguments += ["--force-prefers-reduced-motion"] if calm else []
             options = {"args": arguments}
             if shutil.which("chromium"):
                 options["binary"] = shutil.which("chromium")

@@ -48,7 +48,7 @@ THOUGHT_OF = [
 ]
 
 WORDS = ["(", ")", "[", "]", ",", ":", ";", "\n", "=", "==", "<", "**", "//", "%", "@", "-", "+", "*", "/", ".", "...",
-    "'", "#", "\\\n", " if ", " else ",
+         "'", "#", "\\\n", " if ", " else ",
          " and ", " or ", "not ", "None", "True", "x", "0", "1", "-1", "1e308", "9223372036854775807", "nan", "sum(",
          "axis=", "reshape(", "zeros(", "where(",
          "[1, 2]", "[[1, 2], [3, 4]]", "f32", ".T", "a, b = ", "x += ", "ä", "\u202e", "😀", "\u0000", "^"]
@@ -81,7 +81,7 @@ def native_lacks_memory(command, text, inputs):
     limit = 1 << 30
     try:
         done = subprocess.run([command, "trace", "--json", "--seed", "1", "--", text, *inputs], capture_output=True,
-            timeout=120,
+                              timeout=120,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
         return b'"memory"' in done.stdout or done.returncode < 0
     except (ValueError, subprocess.TimeoutExpired):  # a NUL, or too slow to say

@@ -197,7 +197,7 @@ class PageTest(unittest.TestCase):
     def test_what_is_written_in_any_way_has_the_inputs_that_the_engine_wants(self):
         self.open()
         for expression, inputs in [("sum(A.T @ v)", ["A", "v"]), ("q, r = qr(A); sum(r)", ["A"]),
-                ("a = b = x; a*b", ["x"]), ("y += x; y*y", ["y", "x"]),
+                                   ("a = b = x; a*b", ["x"]), ("y += x; y*y", ["y", "x"]),
                                    ("sum(cast(v, float16), axis=0)", ["v"]), ("h = (x +\n y)\nh*x",
                                    ["x", "y"]), ("x if x == y else 1e3*x", ["x", "y"])]:
             browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new "
@@ -344,7 +344,7 @@ class PageTest(unittest.TestCase):
         self.open()
         long = "\n".join(f"x = x + {i}" for i in range(400))  # a tape too long to draw
         for expression, inputs in [("3", ""), ("x", "&i=x:2"), ("x > 0", "&i=x:2"), ("[x, 2*x]", "&i=x:[1,2,3]"),
-                ("sum(W @ W)", "&i=W:uniform(1,[80,80],0.5)"),
+                                   ("sum(W @ W)", "&i=W:uniform(1,[80,80],0.5)"),
                                    ("x*0 + nan", "&i=x:inf"), ("sum(x)", "&i=x:zeros([2,0,3])"), (long, "&i=x:1")]:
             for mode in ("forward", "reverse", "cost"):
                 browser.js("location.hash = arguments[0]",

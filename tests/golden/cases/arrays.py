@@ -29,11 +29,11 @@ def creation():
     for d, a, b, s in (("f64", 0, 1, 0.25), ("f64", 1, 0, -0.3), ("f32", 0, 5, 1), ("i64", 0, 7, 2), ("i32", 5, -5, -3),
             ("u8", 0, 4, 1), ("f64", 1, 1, 1)):
         case(f"arange_{d}_{number(a)}_{number(b)}_{number(s)}", "arange", lambda: jnp.arange(a, b, s, dtype=DTYPES[d]),
-            [],
+             [],
              dict(dtype=d, start=a, stop=b, step=s))
     for d, a, b, n in (("f64", 0, 1, 5), ("f64", -1, 2, 7), ("f32", 0, 3, 4), ("f64", 2, 5, 1), ("f64", 0, 1, 0)):
         case(f"linspace_{d}_{number(a)}_{number(b)}_{n}", "linspace", lambda: jnp.linspace(a, b, n, dtype=DTYPES[d]),
-            [],
+             [],
              dict(dtype=d, start=a, stop=b, n=n))
 
 
@@ -77,10 +77,10 @@ def shapes():
     case("stack_scalars", "stack", lambda *xs: jnp.stack(xs, 0), [fresh(()) for _ in range(4)], dict(axis=0), **c2)
     end = "end"
     for axis, a, b, s in ((0, 0, 1, 1), (1, 1, end, 1), (2, 0, end, 2), (-1, -1, -5, -1), (2, 3, 0, -2),
-            (1, -2, end, 1), (0, 5, 9, 1), (2, 1, -1, 1),
+                          (1, -2, end, 1), (0, 5, 9, 1), (2, 1, -1, 1),
                           (1, -9, 9, 2)):
         case(f"slice_{axis}_{a}_{b}_{s}", "slice", lambda x: at_axis(x, axis, slice(a, None if b == end else b, s)),
-            [x],
+             [x],
              dict(axis=axis, start=a, stop=b, step=s), **c2)
     for axis, i in ((0, 1), (1, -1), (2, 0), (-1, 2)):
         case(f"index_{axis}_{i}", "index", lambda x: at_axis(x, axis, i), [x], dict(axis=axis, i=i), **c2)
@@ -165,7 +165,7 @@ def ordering():
             case(f"sort_{axis}_{down}", "sort", lambda x: jnp.sort(x, axis=axis, descending=bool(down)), [x],
                 dict(axis=axis, descending=down), order=2)
             case(f"argsort_{axis}_{down}", "argsort", lambda x: jnp.argsort(x, axis=axis, stable=True,
-                descending=bool(down)), [Const(x)],
+                 descending=bool(down)), [Const(x)],
                  dict(axis=axis, descending=down))
     special = np.array([2.0, np.nan, -np.inf, 0.0, -0.0, np.inf, 2.0, -1.0, np.nan, -0.0])
     for down in (0, 1):
@@ -193,7 +193,7 @@ def ordering():
         case(f"searchsorted_{right}", "searchsorted", lambda a, v: f(a, v).astype(jnp.int64), [Const(e), Const(v)],
             dict(right=right))
         case(f"searchsorted_nan_{right}", "searchsorted", lambda a,
-            v: jnp.asarray(np.searchsorted(np.asarray(a), np.asarray(v), "right" if right else "left")),
+             v: jnp.asarray(np.searchsorted(np.asarray(a), np.asarray(v), "right" if right else "left")),
              [Const([0.0, 1.0, np.nan]), Const([np.nan, 1.0, 5.0])], dict(right=right))
         case(f"searchsorted_mixed_{right}", "searchsorted", lambda a, v: f(a, v).astype(jnp.int64),
             [Const([1, 3, 5], "i32"), Const([0.5, 3, 5.5])], dict(right=right))
@@ -261,7 +261,7 @@ def selecting():
     case("compress_nothing", "compress", lambda x, m: x[:0], [x, Const([False, False, False])], dict(axis=0))
     for size in (0, 2, 3, 4):
         case(f"compress_to_{size}", "compress_to", lambda x, m: jnp.compress(m, x, 1, size=size, fill_value=1.5),
-            [x, Const(m)],
+             [x, Const(m)],
              dict(axis=1, size=size, fill=1.5), order=1)
     w = np.array([[True, False, False, True], [False] * 4, [True, True, False, True]])
     at = np.flatnonzero(w)

@@ -79,7 +79,7 @@ def kinks():
         case(f"{name}_ties_columns", name, lambda x, f=f: f(x, axis=0, keepdims=True), [t], dict(axes=[0], keep=1),
             order=1)
     case("clamp_ends", "clamp", lambda x, lo, hi: lax.clamp(lo, x, hi), [np.array([-1.0, 1.0, 0.0, -2.0, 2.0]), -1.0,
-        1.0], order=1,
+         1.0], order=1,
          exact=True, ct=np.ones(5))
     case("sqrt_at_0", "sqrt", jnp.sqrt, [np.array([0.0, 4.0])], exact=True, order=1, ct=np.ones(2), tan=[np.ones(2)])
     case("norm_inf_ties", "norm", lambda x: jnp.linalg.norm(x, jnp.inf), [np.array([1.0, -3.0, 3.0])],

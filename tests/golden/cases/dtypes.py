@@ -63,7 +63,7 @@ def narrow():
         case(f"mse_{d}", "mse", lambda x, y: jnp.mean((x - y) ** 2), [x, y[:3, :1] * jnp.ones((3, 5), x.dtype)],
             order=1)
         case(f"cross_entropy_{d}", "softmax_cross_entropy",
-             lambda l, i: -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(l, axis=-1), i[..., None], -1)), [x,
+                 lambda l, i: -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(l, axis=-1), i[..., None], -1)), [x,
                  Const([1, 0, 4], "i64")], order=1)
         case(f"take_{d}", "take", lambda x, i: jnp.take(x, i, axis=0), [x, Const([1, 1, 0], "i64")], dict(axis=0),
             order=1)
@@ -82,8 +82,8 @@ def casts():
             s = Const(jnp.asarray(i).astype(DTYPES[a]))
             case(f"{a}_{b}", "cast", lambda x, b=b: x.astype(DTYPES[b]), [s], dict(dtype=b), exact=True)
     case("f64_f32_gradient", "cast", lambda x: x.astype(jnp.float32), [np.array([0.1, 0.2])], dict(dtype="f32"),
-        order=1, exact=True,
+         order=1, exact=True,
          ct=[1.0, 0.5], tan=[np.array([1.0, 0.25])])
     case("f32_f64_gradient", "cast", lambda x: x.astype(jnp.float64), [np.float32([0.5, 0.25])], dict(dtype="f64"),
-        order=1, exact=True,
+         order=1, exact=True,
          ct=[1.0, 0.5], tan=[np.array([1.0, 0.25])])

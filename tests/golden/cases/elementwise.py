@@ -94,7 +94,7 @@ def elementwise():
 
 # Values only, at points where functions are decided by cases.
 POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-10, -1e-10, 1e-300, 30.0, -30.0, 700.0, -700.0, 1e10, -1e10,
-    1e300, np.inf, -np.inf,
+          1e300, np.inf, -np.inf,
           np.nan]
 
 
@@ -138,12 +138,12 @@ def integers():
     for d in ("i64", "i32", "u8"):
         x, y = Const(a if d != "u8" else np.abs(a), d), Const(b if d != "u8" else np.abs(b), d)
         for name in ("neg", "abs", "sign", "square", "relu", "floor", "ceil", "round", "trunc", "isnan", "isinf",
-                "isfinite", "logical_not",
+                     "isfinite", "logical_not",
                      "sqrt", "exp", "tanh", "reciprocal"):
             case(f"{name}_{d}", name, from_integers(UNARY[name]) if name in ("sqrt", "exp", "tanh", "reciprocal")
                 else UNARY[name], [x])
         for name in ("add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder", "equal", "not_equal",
-                "less", "less_equal",
+                     "less", "less_equal",
                      "greater", "greater_equal", "logical_and", "logical_or", "atan2", "hypot"):
             case(f"{name}_{d}", name, from_integers(BINARY[name]) if name in ("div", "atan2", "hypot")
                 else BINARY[name], [x, y])
@@ -161,7 +161,7 @@ def integers():
 def broadcast():
     open_file("broadcast")
     pairs = [((3,), ()), ((), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((2, 1, 3), (4, 1)), ((1,), (2, 2)),
-        ((1, 1), (3,)), ((2, 3), (1, 3)),
+             ((1, 1), (3,)), ((2, 3), (1, 3)),
              ((0, 3), (3,)), ((2, 1), (1, 0))]
     for s, t in pairs:
         text = "x".join(map(str, s)) or "scalar", "x".join(map(str, t)) or "scalar"

@@ -19,10 +19,10 @@ def namespace():
     names.update({n: getattr(jnp.linalg, n) for n in ("norm", "det", "inv", "solve", "qr", "cholesky", "eigh",
         "slogdet", "eigvalsh")})
     names.update({n: getattr(jax.nn, n) for n in ("softmax", "log_softmax", "relu", "sigmoid", "softplus", "silu",
-        "leaky_relu", "elu", "selu",
+                                                  "leaky_relu", "elu", "selu",
                                                   "one_hot", "log_sigmoid")})
     names.update(svd=lambda a: jnp.linalg.svd(a, full_matrices=False), gelu=lambda x: jax.nn.gelu(x, approximate=False),
-        logsumexp=jsp.logsumexp, erf=jsp.erf, gammaln=jsp.gammaln, rsqrt=lax.rsqrt,
+                 logsumexp=jsp.logsumexp, erf=jsp.erf, gammaln=jsp.gammaln, rsqrt=lax.rsqrt,
                  top_k=lax.top_k, stop_gradient=lax.stop_gradient, lerp=lambda x, y, w: x + w * (y - x))
     # jax.numpy's, not Python's own
     for hidden in ("sum", "max", "min", "abs", "round", "all", "any", "pow"):

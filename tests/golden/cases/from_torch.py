@@ -23,7 +23,7 @@ def from_torch(name, op, f, xs, rest=(), attrs=None):
     y = f(*vs)
     y.sum().backward()
     case(name, op, None, [np.asarray(x, dtype=np.float64) for x in xs] + list(rest), attrs, order=1,
-        out=y.detach().numpy(),
+         out=y.detach().numpy(),
          ct=np.ones(y.shape), grads=[v.grad.numpy() for v in vs])
 
 

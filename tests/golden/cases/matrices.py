@@ -13,7 +13,7 @@ from .writing import COUNT, case, open_file
 def matrices():
     open_file("matrices")
     for s, t in (((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 2, 3), (2, 3, 2)),
-            ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)),
+                 ((2, 2, 3), (3, 2)), ((2, 3), (2, 3, 2)),
                  ((2, 1, 2, 3), (3, 3, 2)), ((3,), (2, 3, 2)), ((2, 2, 3), (3,)), ((2, 0), (0, 3)), ((1, 1), (1, 1))):
         label = "x".join(map(str, s)) + "_" + "x".join(map(str, t))
         case(f"matmul_{label}", "matmul", jnp.matmul, [fresh(s), fresh(t)])
@@ -34,7 +34,7 @@ def matrices():
 def einsums():
     open_file("einsum")
     for s, *shapes in (("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ba,ca", (2, 3), (4, 3)),
-            ("ij->ji", (2, 3)), ("ij->", (2, 3)),
+                       ("ij->ji", (2, 3)), ("ij->", (2, 3)),
                        ("ij->j", (2, 3)), ("ii", (3, 3)), ("ii->i", (3, 3)), ("iij->ji", (2, 2, 3)), ("iii->i",
                        (2, 2, 2)), ("i,i", (4,), (4,)),
                        ("i,j", (3,), (2,)), ("i,i->i", (4,), (4,)), ("bhqd,bkhd->bhqk", (2, 2, 3, 2),
@@ -51,17 +51,17 @@ def einsums():
         case(f"einsum_{label}_{COUNT['einsum']}", "einsum", lambda *xs: jnp.einsum(s, *xs), [fresh(x) for x in shapes],
             dict(subscripts=s))
     case("einsum_f32", "einsum", lambda a, b: jnp.einsum("ij,kj->ik", a, b),
-        [fresh((2, 3)).astype(np.float32), fresh((2, 3)).astype(np.float32)],
+         [fresh((2, 3)).astype(np.float32), fresh((2, 3)).astype(np.float32)],
          dict(subscripts="ij,kj->ik"))
     case("einsum_i32", "einsum", lambda a, b: jnp.einsum("ij,jk->ik", a, b),
-        [Const([[1, 2], [3, 4]], "i32"), Const([[5, 6], [7, 8]], "i32")],
+         [Const([[1, 2], [3, 4]], "i32"), Const([[5, 6], [7, 8]], "i32")],
          dict(subscripts="ij,jk->ik"))
     case("einsum_i32_sum", "einsum", lambda a: jnp.einsum("ij->i", a), [Const([[1, 2], [3, 4]], "i32")],
         dict(subscripts="ij->i"))
     case("einsum_of_transpose", "einsum", lambda a, b: jnp.einsum("ij,jk->ki", a.T, b), [fresh((3, 2)), fresh((3, 2))],
         dict(subscripts="ij,jk->ki", via="transpose"))
     for a, b, p, q in (((2, 3, 4), (4, 3, 2), [1, 2], [1, 0]), ((2, 3), (3, 2), [1], [0]),
-            ((2, 3), (2, 3), [0, 1], [0, 1]), ((2,), (3,), [], []),
+                       ((2, 3), (2, 3), [0, 1], [0, 1]), ((2,), (3,), [], []),
                        ((2, 3, 2), (2, 2, 3), [0, -1], [1, 0])):
         case(f"tensordot_{'_'.join(map(str, a + b))}", "tensordot", lambda x, y: jnp.tensordot(x, y, axes=(p, q)),
             [fresh(a), fresh(b)], dict(a=p, b=q))
@@ -74,7 +74,7 @@ def fourier():
     length = lambda n: n or None
     for name, f in (("fft", jnp.fft.fft), ("ifft", jnp.fft.ifft)):
         for shape, n, axis in (((1, 2), 0, 0), ((2, 2), 0, -1), ((3, 2), 0, -1), ((8, 2), 0, -1), ((7, 2), 0, -1),
-                ((15, 2), 0, -1), ((2, 11, 2), 0, -1),
+                               ((15, 2), 0, -1), ((2, 11, 2), 0, -1),
                                ((5, 2, 2), 0, 0), ((6, 2, 2), 4, 0), ((2, 3, 2), 5, 1), ((2, 3, 2, 2), 0, 1), ((20, 2),
                                0, -1)):
             case(f"{name}_{'_'.join(map(str, shape))}_{n}_{axis}", name, lambda x: pairs(f(value(x), length(n), axis)),
@@ -82,12 +82,12 @@ def fourier():
         x = fresh((6, 2)).astype(np.float32)
         case(f"{name}_f32", name, lambda x: pairs(f(value(x))), [x], dict(n=0, axis=-1))
     for shape, n, axis in (((1,), 0, 0), ((2,), 0, -1), ((3,), 0, -1), ((8,), 0, -1), ((7,), 0, -1), ((14,), 0, -1),
-            ((2, 9), 0, -1), ((6, 2), 4, 0),
+                           ((2, 9), 0, -1), ((6, 2), 4, 0),
                            ((2, 3), 5, 1), ((2, 3), 6, 1), ((2, 4, 2), 0, 1)):
         case(f"rfft_{'_'.join(map(str, shape))}_{n}_{axis}", "rfft", lambda x: pairs(jnp.fft.rfft(x, length(n), axis)),
             [fresh(shape)], dict(n=n, axis=axis))
     for shape, n, axis in (((2, 2), 0, -1), ((1, 2), 1, -1), ((5, 2), 0, -1), ((5, 2), 9, -1), ((2, 4, 2), 7, -1),
-            ((4, 2, 2), 0, 0), ((4, 2), 4, -1),
+                           ((4, 2, 2), 0, 0), ((4, 2), 4, -1),
                            ((3, 2), 8, 0), ((2, 8, 2), 0, 1)):
         case(f"irfft_{'_'.join(map(str, shape))}_{n}_{axis}", "irfft", lambda x: jnp.fft.irfft(value(x), length(n),
             axis), [fresh(shape)], dict(n=n, axis=axis))
@@ -98,7 +98,7 @@ def fourier():
     for mode in ("full", "same", "valid"):
         for a, b, axis in (((5,), (3,), 0), ((2, 6), (2, 4), 1), ((4, 2), (3, 2), 0)):
             case(f"fft_convolve_{mode}_{'_'.join(map(str, a + b))}", "fft_convolve", lambda x,
-                h: fftconvolve(x, h, mode=mode, axes=[axis]),
+                 h: fftconvolve(x, h, mode=mode, axes=[axis]),
                  [fresh(a), fresh(b)], dict(mode=mode, axis=axis))
 
 
@@ -117,7 +117,7 @@ def linear_algebra():
     # thousandth of the largest
     unit = dict(ulps=4096)
     for s, t in (((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 2, 2), (2, 2, 1)), ((2, 2), (3, 2, 2)),
-            ((2, 1, 2, 2), (3, 2, 1)), ((1, 1), (1, 1)), ((0, 0), (0, 2)),
+                 ((2, 1, 2, 2), (3, 2, 1)), ((1, 1), (1, 1)), ((0, 0), (0, 2)),
                  ((2, 2, 2), (2,))):
         label = "x".join(map(str, s)) + "_" + "x".join(map(str, t))
         case(f"solve_{label}", "solve", la.solve, [near(s), fresh(t)], **wide)

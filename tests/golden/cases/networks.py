@@ -97,7 +97,7 @@ def attention():
     both("attention_bias", lambda q, k, v, b: plain(q, k, v, bias=b), [q, k, v, bias], dict(bias=3),
         attn_mask=torch.tensor(bias))
     case("attention_all", "attention", lambda q, k, v, m, b: plain(q, k, v, m, b, True),
-        [q, k, v, Const(mask | np.eye(3, 5, dtype=bool), "bool"), bias],
+         [q, k, v, Const(mask | np.eye(3, 5, dtype=bool), "bool"), bias],
          dict(mask=3, bias=4, causal=1))
     case("attention_heads_broadcast", "attention", plain, [fresh((2, 2, 3, 2)), fresh((1, 3, 2)), fresh((2, 1, 3, 2))])
     case("attention_f32", "attention", plain, [x.astype(np.float32) for x in (q, k, v)])

@@ -9,7 +9,7 @@ from jax.extend import core as jcore
 STEP = 2.0 ** -24
 # Results of these are exact: chosen, moved or counted, not computed.
 EXACT = {"select_n", "broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "pad", "concatenate", "rev",
-    "gather", "copy",
+         "gather", "copy",
          "convert_element_type", "neg", "abs", "sign", "max", "min", "reduce_max", "reduce_min", "clamp", "floor",
          "ceil", "round",
          "stop_gradient", "expand_dims", "iota", "dynamic_slice", "copy_p", "symbolic_zeros", "argmax", "argmin",

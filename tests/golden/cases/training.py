@@ -128,7 +128,7 @@ def losses():
     case("cosine", "cosine_similarity", cosine, [x, y], dict(axis=-1, eps=1e-8), order=3)
     case("cosine_columns", "cosine_similarity", lambda x, y: cosine(x, y, 0), [x, Const(y)], dict(axis=0, eps=1e-8))
     from_torch("cosine_of_zero", "cosine_similarity", lambda x, y: F.cosine_similarity(x, y, 1, 0.5),
-        [[[0.0, 0.0], [3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]]],
+               [[[0.0, 0.0], [3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]]],
                attrs=dict(axis=1, eps=0.5))
 
     table = fresh((4, 3))
