@@ -495,7 +495,9 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .formula      = "a function of the user's",
                                         .vjp          = custom_vjp,
                                         .jvp          = custom_jvp,
-                                        .apply        = custom_apply};
+                                        .apply        = custom_apply,
+                                        /* what it does is the user's: one an element */
+                                        .cost         = {.each_z = 1}};
 const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -503,4 +505,5 @@ const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .attrs        = "operands:d of:l",
                                         .vjp          = numbers_again,
                                         .jvp          = numbers_again,
-                                        .apply        = numbers_apply};
+                                        .apply        = numbers_apply,
+                                        .cost         = {.each_z = 1}};

@@ -6,7 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body"};
+const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body",
+                                   .cost = {.none = "is given"}};
 
 bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys) {
     if (n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;

@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "base/cache.h"
 #include "backend/cpu/kernels.h"
+#include "tape/op_facts.h"
 
 /* ---- operations as the tape sees them -------------------------------------------------------- */
 
@@ -83,6 +84,8 @@ typedef struct cot__op {
     /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
      * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */
     bool sweeps_alone;
+    /* What its value costs; elementwise operations are counted in their formulas instead. */
+    cot__op_cost cost;
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */

@@ -44,6 +44,18 @@ static void records_are_complete(void **state) {
     test_verdict();
 }
 
+/* No operation costs nothing for want of a word about it. */
+static void records_state_a_cost_or_why_there_is_none(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        const cot__op_cost *c = &cot__op_of(op)->cost;
+        bool counted = c->each_x > 0 || c->each_z > 0 || c->each_inner > 0 || c->each_cube > 0 || c->more;
+        TEST_CHECK(counted != (c->none && c->none[0]), "%s: its record says %s; give .cost, or .cost.none with a reason",
+                   ids[op], counted ? "what it costs, and that it costs nothing" : "nothing of its cost");
+    }
+    test_verdict();
+}
+
 static bool tape_has(const cot_tape *t, int op) {
     for (uint32_t i = 0; i < t->count; i++)
         if (t->nodes[i].op == op) return true;
@@ -183,6 +195,7 @@ static void threads_do_not_show(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_complete),
+        cmocka_unit_test(records_state_a_cost_or_why_there_is_none),
         cmocka_unit_test(every_operation_has_a_sample_that_records_it),
         cmocka_unit_test(jvps_match_differences),
         cmocka_unit_test(second_derivatives_match_differences),

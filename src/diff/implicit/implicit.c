@@ -152,7 +152,8 @@ const cot__op cot__op_root = {.name         = "root",
                               .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
                               .vjp     = root_vjp,
                               .jvp     = root_jvp,
-                              .apply   = root_apply};
+                              .apply   = root_apply,
+                              .cost         = {.none = "what its functions do is not counted"}};
 
 /* ---- the public functions -------------------------------------------------------------------- */
 

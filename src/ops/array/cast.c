@@ -29,7 +29,8 @@ const cot__op cot__op_cast = {.name    = "cast",
                               .kind    = KIND_LINEAR,
                               .formula = "z = x in another dtype; x̄ += z̄",
                               .vjp     = cast_vjp,
-                              .apply   = cast_apply};
+                              .apply   = cast_apply,
+                              .cost    = {.none = "moves data"}};
 
 cot_var cot__copy_var(cot_tape *t, uint32_t x) {
     cot__view   v = cot__view_read(t, x);
@@ -54,4 +55,5 @@ const cot__op cot__op_copy = {.name    = "copy",
                               .kind    = KIND_LINEAR,
                               .formula = "z = x, contiguous; x̄ += z̄",
                               .vjp     = copy_vjp,
-                              .apply   = copy_apply};
+                              .apply   = copy_apply,
+                              .cost    = {.none = "moves data"}};

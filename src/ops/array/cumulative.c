@@ -42,7 +42,8 @@ const cot__op cot__op_cumsum = {.name    = "cumsum",
                                 .kind    = KIND_LINEAR,
                                 .formula = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
                                 .vjp     = cumsum_vjp,
-                                .apply   = cumsum_apply};
+                                .apply   = cumsum_apply,
+                                .cost    = {.each_x = 1}};
 
 /* ---- recurrence ------------------------------------------------------------------------------ */
 
@@ -112,7 +113,8 @@ const cot__op cot__op_recurrence = {
     .saves   = 1u << COEFFICIENTS | COT__SAVES_Z,
     .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
     .vjp     = recurrence_vjp,
-    .jvp     = recurrence_jvp};
+    .jvp     = recurrence_jvp,
+    .cost    = {.each_z = 2}};
 
 /* ---- cumprod --------------------------------------------------------------------------------- */
 
@@ -177,4 +179,5 @@ const cot__op cot__op_cumargmax = {.name    = "cumargmax",
                                    .attrs   = "axis:a smallest:f",
                                    .kind    = KIND_NONE,
                                    .apply   = cumargmax_apply,
-                                   .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])"};
+                                   .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])",
+                                   .cost    = {.each_x = 1}};

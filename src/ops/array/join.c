@@ -108,7 +108,8 @@ const cot__op cot__op_concat = {.name    = "concat",
                                 .kind    = KIND_LINEAR,
                                 .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
                                 .vjp     = concat_vjp,
-                                .apply   = concat_apply};
+                                .apply   = concat_apply,
+                                .cost    = {.none = "moves data"}};
 
 /* ---- pad ------------------------------------------------------------------------------------- */
 
@@ -179,4 +180,5 @@ static cot_var pad_apply(cot__rule *r, const cot_var *xs) {
 const cot__op cot__op_pad = {
     .name = "pad", .batch = cot__batch_shift, .attrs = "border:b value:n", .kind = KIND_GENERIC,
     .formula = "z = x with a border; x̄ += the inside of z̄",
-    .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply};
+    .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply,
+    .cost = {.none = "moves data"}};

@@ -112,7 +112,8 @@ const cot__op cot__op_ravel_index = {
     .attrs   = "extents:l",
     .kind    = KIND_NONE,
     .apply   = ravel_apply,
-    .formula = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x"};
+    .formula = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x",
+    .cost    = {.none = "finds positions"}};
 
 /* ---- scatter --------------------------------------------------------------------------------- */
 
@@ -170,7 +171,8 @@ static cot_var last_writer_apply(cot__rule *r, const cot_var *xs) {
 
 const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_last_writer, .attrs = "extent:d",
                                      .kind = KIND_NONE, .apply = last_writer_apply,
-                                     .formula = "z[p] = the last i with indices[i] = p, else -1"};
+                                     .formula = "z[p] = the last i with indices[i] = p, else -1",
+                                     .cost = {.none = "finds positions"}};
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
@@ -281,4 +283,5 @@ const cot__op cot__op_nonzero = {
     .attrs   = "size:d",
     .kind    = KIND_NONE,
     .apply   = nonzero_apply,
-    .formula = "z = every i with x[i] true, in order; with a size: the first ones, filled up with -1"};
+    .formula = "z = every i with x[i] true, in order; with a size: the first ones, filled up with -1",
+    .cost    = {.none = "finds positions"}};

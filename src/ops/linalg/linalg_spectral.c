@@ -78,7 +78,8 @@ const cot__op cot__op_eigh = {
     .saves        = COT__SAVES_Z,
     .vjp          = eigh_vjp,
     .apply        = eigh_apply,
-    .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
+    .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
+    .cost         = {.each_cube = 9}};
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
@@ -160,7 +161,8 @@ const cot__op cot__op_svd = {.name         = "svd",
                              .apply        = svd_apply,
                              .formula      = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
                                              "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
-                                             " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
+                                             " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)",
+                             .cost         = {.each_cube = 20}};
 
 /* ---- cofactors ------------------------------------------------------------------------------- */
 
@@ -210,4 +212,5 @@ const cot__op cot__op_cofactors = {.name     = "cofactors", .batch = cot__batch_
                                    .saves    = 1u | COT__SAVES_Z,
                                    .vjp      = cofactors_vjp,
                                    .apply    = cofactors_apply,
-                                   .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ"};
+                                   .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ",
+                                   .cost = {.each_cube = 24}};

@@ -73,7 +73,8 @@ const cot__op cot__op_triangular_solve = {
     .saves   = 1u | COT__SAVES_Z,
     .vjp     = triangular_solve_vjp,
     .apply   = triangular_solve_apply,
-    .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle"};
+    .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle",
+    .cost    = {.each_inner = 1}};
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 
@@ -117,7 +118,8 @@ const cot__op cot__op_cholesky = {.name         = "cholesky",
                                   .vjp          = cholesky_vjp,
                                   .apply        = cholesky_apply,
                                   .formula =
-                                      "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
+                                      "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved",
+                                  .cost         = {.each_cube = 1.0 / 3}};
 
 /* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------- */
 
@@ -214,7 +216,8 @@ const cot__op cot__op_qr = {.name         = "qr",
                             .saves        = COT__SAVES_Z,
                             .vjp          = qr_vjp,
                             .apply        = qr_apply,
-                            .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
+                            .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ",
+                            .cost         = {.each_cube = 4}};
 
 /* ---- least squares --------------------------------------------------------------------------- */
 

@@ -51,7 +51,9 @@ static void softmax_jvp(cot__rule *r) { r->tangent = softmax_product(r, r->tange
 const cot__op cot__op_softmax = {.name = "softmax", .batch = cot__batch_shift, .attrs = "axis:a", .kind = KIND_GENERIC,
                                  .saves = COT__SAVES_Z,
                                  .vjp = softmax_vjp, .jvp = softmax_jvp, .apply = softmax_apply,
-                                 .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)"};
+                                 .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)",
+                                 /* max, subtract, exp, add, divide */
+                                 .cost = {.each_x = 5}};
 
 static void log_softmax_vjp(cot__rule *r) {
     cot_var g = widened(r, r->g), p = cot_exp(widened(r, cot__rule_z(r)));
@@ -71,7 +73,9 @@ const cot__op cot__op_log_softmax = {.name    = "log_softmax",
                                      .vjp     = log_softmax_vjp,
                                      .apply   = softmax_apply,
                                      .jvp     = log_softmax_jvp,
-                                     .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
+                                     .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄",
+                                     /* max, subtract, exp, add, subtract */
+                                     .cost    = {.each_x = 5}};
 
 /* ---- cross entropies ------------------------------------------------------------------------- */
 
@@ -230,7 +234,9 @@ const cot__op cot__op_softmax_cross_entropy = {
     .saves = 3u,
     .vjp   = softmax_cross_entropy_vjp,
     .apply = softmax_cross_entropy_apply,
-    .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows"};
+    .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
+    /* as softmax, and the product with the target */
+    .cost  = {.each_x = 6}};
 
 static void cross_entropy_vjp(cot__rule *r) {
     cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
@@ -254,7 +260,9 @@ const cot__op cot__op_cross_entropy = {.name  = "cross_entropy",
                                        .saves = 3u,
                                        .vjp   = cross_entropy_vjp,
                                        .apply = cross_entropy_apply,
-                                       .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows"};
+                                       .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows",
+                                       /* log, multiply, add */
+                                       .cost  = {.each_x = 3}};
 
 /* ---- mse ------------------------------------------------------------------------------------- */
 
@@ -307,4 +315,6 @@ static cot_var mse_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_
 
 const cot__op cot__op_mse = {.name = "mse", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u, .vjp = mse_vjp,
                              .apply = mse_apply,
-                             .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n"};
+                             .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n",
+                             /* subtract, square, add */
+                             .cost = {.each_x = 3}};

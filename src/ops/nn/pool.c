@@ -206,7 +206,8 @@ const cot__op cot__op_max_pool_index = {.name  = "max_pool_index",
                                         .kind  = KIND_NONE,
                                         .apply = max_pool_index_apply,
                                         .formula =
-                                            "z[q] = the first i with x[i] = max over window q, counted in the window"};
+                                            "z[q] = the first i with x[i] = max over window q, counted in the window",
+                                        .cost  = {.each_x = 1}};
 const cot__op cot__op_max_pool       = {.name     = "max_pool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
@@ -215,7 +216,8 @@ const cot__op cot__op_max_pool       = {.name     = "max_pool",
                                         .saves    = 1u << CHOSEN,
                                         .formula  = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]",
                                         .vjp      = max_pool_vjp,
-                                        .apply    = max_pool_apply};
+                                        .apply    = max_pool_apply,
+                                        .cost     = {.none = "moves data"}};
 const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
@@ -224,7 +226,8 @@ const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .saves    = 1u << CHOSEN,
                                         .formula  = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]",
                                         .vjp      = max_unpool_vjp,
-                                        .apply    = max_unpool_apply};
+                                        .apply    = max_unpool_apply,
+                                        .cost     = {.each_x = 1}};
 
 /* ---- avg_pool -------------------------------------------------------------------------------- */
 
@@ -270,14 +273,16 @@ const cot__op cot__op_avg_pool   = {.name    = "avg_pool",
                                     .kind    = KIND_LINEAR,
                                     .vjp     = avg_pool_vjp,
                                     .apply   = avg_pool_apply,
-                                    .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n"};
+                                    .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n",
+                                    .cost    = {.each_x = 1}};
 const cot__op cot__op_avg_unpool = {.name    = "avg_unpool",
                                     .batch   = cot__batch_shift,
                                     .attrs   = "exclude_padding:f " GEOMETRY,
                                     .kind    = KIND_LINEAR,
                                     .vjp     = avg_unpool_vjp,
                                     .apply   = avg_unpool_apply,
-                                    .formula = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n"};
+                                    .formula = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n",
+                                    .cost    = {.each_z = 1}};
 
 /* ---- options --------------------------------------------------------------------------------- */
 
