@@ -497,7 +497,8 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .jvp          = custom_jvp,
                                         .apply        = custom_apply,
                                         /* what it does is the user's: one an element */
-                                        .cost         = {.each_z = 1}};
+                                        .cost         = {.each_z = 1},
+                                        .opaque       = true};
 const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -506,4 +507,5 @@ const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .vjp          = numbers_again,
                                         .jvp          = numbers_again,
                                         .apply        = numbers_apply,
-                                        .cost         = {.each_z = 1}};
+                                        .cost         = {.each_z = 1},
+                                        .opaque       = true};

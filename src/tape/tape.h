@@ -86,10 +86,28 @@ typedef struct cot__op {
     bool sweeps_alone;
     /* What its value costs; elementwise operations are counted in their formulas instead. */
     cot__op_cost cost;
+    /* Of a generic operation: the operands that its value is linear in, all of them together while
+     * the others rest (bits as in a save mask); in the others it is curved. Linear operations are
+     * so in all operands, bilinear ones in either. See cot__linear_in. */
+    uint32_t linear;
+    /* The operand that operand k of n is multiplied by, or -1: the value is linear in the one only
+     * while the other rests. NULL: none is. Not for bilinear operations, where it is the other. */
+    int (*factor)(int k, int n);
+    /* Functions of the user's make its value, so what it is linear in is not known. */
+    bool opaque;
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */
 const cot__op *cot__op_of(int op);
+/* Is the value of a structural operation linear in operand k, as far as is known, while the operand
+ * that this one is multiplied by (cot__factor_of n operands; -1: none) rests? */
+static inline bool cot__linear_in(const cot__op *op, int k) {
+    if (op->kind == KIND_NONE || (k < 32 && op->inactive >> k & 1)) return false;
+    return op->kind != KIND_GENERIC || op->opaque || cot__saves_operand(op->linear, k);
+}
+static inline int cot__factor_of(const cot__op *op, int k, int n) {
+    return op->kind == KIND_BILINEAR ? 1 - k : op->factor ? op->factor(k, n) : -1;
+}
 /* What formulas call operand k of an elementwise operation: x, y, w, or as rules/operands.def
  * says. */
 const char *cot__operand_name(int op, int k);

@@ -17,8 +17,8 @@ static bool is_users(const cot__rule *r) {
     return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
 }
 
-/* How a node depends on what the rule was given. An operation whose rule is not known to be one or
- * the other counts as linear. */
+/* How a node depends on what the rule was given. What functions of the user's make of it is not
+ * known and counts as linear. */
 enum { NOT, LINEARLY, OTHERWISE };
 
 static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
@@ -34,12 +34,31 @@ static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
     return how;
 }
 
-static uint8_t structural_depends(const cot__node *n, int k, uint8_t operand, int others) {
+/* `how` has a byte for each node from `first` on. */
+static uint8_t operand_depends(const cot__node *n, int k, const uint8_t *how, uint32_t first) {
+    uint32_t a = cot__arg(n, k);
+    return a == COT__NONE || a < first ? NOT : how[a - first];
+}
+
+/* By its record: it is linear in the operands that move, and no two of them are multiplied. */
+static uint8_t structural_depends(const cot__node *n, const uint8_t *how, uint32_t first) {
     const cot__op *op = cot__op_of(n->op);
-    bool           positions = k < 32 && op->inactive >> k & 1, twice = op->kind == KIND_BILINEAR && others;
-    bool           curved = n->op == OP_norm || n->op == OP_max || n->op == OP_min || n->op == OP_softmax;
-    if (!operand) return NOT;
-    return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || twice ? OTHERWISE : LINEARLY;
+    uint8_t        most = NOT;
+    for (int k = 0, count = cot__nargs(n); k < count && most != OTHERWISE; k++) {
+        uint8_t is = operand_depends(n, k, how, first);
+        if (is == NOT) continue;
+        int  other = cot__factor_of(op, k, count);
+        bool squared = other >= 0 && operand_depends(n, other, how, first) != NOT;
+        most = is == OTHERWISE || squared || !cot__linear_in(op, k) ? OTHERWISE : LINEARLY;
+    }
+    return most;
+}
+
+static uint8_t depends(const cot__node *n, const uint8_t *how, uint32_t first) {
+    uint8_t operand[3] = {NOT, NOT, NOT};
+    if (n->op >= OP_elementwise_count) return structural_depends(n, how, first);
+    for (int k = 0, count = cot__nargs(n); k < count; k++) operand[k] = operand_depends(n, k, how, first);
+    return elementwise_depends(n, operand);
 }
 
 /* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has
@@ -62,19 +81,11 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
     for (int k = 0; k < n; k++) how[from[k] - first] = LINEARLY;
     for (uint32_t i = first; i <= y; i++) {
         const cot__node *node = &t->nodes[i];
-        int              count = cot__nargs(node), moving = 0;
-        uint8_t          operand[3] = {NOT, NOT, NOT}, most = how[i - first];
-        for (int k = 0; k < count; k++) {
-            uint32_t a = cot__arg(node, k);
-            uint8_t  is = a == COT__NONE || a < first ? NOT : how[a - first];
-            if (k < 3) operand[k] = is;
-            moving += is != NOT;
-            uint8_t now = node->op < OP_elementwise_count ? NOT : structural_depends(node, k, is, moving > 1);
-            most = now > most ? now : most;
-        }
-        if (node->op < OP_elementwise_count && moving) most = elementwise_depends(node, operand);
-        how[i - first] = most;
-        if (most == OTHERWISE && bad == COT__NONE) bad = i;
+        uint8_t          is = depends(node, how, first);
+        /* whole numbers are rounded */
+        if (is == LINEARLY && !cot__dtype_is_float(cot__dtype_at(node))) is = OTHERWISE;
+        if (is > how[i - first]) how[i - first] = is;
+        if (is == OTHERWISE && bad == COT__NONE) bad = i;
     }
     bool linear = how[y - first] != OTHERWISE;
     cot__free(&t->al, how, bytes);

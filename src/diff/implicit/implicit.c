@@ -153,7 +153,8 @@ const cot__op cot__op_root = {.name         = "root",
                               .vjp     = root_vjp,
                               .jvp     = root_jvp,
                               .apply   = root_apply,
-                              .cost         = {.none = "what its functions do is not counted"}};
+                              .cost         = {.none = "what its functions do is not counted"},
+                              .opaque       = true};
 
 /* ---- the public functions -------------------------------------------------------------------- */
 

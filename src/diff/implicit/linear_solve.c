@@ -448,4 +448,5 @@ const cot__op cot__op_linear_solve = {.name         = "linear_solve",
                                       .vjp   = linear_solve_vjp,
                                       .jvp   = linear_solve_jvp,
                                       .apply = linear_solve_apply,
-                                      .cost         = {.none = "what its functions do is not counted"}};
+                                      .cost         = {.none = "what its functions do is not counted"},
+                                      .linear       = 1u};

@@ -429,4 +429,5 @@ const cot__op cot__op_loop = {.name         = "loop",
                               .jvp   = loop_jvp,
                               .apply = loop_apply,
                               .batch = cot__loop_batch,
-                              .cost  = {.none = "what its functions do is not counted"}};
+                              .cost  = {.none = "what its functions do is not counted"},
+                              .opaque = true};

@@ -114,7 +114,8 @@ const cot__op cot__op_recurrence = {
     .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
     .vjp     = recurrence_vjp,
     .jvp     = recurrence_jvp,
-    .cost    = {.each_z = 2}};
+    .cost    = {.each_z = 2},
+    .linear  = 1u << TERMS};
 
 /* ---- cumprod --------------------------------------------------------------------------------- */
 

@@ -351,4 +351,5 @@ const cot__op cot__op_update_slice = {.name  = "update_slice",
 const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
                                    .formula = "z = y, in x's memory; ȳ += z̄",
                                    .vjp = copy_into_vjp, .jvp = copy_into_jvp, .apply = copy_into_apply,
-                                   .cost = {.none = "moves data"}};
+                                   .cost = {.none = "moves data"},
+                                   .linear = 2u};

@@ -181,4 +181,5 @@ const cot__op cot__op_pad = {
     .name = "pad", .batch = cot__batch_shift, .attrs = "border:b value:n", .kind = KIND_GENERIC,
     .formula = "z = x with a border; x̄ += the inside of z̄",
     .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply,
-    .cost = {.none = "moves data"}};
+    .cost = {.none = "moves data"},
+    .linear = 1u};

@@ -303,7 +303,11 @@ const cot__op cot__op_sum_of = {.name    = "sum_of",
                                 .vjp     = sum_of_vjp,
                                 .jvp     = sum_of_jvp,
                                 .apply   = nary_apply,
-                                .cost    = {.more = sum_of_cost}};
+                                .cost    = {.more = sum_of_cost},
+                                .linear  = 0x7fu};
+/* x[i] is multiplied by y[i]. */
+static int dot_of_factor(int k, int n) { return k < n / 2 ? k + n / 2 : k - n / 2; }
+
 /* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are
  * read all the same. */
 const cot__op cot__op_dot_of       = {.name         = "dot_of",
@@ -314,7 +318,9 @@ const cot__op cot__op_dot_of       = {.name         = "dot_of",
                                       .vjp          = dot_of_vjp,
                                       .jvp          = dot_of_jvp,
                                       .apply        = nary_apply,
-                                      .cost         = {.more = sum_of_cost}};
+                                      .cost         = {.more = sum_of_cost},
+                                      .linear       = 0x7fu,
+                                      .factor       = dot_of_factor};
 const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .sweeps_alone = true,
                                       .batch        = cot__batch_nary,

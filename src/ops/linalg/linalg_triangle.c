@@ -74,7 +74,8 @@ const cot__op cot__op_triangular_solve = {
     .vjp     = triangular_solve_vjp,
     .apply   = triangular_solve_apply,
     .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle",
-    .cost    = {.each_inner = 1}};
+    .cost    = {.each_inner = 1},
+    .linear  = 2u};
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 

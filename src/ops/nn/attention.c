@@ -400,7 +400,8 @@ const cot__op cot__op_attention     = {
         .apply    = attention_apply,
         .formula =
             "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q",
-        .cost     = {.more = attention_cost}};
+        .cost     = {.more = attention_cost},
+        .linear   = 1u << V};
 const cot__op cot__op_attention_backward = {
     .name     = "attention_backward",
     .batch    = cot__batch_attention_backward,
@@ -412,4 +413,5 @@ const cot__op cot__op_attention_backward = {
     .apply    = backward_apply,
     .formula =
         "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
-    .cost     = {.more = attention_backward_cost}};
+    .cost     = {.more = attention_backward_cost},
+    .linear   = 1u << BACK_G};

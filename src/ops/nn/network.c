@@ -236,7 +236,8 @@ const cot__op cot__op_softmax_cross_entropy = {
     .apply = softmax_cross_entropy_apply,
     .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
     /* as softmax, and the product with the target */
-    .cost  = {.each_x = 6}};
+    .cost  = {.each_x = 6},
+    .linear = 1u << TARGET};
 
 static void cross_entropy_vjp(cot__rule *r) {
     cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
@@ -262,7 +263,8 @@ const cot__op cot__op_cross_entropy = {.name  = "cross_entropy",
                                        .apply = cross_entropy_apply,
                                        .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows",
                                        /* log, multiply, add */
-                                       .cost  = {.each_x = 3}};
+                                       .cost  = {.each_x = 3},
+                                       .linear = 1u << TARGET};
 
 /* ---- mse ------------------------------------------------------------------------------------- */
 
