@@ -498,7 +498,8 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .apply        = custom_apply,
                                         /* what it does is the user's: one an element */
                                         .cost         = {.each_z = 1},
-                                        .opaque       = true};
+                                        .opaque       = true,
+                                        .operands     = "*"};
 const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -508,4 +509,5 @@ const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .jvp          = numbers_again,
                                         .apply        = numbers_apply,
                                         .cost         = {.each_z = 1},
-                                        .opaque       = true};
+                                        .opaque       = true,
+                                        .operands     = "*"};

@@ -4,6 +4,9 @@
 #include "rules/saves.h"
 #include "rules/words/words_tree.h"
 
+#include <stdio.h>
+#include <string.h>
+
 const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #define UNARY(name, cls, value, dx, lo, hi) {#name, 1, cls, AS_TREE(value), {AS_TREE(dx)}, {name##_dX_saves}, lo, hi},
 #define BINARY(name, cls, value, dx, dy, lo, hi)                                                                       \
@@ -73,4 +76,25 @@ const char *cot__operand_name(int op, int k) {
 #include "rules/operands.def"
     };
     return own[op][k] ? own[op][k] : usual[k];
+}
+
+/* Of structural operations, from the words of their records. */
+const char *cot__operand_letter(int op, int k, int n, char *buf) {
+    static const char *const usual[] = {"x", "y", "w"};
+    if (op < OP_elementwise_count) return cot__operand_name(op, k);
+    const char *words = cot__op_of(op)->operands, *p = words ? words : "*";
+    size_t      length = strcspn(p, " *");
+    if (length == 0 && n <= 3 && k < 3) return usual[k];
+    /* one list, or two of which each has half of the operands */
+    int at = p[length] != '*' ? k : strchr(p, ' ') ? k >= n / 2 : 0;
+    for (; at > 0 && *p; at--) p += strcspn(p, " "), p += *p == ' ';
+    length = strcspn(p, " *");
+    if (length) snprintf(buf, 16, "%.*s", (int)length, p);
+    else snprintf(buf, 16, "x%d", k);
+    return buf;
+}
+
+bool cot__takes_lists(int op) {
+    const char *words = op < OP_elementwise_count ? NULL : cot__op_of(op)->operands;
+    return words && words[0] != '*' && strchr(words, '*');
 }

@@ -16,7 +16,8 @@ const cot__op cot__op_detach = {.name    = "detach",
                                 .kind    = KIND_NONE,
                                 .formula = "x, with no gradient through it",
                                 .apply   = detach_apply,
-                                .cost    = {.none = "moves data"}};
+                                .cost    = {.none = "moves data"},
+                                .operands = "x"};
 
 static bool valid_shape(cot_tape *t, const char *op, const cot_shape *s) {
     if (s->ndim >= 0 && s->ndim <= COT_MAX_NDIM) return true;

@@ -59,6 +59,10 @@ typedef struct cot__op {
     uint32_t    inactive; /* mask of operands without derivative (indices, labels) */
     uint32_t    saves;    /* which values the vjp reads */
     const char *formula;  /* for people */
+    /* What the formula calls its operands, in order: "a b". A name with a star stands for a list,
+     * "x* y*" for two of equal length; a star alone for any number, x, y, w or x0, x1, … . Of
+     * elementwise operations see rules/operands.def. */
+    const char *operands;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
     /* Records the operation of node r->node on other operands xs, as many as the node has (optional
@@ -111,6 +115,10 @@ static inline int cot__factor_of(const cot__op *op, int k, int n) {
 /* What formulas call operand k of an elementwise operation: x, y, w, or as rules/operands.def
  * says. */
 const char *cot__operand_name(int op, int k);
+/* The same for operand k of n of any operation: static storage or buf (16 bytes). */
+const char *cot__operand_letter(int op, int k, int n, char *buf);
+/* Does a structural operation take lists, whose elements its formula calls x[i]? */
+bool cot__takes_lists(int op);
 
 /* ---- storage and tensors --------------------------------------------------------------------- */
 

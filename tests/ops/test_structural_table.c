@@ -56,6 +56,36 @@ static void records_state_a_cost_or_why_there_is_none(void **state) {
     test_verdict();
 }
 
+/* Each operand of every node has a name. */
+static void records_name_their_operands(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        const char *words = cot__op_of(op)->operands;
+        bool        source = cot__op_of(op)->kind == KIND_SOURCE;
+        TEST_CHECK(source ? !words : words && words[0], "%s: its record has %s", ids[op],
+                   source ? "operands, though it is a source" : "no .operands");
+    }
+    for (int i = 0; i < TEST_COUNT(samples); i++) {
+        test_function f = function_of(&samples[i], i, 0);
+        cot_tape     *t = cot_tape_create(NULL);
+        cot_var       xs[TEST_MAX_INPUTS];
+        for (int k = 0; k < f.n; k++)
+            xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data)
+                                       : cot_scalar(t, f.in[k].data[0]);
+        f.f(f.n, xs, f.user);
+        for (uint32_t node = 0; node < t->count; node++) {
+            const char *words = cot__op_of(t->nodes[node].op)->operands;
+            int         named = words && words[0] != 0;
+            for (const char *p = words; p && *p; p++) named += *p == ' ';
+            TEST_CHECK(!words || strchr(words, '*') || cot__nargs(&t->nodes[node]) <= named,
+                       "%s: %s has %d operands, and its record names %d", f.name, ids[t->nodes[node].op],
+                       cot__nargs(&t->nodes[node]), named);
+        }
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
 static bool tape_has(const cot_tape *t, int op) {
     for (uint32_t i = 0; i < t->count; i++)
         if (t->nodes[i].op == op) return true;
@@ -195,6 +225,7 @@ static void threads_do_not_show(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_complete),
+        cmocka_unit_test(records_name_their_operands),
         cmocka_unit_test(records_state_a_cost_or_why_there_is_none),
         cmocka_unit_test(every_operation_has_a_sample_that_records_it),
         cmocka_unit_test(jvps_match_differences),

@@ -154,7 +154,8 @@ const cot__op cot__op_root = {.name         = "root",
                               .jvp     = root_jvp,
                               .apply   = root_apply,
                               .cost         = {.none = "what its functions do is not counted"},
-                              .opaque       = true};
+                              .opaque       = true,
+                              .operands     = "*"};
 
 /* ---- the public functions -------------------------------------------------------------------- */
 

@@ -449,4 +449,5 @@ const cot__op cot__op_linear_solve = {.name         = "linear_solve",
                                       .jvp   = linear_solve_jvp,
                                       .apply = linear_solve_apply,
                                       .cost         = {.none = "what its functions do is not counted"},
-                                      .linear       = 1u};
+                                      .linear       = 1u,
+                                      .operands     = "*"};

@@ -368,4 +368,5 @@ const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENER
                                       .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply,
                                       .batch = loop_adjoint_batch,
                                       .cost = {.none = "what its functions do is not counted"},
-                                      .opaque = true};
+                                      .opaque = true,
+                                      .operands = "*"};

@@ -430,4 +430,5 @@ const cot__op cot__op_loop = {.name         = "loop",
                               .apply = loop_apply,
                               .batch = cot__loop_batch,
                               .cost  = {.none = "what its functions do is not counted"},
-                              .opaque = true};
+                              .opaque = true,
+                              .operands = "*"};

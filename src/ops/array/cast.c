@@ -30,7 +30,8 @@ const cot__op cot__op_cast = {.name    = "cast",
                               .formula = "z = x in another dtype; x̄ += z̄",
                               .vjp     = cast_vjp,
                               .apply   = cast_apply,
-                              .cost    = {.none = "moves data"}};
+                              .cost    = {.none = "moves data"},
+                              .operands = "x"};
 
 cot_var cot__copy_var(cot_tape *t, uint32_t x) {
     cot__view   v = cot__view_read(t, x);
@@ -56,4 +57,5 @@ const cot__op cot__op_copy = {.name    = "copy",
                               .formula = "z = x, contiguous; x̄ += z̄",
                               .vjp     = copy_vjp,
                               .apply   = copy_apply,
-                              .cost    = {.none = "moves data"}};
+                              .cost    = {.none = "moves data"},
+                              .operands = "x"};

@@ -43,7 +43,8 @@ const cot__op cot__op_cumsum = {.name    = "cumsum",
                                 .formula = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
                                 .vjp     = cumsum_vjp,
                                 .apply   = cumsum_apply,
-                                .cost    = {.each_x = 1}};
+                                .cost    = {.each_x = 1},
+                                .operands = "x"};
 
 /* ---- recurrence ------------------------------------------------------------------------------ */
 
@@ -115,7 +116,8 @@ const cot__op cot__op_recurrence = {
     .vjp     = recurrence_vjp,
     .jvp     = recurrence_jvp,
     .cost    = {.each_z = 2},
-    .linear  = 1u << TERMS};
+    .linear  = 1u << TERMS,
+    .operands = "a b"};
 
 /* ---- cumprod --------------------------------------------------------------------------------- */
 
@@ -181,4 +183,5 @@ const cot__op cot__op_cumargmax = {.name    = "cumargmax",
                                    .kind    = KIND_NONE,
                                    .apply   = cumargmax_apply,
                                    .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])",
-                                   .cost    = {.each_x = 1}};
+                                   .cost    = {.each_x = 1},
+                                   .operands = "x"};

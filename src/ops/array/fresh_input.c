@@ -25,4 +25,5 @@ const cot__op cot__op_alias = {.name    = "alias",
                                .vjp     = alias_vjp,
                                .apply   = alias_apply,
                                .batch   = cot__batch_shift,
-                               .cost    = {.none = "moves data"}};
+                               .cost    = {.none = "moves data"},
+                               .operands = "x"};

@@ -49,7 +49,8 @@ const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs =
                               .inactive = 1u << POSITIONS,
                               .saves = 1u << POSITIONS,
                               .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply,
-                              .cost = {.none = "moves data"}};
+                              .cost = {.none = "moves data"},
+                              .operands = "x indices"};
 
 /* ---- take_along_axis: the shape of indices --------------------------------------------------- */
 
@@ -91,7 +92,8 @@ const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
                                          .formula  = "z[i,j] = x[i, indices[i,j]]; x̄[i, indices[i,j]] += z̄[i,j]",
                                          .vjp      = along_vjp,
                                          .apply    = along_apply,
-                                         .cost     = {.none = "moves data"}};
+                                         .cost     = {.none = "moves data"},
+                                         .operands = "x indices"};
 
 /* ---- scatter_add: z = x, z[indices] += updates ----------------------------------------------- */
 
@@ -204,7 +206,8 @@ const cot__op cot__op_scatter_add       = {.name     = "scatter_add",
                                            .formula  = "z = x, z[indices] += u; x̄ += z̄, ū += z̄[indices]",
                                            .vjp      = scatter_add_vjp,
                                            .apply    = scatter_add_apply,
-                                           .cost     = {.more = scatter_cost}};
+                                           .cost     = {.more = scatter_cost},
+                                           .operands = "x indices u"};
 const cot__op cot__op_scatter_add_along = {
     .name     = "scatter_add_along",
     .batch    = cot__batch_shift,
@@ -215,7 +218,8 @@ const cot__op cot__op_scatter_add_along = {
     .formula  = "z = x, z[i, indices[i,j]] += u[i,j]; x̄ += z̄, ū[i,j] += z̄[i, indices[i,j]]",
     .vjp      = scatter_add_along_vjp,
     .apply    = scatter_add_along_apply,
-    .cost     = {.more = scatter_cost}};
+    .cost     = {.more = scatter_cost},
+    .operands = "x indices u"};
 
 /* ---- one_hot --------------------------------------------------------------------------------- */
 
@@ -255,4 +259,5 @@ static cot_var one_hot_apply(cot__rule *r, const cot_var *xs) {
 const cot__op cot__op_one_hot = {.name = "one_hot", .batch = cot__batch_shift, .kind = KIND_NONE,
                                  .formula = "z[.., k] = 1 where indices[..] = k, else 0",
                                  .apply = one_hot_apply,
-                                 .cost = {.none = "moves data"}};
+                                 .cost = {.none = "moves data"},
+                                 .operands = "x"};

@@ -109,7 +109,8 @@ const cot__op cot__op_concat = {.name    = "concat",
                                 .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
                                 .vjp     = concat_vjp,
                                 .apply   = concat_apply,
-                                .cost    = {.none = "moves data"}};
+                                .cost    = {.none = "moves data"},
+                                .operands = "x*"};
 
 /* ---- pad ------------------------------------------------------------------------------------- */
 
@@ -182,4 +183,5 @@ const cot__op cot__op_pad = {
     .formula = "z = x with a border; x̄ += the inside of z̄",
     .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply,
     .cost = {.none = "moves data"},
-    .linear = 1u};
+    .linear = 1u,
+    .operands = "x"};

@@ -72,7 +72,8 @@ const cot__op cot__op_argsort = {.name  = "argsort",
                                  .apply = argsort_apply,
                                  .formula =
                                      "z = the places that bring x in order; of equal elements the first comes first",
-                                 .cost  = {.more = argsort_cost}};
+                                 .cost  = {.more = argsort_cost},
+                                 .operands = "x"};
 
 /* ---- searchsorted ---------------------------------------------------------------------------- */
 
@@ -111,4 +112,5 @@ static double searchsorted_cost(const cot_tape *t, uint32_t node) {
 const cot__op cot__op_searchsorted = {.name = "searchsorted", .batch = cot__batch_searchsorted, .attrs = "right:f",
                                       .kind = KIND_NONE, .apply = searchsorted_apply,
                                       .formula = "z[i] = how many of the sorted array are < v[i] (right: <= v[i])",
-                                      .cost = {.more = searchsorted_cost}};
+                                      .cost = {.more = searchsorted_cost},
+                                      .operands = "x y"};

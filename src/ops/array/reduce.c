@@ -129,7 +129,8 @@ const cot__op cot__op_sum = {
     .name = "sum", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR,
     .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
     .apply = sum_apply,
-    .cost = {.each_x = 1}};
+    .cost = {.each_x = 1},
+    .operands = "x"};
 
 cot_var cot_mean(cot_var x, cot_axes axes) {
     reduction c;
@@ -242,13 +243,15 @@ const cot__op cot__op_max = {.name = "max", .batch = cot__batch_shift, .apply = 
                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)",
-                             .cost = {.each_x = 1}};
+                             .cost = {.each_x = 1},
+                             .operands = "x"};
 static cot_var min_apply(cot__rule *r, const cot_var *xs) { return cot_min(xs[0], axes_of(r)); }
 const cot__op cot__op_min = {.name = "min", .batch = cot__batch_shift, .apply = min_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)",
-                             .cost = {.each_x = 1}};
+                             .cost = {.each_x = 1},
+                             .operands = "x"};
 
 /* ---- positions and truth --------------------------------------------------------------------- */
 
@@ -281,7 +284,8 @@ const cot__op  cot__op_argmax = {.name    = "argmax",
                                  .attrs   = "axes:m keepdims:f",
                                  .kind    = KIND_NONE,
                                  .formula = "z = the first i with x[i] = max x",
-                                 .cost    = {.each_x = 1}};
+                                 .cost    = {.each_x = 1},
+                                 .operands = "x"};
 static cot_var argmin_apply(cot__rule *r, const cot_var *xs) { return cot_argmin(xs[0], axes_of(r)); }
 const cot__op  cot__op_argmin = {.name    = "argmin",
                                  .batch   = cot__batch_shift,
@@ -289,7 +293,8 @@ const cot__op  cot__op_argmin = {.name    = "argmin",
                                  .attrs   = "axes:m keepdims:f",
                                  .kind    = KIND_NONE,
                                  .formula = "z = the first i with x[i] = min x",
-                                 .cost    = {.each_x = 1}};
+                                 .cost    = {.each_x = 1},
+                                 .operands = "x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
@@ -304,12 +309,14 @@ static cot_var any_apply(cot__rule *r, const cot_var *xs) { return cot_any(xs[0]
 const cot__op cot__op_any = {.name = "any", .batch = cot__batch_shift, .apply = any_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_NONE,
                              .formula = "z = is any x non-zero?",
-                             .cost = {.each_x = 1}};
+                             .cost = {.each_x = 1},
+                             .operands = "x"};
 static cot_var all_apply(cot__rule *r, const cot_var *xs) { return cot_all(xs[0], axes_of(r)); }
 const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = all_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_NONE,
                              .formula = "z = are all x non-zero?",
-                             .cost = {.each_x = 1}};
+                             .cost = {.each_x = 1},
+                             .operands = "x"};
 
 /* ---- logsumexp ------------------------------------------------------------------------------- */
 
@@ -338,7 +345,8 @@ const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shif
                                    .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
                                    .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)",
                                    /* max, subtract, exp, add; log, add */
-                                   .cost = {.each_x = 4, .each_z = 2}};
+                                   .cost = {.each_x = 4, .each_z = 2},
+                                   .operands = "x"};
 
 /* ---- norm ------------------------------------------------------------------------------------ */
 
@@ -388,4 +396,5 @@ const cot__op  cot__op_norm = {.name    = "norm",
                                .jvp     = norm_jvp,
                                .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z",
                                /* square, add; root */
-                               .cost    = {.each_x = 2, .each_z = 1}};
+                               .cost    = {.each_x = 2, .each_z = 1},
+                               .operands = "x"};

@@ -123,7 +123,8 @@ static cot_var reshape_apply(cot__rule *r, const cot_var *xs) { return cot_resha
 const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .kind = KIND_LINEAR,
                                  .formula = "z = x in another shape; x̄ += z̄ in x's shape",
                                  .vjp = reshape_vjp, .apply = reshape_apply,
-                                 .cost = {.none = "moves data"}};
+                                 .cost = {.none = "moves data"},
+                                 .operands = "x"};
 
 /* ---- permute --------------------------------------------------------------------------------- */
 
@@ -190,7 +191,8 @@ static cot_var permute_apply(cot__rule *r, const cot_var *xs) { return permute_b
 const cot__op cot__op_permute = {.name = "permute", .batch = cot__batch_shift, .attrs = "order:p", .kind = KIND_LINEAR,
                                  .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
                                  .vjp = permute_vjp, .apply = permute_apply,
-                                 .cost = {.none = "moves data"}};
+                                 .cost = {.none = "moves data"},
+                                 .operands = "x"};
 
 /* ---- broadcast_to ---------------------------------------------------------------------------- */
 
@@ -237,7 +239,8 @@ static cot_var broadcast_to_apply(cot__rule *r, const cot_var *xs) {
 const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .batch = cot__batch_broadcast, .kind = KIND_LINEAR,
                                       .formula = "z = x repeated; x̄ += Σ z̄ over the repeated axes",
                                       .vjp = broadcast_to_vjp, .apply = broadcast_to_apply,
-                                      .cost = {.none = "moves data"}};
+                                      .cost = {.none = "moves data"},
+                                      .operands = "x"};
 
 /* ---- slice ----------------------------------------------------------------------------------- */
 
@@ -332,4 +335,5 @@ const cot__op cot__op_slice = {.name    = "slice",
                                .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
                                .vjp     = slice_vjp,
                                .apply   = slice_apply,
-                               .cost    = {.none = "moves data"}};
+                               .cost    = {.none = "moves data"},
+                               .operands = "x"};

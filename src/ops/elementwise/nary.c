@@ -304,7 +304,8 @@ const cot__op cot__op_sum_of = {.name    = "sum_of",
                                 .jvp     = sum_of_jvp,
                                 .apply   = nary_apply,
                                 .cost    = {.more = sum_of_cost},
-                                .linear  = 0x7fu};
+                                .linear  = 0x7fu,
+                                .operands = "x*"};
 /* x[i] is multiplied by y[i]. */
 static int dot_of_factor(int k, int n) { return k < n / 2 ? k + n / 2 : k - n / 2; }
 
@@ -320,7 +321,8 @@ const cot__op cot__op_dot_of       = {.name         = "dot_of",
                                       .apply        = nary_apply,
                                       .cost         = {.more = sum_of_cost},
                                       .linear       = 0x7fu,
-                                      .factor       = dot_of_factor};
+                                      .factor       = dot_of_factor,
+                                      .operands     = "x* y*"};
 const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .sweeps_alone = true,
                                       .batch        = cot__batch_nary,
@@ -329,4 +331,5 @@ const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .vjp          = logsumexp_of_vjp,
                                       .jvp          = logsumexp_of_jvp,
                                       .apply        = nary_apply,
-                                      .cost         = {.more = logsumexp_of_cost}};
+                                      .cost         = {.more = logsumexp_of_cost},
+                                      .operands     = "x*"};

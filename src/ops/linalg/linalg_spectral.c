@@ -79,7 +79,8 @@ const cot__op cot__op_eigh = {
     .vjp          = eigh_vjp,
     .apply        = eigh_apply,
     .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
-    .cost         = {.each_cube = 9}};
+    .cost         = {.each_cube = 9},
+    .operands     = "a"};
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
@@ -162,7 +163,8 @@ const cot__op cot__op_svd = {.name         = "svd",
                              .formula      = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
                                              "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
                                              " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)",
-                             .cost         = {.each_cube = 20}};
+                             .cost         = {.each_cube = 20},
+                             .operands     = "a"};
 
 /* ---- cofactors ------------------------------------------------------------------------------- */
 
@@ -213,4 +215,5 @@ const cot__op cot__op_cofactors = {.name     = "cofactors", .batch = cot__batch_
                                    .vjp      = cofactors_vjp,
                                    .apply    = cofactors_apply,
                                    .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ",
-                                   .cost = {.each_cube = 24}};
+                                   .cost = {.each_cube = 24},
+                                   .operands = "a s"};

@@ -75,7 +75,8 @@ const cot__op cot__op_triangular_solve = {
     .apply   = triangular_solve_apply,
     .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle",
     .cost    = {.each_inner = 1},
-    .linear  = 2u};
+    .linear  = 2u,
+    .operands = "a b"};
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 
@@ -120,7 +121,8 @@ const cot__op cot__op_cholesky = {.name         = "cholesky",
                                   .apply        = cholesky_apply,
                                   .formula =
                                       "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved",
-                                  .cost         = {.each_cube = 1.0 / 3}};
+                                  .cost         = {.each_cube = 1.0 / 3},
+                                  .operands     = "a"};
 
 /* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------- */
 
@@ -218,7 +220,8 @@ const cot__op cot__op_qr = {.name         = "qr",
                             .vjp          = qr_vjp,
                             .apply        = qr_apply,
                             .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ",
-                            .cost         = {.each_cube = 4}};
+                            .cost         = {.each_cube = 4},
+                            .operands     = "a"};
 
 /* ---- least squares --------------------------------------------------------------------------- */
 

@@ -264,4 +264,5 @@ const cot__op cot__op_matmul = {.name = "matmul", .batch = cot__batch_matmul, .k
                                 .formula = "z = a @ b; ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄",
                                 .vjp = matmul_vjp, .apply = matmul_apply,
                                 /* 2mnk */
-                                .cost = {.each_inner = 2}};
+                                .cost = {.each_inner = 2},
+                                .operands = "a b"};

@@ -387,7 +387,8 @@ const cot__op cot__op_attention_lse = {.name    = "attention_lse",
                                        .attrs   = ATTRS,
                                        .apply   = attention_apply,
                                        .formula = "z = log Σ exp(scale q kᵀ + bias)",
-                                       .cost    = {.more = attention_lse_cost}};
+                                       .cost    = {.more = attention_lse_cost},
+                                       .operands = "q k b b"};
 const cot__op cot__op_attention     = {
         .name     = "attention",
         .batch    = cot__batch_shift,
@@ -401,7 +402,8 @@ const cot__op cot__op_attention     = {
         .formula =
             "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q",
         .cost     = {.more = attention_cost},
-        .linear   = 1u << V};
+        .linear   = 1u << V,
+        .operands = "q k v lse b b"};
 const cot__op cot__op_attention_backward = {
     .name     = "attention_backward",
     .batch    = cot__batch_attention_backward,
@@ -414,4 +416,5 @@ const cot__op cot__op_attention_backward = {
     .formula =
         "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
     .cost     = {.more = attention_backward_cost},
-    .linear   = 1u << BACK_G};
+    .linear   = 1u << BACK_G,
+    .operands = "g q k v z lse b b"};

@@ -143,7 +143,8 @@ const cot__op cot__op_conv           = {.name         = "conv",
                                         .apply        = apply,
                                         .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += "
                                                              "conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)",
-                                        .cost         = {.more = conv_cost}};
+                                        .cost         = {.more = conv_cost},
+                                        .operands     = "x w"};
 const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .sweeps_alone = true,
                                         .batch        = cot__batch_conv,
@@ -153,7 +154,8 @@ const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .vjp          = conv_transpose_vjp,
                                         .apply        = apply,
                                         .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)",
-                                        .cost         = {.more = conv_transpose_cost}};
+                                        .cost         = {.more = conv_transpose_cost},
+                                        .operands     = "x w"};
 const cot__op cot__op_conv_weight    = {
        .name         = "conv_weight",
        .sweeps_alone = true,
@@ -165,7 +167,8 @@ const cot__op cot__op_conv_weight    = {
        .apply        = apply,
        .formula =
            "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)",
-       .cost         = {.more = conv_weight_cost}};
+       .cost         = {.more = conv_weight_cost},
+       .operands     = "x y"};
 
 /* ---- options --------------------------------------------------------------------------------- */
 

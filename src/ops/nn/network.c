@@ -53,7 +53,8 @@ const cot__op cot__op_softmax = {.name = "softmax", .batch = cot__batch_shift, .
                                  .vjp = softmax_vjp, .jvp = softmax_jvp, .apply = softmax_apply,
                                  .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)",
                                  /* max, subtract, exp, add, divide */
-                                 .cost = {.each_x = 5}};
+                                 .cost = {.each_x = 5},
+                                 .operands = "x"};
 
 static void log_softmax_vjp(cot__rule *r) {
     cot_var g = widened(r, r->g), p = cot_exp(widened(r, cot__rule_z(r)));
@@ -75,7 +76,8 @@ const cot__op cot__op_log_softmax = {.name    = "log_softmax",
                                      .jvp     = log_softmax_jvp,
                                      .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄",
                                      /* max, subtract, exp, add, subtract */
-                                     .cost    = {.each_x = 5}};
+                                     .cost    = {.each_x = 5},
+                                     .operands = "x"};
 
 /* ---- cross entropies ------------------------------------------------------------------------- */
 
@@ -237,7 +239,8 @@ const cot__op cot__op_softmax_cross_entropy = {
     .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
     /* as softmax, and the product with the target */
     .cost  = {.each_x = 6},
-    .linear = 1u << TARGET};
+    .linear = 1u << TARGET,
+    .operands = "x q"};
 
 static void cross_entropy_vjp(cot__rule *r) {
     cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
@@ -264,7 +267,8 @@ const cot__op cot__op_cross_entropy = {.name  = "cross_entropy",
                                        .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows",
                                        /* log, multiply, add */
                                        .cost  = {.each_x = 3},
-                                       .linear = 1u << TARGET};
+                                       .linear = 1u << TARGET,
+                                       .operands = "p q"};
 
 /* ---- mse ------------------------------------------------------------------------------------- */
 
@@ -319,4 +323,5 @@ const cot__op cot__op_mse = {.name = "mse", .batch = cot__batch_loss, .kind = KI
                              .apply = mse_apply,
                              .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n",
                              /* subtract, square, add */
-                             .cost = {.each_x = 3}};
+                             .cost = {.each_x = 3},
+                             .operands = "x y"};

@@ -207,7 +207,8 @@ const cot__op cot__op_max_pool_index = {.name  = "max_pool_index",
                                         .apply = max_pool_index_apply,
                                         .formula =
                                             "z[q] = the first i with x[i] = max over window q, counted in the window",
-                                        .cost  = {.each_x = 1}};
+                                        .cost  = {.each_x = 1},
+                                        .operands = "x"};
 const cot__op cot__op_max_pool       = {.name     = "max_pool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
@@ -217,7 +218,8 @@ const cot__op cot__op_max_pool       = {.name     = "max_pool",
                                         .formula  = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]",
                                         .vjp      = max_pool_vjp,
                                         .apply    = max_pool_apply,
-                                        .cost     = {.none = "moves data"}};
+                                        .cost     = {.none = "moves data"},
+                                        .operands = "x index"};
 const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
@@ -227,7 +229,8 @@ const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .formula  = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]",
                                         .vjp      = max_unpool_vjp,
                                         .apply    = max_unpool_apply,
-                                        .cost     = {.each_x = 1}};
+                                        .cost     = {.each_x = 1},
+                                        .operands = "x index"};
 
 /* ---- avg_pool -------------------------------------------------------------------------------- */
 
@@ -274,7 +277,8 @@ const cot__op cot__op_avg_pool   = {.name    = "avg_pool",
                                     .vjp     = avg_pool_vjp,
                                     .apply   = avg_pool_apply,
                                     .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n",
-                                    .cost    = {.each_x = 1}};
+                                    .cost    = {.each_x = 1},
+                                    .operands = "x"};
 const cot__op cot__op_avg_unpool = {.name    = "avg_unpool",
                                     .batch   = cot__batch_shift,
                                     .attrs   = "exclude_padding:f " GEOMETRY,
@@ -282,7 +286,8 @@ const cot__op cot__op_avg_unpool = {.name    = "avg_unpool",
                                     .vjp     = avg_unpool_vjp,
                                     .apply   = avg_unpool_apply,
                                     .formula = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n",
-                                    .cost    = {.each_z = 1}};
+                                    .cost    = {.each_z = 1},
+                                    .operands = "x"};
 
 /* ---- options --------------------------------------------------------------------------------- */
 
