@@ -63,6 +63,8 @@ typedef struct cot__op {
      * "x* y*" for two of equal length; a star alone for any number, x, y, w or x0, x1, … . Of
      * elementwise operations see rules/operands.def. */
     const char *operands;
+    /* Public functions of other names that record this operation and have its rule: "dot outer". */
+    const char *functions;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
     /* Records the operation of node r->node on other operands xs, as many as the node has (optional

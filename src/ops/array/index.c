@@ -50,7 +50,8 @@ const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs =
                               .saves = 1u << POSITIONS,
                               .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply,
                               .cost = {.none = "moves data"},
-                              .operands = "x indices"};
+                              .operands = "x indices",
+                              .functions = "embedding"};
 
 /* ---- take_along_axis: the shape of indices --------------------------------------------------- */
 

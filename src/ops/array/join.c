@@ -110,7 +110,8 @@ const cot__op cot__op_concat = {.name    = "concat",
                                 .vjp     = concat_vjp,
                                 .apply   = concat_apply,
                                 .cost    = {.none = "moves data"},
-                                .operands = "x*"};
+                                .operands = "x*",
+                                .functions = "stack"};
 
 /* ---- pad ------------------------------------------------------------------------------------- */
 

@@ -124,7 +124,8 @@ const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .
                                  .formula = "z = x in another shape; x̄ += z̄ in x's shape",
                                  .vjp = reshape_vjp, .apply = reshape_apply,
                                  .cost = {.none = "moves data"},
-                                 .operands = "x"};
+                                 .operands = "x",
+                                 .functions = "expand_dims squeeze"};
 
 /* ---- permute --------------------------------------------------------------------------------- */
 
@@ -192,7 +193,8 @@ const cot__op cot__op_permute = {.name = "permute", .batch = cot__batch_shift, .
                                  .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
                                  .vjp = permute_vjp, .apply = permute_apply,
                                  .cost = {.none = "moves data"},
-                                 .operands = "x"};
+                                 .operands = "x",
+                                 .functions = "transpose"};
 
 /* ---- broadcast_to ---------------------------------------------------------------------------- */
 
@@ -336,4 +338,5 @@ const cot__op cot__op_slice = {.name    = "slice",
                                .vjp     = slice_vjp,
                                .apply   = slice_apply,
                                .cost    = {.none = "moves data"},
-                               .operands = "x"};
+                               .operands = "x",
+                               .functions = "index flip"};

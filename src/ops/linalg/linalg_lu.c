@@ -179,7 +179,8 @@ const cot__op cot__op_lu_solve = {
     .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ",
     .cost         = {.each_inner = 2},
     .linear       = 1u << SIDE,
-    .operands     = "a b f p"};
+    .operands     = "a b f p",
+    .functions    = "solve inv"};
 
 /* The operands of lu_solve with a's leading axes brought to b's. */
 static cot_var solve_with(cot_tape *t, cot_var a, cot_var b, cot_var factors, cot_var permutation, bool transposed) {

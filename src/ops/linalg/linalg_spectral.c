@@ -80,7 +80,8 @@ const cot__op cot__op_eigh = {
     .apply        = eigh_apply,
     .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
     .cost         = {.each_cube = 9},
-    .operands     = "a"};
+    .operands     = "a",
+    .functions    = "eigvalsh"};
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
@@ -164,7 +165,8 @@ const cot__op cot__op_svd = {.name         = "svd",
                                              "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
                                              " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)",
                              .cost         = {.each_cube = 20},
-                             .operands     = "a"};
+                             .operands     = "a",
+                             .functions    = "svdvals"};
 
 /* ---- cofactors ------------------------------------------------------------------------------- */
 

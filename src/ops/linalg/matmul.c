@@ -265,4 +265,5 @@ const cot__op cot__op_matmul = {.name = "matmul", .batch = cot__batch_matmul, .k
                                 .vjp = matmul_vjp, .apply = matmul_apply,
                                 /* 2mnk */
                                 .cost = {.each_inner = 2},
-                                .operands = "a b"};
+                                .operands = "a b",
+                                .functions = "dot outer"};

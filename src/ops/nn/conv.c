@@ -144,7 +144,8 @@ const cot__op cot__op_conv           = {.name         = "conv",
                                         .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += "
                                                              "conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)",
                                         .cost         = {.more = conv_cost},
-                                        .operands     = "x w"};
+                                        .operands     = "x w",
+                                        .functions    = "conv1d conv2d conv3d"};
 const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .sweeps_alone = true,
                                         .batch        = cot__batch_conv,
@@ -155,7 +156,8 @@ const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .apply        = apply,
                                         .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)",
                                         .cost         = {.more = conv_transpose_cost},
-                                        .operands     = "x w"};
+                                        .operands     = "x w",
+                                        .functions    = "conv_transpose1d conv_transpose2d conv_transpose3d"};
 const cot__op cot__op_conv_weight    = {
        .name         = "conv_weight",
        .sweeps_alone = true,

@@ -174,7 +174,8 @@ const cot__op cot__op_layer_norm = {
     /* mean 1, variance 3, scale and shift 4 */
     .cost         = {.each_x = 8},
     .linear = 2u | 4u,
-    .operands = "x w b"};
+    .operands = "x w b",
+    .functions = "group_norm"};
 const cot__op cot__op_rms_norm = {.name         = "rms_norm",
                                   .sweeps_alone = true,
                                   .batch        = cot__batch_norm,

@@ -219,7 +219,8 @@ const cot__op cot__op_max_pool       = {.name     = "max_pool",
                                         .vjp      = max_pool_vjp,
                                         .apply    = max_pool_apply,
                                         .cost     = {.none = "moves data"},
-                                        .operands = "x index"};
+                                        .operands = "x index",
+                                        .functions = "max_pool1d max_pool2d max_pool3d"};
 const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
@@ -278,7 +279,8 @@ const cot__op cot__op_avg_pool   = {.name    = "avg_pool",
                                     .apply   = avg_pool_apply,
                                     .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n",
                                     .cost    = {.each_x = 1},
-                                    .operands = "x"};
+                                    .operands = "x",
+                                    .functions = "avg_pool1d avg_pool2d avg_pool3d"};
 const cot__op cot__op_avg_unpool = {.name    = "avg_unpool",
                                     .batch   = cot__batch_shift,
                                     .attrs   = "exclude_padding:f " GEOMETRY,
