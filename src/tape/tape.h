@@ -30,6 +30,7 @@ typedef enum cot__op_id {
 } cot__op_id;
 
 typedef struct cot__rule cot__rule;
+struct cot__findings;
 
 /* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the
  * batch as a new axis 0. At least one has. */
@@ -101,6 +102,10 @@ typedef struct cot__op {
     int (*factor)(int k, int n);
     /* Functions of the user's make its value, so what it is linear in is not known. */
     bool opaque;
+    /* Says of node i what it sits on, by its value and those of its operands, where it has no
+     * derivative; a convention of rules/kinks.def is told of it. NULL: it has one everywhere. (Of
+     * elementwise operations kinks.def has the conditions.) */
+    void (*kinks)(struct cot__findings *r, uint32_t i);
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */

@@ -5,6 +5,7 @@
 #include "samples/samples.h"
 
 #include "base/parallel.h"
+#include "rules/kinks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,19 @@ static void records_name_their_operands(void **state) {
                        cot__nargs(&t->nodes[node]), named);
         }
         cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
+/* A convention is of use only if somebody finds where it was applied, and the other way round. */
+static void records_find_the_kinks_that_have_a_convention(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        bool convention = false;
+        for (int k = 0; k < ARRAY_KINK_count; k++) convention |= cot__array_kinks[k].op == op;
+        TEST_CHECK(convention == (cot__op_of(op)->kinks != NULL), "%s: %s", ids[op],
+                   convention ? "kinks.def has a convention, and its record no .kinks"
+                              : "its record has .kinks, and kinks.def no convention");
     }
     test_verdict();
 }
@@ -226,6 +240,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_complete),
         cmocka_unit_test(records_name_their_operands),
+        cmocka_unit_test(records_find_the_kinks_that_have_a_convention),
         cmocka_unit_test(records_state_a_cost_or_why_there_is_none),
         cmocka_unit_test(every_operation_has_a_sample_that_records_it),
         cmocka_unit_test(jvps_match_differences),

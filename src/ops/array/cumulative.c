@@ -4,6 +4,7 @@
  * recurrence, z[k] = b[k] + a[k] z[k-1], whose derivatives are recurrences again: no division, so
  * zeros are right at every order, and every order takes time in proportion to n. cummax and cummin
  * take elements from the places that cumargmax finds, the first of equals. */
+#include "ops/kinks.h"
 #include "ops/structural.h"
 
 enum { AXIS, REVERSE, STRONG };
@@ -184,4 +185,5 @@ const cot__op cot__op_cumargmax = {.name    = "cumargmax",
                                    .apply   = cumargmax_apply,
                                    .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])",
                                    .cost    = {.each_x = 1},
-                                   .operands = "x"};
+                                   .operands = "x",
+                                   .kinks   = cot__order_kinks};

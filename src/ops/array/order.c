@@ -4,6 +4,7 @@
  * from there, so their derivatives follow the permutation. Orders are stable: of equal elements the
  * first comes first, and gets the gradient. A NaN is above everything. */
 #include "ops/costs.h"
+#include "ops/kinks.h"
 #include "ops/structural.h"
 
 /* The places of the k first along the axis; k < 0: all. */
@@ -73,7 +74,8 @@ const cot__op cot__op_argsort = {.name  = "argsort",
                                  .formula =
                                      "z = the places that bring x in order; of equal elements the first comes first",
                                  .cost  = {.more = argsort_cost},
-                                 .operands = "x"};
+                                 .operands = "x",
+                                 .kinks = cot__order_kinks};
 
 /* ---- searchsorted ---------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  * compositions of recorded operations, so every order of derivative follows from theirs. bf16 and
  * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses
  * the mean. */
+#include "ops/kinks.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"
 
@@ -244,14 +245,16 @@ const cot__op cot__op_max = {.name = "max", .batch = cot__batch_shift, .apply = 
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)",
                              .cost = {.each_x = 1},
-                             .operands = "x"};
+                             .operands = "x",
+                             .kinks = cot__extreme_kinks};
 static cot_var min_apply(cot__rule *r, const cot_var *xs) { return cot_min(xs[0], axes_of(r)); }
 const cot__op cot__op_min = {.name = "min", .batch = cot__batch_shift, .apply = min_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
                              .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)",
                              .cost = {.each_x = 1},
-                             .operands = "x"};
+                             .operands = "x",
+                             .kinks = cot__extreme_kinks};
 
 /* ---- positions and truth --------------------------------------------------------------------- */
 
@@ -397,4 +400,5 @@ const cot__op  cot__op_norm = {.name    = "norm",
                                .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z",
                                /* square, add; root */
                                .cost    = {.each_x = 2, .each_z = 1},
-                               .operands = "x"};
+                               .operands = "x",
+                               .kinks = cot__norm_kinks};

@@ -3,6 +3,7 @@
  * Their rules divide by differences of eigenvalues. Where two are equal, vectors are any basis of
  * what the pair spans and have no derivative: those terms are taken as 0, which holds the basis
  * still, and a note says so. */
+#include "ops/kinks.h"
 #include "ops/linalg/linalg.h"
 
 /* x / d, 0 where d is 0; both derivatives stay finite there. */
@@ -81,7 +82,8 @@ const cot__op cot__op_eigh = {
     .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
     .cost         = {.each_cube = 9},
     .operands     = "a",
-    .functions    = "eigvalsh"};
+    .functions    = "eigvalsh",
+    .kinks        = cot__spectral_kinks};
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
@@ -166,7 +168,8 @@ const cot__op cot__op_svd = {.name         = "svd",
                                              " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)",
                              .cost         = {.each_cube = 20},
                              .operands     = "a",
-                             .functions    = "svdvals"};
+                             .functions    = "svdvals",
+                             .kinks        = cot__spectral_kinks};
 
 /* ---- cofactors ------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  * transpose max_unpool puts them back, and its transpose is max_pool again. avg_pool and avg_unpool
  * are linear and each other's transposes. All leading axes are alike: planes. */
 #include "backend/cpu/conv/pool.h"
+#include "ops/kinks.h"
 #include "ops/structural.h"
 
 enum { VALUES, CHOSEN };
@@ -220,7 +221,8 @@ const cot__op cot__op_max_pool       = {.name     = "max_pool",
                                         .apply    = max_pool_apply,
                                         .cost     = {.none = "moves data"},
                                         .operands = "x index",
-                                        .functions = "max_pool1d max_pool2d max_pool3d"};
+                                        .functions = "max_pool1d max_pool2d max_pool3d",
+                                        .kinks    = cot__pool_kinks};
 const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
