@@ -169,9 +169,7 @@ static bool is_overwritten(const cot__node *n) {
 
 /* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an
  * example, never a value that holds for every step, even where it depends on constants alone. */
-static bool is_example(const cot__node *n) {
-    return n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve;
-}
+static bool is_example(const cot__node *n) { return cot__op_of(n->op)->example; }
 
 /* Results back to inputs: what is needed; then forward: what moves. Values from before the body
  * that are needed are captured. */

@@ -106,6 +106,17 @@ typedef struct cot__op {
      * derivative; a convention of rules/kinks.def is told of it. NULL: it has one everywhere. (Of
      * elementwise operations kinks.def has the conditions.) */
     void (*kinks)(struct cot__findings *r, uint32_t i);
+    /* What patterns of dependence (diff/sparse) and sweeps must know of its elements. choice: every
+     * linear operation with operands that are not differentiated has one. same: 1 + the operand
+     * whose elements its own are, one by one, perhaps rounded; 0: none. */
+    cot__op_choice choice;
+    cot__op_write  writes;
+    uint32_t       same;
+    /* Operands that its rule reads though `saves` does not note them, as they are scalars, which
+     * nothing overwrites in place. */
+    uint32_t unwatched;
+    /* While a body is recorded it does not run, and its value is an example. */
+    bool example;
 } cot__op;
 
 /* The record of any operation; for elementwise ones name, kind and saves only. */

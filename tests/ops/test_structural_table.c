@@ -57,6 +57,24 @@ static void records_state_a_cost_or_why_there_is_none(void **state) {
     test_verdict();
 }
 
+/* The tape of a sample. */
+static cot_tape *recorded(const test_function *f) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[TEST_MAX_INPUTS];
+    for (int k = 0; k < f->n; k++)
+        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data)
+                                    : cot_scalar(t, f->in[k].data[0]);
+    f->f(f->n, xs, f->user);
+    test_tape_ok(t, f->name);
+    return t;
+}
+
+static int words_of(const char *words) {
+    int n = words[0] != 0;
+    for (const char *p = words; *p; p++) n += *p == ' ';
+    return n;
+}
+
 /* Each operand of every node has a name. */
 static void records_name_their_operands(void **state) {
     (void)state;
@@ -68,19 +86,30 @@ static void records_name_their_operands(void **state) {
     }
     for (int i = 0; i < TEST_COUNT(samples); i++) {
         test_function f = function_of(&samples[i], i, 0);
-        cot_tape     *t = cot_tape_create(NULL);
-        cot_var       xs[TEST_MAX_INPUTS];
-        for (int k = 0; k < f.n; k++)
-            xs[k] = f.in[k].shape.ndim ? cot_tensor(t, COT_F64, f.in[k].shape, f.in[k].data)
-                                       : cot_scalar(t, f.in[k].data[0]);
-        f.f(f.n, xs, f.user);
+        cot_tape     *t = recorded(&f);
         for (uint32_t node = 0; node < t->count; node++) {
             const char *words = cot__op_of(t->nodes[node].op)->operands;
-            int         named = words && words[0] != 0;
-            for (const char *p = words; p && *p; p++) named += *p == ' ';
-            TEST_CHECK(!words || strchr(words, '*') || cot__nargs(&t->nodes[node]) <= named,
-                       "%s: %s has %d operands, and its record names %d", f.name, ids[t->nodes[node].op],
-                       cot__nargs(&t->nodes[node]), named);
+            int         count = cot__nargs(&t->nodes[node]);
+            TEST_CHECK(!words || strchr(words, '*') || count <= words_of(words),
+                       "%s: %s has %d operands, and its record names %d", f.name, ids[t->nodes[node].op], count,
+                       words_of(words));
+        }
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
+/* Sweeps and patterns must know what is left of the memory that a result has taken over. */
+static void records_say_what_they_write_in_place(void **state) {
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(samples); i++) {
+        test_function f = function_of(&samples[i], i, 0);
+        cot_tape     *t = recorded(&f);
+        for (uint32_t node = 0; node < t->count; node++) {
+            const cot__op *o = cot__op_of(t->nodes[node].op);
+            bool in_place = t->nodes[node].op >= OP_elementwise_count && (t->nodes[node].flags & COT__IN_PLACE);
+            TEST_CHECK(!in_place || o->writes || o->same, "%s: %s works in place; its record has .writes, or .same",
+                       f.name, o->name);
         }
         cot_tape_destroy(t);
     }
@@ -96,6 +125,17 @@ static void records_find_the_kinks_that_have_a_convention(void **state) {
         TEST_CHECK(convention == (cot__op_of(op)->kinks != NULL), "%s: %s", ids[op],
                    convention ? "kinks.def has a convention, and its record no .kinks"
                               : "its record has .kinks, and kinks.def no convention");
+    }
+    test_verdict();
+}
+
+/* Without it, the pattern of an operation whose positions move would be dense, or that of the moment. */
+static void records_say_what_positions_choose(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        const cot__op *o = cot__op_of(op);
+        TEST_CHECK((o->kind == KIND_LINEAR && o->inactive) == (o->choice.from != COT__CHOOSES_NOTHING),
+                   "%s: a linear operation with positions among its operands, and no other, has .choice", ids[op]);
     }
     test_verdict();
 }
@@ -240,7 +280,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_complete),
         cmocka_unit_test(records_name_their_operands),
+        cmocka_unit_test(records_say_what_they_write_in_place),
         cmocka_unit_test(records_find_the_kinks_that_have_a_convention),
+        cmocka_unit_test(records_say_what_positions_choose),
         cmocka_unit_test(records_state_a_cost_or_why_there_is_none),
         cmocka_unit_test(every_operation_has_a_sample_that_records_it),
         cmocka_unit_test(jvps_match_differences),

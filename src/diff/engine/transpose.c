@@ -110,13 +110,13 @@ static double some_of(cot_tape *t, cot_var v) {
 }
 
 /* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The
- * solution of an equation is 0 to its tolerance only, and in a body, like what a loop gives there,
- * it may be but an example: neither shows anything. */
+ * solution of an equation is 0 to its tolerance only, and an example in a body may be anything:
+ * neither shows anything. */
 static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first,
                             double value) {
     cot_tape *t = r->t;
     for (uint32_t i = first; value != 0 && i < t->count; i++)
-        if (t->nodes[i].op == OP_root || (t->body && t->nodes[i].op == OP_loop)) return true;
+        if (t->nodes[i].op == OP_root || (t->body && cot__op_of(t->nodes[i].op)->example)) return true;
     if (value != 0)
         cot__fail(
             t, COT_GRAD,

@@ -155,7 +155,8 @@ const cot__op cot__op_root = {.name         = "root",
                               .apply   = root_apply,
                               .cost         = {.none = "what its functions do is not counted"},
                               .opaque       = true,
-                              .operands     = "*"};
+                              .operands     = "*",
+                              .example      = true};
 
 /* ---- the public functions -------------------------------------------------------------------- */
 

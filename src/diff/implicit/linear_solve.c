@@ -450,4 +450,5 @@ const cot__op cot__op_linear_solve = {.name         = "linear_solve",
                                       .apply = linear_solve_apply,
                                       .cost         = {.none = "what its functions do is not counted"},
                                       .linear       = 1u,
-                                      .operands     = "*"};
+                                      .operands     = "*",
+                                      .example      = true};

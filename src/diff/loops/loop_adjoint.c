@@ -369,4 +369,5 @@ const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENER
                                       .batch = loop_adjoint_batch,
                                       .cost = {.none = "what its functions do is not counted"},
                                       .opaque = true,
-                                      .operands = "*"};
+                                      .operands = "*",
+                                      .example = true};

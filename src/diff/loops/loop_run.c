@@ -431,4 +431,5 @@ const cot__op cot__op_loop = {.name         = "loop",
                               .batch = cot__loop_batch,
                               .cost  = {.none = "what its functions do is not counted"},
                               .opaque = true,
-                              .operands = "*"};
+                              .operands = "*",
+                              .example = true};

@@ -31,7 +31,8 @@ const cot__op cot__op_cast = {.name    = "cast",
                               .vjp     = cast_vjp,
                               .apply   = cast_apply,
                               .cost    = {.none = "moves data"},
-                              .operands = "x"};
+                              .operands = "x",
+                              .same    = 1};
 
 cot_var cot__copy_var(cot_tape *t, uint32_t x) {
     cot__view   v = cot__view_read(t, x);

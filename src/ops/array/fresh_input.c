@@ -26,4 +26,5 @@ const cot__op cot__op_alias = {.name    = "alias",
                                .apply   = alias_apply,
                                .batch   = cot__batch_shift,
                                .cost    = {.none = "moves data"},
-                               .operands = "x"};
+                               .operands = "x",
+                               .same    = 1};

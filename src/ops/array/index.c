@@ -51,7 +51,8 @@ const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs =
                               .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply,
                               .cost = {.none = "moves data"},
                               .operands = "x indices",
-                              .functions = "embedding"};
+                              .functions = "embedding",
+                              .choice = {.from = COT__CHOOSES_ON_AXIS}};
 
 /* ---- take_along_axis: the shape of indices --------------------------------------------------- */
 
@@ -94,7 +95,8 @@ const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
                                          .vjp      = along_vjp,
                                          .apply    = along_apply,
                                          .cost     = {.none = "moves data"},
-                                         .operands = "x indices"};
+                                         .operands = "x indices",
+                                         .choice   = {.from = COT__CHOOSES_ON_AXIS, .along = true}};
 
 /* ---- scatter_add: z = x, z[indices] += updates ----------------------------------------------- */
 
@@ -208,7 +210,8 @@ const cot__op cot__op_scatter_add       = {.name     = "scatter_add",
                                            .vjp      = scatter_add_vjp,
                                            .apply    = scatter_add_apply,
                                            .cost     = {.more = scatter_cost},
-                                           .operands = "x indices u"};
+                                           .operands = "x indices u",
+                                           .choice   = {.from = COT__CHOOSES_ON_AXIS, .puts = true}};
 const cot__op cot__op_scatter_add_along = {
     .name     = "scatter_add_along",
     .batch    = cot__batch_shift,
@@ -220,7 +223,8 @@ const cot__op cot__op_scatter_add_along = {
     .vjp      = scatter_add_along_vjp,
     .apply    = scatter_add_along_apply,
     .cost     = {.more = scatter_cost},
-    .operands = "x indices u"};
+    .operands = "x indices u",
+    .choice   = {.from = COT__CHOOSES_ON_AXIS, .along = true, .puts = true}};
 
 /* ---- one_hot --------------------------------------------------------------------------------- */
 

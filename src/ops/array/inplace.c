@@ -338,7 +338,8 @@ const cot__op cot__op_add_slice    = {.name    = "add_slice",
                                       .vjp     = add_slice_vjp,
                                       .apply   = write_apply,
                                       .cost    = {.more = add_slice_cost},
-                                      .operands = "x y"};
+                                      .operands = "x y",
+                                      .writes  = COT__ADDS_SLICE};
 const cot__op cot__op_update_slice = {.name  = "update_slice",
                                       .batch = cot__batch_shift,
                                       .attrs = "axis:a first:d length:d step:u",
@@ -348,11 +349,13 @@ const cot__op cot__op_update_slice = {.name  = "update_slice",
                                       .vjp   = update_slice_vjp,
                                       .apply = write_apply,
                                       .cost  = {.none = "moves data"},
-                                      .operands = "x y"};
+                                      .operands = "x y",
+                                      .writes = COT__SETS_SLICE};
 /* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
 const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
                                    .formula = "z = y, in x's memory; ȳ += z̄",
                                    .vjp = copy_into_vjp, .jvp = copy_into_jvp, .apply = copy_into_apply,
                                    .cost = {.none = "moves data"},
                                    .linear = 2u,
-                                   .operands = "x y"};
+                                   .operands = "x y",
+                                   .same = 2};

@@ -322,7 +322,8 @@ const cot__op cot__op_dot_of       = {.name         = "dot_of",
                                       .cost         = {.more = sum_of_cost},
                                       .linear       = 0x7fu,
                                       .factor       = dot_of_factor,
-                                      .operands     = "x* y*"};
+                                      .operands     = "x* y*",
+                                      .unwatched    = 0x7fu};
 const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .sweeps_alone = true,
                                       .batch        = cot__batch_nary,
@@ -332,4 +333,5 @@ const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .jvp          = logsumexp_of_jvp,
                                       .apply        = nary_apply,
                                       .cost         = {.more = logsumexp_of_cost},
-                                      .operands     = "x*"};
+                                      .operands     = "x*",
+                                      .unwatched    = 0x7fu};

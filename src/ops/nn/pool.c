@@ -222,7 +222,8 @@ const cot__op cot__op_max_pool       = {.name     = "max_pool",
                                         .cost     = {.none = "moves data"},
                                         .operands = "x index",
                                         .functions = "max_pool1d max_pool2d max_pool3d",
-                                        .kinks    = cot__pool_kinks};
+                                        .kinks    = cot__pool_kinks,
+                                        .choice   = {.from = COT__CHOOSES_IN_WINDOW}};
 const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
@@ -233,7 +234,8 @@ const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .vjp      = max_unpool_vjp,
                                         .apply    = max_unpool_apply,
                                         .cost     = {.each_x = 1},
-                                        .operands = "x index"};
+                                        .operands = "x index",
+                                        .choice   = {.from = COT__CHOOSES_IN_WINDOW, .puts = true}};
 
 /* ---- avg_pool -------------------------------------------------------------------------------- */
 

@@ -12,8 +12,8 @@ int64_t cot__cost_of_tree(const cot__tree *tree) {
 
 uint32_t cot__values_read(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
-    return (n->op == OP_dot_of || n->op == OP_logsumexp_of) && (n->flags & COT__ACTIVE) ? 0x7fu
-                                                                                        : cot__saved_mask(t, node);
+    uint32_t         unwatched = n->flags & COT__ACTIVE ? cot__op_of(n->op)->unwatched : 0;
+    return unwatched | cot__saved_mask(t, node);
 }
 
 bool cot__shares_storage(const cot_tape *t, uint32_t node, uint32_t *with) {
