@@ -100,7 +100,8 @@ typedef struct cot__op {
     /* The operand that operand k of n is multiplied by, or -1: the value is linear in the one only
      * while the other rests. NULL: none is. Not for bilinear operations, where it is the other. */
     int (*factor)(int k, int n);
-    /* Functions of the user's make its value, so what it is linear in is not known. */
+    /* Functions of the user's make its value, so what it is linear in is not known from the record.
+     * (The bodies of loops are looked into: diff/engine/linearity.c.) */
     bool opaque;
     /* Says of node i what it sits on, by its value and those of its operands, where it has no
      * derivative; a convention of rules/kinks.def is told of it. NULL: it has one everywhere. (Of

@@ -5,6 +5,7 @@
  * recorded: they touch no slot of the sweep that called them. */
 #include "diff/loops/loop.h"
 #include "diff/engine/kept_adjoints.h"
+#include "diff/engine/linearity.h"
 #include "ops/structural.h"
 
 #include <math.h>
@@ -17,83 +18,23 @@ static bool is_users(const cot__rule *r) {
     return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
 }
 
-/* How a node depends on what the rule was given. What functions of the user's make of it is not
- * known and counts as linear. */
-enum { NOT, LINEARLY, OTHERWISE };
-
-static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
-    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
-    uint8_t                      how = NOT;
-    for (int k = 0; k < e->arity; k++) {
-        if (!operand[k]) continue;
-        if (how == NOT) how = LINEARLY;
-        if (operand[k] == OTHERWISE || !e->partial[k] || (e->saves[k] & COT__SAVES_Z)) how = OTHERWISE;
-        for (int j = 0; j < e->arity; j++)
-            if (operand[j] && e->saves[k] >> j & 1) how = OTHERWISE;
-    }
-    return how;
-}
-
-/* `how` has a byte for each node from `first` on. */
-static uint8_t operand_depends(const cot__node *n, int k, const uint8_t *how, uint32_t first) {
-    uint32_t a = cot__arg(n, k);
-    return a == COT__NONE || a < first ? NOT : how[a - first];
-}
-
-/* By its record: it is linear in the operands that move, and no two of them are multiplied. */
-static uint8_t structural_depends(const cot__node *n, const uint8_t *how, uint32_t first) {
-    const cot__op *op = cot__op_of(n->op);
-    uint8_t        most = NOT;
-    for (int k = 0, count = cot__nargs(n); k < count && most != OTHERWISE; k++) {
-        uint8_t is = operand_depends(n, k, how, first);
-        if (is == NOT) continue;
-        int  other = cot__factor_of(op, k, count);
-        bool squared = other >= 0 && operand_depends(n, other, how, first) != NOT;
-        most = is == OTHERWISE || squared || !cot__linear_in(op, k) ? OTHERWISE : LINEARLY;
-    }
-    return most;
-}
-
-static uint8_t depends(const cot__node *n, const uint8_t *how, uint32_t first) {
-    uint8_t operand[3] = {NOT, NOT, NOT};
-    if (n->op >= OP_elementwise_count) return structural_depends(n, how, first);
-    for (int k = 0, count = cot__nargs(n); k < count; k++) operand[k] = operand_depends(n, k, how, first);
-    return elementwise_depends(n, operand);
-}
-
 /* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has
  * no transpose: sets the error. */
 static bool is_linear(cot__rule *r, const char *which, const char *of, const char *other, int n, const uint32_t *from,
                       uint32_t y) {
     cot_tape *t = r->t;
-    uint32_t  first = n ? from[0] : y, bad = COT__NONE;
+    uint32_t  curved;
     char      text[160];
-    for (int k = 0; k < n; k++) first = from[k] < first ? from[k] : first;
-    if (!is_users(r) || n == 0 || first > y) return true;
-    size_t   bytes = (size_t)y - first + 1;
-    uint8_t *how = cot__alloc(&t->al, bytes);
-    if (!how) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs",
-                  cot__op_name(t, r->node), bytes);
+    if (!is_users(r) || n == 0) return true;
+    if (!cot__find_curved(t, n, from, y, &curved)) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: marks for what depends on the inputs", cot__op_name(t, r->node));
         return false;
     }
-    memset(how, NOT, bytes);
-    for (int k = 0; k < n; k++) how[from[k] - first] = LINEARLY;
-    for (uint32_t i = first; i <= y; i++) {
-        const cot__node *node = &t->nodes[i];
-        uint8_t          is = depends(node, how, first);
-        /* whole numbers are rounded */
-        if (is == LINEARLY && !cot__dtype_is_float(cot__dtype_at(node))) is = OTHERWISE;
-        if (is > how[i - first]) how[i - first] = is;
-        if (is == OTHERWISE && bad == COT__NONE) bad = i;
-    }
-    bool linear = how[y - first] != OTHERWISE;
-    cot__free(&t->al, how, bytes);
-    if (!linear)
-        cot__fail(t, COT_GRAD,
-                  "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
-                  cot__op_name(t, r->node), which, of, cot__describe(t, bad, text, sizeof text), other);
-    return linear;
+    if (curved == COT__NONE) return true;
+    cot__fail(t, COT_GRAD,
+              "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
+              cot__op_name(t, r->node), which, of, cot__describe(t, curved, text, sizeof text), other);
+    return false;
 }
 
 /* Some value of v that is not 0, or 0. NaN shows nothing: a rule may divide by zero. */

@@ -79,6 +79,57 @@ JVP(through_a_solution) {
     return 0;
 }
 
+/* Bodies: what they make of a value counts, wherever it comes in. */
+static int squares(int n, const cot_var *x, int m, cot_var *y, void *user) {
+    (void)n, (void)m, (void)user;
+    y[0] = cot_square(x[0]);
+    return 0;
+}
+static int multiplies(int n, const cot_var *x, int m, cot_var *y, void *user) {
+    (void)n, (void)m;
+    y[0] = cot_mul(x[0], *(const cot_var *)user);
+    return 0;
+}
+static int halves(int n, const cot_var *x, int m, cot_var *y, void *user) {
+    (void)n, (void)m, (void)user;
+    y[0] = cot_mul(0.5, x[0]);
+    return 0;
+}
+static int is_large(int n, const cot_var *x, int m, cot_var *y, void *user) {
+    (void)n, (void)m, (void)user;
+    y[0] = cot_greater(cot_sum(x[0], COT_ALL), 1.0);
+    return 0;
+}
+/* (s, x) becomes (s + p, p), p = x times what is captured: curved from the second step on. */
+static int follows(int n, const cot_var *x, int m, cot_var *y, void *user) {
+    (void)n, (void)m;
+    y[1] = cot_mul(x[1], *(const cot_var *)user);
+    y[0] = cot_add(x[0], y[1]);
+    return 0;
+}
+static int checkpoints(int n, const cot_var *x, int m, cot_var *y, void *user) {
+    return cot_checkpoint(squares, user, n, x, m, y) != COT_OK;
+}
+JVP(through_a_checkpoint) { IGNORED; return cot_checkpoint(squares, NULL, 1, dxs, 1, dys) != COT_OK; }
+JVP(through_nested_bodies) { IGNORED; return cot_checkpoint(checkpoints, NULL, 1, dxs, 1, dys) != COT_OK; }
+JVP(through_a_capture) {
+    IGNORED;
+    cot_var by = dxs[0];
+    return cot_checkpoint(multiplies, &by, 1, dxs, 1, dys) != COT_OK;
+}
+JVP(through_steps) {
+    IGNORED;
+    cot_var by = dxs[0], out[2], in[2] = {cot_mul(0.0, xs[0]), xs[0]};
+    if (cot_scan(follows, &by, 2, 2, in, 0, NULL, out, 0, NULL, NULL) != COT_OK) return 1;
+    dys[0] = out[0];
+    return 0;
+}
+JVP(through_a_condition) {
+    IGNORED;
+    return cot_cond(cot_sum(dxs[0], COT_ALL), halves, halves, NULL, 1, dxs, 1, dys) != COT_OK;
+}
+JVP(through_a_test) { IGNORED; return cot_while(is_large, halves, NULL, 1, dxs, dys, NULL) != COT_OK; }
+
 #define CURVED(name, by) {{#name, NULL, name}, by " ("}
 static void a_jvp_that_is_curved_in_its_tangent_has_no_transpose(void **state) {
     (void)state;
@@ -107,6 +158,12 @@ static void a_jvp_that_is_curved_in_its_tangent_has_no_transpose(void **state) {
         CURVED(through_positions, "argsort"),
         CURVED(through_exp, "expm1"),
         CURVED(through_a_solution, "linear_solve"),
+        CURVED(through_a_checkpoint, "checkpoint"),
+        CURVED(through_nested_bodies, "checkpoint"),
+        CURVED(through_a_capture, "checkpoint"),
+        CURVED(through_steps, "scan"),
+        CURVED(through_a_condition, "cond"),
+        CURVED(through_a_test, "while"),
     };
     for (int k = 0; k < TEST_COUNT(curved); k++) {
         cot_tape   *t = cot_tape_create(NULL);
@@ -158,13 +215,32 @@ JVP(by_a_solution) { IGNORED; cot_var by = xs[0]; dys[0] = cot_linear_solve(divi
 /* in another order, and in another precision */
 JVP(by_copies) { IGNORED; dys[0] = cot_cast(cot_cast(cot_flip(dxs[0], COT_ALL), COT_F32), COT_F64); return 0; }
 
+/* the same steps as above, with the tangent as what is multiplied */
+JVP(by_steps) {
+    IGNORED;
+    cot_var by = xs[0], out[2], in[2] = {cot_mul(2.0, dxs[0]), dxs[0]};
+    if (cot_scan(follows, &by, 3, 2, in, 0, NULL, out, 0, NULL, NULL) != COT_OK) return 1;
+    dys[0] = cot_add(out[0], out[1]);
+    return 0;
+}
+JVP(by_a_condition) {
+    IGNORED;
+    return cot_cond(cot_greater(cot_sum(xs[0], COT_ALL), 1.0), halves, halves, NULL, 1, dxs, 1, dys) != COT_OK;
+}
+JVP(by_a_checkpoint) {
+    IGNORED;
+    cot_var by = xs[0];
+    return cot_checkpoint(multiplies, &by, 1, dxs, 1, dys) != COT_OK;
+}
+
 static void a_jvp_that_is_linear_in_its_tangent_is_transposed(void **state) {
     (void)state;
     static const cot_fn_rules straight[] = {
         {"by_weights", NULL, by_weights},   {"by_values", NULL, by_values},     {"by_sides", NULL, by_sides},
         {"by_targets", NULL, by_targets},   {"by_padding", NULL, by_padding},   {"by_products", NULL, by_products},
         {"by_sums", NULL, by_sums},         {"by_a_matrix", NULL, by_a_matrix}, {"by_a_solution", NULL, by_a_solution},
-        {"by_copies", NULL, by_copies},
+        {"by_copies", NULL, by_copies},     {"by_steps", NULL, by_steps},
+        {"by_a_condition", NULL, by_a_condition}, {"by_a_checkpoint", NULL, by_a_checkpoint},
     };
     for (int k = 0; k < TEST_COUNT(straight); k++) {
         cot_tape *t = cot_tape_create(NULL);
