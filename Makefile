@@ -10,7 +10,8 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format ops-header clean help
+.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format ops-header map
+.PHONY: clean help
 
 all: build
 
@@ -62,6 +63,10 @@ ops-header: ## write include/cotangent_ops.h again from the operation tables
 	@tools/setup.sh build
 	@test -f build/Makefile || cmake --preset release -DCOT_BUILD_TESTS=OFF
 	cmake --build --preset release --target ops_header
+
+map: ## draw the folders and their includes: docs/map.svg
+	@tools/setup.sh map
+	tools/draw_map.sh
 
 format: ## format the lines you changed since the last commit (much is aligned by hand: the rest stays)
 	git clang-format --style=file

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# tools/setup.sh build|test|ci|web|test-web: makes sure that what this level needs is there, installing missing Debian packages where it
+# tools/setup.sh build|test|ci|web|test-web|map: makes sure that what this level needs is there, installing missing Debian packages where it
 # may. Calls nothing slow when nothing is missing.
 #   build     the library and the examples
 #   test      the tests too, with gcc's sanitizers
 #   ci        clang as well, with its sanitizers
 #   web       WebAssembly for the page: clang, lld, wasi-libc
 #   test-web  and a browser to test it in
+#   map       graphviz, to draw docs/map.svg
 set -euo pipefail
 level=${1:-build}
 
@@ -32,6 +33,7 @@ fi
 need libc6-dev compiles '#include <math.h>'
 case $level in
 build) ;;
+map) need graphviz has dot ;;
 test | ci)
     need libcmocka-dev compiles '#include <stdarg.h>
         #include <stddef.h>
@@ -60,7 +62,7 @@ web | test-web)
         need python3 has python3
     fi
     ;;
-*) echo "usage: tools/setup.sh build|test|ci|web|test-web" >&2; exit 2 ;;
+*) echo "usage: tools/setup.sh build|test|ci|web|test-web|map" >&2; exit 2 ;;
 esac
 
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -3,7 +3,7 @@
  * One walk down the tape beside the adjoints of a sweep. Each node passes on to its operands who is
  * to blame: itself, when it turned a finite adjoint into something not finite, or one that is not
  * zero into zeros; otherwise whoever it was for its own adjoint. */
-#include "inspect/explain.h"
+#include "inspect/inspect.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* adamw.c: one step of AdamW over leaves, in one pass over weight, gradient and moments.
  *
  * The moments are the caller's arrays: the tape keeps no state of an optimiser. */
-#include "ops/array/inplace.h"
+#include "optim/optim.h"
 #include "tape/tape.h"
 
 static bool check_settings(cot_tape *t, const cot_adamw *o) {

@@ -1,7 +1,7 @@
 /* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
 #include "base/parallel.h"
 #include "diff/engine/sweep.h"
-#include "ops/array/inplace.h"
+#include "optim/optim.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 

@@ -4,7 +4,7 @@
 #ifndef COT_SAVES_H
 #define COT_SAVES_H
 
-#include "ops/elementwise/elementwise.h"
+#include "rules/elementwise_table.h"
 
 #define X 1
 #define Y 2
@@ -16,7 +16,7 @@
 #define OP1(name, a) (a)
 #define OP2(name, a, b) ((a) | (b))
 #define OP3(name, a, b, c) ((a) | (b) | (c))
-#include "rules/words/words_ops.h"
+#include "rules/words_ops.h"
 enum {
 #define UNARY(name, cls, value, dx, lo, hi) name##_dX_saves = (dx),
 #define BINARY(name, cls, value, dx, dy, lo, hi) name##_dX_saves = (dx), name##_dY_saves = (dy),

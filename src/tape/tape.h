@@ -7,137 +7,17 @@
  *     counted storage;
  *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by
  *     gradients;
- *   - nothing recursive ever walks a tape. */
+ *   - nothing recursive ever walks a tape.
+ *
+ * May call: base, rules, backend. Must not touch: derivatives; a record says what an operation
+ * is. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H
 
 #include "base/base.h"
 #include "base/cache.h"
 #include "backend/cpu/kernels.h"
-#include "tape/op_facts.h"
-
-/* ---- operations as the tape sees them -------------------------------------------------------- */
-
-typedef enum cot__op_id {
-#define UNARY(name, ...) OP_##name,
-#define BINARY(name, ...) OP_##name,
-#define TERNARY(name, ...) OP_##name,
-#include "rules/rules.def"
-    OP_elementwise_count, /* all before are elementwise; all after are structural */
-#define STRUCTURAL(name) OP_##name,
-#include "rules/ops.def"
-    OP_count
-} cot__op_id;
-
-typedef struct cot__rule cot__rule;
-struct cot__findings;
-
-/* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the
- * batch as a new axis 0. At least one has. */
-typedef struct cot__batch {
-    int64_t     extent;
-    int         n;
-    const bool *is;
-} cot__batch;
-
-/* How a structural operation is differentiated; decides what its record must bring. */
-typedef enum cot__kind {
-    KIND_NONE,     /* no derivative */
-    KIND_SOURCE,   /* leaf, constant: no operands */
-    KIND_LINEAR,   /* vjp (its transpose) and apply; forward mode is apply on the tangents */
-    KIND_BILINEAR, /* vjp (its two transposes) and apply; forward mode is f(dx, y) + f(x, dy) */
-    /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
-    KIND_GENERIC
-} cot__kind;
-
-/* A save mask: bits 0 … 5 are operands, bit 6 all operands after those, bit 7 the result. */
-#define COT__SAVES_Z 0x80u
-static inline bool cot__saves_operand(uint32_t mask, int k) { return mask >> (k < 6 ? k : 6) & 1; }
-
-typedef struct cot__op {
-    const char *name;
-    cot__kind   kind;
-    uint32_t    inactive; /* mask of operands without derivative (indices, labels) */
-    uint32_t    saves;    /* which values the vjp reads */
-    const char *formula;  /* for people */
-    /* What the formula calls its operands, in order: "a b". A name with a star stands for a list,
-     * "x* y*" for two of equal length; a star alone for any number, x, y, w or x0, x1, … . Of
-     * elementwise operations see rules/operands.def. */
-    const char *operands;
-    /* Public functions of other names that record this operation and have its rule: "dot outer". */
-    const char *functions;
-    void (*vjp)(cot__rule *r);
-    void (*jvp)(cot__rule *r);
-    /* Records the operation of node r->node on other operands xs, as many as the node has (optional
-     * ones that it does not have, stay away), with its attributes. Operands of the node's shapes
-     * and dtypes always do; other dtypes where the public function takes them. Extents that are not
-     * in the attributes follow from the operands, but for the few operations whose result's shape
-     * is an attribute in all but name: reshape, broadcast_to, one_hot, irfft, pools. Every record
-     * but those of sources has it: see cot__reapply. Never in place: an operand stays as it is. */
-    cot_var (*apply)(cot__rule *r, const cot_var *xs);
-    /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed.
-     * NULL: one element of the batch after the other. Most are cot__batch_shift, which needs no
-     * more than apply and attrs. */
-    cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
-    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f"
-     * names each and says how it is written:
-     * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes
-     * n attr->number, no integer
-     * and lists, of all that are left: l any   p an order of all axes   b two for each axis
-     * In a generic operation the first may say which axes it mixes, and diff/sparse/sparsity.c
-     * believes it: "axes:m keepdims:f" reduces them; "axis:a" this one and "from:a" this and all
-     * after it, in operands of the result's shape. Others are then independent. */
-    const char *attrs;
-    /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
-     * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */
-    bool sweeps_alone;
-    /* What its value costs; elementwise operations are counted in their formulas instead. */
-    cot__op_cost cost;
-    /* Of a generic operation: the operands that its value is linear in, all of them together while
-     * the others rest (bits as in a save mask); in the others it is curved. Linear operations are
-     * so in all operands, bilinear ones in either. See cot__linear_in. */
-    uint32_t linear;
-    /* The operand that operand k of n is multiplied by, or -1: the value is linear in the one only
-     * while the other rests. NULL: none is. Not for bilinear operations, where it is the other. */
-    int (*factor)(int k, int n);
-    /* Functions of the user's make its value, so what it is linear in is not known from the record.
-     * (The bodies of loops are looked into: diff/engine/linearity.c.) */
-    bool opaque;
-    /* Says of node i what it sits on, by its value and those of its operands, where it has no
-     * derivative; a convention of rules/kinks.def is told of it. NULL: it has one everywhere. (Of
-     * elementwise operations kinks.def has the conditions.) */
-    void (*kinks)(struct cot__findings *r, uint32_t i);
-    /* What patterns of dependence (diff/sparse) and sweeps must know of its elements. choice: every
-     * linear operation with operands that are not differentiated has one. same: 1 + the operand
-     * whose elements its own are, one by one, perhaps rounded; 0: none. */
-    cot__op_choice choice;
-    cot__op_write  writes;
-    uint32_t       same;
-    /* Operands that its rule reads though `saves` does not note them, as they are scalars, which
-     * nothing overwrites in place. */
-    uint32_t unwatched;
-    /* While a body is recorded it does not run, and its value is an example. */
-    bool example;
-} cot__op;
-
-/* The record of any operation; for elementwise ones name, kind and saves only. */
-const cot__op *cot__op_of(int op);
-/* Is the value of a structural operation linear in operand k, as far as is known, while the operand
- * that this one is multiplied by (cot__factor_of n operands; -1: none) rests? */
-static inline bool cot__linear_in(const cot__op *op, int k) {
-    if (op->kind == KIND_NONE || (k < 32 && op->inactive >> k & 1)) return false;
-    return op->kind != KIND_GENERIC || op->opaque || cot__saves_operand(op->linear, k);
-}
-static inline int cot__factor_of(const cot__op *op, int k, int n) {
-    return op->kind == KIND_BILINEAR ? 1 - k : op->factor ? op->factor(k, n) : -1;
-}
-/* What formulas call operand k of an elementwise operation: x, y, w, or as rules/operands.def
- * says. */
-const char *cot__operand_name(int op, int k);
-/* The same for operand k of n of any operation: static storage or buf (16 bytes). */
-const char *cot__operand_letter(int op, int k, int n, char *buf);
-/* Does a structural operation take lists, whose elements its formula calls x[i]? */
-bool cot__takes_lists(int op);
+#include "rules/rules.h"
 
 /* ---- storage and tensors --------------------------------------------------------------------- */
 
@@ -410,15 +290,10 @@ static inline bool cot__is_swept_scalar(const cot__node *n) {
 /* Room for one more node; false after setting the error. */
 bool cot__room(cot_tape *t, const char *op);
 
-int cot__elementwise_arity(int op);
-/* Takes any dtype and answers with a bool. */
-bool cot__op_is_test(int op);
 /* Operands of a node, number immediates (COT__NONE) included. */
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);
 
-/* what the partial with respect to operand k reads */
-uint32_t cot__elementwise_saves(int op, int k);
 
 /* Which values the rule of a node will read, given which of its operands are active. */
 uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);

@@ -5,7 +5,7 @@
  * (diff/engine/reverse.c), so that they have the same bits. */
 #include "trace/build.h"
 
-#include "ops/array/inplace.h"
+#include "ops/array/array.h"
 #include "ops/structural.h"
 
 #include <string.h>

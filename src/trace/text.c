@@ -3,7 +3,7 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "tape/show.h"
-#include "trace/listing/operand_letters.h"
+#include "trace/operand_letters.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,10 @@
  *
  * Shown are the nodes that y depends on, and the inputs, under the numbers they have on the tape
  * (%3 here is %3 in messages and in cot_tape_print). A trace looks into its tape: free it before
- * the tape is rewound, written to or destroyed. */
+ * the tape is rewound, written to or destroyed.
+ *
+ * May call: all of the library, expressions. Must not touch: anything for good: a trace only
+ * looks. */
 #ifndef COT_TRACE_H
 #define COT_TRACE_H
 
@@ -16,7 +19,7 @@
 #include "base/text.h"
 #include "tape/tape.h"
 #include "trace/cost/cost.h"
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 typedef struct cot__trace_node {
     uint32_t        id;            /* its number on the tape */

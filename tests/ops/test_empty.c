@@ -3,7 +3,7 @@
 /* ctest: timeout=300 */
 #include "samples/samples.h"
 #include "support/tape_test.h"
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 /* ---- functions of which the samples have no form without elements ---------------------------- */
 

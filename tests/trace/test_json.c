@@ -4,7 +4,7 @@
 
 #include "support/see.h"
 #include "support/support.h"
-#include "trace/json.h"
+#include "trace/json/json.h"
 #include "tape/tape.h"
 
 #include <locale.h>

@@ -3,7 +3,9 @@
  *
  * Nothing here knows of tapes or derivatives. Shapes have been checked by the caller; zero-size
  * arrays are fine everywhere. Results depend on shapes and values only: fixed reduction trees, no
- * contraction. */
+ * contraction.
+ *
+ * May call: base, rules. Must not touch: tapes, nodes, vars, derivatives. */
 #ifndef COT_KERNELS_H
 #define COT_KERNELS_H
 

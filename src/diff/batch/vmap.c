@@ -3,9 +3,8 @@
  *
  * What depends on no batched input is done once. Every other operation has the batch as axis 0, of
  * operands and result, whatever axes the user chose: those are moved there before and put back
- * behind. The rules are in ops/replay/batch.c and ops/replay/batch_rules.c. */
+ * behind. The rules are in ops/replay. */
 #include "diff/batch/vmap.h"
-#include "diff/loops/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
  * operations that are forgotten at once. Recording (cot_grad_of), everything the rules record
  * stays. Both take the same rules in the same order. */
 #include "diff/engine/sweep.h"
-#include "ops/array/inplace.h"
+#include "ops/array/array.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 

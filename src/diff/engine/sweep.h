@@ -6,7 +6,10 @@
  *   numbers, tensor node    index + 1 of an accumulator of the sweep
  *   recording, any node     index + 1 of the var, with OWNED set when its storage belongs to the
  *                           sweep alone
- * All slots are zero between sweeps. */
+ * All slots are zero between sweeps.
+ *
+ * May call: base, rules, backend, tape, ops. Must not touch: the transformations above, which
+ * call the engine. */
 #ifndef COT_SWEEP_H
 #define COT_SWEEP_H
 
@@ -133,10 +136,6 @@ bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
  * derivative do not count, so that it says through which nodes the ys can move. */
 enum { COT__LAST_USES = 7 };
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
-/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the
- * error. (second_order_inputs.c) */
-bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);
-
 /* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
 /* Marks in s->reach which nodes between the lowest x and y depend on any x: only those get
@@ -168,19 +167,10 @@ cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs,
                               cot_var *grads);
 
-/* v, a derivative that was recorded, as the user gets it: not the seed or tangent itself, which is
- * older than node `from`; and, in a no-grad scope, without a gradient: rules that differentiate
+/* v, a derivative that was recorded, as the user gets it: not a seed or tangent itself, which are
+ * older than node `from`, where the sweep began; and, in a no-grad scope, without a gradient: rules that differentiate
  * bodies record some even there. */
 cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
-
-/* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
-bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
-bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
-/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise
- * operations, sum_of and dot_of. */
-bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
-bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
-                    double *out);
 
 /* No y was computed from an x while no gradients were recorded; otherwise sets the error
  * (no_grad_check.c). */
@@ -194,11 +184,6 @@ bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y);
 /* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was
  * asked. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
-
-/* Values of nodes from … that wait since then are not computed where tangents in numbers do not
- * read them: for a gradient that was recorded, in an open queue, to be differentiated and
- * rewound. */
-void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
 
 /* Elements of all of them together; 0 for a NULL list. */
 int64_t cot__total_size(int n, const cot_var *vars);

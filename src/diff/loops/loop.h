@@ -10,7 +10,10 @@
  *
  * A condition is a loop of one step with two bodies and a choice; a checkpoint is one with one
  * body. Captures are constants that the body did not list: both get adjoints that add up over the
- * steps. */
+ * steps.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, batches, functions. Must not touch:
+ * slots and adjoints of the sweep that plays a loop. */
 #ifndef COT_LOOP_H
 #define COT_LOOP_H
 
@@ -111,9 +114,6 @@ cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot
 cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args);
 /* Where each result begins in the flat value; the number of its elements, or -1 after an error. */
 int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place);
-/* The first slice of what steps or a batch go through, or zeros like it where there is none: what a
- * body is recorded on. */
-cot_var cot__first_slice(cot_tape *t, cot_var x);
 /* Dtype and shape of result j of a node's loop, stacked where it is. */
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
 

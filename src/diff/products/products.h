@@ -1,5 +1,8 @@
 /* products.h: products of a Jacobian with several seeds or tangents, in numbers (products.c), for
- * whoever brings the directions. */
+ * whoever brings the directions.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, second derivatives, batches. Must not
+ * touch: what is recorded: products are numbers. */
 #ifndef COT_PRODUCTS_H
 #define COT_PRODUCTS_H
 

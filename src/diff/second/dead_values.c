@@ -4,7 +4,7 @@
  * A Hessian's products are tangents of the gradient. Those of a product need its factors, those of
  * a sum nothing; so about half of the values that the gradient's own recording would compute, the
  * gradient itself among them, nobody reads. They wait in the queue and are forgotten there. */
-#include "diff/engine/sweep.h"
+#include "diff/second/second.h"
 
 #include <string.h>
 

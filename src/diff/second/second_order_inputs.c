@@ -3,7 +3,7 @@
  * An input that is itself computed moves by its own tangent on top of what moves it. But where it
  * was computed by an operation whose rule reads its result (exp, tanh), the recorded gradient by
  * what lies before it reads the moved value: a second derivative by both would be another one. */
-#include "diff/engine/sweep.h"
+#include "diff/second/second.h"
 #include "ops/elementwise/elementwise.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
  * sweeps will run: a second analysis of which operands meet nonlinearly would be a second table to
  * keep true. It may lack symmetry where generic operations are taken as dense; both halves are
  * joined. */
+#include "diff/second/second.h"
 #include "base/random.h"
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"

@@ -4,7 +4,7 @@
  * that storage is stale from then on. Whether a rule had saved the old value is known from the
  * storage's saver: strict tapes refuse the write, others report at backward. 0-d values live in
  * their nodes and are simply replaced. */
-#include "ops/array/inplace.h"
+#include "ops/array/array.h"
 #include "ops/costs.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"

@@ -8,11 +8,13 @@
  * Bytes are those of values that have to be held at once: evaluating lets go of a value after its
  * last use, but not of leaves and constants; forward mode holds a tangent beside every active one;
  * reverse mode holds all that the backward rules read, from when it is computed to the sweep, and
- * the adjoints under way. */
+ * the adjoints under way.
+ *
+ * May call: base, rules, tape, JSON. Must not touch: values: costs follow from shapes. */
 #ifndef COT_COST_H
 #define COT_COST_H
 
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 typedef struct cot__cost {
     int64_t inputs, outputs;     /* elements */

@@ -3,7 +3,7 @@
 #include "trace/listing/listing.h"
 
 #include "rules/kinks.h"
-#include "trace/listing/operand_letters.h"
+#include "trace/operand_letters.h"
 
 #include <string.h>
 

@@ -1,11 +1,13 @@
 /* listing.h: the rule table for people: every operation with its value, its partials or transposes,
  * where it is defined and what is taken as its derivative where there is none. All of it is read
  * from rules.def, the records of structural operations, functions.def and kinks.def; only the
- * mathematical domains are written here (domains.def). */
+ * mathematical domains are written here (domains.def).
+ *
+ * May call: base, rules, traces. Must not touch: tapes: the tables are all that is listed. */
 #ifndef COT_LISTING_H
 #define COT_LISTING_H
 
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 enum { COT__LISTING_KINKS = 8, COT__LISTING_TEXT = 512 };
 

@@ -3,7 +3,7 @@
 #ifndef COT_BLOCK_RUN_H
 #define COT_BLOCK_RUN_H
 
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 
 /* A run of elementwise kernels over one set of operands: z = value(xs), or for each output out (+)=
  * partial(g, xs, z). Element i of each output depends on element i of the views alone, so any range
