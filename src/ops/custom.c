@@ -488,6 +488,8 @@ static void numbers_again(cot__rule *r) {
 }
 
 /* The user's functions may read any operand and the result, so all are saved. */
+static bool custom_users_rule(const cot__rule *r) { return (void)r, true; }
+
 const cot__op cot__op_custom         = {.name         = "custom",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -499,7 +501,8 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         /* what it does is the user's: one an element */
                                         .cost         = {.each_z = 1},
                                         .opaque       = true,
-                                        .operands     = "*"};
+                                        .operands     = "*",
+                                        .users_rule   = custom_users_rule};
 const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,

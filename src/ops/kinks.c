@@ -2,7 +2,6 @@
  * What there is instead of a derivative is said in kinks.def. */
 #include "ops/kinks.h"
 
-#include "ops/linalg/linalg.h"
 #include "rules/kinks.h"
 #include "tape/reader.h"
 #include "tape/show.h"
@@ -114,17 +113,6 @@ void cot__order_kinks(cot__findings *r, uint32_t i) {
     cot__finding_where(r, &z, first, count);
     cot__putf(&r->x, "; its derivative there: %s.",
               cot__array_kinks[order ? ARRAY_KINK_sort_tie : ARRAY_KINK_cummax_tie].convention);
-}
-
-/* Eigenvalues or singular values that are equal. */
-void cot__spectral_kinks(cot__findings *r, uint32_t i) {
-    bool    svd = r->t->nodes[i].op == OP_svd;
-    int64_t first, count = cot__count_ties(r->t, i, svd, 0, &first);
-    if (!count) return;
-    const cot__array_kink *kink = &cot__array_kinks[svd ? ARRAY_KINK_svd_tie : ARRAY_KINK_eigh_tie];
-    cot__finding_begin(r, i);
-    cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count,
-              kink->convention);
 }
 
 /* How many elements of the window at place q of a plane of x equal `value`; attributes as in

@@ -18,12 +18,11 @@ void cot__finding_begin(cot__findings *r, uint32_t i);
 void cot__finding_where(cot__findings *r, const cot__view *v, int64_t first, int64_t count);
 
 /* For records: a norm of 0; extremes that several elements reach; places along an axis that were
- * chosen between equals, by argsort (in order) and cumargmax; equal eigenvalues or singular values,
- * or such as are 0; windows of a pool with several largest elements. */
+ * chosen between equals, by argsort (in order) and cumargmax; windows of a pool with several
+ * largest elements. */
 void cot__norm_kinks(cot__findings *r, uint32_t i);
 void cot__extreme_kinks(cot__findings *r, uint32_t i);
 void cot__order_kinks(cot__findings *r, uint32_t i);
-void cot__spectral_kinks(cot__findings *r, uint32_t i);
 void cot__pool_kinks(cot__findings *r, uint32_t i);
 
 #endif

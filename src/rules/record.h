@@ -11,6 +11,7 @@
 
 typedef struct cot__rule cot__rule;
 struct cot__findings;
+struct cot__places;
 
 /* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the
  * batch as a new axis 0. At least one has. */
@@ -76,9 +77,13 @@ typedef struct cot__op {
     /* The operand that operand k of n is multiplied by, or -1: the value is linear in the one only
      * while the other rests. NULL: none is. Not for bilinear operations, where it is the other. */
     int (*factor)(int k, int n);
-    /* Functions of the user's make its value, so what it is linear in is not known from the record.
-     * (The bodies of loops are looked into: diff/engine/linearity.c.) */
+    /* Functions of the user's make its value, so what it is linear in is not known. */
     bool opaque;
+    /* How node i depends on what its operands depend on (diff/engine/linearity.h), where this is
+     * found by looking closer than `linear` does; NULL: by that. */
+    uint8_t (*depends)(const struct cot__places *p, uint32_t i);
+    /* Is the rule of this node one of the user's, which may be wrong? NULL: never. */
+    bool (*users_rule)(const cot__rule *r);
     /* Says of node i what it sits on, by its value and those of its operands, where it has no
      * derivative; a convention of rules/kinks.def is told of it. NULL: it has one everywhere. (Of
      * elementwise operations kinks.def has the conditions.) */

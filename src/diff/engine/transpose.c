@@ -3,7 +3,6 @@
  * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g,
  * and Jᵀ·g that of <jvp(v), g> with respect to v. Both are recorded sweeps over what the rule just
  * recorded: they touch no slot of the sweep that called them. */
-#include "diff/loops/loop.h"
 #include "diff/engine/kept_adjoints.h"
 #include "diff/engine/linearity.h"
 #include "ops/structural.h"
@@ -13,10 +12,7 @@
 
 /* ---- rules of the user's --------------------------------------------------------------------- */
 
-static bool is_users(const cot__rule *r) {
-    const cot__node *n = cot__rule_node(r);
-    return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
-}
+static bool is_users(const cot__rule *r) { return r->op->users_rule && r->op->users_rule(r); }
 
 /* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has
  * no transpose: sets the error. */

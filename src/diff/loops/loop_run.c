@@ -412,6 +412,10 @@ static void loop_jvp(cot__rule *r) {
     else cot__loop_forward(r);
 }
 
+static bool loop_users_rule(const cot__rule *r) {
+    return ((const cot__loop *)cot__rule_attr(r)->pointer)->rules != NULL;
+}
+
 const cot__op cot__op_loop = {.name         = "loop",
                               .kind         = KIND_GENERIC,
                               .sweeps_alone = true,
@@ -423,6 +427,7 @@ const cot__op cot__op_loop = {.name         = "loop",
                               .apply = loop_apply,
                               .batch = cot__loop_batch,
                               .cost  = {.none = "what its functions do is not counted"},
-                              .opaque = true,
+                              .depends = cot__loop_depends,
                               .operands = "*",
-                              .example = true};
+                              .example = true,
+                              .users_rule = loop_users_rule};

@@ -5,6 +5,7 @@
  * still, and a note says so. */
 #include "ops/kinks.h"
 #include "ops/linalg/linalg.h"
+#include "rules/kinks.h"
 
 /* x / d, 0 where d is 0; both derivatives stay finite there. */
 static cot_var over(cot_var x, cot_var d) {
@@ -71,6 +72,17 @@ static void eigh_vjp(cot__rule *r) {
 
 static cot_var eigh_apply(cot__rule *r, const cot_var *xs) { return push_eigh(r->t, xs[0]); }
 
+/* Eigenvalues or singular values that are equal. */
+static void equal_values(cot__findings *r, uint32_t i) {
+    bool    svd = r->t->nodes[i].op == OP_svd;
+    int64_t first, count = cot__count_ties(r->t, i, svd, 0, &first);
+    if (!count) return;
+    const cot__array_kink *kink = &cot__array_kinks[svd ? ARRAY_KINK_svd_tie : ARRAY_KINK_eigh_tie];
+    cot__finding_begin(r, i);
+    cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count,
+              kink->convention);
+}
+
 const cot__op cot__op_eigh = {
     .name         = "eigh",
     .sweeps_alone = true,
@@ -83,7 +95,7 @@ const cot__op cot__op_eigh = {
     .cost         = {.each_cube = 9},
     .operands     = "a",
     .functions    = "eigvalsh",
-    .kinks        = cot__spectral_kinks};
+    .kinks        = equal_values};
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
@@ -169,7 +181,7 @@ const cot__op cot__op_svd = {.name         = "svd",
                              .cost         = {.each_cube = 20},
                              .operands     = "a",
                              .functions    = "svdvals",
-                             .kinks        = cot__spectral_kinks};
+                             .kinks        = equal_values};
 
 /* ---- cofactors ------------------------------------------------------------------------------- */
 

@@ -391,6 +391,11 @@ static void look_at(cot_tape *t, uint32_t node, seen *s, const char *sample) {
         }
 }
 
+/* Not where it depends on functions of the user's. */
+static bool says_itself(const cot__op *op) {
+    return op->kind != KIND_NONE && op->kind != KIND_SOURCE && !op->opaque && !op->depends;
+}
+
 /* By differences: linear in the operands the record names and in no others, but for those that are
  * only multiplied by each other. */
 static void records_say_what_their_operations_are_linear_in(void **state) {
@@ -406,9 +411,8 @@ static void records_say_what_their_operations_are_linear_in(void **state) {
         f.f(f.n, xs, f.user);
         for (uint32_t node = 0, count = t->count; node < count; node++) {
             const cot__op *op = cot__op_of(t->nodes[node].op);
-            bool           derived = op->kind != KIND_NONE && op->kind != KIND_SOURCE && !op->opaque;
-            if (t->nodes[node].op >= OP_elementwise_count && derived && !cot__in_body(&t->nodes[node]) &&
-                looked_at(t, node))
+            bool           tells = t->nodes[node].op >= OP_elementwise_count && says_itself(op);
+            if (tells && !cot__in_body(&t->nodes[node]) && looked_at(t, node))
                 look_at(t, node, &all[t->nodes[node].op], f.name);
         }
         test_tape_ok(t, f.name);
@@ -416,7 +420,7 @@ static void records_say_what_their_operations_are_linear_in(void **state) {
     }
     for (int op = OP_elementwise_count + 1; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
-        if (o->kind == KIND_NONE || o->kind == KIND_SOURCE || o->opaque) continue;
+        if (!says_itself(o)) continue;
         /* a cast to another dtype rounds */
         TEST_CHECK(all[op].looks > 0 || op == OP_cast, "%s: no sample shows what it is linear in", o->name);
         for (int k = 0; k < OPERANDS; k++) {
