@@ -11,12 +11,12 @@ const cot__op cot__op_constant = {.name = "constant", .kind = KIND_SOURCE, .form
 
 static cot_var detach_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_detach(xs[0]); }
 
-const cot__op cot__op_detach = {.name    = "detach",
-                                .batch   = cot__batch_shift,
-                                .kind    = KIND_NONE,
-                                .formula = "x, with no gradient through it",
-                                .apply   = detach_apply,
-                                .cost    = {.none = "moves data"},
+const cot__op cot__op_detach = {.name     = "detach",
+                                .batch    = cot__batch_shift,
+                                .kind     = KIND_NONE,
+                                .formula  = "x, with no gradient through it",
+                                .apply    = detach_apply,
+                                .cost     = {.none = "moves data"},
                                 .operands = "x"};
 
 static bool valid_shape(cot_tape *t, const char *op, const cot_shape *s) {

@@ -110,34 +110,34 @@ static double transform_cost(const cot_tape *t, uint32_t node) {
 }
 
 const cot__op cot__op_fft = {
-    .name    = "fft",
-    .batch   = cot__batch_shift,
-    .attrs   = "axis:a scaled:f inverse:f",
-    .kind    = KIND_LINEAR,
-    .formula = "z[k] = Σ x[j] exp(∓2πi jk/n), over n if scaled; x̄ += the same of z̄ with the other sign",
-    .vjp     = fft_vjp,
-    .apply   = fft_apply,
-    .cost    = {.more = transform_cost},
+    .name     = "fft",
+    .batch    = cot__batch_shift,
+    .attrs    = "axis:a scaled:f inverse:f",
+    .kind     = KIND_LINEAR,
+    .formula  = "z[k] = Σ x[j] exp(∓2πi jk/n), over n if scaled; x̄ += the same of z̄ with the other sign",
+    .vjp      = fft_vjp,
+    .apply    = fft_apply,
+    .cost     = {.more = transform_cost},
     .operands = "x"};
-const cot__op cot__op_rfft  = {.name  = "rfft",
-                               .batch = cot__batch_shift,
-                               .attrs = "axis:a scaled:f",
-                               .kind  = KIND_LINEAR,
+const cot__op cot__op_rfft  = {.name     = "rfft",
+                               .batch    = cot__batch_shift,
+                               .attrs    = "axis:a scaled:f",
+                               .kind     = KIND_LINEAR,
                                .formula =
                                    "z[k] = w[k] Σ x[j] exp(-2πi jk/n), k <= n/2; x̄[j] += Σ w[k] Re(z̄[k] exp(2πi jk/n))",
-                               .vjp   = rfft_vjp,
-                               .apply = rfft_apply,
-                               .cost  = {.more = transform_cost},
+                               .vjp      = rfft_vjp,
+                               .apply    = rfft_apply,
+                               .cost     = {.more = transform_cost},
                                .operands = "x"};
-const cot__op cot__op_irfft = {.name  = "irfft",
-                               .batch = cot__batch_shift,
-                               .attrs = "axis:a scaled:f",
-                               .kind  = KIND_LINEAR,
+const cot__op cot__op_irfft = {.name     = "irfft",
+                               .batch    = cot__batch_shift,
+                               .attrs    = "axis:a scaled:f",
+                               .kind     = KIND_LINEAR,
                                .formula =
                                    "z[j] = Σ w[k] Re(x[k] exp(2πi jk/n)); x̄[k] += w[k] Σ z̄[j] exp(-2πi jk/n), k <= n/2",
-                               .vjp   = irfft_vjp,
-                               .apply = irfft_apply,
-                               .cost  = {.more = transform_cost},
+                               .vjp      = irfft_vjp,
+                               .apply    = irfft_apply,
+                               .cost     = {.more = transform_cost},
                                .operands = "x"};
 
 /* ---- the public functions -------------------------------------------------------------------- */

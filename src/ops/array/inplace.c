@@ -330,27 +330,27 @@ static void copy_into_jvp(cot__rule *r) { r->tangent = r->tangents[1]; }
 
 static double add_slice_cost(const cot_tape *t, uint32_t node) { return cot__operand_size(t, node, 1); }
 
-const cot__op cot__op_add_slice    = {.name    = "add_slice",
-                                      .batch   = cot__batch_shift,
-                                      .attrs   = "axis:a first:d length:d step:u",
-                                      .kind    = KIND_LINEAR,
-                                      .formula = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
-                                      .vjp     = add_slice_vjp,
-                                      .apply   = write_apply,
-                                      .cost    = {.more = add_slice_cost},
+const cot__op cot__op_add_slice    = {.name     = "add_slice",
+                                      .batch    = cot__batch_shift,
+                                      .attrs    = "axis:a first:d length:d step:u",
+                                      .kind     = KIND_LINEAR,
+                                      .formula  = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
+                                      .vjp      = add_slice_vjp,
+                                      .apply    = write_apply,
+                                      .cost     = {.more = add_slice_cost},
                                       .operands = "x y",
-                                      .writes  = COT__ADDS_SLICE};
-const cot__op cot__op_update_slice = {.name  = "update_slice",
-                                      .batch = cot__batch_shift,
-                                      .attrs = "axis:a first:d length:d step:u",
-                                      .kind  = KIND_LINEAR,
+                                      .writes   = COT__ADDS_SLICE};
+const cot__op cot__op_update_slice = {.name     = "update_slice",
+                                      .batch    = cot__batch_shift,
+                                      .attrs    = "axis:a first:d length:d step:u",
+                                      .kind     = KIND_LINEAR,
                                       .formula =
                                           "z = x with x[slice] = y, in place; x̄ += z̄ with z̄[slice] = 0, ȳ += z̄[slice]",
-                                      .vjp   = update_slice_vjp,
-                                      .apply = write_apply,
-                                      .cost  = {.none = "moves data"},
+                                      .vjp      = update_slice_vjp,
+                                      .apply    = write_apply,
+                                      .cost     = {.none = "moves data"},
                                       .operands = "x y",
-                                      .writes = COT__SETS_SLICE};
+                                      .writes   = COT__SETS_SLICE};
 /* Not KIND_LINEAR, whose forward mode reads passive operands: the old x is gone. */
 const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
                                    .formula = "z = y, in x's memory; ȳ += z̄",

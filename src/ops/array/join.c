@@ -102,15 +102,15 @@ static cot_var concat_apply(cot__rule *r, const cot_var *xs) {
                 a->ints[NEW] != 0);
 }
 
-const cot__op cot__op_concat = {.name    = "concat",
-                                .batch   = cot__batch_shift,
-                                .attrs   = "axis:a new:f",
-                                .kind    = KIND_LINEAR,
-                                .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
-                                .vjp     = concat_vjp,
-                                .apply   = concat_apply,
-                                .cost    = {.none = "moves data"},
-                                .operands = "x*",
+const cot__op cot__op_concat = {.name      = "concat",
+                                .batch     = cot__batch_shift,
+                                .attrs     = "axis:a new:f",
+                                .kind      = KIND_LINEAR,
+                                .formula   = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
+                                .vjp       = concat_vjp,
+                                .apply     = concat_apply,
+                                .cost      = {.none = "moves data"},
+                                .operands  = "x*",
                                 .functions = "stack"};
 
 /* ---- pad ------------------------------------------------------------------------------------- */

@@ -66,16 +66,16 @@ static double argsort_cost(const cot_tape *t, uint32_t node) {
     return n * cot__halvings(n);
 }
 
-const cot__op cot__op_argsort = {.name  = "argsort",
-                                 .batch = cot__batch_shift,
-                                 .attrs = "axis:a descending:f",
-                                 .kind  = KIND_NONE,
-                                 .apply = argsort_apply,
+const cot__op cot__op_argsort = {.name     = "argsort",
+                                 .batch    = cot__batch_shift,
+                                 .attrs    = "axis:a descending:f",
+                                 .kind     = KIND_NONE,
+                                 .apply    = argsort_apply,
                                  .formula =
                                      "z = the places that bring x in order; of equal elements the first comes first",
-                                 .cost  = {.more = argsort_cost},
+                                 .cost     = {.more = argsort_cost},
                                  .operands = "x",
-                                 .kinks = cot__order_kinks};
+                                 .kinks    = cot__order_kinks};
 
 /* ---- searchsorted ---------------------------------------------------------------------------- */
 

@@ -281,22 +281,22 @@ cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__A
 cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
 
 static cot_var argmax_apply(cot__rule *r, const cot_var *xs) { return cot_argmax(xs[0], axes_of(r)); }
-const cot__op  cot__op_argmax = {.name    = "argmax",
-                                 .batch   = cot__batch_shift,
-                                 .apply   = argmax_apply,
-                                 .attrs   = "axes:m keepdims:f",
-                                 .kind    = KIND_NONE,
-                                 .formula = "z = the first i with x[i] = max x",
-                                 .cost    = {.each_x = 1},
+const cot__op  cot__op_argmax = {.name     = "argmax",
+                                 .batch    = cot__batch_shift,
+                                 .apply    = argmax_apply,
+                                 .attrs    = "axes:m keepdims:f",
+                                 .kind     = KIND_NONE,
+                                 .formula  = "z = the first i with x[i] = max x",
+                                 .cost     = {.each_x = 1},
                                  .operands = "x"};
 static cot_var argmin_apply(cot__rule *r, const cot_var *xs) { return cot_argmin(xs[0], axes_of(r)); }
-const cot__op  cot__op_argmin = {.name    = "argmin",
-                                 .batch   = cot__batch_shift,
-                                 .apply   = argmin_apply,
-                                 .attrs   = "axes:m keepdims:f",
-                                 .kind    = KIND_NONE,
-                                 .formula = "z = the first i with x[i] = min x",
-                                 .cost    = {.each_x = 1},
+const cot__op  cot__op_argmin = {.name     = "argmin",
+                                 .batch    = cot__batch_shift,
+                                 .apply    = argmin_apply,
+                                 .attrs    = "axes:m keepdims:f",
+                                 .kind     = KIND_NONE,
+                                 .formula  = "z = the first i with x[i] = min x",
+                                 .cost     = {.each_x = 1},
                                  .operands = "x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
@@ -389,16 +389,16 @@ static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), dir
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
 static cot_var norm_apply(cot__rule *r, const cot_var *xs) { return norm2(xs[0], axes_of(r)); }
-const cot__op  cot__op_norm = {.name    = "norm",
-                               .batch   = cot__batch_shift,
-                               .apply   = norm_apply,
-                               .attrs   = "axes:m keepdims:f",
-                               .kind    = KIND_GENERIC,
-                               .saves   = 1u | COT__SAVES_Z,
-                               .vjp     = norm_vjp,
-                               .jvp     = norm_jvp,
-                               .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z",
+const cot__op  cot__op_norm = {.name     = "norm",
+                               .batch    = cot__batch_shift,
+                               .apply    = norm_apply,
+                               .attrs    = "axes:m keepdims:f",
+                               .kind     = KIND_GENERIC,
+                               .saves    = 1u | COT__SAVES_Z,
+                               .vjp      = norm_vjp,
+                               .jvp      = norm_jvp,
+                               .formula  = "z = sqrt(Σ x²); x̄ += z̄ x / z",
                                /* square, add; root */
-                               .cost    = {.each_x = 2, .each_z = 1},
+                               .cost     = {.each_x = 2, .each_z = 1},
                                .operands = "x",
-                               .kinks = cot__norm_kinks};
+                               .kinks    = cot__norm_kinks};

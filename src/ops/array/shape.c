@@ -330,15 +330,15 @@ static cot_var slice_apply(cot__rule *r, const cot_var *xs) {
     return cot__enter(r->t, xs[0], "slice", "", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
 }
 
-const cot__op cot__op_slice = {.name    = "slice",
-                               .batch   = cot__batch_shift,
-                               .attrs   = "axis:a first:d length:d step:u drop:f",
-                               .kind    = KIND_LINEAR,
-                               .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
-                               .vjp     = slice_vjp,
-                               .apply   = slice_apply,
-                               .cost    = {.none = "moves data"},
-                               .operands = "x",
+const cot__op cot__op_slice = {.name      = "slice",
+                               .batch     = cot__batch_shift,
+                               .attrs     = "axis:a first:d length:d step:u drop:f",
+                               .kind      = KIND_LINEAR,
+                               .formula   = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
+                               .vjp       = slice_vjp,
+                               .apply     = slice_apply,
+                               .cost      = {.none = "moves data"},
+                               .operands  = "x",
                                .functions = "index flip"};
 
 cot_var cot__first_slice(cot_tape *t, cot_var x) {

@@ -296,15 +296,15 @@ static double sum_of_cost(const cot_tape *t, uint32_t node) { return cot__nargs(
 /* As logsumexp: max, subtract, exp and add for each operand; log, add. */
 static double logsumexp_of_cost(const cot_tape *t, uint32_t node) { return 4 * cot__nargs(&t->nodes[node]) + 2; }
 
-const cot__op cot__op_sum_of = {.name    = "sum_of",
-                                .batch   = cot__batch_nary,
-                                .kind    = KIND_GENERIC,
-                                .formula = "z = Σ x[i]; x̄[i] += z̄",
-                                .vjp     = sum_of_vjp,
-                                .jvp     = sum_of_jvp,
-                                .apply   = nary_apply,
-                                .cost    = {.more = sum_of_cost},
-                                .linear  = 0x7fu,
+const cot__op cot__op_sum_of = {.name     = "sum_of",
+                                .batch    = cot__batch_nary,
+                                .kind     = KIND_GENERIC,
+                                .formula  = "z = Σ x[i]; x̄[i] += z̄",
+                                .vjp      = sum_of_vjp,
+                                .jvp      = sum_of_jvp,
+                                .apply    = nary_apply,
+                                .cost     = {.more = sum_of_cost},
+                                .linear   = 0x7fu,
                                 .operands = "x*"};
 /* x[i] is multiplied by y[i]. */
 static int dot_of_factor(int k, int n) { return k < n / 2 ? k + n / 2 : k - n / 2; }

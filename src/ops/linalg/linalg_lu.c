@@ -176,7 +176,7 @@ const cot__op cot__op_lu_solve = {
     .saves        = 1u | 4u | 8u | COT__SAVES_Z,
     .vjp          = lu_solve_vjp,
     .apply        = lu_solve_apply,
-    .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ",
+    .formula      = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ",
     .cost         = {.each_inner = 2},
     .linear       = 1u << SIDE,
     .operands     = "a b f p",

@@ -91,7 +91,7 @@ const cot__op cot__op_eigh = {
     .saves        = COT__SAVES_Z,
     .vjp          = eigh_vjp,
     .apply        = eigh_apply,
-    .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
+    .formula      = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
     .cost         = {.each_cube = 9},
     .operands     = "a",
     .functions    = "eigvalsh",

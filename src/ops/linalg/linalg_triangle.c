@@ -66,16 +66,16 @@ static cot_var triangular_solve_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_triangular_solve = {
-    .name    = "triangular_solve",
-    .batch   = cot__batch_shift,
-    .attrs   = "flags:d",
-    .kind    = KIND_GENERIC,
-    .saves   = 1u | COT__SAVES_Z,
-    .vjp     = triangular_solve_vjp,
-    .apply   = triangular_solve_apply,
-    .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle",
-    .cost    = {.each_inner = 1},
-    .linear  = 2u,
+    .name     = "triangular_solve",
+    .batch    = cot__batch_shift,
+    .attrs    = "flags:d",
+    .kind     = KIND_GENERIC,
+    .saves    = 1u | COT__SAVES_Z,
+    .vjp      = triangular_solve_vjp,
+    .apply    = triangular_solve_apply,
+    .formula  = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle",
+    .cost     = {.each_inner = 1},
+    .linear   = 2u,
     .operands = "a b"};
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */

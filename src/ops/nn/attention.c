@@ -381,13 +381,13 @@ static double attention_backward_cost(const cot_tape *t, uint32_t node) {
     return 10 * cot__operand_extent(t, node, BACK_Q, -2) * cot__operand_size(t, node, BACK_G);
 }
 
-const cot__op cot__op_attention_lse = {.name    = "attention_lse",
-                                       .batch   = cot__batch_shift,
-                                       .kind    = KIND_NONE,
-                                       .attrs   = ATTRS,
-                                       .apply   = attention_apply,
-                                       .formula = "z = log Σ exp(scale q kᵀ + bias)",
-                                       .cost    = {.more = attention_lse_cost},
+const cot__op cot__op_attention_lse = {.name     = "attention_lse",
+                                       .batch    = cot__batch_shift,
+                                       .kind     = KIND_NONE,
+                                       .attrs    = ATTRS,
+                                       .apply    = attention_apply,
+                                       .formula  = "z = log Σ exp(scale q kᵀ + bias)",
+                                       .cost     = {.more = attention_lse_cost},
                                        .operands = "q k b b"};
 const cot__op cot__op_attention     = {
         .name     = "attention",

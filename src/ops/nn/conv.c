@@ -154,7 +154,7 @@ const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .saves        = 3u,
                                         .vjp          = conv_transpose_vjp,
                                         .apply        = apply,
-                                        .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)",
+                                        .formula      = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)",
                                         .cost         = {.more = conv_transpose_cost},
                                         .operands     = "x w",
                                         .functions    = "conv_transpose1d conv_transpose2d conv_transpose3d"};
