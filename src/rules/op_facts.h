@@ -28,8 +28,8 @@ typedef struct cot__op_choice {
     bool puts;  /* adds elements there, instead of taking them from there */
 } cot__op_choice;
 
-/* What becomes of the memory of operand 0, in which an operation in place has its result: a slice of
- * it (attributes axis, first, length, step) gets operand 1 added, or is set to it. */
+/* What becomes of the memory of operand 0, in which an operation in place has its result: a slice
+ * of it (attributes axis, first, length, step) gets operand 1 added, or is set to it. */
 typedef enum cot__op_write { COT__WRITES_NOTHING, COT__ADDS_SLICE, COT__SETS_SLICE } cot__op_write;
 
 #endif

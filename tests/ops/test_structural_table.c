@@ -51,8 +51,9 @@ static void records_state_a_cost_or_why_there_is_none(void **state) {
     EACH_STRUCTURAL(op) {
         const cot__op_cost *c = &cot__op_of(op)->cost;
         bool counted = c->each_x > 0 || c->each_z > 0 || c->each_inner > 0 || c->each_cube > 0 || c->more;
-        TEST_CHECK(counted != (c->none && c->none[0]), "%s: its record says %s; give .cost, or .cost.none with a reason",
-                   ids[op], counted ? "what it costs, and that it costs nothing" : "nothing of its cost");
+        TEST_CHECK(counted != (c->none && c->none[0]),
+                   "%s: its record says %s; give .cost, or .cost.none with a reason", ids[op],
+                   counted ? "what it costs, and that it costs nothing" : "nothing of its cost");
     }
     test_verdict();
 }
@@ -129,7 +130,7 @@ static void records_find_the_kinks_that_have_a_convention(void **state) {
     test_verdict();
 }
 
-/* Without it, the pattern of an operation whose positions move would be dense, or that of the moment. */
+/* Without it, the pattern of an operation whose positions move would be dense. */
 static void records_say_what_positions_choose(void **state) {
     (void)state;
     EACH_STRUCTURAL(op) {

@@ -6,8 +6,8 @@
 #include "diff/engine/sweep.h"
 #include "tape/region.h"
 
-/* Does node y depend linearly on the nodes `from`, of which there is at least one? *curved becomes a
- * node that does not, or COT__NONE. What functions of the user's make of their operands counts as
+/* Does node y depend linearly on the nodes `from`, of which there is at least one? *curved becomes
+ * a node that does not, or COT__NONE. What functions of the user's make of their operands counts as
  * linear, unless a record looks closer. False: out of memory; no error is set. */
 bool cot__find_curved(const cot_tape *t, int n, const uint32_t *from, uint32_t y, uint32_t *curved);
 

@@ -1,6 +1,6 @@
-/* loop_linearity.c: is a loop, condition or checkpoint linear in its operands? Its bodies are walked
- * as the tape is, until what is carried from step to step stays as it is. Bodies in bodies are as
- * deep as functions were nested. */
+/* loop_linearity.c: is a loop, condition or checkpoint linear in its operands? Its bodies are
+ * walked as the tape is, until what is carried from step to step stays as it is. Bodies in bodies
+ * are as deep as functions were nested. */
 #include "diff/engine/linearity.h"
 #include "diff/loops/loop.h"
 

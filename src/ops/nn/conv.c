@@ -141,8 +141,9 @@ const cot__op cot__op_conv           = {.name         = "conv",
                                         .saves        = 3u,
                                         .vjp          = conv_vjp,
                                         .apply        = apply,
-                                        .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += "
-                                                             "conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)",
+                                        .formula =
+                                            "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; "
+                                            "x̄ += conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)",
                                         .cost         = {.more = conv_cost},
                                         .operands     = "x w",
                                         .functions    = "conv1d conv2d conv3d"};

@@ -382,7 +382,8 @@ static void look_at(cot_tape *t, uint32_t node, seen *s, const char *sample) {
             double d = mixed_difference(t, node, k, j);
             if (d == -1) continue;
             s->looks++;
-            bool curved = !(d <= 1e-9); /* roundings of some hundred terms; solutions are found to 1e-10 */
+            /* roundings of some hundred terms; solutions are found to 1e-10 */
+            bool curved = !(d <= 1e-9);
             if (linear && !factors)
                 TEST_CHECK(!curved, "%s, %s: it is not linear in operands %d and %d: %g", sample, op->name, k, j, d);
             s->looked[k] = true;
