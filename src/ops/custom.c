@@ -13,6 +13,7 @@
  * because nodes move. */
 #include "ops/structural.h"
 #include "tape/region.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -20,22 +21,16 @@ static const char *name_of(const cot_custom *op) { return op->name ? op->name : 
 
 /* ---- calling the user's functions ------------------------------------------------------------ */
 
-/* What a function of the user's could leave changed behind it. */
-typedef struct visit { const char *inside; uint32_t inside_from; uint8_t active_mask; int no_grad; } visit;
-
-static visit visit_open(cot_tape *t, const cot_custom *op) {
-    visit before = {t->inside, t->inside_from, t->active_mask, t->no_grad};
+static cot__scope visit_open(cot_tape *t, const cot_custom *op) {
+    cot__scope before = cot__scope_open(t, t->active_mask);
     t->inside = name_of(op);
     t->inside_from = t->count;
     return before;
 }
 
 /* Reports a failure that the function did not report itself; true when all is well. */
-static bool visit_close(cot_tape *t, visit before, const cot_custom *op, const char *which, int code) {
-    t->inside = before.inside;
-    t->inside_from = before.inside_from;
-    t->active_mask = before.active_mask;
-    t->no_grad = before.no_grad;
+static bool visit_close(cot_tape *t, cot__scope before, const cot_custom *op, const char *which, int code) {
+    cot__scope_close(t, &before);
     cot__error_in_function(t, which, name_of(op));
     if (code) cot__fail(t, COT_CUSTOM, "[%s] %s failed with code %d", name_of(op), which, code);
     return t->status == COT_OK;
@@ -157,7 +152,7 @@ static bool result_like(arrays *xs, const cot_custom *op, void *user, cot_array 
     char      text[COT__SHAPE_TEXT];
     *y = xs->at[0];
     if (!op->shape) return true;
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = op->shape(xs->n, xs->at, y, user);
     if (!visit_close(t, before, op, "shape", code)) return false;
     if ((unsigned)y->dtype >= COT_DTYPE_COUNT) {
@@ -189,7 +184,7 @@ static cot_var compute(arrays *xs, const cot_custom *op, void *user, cot__attr *
     y = array_of_result(&r);
     for (int k = 0; k < xs->n; k++)
         if (!show(xs, k, attr->args[k])) return INVALID(t);
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = op->value(xs->n, xs->at, &y, user);
     if (!visit_close(t, before, op, "value", code)) return INVALID(t);
     return cot__result_push(t, &r, OP_custom, (int)attr->nargs, attr->args, attr);
@@ -244,7 +239,7 @@ static void recorded_vjp(cot__rule *r) {
     cot_var           y = cot__rule_z(r), *xs = vars_open(r, n);
     if (!xs) return;
     if (t->status == COT_OK) {
-        visit before = visit_open(t, op);
+        cot__scope before = visit_open(t, op);
         int   code = op->vjp(n, xs, y, r->g, xs + n, user_of(r));
         bool  ok = visit_close(t, before, op, "vjp", code);
         for (int k = 0; k < n && ok; k++)
@@ -276,7 +271,7 @@ static void recorded_jvp(cot__rule *r) {
     cot_var           y = cot__rule_z(r), dy = INVALID(t), *xs = vars_open(r, n);
     if (!xs) return;
     if (t->status == COT_OK) {
-        visit before = visit_open(t, op);
+        cot__scope before = visit_open(t, op);
         int   code = op->jvp(n, xs, y, r->tangents, &dy, user_of(r));
         if (visit_close(t, before, op, "jvp", code)) r->tangent = fitted_tangent(r, dy);
     }
@@ -334,7 +329,7 @@ static bool run_vjp_numbers(cot__rule *r, arrays *a, int n, cot__result *xbars) 
         if (!cot__result_open(t, &xbars[k], name_of(op), xbar->dtype, xbar->shape.ndim, xbar->shape.dim)) return false;
         *xbar = array_of_result(&xbars[k]);
     }
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = op->vjp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &a->at[n + 2], user_of(r));
     return visit_close(t, before, op, "vjp_numbers", code);
 }
@@ -375,7 +370,7 @@ static void run_jvp_numbers(cot__rule *r, arrays *a, int n) {
     }
     if (!cot__result_open(t, &dy, name_of(op), cot__dtype_at(&t->nodes[r->node]), shape.ndim, shape.dim)) return;
     cot_array y = array_of_result(&dy);
-    visit     before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int       code = op->jvp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &y, user_of(r));
     if (!visit_close(t, before, op, "jvp_numbers", code)) return;
     cot__attr *attr = numbers_attr(r, n, n, r->tangents, 1, 0);
@@ -415,7 +410,7 @@ static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
     if (!cot__result_open(t, &z, name_of(op), like.dtype, like.shape.ndim, like.shape.dim)) return INVALID(t);
     cot_array y = array_of_result(&z);
     if (!tangent) at[n + 2 + to] = y;
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = tangent ? op->jvp_numbers(n, at, &at[n], &at[n + 1], &y, user_of(r))
                          : op->vjp_numbers(n, at, &at[n], &at[n + 1], &at[n + 2], user_of(r));
     return visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code) ? push_numbers(t, &z, attr)

@@ -3,6 +3,7 @@
  * One place for each message, so that axes, shapes and positions are refused in the same words
  * everywhere. */
 #include "ops/structural.h"
+#include "tape/flow.h"
 
 #include <string.h>
 
@@ -107,19 +108,13 @@ static const char *place_text(const cot_shape *s, int64_t k, char *buf) {
 /* Does the value of node i, of the body that is recorded, follow from an input of a body or from
  * what is older than them? Else it is computed once and holds for every step. */
 static bool may_change(cot_tape *t, uint32_t i) {
-    uint32_t n = i + 1 - t->body_from;
-    bool    *moves = cot__alloc(&t->al, n), found;
-    if (!moves) return false;
-    for (uint32_t k = 0; k < n; k++) {
-        const cot__node *x = &t->nodes[t->body_from + k];
-        moves[k] = x->op == OP_parameter;
-        for (int a = 0, args = cot__nargs(x); a < args; a++) {
-            uint32_t from = cot__arg(x, a);
-            moves[k] |= from != COT__NONE && (from < t->body_from || moves[from - t->body_from]);
-        }
-    }
-    found = moves[n - 1];
-    cot__free(&t->al, moves, n);
+    cot__flow w;
+    if (!cot__flow_open(&w, t, t->body_from, i + 1)) return false;
+    w.outside = true;
+    for (uint32_t k = w.from; k < w.end; k++) w.mark[k - w.from] = t->nodes[k].op == OP_parameter;
+    cot__flow_up(&w, 1, COT__EDGES_ALL);
+    bool found = cot__flow_mark(&w, i);
+    cot__flow_close(&w);
     return found;
 }
 

@@ -2,6 +2,8 @@
 #include "tape/region.h"
 
 #include "base/number.h"
+#include "tape/flow.h"
+#include "tape/scope.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -82,23 +84,13 @@ bool cot__outside_bodies(cot_tape *t, const char *op) {
     return false;
 }
 
-typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; bool noted; } scope;
-
-static scope scope_open(cot_tape *t, const char *op) {
-    scope before = {t->body, t->body_from, t->active_mask, t->no_grad, t->note[0] != 0};
+/* Values are active in a body: whether its inputs move is known when it runs. */
+static cot__scope body_open(cot_tape *t, const char *op) {
+    cot__scope before = cot__scope_open(t, COT__ACTIVE);
     if (!t->body) t->body_from = t->count;
     t->body = op;
-    t->active_mask = COT__ACTIVE; /* whether its inputs move is known when it runs */
     t->no_grad = 0;
     return before;
-}
-
-static void scope_close(cot_tape *t, scope before) {
-    t->body = before.body;
-    t->body_from = before.body_from;
-    t->active_mask = before.active_mask;
-    t->no_grad = before.no_grad;
-    if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -171,45 +163,39 @@ static bool is_overwritten(const cot__node *n) {
  * example, never a value that holds for every step, even where it depends on constants alone. */
 static bool is_example(const cot__node *n) { return cot__op_of(n->op)->example; }
 
-/* Results back to inputs: what is needed; then forward: what moves. Values from before the body
- * that are needed are captured. */
-static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
-    cot_tape *t = k->t;
-    for (uint32_t i = 0; i < t->watched_count; i++)
-        if (is_watched(k, t->watched[i])) k->mark[t->watched[i] - k->first] |= NEEDED | MOVES;
-    for (int i = 0; i < m; i++) {
-        if (is_inside(k, out[i]))
-            k->mark[out[i] - k->first] |= NEEDED;
-        else if (!add_capture(k, op, out[i]))
-            return false;
+/* A node that a result needs: its operands from before the body are captured, and it may be where
+ * motion begins. */
+static bool enter_needed(maker *k, const char *op, uint32_t i) {
+    const cot__node *n = &k->t->nodes[i];
+    if (n->op == OP_leaf) {
+        cot__fail(k->t, COT_VALUE,
+                  "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
+                  "them",
+                  op, k->part, i);
+        return false;
     }
-    for (uint32_t i = k->count; i-- > 0;) {
-        const cot__node *n = &t->nodes[k->first + i];
-        if (!(k->mark[i] & NEEDED)) continue;
-        for (int a = 0, args = cot__nargs(n); a < args; a++) {
-            uint32_t x = cot__arg(n, a);
-            if (is_inside(k, x)) k->mark[x - k->first] |= NEEDED;
-        }
-    }
-    for (uint32_t i = 0; i < k->count; i++) {
-        const cot__node *n = &t->nodes[k->first + i];
-        if (!(k->mark[i] & NEEDED)) continue;
-        if (n->op == OP_leaf) {
-            cot__fail(t, COT_VALUE,
-                      "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
-                      "them",
-                      op, k->part, k->first + i);
-            return false;
-        }
-        if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
-        for (int a = 0, args = cot__nargs(n); a < args; a++) {
-            uint32_t x = cot__arg(n, a);
-            if (x == COT__NONE) continue;
-            if (!is_inside(k, x) ? true : (k->mark[x - k->first] & MOVES) != 0) k->mark[i] |= MOVES;
-            if (!is_inside(k, x) && !add_capture(k, op, x)) return false;
-        }
+    if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i - k->first] |= MOVES;
+    for (int a = 0, args = cot__nargs(n); a < args; a++) {
+        uint32_t x = cot__arg(n, a);
+        if (x != COT__NONE && !is_inside(k, x) && !add_capture(k, op, x)) return false;
     }
     return true;
+}
+
+/* Results back to inputs: what is needed; then forward: what moves. Values from before the body
+ * that are needed are captured, and move. */
+static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
+    cot_tape *t = k->t;
+    cot__flow w = {.t = t, .from = k->first, .end = k->first + k->count, .mark = k->mark, .outside = true};
+    for (uint32_t i = 0; i < t->watched_count; i++)
+        if (is_watched(k, t->watched[i])) k->mark[t->watched[i] - k->first] |= NEEDED | MOVES;
+    cot__flow_start(&w, m, out, NEEDED);
+    for (int i = 0; i < m; i++)
+        if (!is_inside(k, out[i]) && !add_capture(k, op, out[i])) return false;
+    cot__flow_down(&w, NEEDED, COT__EDGES_ALL);
+    for (uint32_t i = 0; i < k->count; i++)
+        if (k->mark[i] & NEEDED && !enter_needed(k, op, k->first + i)) return false;
+    return cot__flow_up(&w, MOVES, COT__EDGES_ALL);
 }
 
 /* Where a needed value will be found when the program plays. */
@@ -365,9 +351,9 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     }
     cot_var  *ys = xs + n;
     uint32_t *in = (uint32_t *)(void *)(ys + m), *out = in + n;
-    scope     before = scope_open(t, op);
+    cot__scope before = body_open(t, op);
     bool      ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
-    scope_close(t, before);
+    cot__scope_close_unnoted(t, &before);
     if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
         (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
@@ -403,24 +389,26 @@ bool cot__play(cot__player *p, cot_var *out) {
     cot_tape          *t = p->t;
     const uint64_t    *ref = r->ref;
     cot_var           *value = p->value + (uint32_t)(r->n + r->captures) + r->fixed, few[8];
-    uint8_t            mask = t->active_mask;
-    for (uint32_t s = 0; s < r->steps; s++) {
+    cot__scope         scope = cot__scope_open(t, t->active_mask);
+    bool               ok = true;
+    for (uint32_t s = 0; ok && s < r->steps; s++) {
         uint32_t node = r->node[s];
         int      n = cot__nargs(&t->nodes[node]);
         cot_var *xs = n <= 8 ? few : cot__alloc(&t->al, (size_t)n * sizeof *xs);
         if (!xs) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d operands", cot__op_name(t, node), n);
-            return false;
+            ok = false;
+            break;
         }
         for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
-        t->active_mask = cot__replay_mask(t, node, mask);
+        t->active_mask = cot__replay_mask(t, node, scope.active_mask);
         value[s] = cot__reapply(t, node, xs);
-        t->active_mask = mask;
         if (xs != few) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
-        if (t->status != COT_OK) return false;
+        ok = t->status == COT_OK;
     }
-    for (int i = 0; i < r->m; i++) out[i] = p->value[*ref++];
-    return cot__look_at_watched(p);
+    cot__scope_close(t, &scope);
+    for (int i = 0; ok && i < r->m; i++) out[i] = p->value[*ref++];
+    return ok && cot__look_at_watched(p);
 }
 
 bool cot__look_at_watched(cot__player *p) {

@@ -7,6 +7,7 @@
 
 #include "ops/array/array.h"
 #include "ops/structural.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -185,11 +186,10 @@ static bool structural(cot__trace_giver *w) {
     cot__rule r = {.t = t, .node = w->id, .op = cot__op_of(t->nodes[w->id].op), .driver = w,
                    .give = give_all, .give_slice = give_slice, .give_scatter = give_scatter};
     cot_mark  m = cot__mark(t);
-    uint8_t   mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     r.g = as_var(t, w->id, &w->g);
     if (t->status == COT_OK) cot__run_vjp(&r);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return t->status == COT_OK && !w->build->failed;
 }

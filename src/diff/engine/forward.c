@@ -271,10 +271,9 @@ static bool visit(cot__sweep *s, uint32_t i) {
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
     if (cot__op_of(t->nodes[i].op)->writes) return written_slice(s, i);
     cot_mark m = cot__mark(t);
-    uint8_t mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     bool ok = hold_numbers(s, i, structural_tangent(s, i));
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return ok && t->status == COT_OK;
 }
@@ -283,8 +282,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
 static bool mark_needed(cot__sweep *s, uint32_t from) {
     s->reach_from = from;
     s->reach_bytes = (size_t)s->top - from + 1;
-    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, false)
-                     : cot__needed(s->t, from, s->top, 1, &s->top, false);
+    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, COT__EDGES_MOVING)
+                     : cot__needed(s->t, from, s->top, 1, &s->top, COT__EDGES_MOVING);
     if (s->reach) return true;
     cot__fail(s->t, COT_MEMORY, "[jvp] out of memory: %zu bytes to mark what the results depend on", s->reach_bytes);
     s->reach_bytes = 0;

@@ -171,32 +171,15 @@ cot_status(cot_backward_seeded)(cot_var y, cot_var seed) { return backward(y, &s
 /* ---- gradients on the tape ------------------------------------------------------------------- */
 
 bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {
-    cot_tape *t = s->t;
-    s->reach_from = y;
-    for (int k = 0; k < n; k++) s->reach_from = xs[k] < s->reach_from ? xs[k] : s->reach_from;
-    s->reach_bytes = (size_t)y - s->reach_from + 1;
-    s->reach = cot__alloc(&t->al, s->reach_bytes);
-    if (!s->reach) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op,
-                  s->reach_bytes);
-        s->reach_bytes = 0;
+    cot__flow w;
+    if (!cot__flow_open(&w, s->t, cot__lowest(n, xs, y), y + 1)) {
+        cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op,
+                  cot__flow_bytes(&w));
         return false;
     }
-    memset(s->reach, 0, s->reach_bytes);
-    for (int k = 0; k < n; k++)
-        if (xs[k] <= y) s->reach[xs[k] - s->reach_from] = 1;
-    for (uint32_t i = s->reach_from; i <= y; i++) {
-        const cot__node *node = &t->nodes[i];
-        if (!(node->flags & COT__ACTIVE) || s->reach[i - s->reach_from]) continue;
-        uint32_t inactive = cot__op_of(node->op)->inactive;
-        for (int k = 0, count = cot__nargs(node); k < count; k++) {
-            uint32_t a = cot__arg(node, k);
-            if (a == COT__NONE || a < s->reach_from || (k < 32 && inactive >> k & 1) || !s->reach[a - s->reach_from])
-                continue;
-            s->reach[i - s->reach_from] = 1;
-            break;
-        }
-    }
+    cot__flow_start(&w, n, xs, 1);
+    cot__flow_up(&w, 1, COT__EDGES_MOVING);
+    s->reach = w.mark, s->reach_from = w.from, s->reach_bytes = cot__flow_bytes(&w);
     return true;
 }
 

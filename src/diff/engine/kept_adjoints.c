@@ -105,17 +105,11 @@ void cot__contribution_free(cot_tape *t, void *data, const cot__view *out) {
 /* ---- looking around -------------------------------------------------------------------------- */
 
 uint8_t *cot__ancestors(cot_tape *t, uint32_t y) {
-    uint8_t *mark = cot__alloc(&t->al, (size_t)y + 1);
-    if (!mark) return NULL;
-    memset(mark, 0, (size_t)y + 1);
-    mark[y] = 1;
-    for (uint32_t i = y + 1; i-- > 0;) {
-        if (!mark[i]) continue;
-        const cot__node *n = &t->nodes[i];
-        for (int k = 0, count = cot__nargs(n); k < count; k++)
-            if (cot__arg(n, k) != COT__NONE) mark[cot__arg(n, k)] = 1;
-    }
-    return mark;
+    cot__flow w;
+    if (!cot__flow_open(&w, t, 0, y + 1)) return NULL;
+    cot__flow_start(&w, 1, &y, 1);
+    cot__flow_down(&w, 1, COT__EDGES_ALL);
+    return w.mark;
 }
 
 int64_t cot__first_odd(const cot__view *v, int64_t *count) {

@@ -340,11 +340,10 @@ static void run_rule(cot__rule *r) {
 static bool structural_numbers(cot__sweep *s, cot__rule *r) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
-    uint8_t mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     r->g = cot__slot_var(s, r->node);
     if (t->status == COT_OK) run_rule(r);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return t->status == COT_OK;
 }

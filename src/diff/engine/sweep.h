@@ -15,6 +15,8 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/deferred.h"
+#include "tape/flow.h"
+#include "tape/scope.h"
 
 #define COT__OWNED (UINT64_C(1) << 40)
 
@@ -131,12 +133,6 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
-/* A byte for each of the nodes from … top, of the tape's allocator; NULL when memory is short. Bit
- * 0: the ys were computed from the node. Bit 1 + k: no later node needs operand k, which is one of
- * the first COT__LAST_USES and none of the ys. If not `passive`, operands without a derivative do
- * not count, so that the bytes say through which nodes the ys can move. */
-enum { COT__LAST_USES = 7 };
-uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
 /* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
 /* Marks in s->reach which nodes between the lowest x and y depend on any x: only those get

@@ -99,9 +99,8 @@ static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, in
 
 /* What is transposed must be active to be swept, whatever the caller records; what comes out is as
  * active as the caller's own records. */
-static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
-    t->active_mask = mask;
-    return mask || cot__failed(v) ? v : cot_detach(v);
+static cot_var as_recorded(cot_tape *t, cot_var v) {
+    return t->active_mask || cot__failed(v) ? v : cot_detach(v);
 }
 
 /* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a
@@ -113,11 +112,10 @@ static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) {
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     cot_tape  *t = r->t;
     cot_shape  shape = cot__shape_at(t, r->node);
-    uint8_t mask = t->active_mask;
     cot__rule  back = *r;
     transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
     cot_var    dz = INVALID(t);
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     back.g = direction(t, cot__dtype_at(&t->nodes[r->node]), shape);
     back.driver = &tr;
     back.give = give_inner;
@@ -131,7 +129,8 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
             is_zero_at_zero(r, "vjp", "ybars", "jvp", g, tr.at_zero))
             cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
     }
-    return as_recorded(t, mask, dz);
+    cot__scope_close(t, &scope);
+    return as_recorded(t, dz);
 }
 
 /* ---- Jᵀ·g from a jvp ------------------------------------------------------------------------- */
@@ -151,7 +150,6 @@ static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leav
 void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     cot_tape *t = r->t;
     int       n = cot__nargs(cot__rule_node(r));
-    uint8_t mask = t->active_mask;
     size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t));
     cot_var  *tangents = cot__alloc(&t->al, bytes);
     if (!tangents) {
@@ -160,7 +158,7 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     }
     cot_var  *grads = tangents + n;
     uint32_t *leaves = (uint32_t *)(void *)(grads + n);
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot__rule forth = *r;
     int       count = tangent_leaves(r, n, tangents, leaves);
     forth.tangents = tangents;
@@ -175,8 +173,8 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
         ok =
             t->status == COT_OK && cot__grad_recorded(t, "vjp", cot__index(inner), one, count, leaves, grads) == COT_OK;
     }
+    cot__scope_close(t, &scope);
     for (int k = 0, j = 0; k < n && ok; k++)
-        if (!cot__failed(tangents[k])) cot__give(r, k, as_recorded(t, mask, grads[j++]));
-    t->active_mask = mask;
+        if (!cot__failed(tangents[k])) cot__give(r, k, as_recorded(t, grads[j++]));
     cot__free(&t->al, tangents, bytes);
 }

@@ -132,12 +132,11 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
     if (!grads) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
     if (!grads) return NULL;
-    uint8_t mask = t->active_mask;
     bool    may = !cot_is_valid(y) || cot__may_sweep_numbers(t, op, cot__index(y));
     /* what is differentiated again here must be, also in a no-grad scope */
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot_status status = may ? cot__grad_of(op, y, NULL, n, xs, grads) : t->status;
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     if (status == COT_OK && cot__check_second_order_inputs(t, op, n, xs)) return grads;
     cot__free(&t->al, grads, count * sizeof *grads);
     return NULL;

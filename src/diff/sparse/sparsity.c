@@ -383,7 +383,7 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     for (int k = 0; k < m && index; k++) index[k] = cot__index(ys[k]), hi = index[k] > hi ? index[k] : hi;
     for (int k = 0; k < n; k++) hi = cot__index(xs[k]) > hi ? cot__index(xs[k]) : hi;
     p.rows = out->rows, p.cols = out->cols;
-    uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index, true) : NULL;
+    uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index, COT__EDGES_VALUES) : NULL;
     int64_t  limit = limit_of(t);
     bool     ok     = needed && cot__sets_open(&p.sets, &t->al, out->cols, limit > out->cols ? limit : out->cols) &&
               cot__patterns_grow(&p);

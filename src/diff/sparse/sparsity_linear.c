@@ -315,15 +315,15 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
         total = cot__size_add(total, size);
     }
     widest = total > widest ? total : widest;
-    uint8_t active = t->active_mask;
     /* none: nothing goes anywhere, and extents may be larger than probes. Twice the widest, because
      * by_axes takes the factors from the far end. */
     bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0;
     bool    ok = none || ensure_probes(p, cot__size_mul(2, widest));
     cot_mark mark = cot__mark(t);
-    t->active_mask = COT__ACTIVE; /* the transpose needs it, whatever scope is open */
+    /* the transpose needs it, whatever scope is open */
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     ok = ok && (none || find(&q)) && t->status == COT_OK;
-    t->active_mask = active;
+    cot__scope_close(t, &scope);
     cot__rewind(t, mark);
     cot__free(&t->al, vars, bytes);
     return ok;
