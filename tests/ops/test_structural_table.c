@@ -130,8 +130,7 @@ static void records_find_the_kinks_that_have_a_convention(void **state) {
     test_verdict();
 }
 
-/* Without it, the pattern of an operation whose positions move would be dense, or that of the
- * moment. */
+/* Without it, the pattern of an operation whose positions move would be dense. */
 static void records_say_what_positions_choose(void **state) {
     (void)state;
     EACH_STRUCTURAL(op) {

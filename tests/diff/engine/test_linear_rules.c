@@ -260,6 +260,41 @@ static void a_jvp_that_is_linear_in_its_tangent_is_transposed(void **state) {
     test_verdict();
 }
 
+/* So many nodes that marks for them are larger than any block that was used before. */
+static int adds_up(int n, const cot_var *x, int m, cot_var *y, void *user) {
+    (void)n, (void)m, (void)user;
+    y[0] = x[0];
+    for (int k = 0; k < 3000; k++) y[0] = cot_add(y[0], x[0]);
+    return 0;
+}
+JVP(by_many_nodes) { IGNORED; return adds_up(1, dxs, 1, dys, NULL); }
+JVP(by_a_long_body) { IGNORED; return cot_checkpoint(adds_up, NULL, 1, dxs, 1, dys) != COT_OK; }
+
+static void looking_at_rules_survives_no_memory(void **state) {
+    (void)state;
+    static const cot_fn_rules rules[] = {{"nodes", NULL, by_many_nodes}, {"body", NULL, by_a_long_body}};
+    for (int k = 0; k < 2; k++) {
+        int said = 0;
+        for (long left = 0; left < 2000; left++) {
+            counting  c = {0};
+            cot_tape *t = counted_tape(&c, false);
+            cot_var   x = cot_scalar(t, 2), y, g;
+            cot_custom_fn(&rules[k], value, NULL, 1, &x, 1, &y);
+            let_succeed(&c, left);
+            cot_grad_of(y, 1, &x, &g);
+            bool failed = c.failed > 0;
+            said += strstr(cot_tape_message(t), "] out of memory: marks for what depends on the inputs") != NULL;
+            bool spared = test_waits() && cot_tape_status(t) == COT_OK;
+            if (failed && !spared) assert_int_equal(cot_tape_status(t), COT_MEMORY);
+            if (!failed) assert_ok(t);
+            cot_tape_destroy(t);
+            assert_int_equal(c.live + c.blocks + c.wrong_size, 0);
+            if (!failed) break;
+        }
+        assert_true(said > 0);
+    }
+}
+
 /* ---- the library's own rules ----------------------------------------------------------------- */
 
 static int sample_value(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -440,6 +475,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jvp_that_is_curved_in_its_tangent_has_no_transpose),
         cmocka_unit_test(a_jvp_that_is_linear_in_its_tangent_is_transposed),
+        cmocka_unit_test(looking_at_rules_survives_no_memory),
         cmocka_unit_test(the_forward_rule_of_every_operation_has_a_transpose),
         cmocka_unit_test(records_say_what_their_operations_are_linear_in),
     };
