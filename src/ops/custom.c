@@ -483,6 +483,8 @@ static void numbers_again(cot__rule *r) {
 }
 
 /* The user's functions may read any operand and the result, so all are saved. */
+static bool custom_users_rule(const cot__rule *r) { return (void)r, true; }
+
 const cot__op cot__op_custom         = {.name         = "custom",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -490,7 +492,12 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .formula      = "a function of the user's",
                                         .vjp          = custom_vjp,
                                         .jvp          = custom_jvp,
-                                        .apply        = custom_apply};
+                                        .apply        = custom_apply,
+                                        /* what it does is the user's: one an element */
+                                        .cost         = {.each_z = 1},
+                                        .opaque       = true,
+                                        .operands     = "*",
+                                        .users_rule   = custom_users_rule};
 const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -498,4 +505,7 @@ const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .attrs        = "operands:d of:l",
                                         .vjp          = numbers_again,
                                         .jvp          = numbers_again,
-                                        .apply        = numbers_apply};
+                                        .apply        = numbers_apply,
+                                        .cost         = {.each_z = 1},
+                                        .opaque       = true,
+                                        .operands     = "*"};

@@ -23,8 +23,8 @@ static bool runs(const cot_tape *t, uint32_t a, const uint8_t *met) {
 static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     const cot__node *n = &t->nodes[i];
     uint32_t         mask = 0;
-    if (n->op == OP_dot_of || n->op == OP_logsumexp_of) return UINT32_MAX;
-    for (int k = 0, count = n->op < OP_elementwise_count ? cot__nargs(n) : 0; k < count; k++)
+    if (n->op >= OP_elementwise_count) return cot__op_of(n->op)->unwatched ? UINT32_MAX : 0;
+    for (int k = 0, count = cot__nargs(n); k < count; k++)
         if (runs(t, cot__arg(n, k), met)) mask |= cot__elementwise_saves(n->op, k);
     return mask;
 }
@@ -32,9 +32,9 @@ static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
 /* The same for operand k of a list: of products the other factor must move for its sake, of
  * exponentials any operand. */
 static bool list_reads(const cot_tape *t, const cot__node *n, int k, const uint8_t *met) {
-    int  count = cot__nargs(n), half = count / 2;
+    int  count = cot__nargs(n), factor = cot__factor_of(cot__op_of(n->op), k, count);
     bool any = false;
-    if (n->op == OP_dot_of) return runs(t, cot__arg(n, k < half ? k + half : k - half), met);
+    if (factor >= 0) return runs(t, cot__arg(n, factor), met);
     for (int j = 0; j < count && !any; j++) any = runs(t, cot__arg(n, j), met);
     return any;
 }

@@ -8,7 +8,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body"};
+const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body",
+                                   .cost = {.none = "is given"}};
 
 bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys) {
     if (n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;
@@ -159,11 +160,9 @@ static bool is_overwritten(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }
 
-/* While a body is recorded, nothing is solved in it and no cot_while runs. The value of such a node
- * is an example, never one that holds for every step, even where it depends on constants alone. */
-static bool is_example(const cot__node *n) {
-    return n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve;
-}
+/* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an
+ * example, never a value that holds for every step, even where it depends on constants alone. */
+static bool is_example(const cot__node *n) { return cot__op_of(n->op)->example; }
 
 /* A node that a result needs: its operands from before the body are captured, and it may be where
  * motion begins. */

@@ -4,16 +4,20 @@
 #include <string.h>
 
 const cot__op cot__op_leaf = {
-    .name = "leaf", .kind = KIND_SOURCE, .formula = "a value that gradients are taken with respect to"};
-const cot__op cot__op_constant = {.name = "constant", .kind = KIND_SOURCE, .formula = "given numbers"};
+    .name = "leaf", .kind = KIND_SOURCE, .formula = "a value that gradients are taken with respect to",
+    .cost = {.none = "is given"}};
+const cot__op cot__op_constant = {.name = "constant", .kind = KIND_SOURCE, .formula = "given numbers",
+                                  .cost = {.none = "is given"}};
 
 static cot_var detach_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_detach(xs[0]); }
 
-const cot__op cot__op_detach = {.name    = "detach",
-                                .batch   = cot__batch_shift,
-                                .kind    = KIND_NONE,
-                                .formula = "x, with no gradient through it",
-                                .apply   = detach_apply};
+const cot__op cot__op_detach = {.name     = "detach",
+                                .batch    = cot__batch_shift,
+                                .kind     = KIND_NONE,
+                                .formula  = "x, with no gradient through it",
+                                .apply    = detach_apply,
+                                .cost     = {.none = "moves data"},
+                                .operands = "x"};
 
 static bool valid_shape(cot_tape *t, const char *op, const cot_shape *s) {
     if (s->ndim >= 0 && s->ndim <= COT_MAX_NDIM) return true;

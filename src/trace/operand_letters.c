@@ -6,41 +6,6 @@
 
 #include <string.h>
 
-/* Operands in order; an operation that is not here has x, y, w. */
-static const char *const letters[OP_count] = {
-    [OP_matmul] = "a b",
-    [OP_take] = "x indices", [OP_take_along_axis] = "x indices",
-    [OP_scatter_add] = "x indices u", [OP_scatter_add_along] = "x indices u",
-    [OP_softmax_cross_entropy] = "x q", [OP_cross_entropy] = "p q",
-    [OP_recurrence] = "a b",
-    [OP_layer_norm] = "x w b", [OP_rms_norm] = "x w", [OP_norm_back] = "x g w", [OP_norm_weights] = "x g",
-    [OP_attention_lse] = "q k", [OP_attention] = "q k v lse b b", [OP_attention_backward] = "q k v z g lse b b",
-    [OP_lu_factors] = "a", [OP_lu_permutation] = "a", [OP_lu] = "a f", [OP_lu_solve] = "a b f p",
-    [OP_det] = "a f p", [OP_logabsdet] = "a f p", [OP_triangular_solve] = "a b",
-    [OP_cholesky] = "a", [OP_qr] = "a", [OP_eigh] = "a", [OP_svd] = "a", [OP_cofactors] = "a s",
-    [OP_conv] = "x w", [OP_conv_transpose] = "x w",
-    [OP_max_pool] = "x index", [OP_max_unpool] = "x index",
-};
-
-const char *cot__operand_letter(int op, int k, int n, char *buf) {
-    static const char *const usual[] = {"x", "y", "w"};
-    if (op < OP_elementwise_count) return cot__operand_name(op, k);
-    if (op == OP_concat || op == OP_sum_of || op == OP_logsumexp_of) return "x";
-    if (op == OP_dot_of) return k < n / 2 ? "x" : "y";
-    const char *p = letters[op];
-    for (int at = 0; p && *p; at++) {
-        size_t length = strcspn(p, " ");
-        if (at == k) {
-            snprintf(buf, 16, "%.*s", (int)length, p);
-            return buf;
-        }
-        p += length + (p[length] == ' ');
-    }
-    if (!letters[op] && k < 3 && n <= 3) return usual[k];
-    snprintf(buf, 16, "x%d", k);
-    return buf;
-}
-
 int cot__barred(const char *s, const char *letter) {
     static const struct { const char *letter, *barred; } one[] = {
         {"a", "\xc4\x81"}, {"u", "\xc5\xab"}, {"y", "\xc8\xb3"}, {"g", "\xe1\xb8\xa1"}};

@@ -1,13 +1,9 @@
-/* operand_letters.h: the letters that formulas use for operands, and the adjoint of one operand out
- * of the formula of a record. */
+/* operand_letters.h: the adjoint of one operand out of the formula of a record, and names in place
+ * of the letters that formulas use for operands (cot__operand_letter). */
 #ifndef COT_OPERAND_LETTERS_H
 #define COT_OPERAND_LETTERS_H
 
 #include "tape/tape.h"
-
-/* The letter of operand k of n: for elementwise operations cot__operand_name, a and b for
- * matmul, …; "x" for every operand of a list. Static storage or buf (16 bytes). */
-const char *cot__operand_letter(int op, int k, int n, char *buf);
 
 /* A letter with a bar ("x̄", or "ā" as one character) at the beginning of s: how many bytes it
  * takes, 0: none. */

@@ -3,19 +3,8 @@
 #ifndef COT_FIND_KINKS_H
 #define COT_FIND_KINKS_H
 
-#include "base/text.h"
 #include "diff/engine/kept_adjoints.h"
-
-typedef struct cot__findings {
-    cot__text x;
-    cot_tape *t;
-    char      where[80]; /* said before each: "" or the loop whose step it is about */
-    int       found;
-} cot__findings;
-
-/* A new sentence, about node i; and " at [0,1] and 2 more of 4 elements". */
-void cot__finding_begin(cot__findings *r, uint32_t i);
-void cot__finding_where(cot__findings *r, const cot__view *v, int64_t first, int64_t count);
+#include "ops/kinks.h"
 
 /* Does anything that wants a derivative flow into the node? (Operations without derivative are
  * themselves inactive.) */

@@ -216,7 +216,7 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     cot_tape      *t = s->t;
     uint32_t       x = t->nodes[i].a, y = t->nodes[i].b;
     const int64_t *slice = t->nodes[i].extra.attr->ints;
-    bool           adds = t->nodes[i].op == OP_add_slice;
+    bool           adds = cot__op_of(t->nodes[i].op)->writes == COT__ADDS_SLICE;
     int64_t        shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
     if (*cot__slot(t, x) == 0 && *cot__slot(t, y) == 0) return true;
     if (*cot__slot(t, x) == 0 && adds && slice[3] == 1) return fresh_slice(s, i, y, slice);
@@ -269,7 +269,7 @@ static bool visit(cot__sweep *s, uint32_t i) {
     bool      elementwise = t->nodes[i].op < OP_elementwise_count;
     if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
-    if (t->nodes[i].op == OP_add_slice || t->nodes[i].op == OP_update_slice) return written_slice(s, i);
+    if (cot__op_of(t->nodes[i].op)->writes) return written_slice(s, i);
     cot_mark m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
     bool ok = hold_numbers(s, i, structural_tangent(s, i));

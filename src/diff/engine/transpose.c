@@ -3,8 +3,8 @@
  * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g,
  * and Jᵀ·g that of <jvp(v), g> with respect to v. Both are recorded sweeps over what the rule just
  * recorded: they touch no slot of the sweep that called them. */
-#include "diff/loops/loop.h"
 #include "diff/engine/kept_adjoints.h"
+#include "diff/engine/linearity.h"
 #include "ops/structural.h"
 
 #include <math.h>
@@ -12,77 +12,25 @@
 
 /* ---- rules of the user's --------------------------------------------------------------------- */
 
-static bool is_users(const cot__rule *r) {
-    const cot__node *n = cot__rule_node(r);
-    return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
-}
-
-/* How a node depends on what the rule was given. An operation whose rule is not known to be one or
- * the other counts as linear. */
-enum { NOT, LINEARLY, OTHERWISE };
-
-static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
-    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
-    uint8_t                      how = NOT;
-    for (int k = 0; k < e->arity; k++) {
-        if (!operand[k]) continue;
-        if (how == NOT) how = LINEARLY;
-        if (operand[k] == OTHERWISE || !e->partial[k] || (e->saves[k] & COT__SAVES_Z)) how = OTHERWISE;
-        for (int j = 0; j < e->arity; j++)
-            if (operand[j] && e->saves[k] >> j & 1) how = OTHERWISE;
-    }
-    return how;
-}
-
-static uint8_t structural_depends(const cot__node *n, int k, uint8_t operand, int others) {
-    const cot__op *op = cot__op_of(n->op);
-    bool           positions = k < 32 && op->inactive >> k & 1, twice = op->kind == KIND_BILINEAR && others;
-    bool           curved = n->op == OP_norm || n->op == OP_max || n->op == OP_min || n->op == OP_softmax;
-    if (!operand) return NOT;
-    return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || twice ? OTHERWISE : LINEARLY;
-}
+static bool is_users(const cot__rule *r) { return r->op->users_rule && r->op->users_rule(r); }
 
 /* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has
  * no transpose: sets the error. */
 static bool is_linear(cot__rule *r, const char *which, const char *of, const char *other, int n, const uint32_t *from,
                       uint32_t y) {
     cot_tape *t = r->t;
-    uint32_t  first = n ? from[0] : y, bad = COT__NONE;
+    uint32_t  curved;
     char      text[160];
-    for (int k = 0; k < n; k++) first = from[k] < first ? from[k] : first;
-    if (!is_users(r) || n == 0 || first > y) return true;
-    size_t   bytes = (size_t)y - first + 1;
-    uint8_t *how = cot__alloc(&t->al, bytes);
-    if (!how) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs",
-                  cot__op_name(t, r->node), bytes);
+    if (!is_users(r) || n == 0) return true;
+    if (!cot__find_curved(t, n, from, y, &curved)) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: marks for what depends on the inputs", cot__op_name(t, r->node));
         return false;
     }
-    memset(how, NOT, bytes);
-    for (int k = 0; k < n; k++) how[from[k] - first] = LINEARLY;
-    for (uint32_t i = first; i <= y; i++) {
-        const cot__node *node = &t->nodes[i];
-        int              count = cot__nargs(node), moving = 0;
-        uint8_t          operand[3] = {NOT, NOT, NOT}, most = how[i - first];
-        for (int k = 0; k < count; k++) {
-            uint32_t a = cot__arg(node, k);
-            uint8_t  is = a == COT__NONE || a < first ? NOT : how[a - first];
-            if (k < 3) operand[k] = is;
-            moving += is != NOT;
-            uint8_t now = node->op < OP_elementwise_count ? NOT : structural_depends(node, k, is, moving > 1);
-            most = now > most ? now : most;
-        }
-        if (node->op < OP_elementwise_count && moving) most = elementwise_depends(node, operand);
-        how[i - first] = most;
-        if (most == OTHERWISE && bad == COT__NONE) bad = i;
-    }
-    bool linear = how[y - first] != OTHERWISE;
-    cot__free(&t->al, how, bytes);
-    if (!linear)
-        cot__fail(t, COT_GRAD,
-                  "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
-                  cot__op_name(t, r->node), which, of, cot__describe(t, bad, text, sizeof text), other);
-    return linear;
+    if (curved == COT__NONE) return true;
+    cot__fail(t, COT_GRAD,
+              "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
+              cot__op_name(t, r->node), which, of, cot__describe(t, curved, text, sizeof text), other);
+    return false;
 }
 
 /* An element of v that is not 0, or 0 if there is none. NaN counts as 0: a rule may divide by
@@ -99,14 +47,14 @@ static double some_of(cot_tape *t, cot_var v) {
     return 0;
 }
 
-/* The rule ran for a direction of zeros, node `first`. If it is linear it gave zeros. The solution
- * of an equation is 0 to its tolerance only, and in a body the results of equations and loops are
- * examples, so neither shows anything. */
+/* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The
+ * solution of an equation is 0 to its tolerance only, and an example in a body may be anything:
+ * neither shows anything. */
 static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first,
                             double value) {
     cot_tape *t = r->t;
     for (uint32_t i = first; value != 0 && i < t->count; i++)
-        if (t->nodes[i].op == OP_root || (t->body && t->nodes[i].op == OP_loop)) return true;
+        if (t->nodes[i].op == OP_root || (t->body && cot__op_of(t->nodes[i].op)->example)) return true;
     if (value != 0)
         cot__fail(
             t, COT_GRAD,

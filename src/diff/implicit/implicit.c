@@ -146,10 +146,14 @@ const cot__op cot__op_root = {.name         = "root",
                               .sweeps_alone = true,
                               .inactive     = 1,
                               .saves        = 0x7e | COT__SAVES_Z,
-                              .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
-                              .vjp     = root_vjp,
-                              .jvp     = root_jvp,
-                              .apply   = root_apply};
+                              .formula      = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
+                              .vjp          = root_vjp,
+                              .jvp          = root_jvp,
+                              .apply        = root_apply,
+                              .cost         = {.none = "what its functions do is not counted"},
+                              .opaque       = true,
+                              .operands     = "*",
+                              .example      = true};
 
 /* ---- the public functions -------------------------------------------------------------------- */
 

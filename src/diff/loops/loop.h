@@ -122,6 +122,9 @@ cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int 
 void    cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results);
 cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents);
 
+/* See cot__op.depends. */
+uint8_t cot__loop_depends(const struct cot__places *p, uint32_t node);
+
 /* The rules that the user gave. */
 void cot__loop_given_vjp(cot__rule *r);
 void cot__loop_given_jvp(cot__rule *r);

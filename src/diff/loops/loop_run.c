@@ -411,13 +411,22 @@ static void loop_jvp(cot__rule *r) {
     else cot__loop_forward(r);
 }
 
+static bool loop_users_rule(const cot__rule *r) {
+    return ((const cot__loop *)cot__rule_attr(r)->pointer)->rules != NULL;
+}
+
 const cot__op cot__op_loop = {.name         = "loop",
                               .kind         = KIND_GENERIC,
                               .sweeps_alone = true,
                               .formula =
                                   "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
-                              .saves = 0x7f,
-                              .vjp   = loop_vjp,
-                              .jvp   = loop_jvp,
-                              .apply = loop_apply,
-                              .batch = cot__loop_batch};
+                              .saves        = 0x7f,
+                              .vjp          = loop_vjp,
+                              .jvp          = loop_jvp,
+                              .apply        = loop_apply,
+                              .batch        = cot__loop_batch,
+                              .cost         = {.none = "what its functions do is not counted"},
+                              .depends      = cot__loop_depends,
+                              .operands     = "*",
+                              .example      = true,
+                              .users_rule   = loop_users_rule};
