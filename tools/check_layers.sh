@@ -1,7 +1,8 @@
 #!/bin/sh
 # check_layers.sh [ROOT]: nothing includes upward. tools/layers.txt lists the folders, lowest first;
-# a file may include its own folder and those before it. Every folder is in the list, has a door that
-# opens with what the folder does, may call and must not touch, and few enough files to look over.
+# a file may include its own folder and those before it. Every folder is in the list, has a door
+# that opens with what the folder does, may call and must not touch, and few enough files to look
+# over.
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 most=24 # files of a folder
@@ -20,7 +21,8 @@ done > "$bad"
 
 find src cli -name '*.[ch]' -o -name '*.inc' -o -name '*.def' | sed 's,/[^/]*$,,' | sort -u |
     while read -r folder; do
-        grep -q "^$folder " tools/layers.txt || echo "$folder is not in tools/layers.txt; give it its place among the layers"
+        grep -q "^$folder " tools/layers.txt ||
+            echo "$folder is not in tools/layers.txt; give it its place among the layers"
     done >> "$bad"
 
 grep -n '^ *# *include "' -r src cli --include='*.c' --include='*.h' --include='*.inc' --include='*.def' | awk '
@@ -35,7 +37,8 @@ grep -n '^ *# *include "' -r src cli --include='*.c' --include='*.h' --include='
         else if (("cli/" to) in rank) to = "cli/" to
         if (from == to || !(to in rank) || !(from in rank)) next
         if (rank[to] > rank[from])
-            printf "%s:%s includes %s, but %s stands above %s; move what it needs down, or the file up\n", file, line, name, to, from
+            printf "%s:%s includes %s, but %s stands above %s; move what it needs down, or the file up\n",
+                file, line, name, to, from
     }' tools/layers.txt - >> "$bad"
 
 cat "$bad"

@@ -5,7 +5,8 @@
 #include <string.h>
 
 bool sentence_failure(const char *why, const char *code, failure *f) {
-    const char *size = strstr(why, "out of memory: "); /* "[zeros] out of memory: 8000 bytes for …" */
+    /* "[zeros] out of memory: 8000 bytes for …" */
+    const char *size = strstr(why, "out of memory: ");
     if (size)
         return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - why), why,
                            size + strlen("out of memory: "));

@@ -1,5 +1,5 @@
-/* batch.h: operations done for a batch at once: the batch rules that records name, and what they are
- * made of. */
+/* batch.h: operations done for a batch at once: the batch rules that records name, and what they
+ * are made of. */
 #ifndef COT_BATCH_H
 #define COT_BATCH_H
 

@@ -119,8 +119,9 @@ static bool may_change(cot_tape *t, uint32_t i) {
 }
 
 /* While a body is recorded its values are examples, and one that is no position may belong to a
- * branch that is not taken or a loop of no step: it becomes 0 for whoever reads it here, and is
- * looked at when the body is played. False, perhaps without an error: it must stay as it is. */
+ * branch that is not taken or a loop of no step: it becomes 0 for the operation that reads it here,
+ * and is looked at when the body is played. False, perhaps without an error: it must stay as it
+ * is. */
 static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     cot__node *n = &t->nodes[i];
     if (!t->body || t->strict_positions || i < t->body_from || !may_change(t, i)) return false;

@@ -319,8 +319,8 @@ static void note_saver(cot_tape *t, const cot__tensor *v, uint32_t index) {
     v->storage->saver_version = v->version;
 }
 
-/* Remembers, on the storages whose values this node's rule will read, who saved them: in-place
- * writes look there. */
+/* Notes this node as the saver on the storages whose values its rule will read: in-place writes
+ * look there. */
 void cot__note_saves(cot_tape *t, uint32_t index) {
     const cot__node *n = &t->nodes[index];
     uint32_t         mask = cot__saved_mask(t, index);

@@ -58,7 +58,7 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
 
 void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
-    cot__deferred_forget(t); /* what waits, nobody will see */
+    cot__deferred_forget(t); /* nobody will see the results of deferred work */
     release_gradients(t, 0, 0);
     release_storages(t, 0);
     cot__storage_release(t, t->zero);
@@ -172,7 +172,8 @@ static void keep_watched(cot_tape *t) {
 }
 
 static void forget(cot_tape *t, cot_mark m) {
-    /* values older than the mark may wait too; in a sweep, what waits is buried */
+    /* values older than the mark may be deferred too; in a sweep the memory of deferred work is
+     * kept */
     if (UNLIKELY(t->deferred && t->deferred->runs) && !t->sweeps) cot__deferred_run(t);
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     release_storages(t, (uint32_t)m.part[STORAGES]);
@@ -396,7 +397,8 @@ const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
 const char *cot__op_name(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
     if (n->op == OP_loop)
-        return *(const char *const *)n->extra.attr->pointer; /* "scan": what a cot__loop begins with */
+        /* "scan": a cot__loop begins with the name of the public function */
+        return *(const char *const *)n->extra.attr->pointer;
     if (n->op != OP_custom) return cot__op_of(n->op)->name;
     const cot_custom *custom = n->extra.attr->pointer;
     return custom->name ? custom->name : "custom";

@@ -60,10 +60,12 @@ typedef struct cot__trace {
     uint32_t         output;
     int64_t          node_count;  /* ascending ids */
     cot__trace_node *nodes;
-    int64_t step_count; /* every active node that y depends on, descending; 0 when y is inactive, or why is not "" */
+    /* every active node that y depends on, descending; 0 when y is inactive, or why is not "" */
+    int64_t          step_count;
     cot__trace_step *steps;
     cot__view        seed;        /* shaped like y, or 0-d: the same for every element */
-    char             why[512];    /* "", or why there is no sweep: a value it needs was overwritten, … */
+    /* "", or why there is no sweep: a value it needs was overwritten, … */
+    char             why[512];
     /* of the derivative of y by the inputs (by all leaves it depends on, if none were given) */
     cot__cost        cost;
 } cot__trace;
@@ -98,15 +100,17 @@ bool cot__trace_adjoint(const cot__trace *tr, int64_t node, cot__view *g);
 /* Texts of a trace; each fills buf (COT__TRACE_TEXT bytes hold all but calls with very many
  * operands, which end in "…") and returns it. */
 #define COT__TRACE_TEXT 1024
-const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf,
-                            size_t size); /* "mul %0 %1", "sum(%3, axes=0)" */
-const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size); /* its value, "x·y" */
-const char *cot__trace_label(const cot__trace *tr, int64_t node, char *buf, size_t size);   /* its name, or "%3" */
+/* The call of a node: "mul %0 %1", "sum(%3, axes=0)". */
+const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size);
+/* The value of a node as a formula, "x·y"; its name, or "%3" where it has none. */
+const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size);
+const char *cot__trace_label(const cot__trace *tr, int64_t node, char *buf, size_t size);
 /* The values its rule reads, by the letters of the formula ("x", "z"); k from 0 on, NULL after the
  * last. */
 const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *buf, size_t size);
-const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);   /* "g·y" */
-const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size); /* "%5̄·%1" */
+/* What one addition of a step adds: in letters, "g·y", and with the names of nodes, "%5̄·%1". */
+const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
+const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
 
 /* A value for a table: "3.14159", "[1 2 3]", with its shape where not all elements are shown:
  * "(64,128) -1 … 2.5"; at most `width` columns. */

@@ -8,19 +8,6 @@
 
 static inline int64_t wrap(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
 
-int64_t cot__index_check(const cot__view *index, int64_t extent) {
-    int64_t     n = cot__count(index->ndim, index->shape), buf[COT__BLOCK];
-    cot__cursor c;
-    cot__cursor_open(&c, index, COT_I64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const int64_t *p   = cot__cursor_load(&c, len, buf);
-        for (int i = 0; i < len; i++)
-            if (p[i] < -extent || p[i] >= extent) return done + i;
-    }
-    return -1;
-}
-
 /* ---- elements at computed offsets ------------------------------------------------------------ */
 
 typedef uint64_t __attribute__((may_alias)) word8;
@@ -157,9 +144,8 @@ static void move_part(void *ctx, int64_t part) {
 static void move_shared(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     int64_t  size = cot__count(y->ndim, y->shape);
     uint32_t places = ((UINT32_C(1) << index->ndim) - 1) << axis;
-    moves    m      = {
-                x,   index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX),
-                add, 1};
+    int      cut    = size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX);
+    moves    m      = {x, index, y, axis, cut, add, 1};
     if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), COT__MOST_PARTS);
     if (m.parts > 1) cot__parallel(m.parts, move_part, &m);
     else move_here(x, axis, index, y, add);

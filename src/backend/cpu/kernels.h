@@ -79,10 +79,8 @@ size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth)
 void cot__outer_rows(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, int64_t first, int64_t end);
 
 /* z = x with axis replaced by the positions in `index` (any integer dtype, contiguous order, n of
- * them); negative positions count from the end. The caller has checked the range with
- * cot__index_check, which returns -1 or the first bad place. */
-int64_t cot__index_check(const cot__view *index, int64_t extent);
-/* take: z.shape = x.shape[:axis] + index.shape + x.shape[axis+1:]. scatter_add: x[.., index, ..] +=
+ * them); negative positions count from the end. The caller has checked the range.
+ * take: z.shape = x.shape[:axis] + index.shape + x.shape[axis+1:]. scatter_add: x[.., index, ..] +=
  * u, u shaped like take's z; equal positions add up in order. */
 void cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z);
 void cot__scatter_add(const cot__view *x, int axis, const cot__view *index, const cot__view *u);

@@ -186,7 +186,7 @@ static void zeros_around(const cot__view *z, const int64_t *slice) {
 }
 
 /* x[slice] += y where x does not move: only around the slice must there be zeros, in memory that
- * nothing waits for. */
+ * no deferred work touches. */
 static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *slice) {
     static const double zero;
     cot_tape     *t = s->t;

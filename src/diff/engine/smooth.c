@@ -19,7 +19,7 @@ static bool watch_later(cot_tape *t, const char *op, uint32_t i) {
     return true;
 }
 
-/* Node i is differentiated: refuse where it sits on a kink, or tell who looks. */
+/* Node i is differentiated. If it sits on a kink, refuses; or, while cot_report looks, tells it. */
 static bool meet(cot_tape *t, const char *op, const char *where, uint32_t i) {
     char          text[320];
     cot__findings f = {.x = cot__text_buffer(text, sizeof text), .t = t};

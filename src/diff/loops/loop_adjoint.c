@@ -7,8 +7,8 @@
  * keeping states under the bound, sweeps back in numbers, and forgets both. Its derivatives need no
  * way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, a loop again:
  *
- *     reverse, of <u, Jᵀ z̄> = <J u, z̄> the adjoint of z̄ is J u; that of x is the way back of z̄
- *       through x -> J(x) u
+ *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄
+ *                                             through x -> J(x) u
  *     forward                               Jᵀ dz̄ + the way back of z̄ through x -> J(x) dx
  *
  * Both are recorded, and the way back through a tangent is this operation again: so there are

@@ -97,7 +97,7 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     const char *before = cot__ask(t, op);
     /* what is differentiated again here must be, also in a no-grad scope */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
-    cot__deferred_open(t); /* the gradient may wait for the product */
+    cot__deferred_open(t); /* the gradient may be deferred until the product */
     cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     cot_status       status = cot__grad_of(op, y, NULL, n, xs, grads);

@@ -1,9 +1,10 @@
 /* dead_values.c: values of a recorded gradient that are not needed where only its derivative is
  * asked for.
  *
- * A Hessian's products are tangents of the gradient. Those of a product need its factors, those of
- * a sum nothing; so about half of the values that the gradient's own recording would compute, the
- * gradient itself among them, nobody reads. They wait in the queue and are forgotten there. */
+ * A Hessian's products are tangents of the gradient. The tangent of a product reads its factors,
+ * the tangent of a sum reads nothing. So nothing reads about half of the values that recording the
+ * gradient would compute, the gradient itself among them. They are deferred, and dropped before
+ * they are computed. */
 #include "diff/second/second.h"
 
 /* Nothing spreads here: each node marks what its own derivative reads. The range and its marks are
@@ -41,7 +42,7 @@ void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from
     if (worth && cot__flow_open(&w, t, from, t->count))
         for (uint32_t i = from; i < t->count; i++) {
             const cot__node *n = &t->nodes[i];
-            /* a product that waits is made from it */
+            /* a lazy product is made from it */
             if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&w, i);
             if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
             (n->op < OP_elementwise_count ? mark_elementwise : mark_structural)(&w, i);

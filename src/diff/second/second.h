@@ -21,9 +21,9 @@ bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
                     double *out);
 
-/* Values of nodes from … that wait since then are not computed where tangents in numbers do not
- * read them: for a gradient that was recorded, in an open queue, to be differentiated and
- * rewound. */
+/* Drops the deferred work since then that computes values of nodes from … which tangents in numbers
+ * do not read. For a gradient that was recorded between cot__deferred_open and _close, to be
+ * differentiated and rewound. */
 void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
 
 #endif

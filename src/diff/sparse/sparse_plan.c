@@ -1,4 +1,4 @@
-/* sparse.c: plans made from a tape, and sparse Jacobians and Hessians by them.
+/* sparse_plan.c: plans made from a tape, and sparse Jacobians and Hessians by them.
  *
  * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the
  * sweeps will run: a second analysis of which operands meet nonlinearly would be a second table to
@@ -254,7 +254,7 @@ cot_status cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var
     cot__asked(t, before);
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
-    cot__deferred_open(t); /* the gradient may wait for the first product */
+    cot__deferred_open(t); /* the gradient may be deferred until the first product */
     cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     cot_var         *grads = gradient(op, t, y, n, xs);

@@ -2,8 +2,8 @@
  *
  * What an operation mixes follows from its kind, so there is no second table of rules:
  *   elementwise          element by element, the operands that have a derivative
- *   linear, and generic with a rule that reads no values (pad) the operation is run on element
- *     numbers (sparsity_linear.c)
+ *   linear               the operation is run on element numbers (sparsity_linear.c); so is a
+ *                        generic one whose rule reads no values (pad)
  *   bilinear             the same for each operand, the other one held fixed: the union over the
  *                        contracted axes
  *   generic              dense over its core axes where its attributes name them (axes, axis,

@@ -1,6 +1,6 @@
 /* array.h: creation, casts, shapes, slices, joins, indices, orders, reductions, running sums and
- * Fourier transforms, whose public functions are declared in cotangent_ops.h; here stand writes into
- * the storage of a value, which drivers use as well.
+ * Fourier transforms, whose public functions are declared in cotangent_ops.h; here stand writes
+ * into the storage of a value, which drivers use as well.
  *
  * May call: base, rules, backend, tape, elementwise operations. Must not touch: sweeps, slots
  * and adjoints. */

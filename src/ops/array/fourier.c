@@ -7,8 +7,8 @@
  *     fft    z = s F x, F[k,j] = exp(∓2πi jk/n), symmetric: the transpose on pairs is s conj(F),
  *            the other sign and the same scale
  *     rfft   z[k] = w[k] Σ x[j] exp(-2πi jk/n)          for the k <= n/2 that are kept
- *     irfft z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n)) its transpose, with the same w: 1, or the weights
- *       of NumPy's irfft */
+ *     irfft  z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n))      its transpose, with the same w: 1, or the
+ *                                                       weights of NumPy's irfft */
 #include "backend/cpu/fft/fft.h"
 #include "ops/structural.h"
 

@@ -380,7 +380,8 @@ const cot__op cot__op_attention     = {
         .jvp      = attention_jvp,
         .apply    = attention_apply,
         .formula =
-            "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q"};
+            "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), "
+            "q̄ += scale s̄ k, k̄ += scale s̄ᵀ q"};
 const cot__op cot__op_attention_backward = {
     .name     = "attention_backward",
     .batch    = cot__batch_attention_backward,

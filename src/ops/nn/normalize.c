@@ -217,7 +217,8 @@ const cot__op cot__op_norm_back = {
     .saves        = 7u,
     .vjp          = norm_back_vjp,
     .apply        = norm_apply,
-    .formula      = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
+    .formula      = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), "
+                    "ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
 static void norm_weights_vjp(cot__rule *r) {

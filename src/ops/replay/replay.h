@@ -1,5 +1,5 @@
-/* replay.h: operations done once more: on other operands (reapply.c), and for a batch at once by the
- * rules that records name (ops/batch.h).
+/* replay.h: operations done once more: on other operands (reapply.c), and for a batch at once by
+ * the rules that records name (ops/batch.h).
  *
  * May call: base, rules, backend, tape, the checks of structural.h and the operations themselves.
  * Must not touch: derivatives; a rule is found in its record. */

@@ -2,8 +2,10 @@
  * memory and cannot fail (ferror of the file says whether the writing did).
  *
  *     cot__json j = cot__json_to(stdout);
- *     cot__json_open(&j, '{'); cot__json_key(&j, "value"); cot__json_number(&j, 2.5);
- *       cot__json_close(&j, '}');
+ *     cot__json_open(&j, '{');
+ *     cot__json_key(&j, "value");
+ *     cot__json_number(&j, 2.5);
+ *     cot__json_close(&j, '}');
  *
  * May call: base, tape. Must not touch: derivatives. */
 #ifndef COT_JSON_H
@@ -46,7 +48,5 @@ void cot__json_view(cot__json *j, const cot__view *v);
  * block with an element that is not finite. */
 enum { COT__JSON_ALL = 4096, COT__JSON_GRID = 64 };
 void cot__json_tensor(cot__json *j, const cot__view *v);
-/* V of a var, which must be alive. */
-void cot__json_var(cot__json *j, cot_var x);
 
 #endif

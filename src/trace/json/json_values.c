@@ -119,12 +119,3 @@ void cot__json_tensor(cot__json *j, const cot__view *v) {
     grid(j, v, count / columns, columns);
     cot__json_close(j, '}');
 }
-
-void cot__json_var(cot__json *j, cot_var x) {
-    if (cot__is_number(x)) {
-        cot__json_number(j, cot__number_value(x));
-        return;
-    }
-    cot__view v = cot__view_read(x.tape, cot__index(x));
-    cot__json_view(j, &v);
-}

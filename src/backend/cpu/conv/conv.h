@@ -1,8 +1,8 @@
 /* conv.h: the three bilinear kernels of convolution, which are one trilinear form read in three
  * directions.
  *
- *   Σ x[n, c, q·stride + k·dilation − before] · w[o, c, k] · z[n, o, q] over images n, channels c
- *     and o, taps k, places q
+ *   Σ x[n, c, q·stride + k·dilation − before] · w[o, c, k] · z[n, o, q]
+ *       over images n, channels c and o, taps k, places q
  *
  * Given two of x, w and z, each kernel computes what multiplies the third; so the transposes of
  * each are the other two.

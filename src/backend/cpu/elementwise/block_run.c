@@ -228,7 +228,8 @@ void cot__block_run_of_partials(cot__block_run *r, int op, cot_dtype compute, in
     r->n = n + 1;
     r->arity = n;
     r->outputs = count;
-    /* many partials read g alone: what is not there takes no time, and nothing waits for it */
+    /* many partials read g alone: operands that are left out take no time, and no work is deferred
+     * for their sake */
     static const cot__view unread;
     uint32_t               reads = 0;
     for (int i = 0; i < count; i++) reads |= cot__elementwise_table[op].saves[terms[i].k];

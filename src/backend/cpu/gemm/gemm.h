@@ -1,5 +1,5 @@
 /* gemm.h: what the files of the matrix product share: the kernels of one float type and instruction
- * set, and who drives them.
+ * set, and the functions that drive them.
  *
  * gemm_kernels.c has the kernels, made from gemm_template.h; gemm_blocks.c cuts products into
  * tiles, gemm_thin.c multiplies vectors with matrices, gemm.c chooses. Strides are in elements,
