@@ -186,7 +186,9 @@ static void test_up_shows_the_visitor_nodes_that_are_marked_already(void **state
     cot_tape_destroy(s.t);
 }
 
-static void *refuse(void *ctx, void *p, size_t old, size_t new) { return (void)ctx, (void)p, (void)old, (void)new, NULL; }
+static void *refuse(void *ctx, void *p, size_t old, size_t new) {
+    return (void)ctx, (void)p, (void)old, (void)new, NULL;
+}
 
 static void test_where_memory_is_short_nothing_is_marked_and_no_error_set(void **state) {
     (void)state;
