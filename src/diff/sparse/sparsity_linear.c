@@ -320,7 +320,7 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
     bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0;
     bool    ok = none || ensure_probes(p, cot__size_mul(2, widest));
     cot_mark mark = cot__mark(t);
-    /* the transpose needs gradients, whatever scope is open */
+    /* the transpose needs it, whatever scope is open */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     ok = ok && (none || find(&q)) && t->status == COT_OK;
     cot__scope_close(t, &scope);
