@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "rules/elementwise_ids.h"
 #include "ops/elementwise/elementwise.h"
 
 enum { N = 4096, RUNS = 60 };

@@ -4,6 +4,7 @@
  * Compiled with src/rules/table.c, formula.c and tree.c, not linked with the library: it must run
  * while the header is stale. Run by `make ops-header`; a test compares its output with the
  * checked-in header. */
+#include "rules/elementwise_ids.h"
 #include "ops/elementwise/elementwise.h"
 
 #include <stdio.h>

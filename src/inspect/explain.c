@@ -1,6 +1,7 @@
 /* explain.c: why a value is NaN or infinite: a walk back from y over values that are not finite, to
  * the first operation that made one out of finite operands. Nothing is noted while recording: the
  * tape still knows. */
+#include "rules/elementwise_ids.h"
 #include "inspect/inspect.h"
 
 #include <string.h>
@@ -76,7 +77,7 @@ static void walk(trail *w, uint32_t y) {
     w->next[y] = y;
     for (uint32_t i = y + 1; i-- > 0;) {
         if (w->next[i] == COT__NONE) continue;
-        int64_t at = w->t->nodes[i].op < OP_elementwise_count ? blame_elements(w, i) : blame_operands(w, i);
+        int64_t at = w->t->nodes[i].op < OP_structural ? blame_elements(w, i) : blame_operands(w, i);
         if (at >= 0) w->origin = i, w->index = at;
     }
 }
@@ -121,7 +122,7 @@ static void say_origin(cot__text *x, const trail *w) {
     if (z.ndim) cot__putf(x, "element %s of ", cot__place(&z, w->index, place));
     cot__put(x, cot__describe(t, i, text, sizeof text));
     cot__put(x, ": ");
-    if (n->op < OP_elementwise_count) {
+    if (n->op < OP_structural) {
         cot__formula(n->op, cot__elementwise_table[n->op].value, text, sizeof text);
         cot__put(x, cot__filled(t, i, text, filled, sizeof filled));
         cot__put(x, " = ");

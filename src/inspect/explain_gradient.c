@@ -3,6 +3,7 @@
  * One walk down the tape beside the adjoints of a sweep. Each node tells its operands which node is
  * to blame: itself, when it turned a finite adjoint into something not finite, or one that is not
  * zero into zeros; otherwise the node to blame for its own adjoint. */
+#include "rules/structural_ids.h"
 #include "inspect/inspect.h"
 
 #include <string.h>
@@ -51,7 +52,7 @@ static bool visit_operand(search *s, uint32_t i, int k, const cot__view *g, bool
     blame           *to = &s->who[a];
     cot__view        c;
     int64_t          stride[COT_MAX_NDIM], count;
-    if (n->op < OP_elementwise_count) {
+    if (n->op < OP_structural) {
         void *data = cot__contribution(s->t, i, k, g, &c, stride);
         if (!data) return false;
         int64_t made = first_made_odd(g, &c);
@@ -146,7 +147,7 @@ static bool say_odd(search *s, uint32_t leaf, const cot__view *g) {
     /* else: by is the leaf, where finite contributions overflowed */
     bool           passes = op->kind != KIND_SOURCE;
     cot__putf(s->x, ". It became so at %s", cot__describe(s->t, by, text, sizeof text));
-    if (passes && s->t->nodes[by].op < OP_elementwise_count) return say_rule(s, by, false);
+    if (passes && s->t->nodes[by].op < OP_structural) return say_rule(s, by, false);
     cot__put(s->x, passes ? ", whose adjoint is finite: " : ": the contributions to it are finite, their sum is not.");
     if (passes) cot__put(s->x, op->formula ? op->formula : "its rule gives values that are not"), cot__put(s->x, ".");
     return true;
@@ -177,7 +178,7 @@ static bool say_zero(search *s, uint32_t leaf) {
         return true;
     }
     /* the zeros may have come to it already */
-    bool mixes = (n->flags & COT__ACTIVE) && n->op >= OP_elementwise_count;
+    bool mixes = (n->flags & COT__ACTIVE) && n->op >= OP_structural;
     cot__putf(s->x, mixes ? ". It gets only zeros from %s" : ". It is cut at %s",
               cot__describe(s->t, by, text, sizeof text));
     if (!(n->flags & COT__ACTIVE)) {
@@ -188,7 +189,7 @@ static bool say_zero(search *s, uint32_t leaf) {
         cot__put(s->x, ": what its uses contribute cancels.");
         return true;
     }
-    if (n->op < OP_elementwise_count) return say_rule(s, by, true);
+    if (n->op < OP_structural) return say_rule(s, by, true);
     cot__put(s->x, ", whose own adjoint is not all zero");
     if (cot__op_of(n->op)->formula) cot__put(s->x, ": "), cot__put(s->x, cot__op_of(n->op)->formula);
     cot__put(s->x, ".");

@@ -45,7 +45,7 @@ static void show_step(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g)
     if (cot__name_of(t, i)) cot__put(x, "  \""), cot__put(x, cot__name_of(t, i)), cot__put(x, "\"");
     cot__put(x, "\n");
     if (op->kind == KIND_SOURCE) return;
-    if (t->nodes[i].op < OP_elementwise_count)
+    if (t->nodes[i].op < OP_structural)
         show_elementwise(x, t, i, g);
     else
         show_structural(x, op);

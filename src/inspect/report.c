@@ -48,7 +48,7 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
 static void find_strong_zeros(report *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     cot__view        g;
-    if (n->op >= OP_elementwise_count || !(n->flags & COT__ACTIVE) || !cot__operands_are_there(r->t, i) ||
+    if (n->op >= OP_structural || !(n->flags & COT__ACTIVE) || !cot__operands_are_there(r->t, i) ||
         cot__is_stale(n))
         return;
     bool arrived = cot__kept_adjoint(&r->w, i, &g);

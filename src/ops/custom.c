@@ -11,6 +11,7 @@
  *
  * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars,
  * because nodes move. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 #include "tape/scope.h"

@@ -1,5 +1,6 @@
 /* kinks.c: do the values of a structural operation sit exactly on a kink, or choose between equals?
  * What there is instead of a derivative is said in kinks.def. */
+#include "rules/structural_ids.h"
 #include "ops/kinks.h"
 
 #include "rules/kinks.h"

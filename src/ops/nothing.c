@@ -1,6 +1,7 @@
 /* nothing.c: the public functions that may have nothing to do, over those that give any operand as
  * it is. */
 #define COT__PUBLIC_NAMES
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 
 cot_var cot__own(cot_var z, cot__how how) {

@@ -1,4 +1,5 @@
 /* op_table.c: the record of every operation, by its number, and what its words say of operands. */
+#include "rules/structural_ids.h"
 #include "rules/record.h"
 
 #include <stdio.h>
@@ -6,19 +7,19 @@
 
 #define STRUCTURAL(name) extern const cot__op cot__op_##name;
 #include "rules/ops.def"
-static const cot__op *const structural_ops[OP_count - OP_elementwise_count - 1] = {
-#define STRUCTURAL(name) [OP_##name - OP_elementwise_count - 1] = &cot__op_##name,
+static const cot__op *const structural_ops[OP_count - OP_structural] = {
+#define STRUCTURAL(name) [OP_##name - OP_structural] = &cot__op_##name,
 #include "rules/ops.def"
 };
 
 const cot__op *cot__op_of(int op) {
-    return op < OP_elementwise_count ? &cot__elementwise_ops[op] : structural_ops[op - OP_elementwise_count - 1];
+    return op < OP_structural ? &cot__elementwise_ops[op] : structural_ops[op - OP_structural];
 }
 
 /* Of structural operations, from the words of their records. */
 const char *cot__operand_letter(int op, int k, int n, char *buf) {
     static const char *const usual[] = {"x", "y", "w"};
-    if (op < OP_elementwise_count) return cot__operand_name(op, k);
+    if (op < OP_structural) return cot__operand_name(op, k);
     const char *words = cot__op_of(op)->operands, *p = words ? words : "*";
     size_t      length = strcspn(p, " *");
     if (length == 0 && n <= 3 && k < 3) return usual[k];
@@ -32,6 +33,6 @@ const char *cot__operand_letter(int op, int k, int n, char *buf) {
 }
 
 bool cot__takes_lists(int op) {
-    const char *words = op < OP_elementwise_count ? NULL : cot__op_of(op)->operands;
+    const char *words = op < OP_structural ? NULL : cot__op_of(op)->operands;
     return words && words[0] != '*' && strchr(words, '*');
 }

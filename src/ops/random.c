@@ -3,6 +3,7 @@
  * Nothing here has a state: a call is a function of its key. Samples have no derivative; a
  * distribution with parameters is written with them, mean + scale · cot_normal(…), and is
  * differentiable in them. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 #include "base/random.h"
 

@@ -23,7 +23,7 @@ static bool runs(const cot_tape *t, uint32_t a, const uint8_t *met) {
 static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     const cot__node *n = &t->nodes[i];
     uint32_t         mask = 0;
-    if (n->op >= OP_elementwise_count) return cot__op_of(n->op)->unwatched ? UINT32_MAX : 0;
+    if (n->op >= OP_structural) return cot__op_of(n->op)->unwatched ? UINT32_MAX : 0;
     for (int k = 0, count = cot__nargs(n); k < count; k++)
         if (runs(t, cot__arg(n, k), met)) mask |= cot__elementwise_saves(n->op, k);
     return mask;

@@ -4,7 +4,7 @@
 #define COT_ELEMENTWISE_TABLE_H
 
 #include "base/base.h"
-#include "rules/op_ids.h"
+#include "rules/op_numbers.h"
 #include "rules/tree.h"
 
 /* A save mask: bits 0 … 5 are operands, bit 6 all operands after those, bit 7 the result. */
@@ -22,7 +22,7 @@ typedef struct cot__elementwise_info {
     double           lo, hi;             /* test domain */
 } cot__elementwise_info;
 
-extern const cot__elementwise_info cot__elementwise_table[OP_elementwise_count];
+extern const cot__elementwise_info cot__elementwise_table[];
 
 /* Does any partial of the operation read its result? */
 static inline bool cot__reads_result(const cot__elementwise_info *e) {

@@ -1,6 +1,7 @@
 /* formula.c: a rule as a formula for people, with as few parentheses as precedence allows.
  *
  * Recursive over a rule, whose depth the table bounds; never over the tape. */
+#include "rules/elementwise_ids.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "rules/elementwise_table.h"

@@ -1,5 +1,7 @@
 /* kinks.c: two meanings of the conditions in kinks.def: a function on numbers, and a tree to
  * print. */
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "rules/kinks.h"
 
 #define T double

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "rules/elementwise_table.h"
 #include "rules/op_facts.h"
-#include "rules/op_ids.h"
+#include "rules/op_numbers.h"
 
 typedef struct cot__rule cot__rule;
 struct cot__findings;
@@ -102,7 +102,7 @@ typedef struct cot__op {
 } cot__op;
 
 /* Of elementwise operations: name, kind, inactive and saves only. */
-extern const cot__op cot__elementwise_ops[OP_elementwise_count];
+extern const cot__op cot__elementwise_ops[];
 /* The record of any operation; for elementwise ones name, kind and saves only. */
 const cot__op *cot__op_of(int op);
 /* Is the value of a structural operation linear in operand k, as far as is known, while the operand

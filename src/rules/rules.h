@@ -8,7 +8,7 @@
 #define COT_RULES_H
 
 #include "rules/elementwise_table.h"
-#include "rules/op_ids.h"
+#include "rules/op_numbers.h"
 #include "rules/record.h"
 
 #endif

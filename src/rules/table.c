@@ -1,5 +1,6 @@
 /* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees
  * (tree.h) are constants, so nothing is built at run time. */
+#include "rules/elementwise_ids.h"
 #include "rules/rules.h"
 #include "rules/saves.h"
 #include "rules/words_tree.h"

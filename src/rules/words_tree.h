@@ -18,4 +18,5 @@
 #define OP1(name, a) (SOME, {TREE_OP, OP_##name}, JOIN_NODES(a))
 #define OP2(name, a, b) (SOME, {TREE_OP, OP_##name}, JOIN_NODES(a), JOIN_NODES(b))
 #define OP3(name, a, b, c) (SOME, {TREE_OP, OP_##name}, JOIN_NODES(a), JOIN_NODES(b), JOIN_NODES(c))
+#include "rules/elementwise_ids.h"
 #include "rules/words_ops.h"

@@ -2,6 +2,7 @@
  *
  * Gradients of small scalar functions walk each time they are asked for, so the loops are compiled
  * once for each kind of edge, and read operands without calls. */
+#include "rules/structural_ids.h"
 #include "tape/flow.h"
 
 #include <string.h>
@@ -53,7 +54,7 @@ IN_LOOP void operands_of(operands *o, const cot__node *n, cot__edges edges) {
     }
     o->few[0] = n->a, o->few[1] = n->b, o->few[2] = n->extra.c;
     o->at = o->few;
-    o->count = n->op < OP_elementwise_count ? cot__elementwise_arity(n->op) : n->b != COT__NONE ? 2 : 1;
+    o->count = n->op < OP_structural ? cot__elementwise_arity(n->op) : n->b != COT__NONE ? 2 : 1;
 }
 
 /* Is operand k, node a, of the range, along an edge? (Neither a number nor a node before the range

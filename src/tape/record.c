@@ -11,7 +11,7 @@ int cot__nargs(const cot__node *n) {
     if (n->flags & COT__NARY) return (int)n->extra.attr->nargs;
     const cot__op *op = cot__op_of(n->op);
     if (op->kind == KIND_SOURCE) return 0;
-    return n->op < OP_elementwise_count ? cot__elementwise_arity(n->op) : n->b != COT__NONE ? 2 : 1;
+    return n->op < OP_structural ? cot__elementwise_arity(n->op) : n->b != COT__NONE ? 2 : 1;
 }
 
 uint32_t cot__arg(const cot__node *n, int k) {
@@ -286,7 +286,7 @@ uint32_t cot__saved_mask(const cot_tape *t, uint32_t index) {
     const cot__op   *op = cot__op_of(n->op);
     uint32_t         mask = 0;
     if (!(n->flags & COT__ACTIVE)) return 0;
-    if (n->op < OP_elementwise_count) {
+    if (n->op < OP_structural) {
         for (int k = 0; k < cot__elementwise_arity(n->op); k++)
             if (is_active(t, cot__arg(n, k))) mask |= cot__elementwise_saves(n->op, k);
         return mask;
@@ -386,7 +386,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
     uint8_t  kind = (uint8_t)(r->view.dtype | (r->tensor ? COT__TENSOR : 0));
     cot__node node  = {
          .op = (uint16_t)op, .kind = kind, .flags = flags, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE};
-    if (n > 2 && op >= OP_elementwise_count) {
+    if (n > 2 && op >= OP_structural) {
         if (!attr && !(attr = cot__attr_make(t, cot__op_of(op)->name, 0, NULL, n, args))) return INVALID(t);
         if (attr->nargs == 0) { /* made without operands: a second record with both */
             cot__attr *both = cot__attr_make(t, cot__op_of(op)->name, (int)attr->nints, attr->ints, n, args);
@@ -398,7 +398,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
     if (attr && attr->nargs) node.flags |= COT__NARY;
     if (n > 0 && !(node.flags & COT__NARY)) node.a = args[0];
     if (n > 1 && !(node.flags & COT__NARY)) node.b = args[1];
-    if (op >= OP_elementwise_count)
+    if (op >= OP_structural)
         node.extra.attr = attr;
     else if (n == 3)
         node.extra.c = args[2];

@@ -187,7 +187,7 @@ static void show_attributes(cot__text *x, const cot__op *op, const cot__attr *a)
 void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
     const cot__op   *op = cot__op_of(n->op);
-    const cot__attr *a = n->op >= OP_elementwise_count && op->kind != KIND_SOURCE ? n->extra.attr : NULL;
+    const cot__attr *a = n->op >= OP_structural && op->kind != KIND_SOURCE ? n->extra.attr : NULL;
     bool             call = a && a->nints > 0;
     cot__put(x, cot__op_name(t, node));
     for (int k = 0, count = cot__nargs(n); k < count; k++) {

@@ -1,4 +1,5 @@
 /* source.c: where values come from: leaves, constants, borrowed memory; and detach. */
+#include "rules/structural_ids.h"
 #include "tape/tape.h"
 
 #include <string.h>

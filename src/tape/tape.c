@@ -2,6 +2,7 @@
  *
  * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and
  * arena chunks. */
+#include "rules/structural_ids.h"
 #include "tape/tape.h"
 
 #include "base/number.h"

@@ -280,7 +280,7 @@ static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & C
 /* Do the scalar sweeps know this operation? (The three operations over lists of scalars stand
  * together in ops.def.) */
 static inline bool cot__in_switch(const cot__node *n) {
-    return n->op < OP_elementwise_count || (n->op >= OP_sum_of && n->op <= OP_logsumexp_of);
+    return n->op < OP_structural || (n->op >= OP_sum_of && n->op <= OP_logsumexp_of);
 }
 static inline bool cot__sweeps_know(const cot__node *n) {
     return cot__in_switch(n) || n->op == OP_leaf || n->op == OP_constant;

@@ -3,6 +3,8 @@
  * Reads everything, trusts nothing that it has not checked before: a check only follows indices and
  * pointers that an earlier check has found in range. (What cannot be checked is whether a pointer
  * points to memory at all.) */
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "tape/show.h"
@@ -26,7 +28,7 @@ static bool broken(cot__text *why, const char *format, ...) {
 
 static bool head_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[i];
-    if (n->op >= OP_count || n->op == OP_elementwise_count)
+    if (n->op >= OP_count || (n->op >= OP_elementwise_count && n->op < OP_structural))
         return broken(why, "%%%u has the operation number %u, which does not exist.", i, n->op);
     if ((n->kind & 0x7f) >= COT_DTYPE_COUNT)
         return broken(why, "%%%u has the dtype number %u, which does not exist.", i, n->kind & 0x7fu);
@@ -44,7 +46,7 @@ static bool arity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     const cot__op   *op = cot__op_of(n->op);
     if (op->kind == KIND_SOURCE)
         return !(n->flags & COT__NARY) || broken(why, "%%%u, a %s, claims to have operands.", i, op->name);
-    if (n->op < OP_elementwise_count) {
+    if (n->op < OP_structural) {
         int arity = cot__elementwise_arity(n->op);
         if (n->flags & COT__NARY)
             return broken(why, "%%%u, %s, is elementwise but keeps its operands in a list.", i, op->name);
@@ -118,7 +120,7 @@ static bool operands_are_older(cot__text *why, const cot_tape *t, uint32_t i) {
     for (int k = 0, count = cot__nargs(&t->nodes[i]); k < count; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
         /* a number; a loop on nothing */
-        if (a == COT__NONE && (t->nodes[i].op < OP_elementwise_count || t->nodes[i].op == OP_loop)) continue;
+        if (a == COT__NONE && (t->nodes[i].op < OP_structural || t->nodes[i].op == OP_loop)) continue;
         if (a >= i)
             return broken(why, "operand %d of %%%u, %s, is %%%u, which is not older.", k, i,
                           cot__op_of(t->nodes[i].op)->name, a);
@@ -137,7 +139,7 @@ static bool elementwise_fits(cot__text *why, const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[i];
     char             x[COT__SHAPE_TEXT], z[COT__SHAPE_TEXT];
     cot_dtype        all = COT_DTYPE_COUNT;
-    if (n->op >= OP_elementwise_count) return true;
+    if (n->op >= OP_structural) return true;
     const char *name = cot__op_of(n->op)->name;
     bool        test = cot__op_is_test(n->op);
     if (test && cot__dtype_at(n) != COT_BOOL) return broken(why, "%%%u, %s, is not a bool.", i, name);

@@ -3,6 +3,7 @@
  * An elementwise node goes through the block kernels of its partials; any other runs its own rule,
  * which gives to us instead of to the driver. Sums are made as the driver makes them
  * (diff/engine/reverse.c), so that they have the same bits. */
+#include "rules/elementwise_ids.h"
 #include "trace/build.h"
 
 #include "ops/array/array.h"
@@ -195,5 +196,5 @@ static bool structural(cot__trace_giver *w) {
 }
 
 bool cot__trace_give(cot__trace_giver *w) {
-    return w->build->trace.t->nodes[w->id].op < OP_elementwise_count ? elementwise(w) : structural(w);
+    return w->build->trace.t->nodes[w->id].op < OP_structural ? elementwise(w) : structural(w);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool elementwise(const cot__trace_node *n) { return n->op < OP_elementwise_count; }
+static bool elementwise(const cot__trace_node *n) { return n->op < OP_structural; }
 
 /* ---- columns --------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
  * them of several bytes, and must be the same bytes. The locales are made here by localedef, so
  * that none need be installed; without it this is passed over. */
 #define _GNU_SOURCE /* uselocale, mkdtemp */
+#include "rules/elementwise_ids.h"
 #include "support/tape_test.h"
 
 #include <locale.h>

@@ -2,6 +2,7 @@
  * operations cut into parts are in test_structural_table.c; here are the pool itself, every
  * elementwise operation, long reductions and whole training runs. */
 /* ctest: labels=threads timeout=300 */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include "base/parallel.h"

@@ -6,6 +6,7 @@
  * COT_TEST_EXHAUSTIVE=1 goes through all 2^32 floats, some minutes a function and instruction set,
  * and through 2^24 doubles; COT_TEST_ONLY names one function, and COT_TEST_SLICE=0 … 15 takes the
  * floats with these uppermost four bits only. */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include <float.h>

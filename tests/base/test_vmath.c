@@ -2,6 +2,7 @@
  * same bits at every position and length. How near both are to the exact values is the matter of
  * test_ulps.c. */
 /* ctest: labels=vmath timeout=300 */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include <float.h>

@@ -1,6 +1,7 @@
 /* cot__reapply: every operation of the tables once more, on its own operands, on others, and
  * differentiated. */
 /* ctest: timeout=120 */
+#include "rules/elementwise_ids.h"
 #include "samples/samples.h"
 
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  * example in `samples` (samples.h), and is then covered by all of them; without one the tests
  * fail. */
 /* ctest: timeout=120 */
+#include "rules/structural_ids.h"
 #include "samples/samples.h"
 
 #include "base/parallel.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EACH_STRUCTURAL(op) for (int op = OP_elementwise_count + 1; op < OP_count; op++)
+#define EACH_STRUCTURAL(op) for (int op = OP_structural; op < OP_count; op++)
 
 static const char *const ids[OP_count] = {
 #define STRUCTURAL(name) [OP_##name] = #name,
@@ -108,7 +109,7 @@ static void records_say_what_they_write_in_place(void **state) {
         cot_tape     *t = recorded(&f);
         for (uint32_t node = 0; node < t->count; node++) {
             const cot__op *o = cot__op_of(t->nodes[node].op);
-            bool in_place = t->nodes[node].op >= OP_elementwise_count && (t->nodes[node].flags & COT__IN_PLACE);
+            bool in_place = t->nodes[node].op >= OP_structural && (t->nodes[node].flags & COT__IN_PLACE);
             TEST_CHECK(!in_place || o->writes || o->same, "%s: %s works in place; its record has .writes, or .same",
                        f.name, o->name);
         }

@@ -28,6 +28,7 @@
 
 #include <cotangent.h>
 
+#include "rules/elementwise_ids.h"
 #include "ops/elementwise/elementwise.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))

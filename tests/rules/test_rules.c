@@ -2,6 +2,7 @@
  * covered by all of them; the one thing it needs here is an independent reference for its value
  * (and for integers, if it takes them), and without one the tests fail. */
 /* ctest: timeout=120 */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include <float.h>

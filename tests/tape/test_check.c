@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
 
 static cot_tape *t;

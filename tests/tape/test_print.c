@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "rules/elementwise_ids.h"
 #include "ops/elementwise/elementwise.h"
 #include "support/see.h"
 

@@ -2,6 +2,8 @@
  * said to be stale, whatever bodies, failures, marks and rewinds lie between; nothing else is
  * refused; and the error names the function that was called, the operation that needs the value and
  * the write. test_time_model.c looks for such cases, this file keeps those that were found. */
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "support/body_test.h"
 #include "support/support.h"
 #include "support/tape_test.h"

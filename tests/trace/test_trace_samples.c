@@ -2,6 +2,7 @@
  * the other, comes to the adjoints of the sweep, to the bit, and what arrives at the leaves is what
  * cot_backward gives them. */
 /* ctest: timeout=120 */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include "diff/engine/kept_adjoints.h"

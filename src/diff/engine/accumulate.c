@@ -3,6 +3,7 @@
  * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy
  * that belongs to the sweep, and from then on contributions are added in place. A copy belongs
  * to the sweep if it has one reference, the sweep's. */
+#include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
 #include "ops/elementwise/deferred.h"
 

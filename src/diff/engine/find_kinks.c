@@ -48,7 +48,7 @@ static void find_kink(cot__findings *r, uint32_t i, const cot__kink *kink) {
 }
 
 bool cot__can_kink(int op) {
-    if (op >= OP_elementwise_count) return cot__op_of(op)->kinks != NULL;
+    if (op >= OP_structural) return cot__op_of(op)->kinks != NULL;
     for (int k = 0; k < KINK_count; k++)
         if (cot__kinks[k].op == op) return true;
     return false;
@@ -57,7 +57,7 @@ bool cot__can_kink(int op) {
 void cot__find_kinks(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     if (!cot__operands_are_there(r->t, i) || cot__is_stale(n)) return;
-    if (n->op >= OP_elementwise_count) {
+    if (n->op >= OP_structural) {
         if (cot__op_of(n->op)->kinks) cot__op_of(n->op)->kinks(r, i);
         return;
     }

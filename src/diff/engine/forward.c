@@ -4,6 +4,8 @@
  * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the
  * tangents. Bilinear: f(dx, y) + f(x, dy). Generic: its jvp where one is written, else the
  * transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "diff/engine/find_kinks.h"
 #include "ops/array/array.h"
 #include "ops/elementwise/deferred.h"
@@ -266,7 +268,7 @@ static bool hold_numbers(cot__sweep *s, uint32_t i, cot_var v) {
 
 static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape *t = s->t;
-    bool      elementwise = t->nodes[i].op < OP_elementwise_count;
+    bool      elementwise = t->nodes[i].op < OP_structural;
     if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
     if (cot__op_of(t->nodes[i].op)->writes) return written_slice(s, i);

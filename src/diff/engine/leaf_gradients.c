@@ -1,5 +1,6 @@
 /* leaf_gradients.c: gradients that values keep, leaves always and others on request: adding what a
  * sweep brought, reading, zeroing. */
+#include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
 
 #include <string.h>

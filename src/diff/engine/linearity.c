@@ -42,7 +42,7 @@ static uint8_t structural(const cot__places *p, const cot__node *n) {
 uint8_t cot__node_depends(const cot__places *p, uint32_t node) {
     const cot__node *n = &p->t->nodes[node];
     uint8_t (*closer)(const cot__places *p, uint32_t i) = cot__op_of(n->op)->depends;
-    uint8_t how = n->op < OP_elementwise_count ? elementwise(p, n) : closer ? closer(p, node) : structural(p, n);
+    uint8_t how = n->op < OP_structural ? elementwise(p, n) : closer ? closer(p, node) : structural(p, n);
     /* whole numbers are rounded */
     return how && !cot__dtype_is_float(cot__dtype_at(n)) ? COT__DEPENDS_OTHERWISE : how;
 }

@@ -5,6 +5,7 @@
  * elementwise tensors through block kernels, and a structural node's rule runs in recorded
  * operations that are forgotten at once. Recording (cot_grad_of), everything the rules record
  * stays. Both take the same rules in the same order. */
+#include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
 #include "ops/array/array.h"
 #include "ops/elementwise/deferred.h"
@@ -371,12 +372,12 @@ static bool visit(cot__sweep *s, uint32_t i) {
     if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE && wants_any(&r)) {
         if (s->recording) {
             r.g = slot_held(t, i);
-            if (n->op < OP_elementwise_count)
+            if (n->op < OP_structural)
                 ok = elementwise_recorded(s, i, &r);
             else
                 run_rule(&r);
             ok = ok && t->status == COT_OK;
-        } else if (n->op < OP_elementwise_count && tensor)
+        } else if (n->op < OP_structural && tensor)
             ok = elementwise_numbers(s, i, &r);
         else
             ok = structural_numbers(s, &r);

@@ -1,5 +1,6 @@
 /* scalar_sweep.c: the scalar sweeps for f64, with one lane and two, and for f32 with one. bf16 and
  * f16 scalars are swept in f32. */
+#include "rules/elementwise_ids.h"
 #include "base/math/special.h"
 #include "diff/engine/sweep.h"
 #include "rules/has_partial.h"

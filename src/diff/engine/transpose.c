@@ -3,6 +3,7 @@
  * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g,
  * and Jᵀ·g that of <jvp(v), g> with respect to v. Both are recorded sweeps over what the rule just
  * recorded: they touch no slot of the sweep that called them. */
+#include "rules/structural_ids.h"
 #include "diff/engine/kept_adjoints.h"
 #include "diff/engine/linearity.h"
 #include "ops/structural.h"

@@ -3,6 +3,7 @@
  *
  * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and
  * what A uses gets the gradient of -<λ, A x>. */
+#include "rules/structural_ids.h"
 #include "base/random.h"
 #include "diff/implicit/implicit.h"
 #include "ops/structural.h"

@@ -13,6 +13,7 @@
  *
  * Both are recorded, and the way back through a tangent is this operation again: so there are
  * derivatives of every order, all under the bound. */
+#include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 

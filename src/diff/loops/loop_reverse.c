@@ -1,6 +1,7 @@
 /* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each
  * played again from its state, swept and forgotten. States that were not kept are made again from
  * the last one before. */
+#include "rules/elementwise_ids.h"
 #include "diff/engine/find_kinks.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"

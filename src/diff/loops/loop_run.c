@@ -1,5 +1,6 @@
 /* loop_run.c: the steps of a loop, one after the other. A step's operations are recorded, looked
  * at, and forgotten: the tape of a loop has the length of its body. */
+#include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 
 #include "diff/loops/revolve.h"

@@ -32,7 +32,7 @@ static bool can_batch(const cot__node *n) {
     cot_dtype      dtype = cot__dtype_at(n);
     const cot__op *op = cot__op_of(n->op);
     if (!cot__is_tensor(n) || (dtype != COT_F64 && dtype != COT_F32)) return false;
-    return n->op < OP_elementwise_count || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
+    return n->op < OP_structural || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
 }
 
 /* How many directions a batch takes: so many that the largest value on the way from xs to ys stays

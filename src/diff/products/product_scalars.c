@@ -10,7 +10,7 @@ static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
     for (; i <= hi; i++) {
 #if COT__HEADS
         uint64_t head = cot__head(&nodes[i]);
-        if (LIKELY((head & (COT__HEAD_KIND | 0xffff)) < OP_elementwise_count)) continue;
+        if (LIKELY((head & (COT__HEAD_KIND | 0xffff)) < OP_structural)) continue;
 #endif
         if (!cot__is_swept_scalar(&nodes[i])) break;
     }

@@ -45,7 +45,7 @@ void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from
             /* a lazy product is made from it */
             if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&w, i);
             if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
-            (n->op < OP_elementwise_count ? mark_elementwise : mark_structural)(&w, i);
+            (n->op < OP_structural ? mark_elementwise : mark_structural)(&w, i);
         }
     cot__deferred_drop_since(t, since, from, w.mark);
     cot__flow_close(&w);

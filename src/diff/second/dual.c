@@ -3,6 +3,7 @@
  * The partials written with dual words (dual_words.h) carry adjoint and tangent of the adjoint down
  * the tape together. Nothing is recorded: one forward run for the tangents, one reverse walk for
  * the pairs. */
+#include "rules/elementwise_ids.h"
 #include "rules/words/dual_words.h"
 #include "diff/second/second.h"
 

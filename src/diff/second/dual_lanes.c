@@ -6,6 +6,7 @@
  * curvatures s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are taken once, by duals along one operand at a
  * time, and applied to all lanes: x̄[k] += g p[k], and its tangent += ḡ p[k] + Σ s[k][u] ẋ[u]. A
  * zero wins over infinite factors, as in the rules. */
+#include "rules/elementwise_ids.h"
 #include "rules/saves.h" /* first: dual_words.h leaves its words' meaning behind */
 #include "rules/words/dual_words.h"
 #include "diff/second/second.h"
@@ -210,7 +211,7 @@ static __attribute__((noinline)) void sum_or_dot(const walk w, const cot__node *
 bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y) {
     for (uint32_t i = lo; i <= y; i++) {
         const cot__node *n = &t->nodes[i];
-        bool known = n->op < OP_elementwise_count || n->op == OP_leaf || n->op == OP_sum_of || n->op == OP_dot_of;
+        bool known = n->op < OP_structural || n->op == OP_leaf || n->op == OP_sum_of || n->op == OP_dot_of;
         if ((n->flags & COT__ACTIVE) && !(known && n->kind == COT_F64)) return false;
     }
     return true;
@@ -243,7 +244,7 @@ bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t
         if (!(node->flags & COT__WANTED)) here->v = 0, here->d = zero_tangents;
         if (!(node->flags & COT__ACTIVE) || node->op == OP_leaf || is_zero(g)) continue;
         if (hot(w, node, g)) continue;
-        (node->op < OP_elementwise_count ? elementwise : sum_or_dot)(w, node, g);
+        (node->op < OP_structural ? elementwise : sum_or_dot)(w, node, g);
     }
     cot__mark_wanted(t, n, xs, false);
     for (int k = 0; k < n; k++)

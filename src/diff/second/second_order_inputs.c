@@ -7,7 +7,7 @@
 #include "ops/elementwise/elementwise.h"
 
 static bool reads_result(const cot__node *n) {
-    if (n->op >= OP_elementwise_count) return cot__op_of(n->op)->saves & COT__SAVES_Z;
+    if (n->op >= OP_structural) return cot__op_of(n->op)->saves & COT__SAVES_Z;
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     for (int k = 0; k < e->arity; k++)
         if (e->saves[k] & COT__SAVES_Z) return true;

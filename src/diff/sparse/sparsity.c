@@ -13,6 +13,7 @@
  * it is: a branch of where or cot_cond counts also if not taken, and positions that the inputs
  * reach (an argsort in take) may be any (sparsity_index.c). Other positions are as they stand on
  * this tape. */
+#include "rules/structural_ids.h"
 #include "diff/sparse/sparsity.h"
 
 #include <string.h>
@@ -285,7 +286,7 @@ bool cot__patterns_walk(cot__patterns *p, uint32_t first, uint32_t end, const ui
         const cot__node *n = &t->nodes[i];
         note_varying(p, i);
         if (!needed[i - first] || !(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
-        ok = n->op < OP_elementwise_count ? elementwise(p, i) : structural(p, i);
+        ok = n->op < OP_structural ? elementwise(p, i) : structural(p, i);
         if (ok && p->sets.failed) ok = cot__patterns_short(p);
     }
     return ok;

@@ -15,6 +15,7 @@
  * none is deeper. So what an earlier one recorded, and is used in its place, is no deeper, and has
  * the coefficient that is asked for: it needs at least as many, and comes first. The recursion is
  * over the order, never over the tape: what a rule recorded is walked in its order. */
+#include "rules/elementwise_ids.h"
 #include "diff/taylor/taylor.h"
 
 #include "ops/structural.h"
@@ -170,7 +171,7 @@ static uint32_t derivative(cot__taylor *s, uint32_t e) {
 
 /* Does operand k of a node count for its derivative? */
 static bool counts(const cot__node *n, int k) {
-    if (n->op < OP_elementwise_count) return cot__elementwise_table[n->op].partial[k] != NULL;
+    if (n->op < OP_structural) return cot__elementwise_table[n->op].partial[k] != NULL;
     const cot__op *op = cot__op_of(n->op);
     return op->kind != KIND_NONE && !(k < 32 && op->inactive >> k & 1);
 }
@@ -190,7 +191,7 @@ static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
     }
     *first = t->count;
     if (t->status == COT_OK)
-        z = (t->nodes[node].op < OP_elementwise_count ? cot__elementwise_tangent : cot__structural_tangent)(t, node,
+        z = (t->nodes[node].op < OP_structural ? cot__elementwise_tangent : cot__structural_tangent)(t, node,
                                                                                                             xs);
     if (n > 8) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
     return z;
@@ -243,14 +244,14 @@ static uint32_t find_same(const cot__taylor *s, uint32_t node) {
         if (cot__is_tensor(o) && o->value.tensor->version != o->value.tensor->storage->version) continue;
         cot_shape other = cot__shape_at(t, s->entries[e].node);
         if (!cot__same_shape(&shape, &other)) continue;
-        if (n->op < OP_elementwise_count ? same_number(n, o) : same_attributes(n->extra.attr, o->extra.attr)) return e;
+        if (n->op < OP_structural ? same_number(n, o) : same_attributes(n->extra.attr, o->extra.attr)) return e;
     }
     return COT__NONE;
 }
 
 static bool moves(const cot__taylor *s, uint32_t node) {
     const cot__node *n = &s->t->nodes[node];
-    if (n->op >= OP_elementwise_count && cot__op_of(n->op)->kind == KIND_SOURCE) return false;
+    if (n->op >= OP_structural && cot__op_of(n->op)->kind == KIND_SOURCE) return false;
     for (int k = 0, count = cot__nargs(n); k < count; k++)
         if (counts(n, k) && entry_of(s, cot__arg(n, k)) != COT__NONE) return true;
     return false;
@@ -330,8 +331,8 @@ static cot_var coefficient(cot__taylor *s, uint32_t e, int m) {
     default: break;
     }
     const cot__op *record = cot__op_of(op);
-    if (op >= OP_elementwise_count && record->kind == KIND_LINEAR) return run_rule(s, node, m, &first);
-    if (op >= OP_elementwise_count && record->kind == KIND_BILINEAR) return bilinear(s, node, record, m);
+    if (op >= OP_structural && record->kind == KIND_LINEAR) return run_rule(s, node, m, &first);
+    if (op >= OP_structural && record->kind == KIND_BILINEAR) return bilinear(s, node, record, m);
     return by_rule(s, e, m);
 }
 

@@ -119,7 +119,7 @@ uint32_t cot__taylor_load(cot__taylor_walk *w, uint32_t i) {
 static bool intact(cot__taylor_walk *w, uint32_t i) {
     cot_tape *t = w->work.t;
     int       op = t->nodes[i].op;
-    if (op >= OP_elementwise_count) return true;
+    if (op >= OP_structural) return true;
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     for (int k = 0; k < e->arity; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);

@@ -2,6 +2,7 @@
  *
  * A cast between floats is linear; one to or from an integer has no derivative, because integers
  * are never active. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 
 cot_var cot_cast(cot_var x, cot_dtype dtype) {

@@ -4,6 +4,7 @@
  * recurrence, z[k] = b[k] + a[k] z[k-1], whose derivatives are recurrences again: no division, so
  * zeros are right at every order, and every order takes time in proportion to n. cummax and cummin
  * take elements from the places that cumargmax finds, the first of equals. */
+#include "rules/structural_ids.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"
 

@@ -9,6 +9,7 @@
  *     rfft   z[k] = w[k] Σ x[j] exp(-2πi jk/n)          for the k <= n/2 that are kept
  *     irfft  z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n))      its transpose, with the same w: 1, or the
  *                                                       weights of NumPy's irfft */
+#include "rules/structural_ids.h"
 #include "backend/cpu/fft/fft.h"
 #include "ops/costs.h"
 #include "ops/structural.h"

@@ -1,6 +1,7 @@
 /* fresh_input.c: a value under another number: what a function form differentiates with respect to,
  * so that other uses of the value do not count. It has a derivative even where the value has none:
  * a function may be differentiated at a constant. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 
 cot_var cot__fresh_input(cot_var x) {

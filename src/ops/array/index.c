@@ -3,6 +3,7 @@
  *
  * All are linear in the values; positions carry no derivative. Elements only move and add, so a
  * zero adjoint stays a zero. */
+#include "rules/structural_ids.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
 

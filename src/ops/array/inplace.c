@@ -4,6 +4,8 @@
  * that storage is stale from then on. Whether a rule had saved the old value is known from the
  * storage's saver: strict tapes refuse the write, others report at backward. 0-d values live in
  * their nodes and are simply replaced. */
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "ops/array/array.h"
 #include "ops/costs.h"
 #include "ops/elementwise/deferred.h"

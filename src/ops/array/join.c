@@ -1,5 +1,6 @@
 /* join.c: several values in one array: concat and stack (one n-ary node, also for thousands of
  * scalars), and pad. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
  * One operation finds the order, argsort (of the k first only, for topk); values are then taken
  * from there, so their derivatives follow the permutation. Orders are stable: of equal elements the
  * first comes first, and gets the gradient. A NaN is above everything. */
+#include "rules/structural_ids.h"
 #include "ops/costs.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"

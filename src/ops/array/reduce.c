@@ -5,6 +5,7 @@
  * compositions of recorded operations, so every order of derivative follows from theirs. bf16 and
  * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses
  * the mean. */
+#include "rules/structural_ids.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"

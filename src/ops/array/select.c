@@ -4,6 +4,7 @@
  * Each is one operation on integers that finds places, then take and where, which have the
  * derivatives: they only move elements, so what was not chosen gets a zero, also beside
  * infinities. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 
 static int64_t wrap(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }

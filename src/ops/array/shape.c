@@ -4,6 +4,7 @@
  * All are linear and all but some reshapes are views: no element moves. A slice of one index with
  * its axis dropped, x[i], is one node too. What is a no-op (the same shape, the same order) records
  * nothing and returns x; what users get of a leaf then, nothing.h says. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 
 #include <string.h>

@@ -13,6 +13,7 @@
  * one (cot__view_write, operations in place) has the product written before. The elements of the
  * leaves may still be deferred work: that is done before a recipe is used. No lazy product begins
  * while a body or a function of a custom operation is recorded, or where work is done at once. */
+#include "rules/elementwise_ids.h"
 #include "backend/cpu/gemm/recipe.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"

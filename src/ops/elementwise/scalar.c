@@ -2,6 +2,7 @@
  *
  * The path checks everything the slow one checks (same tape, alive, room, no error) in a handful of
  * comparisons and writes the node; whatever it does not recognise goes to cot__elementwise. */
+#include "rules/elementwise_ids.h"
 #include "base/math/special.h"
 #include "ops/elementwise/elementwise.h"
 #include "rules/has_partial.h"

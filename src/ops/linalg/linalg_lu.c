@@ -3,6 +3,7 @@
  * solve factors its matrix once, as two nodes without derivative (lu_factors, lu_permutation), and
  * lu_solve takes them as operands beside the matrix itself: the rule of lu_solve is lu_solve again,
  * of the transpose, so values and derivatives of every order share one factorisation. */
+#include "rules/structural_ids.h"
 #include "ops/linalg/linalg.h"
 
 enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */

@@ -3,6 +3,7 @@
  * Their rules divide by differences of eigenvalues. Where two are equal, vectors are any basis of
  * what the pair spans and have no derivative: those terms are taken as 0, which holds the basis
  * still, and a note says so. */
+#include "rules/structural_ids.h"
 #include "ops/kinks.h"
 #include "ops/linalg/linalg.h"
 #include "rules/kinks.h"

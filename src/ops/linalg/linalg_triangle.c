@@ -1,5 +1,6 @@
 /* linalg_triangle.c: triangular systems, Cholesky factors, QR, and least squares, which are made of
  * those. */
+#include "rules/structural_ids.h"
 #include "ops/linalg/linalg.h"
 
 #include <float.h>

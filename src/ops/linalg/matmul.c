@@ -4,6 +4,7 @@
  * (…, k, n) with equal leading axes; everything else is brought to one of these by recorded views:
  * leading axes are broadcast, or folded into the rows when the right side is a single matrix, so
  * that one large product is done and its gradient is one product too. Transposes cost nothing. */
+#include "rules/structural_ids.h"
 #include "base/parallel.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"

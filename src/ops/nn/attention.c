@@ -7,6 +7,7 @@
  * that cot_backward stays fused. The rules of forward mode, of an additive mask and of
  * attention_backward are written in elementary operations on the matrix of weights: every order
  * exists, but from there on memory is quadratic. */
+#include "rules/structural_ids.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
 

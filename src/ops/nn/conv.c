@@ -5,6 +5,7 @@
  * so the family is closed and every order of derivative is a convolution again. The extents of a
  * result stand in its attributes, because strides leave them open. Layouts and signs are PyTorch's:
  * (N, C, …), (O, C/groups, …), no kernel is flipped. */
+#include "rules/structural_ids.h"
 #include "backend/cpu/conv/conv.h"
 #include "ops/costs.h"
 #include "ops/structural.h"

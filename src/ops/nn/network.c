@@ -4,6 +4,7 @@
  * Rows run along the last axis; a loss is the mean over rows, a 0-d value, accumulated in f64.
  * Targets are integer labels (one for each row) or weights shaped like the predictions; a target of
  * 0 contributes nothing, whatever it meets. */
+#include "rules/structural_ids.h"
 #include "ops/nn/nn.h"
 #include "ops/structural.h"
 

@@ -8,6 +8,7 @@
  *   norm_weights P(x, g) = (Σ g y, Σ g), (2,n)          what weight and bias receive
  * A group normalisation is a layer normalisation of another shape. Batch normalisation is composed:
  * its statistics are results too. */
+#include "rules/structural_ids.h"
 #include "ops/structural.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
  * maximum, without derivative; and max_pool, which takes these elements and is linear in x. Its
  * transpose max_unpool puts them back, and its transpose is max_pool again. avg_pool and avg_unpool
  * are linear and each other's transposes. All leading axes are alike: planes. */
+#include "rules/structural_ids.h"
 #include "backend/cpu/conv/pool.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"

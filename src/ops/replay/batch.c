@@ -110,7 +110,7 @@ cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, co
     bool any = false;
     for (int k = 0; k < b->n; k++) any |= b->is[k];
     if (!any) return cot__reapply(t, node, xs);
-    if (op < OP_elementwise_count) {
+    if (op < OP_structural) {
         for (int k = 0; k < b->n; k++)
             if (b->is[k]) xs[k] = cot__batch_align(xs[k], ndim);
         return cot__reapply(t, node, xs);

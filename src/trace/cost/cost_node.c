@@ -33,7 +33,7 @@ void cot__cost_of_node(const cot_tape *t, uint32_t node, int64_t *operations, in
     const cot__node *n = &t->nodes[node];
     double           size = (double)cot__size_at(t, node);
     uint32_t         with;
-    if (n->op < OP_elementwise_count)
+    if (n->op < OP_structural)
         *operations = (int64_t)size * cot__cost_of_tree(cot__elementwise_table[n->op].value);
     else
         *operations = (int64_t)ceil(cot__cost_of_value(t, node));

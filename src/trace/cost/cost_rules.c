@@ -76,7 +76,7 @@ bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
     cot_tape      *t = s->t;
     const cot__op *op = cot__op_of(t->nodes[node].op);
     if (op->kind == KIND_SOURCE) return true;
-    if (t->nodes[node].op < OP_elementwise_count) {
+    if (t->nodes[node].op < OP_structural) {
         elementwise_backward(s, node);
         return true;
     }
@@ -135,7 +135,7 @@ bool cot__cost_forward(cot__cost_sweep *s, uint32_t node) {
     cot_tape      *t = s->t;
     const cot__op *op = cot__op_of(t->nodes[node].op);
     if (op->kind == KIND_SOURCE) return true;
-    if (t->nodes[node].op < OP_elementwise_count) {
+    if (t->nodes[node].op < OP_structural) {
         elementwise_forward(s, node);
         return true;
     }

@@ -1,5 +1,7 @@
 /* listing.c: the tables of the library put side by side, one entry for each operation and
  * function. */
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "trace/listing/listing.h"
 
 #include "rules/kinks.h"
@@ -16,7 +18,7 @@ static const struct function { const char *family, *remarks, *name, *parameters,
 };
 
 static int structural_named(const char *name) {
-    for (int op = OP_elementwise_count + 1; op < OP_count; op++)
+    for (int op = OP_structural; op < OP_count; op++)
         if (strcmp(cot__op_of(op)->name, name) == 0) return op;
     return -1;
 }
@@ -41,7 +43,7 @@ static bool on_the_tape_only(int op) { return !function_named(cot__op_of(op)->na
 
 int cot__listing_count(void) {
     int n = OP_elementwise_count + function_count();
-    for (int op = OP_elementwise_count + 1; op < OP_count; op++) n += on_the_tape_only(op);
+    for (int op = OP_structural; op < OP_count; op++) n += on_the_tape_only(op);
     return n;
 }
 
@@ -53,7 +55,7 @@ static entry entry_of(int i) {
         if (functions[k].family) family = functions[k].family;
         if (functions[k].name && i-- == 0) return (entry){structural_named(functions[k].name), &functions[k], family};
     }
-    for (int op = OP_elementwise_count + 1; op < OP_count; op++)
+    for (int op = OP_structural; op < OP_count; op++)
         if (on_the_tape_only(op) && i-- == 0) return (entry){op, NULL, "On the tape"};
     return (entry){-1, NULL, ""};
 }
@@ -144,7 +146,7 @@ static bool names(const char *words, const char *name) {
 /* The operation that a function records: of its own name, or the one whose record names it; -1: it
  * is made of others. */
 static int operation_behind(const entry *e) {
-    for (int op = OP_elementwise_count + 1; e->op < 0 && e->function && op < OP_count; op++)
+    for (int op = OP_structural; e->op < 0 && e->function && op < OP_count; op++)
         if (names(cot__op_of(op)->functions, e->function->name)) return op;
     return e->op;
 }
@@ -164,7 +166,7 @@ void cot__listing_get(int i, cot__listing *l) {
     entry e = entry_of(i);
     *l =
         (cot__listing){.family = e.family, .name = "", .parameters = "", .remark = "", .domain = "", .recorded_as = ""};
-    if (e.op >= 0 && e.op < OP_elementwise_count) {
+    if (e.op >= 0 && e.op < OP_structural) {
         get_elementwise(l, e.op);
         return;
     }

@@ -1,6 +1,8 @@
 /* cot_vmap equals the loop: for every operation of the tables, every choice of batched inputs,
  * nested, differentiated inside and outside. */
 /* ctest: timeout=240 */
+#include "rules/structural_ids.h"
+#include "rules/elementwise_ids.h"
 #include "samples/samples.h"
 #include "support/tape_test.h"
 

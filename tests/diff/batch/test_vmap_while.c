@@ -4,6 +4,7 @@
  * would do on the state of an element that has ended (fail, divide by zero, never end) is never
  * seen. */
 /* ctest: timeout=240 */
+#include "rules/structural_ids.h"
 #include "support/support.h"
 #include "diff/loops/loop.h"
 

@@ -1,6 +1,7 @@
 /* Rules of the user's that have to be transposed must be linear in what they are given: what an
  * operation is linear in is a fact of its record. */
 /* ctest: timeout=120 */
+#include "rules/structural_ids.h"
 #include "samples/samples.h"
 #include "support/tape_test.h"
 #include "tape/show.h"
@@ -447,14 +448,14 @@ static void records_say_what_their_operations_are_linear_in(void **state) {
         f.f(f.n, xs, f.user);
         for (uint32_t node = 0, count = t->count; node < count; node++) {
             const cot__op *op = cot__op_of(t->nodes[node].op);
-            bool           tells = t->nodes[node].op >= OP_elementwise_count && says_itself(op);
+            bool           tells = t->nodes[node].op >= OP_structural && says_itself(op);
             if (tells && !cot__in_body(&t->nodes[node]) && looked_at(t, node))
                 look_at(t, node, &all[t->nodes[node].op], f.name);
         }
         test_tape_ok(t, f.name);
         cot_tape_destroy(t);
     }
-    for (int op = OP_elementwise_count + 1; op < OP_count; op++) {
+    for (int op = OP_structural; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
         if (!says_itself(o)) continue;
         /* a cast to another dtype rounds */

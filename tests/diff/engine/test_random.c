@@ -3,6 +3,7 @@
  * products against differences of gradients. A failure prints its seed and tape; COT_TEST_SEED=n
  * runs that one alone. */
 /* ctest: timeout=300 */
+#include "rules/elementwise_ids.h"
 #include "support/tape_test.h"
 #include "ops/elementwise/elementwise.h"
 

@@ -1,6 +1,7 @@
 /* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round,
  * what a failed body leaves, lists that are read and filled at once. */
 #define _GNU_SOURCE
+#include "rules/structural_ids.h"
 #include "support/body_test.h"
 #include "support/tape_test.h"
 

@@ -1,6 +1,7 @@
 /* test_loops.c: loops, conditions and checkpoints against the same thing written out, in every
  * mode. */
 /* ctest: timeout=240 */
+#include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 #include "diff/loops/revolve.h"
 #include "support/support.h"

@@ -1,6 +1,7 @@
 /* test_scan_all.c: every operation of the tables inside the body of a loop equals the loop written
  * out: values, gradients in numbers and recorded, tangents, gradients of gradients. */
 /* ctest: timeout=240 */
+#include "rules/elementwise_ids.h"
 #include "samples/samples.h"
 
 #include <math.h>

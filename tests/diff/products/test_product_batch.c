@@ -1,6 +1,7 @@
 /* Directions in batches (diff/products/product_batch.c): the same bits as one by one, for every
  * operation of the tables. */
 /* ctest: timeout=120 */
+#include "rules/elementwise_ids.h"
 #include "samples/samples.h"
 
 #include "diff/products/products.h"

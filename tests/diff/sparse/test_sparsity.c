@@ -1,6 +1,7 @@
 /* Which inputs each element depends on: over every operation of the tables the pattern covers the
  * dense Jacobian, and for those that only move, add and multiply it is the Jacobian's. */
 /* ctest: timeout=120 */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include "diff/sparse/sparsity.h"

@@ -2,6 +2,7 @@
  * computed from the inputs: a plan made at one point gives the dense matrices at others, and is as
  * sparse as the body. */
 /* ctest: timeout=120 */
+#include "rules/structural_ids.h"
 #include "support/body_test.h"
 #include "support/support.h"
 
@@ -827,7 +828,7 @@ static void positions_may_be_others_elsewhere(void **state) {
                        (long long)nnz[0], (long long)positions[k].nnz);
         }
     }
-    for (int op = OP_elementwise_count + 1; op < OP_count; op++) {
+    for (int op = OP_structural; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
         TEST_CHECK(!o || o->kind != KIND_LINEAR || o->inactive == 0 || met[op], "%s has positions, and no case here",
                    o->name);

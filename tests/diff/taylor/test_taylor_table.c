@@ -2,6 +2,7 @@
  * of a structural one to order 3, against nested cot_jvp, along lines and curves, recorded and in
  * numbers, in f64 and f32. */
 /* ctest: timeout=300 */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include "ops/structural.h"

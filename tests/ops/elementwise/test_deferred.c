@@ -2,6 +2,7 @@
  * which blocks and by how many threads it is done, may show in any bit of a result. Here everything
  * waits, in the shortest blocks, and is compared with runs in which nothing does. */
 /* ctest: labels=threads timeout=300 */
+#include "rules/elementwise_ids.h"
 #include "support/support.h"
 
 #include "base/parallel.h"

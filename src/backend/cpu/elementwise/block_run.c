@@ -1,5 +1,6 @@
 /* run.c: elementwise kernels over views of any layout and dtype: block by block, shared out over
  * threads. */
+#include "rules/elementwise_ids.h"
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 #include "backend/cpu/elementwise/block_run.h"

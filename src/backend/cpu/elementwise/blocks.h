@@ -20,8 +20,8 @@ typedef struct cot__block_kernels {
 } cot__block_kernels;
 
 /* Compute types: f64, f32, i64 (value only; NULL where integers are not taken). */
-extern const cot__block_kernels cot__blocks_f64[OP_elementwise_count], cot__blocks_f32[OP_elementwise_count],
-    cot__blocks_i64[OP_elementwise_count];
+extern const cot__block_kernels cot__blocks_f64[], cot__blocks_f32[],
+    cot__blocks_i64[];
 
 /* The same in vectors, for the instruction sets after the first of base/cpu.h. */
 extern const cot__block_kernels *const cot__vector_blocks[COT__ISAS][2];

@@ -1,5 +1,6 @@
 /* blocks_i64.c: block kernels of the elementwise operations on integers: those of class ARITH and
  * TEST. Narrower integers are widened on load and wrap on store. No derivatives. */
+#include "rules/elementwise_ids.h"
 #include "base/math/special.h"
 #include "backend/cpu/elementwise/blocks.h"
 
