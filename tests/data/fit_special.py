@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Derive the rational approximations and constants of src/base/special*.c.
+"""Derive the rational approximations and constants of src/base/math/special*.c.
 
 Each function is interpolated by P(t)/Q(t), Q(0) = 1, at Chebyshev nodes, with
 40 digits to spare; that is within a small factor of the minimax fit.  Prints C

@@ -1,7 +1,7 @@
 """Fits the polynomials of src/base/math/vmath.h and prints src/base/math/vmath_polynomials.h (needs
 mpmath).
 
-    python3 fit_vmath.py > ../../src/base/vmath_polynomials.h
+    python3 fit_vmath.py > ../../src/base/math/vmath_polynomials.h
 
 Each is the interpolant at Chebyshev nodes, in 60 digits, which is within a small factor of the best
 polynomial; its relative error against the function it completes is printed beside it. _mid are for

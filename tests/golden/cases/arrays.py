@@ -150,7 +150,8 @@ def cumulating():
         dict(axis=0, reverse=0))
     case("cumsum_bool", "cumsum", lambda x: jnp.asarray(np.cumsum(np.asarray(x))), [Const([True, True, False, True])],
         dict(axis=0, reverse=0))
-    # from numpy; at ties JAX shares and ours gives all to the first: tests/test_cumulative.c
+    # from numpy; at ties JAX shares and ours gives all to the first:
+    # tests/ops/array/test_cumulative.c
     nan = np.array([1.0, np.nan, 3.0])
     for name, f in dict(cummax=np.maximum, cummin=np.minimum).items():
         case(f"{name}_nan", name, lambda x: jnp.asarray(f.accumulate(np.asarray(x))), [Const(nan)],

@@ -46,7 +46,7 @@ INSIDE = {"lgamma", "digamma", "polygamma", "exp2", "erfinv", "gelu", "mish"}
 
 def domains():
     """name -> (lo, hi): the last two numbers of each rule."""
-    text = open(os.path.join(HERE, "../../src/ops/rules.def")).read()
+    text = open(os.path.join(HERE, "../../src/rules/rules.def")).read()
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     found = {}
     for rule in re.split(r"\n(?=UNARY|BINARY|TERNARY)", text)[1:]:

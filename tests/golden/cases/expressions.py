@@ -198,9 +198,8 @@ permute_dims(A[None], (1, 2, 0))
 
 def expressions():
     """The text of each line, in Python with jax.numpy: its value, and the gradients of a weighted
-    sum of its elements. tests/test_expr_golden.c
-    reads them. Lines in which JAX cannot be traced (a condition that depends on a value) are short,
-    and taken with the plain scale."""
+    sum of its elements. tests/expr/test_expr_golden.c reads them. Lines in which JAX cannot be
+    traced (a condition that depends on a value) are short, and taken with the plain scale."""
     open_file("expr")
     names = namespace()
     spd = uniform(7, (3, 3))
