@@ -121,7 +121,7 @@ static bool show(arrays *a, int k, uint32_t i) {
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     cot__view to = {a->at[k].data, v.dtype, v.ndim, v.shape, stride};
-    cot__copy(&to, &v);
+    a->t->backend->copy_out(&to, &v);
     return true;
 }
 

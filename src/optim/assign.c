@@ -1,5 +1,4 @@
 /* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
-#include "base/parallel.h"
 #include "diff/engine/sweep.h"
 #include "ops/array/inplace.h"
 #include "ops/structural.h"
@@ -136,7 +135,7 @@ void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
 
 static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, cot__assigner who) {
     cot__view to = cot__view_write(t, i);
-    cot__copy(&to, from);
+    t->backend->copy(&to, from);
     cot__note_assign(t, i, who);
     return t->status;
 }
@@ -201,33 +200,14 @@ cot_var(cot_leaf)(cot_var x) {
     return t->status == COT_OK ? leaf : INVALID(t);
 }
 
-/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves
- * and their gradients are row-major arrays. */
-typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;
-
-static void descend(void *ctx, int64_t part) {
-    const descent *d = ctx;
-    int64_t        start = cot__part_start(d->n, d->parts, part), stop = cot__part_start(d->n, d->parts, part + 1);
-    if (d->dtype == COT_F64) {
-        double *restrict w = d->w;
-        const double *restrict g = d->g;
-        for (int64_t i = start; i < stop; i++) w[i] = w[i] - d->rate * g[i];
-    } else {
-        float *restrict w = d->w, rate = (float)d->rate;
-        const float *restrict g = d->g;
-        for (int64_t i = start; i < stop; i++) w[i] = w[i] - rate * g[i];
-    }
-}
-
+/* Leaves and their gradients are row-major arrays. */
 static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     cot__node *leaf = &t->nodes[i];
     cot__view  v = cot__view_write(t, i);
     if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) ||
         !cot__is_contiguous(v.ndim, v.shape, v.stride))
         return false;
-    descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
-    d.parts = cot__parts(d.n, 1, 64);
-    cot__parallel(d.parts, descend, &d);
+    t->backend->sgd(v.dtype, cot__count(v.ndim, v.shape), v.data, leaf->extra.grad->data, rate);
     cot__note_assign(t, i, COT__SGD_STEP);
     return true;
 }

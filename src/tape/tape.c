@@ -4,6 +4,7 @@
  * arena chunks. */
 #include "tape/tape.h"
 
+#include "backend/cpu/cpu.h"
 #include "base/number.h"
 #include "base/poison.h"
 
@@ -11,6 +12,8 @@
 #include <string.h>
 
 /* ---- creation -------------------------------------------------------------------------------- */
+
+const cot__backend *cot__new_tape_backend = &cot__cpu_backend;
 
 cot_tape *cot_tape_create(const cot_options *options) {
     cot_options defaults = {0};
@@ -22,6 +25,7 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->al = (cot_allocator){cot__cache_alloc, &t->cache};
     t->strict = options->strict;
     t->smooth = options->smooth;
+    t->backend = cot__new_tape_backend;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
     return t;

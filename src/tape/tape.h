@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "base/cache.h"
-#include "backend/cpu/kernels.h"
+#include "backend/backend.h"
 
 /* ---- operations as the tape sees them -------------------------------------------------------- */
 
@@ -95,6 +95,7 @@ const char *cot__operand_name(int op, int k);
 
 typedef struct cot__storage {
     int64_t  refs;
+    const cot__backend *backend; /* the device on which its elements lie */
     size_t   bytes, block_bytes; /* payload, and the whole allocation */
     void    *data;               /* 64-byte aligned, except borrowed memory */
     uint32_t version;            /* bumped by every write after the first */
@@ -266,6 +267,7 @@ struct cot_tape {
     uint32_t      capacity;
     cot__array    node_memory;
     cot_allocator al;       /* hands out of the cache */
+    const cot__backend *backend; /* the device of its storages: everything is computed there */
     bool          strict;
     bool          smooth; /* sweeps refuse points where a convention would have to be applied */
     int           no_grad;
@@ -490,6 +492,10 @@ cot_mark cot__mark(cot_tape *t);
 void     cot__rewind(cot_tape *t, cot_mark m);
 /* The tape's next stamp, after a rewind: vars that it has forgotten are recognised. */
 void cot__next_stamp(cot_tape *t);
+
+/* The device of new tapes, the CPU. A variable only for the tests: it must not show in any
+ * result. */
+extern const cot__backend *cot__new_tape_backend;
 
 /* refs 1, contents undefined */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op);

@@ -40,7 +40,7 @@ static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     cot_tape *t = w->build->trace.t;
     cot__view shape = cot__view_read(t, to), before = *sum_of(w, to);
     cot__view sum = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), !before.data);
-    if (sum.data && before.data) cot__copy(&sum, &before);
+    if (sum.data && before.data) t->backend->copy(&sum, &before);
     return sum;
 }
 
@@ -126,7 +126,7 @@ static void give_all(cot__rule *r, int k, cot_var v) {
         failed(w);
         return;
     }
-    cot__copy(&amount, &given);
+    r->t->backend->copy(&amount, &given);
     if (!first) cot__block_run_elementwise(OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
     if (!put(w, k, to, amount, sum)) failed(w);
 }
@@ -176,7 +176,7 @@ static void give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis
 static cot_var as_var(cot_tape *t, uint32_t id, const cot__view *g) {
     cot__result r;
     if (!cot__result_open(t, &r, "trace", cot__dtype_at(&t->nodes[id]), g->ndim, g->shape)) return INVALID(t);
-    cot__copy(&r.view, g);
+    t->backend->copy(&r.view, g);
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 

@@ -25,9 +25,9 @@ static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
     if (!cot__acc_own(s, y, true)) return false;
     cot__view g = cot__acc_view(s, y, stride);
     if (seed && seed->ndim)
-        cot__copy(&g, seed);
+        s->t->backend->copy(&g, seed);
     else
-        cot__fill(&g, all);
+        s->t->backend->fill(&g, all);
     return true;
 }
 
@@ -118,41 +118,39 @@ uint8_t *cot__ancestors(cot_tape *t, uint32_t y) {
     return mark;
 }
 
-void cot__reader_open(cot__reader *r, const cot__view *v) {
+void cot__reader_open(cot__reader *r, const cot__backend *b, const cot__view *v) {
+    cot__elements_open(&r->block, b, v, COT_F64);
     r->at = 0;
-    r->size = cot__count(v->ndim, v->shape);
-    cot__cursor_open(&r->cursor, v, COT_F64);
+    r->size = r->block.size;
 }
 
-void cot__reader_spread(cot__reader *r, const cot__view *v, const cot__view *like) {
+void cot__reader_spread(cot__reader *r, const cot__backend *b, const cot__view *v, const cot__view *like) {
     static const int64_t still[COT_MAX_NDIM];
     cot__view all = v->ndim == like->ndim ? *v : (cot__view){v->data, v->dtype, like->ndim, like->shape, still};
-    cot__reader_open(r, &all);
+    cot__reader_open(r, b, &all);
 }
 
 double cot__reader_next(cot__reader *r) {
     int64_t k = r->at % COT__BLOCK;
-    if (k == 0)
-        r->block =
-            cot__cursor_load(&r->cursor, r->size - r->at < COT__BLOCK ? (int)(r->size - r->at) : COT__BLOCK, r->buf);
+    if (k == 0) cot__elements_next(&r->block);
     r->at++;
-    return r->block[k];
+    return r->block.f64[k];
 }
 
-int64_t cot__first_odd(const cot__view *v, int64_t *count) {
+int64_t cot__first_odd(const cot__backend *b, const cot__view *v, int64_t *count) {
     cot__reader r;
     int64_t     first = -1;
     *count = 0;
     if (!cot__dtype_is_float(v->dtype)) return -1;
-    cot__reader_open(&r, v);
+    cot__reader_open(&r, b, v);
     while (r.at < r.size)
         if (!isfinite(cot__reader_next(&r)) && (*count)++ == 0) first = r.at - 1;
     return first;
 }
 
-bool cot__all_zero(const cot__view *v) {
+bool cot__all_zero(const cot__backend *b, const cot__view *v) {
     cot__reader r;
-    cot__reader_open(&r, v);
+    cot__reader_open(&r, b, v);
     while (r.at < r.size)
         if (cot__reader_next(&r) != 0) return false;
     return true;

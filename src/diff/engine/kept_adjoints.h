@@ -7,6 +7,7 @@
 #define COT_KEPT_ADJOINTS_H
 
 #include "diff/engine/sweep.h"
+#include "backend/elements.h"
 
 typedef struct cot__kept_adjoints {
     cot__sweep sweep;
@@ -34,18 +35,16 @@ uint8_t *cot__ancestors(cot_tape *t, uint32_t y);
 
 /* The elements of a view, one after the other, as f64. */
 typedef struct cot__reader {
-    cot__cursor   cursor;
-    double        buf[COT__BLOCK];
-    const double *block;
+    cot__elements block;
     int64_t       at, size;
 } cot__reader;
-void   cot__reader_open(cot__reader *r, const cot__view *v);
+void   cot__reader_open(cot__reader *r, const cot__backend *b, const cot__view *v);
 /* A 0-d v repeats over the elements of `like`. */
-void   cot__reader_spread(cot__reader *r, const cot__view *v, const cot__view *like);
+void   cot__reader_spread(cot__reader *r, const cot__backend *b, const cot__view *v, const cot__view *like);
 double cot__reader_next(cot__reader *r);
 
 /* Row-major index of the first element that is not finite, or -1; and is every element zero? */
-int64_t cot__first_odd(const cot__view *v, int64_t *count);
-bool    cot__all_zero(const cot__view *v);
+int64_t cot__first_odd(const cot__backend *b, const cot__view *v, int64_t *count);
+bool    cot__all_zero(const cot__backend *b, const cot__view *v);
 
 #endif

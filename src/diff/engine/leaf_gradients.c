@@ -39,7 +39,7 @@ bool cot__own_arrivals(cot__sweep *s) {
         cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
         cot__view from = {(char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype), v.dtype,
                           v.ndim, v.shape, a->tensor.stride};
-        cot__copy(&to, &from);
+        t->backend->copy(&to, &from);
         cot__storage_release(t, a->tensor.storage);
         a->tensor.storage = fresh;
         a->tensor.offset = 0;

@@ -59,7 +59,7 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     uint8_t     mask = t->active_mask;
     if (!attr || !cot__result_open(t, &r, q->name, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     v = cot__view_read(t, args[0]);
-    cot__copy(&r.view, &v); /* where to start */
+    t->backend->copy(&r.view, &v); /* where to start */
     cot_array x = {v.dtype, shape, cot__count(shape.ndim, shape.dim), r.view.data};
     cot_mark  m = cot__mark(t);
     t->active_mask = 0;

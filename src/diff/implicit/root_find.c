@@ -4,20 +4,17 @@
 #include "diff/implicit/descend.h"
 #include "diff/implicit/implicit.h"
 #include "ops/structural.h"
+#include "backend/elements.h"
 
 #include <string.h>
 
 static double norm_of(const cot_tape *t, cot_var y) {
-    cot__view   v = cot__view_read(t, cot__index(y));
-    int64_t     n = cot__count(v.ndim, v.shape);
-    double      s = 0, buf[COT__BLOCK];
-    cot__cursor c;
-    cot__cursor_open(&c, &v, COT_F64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const double *p = cot__cursor_load(&c, len, buf);
-        for (int k = 0; k < len; k++) s += p[k] * p[k];
-    }
+    cot__view     v = cot__view_read(t, cot__index(y));
+    double        s = 0;
+    cot__elements e;
+    cot__elements_open(&e, t->backend, &v, COT_F64);
+    while (cot__elements_next(&e))
+        for (int k = 0; k < e.n; k++) s += e.f64[k] * e.f64[k];
     return sqrt(s);
 }
 

@@ -110,9 +110,9 @@ static bool seed_given_out(back *b, cot__sweep *w, const cot__view *flat, int64_
 
 /* ---- one step back --------------------------------------------------------------------------- */
 
-static void set_bar(cot__view *to, const cot__arrival *a) {
+static void set_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     if (!a) {
-        cot__fill(to, 0);
+        t->backend->fill(to, 0);
         return;
     }
     cot__view from = {NULL, to->dtype, to->ndim, to->shape, a->tensor.stride};
@@ -121,7 +121,7 @@ static void set_bar(cot__view *to, const cot__arrival *a) {
         return;
     }
     from.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
-    cot__copy(to, &from);
+    t->backend->copy(to, &from);
 }
 
 static void add_bar(cot__view *to, const cot__arrival *a) {
@@ -143,11 +143,11 @@ static void collect(back *b, const cot__sweep *w, int64_t at) {
         if (!b->bar[k]) continue;
         cot__view v = bar_view(b, k, stride);
         if (is_carried(l, k)) {
-            set_bar(&v, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
+            set_bar(b->s.t, &v, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (is_sliced(l, k)) {
             cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1,
                              v.shape + 1, v.stride + 1};
-            set_bar(&row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
+            set_bar(b->s.t, &row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (b->source[k] != COT__NONE) {
             const cot__arrival *a = cot__arrival_at(w, b->source[k]);
             if (a) add_bar(&v, a);
@@ -274,7 +274,7 @@ static void start_carried(back *b, const cot__view *flat, const int64_t *place) 
         cot__view to = bar_view(b, k, stride), from = to;
         from.dtype = flat->dtype;
         from.data = (char *)flat->data + place[j] * cot__dtype_size(flat->dtype);
-        cot__copy(&to, &from);
+        b->s.t->backend->copy(&to, &from);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "diff/loops/revolve.h"
 #include "ops/structural.h"
+#include "backend/elements.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void store(const cot_tape *t, uint32_t i, void *to) {
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     cot__view dense = {to, v.dtype, v.ndim, v.shape, stride};
-    cot__copy(&dense, &v);
+    t->backend->copy_out(&dense, &v);
 }
 
 void cot__state_first(cot__stepper *s, void *state) {
@@ -191,19 +192,16 @@ static cot_dtype packed_dtype(const cot_tape *t, const cot__loop *l) {
 
 static bool fits_packed(cot_tape *t, const cot__loop *l, const cot__view *v) {
     if (v->dtype != COT_I64) return true;
-    int64_t     n = cot__count(v->ndim, v->shape), buf[COT__BLOCK], limit = INT64_C(1) << 53;
-    cot__cursor c;
-    cot__cursor_open(&c, v, COT_I64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const int64_t *p = cot__cursor_load(&c, len, buf);
-        for (int k = 0; k < len; k++)
-            if (p[k] > limit || p[k] < -limit) {
+    int64_t       limit = INT64_C(1) << 53;
+    cot__elements e;
+    cot__elements_open(&e, t->backend, v, COT_I64);
+    while (cot__elements_next(&e))
+        for (int k = 0; k < e.n; k++)
+            if (e.i64[k] > limit || e.i64[k] < -limit) {
                 cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53",
-                          l->name, (long long)p[k]);
+                          l->name, (long long)e.i64[k]);
                 return false;
             }
-    }
     return true;
 }
 
@@ -213,7 +211,7 @@ static bool put(cot_tape *t, const cot__loop *l, cot__view *flat, int64_t at, co
     if (!fits_packed(t, l, v)) return false;
     cot__strides(v->ndim, v->shape, stride);
     cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v->ndim, v->shape, stride};
-    cot__copy(&to, v);
+    t->backend->copy(&to, v);
     return true;
 }
 

@@ -118,7 +118,7 @@ static bool take(void *ctx, int lane, int64_t at, int64_t size, const cot__view 
         return true;
     }
     cot__strides(from->ndim, from->shape, stride);
-    cot__copy(&(cot__view){row + at, COT_F64, from->ndim, from->shape, stride}, from);
+    e->t->backend->copy_out(&(cot__view){row + at, COT_F64, from->ndim, from->shape, stride}, from);
     return true;
 }
 

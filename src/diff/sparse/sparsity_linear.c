@@ -222,8 +222,9 @@ enum { MOST_TAPS = 256 };
 static cot_var unit(cot__patterns *p, cot_shape shape, int64_t at) {
     cot__result r;
     if (!cot__constant_open(p->t, &r, p->op, COT_F64, &shape)) return INVALID(p->t);
-    cot__fill(&r.view, 0);
-    ((double *)r.view.data)[at] = 1;
+    static const double one = 1;
+    p->t->backend->fill(&r.view, 0);
+    p->t->backend->write(&r.view, at, 1, COT_F64, &one);
     return cot__constant_push(p->t, &r);
 }
 

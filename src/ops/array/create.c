@@ -12,7 +12,7 @@ cot_var cot__constant_push(cot_tape *t, cot__result *r) { return cot__result_pus
 static cot_var filled(cot_tape *t, const char *op, cot_dtype dtype, const cot_shape *shape, double value) {
     cot__result r;
     if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
-    cot__fill(&r.view, value);
+    t->backend->fill(&r.view, value);
     return cot__constant_push(t, &r);
 }
 
@@ -98,7 +98,7 @@ cot_var cot_eye(cot_tape *t, cot_dtype dtype, int64_t rows, int64_t columns) {
     cot__result r;
     cot_shape   shape = {2, {rows, columns}};
     if (!cot__constant_open(t, &r, "eye", dtype, &shape)) return INVALID(t);
-    cot__fill(&r.view, 0);
+    t->backend->fill(&r.view, 0);
     for (int64_t i = 0; i < rows && i < columns; i++) cot__store_f64(element(&r.view, i * columns + i), dtype, 1);
     return cot__constant_push(t, &r);
 }

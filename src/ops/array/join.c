@@ -22,7 +22,7 @@ static void copy_parts(const cot_tape *t, const cot__view *z, int n, const uint3
         }
         for (int i = 0; i < x.ndim; i++) stride[i] = z->stride[i + (new_axis && i >= axis)];
         cot__view part = {data, z->dtype, x.ndim, x.shape, stride};
-        cot__copy(&part, &x);
+        t->backend->copy(&part, &x);
     }
 }
 
@@ -145,11 +145,11 @@ cot_var cot_pad(cot_var x, cot_shape before, cot_shape after, double value) {
     cot__view  v = cot__view_read(t, i);
     if (!attr || !cot__result_open(t, &r, "pad", v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     attr->number = value;
-    cot__fill(&r.view, value);
+    t->backend->fill(&r.view, value);
     for (int k = 0; k < shape.ndim; k++) offset += before.dim[k] * r.view.stride[k];
     cot__view inside = {(char *)r.view.data + offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
                         r.view.stride};
-    cot__copy(&inside, &v);
+    t->backend->copy(&inside, &v);
     return cot__result_push(t, &r, OP_pad, 1, &i, attr);
 }
 

@@ -14,6 +14,7 @@
  * that is done before a recipe is used. Nothing begins to wait while a body or a function of a
  * custom operation is recorded, or where work is done at once. */
 #include "backend/cpu/gemm/recipe.h"
+#include "backend/cpu/kernels.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"

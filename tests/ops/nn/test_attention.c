@@ -4,6 +4,7 @@
 #include "support/tape_test.h"
 
 #include "base/random.h"
+#include "backend/cpu/kernels.h"
 #include "tape/tape.h"
 
 #include <float.h>
