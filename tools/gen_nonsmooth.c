@@ -1,6 +1,7 @@
 /* gen_nonsmooth: prints docs/nonsmooth.md from kinks.def. The derivatives in it are not copied from
  * the table: the library takes them. A test compares the output with the checked-in page. */
 #include "base/text.h"
+#include "ops/elementwise/elementwise.h"
 #include "rules/kinks.h"
 
 static void number(double v) {

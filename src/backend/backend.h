@@ -27,6 +27,8 @@
 #ifndef COT_BACKEND_H
 #define COT_BACKEND_H
 
+#include "backend/recipe.h"
+#include "backend/runs.h"
 #include "base/element.h"
 
 /* ---- words of the entries -------------------------------------------------------------------- */
@@ -140,6 +142,15 @@ typedef struct cot__backend {
     /* Every element of v = value, in v's dtype. */
     void (*fill)(const cot__view *v, double value);
 
+    /* ---- elementwise work ---- */
+
+    /* Does the runs of a stage, one after the other or block by block together: the result is the
+     * same (runs.h). bf16 and f16 are computed in f32 and rounded once, integers in i64. 0-d results
+     * have the bits of recorded scalars. */
+    void (*elementwise)(cot__stage *work);
+    /* Writes all elements of an array that was only described, to r->data. */
+    void (*make)(const cot__recipe *r);
+
     /* ---- reductions and scans ---- */
 
     /* `axes` is a bit mask of the axes of x that go; z has x's rank with extent 1 there (any
@@ -149,6 +160,10 @@ typedef struct cot__backend {
      * is bool; norm2: sqrt(sum x²), scaled so that nothing overflows or underflows; logsumexp:
      * stable, max-shifted; all -inf gives -inf, any +inf gives +inf. */
     void (*reduce)(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z);
+    /* The same for an x that is not written, but would be at x->data, among what the recipe makes:
+     * with the same bits. False, and nothing is done: writing it first is better. */
+    bool (*reduce_made)(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
+                        const cot__view *z);
     /* Σ (x - y)² of two arrays of one shape, in f64, block by block. */
     double (*sum_squares)(const cot__view *x, const cot__view *y);
     /* -Σ log p[row, label] over the rows of p, in f64: labels are integers and in range, one for

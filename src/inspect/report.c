@@ -1,6 +1,6 @@
 /* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of
  * kinks.def, and zero adjoints that met an infinite or NaN partial and won. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "tape/show.h"
 
 typedef struct report {

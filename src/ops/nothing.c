@@ -18,6 +18,15 @@ cot_var cot__unchanged(cot_var z, cot__how how) {
     return given && !t->body ? cot__own(z, how) : z;
 }
 
-#define NOTHING(name, how, parameters, arguments) \
-    cot_var cot_##name parameters { return cot__unchanged(cot__inner_##name arguments, COT__##how); }
+/* Memory may be short for the copy: the message names the function that was called. */
+static cot_var own_result(const char *op, cot_var z, cot__how how) {
+    if (cot__failed(z)) return z;
+    const char *before = cot__ask(z.tape, op);
+    cot_var     own = cot__unchanged(z, how);
+    cot__asked(z.tape, before);
+    return own;
+}
+
+#define NOTHING(name, how, parameters, arguments)                                                                      \
+    cot_var cot_##name parameters { return own_result(#name, cot__inner_##name arguments, COT__##how); }
 #include "ops/nothing.def"

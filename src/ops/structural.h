@@ -112,6 +112,9 @@ bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, con
                   bool along);
 /* x under another number, as a view. */
 cot_var cot__fresh_input(cot_var x);
+/* The first slice of what steps or a batch go through, or zeros like it where there is none: what a
+ * body is recorded on. */
+cot_var cot__first_slice(cot_tape *t, cot_var x);
 /* The last two axes exchanged. */
 cot_var cot__swap_last(cot_var x);
 

@@ -3,7 +3,7 @@
  * Recursive over a rule, whose depth the table bounds; never over the tape. */
 #include "base/number.h"
 #include "base/text.h"
-#include "ops/elementwise/elementwise.h"
+#include "rules/elementwise_table.h"
 
 /* How tightly an expression binds. Products read as one chain, a·b·c, whatever their nesting. */
 enum { CHOICE = 1, OR_ELSE, AND_ALSO, COMPARISON, SUM, MINUS, PRODUCT, POWER, ATOM };

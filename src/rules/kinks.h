@@ -2,7 +2,7 @@
 #ifndef COT_KINKS_H
 #define COT_KINKS_H
 
-#include "ops/elementwise/elementwise.h"
+#include "rules/elementwise_table.h"
 
 typedef struct cot__kink {
     int              op;

@@ -4,7 +4,7 @@
 #ifndef COT_SAVES_H
 #define COT_SAVES_H
 
-#include "ops/elementwise/elementwise.h"
+#include "rules/elementwise_table.h"
 
 #define X 1
 #define Y 2

@@ -1,6 +1,6 @@
 /* table.c: the saves (saves.h) and tree meanings of rules.def, as one constant table. Trees
  * (tree.h) are constants, so nothing is built at run time. */
-#include "ops/elementwise/elementwise.h"
+#include "rules/rules.h"
 #include "rules/saves.h"
 #include "rules/words/words_tree.h"
 
@@ -43,7 +43,7 @@ const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #include "rules/words/words_ops.h"
 #define KIND(inactive, arity) ((inactive) == (1 << (arity)) - 1 ? KIND_NONE : KIND_GENERIC)
 #define ROW(op, arity, none, reads) {.name = #op, .kind = KIND(none, arity), .inactive = (none), .saves = (reads)},
-static const cot__op elementwise_ops[OP_elementwise_count] = {
+const cot__op cot__elementwise_ops[OP_elementwise_count] = {
 #define UNARY(name, cls, value, dx, lo, hi) ROW(name, 1, dx, name##_dX_saves)
 #define BINARY(name, cls, value, dx, dy, lo, hi) ROW(name, 2, (dx) | (dy) << 1, name##_dX_saves | name##_dY_saves)
 #define TERNARY(name, cls, value, dx, dy, dw, lo, hi)                                                                  \
@@ -51,20 +51,9 @@ static const cot__op elementwise_ops[OP_elementwise_count] = {
 #include "rules/rules.def"
 };
 
-#define STRUCTURAL(name) extern const cot__op cot__op_##name;
-#include "rules/ops.def"
-static const cot__op *const structural_ops[OP_count - OP_elementwise_count - 1] = {
-#define STRUCTURAL(name) [OP_##name - OP_elementwise_count - 1] = &cot__op_##name,
-#include "rules/ops.def"
-};
-
 int      cot__elementwise_arity(int op) { return cot__elementwise_table[op].arity; }
 bool     cot__op_is_test(int op) { return cot__elementwise_table[op].class == TEST; }
 uint32_t cot__elementwise_saves(int op, int k) { return cot__elementwise_table[op].saves[k]; }
-
-const cot__op *cot__op_of(int op) {
-    return op < OP_elementwise_count ? &elementwise_ops[op] : structural_ops[op - OP_elementwise_count - 1];
-}
 
 const char *cot__operand_name(int op, int k) {
     static const char *const usual[] = {"x", "y", "w"};

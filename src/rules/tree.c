@@ -1,5 +1,5 @@
 /* tree.c: steps through trees (tree.h). */
-#include "ops/elementwise/elementwise.h"
+#include "rules/elementwise_table.h"
 
 _Static_assert(OP_elementwise_count <= UINT8_MAX, "a node of a tree holds its operation in a byte");
 

@@ -67,7 +67,7 @@ bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__re
 void cot__player_close(cot__player *p);
 bool cot__play(cot__player *p, cot_var *out);
 /* After a play: looks at what the body differentiates. False: on a kink, the error is set.
- * (cot__played_watched, which does it for a node, is in diff/kinks/smooth.c: the tape knows no
+ * (cot__played_watched, which does it for a node, is in diff/engine/smooth.c: the tape knows no
  * kinks.) */
 bool cot__look_at_watched(cot__player *p);
 bool cot__played_watched(cot_tape *t, const char *op, uint32_t node);

@@ -73,7 +73,7 @@ static bool elementwise(cot__trace_giver *w) {
         if (z.ndim == 0) {
             cot__value scalar = {0};
             cot__term  term = {k, false, w->g, {&scalar, compute, 0, z.shape, z.stride}};
-            cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &term);
+            cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &term);
             if (!put_scalar(w, k, to, cot__load_f64(&scalar, compute))) return false;
             continue;
         }
@@ -82,11 +82,11 @@ static bool elementwise(cot__trace_giver *w) {
         if (e->partial[k]->what != TREE_G) {
             amount = cot__trace_array(w->build, &z, z.dtype, false);
             if (!amount.data) return false;
-            cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, false, w->g, amount});
+            cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, false, w->g, amount});
         }
         cot__view sum = first ? amount : sum_so_far(w, to);
         if (!sum.data) return false;
-        if (!first) cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
+        if (!first) cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
         if (!put(w, k, to, amount, sum)) return false;
     }
     return true;
@@ -127,7 +127,7 @@ static void give_all(cot__rule *r, int k, cot_var v) {
         return;
     }
     r->t->backend->copy(&amount, &given);
-    if (!first) cot__block_run_elementwise(OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
+    if (!first) cot__run_value(r->t->backend, OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
     if (!put(w, k, to, amount, sum)) failed(w);
 }
 
@@ -153,7 +153,7 @@ static void give_part(cot__rule *r, int k, cot_var v, into add, const void *wher
 static void into_slice(cot__rule *r, const cot__view *all, uint32_t from, const void *slice) {
     int64_t   stride[COT_MAX_NDIM], shape[COT_MAX_NDIM];
     cot__view part = cot__slice_view(all, slice, shape, stride), pair[2] = {part, cot__view_read(r->t, from)};
-    cot__block_run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+    cot__run_value(r->t->backend, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
 }
 
 static void give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {

@@ -8,6 +8,8 @@
  * floats with these uppermost four bits only. */
 #include "support/support.h"
 
+#include "backend/cpu/elementwise/blocks.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,8 @@
 /* ctest: labels=vmath timeout=300 */
 #include "support/support.h"
 
+#include "backend/cpu/elementwise/blocks.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -349,6 +349,22 @@ static void a_write_in_place_reaches_the_operand_through_views_alone(void **stat
     test_verdict();
 }
 
+/* Two gradients that are the seed would be one constant, and a write to one a write to both. */
+static void two_derivatives_are_never_one_constant(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[2] = {cot_scalar(t, 1), cot_scalar(t, 1)}, y = cot_add(xs[0], xs[1]), g[4];
+    assert_int_equal(cot_grad_of(y, 2, xs, g), COT_OK);
+    assert_int_equal(cot_vjp(y, cot_number(1), 2, xs, g + 2), COT_OK);
+    for (int k = 0; k < 4; k++) {
+        assert_true(cot_value(g[k]) == 1);
+        for (int j = 0; j < k; j++) assert_true(g[k].id != g[j].id);
+        assert_int_equal(cot_assign(g[k], cot_number(2)), COT_VALUE); /* computed, as any gradient */
+        cot_tape_clear_error(t);
+    }
+    cot_tape_destroy(t);
+}
+
 static void a_computed_operand_is_given_back_without_a_node(void **state) {
     (void)state;
     for (int k = 0; k < TEST_COUNT(rows); k++)
@@ -453,6 +469,7 @@ int main(void) {
         cmocka_unit_test(what_has_nothing_to_do_gives_a_value_that_a_write_leaves_alone),
         cmocka_unit_test(it_is_left_as_what_the_same_operation_computes),
         cmocka_unit_test(a_write_in_place_reaches_the_operand_through_views_alone),
+        cmocka_unit_test(two_derivatives_are_never_one_constant),
         cmocka_unit_test(a_computed_operand_is_given_back_without_a_node),
         cmocka_unit_test(every_function_that_may_have_nothing_to_do_is_tried),
         cmocka_unit_test(compositions_record_no_more_for_it),

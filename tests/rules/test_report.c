@@ -2,6 +2,7 @@
  * finds such points. */
 #include "support/tape_test.h"
 
+#include "ops/elementwise/elementwise.h"
 #include "rules/kinks.h"
 #include "support/see.h"
 

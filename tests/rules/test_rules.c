@@ -4,6 +4,8 @@
 /* ctest: timeout=120 */
 #include "support/support.h"
 
+#include "backend/cpu/elementwise/blocks.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

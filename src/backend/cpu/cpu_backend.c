@@ -3,7 +3,9 @@
 #include "backend/cpu/conv/conv.h"
 #include "backend/cpu/conv/pool.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/elementwise/block_run.h"
 #include "backend/cpu/fft/fft.h"
+#include "backend/cpu/gemm/recipe.h"
 #include "backend/cpu/linalg/lin.h"
 
 #include <string.h>
@@ -27,6 +29,12 @@ static void write_elements(const cot__view *v, int64_t first, int n, cot_dtype a
 /* Threads of the pool are done when a kernel returns. */
 static void sync_nothing(void) {}
 
+void cot__host_value(int op, cot_dtype compute, bool tensor, const void *x, const void *y, const void *w, void *z) {
+    (tensor ? cot__blocks : cot__plain_blocks)(op, compute)->value(1, x, y, w, z);
+}
+
+bool cot__takes_integers(int op) { return cot__blocks_i64[op].value != NULL; }
+
 const cot__backend cot__cpu_backend = {
     .name = "cpu",
     .read = read_elements,
@@ -36,7 +44,10 @@ const cot__backend cot__cpu_backend = {
     .sync = sync_nothing,
     .copy = cot__copy,
     .fill = cot__fill,
+    .elementwise = cot__stage_run,
+    .make = cot__recipe_write,
     .reduce = cot__reduce,
+    .reduce_made = cot__reduce_made,
     .sum_squares = cot__sum_squares,
     .sum_labelled = cot__sum_labelled,
     .sum_weighted = cot__sum_weighted,

@@ -35,10 +35,7 @@ void        cot__cursor_store(cot__cursor *c, int n, const void *block);
 void        cot__cursor_add(cot__cursor *c, int n, const void *block);
 
 void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z);
-/* The same for an x that is not written, but would be at x->data, among what the recipe makes: with
- * the same bits. False, and nothing is done: writing it first is better. */
-struct cot__recipe;
-bool cot__reduce_made(cot__reduction what, const cot__view *x, const struct cot__recipe *made, uint32_t axes,
+bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                       const cot__view *z);
 
 double cot__sum_squares(const cot__view *x, const cot__view *y);

@@ -66,5 +66,6 @@ void cot__one_hot(const cot__view *index, const cot__view *z) {
     integers in;
     cot__fill(z, 0);
     integers_open(&in, index);
-    for (int64_t k = 0; k < count; k++, row += n * size) cot__store_f64(row + wrap(integers_next(&in), n) * size, z->dtype, 1);
+    for (int64_t k = 0; k < count; k++, row += n * size)
+        cot__store_f64(row + wrap(integers_next(&in), n) * size, z->dtype, 1);
 }

@@ -5,7 +5,6 @@
  * operands and result, whatever axes the user chose: those are moved there before and put back
  * behind. The rules are in ops/replay/batch.c and ops/replay/batch_rules.c. */
 #include "diff/batch/vmap.h"
-#include "diff/loops/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  * The rules are the reverse ones. Elementwise: the same partials. Linear: the operation on the
  * tangents. Bilinear: f(dx, y) + f(x, dy). Generic: its jvp where one is written, else the
  * transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "ops/array/inplace.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
@@ -443,10 +443,11 @@ cot_var cot_jvp(cot_var y, int n, const cot_var *xs, const cot_var *tangents) {
     if (!t || !cot__enter(t, y, "jvp", "", &yi) || !cot__may_sweep(t, "jvp")) return cot__invalid(1, &y);
     uint32_t *index = n <= 16 ? few : cot__alloc(&t->al, 2 * (size_t)n * sizeof *index);
     if (!index) return cot__fail(t, COT_MEMORY, "[jvp] out of memory: a list of %d inputs", n);
-    uint32_t *dx = index + n, from = t->count;
+    uint32_t *dx = index + n, from;
     cot_var   dy = INVALID(t);
     bool      ok = cot__check_inputs(t, "jvp", n, xs, index) && cot__list_given(t, "jvp", "tangents", n, tangents);
     for (int k = 0; k < n && ok; k++) ok = take_tangent(t, k, index[k], tangents[k], &dx[k]);
+    from = t->count;
     ok = ok && cot__smooth_between(t, "jvp", 1, &yi, n, index);
     if (ok && cot__jvp_recorded(t, "jvp", 1, &yi, n, index, dx, &dy) == COT_OK && cot__failed(dy))
         dy = zeros_like(t, yi);

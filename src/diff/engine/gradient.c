@@ -1,5 +1,5 @@
 /* gradient.c: the public face of reverse mode: cot_backward, cot_grad_of and cot_vjp. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -269,11 +269,13 @@ cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, 
     uint32_t   i, seed, few[16];
     cot_tape  *t = enter_output(y, op, n, xs, &i);
     cot_status status = t ? COT_OK : cot__status_of(1, &y);
-    uint32_t   from = t ? t->count : 0, *index = n <= 16 || !t ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
+    uint32_t   from = 0, *index = n <= 16 || !t ? few : cot__alloc(&t->al, (size_t)n * sizeof *index);
     if (!index) cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
     if (t && index && cot__check_inputs(t, op, n, xs, index) && cot__list_given(t, op, "gradients", n, grads) &&
-        is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed))
+        is_smooth(t, op, i, n, index) && make_seed(t, op, i, given, &seed)) {
+        from = t->count;
         cot__grad_recorded(t, op, i, VAR(t, seed), n, index, grads);
+    }
     for (int k = 0; t && index && k < n && t->status == COT_OK; k++) grads[k] = cot__as_recorded(t, from, grads[k]);
     if (t && index && index != few) cot__free(&t->al, index, (size_t)n * sizeof *index);
     if (t) status = t->status;

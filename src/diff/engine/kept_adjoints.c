@@ -94,7 +94,7 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
     out->data = cot__alloc(&t->al, bytes_of(out));
     if (!out->data) return NULL;
     cot__operand_views(t, n, compute, xs, &number);
-    cot__block_run_partials(n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
+    cot__run_partials(t->backend, n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
     return out->data;
 }
 

@@ -58,7 +58,7 @@ static void commit_tensor(cot_tape *t, cot__arrival *a, cot__storage **grad) {
     cot__view v = cot__view_read(t, a->node);
     cot__view to = {(*grad)->data, v.dtype, v.ndim, v.shape, a->tensor.stride}, pair[2] = {to, to};
     pair[1].data = a->tensor.storage->data;
-    cot__block_run_elementwise(OP_add, cot__dtype_compute(v.dtype), 2, pair, &to);
+    cot__run_value(t->backend, OP_add, cot__dtype_compute(v.dtype), 2, pair, &to);
 }
 
 /* grad += adjoint, in the node's dtype. */

@@ -168,8 +168,8 @@ cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
 cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs,
                               cot_var *grads);
 
-/* v, a derivative that was recorded, as the user gets it: not the seed or tangent itself, which is
- * older than node `from`; and, in a no-grad scope, without a gradient: rules that differentiate
+/* v, a derivative that was recorded, as the user gets it: not a seed or tangent itself, which are
+ * older than node `from`, where the sweep began; and, in a no-grad scope, without a gradient: rules that differentiate
  * bodies record some even there. */
 cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
 

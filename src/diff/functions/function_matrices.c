@@ -4,7 +4,7 @@
  * The function runs once. What is batched is the sweep over what it recorded, so an operation of
  * the function becomes one of the Jacobian, whatever the number of rows or columns. */
 #include "diff/functions/functions.h"
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 

@@ -4,7 +4,7 @@
  * values do not count, and nested derivatives do not mix. What comes out is recorded: it can be
  * differentiated again, batched, looped. */
 #include "diff/functions/functions.h"
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -122,11 +122,12 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
         y[m] = c->y[k];
         s[m++] = VAR(t, seed);
     }
+    uint32_t from = t->count;
     if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK)
         return NULL;
     for (int k = 0; k < c->n; k++)
         grads[k] =
-            cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, c->from, *g++) : INVALID(t);
+            cot__dtype_is_float(cot__dtype_at(&t->nodes[c->x[k]])) ? cot__as_recorded(t, from, *g++) : INVALID(t);
     return t->status == COT_OK ? grads : NULL;
 }
 
@@ -150,9 +151,10 @@ static cot_var *push(cot__form *c, const cot_var *tangents) {
         if (!fit(t, c->op, "tangents", k, c->x[k], tangents[k], &dx[n])) return NULL;
         x[n++] = c->x[k];
     }
+    uint32_t from = t->count;
     if (!cot__smooth_between(t, c->op, c->m, c->y, n, x)) return NULL;
     if (cot__jvp_recorded(t, c->op, c->m, c->y, n, x, dx, dys) != COT_OK) return NULL;
-    for (int k = 0; k < c->m; k++) dys[k] = cot__as_recorded(t, c->from, dys[k]);
+    for (int k = 0; k < c->m; k++) dys[k] = cot__as_recorded(t, from, dys[k]);
     return t->status == COT_OK ? dys : NULL;
 }
 
@@ -177,8 +179,9 @@ cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void 
     cot_var   value, one = cot_number(1);
     bool      ran = cot__form_open(&c, op, n, xs, 0, NULL) && cot__check_lists(c.t, c.op, n, grads, 0, NULL) &&
                cot__form_run(&c, f, user, xs, 1, &value) && gives_one_float(&c, rule);
-    cot__form_fill(&c, n, grads, ran ? cot__form_pull(&c, &one) : NULL);
-    cot__form_fill(&c, 1, y, ran ? c.out : NULL);
+    cot_var *given = ran ? cot__form_pull(&c, &one) : NULL;
+    cot__form_fill(&c, n, grads, given);
+    cot__form_fill(&c, 1, y, given ? c.out : NULL);
     return cot__form_status(&c);
 }
 
@@ -187,8 +190,9 @@ cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot
     cot__form c;
     bool      ran = cot__form_open(&c, "fn_vjp", n, xs, m, seeds) && cot__check_lists(c.t, c.op, n, grads, m, seeds) &&
                cot__form_run(&c, f, user, xs, m, ys);
-    cot__form_fill(&c, n, grads, ran ? cot__form_pull(&c, seeds) : NULL);
-    cot__form_fill(&c, m, ys, ran ? c.out : NULL);
+    cot_var *given = ran ? cot__form_pull(&c, seeds) : NULL;
+    cot__form_fill(&c, n, grads, given);
+    cot__form_fill(&c, m, ys, given ? c.out : NULL);
     return cot__form_status(&c);
 }
 
@@ -197,8 +201,9 @@ cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_
     cot__form c;
     bool ran = cot__form_open(&c, "fn_jvp", n, xs, n, tangents) && cot__check_lists(c.t, c.op, m, dys, n, tangents) &&
                cot__form_run(&c, f, user, xs, m, ys);
-    cot__form_fill(&c, m, dys, ran ? push(&c, tangents) : NULL);
-    cot__form_fill(&c, m, ys, ran ? c.out : NULL);
+    cot_var *given = ran ? push(&c, tangents) : NULL;
+    cot__form_fill(&c, m, dys, given);
+    cot__form_fill(&c, m, ys, given ? c.out : NULL);
     return cot__form_status(&c);
 }
 
@@ -223,7 +228,6 @@ cot_status cot_linearize(cot_fn f, void *user, int n, const cot_var *xs, int m, 
 cot_status cot_linear_jvp(cot_linear *l, const cot_var *tangents, cot_var *dys) {
     if (!l) return COT_VAR; /* how many tangents there are, it alone knows */
     l->c.op = "linear_jvp";
-    l->c.from = l->c.t->count;
     bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.n, tangents, l->c.m, dys);
     cot__form_fill(&l->c, l->c.m, dys, given ? push(&l->c, tangents) : NULL);
     return l->c.t->status;
@@ -232,7 +236,6 @@ cot_status cot_linear_jvp(cot_linear *l, const cot_var *tangents, cot_var *dys) 
 cot_status cot_linear_vjp(cot_linear *l, const cot_var *seeds, cot_var *grads) {
     if (!l) return COT_VAR;
     l->c.op = "linear_vjp";
-    l->c.from = l->c.t->count;
     bool given = cot__usable(l->c.t) && cot__check_lists(l->c.t, l->c.op, l->c.m, seeds, l->c.n, grads);
     cot__form_fill(&l->c, l->c.n, grads, given ? cot__form_pull(&l->c, seeds) : NULL);
     return l->c.t->status;

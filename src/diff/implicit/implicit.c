@@ -4,7 +4,7 @@
  *     dx = -(∂F/∂x)⁻¹ ∂F/∂θ dθ        θ̄ += -(∂F/∂θ)ᵀ λ,  (∂F/∂x)ᵀ λ = x̄
  *
  * Fixed points are roots of x - g(x, θ), minima roots of a gradient. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "diff/functions/functions.h"
 #include "diff/implicit/implicit.h"
 #include "ops/structural.h"

@@ -111,9 +111,6 @@ cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot
 cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args);
 /* Where each result begins in the flat value; the number of its elements, or -1 after an error. */
 int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place);
-/* The first slice of what steps or a batch go through, or zeros like it where there is none: what a
- * body is recorded on. */
-cot_var cot__first_slice(cot_tape *t, cot_var x);
 /* Dtype and shape of result j of a node's loop, stacked where it is. */
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
 

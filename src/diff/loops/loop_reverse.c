@@ -1,7 +1,7 @@
 /* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each
  * played again from its state, swept and forgotten. States that were not kept are made again from
  * the last one before. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
@@ -124,7 +124,7 @@ static void set_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     t->backend->copy(to, &from);
 }
 
-static void add_bar(cot__view *to, const cot__arrival *a) {
+static void add_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     if (to->ndim == 0) {
         cot__store_f64(to->data, to->dtype, cot__load_f64(to->data, to->dtype) + a->scalar);
         return;
@@ -132,7 +132,7 @@ static void add_bar(cot__view *to, const cot__arrival *a) {
     cot__view pair[2] = {*to, *to};
     pair[1].stride = a->tensor.stride;
     pair[1].data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
-    cot__block_run_elementwise(OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
+    cot__run_value(t->backend, OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
 }
 
 /* What arrived goes where it belongs. */
@@ -150,7 +150,7 @@ static void collect(back *b, const cot__sweep *w, int64_t at) {
             set_bar(b->s.t, &row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (b->source[k] != COT__NONE) {
             const cot__arrival *a = cot__arrival_at(w, b->source[k]);
-            if (a) add_bar(&v, a);
+            if (a) add_bar(b->s.t, &v, a);
         }
     }
 }

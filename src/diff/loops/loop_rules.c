@@ -5,7 +5,7 @@
  * the last to the first, whose body is the recorded gradient of the body, and whose carried values
  * are the adjoints of the carried values, of constants and of captures. Forward: one loop that
  * carries values and tangents. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 

@@ -155,13 +155,6 @@ void cot__stepper_close(cot__stepper *s) {
     cot__free(al, s->out, s->out ? ((size_t)s->body->m + 1) * sizeof *s->out : 0);
 }
 
-cot_var cot__first_slice(cot_tape *t, cot_var x) {
-    cot_shape shape = cot_shape_of(x), one = {shape.ndim - 1, {0}};
-    if (t->status != COT_OK || shape.dim[0] > 0) return cot_index(x, 0, 0);
-    for (int k = 0; k < one.ndim; k++) one.dim[k] = shape.dim[k + 1];
-    return cot_zeros(t, cot_dtype_of(x), one);
-}
-
 /* ---- results --------------------------------------------------------------------------------- */
 
 cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {

@@ -1,6 +1,6 @@
 /* matrix.c: the public functions over many directions (products.h): products with several seeds or
  * tangents, Jacobians, Hessians. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "diff/products/products.h"
 #include "ops/elementwise/deferred.h"
 

@@ -5,7 +5,7 @@
  * of these have been swept: elementwise work waits that long (ops/elementwise/deferred.c), so that
  * what the directions have in common, the values on the tape, passes through the caches once for
  * all of them. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "diff/products/products.h"
 #include "ops/elementwise/deferred.h"
 

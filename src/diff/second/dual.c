@@ -29,17 +29,20 @@ static inline void push(const walk *w, uint32_t a, dual g) {
     w->bars[a - w->lo].d += g.d;
 }
 
-static void push_nary(const walk *w, const cot__node *n, uint32_t i, dual g) {
+static void push_nary(const walk *w, const cot__node *n, dual g) {
     const uint32_t *args = n->extra.attr->args, count = n->extra.attr->nargs;
     if (n->op == OP_sum_of)
         for (uint32_t k = 0; k < count; k++) push(w, args[k], g);
     else if (n->op == OP_logsumexp_of) {
-        /* a weight e/s = exp(x - z) moves by itself times dx - dz */
-        const double *e = n->extra.attr->pointer;
+        /* A weight e/s = exp(x - z) moves by itself times dx - dz, where dz = Σ dx·e/s is what the
+         * operands move z by: z's own tangent holds more if z is an input, too. */
+        const double *e = n->extra.attr->pointer, s = n->extra.attr->number;
+        double        dz = 0;
+        for (uint32_t k = 0; k < count; k++) dz += smul_value_f64(w->tangents[args[k]], e[k], 0);
+        dz = sdiv_value_f64(dz, s, 0);
         for (uint32_t k = 0; k < count; k++) {
-            const double weight = sdiv_value_f64(e[k], n->extra.attr->number, 0);
-            push(w, args[k],
-                 smul_dual(g, (dual){weight, smul_value_f64(weight, w->tangents[args[k]] - w->tangents[i], 0)}));
+            const double weight = sdiv_value_f64(e[k], s, 0);
+            push(w, args[k], smul_dual(g, (dual){weight, smul_value_f64(weight, w->tangents[args[k]] - dz, 0)}));
         }
     } else
         for (uint32_t k = 0; k < count / 2; k++) {
@@ -74,7 +77,7 @@ static inline __attribute__((always_inline)) void step(const walk *w, const cot_
         break;                                                                                                         \
     }
 #include "rules/rules.def"
-    default: push_nary(w, n, i, g); break;
+    default: push_nary(w, n, g); break;
     }
 }
 

@@ -1,7 +1,7 @@
 /* taylor.c: cot_taylor: what is asked for, and the answer. */
 #include "diff/taylor/taylor.h"
 
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 
 #include <math.h>
 #include <string.h>

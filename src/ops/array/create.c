@@ -43,7 +43,7 @@ static bool range_fits(cot_tape *t, const char *op, cot_dtype dtype, double firs
     double low = trunc(fmin(first, last)), high = trunc(fmax(first, last));
     if ((unsigned)dtype >= COT_DTYPE_COUNT || cot__dtype_is_float(dtype) || dtype == COT_BOOL) return true;
     if (low >= below && high < above && !isnan(first + last)) return true;
-    cot__fail(t, COT_DTYPE, "[%s] from %g to %g, which %s does not hold; choose a wider dtype", op, first, last,
+    cot__fail(t, COT_DTYPE, "[%s] from %.17g to %.17g, which %s does not hold; choose a wider dtype", op, first, last,
               cot__dtype_name(dtype));
     return false;
 }

@@ -329,3 +329,10 @@ const cot__op cot__op_slice = {.name    = "slice",
                                .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
                                .vjp     = slice_vjp,
                                .apply   = slice_apply};
+
+cot_var cot__first_slice(cot_tape *t, cot_var x) {
+    cot_shape shape = cot_shape_of(x), one = {shape.ndim - 1, {0}};
+    if (t->status != COT_OK || shape.dim[0] > 0) return cot_index(x, 0, 0);
+    for (int k = 0; k < one.ndim; k++) one.dim[k] = shape.dim[k + 1];
+    return cot_zeros(t, cot_dtype_of(x), one);
+}

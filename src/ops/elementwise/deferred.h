@@ -19,7 +19,7 @@ static inline void cot__deferred_finish(const cot_tape *t) {
     if (t->deferred && t->deferred->runs) cot__deferred_run(t);
 }
 
-/* cot__block_run_elementwise, cot__block_run_partials and cot__copy (of one dtype), now or later.
+/* cot__run_value, cot__run_partials and copies (of one dtype), now or later.
  * Views are copied, 0-d operands read at once. The memory of tensors must belong to storages of the
  * tape. With `nodes`, those that the memory belongs to (COT__NONE: a number), it may wait outside
  * of sweeps too, unless the caller could reach it (cot_wrap). */

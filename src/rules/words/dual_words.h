@@ -8,7 +8,7 @@
 #define COT_DUAL_WORDS_H
 
 #include "base/math/special.h"
-#include "tape/tape.h"
+#include "base/base.h"
 
 #define T double
 #define F(name) name

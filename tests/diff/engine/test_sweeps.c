@@ -1,5 +1,6 @@
 /* test_sweeps.c: corners of the drivers: what is inactive, inputs that are listed twice or depend
  * on each other, many of everything. */
+#include <float.h>
 #include "support/tape_test.h"
 
 static void finish(cot_tape *t) {
@@ -122,6 +123,22 @@ static void inputs_that_depend_on_each_other(void **state) {
     double  dir[4] = {1, 0, 0, 0}, out[4];
     cot_hvp(end, 2, ends, dir, out);
     assert_true(out[0] == 6 && out[1] == 0 && out[2] == 1 && out[3] == 0);
+    finish(t);
+}
+
+/* A result that is an input beside its own operand moves by itself, and the weights of a
+ * log-sum-exp move with its operands alone. */
+static void hessian_products_through_a_result_that_is_an_input(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.3), w = cot_scalar(t, -0.7), z = cot_logsumexp_of(2, (cot_var[]){x, w});
+    cot_var   y = cot_mul(z, z), xs[2] = {z, x};
+    double    hessian[4], product[2];
+    assert_int_equal(cot_hessian(y, 2, xs, hessian), COT_OK);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(cot_hvp(y, 2, xs, (double[]){k == 0, k == 1}, product), COT_OK);
+        for (int i = 0; i < 2; i++) assert_near(product[i], hessian[2 * i + k], 8 * DBL_EPSILON);
+    }
     finish(t);
 }
 
@@ -310,6 +327,7 @@ int main(void) {
         cmocka_unit_test(a_gradient_has_the_dtype_of_its_value),
         cmocka_unit_test(inputs_listed_twice),
         cmocka_unit_test(inputs_that_depend_on_each_other),
+        cmocka_unit_test(hessian_products_through_a_result_that_is_an_input),
         cmocka_unit_test(an_input_that_is_not_needed_may_lack_a_derivative),
         cmocka_unit_test(many_inputs_take_linear_time),
         cmocka_unit_test(lanes_pass_over_what_the_outputs_do_not_need),

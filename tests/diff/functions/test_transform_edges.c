@@ -327,8 +327,30 @@ static void one_direction_has_a_transpose_if_it_is_linear(void **state) {
     cot_tape_destroy(t);
 }
 
+static int doubles(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(2.0, xs[0]);
+    return 0;
+}
+
+/* Also the values, which were there before the derivative failed. */
+static void results_are_invalid_where_a_derivative_fails(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), wrong = cot_ones(t, COT_F64, COT_SHAPE(3)), y, d;
+    for (int forward = 0; forward < 2; forward++) {
+        cot_status status = forward ? cot_fn_jvp(doubles, NULL, 1, &x, &wrong, 1, &y, &d)
+                                    : cot_fn_vjp(doubles, NULL, 1, &x, 1, &y, &wrong, &d);
+        assert_int_equal(status, COT_SHAPE);
+        cot_tape_clear_error(t);
+        assert_false(cot_is_valid(y) || cot_is_valid(d));
+    }
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_invalid_where_a_derivative_fails),
         cmocka_unit_test(errors_stick_to_a_tape),
         cmocka_unit_test(lists_may_be_missing),
         cmocka_unit_test(a_bound_costs_no_more_than_the_loop),

@@ -1,5 +1,5 @@
 /* blocks.c: the tables of block kernels by instruction set and compute type. */
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 
 #if defined(__x86_64__)
 extern const cot__block_kernels cot__blocks_f64_avx2[], cot__blocks_f32_avx2[], cot__blocks_f64_avx512[],

@@ -1,7 +1,7 @@
 /* blocks_f32.c: block kernels of the elementwise operations in f32 (bf16 and f16 are computed here
  * too). */
 #include "base/math/special.h"
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 
 #define T float
 #define F(name) name##f

@@ -1,7 +1,7 @@
 /* blocks_f32_avx512.c: vector kernels in f32 for AVX-512 (F, BW, DQ, VL); CMakeLists.txt gives this
  * file the option. */
 #if defined(__x86_64__)
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 #include "rules/words/vector_words_f32.h"
 
 #define VECTOR_WORDS

@@ -1,6 +1,6 @@
 /* blocks_f32_neon.c: vector kernels in f32 for NEON, the baseline of 64-bit ARM. */
 #if defined(__aarch64__)
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 #include "rules/words/vector_words_f32.h"
 
 #define VECTOR_WORDS

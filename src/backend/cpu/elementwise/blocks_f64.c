@@ -1,6 +1,6 @@
 /* blocks_f64.c: block kernels of the elementwise operations in f64. */
 #include "base/math/special.h"
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 
 #define T double
 #define F(name) name

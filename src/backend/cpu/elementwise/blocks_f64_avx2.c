@@ -1,7 +1,7 @@
 /* blocks_f64_avx2.c: vector kernels in f64 for AVX2 and FMA; CMakeLists.txt gives this file the
  * option. */
 #if defined(__x86_64__)
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 #include "rules/words/vector_words_f64.h"
 
 #define VECTOR_WORDS

@@ -1,6 +1,6 @@
 /* blocks_f64_neon.c: vector kernels in f64 for NEON, the baseline of 64-bit ARM. */
 #if defined(__aarch64__)
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 #include "rules/words/vector_words_f64.h"
 
 #define VECTOR_WORDS

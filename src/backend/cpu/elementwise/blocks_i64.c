@@ -1,7 +1,7 @@
 /* blocks_i64.c: block kernels of the elementwise operations on integers: those of class ARITH and
  * TEST. Narrower integers are widened on load and wrap on store. No derivatives. */
 #include "base/math/special.h"
-#include "ops/elementwise/elementwise.h"
+#include "backend/cpu/elementwise/blocks.h"
 
 typedef int64_t T;
 

@@ -4,7 +4,7 @@
  * so what is differentiated there is noted on the tape (t->watched); the body's program keeps those
  * operations, whether or not a result needs them, and the player asks here each time it has played
  * them. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "tape/region.h"
 #include "tape/show.h"
 

@@ -1,6 +1,6 @@
 /* find_kinks.c: does an operation sit exactly on a kink of kinks.def, or choose between equals? One
  * finder for each kind of operation. */
-#include "diff/kinks/find_kinks.h"
+#include "diff/engine/find_kinks.h"
 #include "rules/kinks.h"
 #include "ops/linalg/linalg.h"
 #include "tape/show.h"
