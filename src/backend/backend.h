@@ -112,6 +112,18 @@ typedef struct cot__fft_job {
  * values. */
 enum { COT__LIN_UPPER = 1, COT__LIN_TRANSPOSED = 2, COT__LIN_UNIT = 4, COT__LIN_RIGHT = 8 };
 
+/* Entries of a sparse matrix in products: values[entry[k]] = products[lane[k]][source[k]] for k =
+ * first … first + n - 1; entry NULL: values[k]. No two entries have one place. The lists and values
+ * lie on the host. */
+typedef struct cot__picks {
+    int64_t              first, n;
+    const double *const *products;
+    const uint8_t       *lane;
+    const int32_t       *source;
+    const uint32_t      *entry;
+    double              *values;
+} cot__picks;
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 typedef struct cot__backend {
@@ -220,6 +232,10 @@ typedef struct cot__backend {
     int64_t (*nonzero)(const cot__view *mask, const cot__view *places);
     /* z[.., k] = 1 where index[..] = k, else 0; z is row-major. */
     void (*one_hot)(const cot__view *index, const cot__view *z);
+
+    /* z[k] = 1 where which[k], a list of the host, is the value, else 0; z is row-major. */
+    void (*equal_to)(const int32_t *which, int32_t value, const cot__view *z);
+    void (*pick)(const cot__picks *p);
 
     /* ---- order ---- */
 

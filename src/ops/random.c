@@ -188,19 +188,31 @@ cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
 /* The sum of logits and noise at the chosen places: NaN if one was NaN, as NaN counts as the
  * largest, and -inf if all were. */
 static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
-    cot__view      v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
-    int64_t        inner = cot__count(v.ndim - axis - 1, v.shape + axis + 1), n = cot__count(z.ndim, z.shape);
-    const int64_t *place = z.data;
-    for (int64_t i = 0; i < n; i++) { /* both are results of their own: row-major */
-        int64_t at = (i / inner * v.shape[axis] + place[i]) * inner + i % inner;
-        double  x = cot__load_f64((const char *)v.data + (size_t)at * cot__dtype_size(v.dtype), v.dtype);
-        if (x > -INFINITY) continue;
-        cot__note(t,
-                  "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the choice "
-                  "means nothing",
-                  (long long)i, (long long)n, isnan(x) ? "NaN, or one of them is" : "all -inf");
+    cot__view     v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
+    cot_shape     one = cot__shape_at(t, sum);
+    int64_t       n = cot__count(z.ndim, z.shape), stride[COT_MAX_NDIM];
+    size_t        bytes = (size_t)n * sizeof(double);
+    double       *noisy = bytes ? cot__alloc(&t->al, bytes) : NULL;
+    cot__elements e;
+    if (bytes && !noisy) {
+        cot__fail(t, COT_MEMORY, "[categorical] out of memory: %zu bytes to look at the choices", bytes);
         return;
     }
+    one.dim[axis] = 1; /* both are results of their own: row-major */
+    cot__strides(one.ndim, one.dim, stride);
+    cot__view place = {z.data, z.dtype, one.ndim, one.dim, stride}, x = {noisy, COT_F64, one.ndim, one.dim, stride};
+    if (n) t->backend->take_along(&v, axis, &place, &x);
+    cot__elements_open(&e, t->backend, &x, COT_F64);
+    for (bool said = false; !said && cot__elements_next(&e);)
+        for (int k = 0; k < e.n && !said; k++) {
+            if (e.f64[k] > -INFINITY) continue;
+            said = true;
+            cot__note(t,
+                      "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the "
+                      "choice means nothing",
+                      (long long)(e.first + k), (long long)n, isnan(e.f64[k]) ? "NaN, or one of them is" : "all -inf");
+        }
+    cot__free(&t->al, noisy, bytes);
 }
 
 /* The largest of logit + Gumbel noise is position i with probability softmax(logits)[i]. */

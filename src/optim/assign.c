@@ -133,9 +133,10 @@ void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
     note_time(t, i, who);
 }
 
-static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, cot__assigner who) {
+/* host: `from` lies there. */
+static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, bool host, cot__assigner who) {
     cot__view to = cot__view_write(t, i);
-    t->backend->copy(&to, from);
+    (host ? t->backend->copy_in : t->backend->copy)(&to, from);
     cot__note_assign(t, i, who);
     return t->status;
 }
@@ -152,7 +153,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         bool      exact = (uintptr_t)value.tape == 2; /* an integer beyond 2^53 is no double */
         cot__view to = cot__view_read(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
         if (exact) from.data = &whole, from.dtype = COT_I64;
-        return assign_view(t, i, &from, COT__ASSIGN);
+        return assign_view(t, i, &from, true, COT__ASSIGN);
     }
     if (!cot__operand(t, value, "assign", "new", &v)) return t->status;
     cot_shape want = cot__shape_at(t, i), have = cot__shape_at(t, v);
@@ -168,7 +169,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         return t->status;
     }
     cot__view from = cot__view_read(t, v);
-    return assign_view(t, i, &from, COT__ASSIGN);
+    return assign_view(t, i, &from, false, COT__ASSIGN);
 }
 
 cot_status cot_assign_data(cot_var leaf, const void *data) {
@@ -186,7 +187,7 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
     cot__view from = to;
     memcpy(&from.data, &data, sizeof data); /* const is kept: the copy reads only */
     from.stride = stride;
-    return assign_view(t, i, &from, COT__ASSIGN_DATA);
+    return assign_view(t, i, &from, true, COT__ASSIGN_DATA);
 }
 
 cot_var(cot_leaf)(cot_var x) {

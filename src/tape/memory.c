@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* mkstemp */
 #include "tape/tape.h"
 
+#include "backend/cpu/cpu.h"
 #include "base/poison.h"
 
 #include <string.h>
@@ -132,7 +133,7 @@ static cot__storage *no_memory(cot_tape *t, size_t bytes, const char *op) {
     return NULL;
 }
 
-/* Header here, payload on the device. */
+/* Header here, payload on the device of the tape. */
 static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
     cot__storage *s = cot__alloc(&t->al, sizeof *s);
     void         *data = s ? t->backend->alloc(&t->al, bytes) : NULL;
@@ -146,14 +147,17 @@ static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
     return s;
 }
 
-/* Header and payload share one allocation where the backend computes in memory of the host. */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
-    if (UNLIKELY(t->backend->alloc)) return create_apart(t, bytes, op);
+    return UNLIKELY(t->backend->alloc) ? create_apart(t, bytes, op) : cot__storage_create_on_host(t, bytes, op);
+}
+
+/* Header and payload share one allocation. */
+cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char *op) {
     size_t        block = bytes <= SIZE_MAX / 2 ? sizeof(cot__storage) + ALIGNMENT + bytes : 0;
     cot__storage *s = block ? cot__alloc(&t->al, block) : NULL;
     if (!s) return no_memory(t, bytes, op);
     void *data = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
-    *s = (cot__storage){.refs = 1, .backend = t->backend, .bytes = bytes, .block_bytes = block, .data = data,
+    *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .block_bytes = block, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
     t->storage_bytes += (int64_t)bytes;
     cot__poison(s + 1, (size_t)((char *)data - (char *)(s + 1)));
@@ -162,9 +166,8 @@ cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
 }
 
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op) {
-    cot__storage *s = cot__storage_create(t, 0, op);
+    cot__storage *s = cot__storage_create_on_host(t, 0, op);
     if (!s) return NULL;
-    if (s->backend->free) s->backend->free(&t->al, s->data, 0);
     s->data = memory;
     s->bytes = bytes;
     s->borrowed = true;

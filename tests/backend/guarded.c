@@ -135,6 +135,8 @@ DO(ravel_index, (const cot__view *index, int d, const int64_t *extent, const cot
 DO(last_writer, (const cot__view *index, const cot__view *writers), (index, writers))
 GIVE(int64_t, nonzero, (const cot__view *mask, const cot__view *places), (mask, places))
 DO(one_hot, (const cot__view *index, const cot__view *z), (index, z))
+DO(equal_to, (const int32_t *which, int32_t value, const cot__view *z), (which, value, z))
+DO(pick, (const cot__picks *p), (p))
 GIVE(size_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k))
 DO(argsort, (const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch),
     (x, axis, descending, z, scratch))
@@ -216,6 +218,8 @@ const cot__backend guarded_backend = {
     .last_writer = guarded_last_writer,
     .nonzero = guarded_nonzero,
     .one_hot = guarded_one_hot,
+    .equal_to = guarded_equal_to,
+    .pick = guarded_pick,
     .argsort_workspace = guarded_argsort_workspace,
     .argsort = guarded_argsort,
     .searchsorted = guarded_searchsorted,

@@ -68,6 +68,9 @@ void    cot__last_writer(const cot__view *index, const cot__view *writers);
 int64_t cot__nonzero(const cot__view *mask, const cot__view *places);
 void    cot__one_hot(const cot__view *index, const cot__view *z);
 
+void cot__equal_to(const int32_t *which, int32_t value, const cot__view *z);
+void cot__pick(const cot__picks *p);
+
 void cot__cumsum(const cot__view *x, int axis, bool reverse, const cot__view *z);
 void cot__recurrence(const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z);
 void cot__cumargmax(const cot__view *x, int axis, bool smallest, const cot__view *z);

@@ -1,6 +1,8 @@
 /* leaf_gradients.c: gradients that values keep, leaves always and others on request: adding what a
  * sweep brought, reading, zeroing. */
+#include "backend/elements.h"
 #include "diff/engine/sweep.h"
+#include "ops/structural.h"
 
 #include <string.h>
 
@@ -128,7 +130,10 @@ double cot_grad_value(cot_var x) {
     cot__storage **tensor;
     if (!find_gradient(x, "grad_value", &t, &i, &scalar, &tensor)) return (double)NAN;
     if (!cot__is_tensor(&t->nodes[i])) return *scalar;
-    if (cot__size_at(t, i) == 1) return *tensor ? cot__load_f64((*tensor)->data, cot__dtype_at(&t->nodes[i])) : 0;
+    if (cot__size_at(t, i) == 1) {
+        cot__view one = {*tensor ? (*tensor)->data : NULL, cot__dtype_at(&t->nodes[i]), 0, NULL, NULL};
+        return *tensor ? cot__element_f64(t->backend, &one, 0) : 0;
+    }
     cot__fail(t, COT_SHAPE, "[grad_value] the gradient has %lld elements; use cot_read_grad",
               (long long)cot__size_at(t, i));
     return (double)NAN;
@@ -167,7 +172,13 @@ cot_var cot_grad(cot_var x) {
     cot_shape shape = cot__shape_at(t, i);
     cot_dtype dtype = cot__dtype_at(&t->nodes[i]);
     if (shape.ndim == 0) return cot_full(t, dtype, shape, *scalar);
-    return cot_data(t, dtype, shape, *tensor ? (*tensor)->data : NULL);
+    cot__result r;
+    if (!cot__constant_open(t, &r, "data", dtype, &shape)) return INVALID(t);
+    cot__view from = r.view;
+    from.data = *tensor ? (*tensor)->data : NULL;
+    if (*tensor) t->backend->copy(&r.view, &from);
+    else t->backend->fill(&r.view, 0);
+    return cot__constant_push(t, &r);
 }
 
 void cot_zero_grad(cot_var x) {

@@ -261,10 +261,12 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
     for (int k = 0; k < n; k++) {
         cot_var dense = cot_copy(VAR(t, args[1 + k]));
         if (cot__failed(dense)) return false;
-        theta[k] = (cot_array){cot_dtype_of(dense), cot_shape_of(dense), cot_size(dense), NULL};
-        if (!theta[k].shape.ndim) theta[k].data = cot__arena(t, 8, q->name);
-        if (!theta[k].shape.ndim && theta[k].data) memcpy(theta[k].data, cot__view_read(t, cot__index(dense)).data, 8);
-        if (theta[k].shape.ndim) theta[k].data = cot__view_read(t, cot__index(dense)).data;
+        cot__view v = cot__view_read(t, cot__index(dense));
+        theta[k] = (cot_array){v.dtype, cot_shape_of(dense), cot_size(dense), v.data};
+        if (v.ndim && cot__on_host(t->backend)) continue;
+        theta[k].data = cot__arena(t, cot__bytes_at(t, cot__index(dense)) + 8, q->name);
+        if (!theta[k].data) return false;
+        cot__read_view(t, q->name, &v, v.dtype, theta[k].data, theta[k].size);
     }
     double      first = residual_at(t, q, args, x->data);
     const char *inside = t->inside;

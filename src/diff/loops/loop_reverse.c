@@ -2,6 +2,7 @@
  * played again from its state, swept and forgotten. States that were not kept are made again from
  * the last one before. */
 #include "diff/engine/find_kinks.h"
+#include "backend/elements.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
@@ -46,7 +47,9 @@ static bool open_bars(back *b) {
         if (!needs) continue;
         b->bar[k] = cot__storage_create(t, cot__bytes_at(t, x), l->name);
         if (!b->bar[k]) return false;
-        memset(b->bar[k]->data, 0, b->bar[k]->bytes);
+        int64_t   stride[COT_MAX_NDIM];
+        cot__view v = bar_view(b, k, stride);
+        t->backend->fill(&v, 0);
     }
     return true;
 }
@@ -89,7 +92,7 @@ static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
     if (!(t->nodes[y].flags & COT__ACTIVE)) return true;
     if (y < w->lo) w->lo = y;
     if (!cot__is_tensor(&t->nodes[y])) {
-        cot__slot_add(t, y, cot__load_f64(g->data, g->dtype));
+        cot__slot_add(t, y, cot__element_f64(t->backend, g, 0));
         return true;
     }
     return cot__acc_add(w, y, g);
@@ -117,7 +120,7 @@ static void set_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     }
     cot__view from = {NULL, to->dtype, to->ndim, to->shape, a->tensor.stride};
     if (to->ndim == 0) {
-        cot__store_f64(to->data, to->dtype, a->scalar);
+        t->backend->fill(to, a->scalar);
         return;
     }
     from.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
@@ -126,7 +129,7 @@ static void set_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
 
 static void add_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     if (to->ndim == 0) {
-        cot__store_f64(to->data, to->dtype, cot__load_f64(to->data, to->dtype) + a->scalar);
+        t->backend->fill(to, cot__element_f64(t->backend, to, 0) + a->scalar);
         return;
     }
     cot__view pair[2] = {*to, *to};
@@ -258,7 +261,7 @@ static bool open_back(back *b, cot__rule *r) {
     memset(b->source, 0xff, (n + 1) * sizeof *b->source);
     memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
     if (!cot__stepper_open(&b->s, t, l, attr->args)) return false;
-    b->memory = cot__storage_create(t, b->s.bytes, l->name);
+    b->memory = cot__storage_create_on_host(t, b->s.bytes, l->name);
     if (!b->memory) return false;
     b->state = b->memory->data;
     return open_bars(b) && open_sources(b);
@@ -288,7 +291,7 @@ static void give_all(back *b) {
         if (v.ndim == 0) {
             cot__result r;
             if (!cot__result_open(t, &r, b->s.loop->name, v.dtype, 0, NULL)) return;
-            memcpy(&r.scalar, b->bar[k]->data, (size_t)cot__dtype_size(v.dtype));
+            cot__fetch(t->backend, &r.scalar, b->bar[k]->data, v.dtype);
             g = cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
         } else {
             b->bar[k]->refs++;

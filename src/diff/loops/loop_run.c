@@ -4,6 +4,7 @@
 
 #include "diff/loops/revolve.h"
 #include "ops/structural.h"
+#include "backend/cpu/cpu.h"
 #include "backend/elements.h"
 
 #include <string.h>
@@ -53,16 +54,17 @@ bool cot__state_next(cot__stepper *s, void *state) {
     return true;
 }
 
-/* A node with numbers from memory that outlives it. */
-static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const int64_t *shape, const int64_t *stride,
-                           const void *p) {
+/* A node with numbers from memory of backend b that outlives it. */
+static cot_var push_memory(cot_tape *t, const cot__backend *b, int op, cot_dtype dtype, int ndim, const int64_t *shape,
+                           const int64_t *stride, const void *p) {
     if (ndim == 0) {
         cot__result r;
         if (!cot__result_open(t, &r, "loop", dtype, 0, NULL)) return INVALID(t);
-        memcpy(&r.scalar, p, (size_t)cot__dtype_size(dtype));
+        cot__fetch(b, &r.scalar, p, dtype);
         return cot__result_push(t, &r, op, 0, NULL, NULL);
     }
     cot__storage *s = cot__storage_wrap(t, (void *)(uintptr_t)p, (size_t)PTRDIFF_MAX, "loop");
+    if (s) s->backend = b;
     if (!s || !cot__storage_keep(t, s, "loop")) return INVALID(t);
     return cot__push_storage(t, op, s, dtype, ndim, shape, stride, 0, 0, NULL);
 }
@@ -73,7 +75,7 @@ static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
     cot__view   v = cot__view_read(s->t, x);
     const char *p = (const char *)v.data + k * v.stride[0] * cot__dtype_size(v.dtype);
-    return push_memory(s->t, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
+    return push_memory(s->t, s->t->backend, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
 }
 
 static cot_var push_count(cot_tape *t, int64_t count) {
@@ -87,8 +89,9 @@ static bool push_carried(cot__stepper *s, const void *state, int op, cot_var *to
     cot_tape *t = s->t;
     for (int k = 0; k < s->loop->carry; k++) {
         cot_shape shape = cot__shape_at(t, carried(s, k));
-        to[k] = push_memory(t, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim, NULL,
-                            (const char *)state + s->offset[k]);
+        /* states lie on the host */
+        to[k] = push_memory(t, &cot__cpu_backend, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim,
+                            NULL, (const char *)state + s->offset[k]);
         if (cot__failed(to[k])) return false;
     }
     return true;
@@ -109,7 +112,8 @@ bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t lengt
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static bool read_choice(const cot_tape *t, uint32_t i) {
-    return cot__load_f64(cot__view_read(t, i).data, cot__dtype_at(&t->nodes[i])) != 0;
+    cot__view v = cot__view_read(t, i);
+    return cot__element_f64(t->backend, &v, 0) != 0;
 }
 
 static void set_constants(cot__stepper *s) {

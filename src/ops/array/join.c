@@ -1,5 +1,6 @@
 /* join.c: several values in one array: concat and stack (one n-ary node, also for thousands of
  * scalars), and pad. */
+#include "backend/elements.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static void copy_parts(const cot_tape *t, const cot__view *z, int n, const uint3
         int64_t   stride[COT_MAX_NDIM];
         at += new_axis ? 1 : x.shape[axis];
         if (x.ndim == 0) {
-            memcpy(data, x.data, (size_t)size);
+            cot__place_element(t->backend, data, x.data, z->dtype);
             continue;
         }
         for (int i = 0; i < x.ndim; i++) stride[i] = z->stride[i + (new_axis && i >= axis)];
