@@ -133,6 +133,9 @@ void cot__json_var(cot__json *j, cot_var x) {
         cot__json_number(j, cot__number_value(x));
         return;
     }
-    cot__view v = cot__view_read(x.tape, cot__index(x));
+    cot__view           v = cot__view_read(x.tape, cot__index(x));
+    const cot__backend *before = j->backend;
+    j->backend = x.tape->backend;
     cot__json_view(j, &v);
+    j->backend = before;
 }

@@ -91,7 +91,7 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/* As cot__lin_count. */
+/* None where they have no elements. */
 static int64_t matrices_in(const cot_shape *s) {
     return cot__count(s->ndim, s->dim) == 0 ? 0 : cot__count(s->ndim - 2, s->dim);
 }
