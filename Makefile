@@ -1,16 +1,20 @@
-# The short way to everything. CMake does the work; see CMakePresets.json for the builds behind these names.
+# The short way to everything. CMake does the work; see CMakePresets.json for the builds behind
+# these names.
 MAKEFLAGS += --no-print-directory
 PREFIX ?= /usr/local
 WERROR ?= OFF
-JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+# As many jobs as JOBS or make's own -j asks for; otherwise one for each processor.
+JOBS   ?= $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(shell nproc 2>/dev/null || echo 2))
 MINUTES ?= 60
 
 # TSan of older compilers dislikes much address randomisation; run without it where that is allowed.
 norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
+web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
+    -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format ops-header clean help
+.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
+.PHONY: ops-header map clean help
 
 all: build
 
@@ -45,7 +49,7 @@ bench: build ## build and run the benchmarks
 bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
 	@tools/bench_peers.sh
 
-asan ubsan tsan msan clang: ## the tests with ASan and UBSan; clang's UBSan; the threaded ones with TSan; a part with MSan; all with clang
+asan ubsan tsan msan clang: ## the tests with sanitizers (ubsan: clang's), or compiled by clang
 	@tools/setup.sh $(if $(filter clang ubsan msan,$@),ci,test)
 	cmake --preset $@
 	cmake --build --preset $@ -j $(JOBS)
@@ -53,7 +57,7 @@ asan ubsan tsan msan clang: ## the tests with ASan and UBSan; clang's UBSan; the
 
 fuzz: ## hostile trials for MINUTES=60 (TARGETS=… for some of them only)
 	@tools/setup.sh ci
-	@tools/fuzz.sh $(MINUTES) $(TARGETS)
+	@JOBS=$(JOBS) tools/fuzz.sh $(MINUTES) $(TARGETS)
 
 install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
 	cmake --install build --prefix $(PREFIX)
@@ -63,7 +67,11 @@ ops-header: ## write include/cotangent_ops.h again from the operation tables
 	@test -f build/Makefile || cmake --preset release -DCOT_BUILD_TESTS=OFF
 	cmake --build --preset release --target ops_header
 
-format: ## format the lines you changed since the last commit (much is aligned by hand: the rest stays)
+map: ## draw the folders and their includes: docs/map.svg
+	@tools/setup.sh map
+	tools/draw_map.sh
+
+format: ## format the lines you changed since the last commit; the rest stays
 	git clang-format --style=file
 
 clean: ## remove all build folders

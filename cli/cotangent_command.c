@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/command.h"
+#include "commands/commands.h"
 #include "io/memory_file.h"
 #include "io/system.h"
 

@@ -1,4 +1,6 @@
-/* cotangent_command.h: the whole command as a function. */
+/* cotangent_command.h: the whole command as a function.
+ *
+ * May call: everything of the command. Must not touch: the library: subcommands do. */
 #ifndef COT_CLI_COTANGENT_COMMAND_H
 #define COT_CLI_COTANGENT_COMMAND_H
 

@@ -1,6 +1,6 @@
 # cmake -DPROGRAM=... -DEXPECTED=... [-DREQUIRED=ON] -P compare_output.cmake
-# Runs PROGRAM; fails unless it exits with 0 and prints exactly what the file EXPECTED holds. Where that file does not exist
-# the output goes uncompared, unless REQUIRED.
+# Runs PROGRAM; fails unless it exits with 0 and prints exactly what the file EXPECTED holds.
+# Where that file does not exist the output goes uncompared, unless REQUIRED.
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE actual RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
     message(FATAL_ERROR "${PROGRAM} ended with ${status} after printing:\n${actual}")

@@ -1,5 +1,6 @@
-# What stands in front of the library: the expression language and the trace of a tape (cotangent_front), and the command. They use internals,
-# so they are linked with the static library, and none of it is in libcotangent.so.
+# What stands in front of the library: the expression language and the trace of a tape
+# (cotangent_front), and the command. They use internals, so they are linked with the static
+# library, and none of it is in libcotangent.so.
 file(GLOB_RECURSE front_sources CONFIGURE_DEPENDS src/expr/*.c src/trace/*.c)
 if(front_sources)
     # The functions that expressions can call, from the library's tables.
@@ -33,5 +34,6 @@ set_target_properties(cotangent_command PROPERTIES OUTPUT_NAME cotangent RUNTIME
 target_link_libraries(cotangent_command PRIVATE cotangent_cli cot_flags ${COT_DL_LIBS})
 install(TARGETS cotangent_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES docs/man/cotangent.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-install(FILES cli/completion/cotangent.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME cotangent)
+install(FILES cli/completion/cotangent.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME
+    cotangent)
 install(FILES cli/completion/_cotangent DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

@@ -1,5 +1,5 @@
-# Headers, both libraries, pkg-config file and CMake package. Everything is found relative to itself, so an installed
-# tree can be moved.
+# Headers, both libraries, pkg-config file and CMake package. Everything is found relative to
+# itself, so an installed tree can be moved.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/cotangent)

@@ -6,9 +6,11 @@ set(CMAKE_C_EXTENSIONS ON) # vector types; POSIX threads and clocks
 add_library(cot_flags INTERFACE)
 target_compile_options(cot_flags INTERFACE
     -ffp-contract=off # the same bits from every compiler: no multiply-add behind our back
-    -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings
+    -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual
+    -Wwrite-strings
     -Wvla -Wundef -Wimplicit-fallthrough
-    -Werror=implicit-function-declaration # a misspelt word in a rule is an error at its line and column
+    # a misspelt word in a rule is an error at its line and column
+    -Werror=implicit-function-declaration
     $<$<BOOL:${COT_WERROR}>:-Werror>)
 
 if(COT_SANITIZE)

@@ -141,7 +141,7 @@ static int compare_all(const model *m, cot_var loss) {
 /* ==== Training
  *
  *
- * =================================================================================================== */
+ * ============================================================================================== */
 
 /* One character for each member: o with the instructor, # with the administrator. Returns how many
  * are placed right. */

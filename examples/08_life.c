@@ -1,6 +1,6 @@
-/* The life of values: overwritten, forgotten, detached; and how C's own loops and branches differentiate.
- *
- * With COT_SOURCE_LINES defined before the include, messages name the lines of this file. */
+/* The life of values: overwritten, forgotten, detached; and how C's own loops and branches
+ * differentiate. With COT_SOURCE_LINES defined before the include, messages name the lines of this
+ * file. */
 #define COT_SOURCE_LINES
 #include <cotangent.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 
 static int differs(double got, double want) { return !(fabs(got - want) < 1e-9); }
 
-/* y = x² has the derivative 2x and needs x once more on the way back. If x has been overwritten by then there is no
- * right answer, and the tape says so instead of giving a wrong one. */
+/* y = x² has the derivative 2x, which needs x on the way back. If x has been overwritten by then
+ * there is no right answer, and the tape says so instead of giving a wrong one. */
 static int overwritten(cot_tape *t) {
     cot_mark mark = cot_tape_mark(t);
     cot_var  x    = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), "x");
@@ -35,7 +35,7 @@ static int overwritten(cot_tape *t) {
     return wrong;
 }
 
-/* A var from before a rewind is recognised, even where the tape has grown again to the same place. */
+/* A var from before a rewind is recognised, even where the tape has grown to the same place. */
 static int forgotten(cot_tape *t) {
     cot_var  x    = cot_scalar(t, 2.0);
     cot_mark mark = cot_tape_mark(t);
@@ -51,8 +51,9 @@ static int forgotten(cot_tape *t) {
     return wrong;
 }
 
-/* A student learns to answer as the teacher does. The teacher's answers are detached: they count as given numbers,
- * so that no gradient reaches the teacher, who would otherwise move towards the student as well. */
+/* A student learns to answer as the teacher does. The teacher's answers are detached: they count as
+ * given numbers, so that no gradient reaches the teacher, who would otherwise move towards the
+ * student as well. */
 static int teacher_and_student(cot_tape *t) {
     enum { PUPILS = 8, FACTS = 3, STEPS = 200 };
     double facts[PUPILS * FACTS], learned[FACTS], blame[FACTS];
@@ -80,8 +81,8 @@ static int teacher_and_student(cot_tape *t) {
     int wrong = !(fabs(learned[0] - 1) + fabs(learned[1] + 2) + fabs(learned[2] - 0.5) < 0.05);
     for (int i = 0; i < FACTS; i++) wrong |= blame[i] != 0;
 
-    /* Between no_grad_open and no_grad_close nothing needs a gradient, and nothing is saved for one: for use without
-     * learning. */
+    /* Between no_grad_open and no_grad_close nothing needs a gradient, and nothing is saved for
+     * one: for use without learning. */
     cot_no_grad_open(t);
     cot_var used = cot_tanh(cot_matmul(x, student));
     cot_no_grad_close(t);
@@ -91,7 +92,8 @@ static int teacher_and_student(cot_tape *t) {
     return wrong || cot_requires_grad(used) || !cot_requires_grad(studied);
 }
 
-/* A loop: the square root by Heron's method, as many rounds as it takes. The tape holds the rounds that ran. */
+/* A loop: the square root by Heron's method, as many rounds as it takes. The tape holds the rounds
+ * that ran. */
 static cot_var heron(cot_var a, int *rounds) {
     cot_var root = a;
     for (*rounds = 0; *rounds < 50 && fabs(cot_value(root) * cot_value(root) - cot_value(a)) > 1e-12; ++*rounds)
@@ -99,7 +101,8 @@ static cot_var heron(cot_var a, int *rounds) {
     return root;
 }
 
-/* A branch: Huber's loss, square near 0 and straight beyond. The tape holds the branch that was taken. */
+/* A branch: Huber's loss, square near 0 and straight beyond. The tape holds the branch that was
+ * taken. */
 static cot_var huber(cot_var r) {
     if (fabs(cot_value(r)) <= 1) return cot_mul(0.5, cot_square(r));
     return cot_sub(cot_abs(r), 0.5);

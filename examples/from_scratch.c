@@ -17,7 +17,8 @@ static var push(int op, var x, var y, double value) {
     return length++;
 }
 
-/* small letters are numbers, capitals are places on the tape: operands X and Y, result Z; G is what comes in */
+/* small letters are numbers, capitals are places on the tape: operands X and Y, result Z; G is what
+ * comes in */
 #define OPERATIONS                                                                                                     \
     /*     name  value   G times d/dX           G times d/dY */                                                        \
     UNARY (Neg,  -x,     Neg(G))                                                                                       \
@@ -69,9 +70,11 @@ static var partial(var Z, int operand, var G) {
     return NONE;
 }
 
-static var plus(var a, var b) { return a == NONE ? b : b == NONE ? a : Add(a, b); } /* NONE is a zero not written */
+/* NONE is a zero not written */
+static var plus(var a, var b) { return a == NONE ? b : b == NONE ? a : Add(a, b); }
 
-/* bar[v] becomes df/dv for every v up to f, as a place on the tape; NONE where f does not depend on v */
+/* bar[v] becomes df/dv for every v up to f, as a place on the tape; NONE where f does not depend on
+ * v */
 static void reverse_sweep(var f, var bar[]) {
     for (var v = 0; v <= f; v++) bar[v] = NONE;
     bar[f] = leaf(1);
@@ -83,7 +86,8 @@ static void reverse_sweep(var f, var bar[]) {
     }
 }
 
-/* dot[v] becomes the tangent of every v up to f when x moves with speed 1 and the other leaves rest */
+/* dot[v] becomes the tangent of every v up to f when x moves with speed 1 and the other leaves
+ * rest */
 static void forward_sweep(var x, var f, var dot[]) {
     for (var z = 0; z <= f; z++) {
         var a = tape[z].x, b = tape[z].y;
@@ -109,7 +113,8 @@ static void show(const char *what, var v) { printf("%-36s % .6f\n", what, tape[v
 
 int main(void) {
     var x1 = leaf(2), x2 = leaf(3);
-    var product = Mul(x1, x2); /* a name of its own: C may evaluate the arguments of Add in either order */
+    /* a name of its own: C may evaluate the arguments of Add in either order */
+    var product = Mul(x1, x2);
     var f = Add(product, Sin(x1));
     for (var v = 0; v < length; v++) {
         printf("%%%d  %-4s", v, op_name[tape[v].op]);

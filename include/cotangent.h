@@ -9,7 +9,7 @@
  *     cot_var   f  = cot_add(cot_mul(x1, x2), cot_sin(x1));
  *     cot_backward(f);
  *     printf("f = %g  df/dx1 = %g  df/dx2 = %g\n", cot_value(f), cot_grad_value(x1),
- *                                  cot_grad_value(x2));
+ *            cot_grad_value(x2));
  *     cot_tape_destroy(t);
  *
  * This header is the manual, top to bottom: objects, errors, values, differentiation, in-place
@@ -18,13 +18,12 @@
  *
  * Four things to know:
  *   - Errors stick. A failing call puts a code and a sentence on the tape and returns an invalid
- *     var; every later operation on that
- *     tape does nothing. Check once, at the end, with cot_tape_status and cot_tape_message. The
- *       library never prints, aborts
- *     or exits. A NULL tape and an invalid var are accepted everywhere; getters then return NaN.
+ *     var; every later operation on that tape does nothing. Check once, at the end, with
+ *     cot_tape_status and cot_tape_message. The library never prints, aborts or exits. A NULL tape
+ *     and an invalid var are accepted everywhere; getters then return NaN.
  *   - A pointer may be NULL where its comment says so, and so may `user`, which is only handed on.
- *     NULL for any other is an error
- *     like others: on the tape where another argument has one, and in what is returned.
+ *     NULL for any other is an error like others: on the tape where another argument has one, and
+ *     in what is returned.
  *   - The tape owns everything recorded on it. Vars are plain values: copy them, drop them, never
  *     free them.
  *   - One thread a tape; any number of tapes. */
@@ -71,7 +70,7 @@ COT_API const char *cot_version(void);
 /* ==== Objects
  *
  *
- * ==================================================================================================== */
+ * ============================================================================================== */
 
 typedef struct cot_tape cot_tape;
 
@@ -164,8 +163,8 @@ typedef struct cot_axes {
  * same numbers from it. cot_key_at gives one for the step that runs: an integer on the tape, the
  * index of cot_fori, a counter that is carried, an element of xs. All that takes a key takes it:
  *
- *     h = cot_dropout(h, 0.1, cot_key_at(key, i)); another mask at each step i, that of
- *       cot_key_fold(key, i)
+ *     h = cot_dropout(h, 0.1, cot_key_at(key, i));            another mask at each step i, that of
+ *                                                             cot_key_fold(key, i)
  *
  * The same numbers are drawn whenever a step is run again, and under cot_vmap for each element's
  * own step. Folds and splits may come before or after it, and mean the same: the step is folded in
@@ -197,8 +196,8 @@ typedef struct cot_attention_options {
 /* How a convolution moves over its spatial axes, one entry an axis. What is left out, or 0, is
  * the default:
  *     cot_conv2d(x, w, COT_CONV(.stride = {2, 2}, .padding = {1, 1}))
- *     cot_conv1d(x, w, COT_CONV(.padding_before = {k - 1})) causal: no output sees later input
- *     cot_conv2d(x, w, COT_CONV(.groups = channels))                        depthwise
+ *     cot_conv1d(x, w, COT_CONV(.padding_before = {k - 1}))    causal: no output sees later input
+ *     cot_conv2d(x, w, COT_CONV(.groups = channels))           depthwise
  * In C++ the fields are named in this order (C++20), listed from the first on (C++14),
  * COT_CONV(1, {2, 2}), or set one by one. */
 typedef struct cot_conv_options {
@@ -206,9 +205,9 @@ typedef struct cot_conv_options {
     int64_t groups COT__OR_0;
     int64_t stride[3] COT__OR_0;         /* 0: 1 */
     int64_t dilation[3] COT__OR_0;       /* 0: 1. Distance of neighbouring taps */
-    int64_t padding[3] COT__OR_0;        /* zeros on both sides, … */
-    int64_t padding_before[3] COT__OR_0; /* … more in front, … */
-    int64_t padding_after[3] COT__OR_0;  /* … more behind */
+    int64_t padding[3] COT__OR_0;        /* zeros on both sides */
+    int64_t padding_before[3] COT__OR_0; /* more zeros in front */
+    int64_t padding_after[3] COT__OR_0;  /* more zeros behind */
     /* transposes only: elements more at the end of the result */
     int64_t output_padding[3] COT__OR_0;
 } cot_conv_options;
@@ -261,7 +260,7 @@ COT_API const char *cot_status_name(cot_status status);
 /* ==== Tapes
  *
  *
- * ====================================================================================================== */
+ * ============================================================================================== */
 
 /* Memory for a tape. One function does all, as in Lua: ptr NULL allocates, new_size 0 frees and
  * returns NULL, anything else resizes; NULL means failure and leaves the old block as it was. */
@@ -332,9 +331,9 @@ typedef struct cot_mark {
 COT_API cot_mark cot_tape_mark(cot_tape *t);
 COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
 
-/* Operations recorded, bytes of tensor storage alive, and all bytes the tape holds. Results that
- * wait to be written (gradients of each example, see cot_vmap) count with their full size, though
- * their memory is untouched and the system may have given none for it yet. */
+/* Operations recorded, bytes of tensor storage alive, and all bytes the tape holds. Lazy
+ * products, which are not written yet (gradients of each example, see cot_vmap), count with their
+ * full size, though their memory is untouched and the system may have given none for it yet. */
 COT_API int64_t cot_tape_length(const cot_tape *t);
 COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
 COT_API int64_t cot_tape_bytes(const cot_tape *t);
@@ -408,15 +407,15 @@ COT_API cot_var cot_name(cot_var x, const char *name);
  * ========================================================================================== */
 
 COT_API bool      cot_is_valid(cot_var x);
-/* of a scalar or a tensor of one element; else NaN and an error */
+/* The value of a scalar or of a tensor of one element; of anything else NaN, and an error. */
 COT_API double    cot_value(cot_var x);
 COT_API int64_t   cot_value_i64(cot_var x);
-/* of an invalid var: COT_F64, … */
+/* Dtype, shape and number of elements. Of an invalid var they are COT_F64, COT_SCALAR and 0,
+ * without an error. */
 COT_API cot_dtype cot_dtype_of(cot_var x);
-COT_API cot_shape cot_shape_of(cot_var x);                           /* … COT_SCALAR, … */
-/* number of elements; … 0, without an error */
+COT_API cot_shape cot_shape_of(cot_var x);
 COT_API int64_t   cot_size(cot_var x);
-/* is it a leaf, or computed from one? */
+/* Is x a leaf, or computed from one? */
 COT_API bool      cot_requires_grad(cot_var x);
 /* Copies the elements, row-major, as doubles; n must be cot_size(x). Returns the status. */
 COT_API cot_status cot_read(cot_var x, double *out, int64_t n);
@@ -487,7 +486,7 @@ COT_API void cot_no_grad_close(cot_tape *t);
 /* ==== Writing
  *
  *
- * ==================================================================================================== */
+ * ============================================================================================== */
 
 /* Sets a leaf (or a constant) to new numbers: the one write that survives a rewind. For optimisers
  * and running statistics. The value has the leaf's shape, or is a plain number for every element.
@@ -644,7 +643,7 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
 /* ==== Seeing
  *
  *
- * ===================================================================================================== */
+ * ============================================================================================== */
 
 /* Numbers in all that is printed here, and in messages, have a decimal point whatever locale the
  * program or its thread has set. */
@@ -656,8 +655,8 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
  * printed. */
 COT_API void cot_tape_print(const cot_tape *t, FILE *out);
 /* The same, then the reverse sweep from y (seeded with ones), last operation first: the adjoint of
- * each value beside it, and below it the rule of the operation and what it adds to whom. Leaf
- * gradients are not touched. */
+ * each value beside it, and below it the rule of the operation and what it adds to which operand.
+ * Leaf gradients are not touched. */
 COT_API void cot_tape_print_sweep(cot_var y, FILE *out);
 /* Is the tape well formed? COT_OK, or the first violation in `why` (may be NULL). For debugging the
  * library and custom code. */

@@ -126,7 +126,7 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
 /* ==== Batches
  *
  *
- * ===================================================================================================== */
+ * ============================================================================================== */
 
 /* f for all elements of a batch at once, as if it were called for each and its results stacked:
  * written for one example, run on many. f is recorded once, on the first element, and every
@@ -143,11 +143,10 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
  * exp they are written: take the norms of each array by itself, and add those.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or
- *                  COT_NOT_BATCHED: every element
- *                  sees all of xs[k]. NULL: axis 0 of all
+ *                  COT_NOT_BATCHED: every element sees all of xs[k]. NULL: axis 0 of all
  *     out_axes[k]  the axis of ys[k] along which the elements shall lie. A result that does not
- *                  depend on the batch is repeated;
- *                  with COT_NOT_BATCHED it has no such axis. NULL: axis 0 of all
+ *                  depend on the batch is repeated; with COT_NOT_BATCHED it has no such axis. NULL:
+ *                  axis 0 of all
  *
  * A batch may be empty; f is then recorded on zeros. */
 #define COT_NOT_BATCHED (-2147483647 - 1)
@@ -186,15 +185,16 @@ COT_API cot_status cot_custom_fn(const cot_fn_rules *rules, cot_fn f, void *user
 
 /* Where most entries of a Jacobian (M, N) or a Hessian (N, N) are zero whatever the numbers are, a
  * few sweeps give all the others: columns that share no row are moved together (or rows that share
- * no column, or, in a Hessian, what its symmetry lets apart), and their entries read off one
- * product. A plan knows which entries there are and who goes with whom. It is made once, from a
- * tape, and used for any number of evaluations at other points:
+ * no column, or, in a Hessian, columns that its symmetry keeps apart), and their entries are read
+ * off one product. A plan knows which entries there are and which columns go together. It is made
+ * once, from a tape, and used for any number of evaluations at other points:
  *
  *     cot_sparse_plan *plan = cot_sparse_jacobian_plan(m, ys, n, xs, COT_AUTO);
- *     cot_sparse_info info = cot_sparse_plan_info(plan); rows, columns, where entries stand,
- *       colours
+ *     cot_sparse_info  info = cot_sparse_plan_info(plan);               rows, columns, where
+ *                                                                       entries stand, colours
  *     double          *values = malloc(info.nnz * sizeof *values);      in the order of info.col
- *     cot_sparse_jacobian(plan, m, ys, n, xs, values); again with vars recorded at another point
+ *     cot_sparse_jacobian(plan, m, ys, n, xs, values);                  again with vars recorded at
+ *                                                                       another point
  *     cot_sparse_plan_destroy(plan);
  *
  * The pattern covers every entry that could be other than zero for the operations that are on the
@@ -211,9 +211,9 @@ typedef struct cot_sparse_plan cot_sparse_plan;
 
 typedef struct cot_sparse_info {
     int64_t        rows, cols, nnz; /* nnz: entries */
-    /* rows + 1: the entries of row i are row_start[i] … row_start[i + 1] - 1, … */
+    /* rows + 1 numbers: the entries of row i are row_start[i] … row_start[i + 1] - 1 */
     const int64_t *row_start;
-    const int32_t *col;             /* … in these columns, ascending. Both belong to the plan. */
+    const int32_t *col;             /* their columns, ascending. Both lists belong to the plan */
     int            colours;         /* sweeps that an evaluation takes */
     cot_mode       mode;            /* COT_FORWARD: colours of columns; COT_REVERSE: of rows */
     bool           hessian;

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Runs the benchmarks that were built, all or those named: tools/bench.sh [NAME...]; bench/README.md says how to read them.
+# Runs the benchmarks that were built, all or those named: tools/bench.sh [NAME...]; bench/README.md
+# says how to read them.
 #   BUILD            another build folder (build)
-#   COT_SHARED_DATA  where the data sets are (what the build was configured with); without them adbench gets small random ones
+#   COT_SHARED_DATA  where the data sets are (what the build was configured with); without them
+#                    adbench gets small random ones
 #   BENCH_THREADS    threads of the workloads and matrix products (2)
-#   BENCH_SECONDS    the shortest batch that adbench times (0.1); all of it takes some 25 times that for each line
+#   BENCH_SECONDS    the shortest batch that adbench times (0.1); all of it takes some 25 times that
+#                    for each line
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -21,14 +24,17 @@ wanted() { # NAME MINE...: is it among the names asked for, if any were?
     [ $# -eq 0 ] || [[ " $* " == *" $name "* ]]
 }
 
-# ---- adbench: a table over instances and styles ----------------------------------------------------------------------
+# ---- adbench: a table over instances and styles --------------------------------------------------
 
-# The target for a ratio: a multiple of what the fastest tape reaches with the same instance (bench/README.md); empty for none.
+# The target for a ratio: a multiple of what the fastest tape reaches with the same instance
+# (bench/README.md); empty for none.
 target_of() { # INSTANCE STYLE
     awk -v name="$1" -v style="$2" 'BEGIN {
-        tape["gmm_d2_K5"] = 5.2; tape["gmm_d10_K25"] = 8.6; tape["lstm_l2_c1024"] = 2.8; tape["ba1_n49_m7776_p31843"] = 34
+        tape["gmm_d2_K5"] = 5.2; tape["gmm_d10_K25"] = 8.6; tape["lstm_l2_c1024"] = 2.8
+        tape["ba1_n49_m7776_p31843"] = 34
         tape["hand_simple_small/hand1_t26_c100"] = 31; tape["hand_complicated_small/hand1_t26_c100"] = 34
-        if (!(name in tape) || style == "hand" || style == "sparse") exit # sparse: one Jacobian of the whole, measured, not held against tapes of one observation
+        # sparse: one Jacobian of the whole, measured, not held against tapes of one observation
+        if (!(name in tape) || style == "hand" || style == "sparse") exit
         gradient = name ~ /^(gmm|lstm)/ # the others are Jacobians
         if (style == "tensor" && gradient) { if (name ~ /^gmm/) print 5; exit }
         print tape[name] * (style == "scalar" && gradient ? 2 : 1)
@@ -49,7 +55,8 @@ problem_of() { # INSTANCE
 list_instances() { # FOLDER: every instance in it, without folder and .txt, in the problems' order
     local problem
     for problem in gmm ba lstm hand_simple hand_complicated; do
-        (cd "$1" && find . -name '*.txt' -path "./$problem*" ! -name '*.f.txt' ! -name '*.f3.txt' ! -name '*.csr.txt' ! -path '*/model/*') |
+        (cd "$1" && find . -name '*.txt' -path "./$problem*" \
+            ! -name '*.f.txt' ! -name '*.f3.txt' ! -name '*.csr.txt' ! -path '*/model/*') |
             sed 's/^\.\///; s/\.txt$//' | sort -V
     done
 }
@@ -66,7 +73,8 @@ number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" <<< "$report"; }
 
 adbench_line() { # FOLDER INSTANCE STYLE
     local target verdict='' lean
-    printf '%-17s %-38s %-7s' "$(problem_of "$2")" "$2" "$3" # before the run: one sees what is being waited for
+    # before the run: one sees what is being waited for
+    printf '%-17s %-38s %-7s' "$(problem_of "$2")" "$2" "$3"
     if ! report=$("$folder/adbench" "$(problem_of "$2")" "$1/$2.txt" --style "$3" --seconds "$seconds"); then
         echo "  failed"
         return 1
@@ -77,7 +85,8 @@ adbench_line() { # FOLDER INSTANCE STYLE
         verdict=$(awk -v r="$(number ratio)" -v t="$target" 'BEGIN { print r <= t ? "met" : "MISSED" }')
         if [ "$verdict" = met ]; then met=$((met + 1)); else missed=$((missed + 1)); fi
     fi
-    awk -v f="$(number objective_ms)" -v d="$(number derivative_ms)" -v r="$(number ratio)" -v t="${target:--}" -v v="$verdict" \
+    awk -v f="$(number objective_ms)" -v d="$(number derivative_ms)" -v r="$(number ratio)" \
+        -v t="${target:--}" -v v="$verdict" \
         -v lean="$lean" 'BEGIN {
         line = sprintf(" %10.4g %10.4g %8.3g %8s %-6s", f, d, r, t, v)
         if (lean != "") line = line sprintf(" (%.3g)", lean)
@@ -100,20 +109,27 @@ run_adbench() {
     echo "ratio = derivative / objective in plain C; in brackets the ratio to a hand that skips unused vertices"
     printf '%-17s %-38s %-7s %10s %10s %8s %8s\n' problem instance style 'f, ms' "f', ms" ratio target
     for instance in $(list_instances "$where"); do
-        for style in "${styles[@]}" $(case $instance in ba*) echo sparse ;; esac); do adbench_line "$where" "$instance" "$style" || bad=1; done
+        for style in "${styles[@]}" $(case $instance in ba*) echo sparse ;; esac); do
+            adbench_line "$where" "$instance" "$style" || bad=1
+        done
     done
     [ -z "$temporary" ] || rm -rf "$temporary"
     [ $((met + missed)) -eq 0 ] || echo "targets: $met met, $missed missed"
     return $bad
 }
 
-# ---- workloads: ours beside hand-written C ------------------------------------------------------------------------------
+# ---- workloads: ours beside hand-written C
+# ------------------------------------------------------------------------------
 
 threads=${BENCH_THREADS:-2}
 program_of() { find "$folder" -type f -name "$1" -perm -u+x ! -path '*CMakeFiles*' | head -1; }
 
-# The least time of one workload in milliseconds; empty when the program does not have it. PROGRAM NAME THREADS
-time_of() { "$1" --only "$2" --threads "$3" --seconds 1 2> /dev/null | sed -n 's/.*"min_s": \([0-9.e+-]*\).*/\1/p' | awk '{ print $1 * 1000 }'; }
+# The least time of one workload in milliseconds; empty when the program does not have it. PROGRAM
+# NAME THREADS
+time_of() {
+    "$1" --only "$2" --threads "$3" --seconds 1 2> /dev/null |
+        sed -n 's/.*"min_s": \([0-9.e+-]*\).*/\1/p' | awk '{ print $1 * 1000 }'
+}
 
 least() { printf '%s\n' "$@" | grep . | sort -g | head -1; }
 
@@ -126,7 +142,9 @@ workload_line() { # NAME
         hand+=("$(time_of "$handwritten" "$1" "$threads")") || true
     done
     a=$(least "${ours[@]}") b=$(least "${hand[@]}" || true)
-    awk -v a="$a" -v b="$b" 'BEGIN { printf " %12.5g %12s %8s\n", a, b == "" ? "-" : sprintf("%.5g", b), b == "" ? "-" : sprintf("%.3g", a / b) }'
+    awk -v a="$a" -v b="$b" 'BEGIN {
+        
+        printf " %12.5g %12s %8s\n", a, b == "" ? "-" : sprintf("%.5g", b), b == "" ? "-" : sprintf("%.3g", a / b) }'
 }
 
 # How much faster two threads are than one: PROGRAM NAME
@@ -142,30 +160,40 @@ gain_of() {
 run_workloads() {
     local name ours hand bad=0
     workloads=$(program_of workloads) handwritten=$(program_of handwritten)
-    echo "a whole step, $threads threads; the hand-written C uses all instructions of this machine and fast-math; its matrix products are $(
-        "$handwritten" --only mlp_small --seconds 0.01 | grep -q openblas && echo "OpenBLAS's" || echo "plain loops (OpenBLAS is not installed)")"
+    products="plain loops (OpenBLAS is not installed)"
+    if "$handwritten" --only mlp_small --seconds 0.01 | grep -q openblas; then products="OpenBLAS's"; fi
+    echo "a whole step, $threads threads; the hand-written C uses all instructions of this machine and" \
+        "fast-math; its matrix products are $products"
     "$workloads" --threads "$threads" --seconds 0 > /dev/null || bad=1 # says which result is wrong
     printf '%-18s %12s %12s %8s\n' workload 'ours, ms' 'C, ms' ratio
     for name in mlp_small mlp mlp_wide cnn gpt_nano elementwise rosenbrock_hvp jac_tall; do
-        "$workloads" --only "$name" --seconds 0 > /dev/null 2>&1 || { printf '%-18s not there, or wrong\n' "$name"; continue; }
+        "$workloads" --only "$name" --seconds 0 > /dev/null 2>&1 ||
+            { printf '%-18s not there, or wrong\n' "$name"; continue; }
         workload_line "$name"
     done
-    awk -v f="$(time_of "$workloads" mlp_wide_function "$threads")" -v g="$(time_of "$workloads" mlp_wide_gradient "$threads")" 'BEGIN {
+    awk -v f="$(time_of "$workloads" mlp_wide_function "$threads")" \
+        -v g="$(time_of "$workloads" mlp_wide_gradient "$threads")" 'BEGIN {
         printf "mlp_wide: gradient / function %.3g  target <= 3.1 %s\n", g / f, g <= 3.1 * f ? "met" : "MISSED" }'
-    awk -v e="$(time_of "$workloads" mlp_each "$threads")" -v g="$(time_of "$workloads" mlp_gradient "$threads")" 'BEGIN {
-        printf "mlp: norms of the gradients of each example / gradient %.3g  target <= 2 %s (as arrays: bench/per_example)\n", e / g, (e <= 2 * g ? "met" : "MISSED") }'
+    awk -v e="$(time_of "$workloads" mlp_each "$threads")" \
+        -v g="$(time_of "$workloads" mlp_gradient "$threads")" 'BEGIN {
+        printf "mlp: norms of the gradients of each example / gradient %.3g  target <= 2 %s ",
+            e / g, (e <= 2 * g ? "met" : "MISSED")
+        print "(as arrays: bench/per_example)" }'
     ours=$(gain_of "$workloads" mlp_wide)
-    awk -v a="$ours" 'BEGIN { printf "mlp_wide: two threads against one %.3gx  target >= 1.8 %s\n", a, (a >= 1.8 ? "met" : "MISSED") }'
+    awk -v a="$ours" 'BEGIN {
+        printf "mlp_wide: two threads against one %.3gx  target >= 1.8 %s\n", a, (a >= 1.8 ? "met" : "MISSED") }'
     ours=$(gain_of "$workloads" elementwise) hand=$(gain_of "$handwritten" elementwise)
     awk -v a="$ours" -v b="$hand" 'BEGIN {
-        printf "elementwise: two threads against one %.3gx, a hand-threaded loop %.3gx  target >= 95 %% of it %s\n", a, b, (a >= 0.95 * b ? "met" : "MISSED") }'
+        printf "elementwise: two threads against one %.3gx, a hand-threaded loop %.3gx  target >= 95 %% of it %s\n",
+            a, b, (a >= 0.95 * b ? "met" : "MISSED") }'
     return $bad
 }
 
-# ---- all -------------------------------------------------------------------------------------------------------------
+# ---- all -----------------------------------------------------------------------------------------
 
 programs=$(find "$folder" -type f -perm -u+x ! -path '*CMakeFiles*' 2> /dev/null | sort)
-for name in tape $(for p in $programs; do basename "$p"; done | grep -v -x -e tape -e adbench -e handwritten) adbench; do
+for name in tape $(for p in $programs; do basename "$p"; done |
+    grep -v -x -e tape -e adbench -e handwritten) adbench; do
     program=$(grep "/$name\$" <<< "$programs" | head -1 || true)
     if [ -z "$program" ] || ! wanted "$name" "$@"; then continue; fi
     printf '\n== %s\n' "$name"

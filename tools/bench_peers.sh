@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Runs our workloads and those of PyTorch and JAX on the same cores, taking turns, and writes docs/performance.md: make bench-peers.
-#   PEERS_PYTHON   a Python that has torch, jax and numpy; otherwise a virtual environment .peers is made (needs the network, some GB)
+# Runs our workloads and those of PyTorch and JAX on the same cores, taking turns, and writes
+# docs/performance.md: make bench-peers.
+#   PEERS_PYTHON   a Python that has torch, jax and numpy; otherwise a virtual environment .peers is
+#                  made (needs the network, some GB)
 #   PEERS          the folder of torch_steps.py and jax_steps.py (COT_SHARED_DATA/../peers)
-#   BENCH_SECONDS  how long each program measures a workload (2); BENCH_ROUNDS how often they take turns (3)
+#   BENCH_SECONDS  how long each program measures a workload (2); BENCH_ROUNDS how often they take
+#                  turns (3)
 #   BENCH_OUTPUT   another file instead of docs/performance.md
 set -euo pipefail
 export LC_ALL=C
@@ -25,9 +28,11 @@ if ! "$python" -c 'import torch, jax, numpy' 2> /dev/null; then
     fi
     echo "bench-peers: making the virtual environment .peers with ${needs[*]}"
     if ! python3 -m venv .peers || ! .peers/bin/pip install --progress-bar on "${needs[@]}"; then
-        echo "bench-peers: skipped: pip could not install ${needs[*]} (no network?); PEERS_PYTHON names a Python that has them"
+        echo "bench-peers: skipped: pip could not install ${needs[*]} (no network?);" \
+            "PEERS_PYTHON names a Python that has them"
         exit 0
     fi
 fi
-exec "$python" tools/bench_peers.py --bench "$build/bench" --peers "$peers" --seconds "${BENCH_SECONDS:-2}" --rounds "${BENCH_ROUNDS:-3}" \
+exec "$python" tools/bench_peers.py --bench "$build/bench" --peers "$peers" --seconds "${BENCH_SECONDS:-2}" \
+    --rounds "${BENCH_ROUNDS:-3}" \
     --output "${BENCH_OUTPUT:-docs/performance.md}"

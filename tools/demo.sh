@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs the first and the seventh example from build/ and says what to try next. Colours only on a terminal.
+# Runs the first and the seventh example from build/ and says what to try next. Colours only on a
+# terminal.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'; else bold='' dim='' off=''; fi

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# tools/fuzz.sh MINUTES [TARGET…]: hostile trials for so many minutes, all targets or those named, as many at a time as there are processors.
+# tools/fuzz.sh MINUTES [TARGET…]: hostile trials for so many minutes, all targets or those named,
+# as many at a time as there are processors.
 #
-# Each target is run by libFuzzer (the preset `fuzz`: clang, AddressSanitizer, UBSan), and goes on after a
-# finding. `seeds` is random programs of seeds that were not run before. What libFuzzer learns stays in
-# build-fuzz/corpus/TARGET for the next time; what is wrong goes to build-fuzz/found/TARGET.
+# Each target is run by libFuzzer (the preset `fuzz`: clang, AddressSanitizer, UBSan), and goes on
+# after a finding. `seeds` is random programs of seeds that were not run before. What libFuzzer
+# learns stays in build-fuzz/corpus/TARGET for the next time; what is wrong goes to
+# build-fuzz/found/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:-60}
@@ -39,7 +41,8 @@ run_target() { # run_target NAME: ends after its share of time
     length=$(awk -v n="$name" '$1 == n { print $3 }' "$bin/targets")
     local end=$((SECONDS + share))
     while [ $SECONDS -lt $end ]; do # libFuzzer ends at a finding
-        "$bin/fuzz_$name" -max_total_time=$((end - SECONDS)) -max_len="$length" -timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=4096 \
+        "$bin/fuzz_$name" -max_total_time=$((end - SECONDS)) -max_len="$length" -timeout=30 \
+            -rss_limit_mb=2048 -malloc_limit_mb=4096 \
             -print_final_stats=1 -artifact_prefix="found/$name/" "corpus/$name" "$corpus" || sleep 1
     done
 }
@@ -54,11 +57,15 @@ run_seeds() {
     done
 }
 
-findings() { find "found/$1" -type f \( -name 'crash-*' -o -name 'leak-*' -o -name 'timeout-*' -o -name 'oom-*' -o -name 'program-*' \); }
+findings() {
+    find "found/$1" -type f \( -name 'crash-*' -o -name 'leak-*' -o -name 'timeout-*' -o -name 'oom-*' \
+        -o -name 'program-*' \)
+}
 
 executions() { # of one target, from its log
     if [ "$1" = seeds ]; then awk '/random programs from seed/ { n += $1 } END { print n + 0 }' "log/$1"
-    else awk '/^INFO: Seed/ { n += last; last = 0 } /^#[0-9]/ { last = substr($1, 2) + 0 } /number_of_executed_units/ { last = $2 } END { print n + last }' "log/$1"
+    else awk '/^INFO: Seed/ { n += last; last = 0 } /^#[0-9]/ { last = substr($1, 2) + 0 }
+        /number_of_executed_units/ { last = $2 } END { print n + last }' "log/$1"
     fi
 }
 
@@ -79,20 +86,25 @@ mkdir -p log
 rm -f log/*
 for name in "${targets[@]}"; do
     mkdir -p "corpus/$name" "found/$name" "before/$name"
-    find "found/$name" -type f -exec mv -f -t "before/$name" {} + # what an earlier run found is kept
+    # what an earlier run found is kept
+    find "found/$name" -type f -exec mv -f -t "before/$name" {} +
 done
 trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 echo "${#targets[@]} targets, $jobs at a time, $share s each: ${targets[*]}"
 for name in "${targets[@]}"; do
     while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
         sleep 5
-        if [ $((SECONDS / 60)) != "${said:-0}" ]; then said=$((SECONDS / 60)) && printf '\n%d min\n' "$said" && table; fi
+        if [ $((SECONDS / 60)) != "${said:-0}" ]; then
+            said=$((SECONDS / 60)) && printf '\n%d min\n' "$said" && table
+        fi
     done
     (run_target "$name" > "log/$name" 2>&1 || true) &
 done
 while [ "$(jobs -rp | wc -l)" -gt 0 ]; do
     sleep 5
-    if [ $((SECONDS / 60)) != "${said:-0}" ]; then said=$((SECONDS / 60)) && printf '\n%d min\n' "$said" && table; fi
+    if [ $((SECONDS / 60)) != "${said:-0}" ]; then
+            said=$((SECONDS / 60)) && printf '\n%d min\n' "$said" && table
+        fi
 done
 wait
 
@@ -111,7 +123,8 @@ for name in "${targets[@]}"; do
     while read -r path; do
         total=$((total + 1))
         case $name in
-        program | seeds) echo "$build/$path: again, made smaller and as a list of calls: build-fuzz/tests/fuzz/random_programs --replay $build/$path" ;;
+        program | seeds) echo "$build/$path: again, made smaller and as a list of calls:" \
+            "build-fuzz/tests/fuzz/random_programs --replay $build/$path" ;;
         *) echo "$build/$path: again: build-fuzz/tests/fuzz/fuzz_$name $build/$path" ;;
         esac
     done < <(findings "$name")

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# tools/setup.sh build|test|ci|web|test-web: makes sure that what this level needs is there, installing missing Debian packages where it
-# may. Calls nothing slow when nothing is missing.
+# tools/setup.sh build|test|ci|web|test-web|map: makes sure that what this level needs is there,
+# installing missing Debian packages where it may. Calls nothing slow when nothing is missing.
 #   build     the library and the examples
 #   test      the tests too, with gcc's sanitizers
 #   ci        clang as well, with its sanitizers
 #   web       WebAssembly for the page: clang, lld, wasi-libc
 #   test-web  and a browser to test it in
+#   map       graphviz, to draw docs/map.svg
 set -euo pipefail
 level=${1:-build}
 
 has() { command -v "$1" > /dev/null 2>&1; }
 for_web() { echo "$1" | clang --target=wasm32-wasi -x c -fsyntax-only - 2> /dev/null; }
 runtime_for_web() { [ -e "$(clang --target=wasm32-wasi --rtlib=compiler-rt -print-libgcc-file-name 2> /dev/null)" ]; }
-sanitizes_with_clang() { echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c -o /dev/null - 2> /dev/null; }
+sanitizes_with_clang() {
+    echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c -o /dev/null - 2> /dev/null
+}
 compiles() { echo "$1" | ${CC:-cc} -x c -fsyntax-only - 2> /dev/null; }
 
 missing=()
@@ -32,6 +35,7 @@ fi
 need libc6-dev compiles '#include <math.h>'
 case $level in
 build) ;;
+map) need graphviz has dot ;;
 test | ci)
     need libcmocka-dev compiles '#include <stdarg.h>
         #include <stddef.h>
@@ -42,7 +46,8 @@ test | ci)
     need g++ has g++
     need binutils has readelf
     need diffutils has diff
-    need locales test -e /usr/share/i18n/locales/POSIX # localedef makes a locale with a decimal comma of it
+    # localedef makes a locale with a decimal comma of it
+    need locales test -e /usr/share/i18n/locales/POSIX
     if [ "$level" = ci ]; then
         need clang has clang
         need libclang-rt-dev sanitizes_with_clang
@@ -60,7 +65,7 @@ web | test-web)
         need python3 has python3
     fi
     ;;
-*) echo "usage: tools/setup.sh build|test|ci|web|test-web" >&2; exit 2 ;;
+*) echo "usage: tools/setup.sh build|test|ci|web|test-web|map" >&2; exit 2 ;;
 esac
 
 [ ${#missing[@]} -gt 0 ] || exit 0

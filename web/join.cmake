@@ -1,9 +1,12 @@
-# cmake -DOUT=FILE [-DWASM=FILE] -P join.cmake: the page as one file, from the sources beside this script.
+# cmake -DOUT=FILE [-DWASM=FILE] -P join.cmake: the page as one file, from the sources beside this
+# script.
 #   with WASM     the page, with that module inside (compressed, as base64)
-#   without it    the viewer around a recorded tape, where /*TRACE*/null stands for the trace; written as C, an array of bytes
+#   without it    the viewer around a recorded tape, where /*TRACE*/null stands for the trace;
+#                 written as C, an array of bytes
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
-set(modules dom numbers names wasi engine tape layout heat kinks graph source stepper forward reverse guess chart cost presets link inputs refuse page)
+set(modules dom numbers names wasi engine tape layout heat kinks graph source stepper forward reverse guess chart cost
+    presets link inputs refuse page)
 
 file(READ ${web}/index.html page)
 file(READ ${web}/style.css style)
@@ -27,7 +30,9 @@ else()
     file(WRITE ${OUT}.html "${page}")
     file(READ ${OUT}.html bytes HEX)
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-    string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
+    string(REGEX REPLACE "(................................................................................)" "\\1\n"
+        bytes "${bytes}")
     file(WRITE ${OUT} "/* Made from web/ by web/join.cmake. */\n#include \"output/viewer.h\"\n\n"
-        "static const unsigned char text[] = {\n${bytes}0x00};\n\nconst char *viewer_template(void) { return (const char *)text; }\n")
+        "static const unsigned char text[] = {\n${bytes}0x00};\n\n"
+        "const char *viewer_template(void) { return (const char *)text; }\n")
 endif()

@@ -157,7 +157,8 @@ static bool ba_run(void *state, double *values, struct ab_error *error) {
     return ab_cot_finish(s, error);
 }
 
-/* ---- LSTM: a vector holds one gate of all bits; the outputs of all steps are stacked and scored together --- */
+/* ---- LSTM: a vector holds one gate of all bits; the outputs of all steps are stacked and scored
+ * together */
 
 /* Leaves of the parameters: 8 a layer, then these three. */
 enum { IN_WEIGHT, OUT_WEIGHT, OUT_BIAS, EXTRAS };

@@ -2,7 +2,7 @@
 #ifndef COT_CLI_ALONG_H
 #define COT_CLI_ALONG_H
 
-#include "inputs/problem.h"
+#include "problem/problem.h"
 
 /* The inputs that move, or are asked for too, and the direction: the elements of their tangents one
  * after the other, 0 where none was given. */

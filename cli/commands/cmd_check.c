@@ -1,17 +1,17 @@
 /* cmd_check.c: cotangent check: the derivatives against finite differences, and the two directions
  * against each other. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
-#include "inputs/expression.h"
-#include "inputs/problem.h"
+#include "problem/expression.h"
+#include "problem/problem.h"
 #include "io/progress.h"
 #include "trace/trace.h"
-#include "inputs/values.h"
+#include "problem/values.h"
 
 typedef struct checked {
     problem        *p;

@@ -1,11 +1,11 @@
 /* cmd_cost.c: cotangent cost: what a derivative takes in either mode, of a function or of sizes
  * alone. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <string.h>
 
-#include "inputs/expression.h"
-#include "inputs/problem.h"
+#include "problem/expression.h"
+#include "problem/problem.h"
 #include "trace/cost/cost.h"
 
 static void print_cost(const options *o, FILE *out, const cot__cost *c) {

@@ -1,10 +1,10 @@
 /* cmd_eval.c: cotangent eval, the value. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 
-#include "output/results.h"
-#include "inputs/values.h"
+#include "problem/results.h"
+#include "problem/values.h"
 
 int run_eval(const options *o, FILE *out, look how, failure *f) {
     problem   p;

@@ -1,13 +1,13 @@
 /* cmd_explain.c: cotangent explain: where a NaN, an infinity or a zero gradient comes from, and
  * which kinks the point sits on. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/results.h"
+#include "problem/results.h"
 #include "trace/trace.h"
-#include "inputs/values.h"
+#include "problem/values.h"
 
 /* A paragraph with a newline at its end, whether or not it brings one. */
 static void paragraph(FILE *out, const char *text) {

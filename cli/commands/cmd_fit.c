@@ -1,12 +1,12 @@
 /* cmd_fit.c: cotangent fit: the parameters of an expression from data. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fit/fit.h"
-#include "fit/householder.h"
+#include "regression/householder.h"
 #include "io/memory_file.h"
 #include "io/system.h"
 

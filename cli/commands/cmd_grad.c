@@ -1,11 +1,11 @@
 /* cmd_grad.c: cotangent grad and vjp: the value, and the seed times its derivative by each
  * input. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 
 #include "commands/directions.h"
-#include "output/results.h"
+#include "problem/results.h"
 
 int run_grad(const options *o, FILE *out, look how, failure *f) {
     problem         p;

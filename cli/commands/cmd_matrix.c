@@ -1,14 +1,14 @@
 /* cmd_matrix.c: cotangent jac and hess: every derivative of every element, in blocks by input; or
  * sparse (cmd_sparse.c). */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/directions.h"
-#include "inputs/expression.h"
-#include "output/results.h"
-#include "inputs/values.h"
+#include "problem/expression.h"
+#include "problem/results.h"
+#include "problem/values.h"
 
 enum { MOST_INPUTS = 999 }; /* of a Hessian: it has a block for each pair */
 

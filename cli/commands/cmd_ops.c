@@ -1,5 +1,5 @@
 /* cmd_ops.c: cotangent ops: the rule table. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* cmd_products.c: cotangent jvp and hvp: what happens along a direction, to the value and to its
  * gradient. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/along.h"
-#include "inputs/expression.h"
-#include "output/results.h"
-#include "inputs/values.h"
+#include "problem/expression.h"
+#include "problem/results.h"
+#include "problem/values.h"
 
 static bool print_jvp(const problem *p, FILE *out, look how, const double *moved, failure *f) {
     cot_array value, tangent;

@@ -1,14 +1,14 @@
 /* cmd_sparse.c: cotangent jac --sparse and hess --sparse: only the entries that can be other than
  * zero, found by coloured sweeps. */
-#include "commands/command.h"
+#include "problem/command.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/directions.h"
-#include "inputs/expression.h"
-#include "output/results.h"
-#include "inputs/values.h"
+#include "problem/expression.h"
+#include "problem/results.h"
+#include "problem/values.h"
 
 enum { WHOLE = 1000, EDGE = 3 }; /* entries shown whole; at each end of more */
 

@@ -1,12 +1,12 @@
 /* cmd_taylor.c: cotangent taylor: all derivatives along a direction, up to an order. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <stdlib.h>
 
 #include "commands/along.h"
-#include "inputs/expression.h"
-#include "output/results.h"
-#include "inputs/values.h"
+#include "problem/expression.h"
+#include "problem/results.h"
+#include "problem/values.h"
 
 /* A row for each order, the value first. */
 static void print_rows(const problem *p, FILE *out, look how, int order, const cot_array *rows, labelled *lines) {

@@ -1,13 +1,13 @@
 /* cmd_trace.c: cotangent trace: the tape forward and the sweep backward, as tables, JSON, a page, a
  * graph, or step by step. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <string.h>
 
 #include "io/memory_file.h"
 #include "step/step.h"
 #include "io/system.h"
-#include "commands/traced.h"
+#include "problem/traced.h"
 #include "output/viewer.h"
 
 typedef void (*writer)(const traced *x, FILE *out, failure *f);

@@ -1,7 +1,7 @@
 /* commands.c: the table of commands, with what their help says. */
 #include <string.h>
 
-#include "commands/command.h"
+#include "commands/commands.h"
 #include "expr/expr.h"
 
 #define EXPRESSION "EXPR name=value… [options]"

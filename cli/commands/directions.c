@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "inputs/expression.h"
+#include "problem/expression.h"
 #include "io/progress.h"
 
 enum { LANES = 4 };

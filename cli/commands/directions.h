@@ -3,7 +3,7 @@
 #ifndef COT_CLI_DIRECTIONS_H
 #define COT_CLI_DIRECTIONS_H
 
-#include "inputs/problem.h"
+#include "problem/problem.h"
 
 /* Elements of a matrix that is still made: 1 GB of numbers, some 2.5 GB of text. */
 enum { MATRIX_MOST = 1 << 27 };

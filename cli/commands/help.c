@@ -1,5 +1,5 @@
 /* help.c: cotangent --help, help COMMAND, COMMAND --help. */
-#include "commands/command.h"
+#include "commands/commands.h"
 
 #include <string.h>
 

@@ -1,11 +1,14 @@
-/* fit.h: an expression with a table, of which some names are columns and the others parameters. */
+/* fit.h: an expression with a table, of which some names are columns and the others parameters.
+ *
+ * May call: the public library, expressions, io, output, problem, regression. Must not touch:
+ * files and terminals but through io. */
 #ifndef COT_CLI_FIT_H
 #define COT_CLI_FIT_H
 
-#include "fit/data_table.h"
-#include "fit/least_squares.h"
+#include "io/data_table.h"
+#include "regression/least_squares.h"
 #include "output/print.h"
-#include "inputs/problem.h"
+#include "problem/problem.h"
 #include "io/progress.h"
 
 typedef struct fit_column {

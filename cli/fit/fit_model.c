@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "inputs/expression.h"
+#include "problem/expression.h"
 #include "fit/fit.h"
 
 bool fit_start(fit *x, failure *f) {

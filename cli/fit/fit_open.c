@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/command.h"
+#include "problem/command.h"
 #include "fit/fit.h"
-#include "inputs/names.h"
+#include "problem/names.h"
 #include "io/source.h"
-#include "inputs/values.h"
+#include "problem/values.h"
 
 enum { LISTED = 400 }; /* bytes of a list of names in a message */
 

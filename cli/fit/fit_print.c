@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 #include "fit/fit.h"
-#include "inputs/names.h"
+#include "problem/names.h"
 #include "trace/trace.h"
 
 const char *fit_point(const fit *x, char *buf, size_t size) {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "failure.h"
+#include "io/failure.h"
 
 typedef struct memory_file {
     FILE  *file;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "failure.h"
+#include "io/failure.h"
 
 typedef struct source {
     const char    *path; /* for messages */

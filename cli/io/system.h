@@ -1,13 +1,15 @@
 /* system.h: everything that depends on the system around the command: terminals, signals, time,
  * files put in place at once. A build without terminals and signals (WebAssembly) changes this one
- * file. */
+ * file.
+ *
+ * May call: libc, base. Must not touch: tapes; expressions. */
 #ifndef COT_CLI_SYSTEM_H
 #define COT_CLI_SYSTEM_H
 
 #include <stddef.h>
 #include <stdio.h>
 
-#include "failure.h"
+#include "io/failure.h"
 
 /* A closed pipe becomes an error of the write, and an interrupted command leaves no half-written
  * file behind. */

@@ -1,11 +1,13 @@
-/* print.h: results, for people and as JSON. */
+/* print.h: results, for people and as JSON.
+ *
+ * May call: libc, base, JSON. Must not touch: expressions, files, terminals. */
 #ifndef COT_CLI_PRINT_H
 #define COT_CLI_PRINT_H
 
 #include <stdio.h>
 
 #include "cotangent.h"
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 typedef struct look {
     bool colour;

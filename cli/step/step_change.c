@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "inputs/values.h"
+#include "problem/values.h"
 
 enum { NAMES = 64, ROOM = 400 };
 

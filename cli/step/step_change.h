@@ -2,7 +2,7 @@
 #ifndef COT_CLI_STEP_CHANGE_H
 #define COT_CLI_STEP_CHANGE_H
 
-#include "commands/traced.h"
+#include "problem/traced.h"
 
 /* "name = value", the value as on the command line. False with a reason in `why` when it cannot be:
  * then everything is as it was. A failure in f, instead, means that not even that could be had

@@ -6,7 +6,7 @@
 #include "step/step_model.h"
 #include "step/step_registers.h"
 #include "step/step_text.h"
-#include "commands/traced.h"
+#include "problem/traced.h"
 
 typedef struct step_view {
     const traced         *x;

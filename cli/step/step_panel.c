@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "step/step_draw.h"
-#include "trace/listing/operand_letters.h"
+#include "trace/operand_letters.h"
 
 /* columns from which on an addition fits on one line; operands whose names a formula shows */
 enum { WIDE = 64, OPERANDS = 6 };

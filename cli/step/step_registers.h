@@ -3,7 +3,7 @@
 #ifndef COT_CLI_STEP_REGISTERS_H
 #define COT_CLI_STEP_REGISTERS_H
 
-#include "failure.h"
+#include "io/failure.h"
 #include "trace/trace.h"
 
 typedef struct step_registers {

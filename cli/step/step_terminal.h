@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "failure.h"
+#include "io/failure.h"
 
 /* Could it be done? Says why not, and that --step can be left out. */
 bool terminal_usable(failure *f);

@@ -1,11 +1,11 @@
 /* backend.h: everything that a device must do, as one table of functions.
  *
  * What the folder does: src/backend computes on arrays. cpu/ is the backend of the host: its door
- * is cpu/cpu.h. A device is another table of the same type, in a folder of its own.
+ * is cpu/table/cpu.h. A device is another table of the same type, in a folder of its own.
  *
- * What it may call: src/base and the tables of src/rules. What it must not touch: tapes, nodes,
- * storages and derivatives. Kernels see views and plain numbers, and the caller has checked shapes
- * and dtypes. Zero-size arrays are fine everywhere.
+ * May call: base, rules. Must not touch: tapes, nodes, storages, derivatives. Kernels see views and
+ * plain numbers, and the caller has checked shapes and dtypes. Zero-size arrays are fine
+ * everywhere.
  *
  * The layers above reach a kernel through the table of the tape whose values they compute
  * (`t->backend->reduce(…)`), never by its symbol, and they reach elements through `read`, `write`,
@@ -157,8 +157,8 @@ typedef struct cot__backend {
     /* ---- elementwise work ---- */
 
     /* Does the runs of a stage, one after the other or block by block together: the result is the
-     * same (runs.h). bf16 and f16 are computed in f32 and rounded once, integers in i64. 0-d results
-     * have the bits of recorded scalars. */
+     * same (runs.h). bf16 and f16 are computed in f32 and rounded once, integers in i64. 0-d
+     * results have the bits of recorded scalars. */
     void (*elementwise)(cot__stage *work);
     /* Writes all elements of an array that was only described, to r->data. */
     void (*make)(const cot__recipe *r);
@@ -224,8 +224,8 @@ typedef struct cot__backend {
     /* places (I64, index.shape[:-1], row-major) = the number, counted row-major in an array of
      * these d extents, of the d coordinates along the last axis of index, which are in range. */
     void (*ravel_index)(const cot__view *index, int d, const int64_t *extent, const cot__view *places);
-    /* writers[p] (I64, a vector) = the last element of index that is p, counted row-major; -1: there
-     * is none. */
+    /* writers[p] (I64, a vector) = the last element of index that is p, counted row-major; -1:
+     * there is none. */
     void (*last_writer)(const cot__view *index, const cot__view *writers);
     /* The numbers of the elements that are not zero, in order, as many as `places` (I64, a vector)
      * holds, then -1; returns how many. places NULL: counts them all. */

@@ -1,7 +1,7 @@
 /* elements.h: looking at single elements of arrays, which may lie on a device.
  *
- * Whatever the host wants to know of elements it asks here, in blocks or one by one, and the backend
- * brings them. Whole arrays go to and from the host with copy_in and copy_out. */
+ * Whatever the host wants to know of elements it asks here, in blocks or one by one, and the
+ * backend brings them. Whole arrays go to and from the host with copy_in and copy_out. */
 #ifndef COT_ELEMENTS_H
 #define COT_ELEMENTS_H
 

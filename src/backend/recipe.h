@@ -10,7 +10,8 @@
 
 enum { COT__RECIPE_AXES = 6, COT__RECIPE_LEAVES = 6, COT__RECIPE_STEPS = 6, COT__RECIPE_NONE = ~COT__RECIPE_LEAVES };
 
-enum { COT__RECIPE_PRODUCT = -1 }; /* in place of an operation: x·y + 0, the product of depth 1, of two leaves */
+/* in place of an operation: x·y + 0, the product of depth 1, of two leaves */
+enum { COT__RECIPE_PRODUCT = -1 };
 
 typedef struct cot__recipe {
     cot_dtype dtype; /* of everything: F64 or F32 */

@@ -30,7 +30,8 @@ typedef struct cot__output {
     int       g;          /* which of the views is g */
     /* the CPU's notes */
     cot__partial_kernel partial;
-    bool                direct; /* a plain array that is only written: the kernel may write there itself */
+    /* a plain array that is only written: the kernel may write there itself */
+    bool                direct;
 } cot__output;
 
 typedef struct cot__block_run {

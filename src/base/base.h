@@ -2,7 +2,10 @@
  * strided view.
  *
  * A view says where the elements of an array lie and owns nothing. Kernels see views only, never
- * tapes. */
+ * tapes.
+ *
+ * May call: libc and threads. Must not touch: anything above: no operation, tape or device is
+ * known here. */
 #ifndef COT_BASE_H
 #define COT_BASE_H
 

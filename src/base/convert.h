@@ -1,4 +1,5 @@
-/* convert.h: one element of any dtype as a C number, and back: the library's one set of conversions.
+/* convert.h: one element of any dtype as a C number, and back: the library's one set of
+ * conversions.
  *
  * Each conversion rounds once. Floats to integers saturate and NaN becomes 0; integers to narrower
  * integers wrap; anything non-zero (NaN too) becomes true. Rounding to the half formats is

@@ -1,4 +1,5 @@
-/* element.c: single values of any dtype that lie on the host, in nodes or in the caller's memory. */
+/* element.c: single values of any dtype that lie on the host, in nodes or in the caller's
+ * memory. */
 #include "base/element.h"
 
 #include "base/convert.h"

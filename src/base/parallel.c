@@ -105,7 +105,7 @@ static void wait_for_leaving(void) {
 
 static void next_round(void) {
     atomic_fetch_add(&pool.round, 1);
-    /* who is about to sleep looks at the round once more, under the mutex */
+    /* a worker that is about to sleep looks at the round once more, under the mutex */
     if (atomic_load(&pool.sleeping) == 0) return;
     pthread_mutex_lock(&pool.sleep);
     pthread_cond_broadcast(&pool.wake);

@@ -2,12 +2,12 @@
  * that is handed out again, made known to MemorySanitizer; nothing elsewhere.
  *
  * A tensor of no elements has no byte that may be read, but its block has: the header, the
- * alignment, what sizes were rounded up by. With these poisoned a sanitizer build finds whoever
+ * alignment, what sizes were rounded up by. With these poisoned a sanitizer build finds code that
  * reads element 0 of nothing, or a vector beyond the end. Kernels are entitled to no slack: the
  * payload of a storage is all they may touch.
  *
  * What the cache and the arena hand out again was written by somebody before. With
- * cot__unwritten a sanitizer build takes it for fresh, and finds whoever reads it too early. */
+ * cot__unwritten a sanitizer build takes it for fresh, and finds code that reads it too early. */
 #ifndef COT_POISON_H
 #define COT_POISON_H
 

@@ -6,7 +6,9 @@
  * differentiated like any C function. Nothing here knows a derivative, and the operations come from
  * the library's own tables.
  *
- * A program is never changed by running it, so threads may share one. */
+ * A program is never changed by running it, so threads may share one.
+ *
+ * May call: base, and the public library. Must not touch: tapes' insides. */
 #ifndef COT_EXPR_H
 #define COT_EXPR_H
 

@@ -4,9 +4,13 @@
  *     program     statement ((';' | NEWLINE) statement)*
  *     statement   (NAME (',' NAME)* '=')* expression (',' expression)*  |  NAME '+=' expression …
  *     expression  or ['if' or 'else' expression]
- *     or and ('or' and)* and not ('and' not)* not 'not' not | comparison
- *     comparison sum (('<' | …) sum)* sum, product: left to right unary ('-' | '+') unary | power
- *     power       postfix ['**' unary]        postfix  atom ('(' … ')' | '[' … ']' | '.' NAME)*
+ *     or          and ('or' and)*
+ *     and         not ('and' not)*
+ *     not         'not' not | comparison
+ *     comparison  sum (('<' | …) sum)*        sum and product from left to right
+ *     unary       ('-' | '+') unary | power
+ *     power       postfix ['**' unary]
+ *     postfix     atom ('(' … ')' | '[' … ']' | '.' NAME)*
  *
  * Only brackets and what is right-associative recurse, and each counts to COT__EXPR_MAX_DEPTH. */
 #include "expr/emit.h"

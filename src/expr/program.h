@@ -250,7 +250,8 @@ bool cot__operate_attribute(cot__evaluation *r, const cot__item *x, const char *
 bool        cot__is_plain(const cot__item *x); /* a number or a bool of the text, not of the tape */
 double      cot__plain_value(const cot__item *x);
 cot_var     cot__plain_operand(const cot__item *x); /* cot_number or cot_integer */
-const char *cot__item_words(const cot__item *x, char *buf, size_t size); /* "a string", "an array of shape (2,3)" */
+/* "a string", "an array of shape (2,3)" */
+const char *cot__item_words(const cot__item *x, char *buf, size_t size);
 /* on the tape, numbers as constants */
 bool        cot__to_var(cot__evaluation *r, const cot__item *x, cot_var *out);
 /* numbers stay weak */

@@ -6,8 +6,8 @@
  * directions have few bits, so x ± h·v hardly ever rounds, and what is left is the truncation of
  * the difference, O(h²), and the rounding of f, O(eps/h). Both are measured by comparing steps:
  *
- *     D(h) = (f(x + h v) - f(x - h v)) / 2h, h = 2^-9, 2^-12, …, 2^-24 (the balance, eps^(1/3), is
- *       2^-17.3)
+ *     D(h) = (f(x + h v) - f(x - h v)) / 2h,   h = 2^-9, 2^-12, …, 2^-24
+ *         (the balance, eps^(1/3), is 2^-17.3)
  *
  * |D(8h) - D(h)| is 63 times the truncation error in D(h) where that rules, and about the rounding
  * error in D(h) where that does. Should the two cancel there, |D(64h) - D(8h)| / 64 still tells the

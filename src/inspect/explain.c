@@ -1,7 +1,7 @@
 /* explain.c: why a value is NaN or infinite: a walk back from y over values that are not finite, to
  * the first operation that made one out of finite operands. Nothing is noted while recording: the
  * tape still knows. */
-#include "inspect/explain.h"
+#include "inspect/inspect.h"
 
 #include <string.h>
 

@@ -1,16 +1,16 @@
 /* explain_gradient.c: why the gradient of a leaf is zero or not finite.
  *
- * One walk down the tape beside the adjoints of a sweep. Each node passes on to its operands who is
+ * One walk down the tape beside the adjoints of a sweep. Each node tells its operands which node is
  * to blame: itself, when it turned a finite adjoint into something not finite, or one that is not
- * zero into zeros; otherwise whoever it was for its own adjoint. */
-#include "inspect/explain.h"
+ * zero into zeros; otherwise the node to blame for its own adjoint. */
+#include "inspect/inspect.h"
 
 #include <string.h>
 
 typedef struct blame {
-    uint32_t odd;   /* who made the adjoint of this node not finite */
+    uint32_t odd;   /* the node that made the adjoint of this one not finite */
     uint32_t maybe; /* the same, as far as an operation that is not elementwise can be suspected */
-    uint32_t cut;   /* who let nothing through */
+    uint32_t cut;   /* the node that let nothing through */
 } blame;
 
 typedef struct search {
@@ -74,7 +74,8 @@ static bool visit(search *s, uint32_t i) {
     cot__view        g;
     int64_t          count;
     bool             active = n->flags & COT__ACTIVE, arrived = active && cot__kept_adjoint(&s->w, i, &g);
-    bool             zero = !arrived || cot__all_zero(s->t->backend, &g), odd = arrived && cot__first_odd(s->t->backend, &g, &count) >= 0;
+    bool             zero = !arrived || cot__all_zero(s->t->backend, &g),
+                     odd = arrived && cot__first_odd(s->t->backend, &g, &count) >= 0;
     if (odd) accuse(&s->who[i].odd, s->who[i].maybe != COT__NONE ? s->who[i].maybe : i);
     if (active && zero) accuse(&s->who[i].cut, i); /* what came cancelled */
     for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {

@@ -14,6 +14,7 @@
 #include "backend/elements.h"
 #include "ops/structural.h"
 #include "tape/region.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -21,22 +22,16 @@ static const char *name_of(const cot_custom *op) { return op->name ? op->name : 
 
 /* ---- calling the user's functions ------------------------------------------------------------ */
 
-/* What a function of the user's could leave changed behind it. */
-typedef struct visit { const char *inside; uint32_t inside_from; uint8_t active_mask; int no_grad; } visit;
-
-static visit visit_open(cot_tape *t, const cot_custom *op) {
-    visit before = {t->inside, t->inside_from, t->active_mask, t->no_grad};
+static cot__scope visit_open(cot_tape *t, const cot_custom *op) {
+    cot__scope before = cot__scope_open(t, t->active_mask);
     t->inside = name_of(op);
     t->inside_from = t->count;
     return before;
 }
 
 /* Reports a failure that the function did not report itself; true when all is well. */
-static bool visit_close(cot_tape *t, visit before, const cot_custom *op, const char *which, int code) {
-    t->inside = before.inside;
-    t->inside_from = before.inside_from;
-    t->active_mask = before.active_mask;
-    t->no_grad = before.no_grad;
+static bool visit_close(cot_tape *t, cot__scope before, const cot_custom *op, const char *which, int code) {
+    cot__scope_close(t, &before);
     cot__error_in_function(t, which, name_of(op));
     if (code) cot__fail(t, COT_CUSTOM, "[%s] %s failed with code %d", name_of(op), which, code);
     return t->status == COT_OK;
@@ -175,7 +170,7 @@ static bool result_like(arrays *xs, const cot_custom *op, void *user, cot_array 
     char      text[COT__SHAPE_TEXT];
     *y = xs->at[0];
     if (!op->shape) return true;
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = op->shape(xs->n, xs->at, y, user);
     if (!visit_close(t, before, op, "shape", code)) return false;
     if ((unsigned)y->dtype >= COT_DTYPE_COUNT) {
@@ -208,7 +203,7 @@ static cot_var compute(arrays *xs, const cot_custom *op, void *user, cot__attr *
         if (!show(xs, k, attr->args[k])) return INVALID(t);
     memory own = {0};
     if (!show_result(t, name_of(op), &r, &y, &own)) return INVALID(t);
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = op->value(xs->n, xs->at, &y, user);
     bool  ok = visit_close(t, before, op, "value", code);
     if (ok) keep_result(t, &r, &own);
@@ -265,7 +260,7 @@ static void recorded_vjp(cot__rule *r) {
     cot_var           y = cot__rule_z(r), *xs = vars_open(r, n);
     if (!xs) return;
     if (t->status == COT_OK) {
-        visit before = visit_open(t, op);
+        cot__scope before = visit_open(t, op);
         int   code = op->vjp(n, xs, y, r->g, xs + n, user_of(r));
         bool  ok = visit_close(t, before, op, "vjp", code);
         for (int k = 0; k < n && ok; k++)
@@ -297,7 +292,7 @@ static void recorded_jvp(cot__rule *r) {
     cot_var           y = cot__rule_z(r), dy = INVALID(t), *xs = vars_open(r, n);
     if (!xs) return;
     if (t->status == COT_OK) {
-        visit before = visit_open(t, op);
+        cot__scope before = visit_open(t, op);
         int   code = op->jvp(n, xs, y, r->tangents, &dy, user_of(r));
         if (visit_close(t, before, op, "jvp", code)) r->tangent = fitted_tangent(r, dy);
     }
@@ -355,7 +350,7 @@ static bool run_vjp_numbers(cot__rule *r, arrays *a, int n, cot__result *xbars) 
         if (!cot__result_open(t, &xbars[k], name_of(op), xbar->dtype, xbar->shape.ndim, xbar->shape.dim)) return false;
         if (!show_result(t, name_of(op), &xbars[k], xbar, &a->owned[n + 2 + k])) return false;
     }
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = op->vjp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &a->at[n + 2], user_of(r));
     if (!visit_close(t, before, op, "vjp_numbers", code)) return false;
     for (int k = 0; k < n; k++)
@@ -401,9 +396,9 @@ static void run_jvp_numbers(cot__rule *r, arrays *a, int n) {
     cot_array y;
     memory    own = {0};
     if (!show_result(t, name_of(op), &dy, &y, &own)) return;
-    visit before = visit_open(t, op);
-    int   code = op->jvp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &y, user_of(r));
-    bool  ok = visit_close(t, before, op, "jvp_numbers", code);
+    cot__scope before = visit_open(t, op);
+    int        code = op->jvp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &y, user_of(r));
+    bool       ok = visit_close(t, before, op, "jvp_numbers", code);
     if (ok) keep_result(t, &dy, &own);
     free_memory(t, &own);
     if (!ok) return;
@@ -446,7 +441,7 @@ static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
     memory    own = {0};
     if (!show_result(t, name_of(op), &z, &y, &own)) return INVALID(t);
     if (!tangent) at[n + 2 + to] = y;
-    visit before = visit_open(t, op);
+    cot__scope before = visit_open(t, op);
     int   code = tangent ? op->jvp_numbers(n, at, &at[n], &at[n + 1], &y, user_of(r))
                          : op->vjp_numbers(n, at, &at[n], &at[n + 1], &at[n + 2], user_of(r));
     bool  ok = visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code);
@@ -521,6 +516,8 @@ static void numbers_again(cot__rule *r) {
 }
 
 /* The user's functions may read any operand and the result, so all are saved. */
+static bool custom_users_rule(const cot__rule *r) { return (void)r, true; }
+
 const cot__op cot__op_custom         = {.name         = "custom",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -528,7 +525,12 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .formula      = "a function of the user's",
                                         .vjp          = custom_vjp,
                                         .jvp          = custom_jvp,
-                                        .apply        = custom_apply};
+                                        .apply        = custom_apply,
+                                        /* what it does is the user's: one an element */
+                                        .cost         = {.each_z = 1},
+                                        .opaque       = true,
+                                        .operands     = "*",
+                                        .users_rule   = custom_users_rule};
 const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .kind         = KIND_GENERIC,
                                         .sweeps_alone = true,
@@ -536,4 +538,7 @@ const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .attrs        = "operands:d of:l",
                                         .vjp          = numbers_again,
                                         .jvp          = numbers_again,
-                                        .apply        = numbers_apply};
+                                        .apply        = numbers_apply,
+                                        .cost         = {.each_z = 1},
+                                        .opaque       = true,
+                                        .operands     = "*"};

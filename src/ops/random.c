@@ -126,7 +126,9 @@ static cot_var draw_at_apply(cot__rule *r, const cot_var *xs) {
 static cot_var draw_at_batch(cot__rule *r, const cot__batch *b, cot_var *xs) { return (void)b, draw_at_apply(r, xs); }
 
 const cot__op cot__op_draw_at = {.name = "draw_at", .batch = draw_at_batch, .kind = KIND_NONE, .attrs = "kind:d key:l",
-                                 .formula = "random numbers of the key folded with the step", .apply = draw_at_apply};
+                                 .formula = "random numbers of the key folded with the step", .apply = draw_at_apply,
+                                 .cost = {.none = "draws are not counted"},
+                                 .operands = "x"};
 
 static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape,
                        double low, double high) {

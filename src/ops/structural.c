@@ -4,6 +4,7 @@
  * everywhere. */
 #include "ops/structural.h"
 #include "backend/elements.h"
+#include "tape/flow.h"
 
 #include <string.h>
 
@@ -108,25 +109,20 @@ static const char *place_text(const cot_shape *s, int64_t k, char *buf) {
 /* Does the value of node i, of the body that is recorded, follow from an input of a body or from
  * what is older than them? Else it is computed once and holds for every step. */
 static bool may_change(cot_tape *t, uint32_t i) {
-    uint32_t n = i + 1 - t->body_from;
-    bool    *moves = cot__alloc(&t->al, n), found;
-    if (!moves) return false;
-    for (uint32_t k = 0; k < n; k++) {
-        const cot__node *x = &t->nodes[t->body_from + k];
-        moves[k] = x->op == OP_parameter;
-        for (int a = 0, args = cot__nargs(x); a < args; a++) {
-            uint32_t from = cot__arg(x, a);
-            moves[k] |= from != COT__NONE && (from < t->body_from || moves[from - t->body_from]);
-        }
-    }
-    found = moves[n - 1];
-    cot__free(&t->al, moves, n);
+    cot__flow w;
+    if (!cot__flow_open(&w, t, t->body_from, i + 1)) return false;
+    w.outside = true;
+    for (uint32_t k = w.from; k < w.end; k++) w.mark[k - w.from] = t->nodes[k].op == OP_parameter;
+    cot__flow_up(&w, 1, COT__EDGES_ALL);
+    bool found = cot__flow_mark(&w, i);
+    cot__flow_close(&w);
     return found;
 }
 
 /* While a body is recorded its values are examples, and one that is no position may belong to a
- * branch that is not taken or a loop of no step: it becomes 0 for whoever reads it here, and is
- * looked at when the body is played. False, perhaps without an error: it must stay as it is. */
+ * branch that is not taken or a loop of no step: it becomes 0 for the operation that reads it here,
+ * and is looked at when the body is played. False, perhaps without an error: it must stay as it
+ * is. */
 static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     cot__node *n = &t->nodes[i];
     if (!t->body || t->strict_positions || i < t->body_from || !may_change(t, i)) return false;

@@ -1,10 +1,14 @@
 /* structural.h: what the families of structural operations share: the checks of their arguments,
  * and the few operations that have no public name.
  *
- * Every check that fails puts "[op] fact, fact; rule" on the tape and returns false. */
+ * Every check that fails puts "[op] fact, fact; rule" on the tape and returns false.
+ *
+ * May call: base, rules, backend, tape. Must not touch: sweeps, slots and adjoints; a rule sees
+ * its own cot__rule alone. */
 #ifndef COT_STRUCTURAL_H
 #define COT_STRUCTURAL_H
 
+#include "ops/batch.h"
 #include "tape/tape.h"
 
 static inline bool cot__failed(cot_var x) { return x.id == UINT64_MAX; }
@@ -36,9 +40,6 @@ cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const 
                          uint32_t *index);
 /* One operand and an axis of it, counted from the front; NULL after a failure. */
 cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index);
-/* Predictions and targets of a loss: integer labels, one for each row along the last axis and in
- * range, or floats shaped like the predictions, which get their dtype. NULL after a failure. */
-cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]);
 /* Equal shapes, or a scalar on one side, which is broadcast. */
 bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]);
 /* Index of node i as dtype: itself, or a recorded cast; COT__NONE after a failure. */
@@ -68,36 +69,6 @@ bool cot__taken_shape(cot_tape *t, const char *op, uint32_t x, uint32_t indices,
  * through r->view, then push. */
 bool    cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape);
 cot_var cot__constant_push(cot_tape *t, cot__result *r);
-
-/* ---- batches (see cot__op.batch) ------------------------------------------------------------- */
-
-/* One element of the batch after the other, stacked. */
-cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_broadcast(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_take(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_scatter(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_last_writer(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_searchsorted(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_matmul(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_nary(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_loss(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_norm(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_norm_weights(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs);
-
-/* What they are made of. The shape with the batch in front; an ndim of COT_MAX_NDIM + 1 after
- * setting the error. */
-cot_shape cot__batch_shape(cot_tape *t, int64_t extent, cot_shape s);
-/* Operand k with the batch in front, whether it has it or not. */
-cot_var cot__batch_full(const cot__batch *b, int k, cot_var x);
-/* x (batch, …) with as many axes of extent 1 after the batch as bring it to the rank `ndim` of one
- * element's result: it then broadcasts. */
-cot_var cot__batch_align(cot_var x, int ndim);
-/* The node's apply on operands with the batch in front, and the shifted attributes. */
-cot_var cot__batch_apply(cot__rule *r, int64_t extent, const cot_var *xs);
-/* Axis `from` of x becomes axis `to`; those between move. */
-cot_var cot__moved_axis(cot_var x, int from, int to);
 
 /* ---- operations without a public name -------------------------------------------------------- */
 

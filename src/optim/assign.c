@@ -1,6 +1,6 @@
 /* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
 #include "diff/engine/sweep.h"
-#include "ops/array/inplace.h"
+#include "optim/optim.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -22,8 +22,8 @@ static bool runs(const cot_tape *t, uint32_t a, const uint8_t *met) {
 static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     const cot__node *n = &t->nodes[i];
     uint32_t         mask = 0;
-    if (n->op == OP_dot_of || n->op == OP_logsumexp_of) return UINT32_MAX;
-    for (int k = 0, count = n->op < OP_elementwise_count ? cot__nargs(n) : 0; k < count; k++)
+    if (n->op >= OP_elementwise_count) return cot__op_of(n->op)->unwatched ? UINT32_MAX : 0;
+    for (int k = 0, count = cot__nargs(n); k < count; k++)
         if (runs(t, cot__arg(n, k), met)) mask |= cot__elementwise_saves(n->op, k);
     return mask;
 }
@@ -31,9 +31,9 @@ static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
 /* The same for operand k of a list: of products the other factor must move for its sake, of
  * exponentials any operand. */
 static bool list_reads(const cot_tape *t, const cot__node *n, int k, const uint8_t *met) {
-    int  count = cot__nargs(n), half = count / 2;
+    int  count = cot__nargs(n), factor = cot__factor_of(cot__op_of(n->op), k, count);
     bool any = false;
-    if (n->op == OP_dot_of) return runs(t, cot__arg(n, k < half ? k + half : k - half), met);
+    if (factor >= 0) return runs(t, cot__arg(n, factor), met);
     for (int j = 0; j < count && !any; j++) any = runs(t, cot__arg(n, j), met);
     return any;
 }
@@ -53,30 +53,10 @@ static bool reads_unassigned(cot_tape *t, uint32_t i, const uint8_t *met, bool r
     return true;
 }
 
-static void mark_reached(const cot_tape *t, uint8_t *met, uint32_t hi, int n, const uint32_t *xs) {
-    for (int k = 0; k < n; k++)
-        if (xs[k] <= hi) met[xs[k]] = REACHED;
-    for (uint32_t i = 0; i <= hi; i++) {
-        const cot__node *node = &t->nodes[i];
-        uint32_t         inactive = cot__op_of(node->op)->inactive;
-        for (int k = 0, count = node->flags & COT__ACTIVE ? cot__nargs(node) : 0; k < count; k++) {
-            uint32_t a = cot__arg(node, k);
-            if (a != COT__NONE && !(k < 32 && inactive >> k & 1)) met[i] |= met[a] & REACHED;
-        }
-    }
-}
-
 /* Down from the outputs, over all that is reached. */
-static bool meets_unassigned(cot_tape *t, uint8_t *met, uint32_t hi) {
-    for (uint32_t i = hi + 1; i-- > 0;) {
-        const cot__node *node = &t->nodes[i];
-        if (met[i] != (MET | REACHED) || !(node->flags & COT__ACTIVE)) continue;
-        if (!reads_unassigned(t, i, met, true)) return false;
-        uint32_t inactive = cot__op_of(node->op)->inactive;
-        for (int k = 0, count = cot__nargs(node); k < count; k++)
-            if (cot__arg(node, k) != COT__NONE && !(k < 32 && inactive >> k & 1)) met[cot__arg(node, k)] |= MET;
-    }
-    return true;
+static cot__onward meet(cot__flow *w, uint32_t i) {
+    if (!(cot__flow_mark(w, i) & REACHED)) return COT__FLOW_PAST;
+    return reads_unassigned(w->ctx, i, w->mark, true) ? COT__FLOW_ON : COT__FLOW_STOP;
 }
 
 /* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do
@@ -88,17 +68,20 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *
     for (int k = 0; k < m; k++) hi = ys[k] > hi ? ys[k] : hi;
     while (end <= hi && end < t->assigned_at && reads_unassigned(t, end, NULL, false)) end++;
     if (m == 0 || end > hi || end == t->assigned_at) return true;
-    size_t   bytes = (size_t)hi + 1;
-    uint8_t *met = cot__alloc(&t->al, bytes);
-    if (!met) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to look for assigned leaves", op, bytes);
+    cot__flow w;
+    if (!cot__flow_open(&w, t, 0, hi + 1)) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to look for assigned leaves", op, cot__flow_bytes(&w));
         return false;
     }
-    memset(met, xs ? 0 : REACHED, bytes);
-    if (xs) mark_reached(t, met, hi, n, xs);
-    for (int k = 0; k < m; k++) met[ys[k]] |= MET;
-    bool clean = meets_unassigned(t, met, hi);
-    cot__free(&t->al, met, bytes);
+    if (xs) {
+        cot__flow_start(&w, n, xs, REACHED);
+        cot__flow_up(&w, REACHED, COT__EDGES_MOVING);
+    } else
+        memset(w.mark, REACHED, cot__flow_bytes(&w));
+    cot__flow_start(&w, m, ys, MET);
+    w.visit = meet, w.ctx = t;
+    bool clean = cot__flow_down(&w, MET, COT__EDGES_MOVING);
+    cot__flow_close(&w);
     return clean;
 }
 

@@ -1,5 +1,5 @@
-/* elementwise_table.h: the table made from rules.def: for every elementwise operation its class, what
- * its partials read, and its expression trees. */
+/* elementwise_table.h: the table made from rules.def: for every elementwise operation its class,
+ * what its partials read, and its expression trees. */
 #ifndef COT_ELEMENTWISE_TABLE_H
 #define COT_ELEMENTWISE_TABLE_H
 

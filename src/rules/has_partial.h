@@ -13,7 +13,7 @@
 #define OP1(name, a) 1
 #define OP2(name, a, b) 1
 #define OP3(name, a, b, c) 1
-#include "rules/words/words_ops.h"
+#include "rules/words_ops.h"
 enum {
 #define UNARY(name, cls, value, dx, lo, hi) name##_x = (dx), name##_y = 0, name##_w = 0,
 #define BINARY(name, cls, value, dx, dy, lo, hi) name##_x = (dx), name##_y = (dy), name##_w = 0,

@@ -6,7 +6,7 @@
 #define F(name) name
 #define S(name) name
 #define N(name) name
-#include "rules/words/kernel_vocabulary.h"
+#include "rules/kernel_vocabulary.h"
 #define KINK(id, op, condition, ...)                                                                                   \
     static bool at_##id(double X, double Y, double W) {                                                                \
         (void)X, (void)Y, (void)W;                                                                                     \
@@ -14,8 +14,8 @@
     }
 #define KINK_OF(...)
 #include "rules/kinks.def"
-#include "rules/words/words_undef.h"
-#include "rules/words/words_tree.h"
+#include "rules/words_undef.h"
+#include "rules/words_tree.h"
 
 const cot__kink cot__kinks[KINK_count] = {
 #define KINK(id, op, condition, convention, x, y, w, dx, dy, dw)                                                       \

@@ -5,9 +5,13 @@
 #define COT_RECORD_H
 
 #include "base/base.h"
+#include "rules/elementwise_table.h"
+#include "rules/op_facts.h"
 #include "rules/op_ids.h"
 
 typedef struct cot__rule cot__rule;
+struct cot__findings;
+struct cot__places;
 
 /* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the
  * batch as a new axis 0. At least one has. */
@@ -33,6 +37,12 @@ typedef struct cot__op {
     uint32_t    inactive; /* mask of operands without derivative (indices, labels) */
     uint32_t    saves;    /* which values the vjp reads */
     const char *formula;  /* for people */
+    /* What the formula calls its operands, in order: "a b". A name with a star stands for a list,
+     * "x* y*" for two of equal length; a star alone for any number, x, y, w or x0, x1, … . Of
+     * elementwise operations see rules/operands.def. */
+    const char *operands;
+    /* Public functions of other names that record this operation and have its rule: "dot outer". */
+    const char *functions;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
     /* Records the operation of node r->node on other operands xs, as many as the node has (optional
@@ -58,11 +68,55 @@ typedef struct cot__op {
     /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
      * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */
     bool sweeps_alone;
+    /* What its value costs; elementwise operations are counted in their formulas instead. */
+    cot__op_cost cost;
+    /* Of a generic operation: the operands that its value is linear in, all of them together while
+     * the others rest (bits as in a save mask); in the others it is curved. Linear operations are
+     * so in all operands, bilinear ones in either. See cot__linear_in. */
+    uint32_t linear;
+    /* The operand that operand k of n is multiplied by, or -1: the value is linear in the one only
+     * while the other rests. NULL: none is. Not for bilinear operations, where it is the other. */
+    int (*factor)(int k, int n);
+    /* Functions of the user's make its value, so what it is linear in is not known. */
+    bool opaque;
+    /* How node i depends on what its operands depend on (diff/engine/linearity.h), where this is
+     * found by looking closer than `linear` does; NULL: by that. */
+    uint8_t (*depends)(const struct cot__places *p, uint32_t i);
+    /* Is the rule of this node one of the user's, which may be wrong? NULL: never. */
+    bool (*users_rule)(const cot__rule *r);
+    /* Says of node i what it sits on, by its value and those of its operands, where it has no
+     * derivative; a convention of rules/kinks.def is told of it. NULL: it has one everywhere. (Of
+     * elementwise operations kinks.def has the conditions.) */
+    void (*kinks)(struct cot__findings *r, uint32_t i);
+    /* What patterns of dependence (diff/sparse) and sweeps must know of its elements. choice: every
+     * linear operation with operands that are not differentiated has one. same: 1 + the operand
+     * whose elements its own are, one by one, perhaps rounded; 0: none. */
+    cot__op_choice choice;
+    cot__op_write  writes;
+    uint32_t       same;
+    /* Operands that its rule reads though `saves` does not note them, as they are scalars, which
+     * nothing overwrites in place. */
+    uint32_t unwatched;
+    /* While a body is recorded it does not run, and its value is an example. */
+    bool example;
 } cot__op;
 
 /* Of elementwise operations: name, kind, inactive and saves only. */
 extern const cot__op cot__elementwise_ops[OP_elementwise_count];
 /* The record of any operation; for elementwise ones name, kind and saves only. */
 const cot__op *cot__op_of(int op);
+/* Is the value of a structural operation linear in operand k, as far as is known, while the operand
+ * that this one is multiplied by (cot__factor_of n operands; -1: none) rests? */
+static inline bool cot__linear_in(const cot__op *op, int k) {
+    if (op->kind == KIND_NONE || (k < 32 && op->inactive >> k & 1)) return false;
+    return op->kind != KIND_GENERIC || op->opaque || cot__saves_operand(op->linear, k);
+}
+static inline int cot__factor_of(const cot__op *op, int k, int n) {
+    return op->kind == KIND_BILINEAR ? 1 - k : op->factor ? op->factor(k, n) : -1;
+}
+/* What formulas call operand k of n of any operation: static storage or buf (16 bytes). */
+const char *cot__operand_letter(int op, int k, int n, char *buf);
+/* Does a structural operation take lists, whose elements its formula calls x[i]? */
+bool cot__takes_lists(int op);
 
 #endif

@@ -16,7 +16,7 @@
 #define OP1(name, a) (a)
 #define OP2(name, a, b) ((a) | (b))
 #define OP3(name, a, b, c) ((a) | (b) | (c))
-#include "rules/words/words_ops.h"
+#include "rules/words_ops.h"
 enum {
 #define UNARY(name, cls, value, dx, lo, hi) name##_dX_saves = (dx),
 #define BINARY(name, cls, value, dx, dy, lo, hi) name##_dX_saves = (dx), name##_dY_saves = (dy),

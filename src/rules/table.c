@@ -2,7 +2,7 @@
  * (tree.h) are constants, so nothing is built at run time. */
 #include "rules/rules.h"
 #include "rules/saves.h"
-#include "rules/words/words_tree.h"
+#include "rules/words_tree.h"
 
 const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #define UNARY(name, cls, value, dx, lo, hi) {#name, 1, cls, AS_TREE(value), {AS_TREE(dx)}, {name##_dX_saves}, lo, hi},
@@ -40,7 +40,7 @@ const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #define OP1(name, a) 0
 #define OP2(name, a, b) 0
 #define OP3(name, a, b, c) 0
-#include "rules/words/words_ops.h"
+#include "rules/words_ops.h"
 #define KIND(inactive, arity) ((inactive) == (1 << (arity)) - 1 ? KIND_NONE : KIND_GENERIC)
 #define ROW(op, arity, none, reads) {.name = #op, .kind = KIND(none, arity), .inactive = (none), .saves = (reads)},
 const cot__op cot__elementwise_ops[OP_elementwise_count] = {

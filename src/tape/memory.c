@@ -5,7 +5,7 @@
 #define _GNU_SOURCE /* mkstemp */
 #include "tape/tape.h"
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 #include "base/poison.h"
 
 #include <string.h>

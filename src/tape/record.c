@@ -1,6 +1,6 @@
 /* record.c: how a node gets onto the tape: operand checks, room for a result, the push.
  *
- * What it leaves to others: which operation, its shapes and its kernel (src/ops). */
+ * Which operation it is, its shapes and its kernel are left to src/ops. */
 #include "tape/tape.h"
 
 #include "backend/elements.h"
@@ -21,8 +21,8 @@ uint32_t cot__arg(const cot__node *n, int k) {
     return k == 0 ? n->a : k == 1 ? n->b : n->extra.c;
 }
 
-/* An operation that finds the tape failed is not the one that failed: its source line is not the
- * error's. */
+/* An operation that finds the tape failed is not the one that failed, so the error does not get its
+ * source line. */
 cot_tape *cot__usable(cot_tape *t) {
     if (t && t->status != COT_OK) t->error_placed = true;
     return t && t->status == COT_OK ? t : NULL;
@@ -54,7 +54,7 @@ cot_tape *cot__tape_beside(const char *op, const char *what, int m, const cot_va
     if (!t) return NULL;
     if (m < 0) cot__fail(t, COT_VALUE, "[%s] a negative number of %s: %d", op, what, m);
     else if (m == 0) cot__fail(t, COT_VAR, "[%s] there are no %s", op, what);
-    /* the status that cot__status_of has for it */
+    /* with the status that cot__status_of gives for a NULL list */
     else if (!ys) cot__fail(t, COT_VAR, "[%s] the list of %d %s is NULL", op, m, what);
     else if (m == 1) cot__fail(t, COT_VAR, "[%s] %s is not a value on a tape", op, what);
     else cot__fail(t, COT_VAR, "[%s] none of the %d %s is a value on a tape", op, m, what);
@@ -294,7 +294,7 @@ uint32_t cot__saved_mask(const cot_tape *t, uint32_t index) {
         return mask;
     }
     if (op->kind != KIND_BILINEAR) return op->saves;
-    /* either operand is read for the other's sake */
+    /* each operand is read for the adjoint of the other */
     return op->saves & ((is_active(t, cot__arg(n, 1)) ? 1u : 0u) | (is_active(t, cot__arg(n, 0)) ? 2u : 0u));
 }
 
@@ -321,8 +321,8 @@ static void note_saver(cot_tape *t, const cot__tensor *v, uint32_t index) {
     v->storage->saver_version = v->version;
 }
 
-/* Remembers, on the storages whose values this node's rule will read, who saved them: in-place
- * writes look there. */
+/* Notes this node as the saver on the storages whose values its rule will read: in-place writes
+ * look there. */
 void cot__note_saves(cot_tape *t, uint32_t index) {
     const cot__node *n = &t->nodes[index];
     uint32_t         mask = cot__saved_mask(t, index);
@@ -410,7 +410,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
         node.value = r->scalar;
     t->nodes[index] = node;
     t->count = index + 1;
-    /* active or not: aliases become so later */
+    /* whether it is active does not matter: fresh inputs become active later */
     if (kind != COT_F64 || !cot__sweeps_know(&node)) t->scalars_from = index + 1;
     if (flags & COT__ACTIVE) cot__note_saves(t, index);
     return VAR(t, index);

@@ -2,11 +2,14 @@
 #include "tape/region.h"
 
 #include "base/number.h"
+#include "tape/flow.h"
+#include "tape/scope.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body"};
+const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body",
+                                   .cost = {.none = "is given"}};
 
 bool cot__check_lists(cot_tape *t, const char *op, int n, const cot_var *xs, int m, const cot_var *ys) {
     if (n >= 0 && m >= 0 && (n == 0 || xs) && (m == 0 || ys)) return true;
@@ -81,23 +84,13 @@ bool cot__outside_bodies(cot_tape *t, const char *op) {
     return false;
 }
 
-typedef struct scope { const char *body; uint32_t body_from; uint8_t active_mask; int no_grad; bool noted; } scope;
-
-static scope scope_open(cot_tape *t, const char *op) {
-    scope before = {t->body, t->body_from, t->active_mask, t->no_grad, t->note[0] != 0};
+/* Values are active in a body: whether its inputs move is known when it runs. */
+static cot__scope body_open(cot_tape *t, const char *op) {
+    cot__scope before = cot__scope_open(t, COT__ACTIVE);
     if (!t->body) t->body_from = t->count;
     t->body = op;
-    t->active_mask = COT__ACTIVE; /* whether its inputs move is known when it runs */
     t->no_grad = 0;
     return before;
-}
-
-static void scope_close(cot_tape *t, scope before) {
-    t->body = before.body;
-    t->body_from = before.body_from;
-    t->active_mask = before.active_mask;
-    t->no_grad = before.no_grad;
-    if (!before.noted) cot_tape_clear_note(t); /* it was about an example */
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -105,13 +98,13 @@ static void scope_close(cot_tape *t, scope before) {
 /* Work space while a program is made: a byte and a place for each node of the body. */
 typedef struct maker {
     cot_tape   *t;
-    const char *part; /* what the messages call it: "body" */
+    const char *part; /* what messages call the function: "body" */
     uint32_t    first, count;
     uint8_t    *mark;
     uint32_t   *place;
     uint32_t   *captured;
     uint32_t    captures, capture_room;
-    /* finds a captured node: its number + 1, from the place of its hash on; 0: free */
+    /* a hash table of captured nodes: the number of a node + 1; 0: free */
     uint32_t   *table;
     uint32_t    table_size; /* a power of two, at least twice the captures */
 } maker;
@@ -120,8 +113,8 @@ enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an inpu
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
-/* Is it one of this body whose derivative was recorded here, and can it be on a kink (an input
- * cannot)? */
+/* Is this a node of the body whose derivative was recorded in it, and can the node be on a kink (an
+ * input cannot)? */
 static bool is_watched(const maker *k, uint32_t node) {
     return node >= k->first && node - k->first < k->count && k->t->nodes[node].op != OP_parameter;
 }
@@ -161,56 +154,49 @@ static bool add_capture(maker *k, const char *op, uint32_t node) {
     return true;
 }
 
-/* Its value is gone, so it must be computed again (a copy that a write in place has used up). */
+/* Is the value of the node gone, so that it must be computed again? (A write in place has used it
+ * up.) */
 static bool is_overwritten(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }
 
 /* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an
  * example, never a value that holds for every step, even where it depends on constants alone. */
-static bool is_example(const cot__node *n) {
-    return n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve;
+static bool is_example(const cot__node *n) { return cot__op_of(n->op)->example; }
+
+/* A node that a result needs: its operands from before the body are captured, and it may be where
+ * motion begins. */
+static bool enter_needed(maker *k, const char *op, uint32_t i) {
+    const cot__node *n = &k->t->nodes[i];
+    if (n->op == OP_leaf) {
+        cot__fail(k->t, COT_VALUE,
+                  "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
+                  "them",
+                  op, k->part, i);
+        return false;
+    }
+    if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i - k->first] |= MOVES;
+    for (int a = 0, args = cot__nargs(n); a < args; a++) {
+        uint32_t x = cot__arg(n, a);
+        if (x != COT__NONE && !is_inside(k, x) && !add_capture(k, op, x)) return false;
+    }
+    return true;
 }
 
 /* Results back to inputs: what is needed; then forward: what moves. Values from before the body
- * that are needed are captured. */
+ * that are needed are captured, and move. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
+    cot__flow w = {.t = t, .from = k->first, .end = k->first + k->count, .mark = k->mark, .outside = true};
     for (uint32_t i = 0; i < t->watched_count; i++)
         if (is_watched(k, t->watched[i])) k->mark[t->watched[i] - k->first] |= NEEDED | MOVES;
-    for (int i = 0; i < m; i++) {
-        if (is_inside(k, out[i]))
-            k->mark[out[i] - k->first] |= NEEDED;
-        else if (!add_capture(k, op, out[i]))
-            return false;
-    }
-    for (uint32_t i = k->count; i-- > 0;) {
-        const cot__node *n = &t->nodes[k->first + i];
-        if (!(k->mark[i] & NEEDED)) continue;
-        for (int a = 0, args = cot__nargs(n); a < args; a++) {
-            uint32_t x = cot__arg(n, a);
-            if (is_inside(k, x)) k->mark[x - k->first] |= NEEDED;
-        }
-    }
-    for (uint32_t i = 0; i < k->count; i++) {
-        const cot__node *n = &t->nodes[k->first + i];
-        if (!(k->mark[i] & NEEDED)) continue;
-        if (n->op == OP_leaf) {
-            cot__fail(t, COT_VALUE,
-                      "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
-                      "them",
-                      op, k->part, k->first + i);
-            return false;
-        }
-        if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i] |= MOVES;
-        for (int a = 0, args = cot__nargs(n); a < args; a++) {
-            uint32_t x = cot__arg(n, a);
-            if (x == COT__NONE) continue;
-            if (!is_inside(k, x) ? true : (k->mark[x - k->first] & MOVES) != 0) k->mark[i] |= MOVES;
-            if (!is_inside(k, x) && !add_capture(k, op, x)) return false;
-        }
-    }
-    return true;
+    cot__flow_start(&w, m, out, NEEDED);
+    for (int i = 0; i < m; i++)
+        if (!is_inside(k, out[i]) && !add_capture(k, op, out[i])) return false;
+    cot__flow_down(&w, NEEDED, COT__EDGES_ALL);
+    for (uint32_t i = 0; i < k->count; i++)
+        if (k->mark[i] & NEEDED && !enter_needed(k, op, k->first + i)) return false;
+    return cot__flow_up(&w, MOVES, COT__EDGES_ALL);
 }
 
 /* Where a needed value will be found when the program plays. */
@@ -220,7 +206,7 @@ static uint64_t ref_of(const maker *k, int n, uint32_t x) {
     return k->place[x - k->first];
 }
 
-/* The watched nodes of this body go into its program, and are none of the bodies around it. */
+/* The watched nodes of this body go into its program, and off the list of the bodies around it. */
 static bool list_watched(maker *k, const char *op, cot__region *r) {
     cot_tape *t = k->t;
     uint32_t  left = 0, *list = t->watched_count ? cot__arena(t, t->watched_count * sizeof *list, op) : NULL;
@@ -274,8 +260,8 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
 
 /* ---- closing a body -------------------------------------------------------------------------- */
 
-/* Constants of the body stay, and those of bodies inside it; every other value has served as an
- * example: shapes stay, memory goes. */
+/* The constants of the body stay, and those of bodies inside it. Every other value has served as an
+ * example: its shape stays, its memory goes. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
@@ -366,9 +352,9 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     }
     cot_var  *ys = xs + n;
     uint32_t *in = (uint32_t *)(void *)(ys + m), *out = in + n;
-    scope     before = scope_open(t, op);
+    cot__scope before = body_open(t, op);
     bool      ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
-    scope_close(t, before);
+    cot__scope_close_unnoted(t, &before);
     if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
         (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
@@ -404,24 +390,26 @@ bool cot__play(cot__player *p, cot_var *out) {
     cot_tape          *t = p->t;
     const uint64_t    *ref = r->ref;
     cot_var           *value = p->value + (uint32_t)(r->n + r->captures) + r->fixed, few[8];
-    uint8_t            mask = t->active_mask;
-    for (uint32_t s = 0; s < r->steps; s++) {
+    cot__scope         scope = cot__scope_open(t, t->active_mask);
+    bool               ok = true;
+    for (uint32_t s = 0; ok && s < r->steps; s++) {
         uint32_t node = r->node[s];
         int      n = cot__nargs(&t->nodes[node]);
         cot_var *xs = n <= 8 ? few : cot__alloc(&t->al, (size_t)n * sizeof *xs);
         if (!xs) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d operands", cot__op_name(t, node), n);
-            return false;
+            ok = false;
+            break;
         }
         for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
-        t->active_mask = cot__replay_mask(t, node, mask);
+        t->active_mask = cot__replay_mask(t, node, scope.active_mask);
         value[s] = cot__reapply(t, node, xs);
-        t->active_mask = mask;
         if (xs != few) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
-        if (t->status != COT_OK) return false;
+        ok = t->status == COT_OK;
     }
-    for (int i = 0; i < r->m; i++) out[i] = p->value[*ref++];
-    return cot__look_at_watched(p);
+    cot__scope_close(t, &scope);
+    for (int i = 0; ok && i < r->m; i++) out[i] = p->value[*ref++];
+    return ok && cot__look_at_watched(p);
 }
 
 bool cot__look_at_watched(cot__player *p) {

@@ -16,7 +16,7 @@ typedef struct cot__region {
     const char     *name;     /* of the operation whose body it is */
     uint32_t        first, end;
     int             n, captures, m;
-    /* how many of its values are always the same: constants, and what it computes from them
+    /* how many of its values are always the same: constants, and values computed from constants
      * alone */
     uint32_t        fixed;
     const uint32_t *captured; /* nodes before `first` that it uses */
@@ -31,8 +31,8 @@ typedef struct cot__region {
     const uint32_t *watched;
 } cot__region;
 
-/* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this. */
-/* the immediate number of an elementwise node, which cot__reapply knows */
+/* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this
+ * number: the immediate of an elementwise node, which cot__reapply knows. */
 #define COT__REF_NUMBER UINT64_MAX
 
 /* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the
@@ -66,15 +66,16 @@ typedef struct cot__player {
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region);
 void cot__player_close(cot__player *p);
 bool cot__play(cot__player *p, cot_var *out);
-/* After a play: looks at what the body differentiates. False: on a kink, the error is set.
+/* After a play: looks at the nodes that the body differentiates. False: one sits on a kink, and the
+ * error is set.
  * (cot__played_watched, which does it for a node, is in diff/engine/smooth.c: the tape knows no
  * kinks.) */
 bool cot__look_at_watched(cot__player *p);
 bool cot__played_watched(cot_tape *t, const char *op, uint32_t node);
-/* Once, on values for its inputs and captures. */
+/* Plays a body once, on values for its inputs and captures. */
 bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out);
-/* What played nodes may be: a node that was recorded without a gradient, in a no-grad scope of the
- * body, is played without. */
+/* The active_mask under which a node is played: one that was recorded without a gradient, in a
+ * no-grad scope of the body, is played without. */
 static inline uint8_t cot__replay_mask(const cot_tape *t, uint32_t node, uint8_t mask) {
     return mask & t->nodes[node].flags & COT__ACTIVE;
 }

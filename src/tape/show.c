@@ -99,10 +99,10 @@ const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {
 
 /* The operand that the word is the name of; 3: the result; -1: none of them. */
 static int operand_called(const cot__node *n, const char *word, size_t length) {
-    static const char *const usual[] = {"x", "y", "w"};
-    int                      nargs = cot__nargs(n) < 3 ? cot__nargs(n) : 3;
+    int  count = cot__nargs(n), nargs = count < 3 ? count : 3;
+    char buf[16];
     for (int k = 0; k < nargs; k++) {
-        const char *name = n->op < OP_elementwise_count ? cot__operand_name(n->op, k) : usual[k];
+        const char *name = cot__operand_letter(n->op, k, count, buf);
         if (strlen(name) == length && strncmp(name, word, length) == 0) return k;
     }
     return length == 1 && *word == 'z' ? 3 : -1;

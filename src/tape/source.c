@@ -4,16 +4,20 @@
 #include <string.h>
 
 const cot__op cot__op_leaf = {
-    .name = "leaf", .kind = KIND_SOURCE, .formula = "a value that gradients are taken with respect to"};
-const cot__op cot__op_constant = {.name = "constant", .kind = KIND_SOURCE, .formula = "given numbers"};
+    .name = "leaf", .kind = KIND_SOURCE, .formula = "a value that gradients are taken with respect to",
+    .cost = {.none = "is given"}};
+const cot__op cot__op_constant = {.name = "constant", .kind = KIND_SOURCE, .formula = "given numbers",
+                                  .cost = {.none = "is given"}};
 
 static cot_var detach_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_detach(xs[0]); }
 
-const cot__op cot__op_detach = {.name    = "detach",
-                                .batch   = cot__batch_shift,
-                                .kind    = KIND_NONE,
-                                .formula = "x, with no gradient through it",
-                                .apply   = detach_apply};
+const cot__op cot__op_detach = {.name     = "detach",
+                                .batch    = cot__batch_shift,
+                                .kind     = KIND_NONE,
+                                .formula  = "x, with no gradient through it",
+                                .apply    = detach_apply,
+                                .cost     = {.none = "moves data"},
+                                .operands = "x"};
 
 static bool valid_shape(cot_tape *t, const char *op, const cot_shape *s) {
     if (s->ndim >= 0 && s->ndim <= COT_MAX_NDIM) return true;
@@ -57,7 +61,8 @@ static cot_var make_source(cot_tape *t, int op, const char *name, cot_dtype dtyp
     if (!r.tensor && data)
         memcpy(&r.scalar, data, (size_t)cot__dtype_size(dtype));
     else if (data && r.tensor->size)
-        t->backend->copy_in(&r.view, &(cot__view){(void *)(uintptr_t)data, dtype, shape.ndim, shape.dim, r.view.stride});
+        t->backend->copy_in(&r.view,
+                            &(cot__view){(void *)(uintptr_t)data, dtype, shape.ndim, shape.dim, r.view.stride});
     else if (r.tensor && r.tensor->size)
         t->backend->fill(&r.view, 0);
     return push_source(t, &r, op);

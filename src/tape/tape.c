@@ -4,7 +4,7 @@
  * arena chunks. */
 #include "tape/tape.h"
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 #include "base/number.h"
 #include "base/poison.h"
 
@@ -62,7 +62,7 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
 
 void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
-    cot__deferred_forget(t); /* what waits, nobody will see */
+    cot__deferred_forget(t); /* nobody will see the results of deferred work */
     release_gradients(t, 0, 0);
     release_storages(t, 0);
     cot__storage_release(t, t->zero);
@@ -97,8 +97,8 @@ const char *cot_tape_message(const cot_tape *t) {
     return t ? t->message : "the tape is NULL: cot_tape_create found no memory";
 }
 
-/* Memory may be short for any operation that a sweep records: the message names the function that
- * was called instead. Not for what the user's own functions call: that is known to the user. */
+/* Memory may be short for any operation that a sweep records. The message then names the function
+ * that the user called instead, but not if one of the user's own functions called the operation. */
 static void name_the_asked(cot_tape *t) {
     char  *end = t->message[0] == '[' ? strchr(t->message, ']') : NULL;
     size_t name = end && t->asked ? strlen(t->asked) : 0, rest = end ? strlen(end) : 0;
@@ -166,8 +166,8 @@ cot_mark cot__mark(cot_tape *t) {
     }};
 }
 
-/* Nodes of a body that shall be looked at later (smooth tapes), as far as they are still there:
- * others will have their numbers. */
+/* Keeps, of the watched nodes of a body (smooth tapes), those that are still on the tape: other
+ * nodes will get the numbers of the rest. */
 static void keep_watched(cot_tape *t) {
     uint32_t left = 0;
     for (uint32_t i = 0; i < t->watched_count; i++)
@@ -176,7 +176,8 @@ static void keep_watched(cot_tape *t) {
 }
 
 static void forget(cot_tape *t, cot_mark m) {
-    /* values older than the mark may wait too; in a sweep, what waits is buried */
+    /* values older than the mark may be deferred too; in a sweep the memory of deferred work is
+     * kept */
     if (UNLIKELY(t->deferred && t->deferred->runs) && !t->sweeps) cot__deferred_run(t);
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     release_storages(t, (uint32_t)m.part[STORAGES]);
@@ -188,8 +189,9 @@ static void forget(cot_tape *t, cot_mark m) {
     if (UNLIKELY(t->watched_count)) keep_watched(t);
 }
 
-/* An assignment among what is forgotten (by a rule of the user's, say) has a time that is to come
- * again: another stamp tells what is recorded then from what was there before. */
+/* If an assignment was made since the mark (by a rule of the user's, say), its time, a count of
+ * nodes, will come again. Another stamp tells nodes that are recorded then from the forgotten
+ * ones. */
 void cot__rewind(cot_tape *t, cot_mark m) {
     forget(t, m);
     if (LIKELY(t->assigned_at <= t->count)) return;
@@ -199,8 +201,8 @@ void cot__rewind(cot_tape *t, cot_mark m) {
 
 cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}}; }
 
-/* Is everything that the mark remembers still there? Nodes tell by their stamp; what was made
- * between nodes by its counters. */
+/* Is everything that the mark remembers still there? The last node tells by its stamp; what was
+ * made between nodes tells by its counters. */
 static bool still_there(const cot_tape *t, const cot_mark *m) {
     uint32_t n = (uint32_t)m->part[NODES];
     if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m->part[STAMP])) return false;
@@ -240,7 +242,7 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
                   t->body);
         return;
     }
-    /* it happened since */
+    /* the error, or the note, is newer than the mark */
     if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t);
     if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     forget(t, m);
@@ -264,10 +266,10 @@ static uint32_t older_nodes(const cot_tape *t, const cot__node *n) {
 
 static uint32_t stamp_before(const cot_tape *t, uint32_t i) { return i ? t->nodes[i - 1].stamp & ~COT__BODY_STAMP : 0; }
 
-/* When stamps are used up, those after the last node's are used again. Assignments that are to stay
- * later than every node before them, and no later than the nodes to come, get the time of the last
- * such node. Should that be the last stamp itself, it is used for good: from then on a forgotten
- * var may be taken for a new one. */
+/* When stamps are used up, the ones after the last node's are used again. An assignment must stay
+ * later than every node before it, and no later than the nodes to come, so it gets the time of the
+ * last node before it. If the last node has the last stamp itself, that stamp stays for good: from
+ * then on a forgotten var may be taken for a new one. */
 static void reuse_stamps(cot_tape *t) {
     for (uint32_t i = 0; i < t->count; i++) {
         cot__node *n = &t->nodes[i];
@@ -358,8 +360,8 @@ const char *cot__name_of(const cot_tape *t, uint32_t node) {
 
 static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 
-/* The call that just failed says where it stands; calls after it found the tape failed and have
- * nothing to add. */
+/* The error gets the source line of the call that just failed. Later calls found the tape failed
+ * and add nothing. */
 static void place_error(cot_tape *t, const cot_site *site) {
     if (t->error_placed || !site) return;
     size_t used = strlen(t->message);
@@ -400,7 +402,8 @@ const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
 const char *cot__op_name(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
     if (n->op == OP_loop)
-        return *(const char *const *)n->extra.attr->pointer; /* "scan": what a cot__loop begins with */
+        /* "scan": a cot__loop begins with the name of the public function */
+        return *(const char *const *)n->extra.attr->pointer;
     if (n->op != OP_custom) return cot__op_of(n->op)->name;
     const cot_custom *custom = n->extra.attr->pointer;
     return custom->name ? custom->name : "custom";

@@ -7,7 +7,10 @@
  *     counted storage;
  *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by
  *     gradients;
- *   - nothing recursive ever walks a tape. */
+ *   - nothing recursive ever walks a tape.
+ *
+ * May call: base, rules, backend. Must not touch: derivatives; a record says what an operation
+ * is. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H
 
@@ -24,23 +27,23 @@ typedef struct cot__storage {
     size_t   bytes, block_bytes; /* payload, and the whole allocation */
     void    *data;               /* 64-byte aligned, except borrowed memory */
     uint32_t version;            /* bumped by every write after the first */
-    /* the first node whose rule saved this storage's value (see cot__has_saver), … */
+    /* the first node whose rule saved this storage's value (see cot__has_saver) */
     uint32_t saver;
-    uint32_t saver_version;      /* … and the version it saved; UINT32_MAX: none */
+    uint32_t saver_version;      /* the version that the saver saved; UINT32_MAX: none */
     /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
     uint32_t writer;
     bool     borrowed;
     bool     mapped;             /* borrowed from a file of our own */
-    uint32_t readers;            /* products that wait and will be made from this one's elements */
-    /* how its elements are made, which are not written yet; NULL: they are */
+    uint32_t readers;            /* lazy products made from this one's elements */
+    /* how its elements are made, if they are not written yet; NULL: they are written */
     struct cot__lazy_product *waits;
 } cot__storage;
 
-/* Products that wait (ops/elementwise/lazy_product.c): written when they are read around their
- * recipe, dropped when nobody will. */
+/* Lazy products (ops/elementwise/lazy_product.c): written when code reads them without their
+ * recipe, dropped when nothing will. */
 void cot__lazy_product_write(cot__storage *s);
 void cot__lazy_product_drop(cot__storage *s);
-/* The elements of s are about to change: what will be made from them is written before. */
+/* The elements of s are about to change: lazy products made from them are written first. */
 void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s);
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
@@ -78,9 +81,9 @@ enum {
     COT__FIXED   = 128 /* in a body that is over: its value is the same at every step, and kept */
 };
 
-/* In `stamp`, of nodes in the body of a loop or the like that is over: no var has it. */
+/* This bit of `stamp` is set in nodes of a body that is over. No var has it. */
 #define COT__BODY_STAMP UINT32_C(0x80000000)
-/* So that a stamp and two bits more (cot__assigner) fit, and are not COT__NONE. */
+/* The largest stamp: with two bits more (cot__assigner) it still fits and is not COT__NONE. */
 #define COT__LAST_STAMP (UINT32_MAX / 4 - 1)
 
 #define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
@@ -130,14 +133,15 @@ static inline uint64_t cot__head(const cot__node *n) {
 
 typedef char cot__node_is_32_bytes[sizeof(cot__node) == 32 ? 1 : -1];
 
-/* Is it in a body that is over? Then it is played again, under other numbers, and never swept
- * itself. */
+/* Is the node in a body that is over? Such a node is played again, under other numbers, and never
+ * swept itself. */
 static inline bool cot__in_body(const cot__node *n) { return (n->stamp & COT__BODY_STAMP) != 0; }
 
-/* Who writes to leaves and constants for good. */
+/* The functions that write to leaves and constants for good. */
 typedef enum cot__assigner { COT__ASSIGN, COT__ASSIGN_DATA, COT__SGD_STEP, COT__ADAMW_STEP } cot__assigner;
 
-/* Was this leaf or constant ever assigned? (Of a leaf b is 0 before, of a constant COT__NONE.) */
+/* Was this leaf or constant ever assigned? (Before that b is 0 in a leaf, COT__NONE in a
+ * constant.) */
 static inline bool cot__was_assigned(const cot__node *n) {
     return (n->op == OP_leaf || n->op == OP_constant) && n->b != COT__NONE && n->b != 0;
 }
@@ -162,13 +166,13 @@ typedef struct cot__named { uint32_t node; const char *name; } cot__named;
 typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run;
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
-/* Elementwise work that waits until somebody needs it; the rest is known to
- * ops/elementwise/deferred.c alone. */
+/* Elementwise work that is deferred until something needs it; only ops/elementwise/deferred.c
+ * knows the rest of this struct. */
 typedef struct cot__deferred { int runs; cot_tape *tape; } cot__deferred;
-void cot__deferred_run(const cot_tape *t); /* there is some */
-void cot__deferred_forget(cot_tape *t); /* nobody will */
-/* A storage without references that waiting work touches is kept until that is done; false: it may
- * go. */
+void cot__deferred_run(const cot_tape *t); /* there is some: runs it */
+void cot__deferred_forget(cot_tape *t);    /* drops it: nothing will read its results */
+/* Keeps a storage without references until the deferred work that touches it is done. False: no
+ * such work, so the storage may go. */
 bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s);
 
 struct cot_tape {
@@ -200,10 +204,10 @@ struct cot_tape {
 
     cot_status status;
     bool       error_placed; /* the source line of the error is known, or never will be */
-    uint32_t   errors; /* how many there have been: tells whether one is older than a mark */
+    uint32_t   errors; /* how many errors there have been: tells whether one is older than a mark */
     char       message[512];
-    uint32_t   notes; /* how many there have been: tells whether one is older than a mark */
-    char       note[512]; /* the first one; "" when there is none */
+    uint32_t   notes; /* how many notes there have been: tells whether one is older than a mark */
+    char       note[512]; /* the first note; "" when there is none */
 
     cot__storage **storages; /* in order of creation, one reference each */
     uint32_t       storage_count, storage_capacity;
@@ -211,7 +215,7 @@ struct cot_tape {
     uint32_t       leaf_count, leaf_capacity;
     cot__named    *names;
     uint32_t       name_count, name_capacity;
-    /* not in the order of their nodes: a value was named late, or twice */
+    /* the names are not in the order of their nodes: a value was named late, or twice */
     bool           names_mixed;
     cot__site_run *sites;
     uint32_t       site_count, site_capacity;
@@ -229,33 +233,36 @@ struct cot_tape {
 
     cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
     size_t     adjoint_zeroed;
-    /* scalar leaves that the running backward has reached: their adjoints wait in their slots */
+    /* scalar leaves that the running backward has reached: their adjoints stay in their slots until
+     * the sweep has succeeded */
     uint32_t  *arrived;
     uint32_t   arrived_count, arrived_capacity;
 
-    /* how many are under way, one inside the other: then any elementwise work may be put off */
+    /* how many sweeps are under way, one inside the other: while one is, any elementwise work may
+     * be deferred */
     int           sweeps;
-    bool          at_once; /* while none is, not even what is recorded: see cot__deferred_pause */
-    bool          in_stages; /* what cannot be done together waits in stages (deferred.c) */
-    cot__deferred *deferred; /* NULL: nothing is */
-    struct cot__lazy_product *waiting; /* products that wait, the newest first */
+    bool          at_once; /* nothing may be deferred: see cot__deferred_pause */
+    bool          in_stages; /* runs that cannot be done together form stages (deferred.c) */
+    cot__deferred *deferred; /* NULL: nothing is deferred */
+    struct cot__lazy_product *waiting; /* lazy products, the newest first */
 
     /* for messages: the function whose derivative is under way, the outermost; NULL: none */
     const char *asked;
-    /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
+    /* the custom operation one of whose functions runs; NULL: none. While it runs no sweep may
+     * begin, and no node before inside_from may be forgotten */
     const char *inside;
-    uint32_t    inside_from; /* … and nothing before this node be forgotten */
-    /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be
-     * read, … */
+    uint32_t    inside_from;
+    /* the operation whose body is being recorded; NULL: none. While it is, values from body_from on
+     * cannot be read, and older ones can neither be written in place nor forgotten (of nested
+     * bodies: the outermost) */
     const char *body;
-    /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
     uint32_t    body_from;
-    /* one 0, repeated, in place of examples of positions that are none; NULL before the first */
+    /* one 0, repeated: it stands in for examples that are no positions; NULL before the first */
     struct cot__storage *zero;
     /* while patterns are found: an example that is no position fails, and all that the branch could
      * reach counts */
     bool        strict_positions;
-    /* smooth tapes: nodes of that body whose derivative was recorded in it */
+    /* smooth tapes: nodes of the body under record whose derivative was recorded in it */
     uint32_t   *watched;
     uint32_t    watched_count, watched_capacity;
     struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
@@ -272,8 +279,8 @@ static inline double   cot__number_value(cot_var x) {
 static inline cot_dtype cot__dtype_at(const cot__node *n) { return (cot_dtype)(n->kind & 0x7f); }
 static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & COT__TENSOR) != 0; }
 
-/* Do the scalar sweeps know this operation? (ops.def: the three over lists of scalars stand
- * together.) */
+/* Do the scalar sweeps know this operation? (The three operations over lists of scalars stand
+ * together in ops.def.) */
 static inline bool cot__in_switch(const cot__node *n) {
     return n->op < OP_elementwise_count || (n->op >= OP_sum_of && n->op <= OP_logsumexp_of);
 }
@@ -326,10 +333,11 @@ static inline void cot__asked(cot_tape *t, const char *before) { t->asked = befo
  * everything goes on. "[op] fact; consequence". */
 void cot__note(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The invalid var that an operation on these vars returns. */
+/* The invalid var that an operation on these vars returns, on the tape of the first that has
+ * one. */
 cot_var cot__invalid(int n, const cot_var *xs);
-/* The status of the tape they are on, failed or not; COT_VAR when they are on none, COT_VALUE when
- * n is negative. */
+/* The status of the tape that these vars are on, failed or not; COT_VAR when they are on none,
+ * COT_VALUE when n is negative. */
 cot_status cot__status_of(int n, const cot_var *xs);
 /* Checks that x is a live value of t (or sets the error "[op] the WHICH operand …") and gives its
  * index. */
@@ -337,10 +345,12 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
 /* The tape that an operation on these vars records on: the first real one; NULL when there is none
  * or it has failed. */
 cot_tape *cot__tape_of(int n, const cot_var *xs);
-/* The same for what starts from the ys, which `what` names ("y", "ys"): where they are missing,
- * or on no tape, this is said on the tape of the others, if those have one. Then NULL, too. */
+/* The same for a function that starts from the ys, which `what` names ("y", "ys"). If the ys are
+ * missing or on no tape, it puts that error on the tape of the others, if those have one, and
+ * returns NULL. */
 cot_tape *cot__tape_beside(const char *op, const char *what, int m, const cot_var *ys, int n, const cot_var *others);
-/* Is there a list of n places or values? Or the error "[op] the list of n WHAT is NULL". */
+/* Is there a list of n places or values? Otherwise sets the error "[op] the list of n WHAT is
+ * NULL". */
 bool cot__list_given(cot_tape *t, const char *op, const char *what, int n, const void *list);
 /* t, or NULL when it is NULL or has failed. */
 cot_tape *cot__usable(cot_tape *t);
@@ -353,15 +363,15 @@ cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, 
 cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as,
                             uint32_t *index);
 
-/* Where the elements of node i lie. Valid until the next node is pushed. Work that was put off is
- * done first. */
+/* Where the elements of node i lie, for code that reads them: deferred work is done first. Valid
+ * until the next node is pushed. */
 cot__view cot__view_read(const cot_tape *t, uint32_t i);
-/* The same without that, for who only puts off more: the elements may not be there yet. */
+/* The same for code that only defers more work: the elements may not be there yet. */
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i);
-/* For shapes, and for who will not look at the elements: nothing is done, products that wait go on
- * waiting. */
+/* The same for code that reads the shape and not the elements: nothing is done first, lazy products
+ * stay lazy. */
 cot__view cot__view_shape(const cot_tape *t, uint32_t i);
-/* cot__view_read for who writes there. */
+/* The same as cot__view_read, for code that writes the elements. */
 cot__view cot__view_write(cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
@@ -397,10 +407,10 @@ cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype,
                           const int64_t *stride, int64_t offset, int n, const uint32_t *args);
 /* Number of elements of a shape, or -1 after setting the error (negative extents, too large). */
 int64_t cot__checked_size(cot_tape *t, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
-/* Copies a view out, row-major; n must match. */
 /* Does node i have a value that may be read? Not while the body it belongs to is recorded: sets the
  * error, which ends with what to do instead. */
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead);
+/* Copies a view out, row-major; n must match. */
 cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_dtype dtype, void *out, int64_t n);
 
 /* Arena memory that a rewind frees; NULL after setting the error. */

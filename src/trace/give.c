@@ -5,8 +5,9 @@
  * (diff/engine/reverse.c), so that they have the same bits. */
 #include "trace/build.h"
 
-#include "ops/array/inplace.h"
+#include "ops/array/array.h"
 #include "ops/structural.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -86,7 +87,8 @@ static bool elementwise(cot__trace_giver *w) {
         }
         cot__view sum = first ? amount : sum_so_far(w, to);
         if (!sum.data) return false;
-        if (!first) cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
+        if (!first)
+            cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
         if (!put(w, k, to, amount, sum)) return false;
     }
     return true;
@@ -185,11 +187,10 @@ static bool structural(cot__trace_giver *w) {
     cot__rule r = {.t = t, .node = w->id, .op = cot__op_of(t->nodes[w->id].op), .driver = w,
                    .give = give_all, .give_slice = give_slice, .give_scatter = give_scatter};
     cot_mark  m = cot__mark(t);
-    uint8_t   mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     r.g = as_var(t, w->id, &w->g);
     if (t->status == COT_OK) cot__run_vjp(&r);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return t->status == COT_OK && !w->build->failed;
 }

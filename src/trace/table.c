@@ -1,7 +1,7 @@
 /* table.c: a trace as two tables for a terminal: the tape downward, and the sweep upward. */
 #include "trace/trace.h"
 
-#include "trace/listing/operand_letters.h"
+#include "trace/operand_letters.h"
 
 #include <string.h>
 

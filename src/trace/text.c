@@ -1,10 +1,10 @@
 /* text.c: the texts of a trace: calls, formulas, rules, labels, values. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 #include "trace/trace.h"
 
 #include "ops/elementwise/elementwise.h"
 #include "tape/show.h"
-#include "trace/listing/operand_letters.h"
+#include "trace/operand_letters.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,19 +130,18 @@ static const char *operand_label(const cot__trace *tr, const cot__trace_node *n,
     return buf;
 }
 
-/* Operands without letters of their own: the rule speaks of x[i] and y[i], the one and its
- * partner. */
-static bool is_list(int op) { return op == OP_sum_of || op == OP_dot_of || op == OP_logsumexp_of || op == OP_concat; }
-
+/* Operands without letters of their own: the rule speaks of x[i] and y[i], the one and what it is
+ * multiplied by. */
 static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int k, const char *rule, const char *own,
                              char *buf, size_t size) {
-    char          label[LABEL];
+    char          label[LABEL], letter[16], element[20];
+    int           other = cot__factor_of(cot__op_of(n->op), k, n->nargs);
     cot__renaming with = {.count = 1, .letter = {"z"}, .name = {own}};
     const char   *right = strstr(rule, " += ");
-    if (n->op == OP_dot_of) {
-        int half = n->nargs / 2;
-        with.letter[1] = k < half ? "y[i]" : "x[i]";
-        with.name[1] = operand_label(tr, n, k < half ? k + half : k - half, label, sizeof label);
+    if (other >= 0) {
+        snprintf(element, sizeof element, "%s[i]", cot__operand_letter(n->op, other, n->nargs, letter));
+        with.letter[1] = element;
+        with.name[1] = operand_label(tr, n, other, label, sizeof label);
         with.count = 2;
     }
     cot__formula_fill(right ? right + 4 : rule, &with, buf, size);
@@ -156,7 +155,7 @@ const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char 
     cot__renaming          with = {.count = 0};
     cot__trace_rule(tr, step, add, rule, sizeof rule);
     cot__trace_label(tr, tr->steps[step].node, own, sizeof own);
-    if (is_list(n->op)) return fill_list(tr, n, a->operand, rule, own, buf, size);
+    if (cot__takes_lists(n->op)) return fill_list(tr, n, a->operand, rule, own, buf, size);
     for (; with.count < n->nargs && with.count < OPERANDS; with.count++) {
         int k = with.count;
         with.letter[k] = cot__operand_letter(n->op, k, n->nargs, letter[k]);

@@ -2,6 +2,7 @@
  * adjoints flow, and up, to list the nodes. The sweep is sweep.c's. */
 #include "trace/build.h"
 
+#include "tape/flow.h"
 #include "tape/show.h"
 #include "trace/cost/cost_rules.h"
 
@@ -65,20 +66,12 @@ static bool mark(cot__trace_build *b, uint32_t y, const cot__trace_request *requ
         uint32_t i = cot__index(request->inputs[k].value);
         if (i > b->top) b->top = i;
     }
-    if (!(b->marks = cot__alloc(&t->al, (size_t)b->top + 1))) return false;
-    memset(b->marks, 0, (size_t)b->top + 1);
+    cot__flow w;
+    if (!cot__flow_open(&w, t, 0, b->top + 1)) return false;
+    b->marks = w.mark;
     b->marks[y] = COT__TRACE_SHOWN | (t->nodes[y].flags & COT__ACTIVE ? COT__TRACE_FLOWS : 0);
-    for (uint32_t i = y + 1; i-- > 0;) {
-        const cot__node *n = &t->nodes[i];
-        uint32_t         inactive = cot__op_of(n->op)->inactive;
-        for (int k = 0, count = b->marks[i] ? cot__nargs(n) : 0; k < count; k++) {
-            uint32_t a = cot__arg(n, k);
-            if (a == COT__NONE) continue;
-            bool flows =
-                (b->marks[i] & COT__TRACE_FLOWS) && (t->nodes[a].flags & COT__ACTIVE) && !(k < 32 && inactive >> k & 1);
-            b->marks[a] |= COT__TRACE_SHOWN | (flows ? COT__TRACE_FLOWS : 0);
-        }
-    }
+    cot__flow_down(&w, COT__TRACE_SHOWN, COT__EDGES_ALL);
+    cot__flow_down(&w, COT__TRACE_FLOWS, COT__EDGES_SWEPT);
     for (int k = 0; k < request->input_count; k++) b->marks[cot__index(request->inputs[k].value)] |= COT__TRACE_SHOWN;
     return true;
 }

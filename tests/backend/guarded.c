@@ -1,7 +1,7 @@
 /* guarded.c: see guarded.h. */
 #include "backend/guarded.h"
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 /* ctest: timeout=240 plain-only */
 #include "samples/samples.h"
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 #include "backend/guarded.h"
 
 #include <signal.h>

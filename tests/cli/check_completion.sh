@@ -1,5 +1,6 @@
 #!/bin/bash
-# What Tab offers, at lines as bash gives them to a completion: check_completion.sh COMPLETION COMMAND
+# What Tab offers, at lines as bash gives them to a completion: check_completion.sh COMPLETION
+# COMMAND
 set -u
 source "$1" || exit 1
 command=$2
@@ -10,7 +11,8 @@ touch weights.npy weights.safetensors expr.txt "two words.npy"
 mkdir data
 failed=0
 
-# tab LINE EXPECTED…: the cursor stands at the end of LINE; what is offered must be just that, in any order.
+# tab LINE EXPECTED…: the cursor stands at the end of LINE; what is offered must be just that, in
+# any order.
 tab() {
     COMP_LINE=$1 COMP_POINT=${#1}
     shift
@@ -26,7 +28,8 @@ tab() {
     failed=1
 }
 
-for COMP_WORDBREAKS in $' \t\n"\'@><=;|&(:' $' \t\n"\'><;|&('; do # as it is by default, and as people set it
+# as it is by default, and as people set it
+for COMP_WORDBREAKS in $' \t\n"\'@><=;|&(:' $' \t\n"\'><;|&('; do
     whole=
     [[ $COMP_WORDBREAKS == *=* ]] || whole=1
     tab "cotangent gr" grad

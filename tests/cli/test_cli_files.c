@@ -12,7 +12,7 @@
 
 #include "io/npy.h"
 #include "io/safetensors.h"
-#include "inputs/uniform.h"
+#include "problem/uniform.h"
 
 /* ---- files made by hand ---------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 
-#include "commands/command.h"
+#include "problem/command.h"
 #include "cotangent_command.h"
 #include "cli/fail_malloc.h"
 

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "inputs/uniform.h"
+#include "problem/uniform.h"
 
 #ifndef COT_SHARED_DATA
 #define COT_SHARED_DATA ""

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "fit/data_table.h"
-#include "inputs/uniform.h"
+#include "io/data_table.h"
+#include "problem/uniform.h"
 
 static data_table table;
 

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "fit/householder.h"
-#include "fit/least_squares.h"
-#include "fit/squares.h"
+#include "regression/householder.h"
+#include "regression/least_squares.h"
+#include "regression/squares.h"
 #include "output/svg.h"
-#include "inputs/uniform.h"
+#include "problem/uniform.h"
 
 enum { M = 40, N = 5 };
 

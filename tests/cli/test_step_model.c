@@ -14,9 +14,9 @@
 #include "step/step_model.h"
 #include "step/step_registers.h"
 #include "step/step_text.h"
-#include "commands/traced.h"
+#include "problem/traced.h"
 
-#include "commands/command.h"
+#include "problem/command.h"
 
 static step_wish type(step_model *m, const char *keys) {
     step_wish wish = STEP_DRAW;

@@ -76,7 +76,8 @@ def erfinv_tail(w):
 if __name__ == "__main__":
     fit("digamma", digamma_slope, mpf(0), mpf(2), 7, 6)
     fit("erfinv_mid", lambda u: erfinv(sqrt(u)) / sqrt(u) if u else sqrt(pi) / 2, mpf(0), mpf("0.25"), 5, 5, 0.921875)
-    for nm, a, b, m, n, c in (("erfinv_near", "0.83", "2.125", 8, 8, 0.75), ("erfinv_far", "2.125", "6.1", 7, 7, 0.90625)):
+    for nm, a, b, m, n, c in (("erfinv_near", "0.83", "2.125", 8, 8, 0.75),
+            ("erfinv_far", "2.125", "6.1", 7, 7, 0.90625)):
         a, b = mpf(a), mpf(b)
         fit(nm, lambda u: erfinv_tail(u + a) / (u + a), mpf(0), b - a, m, n, c)
     dd("digamma root", x0)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fit/data_table.h"
+#include "io/data_table.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

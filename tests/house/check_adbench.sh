@@ -1,6 +1,7 @@
 #!/bin/sh
-# check_adbench.sh PROGRAM DATA: the program adbench as a user meets it: for every problem and style one JSON object and a file with
-# the right derivative, and exit codes that tell wrong usage from a bad file. DATA, the reference data, may be absent.
+# check_adbench.sh PROGRAM DATA: the program adbench as a user meets it: for every problem and style
+# one JSON object and a file with the right derivative, and exit codes that tell wrong usage from a
+# bad file. DATA, the reference data, may be absent.
 set -eu
 program=$1
 data=$2
@@ -34,7 +35,8 @@ assert all(r[k] > 0 for k in ("objective_ms", "derivative_ms", "ratio", "peak_by
 assert "file" in r and "objective" in r and ("lean_ratio" in r) == r["problem"].startswith("hand")
 PY
     else
-        grep -q "^{\"problem\": \"$2\", \"file\": \".*\", \"style\": \"$3\", .*\"ratio\": [0-9.e+-]*, \"peak_bytes\": [0-9]*.*}\$" "$1" ||
+        head="{\"problem\": \"$2\", \"file\": \".*\", \"style\": \"$3\", "
+        grep -q "^$head.*\"ratio\": [0-9.e+-]*, \"peak_bytes\": [0-9]*.*}\$" "$1" ||
             fail "not the promised JSON: $(cat "$1")"
     fi
 }

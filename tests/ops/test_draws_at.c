@@ -148,8 +148,8 @@ static int walk(int n, const cot_var *xs, int count, cot_var *ys, void *user) {
     cot_key_split(key, 4, part);
     cot_var chosen = cot_take(h, cot_categorical(part[0], h, 0), 0);
     cot_var coins = cot_cast(cot_bernoulli(t, part[1], 0.5, COT_SHAPE(WIDE)), COT_F64);
-    h              = cot_add(cot_shuffle(part[2], h, 0),
-                             cot_mul(cot_mul(coins, cot_gumbel(t, part[3], COT_F64, COT_SHAPE(WIDE))), cot_mul(chosen, 0.1)));
+    cot_var moves = cot_mul(coins, cot_gumbel(t, part[3], COT_F64, COT_SHAPE(WIDE)));
+    h             = cot_add(cot_shuffle(part[2], h, 0), cot_mul(moves, cot_mul(chosen, 0.1)));
     ys[0] = cot_sin(h);
     return 0;
 }

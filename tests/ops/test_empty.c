@@ -3,7 +3,7 @@
 /* ctest: timeout=300 */
 #include "samples/samples.h"
 #include "support/tape_test.h"
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 /* ---- functions of which the samples have no form without elements ---------------------------- */
 
@@ -237,7 +237,8 @@ static void looks(attempt *a, cot_var z) {
     cot_explain(z, text, sizeof text);
     cot_report(z, text, sizeof text);
     cot__json j = {.out = out};
-    cot__json_var(&j, z);
+    cot__view v = cot__view_read(z.tape, cot__index(z));
+    cot__json_view(&j, &v);
     TEST_CHECK(ftell(out) < 1 << 20, "%s: is printed at length", a->name);
     fclose(out);
     fine(a, "printing");

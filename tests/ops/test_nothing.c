@@ -359,7 +359,8 @@ static void two_derivatives_are_never_one_constant(void **state) {
     for (int k = 0; k < 4; k++) {
         assert_true(cot_value(g[k]) == 1);
         for (int j = 0; j < k; j++) assert_true(g[k].id != g[j].id);
-        assert_int_equal(cot_assign(g[k], cot_number(2)), COT_VALUE); /* computed, as any gradient */
+        /* computed, as any gradient */
+        assert_int_equal(cot_assign(g[k], cot_number(2)), COT_VALUE);
         cot_tape_clear_error(t);
     }
     cot_tape_destroy(t);

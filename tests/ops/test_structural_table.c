@@ -5,6 +5,7 @@
 #include "samples/samples.h"
 
 #include "base/parallel.h"
+#include "rules/kinks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,102 @@ static void records_are_complete(void **state) {
         }
         TEST_CHECK((o->apply != NULL) == (o->kind != KIND_SOURCE), "%s: every record but those of sources has apply",
                    ids[op]);
+    }
+    test_verdict();
+}
+
+/* No operation costs nothing for want of a word about it. */
+static void records_state_a_cost_or_why_there_is_none(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        const cot__op_cost *c = &cot__op_of(op)->cost;
+        bool counted = c->each_x > 0 || c->each_z > 0 || c->each_inner > 0 || c->each_cube > 0 || c->more;
+        TEST_CHECK(counted != (c->none && c->none[0]),
+                   "%s: its record says %s; give .cost, or .cost.none with a reason", ids[op],
+                   counted ? "what it costs, and that it costs nothing" : "nothing of its cost");
+    }
+    test_verdict();
+}
+
+/* The tape of a sample. */
+static cot_tape *recorded(const test_function *f) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[TEST_MAX_INPUTS];
+    for (int k = 0; k < f->n; k++)
+        xs[k] = f->in[k].shape.ndim ? cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data)
+                                    : cot_scalar(t, f->in[k].data[0]);
+    f->f(f->n, xs, f->user);
+    test_tape_ok(t, f->name);
+    return t;
+}
+
+static int words_of(const char *words) {
+    int n = words[0] != 0;
+    for (const char *p = words; *p; p++) n += *p == ' ';
+    return n;
+}
+
+/* Each operand of every node has a name. */
+static void records_name_their_operands(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        const char *words = cot__op_of(op)->operands;
+        bool        source = cot__op_of(op)->kind == KIND_SOURCE;
+        TEST_CHECK(source ? !words : words && words[0], "%s: its record has %s", ids[op],
+                   source ? "operands, though it is a source" : "no .operands");
+    }
+    for (int i = 0; i < TEST_COUNT(samples); i++) {
+        test_function f = function_of(&samples[i], i, 0);
+        cot_tape     *t = recorded(&f);
+        for (uint32_t node = 0; node < t->count; node++) {
+            const char *words = cot__op_of(t->nodes[node].op)->operands;
+            int         count = cot__nargs(&t->nodes[node]);
+            TEST_CHECK(!words || strchr(words, '*') || count <= words_of(words),
+                       "%s: %s has %d operands, and its record names %d", f.name, ids[t->nodes[node].op], count,
+                       words_of(words));
+        }
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
+/* Sweeps and patterns must know what is left of the memory that a result has taken over. */
+static void records_say_what_they_write_in_place(void **state) {
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(samples); i++) {
+        test_function f = function_of(&samples[i], i, 0);
+        cot_tape     *t = recorded(&f);
+        for (uint32_t node = 0; node < t->count; node++) {
+            const cot__op *o = cot__op_of(t->nodes[node].op);
+            bool in_place = t->nodes[node].op >= OP_elementwise_count && (t->nodes[node].flags & COT__IN_PLACE);
+            TEST_CHECK(!in_place || o->writes || o->same, "%s: %s works in place; its record has .writes, or .same",
+                       f.name, o->name);
+        }
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
+/* A convention is of use only if somebody finds where it was applied, and the other way round. */
+static void records_find_the_kinks_that_have_a_convention(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        bool convention = false;
+        for (int k = 0; k < ARRAY_KINK_count; k++) convention |= cot__array_kinks[k].op == op;
+        TEST_CHECK(convention == (cot__op_of(op)->kinks != NULL), "%s: %s", ids[op],
+                   convention ? "kinks.def has a convention, and its record no .kinks"
+                              : "its record has .kinks, and kinks.def no convention");
+    }
+    test_verdict();
+}
+
+/* Without it, the pattern of an operation whose positions move would be dense. */
+static void records_say_what_positions_choose(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        const cot__op *o = cot__op_of(op);
+        TEST_CHECK((o->kind == KIND_LINEAR && o->inactive) == (o->choice.from != COT__CHOOSES_NOTHING),
+                   "%s: a linear operation with positions among its operands, and no other, has .choice", ids[op]);
     }
     test_verdict();
 }
@@ -183,6 +280,11 @@ static void threads_do_not_show(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_are_complete),
+        cmocka_unit_test(records_name_their_operands),
+        cmocka_unit_test(records_say_what_they_write_in_place),
+        cmocka_unit_test(records_find_the_kinks_that_have_a_convention),
+        cmocka_unit_test(records_say_what_positions_choose),
+        cmocka_unit_test(records_state_a_cost_or_why_there_is_none),
         cmocka_unit_test(every_operation_has_a_sample_that_records_it),
         cmocka_unit_test(jvps_match_differences),
         cmocka_unit_test(second_derivatives_match_differences),

@@ -21,8 +21,9 @@ say_fail() {
 # run PROGRAM with nothing but the installed shared library to find
 run() { LD_LIBRARY_PATH=$libdir "$@"; }
 
-# compile COMPILER STANDARD SOURCE PROGRAM: builds and runs it with pkg-config's flags, against the shared and the static
-# library. The header must pass a strict user's warnings: -isystem would hide them, -I does not.
+# compile COMPILER STANDARD SOURCE PROGRAM: builds and runs it with pkg-config's flags, against the
+# shared and the static library. The header must pass a strict user's warnings: -isystem would hide
+# them, -I does not.
 compile() {
     strict="-std=$2 -Wall -Wextra -Wpedantic -Wshadow -Werror"
     echo "-- $1 $strict $(basename "$3"), shared"
@@ -70,7 +71,8 @@ find_package)
     run "$stage/find_package/consumer"
     "$stage/find_package/consumer_static"
     ;;
-static) # a program without any shared library: the linker has nothing to say, and no LAPACK is missed
+# a program without any shared library: the linker has nothing to say, and no LAPACK is missed
+static)
     if nm "$libdir/libcotangent.a" 2> /dev/null | grep -w dlopen; then say_fail "the static library asks for dlopen"; fi
     nothing='int main(void) { return 0; }'
     echo "$nothing" | "$CC" -static -x c - -o "$stage/nothing" 2> /dev/null || skip "no static libc is installed"
@@ -83,7 +85,8 @@ static) # a program without any shared library: the linker has nothing to say, a
     "$stage/all-static"
     COTANGENT_LAPACK=liblapack.so.3 "$stage/all-static"
     ;;
-without_lapack) # lapack.c alone loads libraries, and nothing is built from it with COT_LAPACK_AT_RUN_TIME=OFF
+# lapack.c alone loads libraries, and nothing is built from it with COT_LAPACK_AT_RUN_TIME=OFF
+without_lapack)
     rm -rf "$stage/without_lapack"
     for choice in ON OFF; do
         configure "$stage/without_lapack" "$CC" -DCOT_LAPACK_AT_RUN_TIME=$choice -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
@@ -112,7 +115,8 @@ cxx)
     done
     [ $found = yes ] || say_fail "neither g++ nor clang++ is installed"
     ;;
-headers) # every macro is used, with every warning that users may have on, in every C and C++ there is
+# every macro is used, with every warning that users may have on, in every C and C++ there is
+headers)
     headers=$(pkg-config --variable=includedir cotangent)
     names='s/^ *#define (COT_[A-Z][A-Z_]*|cot_[a-z0-9_]+)[( ].*/\1/p'
     for macro in $(sed -nE "$names" "$headers/cotangent.h" "$headers/cotangent_transform.h" | sort -u); do
@@ -166,14 +170,19 @@ size)
     strip -o "$stage/stripped.so" "$library"
     bytes=$(wc -c < "$stage/stripped.so")
     echo "stripped shared library: $bytes bytes"
-    case ${CC_ID:-GNU} in GNU) limit=1500000 ;; *) limit=1800000 ;; esac # the libraries people install are built with gcc; clang unrolls more
+    # the libraries people install are built with gcc; clang unrolls more
+    case ${CC_ID:-GNU} in GNU) limit=1500000 ;; *) limit=1800000 ;; esac
     [ "$bytes" -lt "$limit" ] || say_fail "that is not below 1.5 MB"
     ;;
 command) # it runs alone, from wherever it lies, and brings its manual and completions
     env -i "$prefix/bin/cotangent" --version
-    [ "$(env -i "$prefix/bin/cotangent" grad --json 'x*y + sin(x)' x=0 y=3)" = '{"value":0,"grad":{"x":4,"y":0}}' ] || say_fail "the gradient is wrong"
-    if readelf -d "$prefix/bin/cotangent" | grep 'NEEDED.*libcotangent'; then say_fail "the command needs the shared library"; fi
-    for file in share/man/man1/cotangent.1 share/bash-completion/completions/cotangent share/zsh/site-functions/_cotangent; do
+    [ "$(env -i "$prefix/bin/cotangent" grad --json 'x*y + sin(x)' x=0 y=3)" = '{"value":0,"grad":{"x":4,"y":0}}' ] ||
+        say_fail "the gradient is wrong"
+    if readelf -d "$prefix/bin/cotangent" | grep 'NEEDED.*libcotangent'; then
+        say_fail "the command needs the shared library"
+    fi
+    for file in share/man/man1/cotangent.1 share/bash-completion/completions/cotangent \
+        share/zsh/site-functions/_cotangent; do
         [ -s "$prefix/$file" ] || say_fail "$file is missing"
     done
     ;;

@@ -6,12 +6,12 @@
 static cot_tape *open_tape(void) { return cot_tape_create(NULL); }
 
 /* The message is the format with the given line numbers in. */
-#define assert_message(t, ...)                                                                                               \
-    do {                                                                                                                     \
-        char want[512];                                                                                                      \
-        snprintf(want, sizeof want, __VA_ARGS__);                                                                            \
-        assert_string_equal(cot_tape_message(t), want);                                                                      \
-        cot_tape_clear_error(t);                                                                                             \
+#define assert_message(t, ...)                                                                     \
+    do {                                                                                           \
+        char want[512];                                                                            \
+        snprintf(want, sizeof want, __VA_ARGS__);                                                  \
+        assert_string_equal(cot_tape_message(t), want);                                            \
+        cot_tape_clear_error(t);                                                                   \
     } while (0)
 
 static const double numbers[3] = {1, 2, 3};
@@ -30,19 +30,25 @@ static void messages_name_the_lines_of_both_operations(void **state) {
     cot_sub_into(p++, 1.0); /* the target is evaluated once */
     assert_ptr_equal(p, &h + 1);
     assert_int_equal(cot_backward(cot_sum(y, COT_ALL)), COT_STALE);
-    assert_message(t, "[backward] square (%%2, test_lines.c:%d in %s) needs the value of add (%%1 \"h\", test_lines.c:%d in %s), which was "
-                      "overwritten by sub (%%6, test_lines.c:%d in %s); compute before the write, or write to a copy (cot_copy)",
+    assert_message(t,
+                   "[backward] square (%%2, test_lines.c:%d in %s) needs the value of add (%%1 \"h\", "
+                   "test_lines.c:%d in %s), which was overwritten by sub (%%6, test_lines.c:%d in %s); "
+                   "compute before the write, or write to a copy (cot_copy)",
                    SAVED, __func__, ADDED, __func__, WRITTEN, __func__);
     cot_read_grad(y, (double[3]){0}, 3);
-    assert_message(t, "[read_grad] sigmoid (%%3, test_lines.c:%d in %s) keeps no gradient; only leaves do, and values marked with "
-                      "cot_retain_grad before backward", SAVED, __func__);
+    assert_message(t,
+                   "[read_grad] sigmoid (%%3, test_lines.c:%d in %s) keeps no gradient; only leaves do, and values "
+                   "marked with cot_retain_grad before backward",
+                   SAVED, __func__);
     cot_square(x);
     enum { LEAF_WRITTEN = __LINE__ + 1 };
     cot_add_into(&x, 1.0);
     /* %8 is the square */
     cot_backward(cot_sum((cot_var){t, (h.id & ~UINT64_C(0xffffffff)) | 8}, COT_ALL));
-    assert_message(t, "[backward] square (%%8, test_lines.c:%d in %s) needs the value of leaf (%%0, test_lines.c:%d in %s), which was "
-                      "overwritten by add (%%11, test_lines.c:%d in %s); compute before the write, or write to a copy (cot_copy)",
+    assert_message(t,
+                   "[backward] square (%%8, test_lines.c:%d in %s) needs the value of leaf (%%0, test_lines.c:%d in "
+                   "%s), which was overwritten by add (%%11, test_lines.c:%d in %s); compute before the write, or "
+                   "write to a copy (cot_copy)",
                    LEAF_WRITTEN - 2, __func__, LEAF, __func__, LEAF_WRITTEN, __func__);
     cot_tape_destroy(t);
 }
@@ -82,11 +88,14 @@ static void sources_have_their_own_lines(void **state) {
 static void a_strict_tape_names_the_lines_at_the_write(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.strict = true});
-    cot_var   x = cot_mul(cot_tensor(t, COT_F64, COT_SHAPE(3), numbers), 1.0);
+    enum { MADE = __LINE__ + 1 };
+    cot_var x = cot_mul(cot_tensor(t, COT_F64, COT_SHAPE(3), numbers), 1.0);
     cot_sin(x);
     cot_mul_into(&x, 2.0);
-    assert_message(t, "[mul_into] this write would spoil the value of mul (%%1, test_lines.c:%d in %s), which sin (%%2, test_lines.c:%d in %s) "
-                      "saved for its derivative (test_lines.c:%d in %s)", __LINE__ - 4, __func__, __LINE__ - 3, __func__, __LINE__ - 2, __func__);
+    assert_message(t,
+                   "[mul_into] this write would spoil the value of mul (%%1, test_lines.c:%d in %s), which sin (%%2, "
+                   "test_lines.c:%d in %s) saved for its derivative (test_lines.c:%d in %s)",
+                   MADE, __func__, MADE + 1, __func__, MADE + 2, __func__);
     cot_tape_destroy(t);
 }
 
@@ -96,10 +105,13 @@ static void a_failing_call_says_where_it_stands(void **state) {
     (void)state;
     cot_tape *t = open_tape();
     cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), b = cot_tensor(t, COT_F64, COT_SHAPE(2, 4), NULL);
-    cot_var   c = cot_add(a, b);
+    enum { ADDED = __LINE__ + 1 };
+    cot_var c = cot_add(a, b);
     cot_exp(c), cot_scalar(t, 1);
-    assert_message(t, "[add] shapes (2,3) and (2,4) do not broadcast; counted from the end, extents must be equal or 1 (test_lines.c:%d in %s)",
-                   __LINE__ - 3, __func__);
+    assert_message(t,
+                   "[add] shapes (2,3) and (2,4) do not broadcast; counted from the end, extents must be equal or 1 "
+                   "(test_lines.c:%d in %s)",
+                   ADDED, __func__);
     cot_tape_clear_error(t);
     /* not an operation: it has no line, and the next operation must not lend it its own */
     cot_backward(a);
@@ -115,10 +127,14 @@ static void nested_calls_mix_numbers_in(void **state) {
     cot_tape *t = open_tape();
     cot_var   x = cot_scalar(t, 3);
     cot_var   y =
-        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
-        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
-        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
-        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
+        cot_add(1, cot_mul(0.5, cot_add(1, cot_mul(0.5,
         x))))))))))))))))))))))))))))))))))))))));
     assert_near(cot_value(y), 2 + 1 / 1048576.0, 0);
     cot_backward(y);

@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "diff/engine/kept_adjoints.h"
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 #include "ops/structural.h"
 #include "samples/samples.h"
 #include "trace/trace.h"

@@ -1,5 +1,6 @@
-"""A headless Chromium, driven through chromedriver with the W3C WebDriver protocol over plain HTTP on the loopback interface. Only the
-standard library is used, and only what the tests of the page need."""
+"""A headless Chromium, driven through chromedriver with the W3C WebDriver protocol over plain HTTP
+on the loopback interface. Only the standard library is used, and only what the tests of the page
+need."""
 import base64
 import json
 import os
@@ -13,7 +14,8 @@ import urllib.error
 import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-KEYS = {"Left": "\ue012", "Right": "\ue014", "Home": "\ue011", "End": "\ue010", "Enter": "\ue007", "Tab": "\ue004", "Space": " "}
+KEYS = {"Left": "\ue012", "Right": "\ue014", "Home": "\ue011", "End": "\ue010", "Enter": "\ue007", "Tab": "\ue004",
+    "Space": " "}
 
 
 class Failure(Exception):
@@ -29,15 +31,18 @@ class Browser:
         driver = shutil.which("chromedriver")
         if not driver:
             raise SystemExit("chromedriver is not installed: tools/setup.sh test-web")
-        self.process = subprocess.Popen([driver, f"--port={self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        start_new_session=True, env={**os.environ, "TMPDIR": self.folder})
+        self.process = subprocess.Popen([driver, f"--port={self.port}"], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, start_new_session=True,
+                                        env={**os.environ, "TMPDIR": self.folder})
         self.session = None
         try:
             self._wait_for_driver()
-            arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
-                         "--disable-background-networking", "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND",
-                         "--blink-settings=preferredColorScheme=" + ("0" if dark else "1"), f"--user-data-dir={self.folder}/profile",
-                         f"--window-size={width},{height}"] + (["--force-prefers-reduced-motion"] if calm else [])
+            arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                         "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+                         "--disable-component-update", "--host-resolver-rules=MAP * ~NOTFOUND",
+                         "--blink-settings=preferredColorScheme=" + ("0" if dark else "1"),
+                         f"--user-data-dir={self.folder}/profile", f"--window-size={width},{height}"]
+            arguments += ["--force-prefers-reduced-motion"] if calm else []
             options = {"args": arguments}
             if shutil.which("chromium"):
                 options["binary"] = shutil.which("chromium")
@@ -60,7 +65,8 @@ class Browser:
 
     def _call(self, method, path, body=None):
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method,
-                                         data=None if body is None else json.dumps(body).encode(), headers={"Content-Type": "application/json"})
+                                         data=None if body is None else json.dumps(body).encode(), headers={
+                                             "Content-Type": "application/json"})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=60) as reply:
@@ -73,7 +79,8 @@ class Browser:
         return self._call(method, f"/session/{self.session}{path}", body)
 
     def size(self, width, height):
-        """The size of the page itself, phones included (a window cannot be made narrower than some 500 pixels)."""
+        """The size of the page itself, phones included (a window cannot be made narrower than some
+        500 pixels)."""
         self._do("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}})
 
@@ -136,7 +143,8 @@ class Browser:
 
     def screenshot(self, path, whole=False):
         if whole:
-            data = self._do("POST", "/goog/cdp/execute", {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": True}})["data"]
+            data = self._do("POST", "/goog/cdp/execute",
+                {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": True}})["data"]
         else:
             data = self._do("GET", "/screenshot")
         with open(path, "wb") as f:
@@ -150,7 +158,8 @@ class Browser:
             pass
         finally:
             try:
-                os.killpg(self.process.pid, signal.SIGTERM)  # the group started above, with the browser in it
+                # the group started above, with the browser in it
+                os.killpg(self.process.pid, signal.SIGTERM)
             except ProcessLookupError:
                 pass
             self.process.wait(10)

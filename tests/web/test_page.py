@@ -1,7 +1,7 @@
 """Drives the built page in headless Chromium: test_page.py PAGE COMMAND [NAME...].
 
-PAGE is cotangent.html, COMMAND the native program whose numbers the page must show. One browser serves all tests; after each the console
-must be silent. Names choose tests."""
+PAGE is cotangent.html, COMMAND the native program whose numbers the page must show. One browser
+serves all tests; after each the console must be silent. Names choose tests."""
 import json
 import math
 import os
@@ -16,8 +16,8 @@ from browser import Browser, Failure  # noqa: E402
 
 PAGE = COMMAND = browser = None
 
-# The page has another libm (musl's) and no fused multiply-add. Each operation differs by a few units in the last place, and tapes here have
-# at most some thirty operations.
+# The page has another libm (musl's) and no fused multiply-add. Each operation differs by a few
+# units in the last place, and tapes here have at most some thirty operations.
 TOLERANCE = 1e-13
 
 
@@ -83,7 +83,7 @@ class PageTest(unittest.TestCase):
         options += ["--wrt", ",".join(wanted)] if len(wanted) < len(inputs) else []
         return [*options, "--", fields["e"][0], *(f"{name}={text}" for name, text in inputs)]
 
-    # ---- stepping -------------------------------------------------------------------------------------------------------
+    # ---- stepping --------------------------------------------------------------------------------
 
     def test_example_1_steps_forward_and_lights_its_nodes_in_order(self):
         self.open()
@@ -151,7 +151,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(browser.js("return document.body.dataset.mode"), "reverse")
         self.assertEqual(browser.js("return document.activeElement.id"), "tab-reverse")
 
-    # ---- inputs ---------------------------------------------------------------------------------------------------------
+    # ---- inputs ----------------------------------------------------------------------------------
 
     def test_a_slider_moves_the_numbers(self):
         self.open("#p=first&mode=reverse&step=3")
@@ -169,7 +169,8 @@ class PageTest(unittest.TestCase):
     def test_a_slider_reaches_as_far_as_its_number(self):
         self.open("#e=x*x&i=x:3")
         bounds = "const s = document.querySelector('.input input[type=range]'); return [Number(s.min), Number(s.max)]"
-        for text, want in (("0.003", [-0.01, 0.01]), ("700", [-2000, 2000]), ("2", [-5, 5]), ("1e-4", [-0.0002, 0.0002]), ("0", [-0.0002, 0.0002])):
+        for text, want in (("0.003", [-0.01, 0.01]), ("700", [-2000, 2000]), ("2", [-5, 5]),
+                ("1e-4", [-0.0002, 0.0002]), ("0", [-0.0002, 0.0002])):
             browser.type("#input-x", text)
             self.assertEqual(browser.js(bounds), want, text)
 
@@ -184,7 +185,8 @@ class PageTest(unittest.TestCase):
         self.assertEqual(browser.js("return document.getElementById('preset').value"), "")
         browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
         self.assertEqual(list(self.gradient()), ["u"])
-        browser.js("document.querySelector('.input:nth-child(1) .wrt input').click()")  # none is left: not all of them again
+        # none is left: not all of them again
+        browser.js("document.querySelector('.input:nth-child(1) .wrt input').click()")
         self.assertEqual(self.error(), "There is nothing to differentiate by: tick ∂ beside at least one input.")
         browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
         self.assertEqual(list(self.gradient()), ["v"])
@@ -194,9 +196,12 @@ class PageTest(unittest.TestCase):
 
     def test_what_is_written_in_any_way_has_the_inputs_that_the_engine_wants(self):
         self.open()
-        for expression, inputs in [("sum(A.T @ v)", ["A", "v"]), ("q, r = qr(A); sum(r)", ["A"]), ("a = b = x; a*b", ["x"]), ("y += x; y*y", ["y", "x"]),
-                                   ("sum(cast(v, float16), axis=0)", ["v"]), ("h = (x +\n y)\nh*x", ["x", "y"]), ("x if x == y else 1e3*x", ["x", "y"])]:
-            browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", expression)
+        for expression, inputs in [("sum(A.T @ v)", ["A", "v"]), ("q, r = qr(A); sum(r)", ["A"]),
+                                   ("a = b = x; a*b", ["x"]), ("y += x; y*y", ["y", "x"]),
+                                   ("sum(cast(v, float16), axis=0)", ["v"]), ("h = (x +\n y)\nh*x",
+                                   ["x", "y"]), ("x if x == y else 1e3*x", ["x", "y"])]:
+            browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new "
+                "Event('input'))", expression)
             self.assertEqual(browser.texts(".input > label:first-child"), inputs, expression)
             self.assertNotIn("has no name", browser.text("#error") or "")
 
@@ -208,7 +213,8 @@ class PageTest(unittest.TestCase):
         caret = next(i for i, line in enumerate(lines) if line.strip().startswith("^"))
         self.assertEqual(lines[caret - 1][lines[caret].index("^"):][:3], "sim")
         for bad in ["", "(", "x1 +", "x1 ^ 2", "[1,2] + [1,2,3]", "((((" * 200, "zeros([100000, 100000, 100000])"]:
-            browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))", bad)
+            browser.js("const e = document.getElementById('expression'); e.value = arguments[0]; e.dispatchEvent(new "
+                "Event('input'))", bad)
             self.assertFalse(browser.js("return document.getElementById('error').hidden"), bad)
             self.assertGreater(len(browser.text("#error")), 10, bad)
         browser.type("#expression", "x1 * 2")
@@ -217,7 +223,8 @@ class PageTest(unittest.TestCase):
     def test_messages_speak_of_the_page(self):
         self.open()
         for expression, inputs, seed, wants, never in [
-                ("W @ v", {"W": "1", "v": "1"}, "1", ["Enter a matrix for W, for example [[1, 2], [3, 4]]", "a vector for v"], ["cot_"]),
+                ("W @ v", {"W": "1", "v": "1"}, "1", ["Enter a matrix for W, for example [[1, 2], [3, 4]]",
+                "a vector for v"], ["cot_"]),
                 ("x*x", {"x": "@file.npy"}, "1", ["files cannot be read here; paste the numbers"], ["No such file"]),
                 ("x*x", {"x": "2"}, "[1, 2]", ["The seed has shape (2,)"], ["--"]),
                 ("x*x", {"x": "2"}, "foo", ["The seed: "], ["--"]),
@@ -226,7 +233,8 @@ class PageTest(unittest.TestCase):
                 ("sum(zeros([3000, 3000]) + x)", {"x": "1"}, "1", ["The expression asks", "up to 4 million"], []),
                 ("concat([x, y], 0)", {"x": "1", "y": "1"}, "1", [], ["cot_"]),
                 ("huber(x)", {"x": "1"}, "1", ["needs y"], ["1.0"])]:
-            fields = [("e", expression), *(("i", f"{name}:{text}") for name, text in inputs.items()), ("seed", seed), ("mode", "reverse")]
+            fields = [("e", expression), *(("i", f"{name}:{text}") for name, text in inputs.items()), ("seed", seed),
+                ("mode", "reverse")]
             self.open(f"#{urllib.parse.urlencode(fields)}")
             message = self.error()
             self.assertTrue(message, expression)
@@ -240,7 +248,8 @@ class PageTest(unittest.TestCase):
         browser.type("#expression", "x1 * (")
         self.assertIsNotNone(self.error())
         for button in ("play", "step", "back", "reset"):
-            self.assertEqual(browser.js("return document.getElementById(arguments[0]).getAttribute('aria-disabled')", button), "true")
+            self.assertEqual(browser.js("return document.getElementById(arguments[0]).getAttribute('aria-disabled')",
+                button), "true")
         browser.js("document.getElementById('play').click(); document.getElementById('step').click()")
         self.assertEqual((browser.text("#play-text"), browser.text("#scrub-label")), ("Play", "Step 1 of 3"))
         browser.type("#expression", "x1 * x1")
@@ -249,11 +258,13 @@ class PageTest(unittest.TestCase):
 
     def test_large_inputs_leave_the_page_alive(self):
         self.open("#e=sum(x)&i=x:1")
-        edit = "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('input'))"
+        edit = ("const e = document.getElementById(arguments[0]); "
+                "e.value = arguments[1]; e.dispatchEvent(new Event('input'))")
         browser.now(edit, "input-x", "uniform(1,[1500,1500],1)")
         browser.wait("return !document.getElementById('computing').hidden", "the word computing")
         self.assertIn("computing", browser.now("return document.getElementById('computing').textContent"))
-        browser.now("document.getElementById('stop').click()")  # the page answers while the engine works
+        # the page answers while the engine works
+        browser.now("document.getElementById('stop').click()")
         self.assertIn("Stopped", self.error())
         self.assertTrue(browser.js("return document.getElementById('computing').hidden"))
         browser.now(edit, "input-x", "uniform(1,[1500,1500],1)")
@@ -264,9 +275,10 @@ class PageTest(unittest.TestCase):
         browser.now(edit, "input-x", "uniform(1,[300,300],1)")
         browser.click("#tab-reverse")
         browser.press("End")
-        self.assertEqual(browser.js("return document.querySelector('[data-grad]').textContent"), "90000 numbers, 1 to 1")
+        self.assertEqual(browser.js("return document.querySelector('[data-grad]').textContent"),
+            "90000 numbers, 1 to 1")
 
-    # ---- presets, links ---------------------------------------------------------------------------------------------------
+    # ---- presets, links --------------------------------------------------------------------------
 
     def presets(self):
         return browser.js("return [...document.querySelectorAll('#preset option')].map(o => o.value).filter(v => v)")
@@ -276,10 +288,12 @@ class PageTest(unittest.TestCase):
         self.assertGreaterEqual(len(self.presets()), 10)
         for preset in self.presets():
             with self.subTest(preset):
-                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", preset)
+                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new "
+                    "Event('change'))", preset)
                 self.assertTrue(browser.js("return document.getElementById('error').hidden"), browser.text("#error"))
                 browser.click("#tab-reverse")
-                browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new "
+                    "Event('input'))")
                 want = native("grad", "--json", *self.arguments())
                 self.assertIn("grad", want)
                 self.assertTrue(nearly(self.gradient(), want["grad"]), f"{self.gradient()} is not {want['grad']}")
@@ -289,18 +303,23 @@ class PageTest(unittest.TestCase):
             browser.size(width, 800)
             self.open()
             for preset in self.presets():
-                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", preset)
+                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new "
+                    "Event('change'))", preset)
                 for mode in ("forward", "reverse"):
                     browser.js("document.getElementById('tab-' + arguments[0]).click()", mode)
-                    browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                    browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new "
+                        "Event('input'))")
                     bad = browser.js("""
-                        const boxes = [...document.querySelectorAll(".box")].map(g => ({ g, r: g.querySelector("rect").getBoundingClientRect() })), bad = [];
+                        const boxes = [...document.querySelectorAll(".box")].map(
+                            g => ({ g, r: g.querySelector("rect").getBoundingClientRect() })), bad = [];
                         boxes.forEach((a, i) => boxes.slice(0, i).forEach(b => {
-                            if (a.r.left < b.r.right && b.r.left < a.r.right && a.r.top < b.r.bottom && b.r.top < a.r.bottom) bad.push(a.g.textContent + " | " + b.g.textContent);
+                            if (a.r.left < b.r.right && b.r.left < a.r.right && a.r.top < b.r.bottom &&
+                                b.r.top < a.r.bottom) bad.push(a.g.textContent + " | " + b.g.textContent);
                         }));
                         for (const { g, r } of boxes) for (const t of g.querySelectorAll("text")) {
                             const b = t.getBoundingClientRect();
-                            if (t.textContent && (b.left < r.left || b.right > r.right || b.bottom > r.bottom + 1)) bad.push("text " + t.textContent);
+                            if (t.textContent && (b.left < r.left || b.right > r.right || b.bottom > r.bottom + 1))
+                                bad.push("text " + t.textContent);
                         }
                         return bad""")
                     self.assertEqual(bad, [], f"{preset} {mode} at {width}")
@@ -317,20 +336,26 @@ class PageTest(unittest.TestCase):
         self.assertEqual((self.registers(), browser.text("#now")), seen)
         self.assertEqual(browser.js("return document.getElementById('input-x').value"), "0.25")
         self.assertEqual(browser.js("return document.body.dataset.mode"), "reverse")
-        for broken in ["#e=", "#e=x&i=x", "#e=%28&step=99", "#e=x&i=x:1&mode=nonsense&step=-4&n=1e99", "#%%%", "#p=none"]:
+        for broken in ["#e=", "#e=x&i=x", "#e=%28&step=99", "#e=x&i=x:1&mode=nonsense&step=-4&n=1e99", "#%%%",
+                "#p=none"]:
             self.open(broken)
 
     def test_odd_functions_have_a_page_too(self):
         self.open()
         long = "\n".join(f"x = x + {i}" for i in range(400))  # a tape too long to draw
-        for expression, inputs in [("3", ""), ("x", "&i=x:2"), ("x > 0", "&i=x:2"), ("[x, 2*x]", "&i=x:[1,2,3]"), ("sum(W @ W)", "&i=W:uniform(1,[80,80],0.5)"),
+        for expression, inputs in [("3", ""), ("x", "&i=x:2"), ("x > 0", "&i=x:2"), ("[x, 2*x]", "&i=x:[1,2,3]"),
+                                   ("sum(W @ W)", "&i=W:uniform(1,[80,80],0.5)"),
                                    ("x*0 + nan", "&i=x:inf"), ("sum(x)", "&i=x:zeros([2,0,3])"), (long, "&i=x:1")]:
             for mode in ("forward", "reverse", "cost"):
-                browser.js("location.hash = arguments[0]", f"#e={urllib.parse.quote(expression)}{inputs}&mode={mode}&step=1")
-                browser.wait(f"return document.body.dataset.mode === '{mode}' && document.getElementById('expression').value === {json.dumps(expression)}", "the link")
-                self.assertTrue(browser.js("return document.getElementById('error').hidden"), f"{expression}: {browser.text('#error')}")
+                browser.js("location.hash = arguments[0]",
+                    f"#e={urllib.parse.quote(expression)}{inputs}&mode={mode}&step=1")
+                browser.wait(f"return document.body.dataset.mode === '{mode}' && "
+                    f"document.getElementById('expression').value === {json.dumps(expression)}", "the link")
+                self.assertTrue(browser.js("return document.getElementById('error').hidden"),
+                    f"{expression}: {browser.text('#error')}")
                 if mode != "cost":
-                    browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                    browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new "
+                        "Event('input'))")
                     self.assertGreater(len(browser.text("#now")), 10, expression)
 
     def test_a_name_used_again_has_a_label_for_each_use(self):
@@ -372,7 +397,8 @@ class PageTest(unittest.TestCase):
         self.assertNotIn("kink", browser.text("#now"))
 
     def test_a_range_does_not_hide_what_is_not_finite(self):
-        for inputs, words in (("[-1,0,1,2,3,4]", "[6], 0 to 1.39, and 2 ∞ or NaN"), ("uniform(1,[100,100],1)", "and some ∞ or NaN")):
+        for inputs, words in (("[-1,0,1,2,3,4]", "[6], 0 to 1.39, and 2 ∞ or NaN"),
+                ("uniform(1,[100,100],1)", "and some ∞ or NaN")):
             self.open(f"#e=sum(log(x))&i=x:{inputs}&mode=forward&step=1")
             self.assertIn(words, browser.text("#registers tr.current .value"))
 
@@ -386,7 +412,7 @@ class PageTest(unittest.TestCase):
         self.open("#p=vanishing&mode=reverse&step=99")
         self.assertLess(abs(self.gradient()["x"]), 0.25 ** 10 * 1.0001)
 
-    # ---- guesses ----------------------------------------------------------------------------------------------------------
+    # ---- guesses ---------------------------------------------------------------------------------
 
     def test_guesses_right_close_and_wrong(self):
         self.open("#p=first&mode=reverse&step=1")
@@ -420,10 +446,11 @@ class PageTest(unittest.TestCase):
         self.open("#p=first&mode=reverse&step=3")
         browser.click("#predict")
         self.assertIn("Nothing is left", browser.text("#guess-answer"))
-        browser.js("document.getElementById('guess-value').value = '1'; document.getElementById('guess-form').requestSubmit()")
+        browser.js("document.getElementById('guess-value').value = '1'; "
+            "document.getElementById('guess-form').requestSubmit()")
         self.assertIn("Nothing is left", browser.text("#guess-answer"))
 
-    # ---- cost -------------------------------------------------------------------------------------------------------------
+    # ---- cost ------------------------------------------------------------------------------------
 
     def test_cost_is_that_of_the_native_command_and_crosses(self):
         self.open("#p=first&mode=cost&n=1000&m=1")
@@ -432,20 +459,25 @@ class PageTest(unittest.TestCase):
 
         def want(cost):
             return {row: [cost["forward"][row], cost["reverse"][row]] for row in ("sweeps", "operations", "bytes")}
-        self.assertEqual(browser.js(cells, "#cost section:first-child"), want(native("cost", "--json", "--inputs", "1000", "--outputs", "1")))
+        self.assertEqual(browser.js(cells, "#cost section:first-child"),
+            want(native("cost", "--json", "--inputs", "1000", "--outputs", "1")))
         self.assertIn("Reverse mode is cheaper", browser.text("#cost .verdict"))
         for slider, value in (("n", 0), ("m", 120)):
-            browser.js("const s = document.getElementById(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new Event('input'))", f"cost-{slider}", value)
-        self.assertEqual(browser.js(cells, "#cost section:first-child"), want(native("cost", "--json", "--inputs", "1", "--outputs", "1000000")))
+            browser.js("const s = document.getElementById(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new "
+                "Event('input'))", f"cost-{slider}", value)
+        self.assertEqual(browser.js(cells, "#cost section:first-child"),
+            want(native("cost", "--json", "--inputs", "1", "--outputs", "1000000")))
         self.assertIn("Forward mode is cheaper", browser.text("#cost .verdict"))
-        self.assertTrue(nearly(browser.js(cells, "#cost-own"), want(native("trace", "--json", "--", "x1*x2 + sin(x1)", "x1=pi/4", "x2=3")["cost"])))
+        self.assertTrue(nearly(browser.js(cells, "#cost-own"),
+            want(native("trace", "--json", "--", "x1*x2 + sin(x1)", "x1=pi/4", "x2=3")["cost"])))
 
-    # ---- matrices ---------------------------------------------------------------------------------------------------------
+    # ---- matrices --------------------------------------------------------------------------------
 
     def test_the_graph_network_is_a_tape_of_matrices_with_numbers_to_read(self):
         self.open("#p=gcn&mode=forward&step=1")
         self.assertGreater(browser.js("return document.querySelectorAll('.box image[href]').length"), 4)
-        self.assertIn("X 6×3", browser.js("return [...document.querySelectorAll('.box .label')].map(e => e.textContent)"))
+        self.assertIn("X 6×3", browser.js("return [...document.querySelectorAll('.box .label')].map(e => "
+            "e.textContent)"))
         self.assertEqual(len(browser.texts("#figures .cells td")), 18)
         browser.click("#tab-reverse")
         browser.press("End")
@@ -458,7 +490,8 @@ class PageTest(unittest.TestCase):
         browser.js("document.querySelector('.input.long button[aria-controls=input-W2]').click()")
         browser.type("#input-W2", "[[1, 0], [0, 1], [0, 0], [0, 0]]")
         self.assertIsNone(self.error())
-        self.assertTrue(nearly(numbers(browser.js("return Number(document.getElementById('value').textContent)")), [round(
+        self.assertTrue(nearly(numbers(browser.js("return Number(document.getElementById('value').textContent)")),
+            [round(
             native("eval", "--json", *self.arguments()[self.arguments().index("--"):])["value"], 5)]))
 
     def test_at_1280_by_800_buttons_text_and_graph_are_seen_together(self):
@@ -473,19 +506,23 @@ class PageTest(unittest.TestCase):
         self.open()
         return self.presets()
 
-    # ---- reading it -------------------------------------------------------------------------------------------------------
+    # ---- reading it ------------------------------------------------------------------------------
 
     def test_nothing_sticks_out_at_360_pixels(self):
         browser.size(360, 740)
         self.open()
         for preset in self.presets():
             for mode in ("forward", "reverse", "cost"):
-                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", preset)
+                browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new "
+                    "Event('change'))", preset)
                 browser.js("document.getElementById('tab-' + arguments[0]).click()", mode)
-                browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new Event('input'))")
+                browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new "
+                    "Event('input'))")
                 self.assertLessEqual(browser.js("return document.documentElement.scrollWidth"), 360, f"{preset} {mode}")
-                out = browser.js("""return [...document.querySelectorAll("button, input, select, textarea, h2, p")].filter(e => e.offsetParent &&
-                    !e.closest(".hidden, .scroll, .graph") && e.getBoundingClientRect().right > 360.5).map(e => e.outerHTML.slice(0, 80))""")
+                out = browser.js("""return [...document.querySelectorAll("button, input, select, textarea, h2, p")]
+                    .filter(e => e.offsetParent &&
+                    !e.closest(".hidden, .scroll, .graph") && e.getBoundingClientRect().right > 360.5)
+                    .map(e => e.outerHTML.slice(0, 80))""")
                 self.assertEqual(out, [], f"{preset} {mode}")
         browser.size(1280, 800)
 
@@ -494,22 +531,28 @@ class PageTest(unittest.TestCase):
             for mode in ("reverse", "cost"):
                 self.open(f"#p={preset}&mode={mode}&step=3")
                 nameless = browser.js("""
-                    const named = e => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.labels?.length || e.innerText?.trim();
-                    return [...document.querySelectorAll("button, input, select, textarea, output, [role=region], [role=tabpanel]")]
+                    const named = e => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") ||
+                        e.labels?.length || e.innerText?.trim();
+                    const all = "button, input, select, textarea, output, [role=region], [role=tabpanel]";
+                    return [...document.querySelectorAll(all)]
                         .filter(e => !e.closest("[hidden]") && !named(e)).map(e => e.outerHTML)""")
                 self.assertEqual(nameless, [])
         self.open("#p=network&mode=reverse&step=3")
-        self.assertEqual(browser.js("return document.querySelector('#graph svg[role=img] > title').textContent"), "The tape as a graph, 3 of 11 nodes swept")
+        self.assertEqual(browser.js("return document.querySelector('#graph svg[role=img] > title').textContent"),
+            "The tape as a graph, 3 of 11 nodes swept")
         self.assertEqual(browser.js("return document.getElementById('now').getAttribute('aria-live')"), "polite")
-        self.assertEqual(browser.js("return [...document.querySelectorAll('#registers thead th')].every(t => t.scope === 'col')"), True)
+        self.assertEqual(browser.js("return [...document.querySelectorAll('#registers thead th')].every(t => t.scope "
+            "=== 'col')"), True)
 
-    # ---- trace --html -----------------------------------------------------------------------------------------------------
+    # ---- trace --html
+    # ----------------------------------------------------------------------------------------------
 
     def test_a_recorded_tape_steps_both_ways(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "tape.html")
             hostile = "# </script><b>&\na = x1*x2; a + sin(x1)"
-            done = subprocess.run([COMMAND, "trace", "--html", path, "--", hostile, "x1=pi/4", "x2=3"], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([COMMAND, "trace", "--html", path, "--", hostile, "x1=pi/4", "x2=3"],
+                capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
             browser.open(f"file://{path}")
             browser.wait("return document.body.dataset.ready", "the recorded tape")
@@ -531,7 +574,8 @@ def main():
     PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     browser = Browser()
     try:
-        result = unittest.main(argv=[sys.argv[0], *(f"PageTest.{name}" for name in sys.argv[3:])], exit=False, verbosity=2).result
+        result = unittest.main(argv=[sys.argv[0], *(f"PageTest.{name}" for name in sys.argv[3:])], exit=False,
+            verbosity=2).result
     finally:
         browser.close()
     sys.exit(not result.wasSuccessful())

@@ -1,4 +1,5 @@
-// cost.js: what derivatives cost. Forward mode needs one sweep for each input, reverse mode one for each output; the rest is drawing it.
+// cost.js: what derivatives cost. Forward mode needs one sweep for each input, reverse mode one for
+// each output; the rest is drawing it.
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
 import { costOf, engineReady } from "./engine.js";
@@ -29,8 +30,9 @@ export class CostPanel {
     };
     this.any = el("section", { class: "card", "aria-labelledby": "any-title" },
       el("h2", { id: "any-title" }, "Any function from n inputs to m outputs"),
-      el("p", { class: "about" }, "Forward mode follows one input at a time through the whole tape; reverse mode follows one output " +
-        "at a time back. So the shape of the function decides: a training loss has a million inputs and one output."),
+      el("p", { class: "about" },
+        "Forward mode follows one input at a time through the whole tape; reverse mode follows one output " +
+          "at a time back. So the shape of the function decides: a training loss has a million inputs and one output."),
       slider("n", "Inputs n"), slider("m", "Outputs m"), this.drawn);
     this.own = el("section", { class: "card", id: "cost-own", "aria-labelledby": "own-title" });
   }
@@ -43,7 +45,8 @@ export class CostPanel {
   show(tape) {
     this.frame.replaceChildren(...(engineReady() ? [this.any] : []), this.own);
     if (engineReady()) this.draw();
-    this.own.replaceChildren(el("h2", { id: "own-title" }, "The function on this page"), ...(tape ? ownCost(tape.trace.cost) : []));
+    this.own.replaceChildren(
+      el("h2", { id: "own-title" }, "The function on this page"), ...(tape ? ownCost(tape.trace.cost) : []));
   }
 
   draw() {
@@ -54,14 +57,19 @@ export class CostPanel {
     }
     if (cost.error) return this.drawn.replaceChildren(el("p", { class: "error" }, cost.error.message));
     if (this.curves.n !== n) // both curves for this n, over all m
-      this.curves = { n, points: Array.from({ length: most + 1 }, (_, k) => ({ m: 10 ** k, cost: costOf(n, 10 ** k) })) };
-    this.drawn.replaceChildren(comparison(cost, "evaluations of the function"), chart(this.curves.points, m, cost), verdict(cost));
+      this.curves = {
+        n,
+        points: Array.from({ length: most + 1 }, (_, k) => ({ m: 10 ** k, cost: costOf(n, 10 ** k) }))
+      };
+    this.drawn.replaceChildren(
+      comparison(cost, "evaluations of the function"), chart(this.curves.points, m, cost), verdict(cost));
   }
 }
 
 function ownCost(cost) {
   if (!cost) return [];
-  const about = `${plural(cost.inputs, "input number")}, ${plural(cost.outputs, "output number")}; computing it once takes ` +
+  const about =
+    `${plural(cost.inputs, "input number")}, ${plural(cost.outputs, "output number")}; computing it once takes ` +
     `${plural(cost.function.operations, "operation")}.`;
   return [el("p", { class: "about" }, about), comparison(cost, "operations"), verdict(cost)];
 }
@@ -72,7 +80,8 @@ function verdict(cost) {
   const best = { reverse: ["r", "Reverse mode is cheaper here."], forward: ["f", "Forward mode is cheaper here."],
     equal: [null, "Both cost the same here."] };
   const [name, text] = best[cost.cheaper];
-  return el("p", { class: "verdict", role: "status" }, el("b", { class: name }, text), " ", sentence(cost.crossing?.why ?? ""));
+  return el("p", { class: "verdict", role: "status" }, el("b", { class: name }, text), " ",
+    sentence(cost.crossing?.why ?? ""));
 }
 
 const sentence = text => text && `${text[0].toUpperCase()}${text.slice(1)}.`;

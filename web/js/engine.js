@@ -1,5 +1,6 @@
-// engine.js: the command, called from the page. It prints one JSON object; a failure is an object with an error in it. Functions that
-// visitors write run in a worker, which can be ended, so that the page never stands still.
+// engine.js: the command, called from the page. It prints one JSON object; a failure is an object
+// with an error in it. Functions that visitors write run in a worker, which can be ended, so that
+// the page never stands still.
 import { runModule } from "./wasi.js";
 
 export const mostElements = 4e6; // numbers in one array; more would take the browser too long
@@ -15,7 +16,8 @@ export async function loadEngine(base64) {
 
 export const engineReady = () => module !== null;
 
-// The answer of one run. This too travels into the worker as text: it uses nothing but its arguments.
+// The answer of one run. This too travels into the worker as text: it uses nothing but its
+// arguments.
 function answerOf(run, module, args) {
   let ran;
   try {
@@ -29,7 +31,8 @@ function answerOf(run, module, args) {
   } catch {
     return { error: { message: ran.err.trim() || `The engine ended with status ${ran.status}.` } };
   }
-  // Of large arrays the page shows summaries, which nodes and sums have; the numbers themselves would only be heavy to hand over.
+  // Of large arrays the page shows summaries, which nodes and sums have; the numbers themselves
+  // would only be heavy to hand over.
   if (!answer.nodes) return answer;
   const summary = new Map(answer.nodes.filter(n => n.value?.elided).map(n => [n.id, n.value]));
   if (summary.has(answer.output)) answer.value = summary.get(answer.output);
@@ -46,7 +49,8 @@ export function costOf(inputs, outputs) {
 
 // state: {expression, inputs: [{name, text, wrt}], seed}
 function traceArguments(state) {
-  const args = ["trace", "--json", "--seed", state.seed.trim() || "1"]; // one number goes for every element of the result
+  // one number goes for every element of the result
+  const args = ["trace", "--json", "--seed", state.seed.trim() || "1"];
   const wanted = state.inputs.filter(i => i.wrt).map(i => i.name);
   if (wanted.length > 0 && wanted.length < state.inputs.length) args.push("--wrt", wanted.join(","));
   return [...args, "--", state.expression, ...state.inputs.map(i => `${i.name}=${i.text}`)];
@@ -57,7 +61,8 @@ let address = null;
 const workerText = () => `const run = ${runModule}; const answer = ${answerOf}; let module; onmessage = ({ data }) => {
   if (data instanceof WebAssembly.Module) module = data; else postMessage(answer(run, module, data)); };`;
 
-// Traces one after the other, always of the newest state. A run that takes long is ended when something newer is asked.
+// Traces one after the other, always of the newest state. A run that takes long is ended when
+// something newer is asked.
 export class Tracer {
   // onAnswer(trace, state); onBusy(true or false)
   constructor(onAnswer, onBusy) {
@@ -119,7 +124,8 @@ export class Tracer {
       if (!args) return;
       this.worker?.terminate();
       this.worker = null;
-      if (!spoke) this.direct = true; // it could not even start: some browsers refuse workers to pages from disk
+      // it could not even start: some browsers refuse workers to pages from disk
+      if (!spoke) this.direct = true;
       this.done(spoke ? { error: { code: "memory" } } : answerOf(runModule, module, args));
     };
     worker.postMessage(module);

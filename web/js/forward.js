@@ -21,10 +21,12 @@ export function forwardText(tape, step) {
   if (step === 0) {
     const given = n => isTensor(n.value) ? `${n.name} (${showShape(n.shape)})` : `${n.name} = ${show(n.value)}`;
     const names = tape.trace.inputs.map(i => given(tape.node(i.node)));
-    const text = names.length ? `The inputs are given: ${names.join(", ")}.` : "There are no inputs; everything is constant.";
+    const text =
+      names.length ? `The inputs are given: ${names.join(", ")}.` : "There are no inputs; everything is constant.";
     return [el("p", null, text), el("p", null, "Step to do the first operation.")];
   }
-  const node = tape.ops[step - 1], numbers = tape.calculated(node), keeps = tape.kept(node), last = step === tape.ops.length;
+  const node = tape.ops[step - 1], numbers = tape.calculated(node), keeps = tape.kept(node),
+        last = step === tape.ops.length;
   return [
     el("p", { class: "formula" }, `${tape.label(node.id)} = ${tape.written(node)}`, numbers ? ` = ${numbers}` : "",
       isTensor(node.value) ? "" : [" = ", el("b", { class: "f" }, show(node.value))]),

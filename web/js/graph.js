@@ -1,4 +1,5 @@
-// graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only changes classes and texts.
+// graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only
+// changes classes and texts.
 import { calm, el, svg, svgBar } from "./dom.js";
 import { picture } from "./heat.js";
 import { onKink } from "./kinks.js";
@@ -28,11 +29,14 @@ export class Graph {
     this.groups = new Map();
     this.lines = [];
     const down = frame.clientWidth < 640; // narrow: from top to bottom; wide: from left to right
-    this.stacked = tape.matrix || tape.nodes.length > 8; // label and operation on two lines: narrower boxes for longer tapes
-    const longest = Math.max(...tape.nodes.map(n => this.heading(n).reduce((most, line) => Math.max(most, line.length), 0)));
+    // label and operation on two lines: narrower boxes for longer tapes
+    this.stacked = tape.matrix || tape.nodes.length > 8;
+    const longest =
+      Math.max(...tape.nodes.map(n => this.heading(n).reduce((most, line) => Math.max(most, line.length), 0)));
     this.box = { width: Math.min(this.stacked ? 132 : 196, Math.max(112, Math.ceil(longest * letter) + 18)),
       height: tape.matrix ? 116 : this.stacked ? 82 : 66 };
-    const size = down ? { across: this.box.width, along: this.box.height } : { across: this.box.height, along: this.box.width };
+    const size =
+      down ? { across: this.box.width, along: this.box.height } : { across: this.box.height, along: this.box.width };
     const plan = layoutOf(tape.nodes.map(n => ({ id: n.id, args: n.args.filter(a => a !== null) })), size,
       { across: 16, along: down ? 30 : this.stacked ? 34 : 44 });
     const place = p => down ? { x: p.across, y: p.along } : { x: p.along, y: p.across };
@@ -52,7 +56,8 @@ export class Graph {
       boxes.append(group);
       this.groups.set(node.id, group);
     }
-    // As large as it is, or smaller to fit, but not so small that it cannot be read: then the frame scrolls.
+    // As large as it is, or smaller to fit, but not so small that it cannot be read: then the frame
+    // scrolls.
     const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16, room = frame.clientWidth - 4;
     const scale = letters * Math.min(1.25, Math.max(down ? 1 : 1.1, room / this.width / letters));
     this.image = svg("svg", { viewBox: `${-margin} ${-margin} ${this.width} ${this.height}`, width: this.width * scale,
@@ -78,18 +83,21 @@ export class Graph {
     const { width, height } = this.box, left = x - width / 2, top = y - height / 2, source = this.tape.isSource(node);
     const text = (name, dx, dy, content = "") =>
       svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": "middle" }, content);
-    const lines = this.heading(node).map((line, i) =>
-      text(this.stacked && i === 0 ? "what label" : "what", width / 2, 19 + 16 * i, cut(line, Math.floor((width - 12) / letter))));
+    const lines = this.heading(node).map((line, i) => text(this.stacked && i === 0 ? "what label" : "what", width / 2,
+                                           19 + 16 * i, cut(line, Math.floor((width - 12) / letter))));
     const image = name => svg("image", { class: name, preserveAspectRatio: "none" });
     const corner = `M${left + width - 17},${top + height - 15}l5,8l5,-8`;
     const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
-    const group = svg("g", { class: `box${source ? " source" : ""}${node.id === this.tape.trace.output ? " output" : ""}` },
+    const output = node.id === this.tape.trace.output;
+    const group = svg("g", { class: `box${source ? " source" : ""}${output ? " output" : ""}` },
       svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
       onKink(this.tape, node)
-        ? svg("path", { class: "kinky", d: corner }, svg("title", null, "the derivative here is only a convention")) : null,
+        ? svg("path", { class: "kinky", d: corner },
+          svg("title", null, "the derivative here is only a convention")) : null,
       isTensor(node.value)
         ? [image("value-map"), image("adjoint-map"),
-          text("legend value-legend", width * 0.28, height - 7), text("legend adjoint-legend", width * 0.72, height - 7)]
+          text("legend value-legend", width * 0.28, height - 7),
+          text("legend adjoint-legend", width * 0.72, height - 7)]
         : [text("value", width / 2, middle), text("adjoint", width / 2, middle + 18)]);
     group.place = { left, top };
     return group;
@@ -118,7 +126,8 @@ export class Graph {
     image.setAttribute("href", map.address);
   }
 
-  // What to show: {mode, lit(node), current: id or null, registers: Map or null, active: pairs "from>to", summary}
+  // What to show: {mode, lit(node), current: id or null, registers: Map or null, active: pairs
+  // "from>to", summary}
   light(view) {
     for (const node of this.tape.nodes) {
       const group = this.groups.get(node.id), lit = view.lit(node), register = view.registers?.get(node.id);
@@ -136,10 +145,12 @@ export class Graph {
         group.querySelector(".adjoint").replaceChildren(...(view.mode === "forward" ? [lit ? this.keeps(node) : ""]
           : register ? [svgBar(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`] : []));
       }
-      group.querySelector(":scope > title").textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
+      group.querySelector(":scope > title").textContent =
+        `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
         (register ? `, adjoint ${show(register.sum)}` : "");
     }
-    for (const { from, to, path } of this.lines) path.setAttribute("class", view.active.has(`${from}>${to}`) ? `active ${view.mode}` : "");
+    for (const { from, to, path } of this.lines)
+      path.setAttribute("class", view.active.has(`${from}>${to}`) ? `active ${view.mode}` : "");
     this.image.querySelector("title").textContent = view.summary;
     this.reveal(view.current);
   }
@@ -148,7 +159,8 @@ export class Graph {
   reveal(id) {
     if (id === null || id === undefined) return;
     const { place } = this.groups.get(id), { frame, box, scale } = this;
-    const left = (place.left + box.width / 2) * scale - frame.clientWidth / 2, top = (place.top + box.height / 2) * scale - frame.clientHeight / 2;
+    const left = (place.left + box.width / 2) * scale - frame.clientWidth / 2,
+          top = (place.top + box.height / 2) * scale - frame.clientHeight / 2;
     frame.scrollTo({ left, top, behavior: calm() ? "auto" : "smooth" });
   }
 }

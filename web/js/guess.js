@@ -1,22 +1,33 @@
-// guess.js: predict first. Asks for the adjoint that the next step will leave in a register, and says how near the guess was.
+// guess.js: predict first. Asks for the adjoint that the next step will leave in a register, and
+// says how near the guess was.
 import { $, bar } from "./dom.js";
 import { isTensor, show, toNumber } from "./numbers.js";
 
-// The question of the next step: {to, from, held, amount, answer, element}, or null when there is none.
+// The question of the next step: {to, from, held, amount, answer, element}, or null when there is
+// none.
 export function questionOf(tape, step) {
   const entry = tape.sweep[step], add = entry?.adds[0];
   if (!add) return null;
   const first = v => isTensor(v) ? (v.elided ? v.grid : [v]).flat(Infinity)[0] : v;
   if (add.sum?.elided) return null;
   const register = tape.registers(step).get(add.to);
-  return { to: add.to, from: entry.node, held: register ? toNumber(first(register.sum)) : 0, amount: toNumber(first(add.amount)),
-    answer: toNumber(first(add.sum)), element: isTensor(add.sum), shape: tape.node(add.to).shape };
+  return {
+    to: add.to,
+    from: entry.node,
+    held: register ? toNumber(first(register.sum)) : 0,
+    amount: toNumber(first(add.amount)),
+    answer: toNumber(first(add.sum)),
+    element: isTensor(add.sum),
+    shape: tape.node(add.to).shape
+  };
 }
 
 export function questionText(tape, q) {
   const place = q.element ? ` in its first place, [${q.shape.map(() => 0).join(", ")}]` : "";
-  return [`Next is ${tape.label(q.from)} = ${tape.written(tape.node(q.from))}. What will `, bar(tape.label(q.to)), ` be after it${place}?`,
-    q.held !== 0 ? ` It holds ${show(q.held)} now.` : ""];
+  return [
+    `Next is ${tape.label(q.from)} = ${tape.written(tape.node(q.from))}. What will `, bar(tape.label(q.to)),
+    ` be after it${place}?`, q.held !== 0 ? ` It holds ${show(q.held)} now.` : ""
+  ];
 }
 
 // A number as typed: 0.5, -1e3, 3/4, inf.
@@ -33,10 +44,12 @@ export function readGuess(text) {
 // {verdict: "right" | "close" | "wrong", text}
 export function judge(q, guess) {
   const answer = q.answer, truth = `It is ${show(answer)}.`;
-  if (Object.is(guess, answer) || guess === answer) return { verdict: "right", text: `Exactly right: ${show(answer)}.` };
+  if (Object.is(guess, answer) || guess === answer)
+    return { verdict: "right", text: `Exactly right: ${show(answer)}.` };
   if (!Number.isFinite(answer) || !Number.isFinite(guess)) return { verdict: "wrong", text: `Not quite. ${truth}` };
   const off = Math.abs(guess - answer), relative = off / Math.abs(answer);
-  if (relative <= 0.005 || off < 1e-12) return { verdict: "right", text: `Right, to within ${percent(relative)}. ${truth}` };
+  if (relative <= 0.005 || off < 1e-12)
+    return { verdict: "right", text: `Right, to within ${percent(relative)}. ${truth}` };
   if (relative <= 0.1) return { verdict: "close", text: `Close: off by ${percent(relative)}. ${truth}` };
   const near = v => v !== 0 && Math.abs(guess - v) <= 0.005 * Math.abs(v);
   if (near(-answer)) return { verdict: "wrong", text: `The size is right, the sign is not. ${truth}` };

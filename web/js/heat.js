@@ -1,5 +1,5 @@
-// heat.js: matrices as colours. Green is positive, purple negative, the background zero; numbers stand in the cells, or below,
-// so that colour is never the only way to read them.
+// heat.js: matrices as colours. Green is positive, purple negative, the background zero; numbers
+// stand in the cells, or below, so that colour is never the only way to read them.
 import { dark, el } from "./dom.js";
 import { asMatrix, leftOut, show, showShape } from "./numbers.js";
 
@@ -8,7 +8,8 @@ const night = { zero: [34, 37, 43], plus: [120, 214, 146], minus: [206, 150, 224
 
 // t in [-1, 1] -> [r, g, b]
 function colour(t) {
-  const theme = dark() ? night : light, end = t < 0 ? theme.minus : theme.plus, weight = Math.sqrt(Math.min(Math.abs(t), 1));
+  const theme = dark() ? night : light, end = t < 0 ? theme.minus : theme.plus,
+        weight = Math.sqrt(Math.min(Math.abs(t), 1));
   return theme.zero.map((z, i) => Math.round(z + (end[i] - z) * weight));
 }
 
@@ -34,18 +35,24 @@ const mostRows = 12, mostColumns = 10;
 
 const wordsOf = title => [title].flat().map(t => t.textContent ?? t).join("");
 
-// A figure: small matrices as a table of coloured numbers; large ones as a picture, with the numbers folded away. The title is a text,
-// or a list of texts and elements.
+// A figure: small matrices as a table of coloured numbers; large ones as a picture, with the
+// numbers folded away. The title is a text, or a list of texts and elements.
 export function heatFigure(title, v, shape) {
   const rows = asMatrix(v, shape);
   const caption = el("figcaption", null, el("b", null, title), ` ${showShape(shape)}`);
   const flat = rows.flat().filter(Number.isFinite);
-  const range = flat.length ? `from ${show(Math.min(...flat))} to ${show(Math.max(...flat))}${leftOut(v, rows)}` : "no finite numbers";
+  const range = flat.length ? `from ${show(Math.min(...flat))} to ${show(Math.max(...flat))}${leftOut(v, rows)}` :
+                              "no finite numbers";
   if (rows.length <= mostRows && (rows[0]?.length ?? 0) <= mostColumns)
     return el("figure", { class: "heat" }, caption, el("div", { class: "scroll" }, numbers(title, rows)));
-  const image = picture(v, shape), cell = Math.max(2, Math.min(10, Math.floor(280 / image.columns), Math.floor(220 / image.rows)));
-  return el("figure", { class: "heat" }, caption,
-    el("img", { src: image.address, width: image.columns * cell, height: image.rows * cell, alt: `${wordsOf(title)}: ${range}` }),
+  const image = picture(v, shape),
+        cell = Math.max(2, Math.min(10, Math.floor(280 / image.columns), Math.floor(220 / image.rows)));
+  return el("figure", { class: "heat" }, caption, el("img", {
+    src: image.address,
+    width: image.columns * cell,
+    height: image.rows * cell,
+    alt: `${wordsOf(title)}: ${range}`
+  }),
     el("p", { class: "hint" }, range + (v.elided ? "; each cell is the mean of a block" : "")),
     el("details", null, el("summary", null, "The numbers"), el("div", { class: "scroll" }, numbers(title, rows))));
 }
@@ -53,8 +60,10 @@ export function heatFigure(title, v, shape) {
 function numbers(title, rows) {
   const scale = largest(rows);
   const cell = x => {
-    const [r, g, b] = Number.isNaN(x) ? [220, 40, 40] : colour(x / scale), bright = 0.299 * r + 0.587 * g + 0.114 * b > 140;
-    return el("td", { style: `background:rgb(${r},${g},${b});color:${bright ? "#111" : "#fff"}`, title: String(x) }, show(x, 3));
+    const [r, g, b] = Number.isNaN(x) ? [220, 40, 40] : colour(x / scale),
+                 bright = 0.299 * r + 0.587 * g + 0.114 * b > 140;
+    return el("td", { style: `background:rgb(${r},${g},${b});color:${bright ? "#111" : "#fff"}`, title: String(x) },
+      show(x, 3));
   };
   return el("table", { class: "cells", "aria-label": wordsOf(title) },
     rows.map((row, i) => el("tr", null, el("th", { scope: "row", class: "hidden" }, `row ${i}`), row.map(cell))));

@@ -1,9 +1,10 @@
-// kinks.js: a node that sits exactly where there is no derivative says what is taken as one. The engine's own sentences, with the
-// names of this tape.
+// kinks.js: a node that sits exactly where there is no derivative says what is taken as one. The
+// engine's own sentences, with the names of this tape.
 import { bar, el } from "./dom.js";
 
 // "relu (%2) sits on its kink x = 0; …": the line belongs to %2.
-const linesOf = (tape, node) => (tape.trace.report ?? []).filter(line => line.match(/^\S+ \(%(\d+)\b/)?.[1] === String(node.id));
+const linesOf = (tape, node) =>
+  (tape.trace.report ?? []).filter(line => line.match(/^\S+ \(%(\d+)\b/)?.[1] === String(node.id));
 
 export const onKink = (tape, node) => linesOf(tape, node).length > 0;
 
@@ -12,7 +13,8 @@ export function conventions(tape, node) {
   if (lines.length === 0) return null;
   const limits = lines.every(isLimit);
   return el("div", { class: "kink" }, el("p", null, el("b", null, limits ? "Only a limit. " : "Only a convention. ")),
-    lines.map(line => el("p", null, `${tape.label(node.id)} = ${tape.written(node)}`, inNames(tape, node, placed(line)))));
+    lines.map(
+      line => el("p", null, `${tape.label(node.id)} = ${tape.written(node)}`, inNames(tape, node, placed(line)))));
 }
 
 const isLimit = line => /derivative there: (-?inf\b|infinite)/.test(line);
@@ -28,5 +30,7 @@ function placed(line) {
 
 // The engine has put in the names of operands and values. g is left, the adjoint of the node.
 function inNames(tape, node, text) {
-  return text.split(/(?<![\p{L}\d_%])g(?![\p{L}\d_])/u).flatMap((part, i) => i ? [bar(tape.label(node.id)), part] : [part]);
+  return text.split(/(?<![\p{L}\d_%])g(?![\p{L}\d_])/u).flatMap((part, i) => i ? [bar(tape.label(node.id)), part] : [
+    part
+  ]);
 }

@@ -1,8 +1,9 @@
-// layout.js: places for the nodes of a graph, in layers. Edges that pass over layers get a point in each, which is placed like a
-// small node, so that they go around what is between.
+// layout.js: places for the nodes of a graph, in layers. Edges that pass over layers get a point in
+// each, which is placed like a small node, so that they go around what is between.
 
-// boxes: [{id, args}]; size: {across, along}: a node's extent within its layer and from layer to layer; gaps likewise.
-// Returns {places: Map id -> {across, along}, edges: [{from, to, points}], across, along}.
+// boxes: [{id, args}]; size: {across, along}: a node's extent within its layer and from layer to
+// layer; gaps likewise. Returns {places: Map id -> {across, along}, edges: [{from, to, points}],
+// across, along}.
 export function layoutOf(boxes, size, gap) {
   const layer = layersOf(boxes), items = new Map(), rows = [], edges = [];
   const put = (key, at, wide) => {
@@ -32,7 +33,8 @@ export function layoutOf(boxes, size, gap) {
   const place = b => ({ across: items.get(b.id).at - left, along: layer.get(b.id) * pitch + size.along / 2 });
   return {
     places: new Map(boxes.map(b => [b.id, place(b)])),
-    // From the far side of one node to the near side of the other; past a layer straight, so that bends lie between layers only.
+    // From the far side of one node to the near side of the other; past a layer straight, so that
+    // bends lie between layers only.
     edges: edges.map(e => ({ from: e.from, to: e.to, points: e.chain.flatMap((item, i) => {
       const across = item.at - left, along = (e.layer + i) * pitch;
       return i === 0 ? [{ across, along: along + size.along }] : i === e.chain.length - 1 ? [{ across, along }]
@@ -46,7 +48,8 @@ export function layoutOf(boxes, size, gap) {
 // A node stands after all it reads; an input just before the first that reads it.
 function layersOf(boxes) {
   const layer = new Map();
-  for (const box of boxes) layer.set(box.id, box.args.length === 0 ? 0 : 1 + Math.max(...box.args.map(a => layer.get(a))));
+  for (const box of boxes)
+    layer.set(box.id, box.args.length === 0 ? 0 : 1 + Math.max(...box.args.map(a => layer.get(a))));
   for (const box of boxes) {
     if (box.args.length > 0) continue;
     const readers = boxes.filter(b => b.args.includes(box.id)).map(b => layer.get(b.id));
@@ -57,7 +60,8 @@ function layersOf(boxes) {
 
 const mean = list => list.reduce((a, b) => a + b, 0) / list.length;
 
-// Fewer crossings: each layer sorted by the mean place of its neighbours, up and down; the best order seen is kept.
+// Fewer crossings: each layer sorted by the mean place of its neighbours, up and down; the best
+// order seen is kept.
 function order(rows) {
   const number = () => rows.forEach(row => row.forEach((item, i) => { item.at = i - (row.length - 1) / 2; }));
   const crossings = () => rows.reduce((sum, row) => {
@@ -85,7 +89,8 @@ function order(rows) {
   number();
 }
 
-// Places in the order found: each item near the mean of its neighbours, never nearer to the next than the gap.
+// Places in the order found: each item near the mean of its neighbours, never nearer to the next
+// than the gap.
 function spread(rows, gap) {
   for (const row of rows) {
     let at = 0;
@@ -105,7 +110,8 @@ function spread(rows, gap) {
     }
 }
 
-// The nearest places to the wishes that keep order and distance: neighbours that would overlap move as one block.
+// The nearest places to the wishes that keep order and distance: neighbours that would overlap move
+// as one block.
 function settle(row, wish, gap) {
   const blocks = [];
   row.forEach((item, i) => {

@@ -1,4 +1,5 @@
-// link.js: the whole state in the part of the address behind the #, so that a link shows the same thing to whoever opens it.
+// link.js: the whole state in the part of the address behind the #, so that a link shows the same
+// thing to whoever opens it.
 import { presets, stateOf } from "./presets.js";
 
 // #e=EXPRESSION&i=x1:pi/4&i=x2:3&fixed=A,X&seed=1&mode=reverse&step=2   or  #p=PRESET&mode=…&step=…
@@ -17,7 +18,8 @@ export function fragmentOf(state, view) {
   return `#${fields}`;
 }
 
-// {state, view}, or null when the fragment holds nothing of ours. Numbers that make no sense are left out.
+// {state, view}, or null when the fragment holds nothing of ours. Numbers that make no sense are
+// left out.
 export function readFragment(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const preset = presets.find(p => p.id === fields.get("p"));
@@ -33,5 +35,8 @@ export function readFragment(hash) {
     return Number.isInteger(n) && n >= least && n <= most ? n : otherwise;
   };
   const mode = ["forward", "reverse", "cost"].includes(fields.get("mode")) ? fields.get("mode") : "forward";
-  return { state, view: { mode, step: whole("step", 0, 1e6, 0), n: whole("n", 1, 1e6, 1000), m: whole("m", 1, 1e6, 1) } };
+  return {
+    state,
+    view: { mode, step: whole("step", 0, 1e6, 0), n: whole("n", 1, 1e6, 1000), m: whole("m", 1, 1e6, 1) }
+  };
 }

@@ -1,5 +1,5 @@
-// names.js: which names of an expression are its inputs. A rough reading for the form only; the engine reads properly, and its
-// word counts.
+// names.js: which names of an expression are its inputs. A rough reading for the form only; the
+// engine reads properly, and its word counts.
 
 const known = new Set(("pi e inf nan True False None and or not if else in is newaxis " +
   "f64 f32 f16 bf16 i64 i32 u8 float64 float32 float16 bfloat16 int64 int32 uint8 bool float int").split(" "));
@@ -23,12 +23,15 @@ function statementsOf(expression) {
 export function inputNames(expression) {
   const names = new Set(), assigned = new Set();
   for (const statement of statementsOf(expression)) {
-    const equals = statement.findLastIndex(({ token, depth }) => token === "=" && depth <= 0); // behind a, b = …
-    const updates = equals > 0 && /[-+*/%@]/.test(statement[equals - 1].token);                // a += … reads a
+    // behind a, b = …
+    const equals = statement.findLastIndex(({ token, depth }) => token === "=" && depth <= 0);
+    // a += … reads a
+    const updates = equals > 0 && /[-+*/%@]/.test(statement[equals - 1].token);
     statement.forEach(({ token }, i) => {
       const next = statement[i + 1]?.token, before = statement[i - 1]?.token;
       if (i < equals && !updates) return;
-      if (!isName(token) || known.has(token) || before === "." || next === "(" || next === "=") return; // x.T, calls, their keywords
+      // x.T, calls, their keywords
+      if (!isName(token) || known.has(token) || before === "." || next === "(" || next === "=") return;
       if (!assigned.has(token)) names.add(token);
     });
     statement.slice(0, Math.max(equals, 0)).forEach(({ token }) => isName(token) && assigned.add(token));

@@ -1,5 +1,6 @@
-// numbers.js: values as the engine prints them, and as people read them. A value is a number, a boolean, one of "nan" "inf" "-inf",
-// or nested lists of those; a large one comes as a summary with `elided`.
+// numbers.js: values as the engine prints them, and as people read them. A value is a number, a
+// boolean, one of "nan" "inf" "-inf", or nested lists of those; a large one comes as a summary with
+// `elided`.
 
 export const isTensor = v => Array.isArray(v) || (v !== null && typeof v === "object");
 
@@ -20,7 +21,8 @@ export function show(v, digits = 5) {
   if (x === 0) return "0"; // of either sign
   let [mantissa, exponent] = Number(x.toPrecision(digits)).toString().split("e");
   const size = Math.abs(x);
-  if (!exponent && (size < 1e-4 || size >= 1e7)) [mantissa, exponent] = x.toExponential(Math.min(3, digits - 1)).split("e");
+  if (!exponent && (size < 1e-4 || size >= 1e7))
+    [mantissa, exponent] = x.toExponential(Math.min(3, digits - 1)).split("e");
   if (mantissa.includes(".")) mantissa = mantissa.replace(/0+$/, "").replace(/\.$/, "");
   return (mantissa + (exponent ? `e${Number(exponent)}` : "")).replaceAll("-", "−");
 }
@@ -45,7 +47,8 @@ export function asMatrix(v, shape) {
   if (v && v.elided) return v.grid.map(row => row.map(toNumber));
   const columns = shape.length === 0 ? 1 : shape[shape.length - 1];
   const flat = [v].flat(Infinity), rows = [];
-  for (let i = 0; i < flat.length; i += Math.max(columns, 1)) rows.push(flat.slice(i, i + Math.max(columns, 1)).map(toNumber));
+  for (let i = 0; i < flat.length; i += Math.max(columns, 1))
+    rows.push(flat.slice(i, i + Math.max(columns, 1)).map(toNumber));
   return rows;
 }
 
@@ -58,7 +61,8 @@ export function leftOut(v, rows) {
 // 2.5, 12000 -> "12,000", 4.2e9 -> "4.2 billion"
 export function showCount(n) {
   if (n < 1e6) return (n < 100 ? Number(n.toFixed(1)) : Math.round(n)).toLocaleString("en");
-  for (const [size, word] of [[1e18, "quintillion"], [1e15, "quadrillion"], [1e12, "trillion"], [1e9, "billion"], [1e6, "million"]])
+  for (const [size, word] of [
+         [1e18, "quintillion"], [1e15, "quadrillion"], [1e12, "trillion"], [1e9, "billion"], [1e6, "million"]])
     if (n >= size) return `${Number((n / size).toPrecision(3))} ${word}`;
   return String(n);
 }

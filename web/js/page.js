@@ -1,4 +1,5 @@
-// page.js: the page itself: a state (what to compute), a view (what to look at), and everything redrawn from the two.
+// page.js: the page itself: a state (what to compute), a view (what to look at), and everything
+// redrawn from the two.
 import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
 import { loadEngine, Tracer } from "./engine.js";
@@ -10,7 +11,8 @@ import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
 import { show } from "./numbers.js";
 import { presets, stateOf } from "./presets.js";
-import { barHint, gradientList, registersTable, reverseBrief, reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
+import { barHint, gradientList, registersTable, reverseBrief } from "./reverse.js";
+import { reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
 import { inPageWords, refusal } from "./refuse.js";
 import { errorParts, marked } from "./source.js";
 import { Stepper } from "./stepper.js";
@@ -19,7 +21,9 @@ import { Tape } from "./tape.js";
 const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
 
 const page = {
-  state: null, tape: null, graph: null,
+  state: null,
+  tape: null,
+  graph: null,
   view: { mode: "forward", step: { forward: 0, reverse: 0 }, predict: false },
 
   start() {
@@ -31,10 +35,12 @@ const page = {
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.form = new InputForm($("inputs"), typed => this.change(typed));
-    for (const tab of document.querySelectorAll("[role=tab]")) tab.addEventListener("click", e => {
-      this.choose(tab.dataset.mode);
-      if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true }); // by mouse: arrow keys step then
-    });
+    for (const tab of document.querySelectorAll("[role=tab]"))
+      tab.addEventListener("click", e => {
+        this.choose(tab.dataset.mode);
+        // by mouse: arrow keys step then
+        if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true });
+      });
     document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
     $("predict").addEventListener("change", () => {
       this.view.predict = $("predict").checked;
@@ -51,12 +57,13 @@ const page = {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   },
 
-  // ---- with the engine -------------------------------------------------------------------------------------------------
+  // ---- with the engine --------------------------------------------------------------------------
 
   async startLive() {
     this.start();
     const groups = new Map();
-    for (const p of presets) groups.set(p.group, [...(groups.get(p.group) ?? []), el("option", { value: p.id }, p.title)]);
+    for (const p of presets)
+      groups.set(p.group, [...(groups.get(p.group) ?? []), el("option", { value: p.id }, p.title)]);
     $("preset").append(...[...groups].map(([label, options]) => el("optgroup", { label }, options)),
       el("option", { value: "" }, "Your own"));
     $("preset").addEventListener("change", () => {
@@ -135,7 +142,8 @@ const page = {
     if (refused) {
       this.tracer.stop();
       this.fail({ message: refused });
-    } else this.tracer.ask({ ...this.state, inputs: this.state.inputs.map(i => ({ ...i })) });
+    } else
+      this.tracer.ask({...this.state, inputs: this.state.inputs.map(i => ({...i })) });
   },
 
   fit() {
@@ -176,10 +184,12 @@ const page = {
     this.stepper.enable(true);
     this.form.follow(this.tape);
     this.result();
-    if (before && this.graph && sameShape(before, this.tape)) { // only numbers changed: keep the picture
+    // only numbers changed: keep the picture
+    if (before && this.graph && sameShape(before, this.tape)) {
       this.graph.tape = this.tape;
       this.mode();
-    } else this.draw();
+    } else
+      this.draw();
     document.body.dataset.ready = "true";
   },
 
@@ -193,8 +203,10 @@ const page = {
     this.remember();
     const say = start => { $("shared").textContent = `${start} It carries the function, the inputs and this step.`; };
     const done = () => say("The link is in your clipboard."), failed = () => say("Copy the address of this page.");
-    if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done, failed);
-    else failed();
+    if (navigator.clipboard)
+      navigator.clipboard.writeText(location.href).then(done, failed);
+    else
+      failed();
   },
 
   remember() {
@@ -203,10 +215,11 @@ const page = {
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m });
     try {
       history.replaceState(null, "", this.written);
-    } catch {} // some browsers limit how often; the next step tells the address
+    } catch {
+    }  // some browsers limit how often; the next step tells the address
   },
 
-  // ---- around a recorded tape --------------------------------------------------------------------------------------------
+  // ---- around a recorded tape -------------------------------------------------------------------
 
   startRecorded(trace) {
     document.body.classList.add("recorded");
@@ -220,7 +233,7 @@ const page = {
     document.body.dataset.ready = "true";
   },
 
-  // ---- looking -----------------------------------------------------------------------------------------------------------
+  // ---- looking ----------------------------------------------------------------------------------
 
   choose(mode) {
     if (!this.tape) return;
@@ -259,7 +272,8 @@ const page = {
 
   // A click on a node goes to the step in which it acts.
   pick(id) {
-    const { mode } = this.view, list = mode === "forward" ? this.tape.ops.map(n => n.id) : this.tape.sweep.map(s => s.node);
+    const { mode } = this.view,
+                 list = mode === "forward" ? this.tape.ops.map(n => n.id) : this.tape.sweep.map(s => s.node);
     const at = list.indexOf(id);
     this.stepper.to(at >= 0 ? at + 1 : mode === "forward" ? 0 : this.tape.sweep.length);
   },
@@ -311,8 +325,9 @@ const page = {
 };
 
 const sameShape = (a, b) => a.nodes.length === b.nodes.length && a.matrix === b.matrix &&
-  a.nodes.every((n, i) => n.op === b.nodes[i].op && n.name === b.nodes[i].name && n.args.join() === b.nodes[i].args.join() &&
-    n.shape.join() === b.nodes[i].shape.join() && a.written(n) === b.written(b.nodes[i]));
+  a.nodes.every((n, i) => n.op === b.nodes[i].op && n.name === b.nodes[i].name &&
+      n.args.join() === b.nodes[i].args.join() && n.shape.join() === b.nodes[i].shape.join() &&
+      a.written(n) === b.written(b.nodes[i]));
 
 if (RECORDED) page.startRecorded(RECORDED);
 else page.startLive();

@@ -1,5 +1,5 @@
-// presets.js: the examples to pick from. An input is its text, or [text, least, most] for the slider; `fixed` inputs are not
-// differentiated.
+// presets.js: the examples to pick from. An input is its text, or [text, least, most] for the
+// slider; `fixed` inputs are not differentiated.
 
 const deep = Array.from({ length: 10 }).reduce(inner => `sigmoid(${inner})`, "x");
 
@@ -20,25 +20,29 @@ export const presets = [
     about: "Three results, so one sweep gives one weighted sum of their gradients. The seed holds the weights.",
     expression: "square(x)", inputs: { x: "[1, 2, 3]" }, seed: "[10, 1, 0.1]" },
   { group: "Where care is needed", id: "kink", title: "A kink at 0",
-    about: "relu and abs have a corner at 0, where there is no derivative. The library takes a fixed convention and says so.",
+    about: "relu and abs have a corner at 0, where there is no derivative. The library takes a fixed " +
+      "convention and says so.",
     expression: "relu(x) + 3*abs(y)", inputs: { x: ["0", -2, 2], y: ["0", -2, 2] } },
   { group: "Where care is needed", id: "vanishing", title: "A vanishing gradient",
     about: "Ten sigmoids in a row. Each multiplies the adjoint by at most 1/4, so little of it reaches x.",
     expression: deep, inputs: { x: ["0.5", -6, 6] } },
   { group: "Where care is needed", id: "where", title: "log behind a where, at 0",
-    about: "The branch that is not taken has an infinite derivative at 0. A naive 0·∞ would be NaN; here nothing arrives there, " +
+    about: "The branch that is not taken has an infinite derivative at 0. A naive 0·∞ would be NaN; here nothing " +
+      "arrives there, " +
       "so 0 it stays.",
     expression: "where(x > 0, log(x), 0)", inputs: { x: ["0", -2, 2] } },
   { group: "Where care is needed", id: "newton", title: "A square root by Newton's method",
     about: "Three steps of y = (y + x/y)/2. The derivative of the loop is nearly that of the root: 1/(2√x).",
     expression: "y = x; y = (y + x/y)/2; y = (y + x/y)/2; (y + x/y)/2", inputs: { x: ["2", 0.1, 9] } },
   { group: "Matrix tapes", id: "network", title: "A small network",
-    about: "Four examples, two features, three hidden units; the loss is a mean of squares. Green is positive, purple negative.",
+    about: "Four examples, two features, three hidden units; the loss is a mean of squares. Green is positive, " +
+      "purple negative.",
     expression: "h = tanh(X @ W1 + b1)\ny = h @ W2 + b2\nmean((y - t)**2)",
     inputs: { X: "[[0, 0], [0, 1], [1, 0], [1, 1]]", W1: "[[0.8, -1.1, 0.5], [-0.6, 0.9, 0.7]]", b1: "[0.1, -0.2, 0]",
       W2: "[[1.2], [-0.7], [0.4]]", b2: "[0.1]", t: "[[0], [1], [1], [0]]" }, fixed: ["X", "t"] },
   { group: "Matrix tapes", id: "gcn", title: "A two-layer graph network (GCN)",
-    about: "Six people, two groups of friends with one friendship between them. A mixes each person's features with those of " +
+    about: "Six people, two groups of friends with one friendship between them. A mixes each person's features " +
+      "with those of " +
       "friends; Y says which group the loss wants.",
     expression: "H = relu(A @ X @ W1)\nZ = A @ H @ W2\n-sum(Y * log_softmax(Z, axis=1)) / 6",
     inputs: {

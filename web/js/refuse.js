@@ -1,17 +1,20 @@
-// refuse.js: what the page says instead of the engine, and the engine's sentences in the words of the page: there are no files, no
-// options and no C functions here.
+// refuse.js: what the page says instead of the engine, and the engine's sentences in the words of
+// the page: there are no files, no options and no C functions here.
 import { mostElements } from "./engine.js";
 import { showCount } from "./numbers.js";
 
-const sized = /\b(?:zeros|ones|full|uniform|normal|randn|rand|eye|identity|broadcast_to|tile|repeat|arange|linspace)\(([^()]*)/g;
+const makers = "zeros|ones|full|uniform|normal|randn|rand|eye|identity|broadcast_to|tile|repeat|arange|linspace";
+const sized = new RegExp(`\\b(?:${makers})\\(([^()]*)`, "g");
 
 // The elements of the largest array that a text asks for in so many words.
 export function elementsIn(text) {
   let most = text.split(",").length;
   for (const [, inside] of text.matchAll(sized)) {
-    const shapes = [...inside.matchAll(/[[(]\s*(\d+(?:\s*,\s*\d+)*)\s*,?\s*(?:\]|\)|$)/g)].map(m => m[1].split(",").map(Number));
+    const shapes =
+      [...inside.matchAll(/[[(]\s*(\d+(?:\s*,\s*\d+)*)\s*,?\s*(?:\]|\)|$)/g)].map(m => m[1].split(",").map(Number));
     const plain = inside.match(/^\s*(\d+)(?:\s*,\s*(\d+))?/)?.slice(1).filter(n => n !== undefined).map(Number) ?? [];
-    for (const shape of shapes.length ? shapes : [plain.slice(0, 1)]) most = Math.max(most, shape.reduce((a, b) => a * b, 1));
+    for (const shape of shapes.length ? shapes : [plain.slice(0, 1)])
+      most = Math.max(most, shape.reduce((a, b) => a * b, 1));
   }
   return most;
 }
@@ -21,16 +24,19 @@ export function refusal(state) {
   if (state.expression.trim() === "") return "Write an expression, or pick an example.";
   const texts = [...state.inputs.map(i => [i.name, i.text]), ["The seed", state.seed]];
   for (const [name, text] of texts)
-    if (text.trim().startsWith("@")) return `${name}: files cannot be read here; paste the numbers, for example [[1, 2], [3, 4]].`;
+    if (text.trim().startsWith("@"))
+      return `${name}: files cannot be read here; paste the numbers, for example [[1, 2], [3, 4]].`;
   const empty = state.inputs.find(i => i.text.trim() === "");
   if (state.inputs.length > 1 && state.inputs.every(i => !i.wrt)) // a single one has no box
     return "There is nothing to differentiate by: tick ∂ beside at least one input.";
   if (empty) return `Enter a value for ${empty.name}, for example 1 or [1, 2, 3].`;
   for (const [name, text] of [...texts, ["The expression", state.expression]]) {
     const n = elementsIn(text);
-    if (n > mostElements) return `${name.startsWith("The ") ? name : `The value of ${name}`} asks for an array of ` +
-      `${n.toLocaleString("en")} numbers. This page takes up to ${showCount(mostElements)}, so that nobody waits too long; ` +
-      "choose a smaller one here, or use the command on your own machine.";
+    if (n > mostElements)
+      return `${name.startsWith("The ") ? name : `The value of ${name}`} asks for an array of ` +
+        `${n.toLocaleString("en")} numbers. This page takes up to ${
+          showCount(mostElements)}, so that nobody waits too long; ` +
+        "choose a smaller one here, or use the command on your own machine.";
   }
   return null;
 }
@@ -41,9 +47,13 @@ const operators = { mul: "*", add: "+", sub: "-", div: "/", matmul: "@", pow: "*
 export function inPageWords(error, state) {
   if (error.code === "memory")
     return { message: "This needs more memory than a page can have. Try smaller arrays." };
-  const message = error.message
-    .replace(/^--seed:\s*/, "The seed: ").replace(/^--seed\b/, "The seed").replace(/--seed V?/g, "a seed ").replace(/--wrt\b/g, "∂")
-    .replace(/\bcot_(\w+)/g, (_, name) => operators[name] ?? name).replace(/(\d)\.0\b/g, "$1").replace(/^\[(\w+)\] /, "$1: ");
+  const message = error.message.replace(/^--seed:\s*/, "The seed: ")
+                    .replace(/^--seed\b/, "The seed")
+                    .replace(/--seed V?/g, "a seed ")
+                    .replace(/--wrt\b/g, "∂")
+                    .replace(/\bcot_(\w+)/g, (_, name) => operators[name] ?? name)
+                    .replace(/(\d)\.0\b/g, "$1")
+                    .replace(/^\[(\w+)\] /, "$1: ");
   return { ...error, message: singleNumbers(error, state) ?? message };
 }
 
@@ -55,7 +65,8 @@ function singleNumbers(error, state) {
   const numbers = state.inputs.filter(i => /^[-+.\deE]+$/.test(i.text.trim())).map(i => i.name);
   const factors = error.message.startsWith("[matmul] a scalar") ? numbers.filter(n => left.has(n) || right.has(n)) : [];
   if (factors.length === 0) return null;
-  const example = n => left.has(n) ? `a matrix for ${n}, for example [[1, 2], [3, 4]]` : `a vector for ${n}, for example [1, 2]`;
+  const example = n =>
+    left.has(n) ? `a matrix for ${n}, for example [[1, 2], [3, 4]]` : `a vector for ${n}, for example [1, 2]`;
   const are = factors.length > 1 ? "are single numbers" : "is a single number";
   return `@ multiplies matrices and vectors, and ${factors.join(" and ")} ${are}. ` +
     `Enter ${factors.map(example).join(", and ")}.`;

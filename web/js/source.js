@@ -1,19 +1,30 @@
-// source.js: the text of the expression with the part marked that a node came from; and errors under their place in it.
+// source.js: the text of the expression with the part marked that a node came from; and errors
+// under their place in it.
 import { el } from "./dom.js";
 
-// span: [start, stop) in bytes of UTF-8. Of a text of many lines those are shown that the span touches, or all.
+// span: [start, stop) in bytes of UTF-8. Of a text of many lines those are shown that the span
+// touches, or all.
 export function marked(expression, span, mode, all) {
   const bytes = new TextEncoder().encode(expression), [start, stop] = span ?? [bytes.length, bytes.length];
-  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to)), before = text(0, start), after = text(stop);
-  return [all ? before : before.split("\n").at(-1), el("mark", { class: mode }, text(start, stop)), all ? after : after.split("\n")[0]];
+  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to)), before = text(0, start),
+        after = text(stop);
+  return [
+    all ? before : before.split("\n").at(-1), el("mark", { class: mode }, text(start, stop)),
+    all ? after : after.split("\n")[0]
+  ];
 }
 
-// The message, and below it the line of the text with a caret. column counts characters from 1 within its line.
+// The message, and below it the line of the text with a caret. column counts characters from 1
+// within its line.
 export function errorParts(expression, error) {
   const { message, column } = error, line = error.line ?? 1;
   if (!column) return [el("p", null, message)];
-  const characters = [...expression.split("\n")[line - 1] ?? ""], reach = 40; // a long line is shown around the place
+  // a long line is shown around the place
+  const characters = [...expression.split("\n")[line - 1] ?? ""], reach = 40;
   const from = Math.max(0, column - reach), shown = characters.slice(from, column + reach).join("");
   const before = from > 0 ? "…" : "", after = column + reach < characters.length ? "…" : "";
-  return [el("p", null, message), el("pre", null, `${before}${shown}${after}\n${" ".repeat(column - 1 - from + before.length)}^`)];
+  return [
+    el("p", null, message),
+    el("pre", null, `${before}${shown}${after}\n${" ".repeat(column - 1 - from + before.length)}^`)
+  ];
 }

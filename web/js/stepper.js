@@ -1,5 +1,5 @@
-// stepper.js: the bar of buttons: step, back, reset, play, scrub, and their keys. It knows a position and a number of steps,
-// nothing else.
+// stepper.js: the bar of buttons: step, back, reset, play, scrub, and their keys. It knows a
+// position and a number of steps, nothing else.
 import { $ } from "./dom.js";
 
 export class Stepper {
@@ -54,7 +54,8 @@ export class Stepper {
     $("scrub").setAttribute("aria-valuetext", `step ${this.at} of ${this.count}`);
     $("scrub-label").textContent = `Step ${this.at} of ${this.count}`;
     // Not disabled: that would take the focus away from who steps by keyboard.
-    const atStart = this.at === 0, ends = { step: this.at === this.count, back: atStart, reset: atStart, play: this.count === 0 };
+    const atStart = this.at === 0,
+          ends = { step: this.at === this.count, back: atStart, reset: atStart, play: this.count === 0 };
     for (const [id, off] of Object.entries(ends))
       $(id).setAttribute("aria-disabled", String(off || this.off));
   }
@@ -78,8 +79,14 @@ export class Stepper {
 
   key(e) {
     if (e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select") || $("stage").hidden) return;
-    const action = { ArrowRight: () => this.to(this.at + 1), ArrowLeft: () => this.to(this.at - 1), Home: () => this.to(0),
-      End: () => this.to(this.count), p: () => this.play(), P: () => this.play() }[e.key];
+    const action = {
+      ArrowRight: () => this.to(this.at + 1),
+      ArrowLeft: () => this.to(this.at - 1),
+      Home: () => this.to(0),
+      End: () => this.to(this.count),
+      p: () => this.play(),
+      P: () => this.play()
+    }[e.key];
     if (!action || (e.key.startsWith("Arrow") && e.target.closest("[role=tab]"))) return;
     e.preventDefault();
     action();

@@ -1,5 +1,5 @@
-// tape.js: a trace of the engine, asked the questions of the page: how a node is written, what is lit after so many steps, and what
-// every adjoint register holds then.
+// tape.js: a trace of the engine, asked the questions of the page: how a node is written, what is
+// lit after so many steps, and what every adjoint register holds then.
 import { isTensor, show, showFactor } from "./numbers.js";
 
 const infix = { add: " + ", sub: " − ", mul: "·", div: " / ", matmul: " @ ", pow: "^",
@@ -18,7 +18,9 @@ export class Tape {
   }
 
   node(id) { return this.byId.get(id); }
-  isNumber(id) { return this.node(id).op === "constant" && this.node(id).name === null && !isTensor(this.node(id).value); }
+  isNumber(id) {
+    return this.node(id).op === "constant" && this.node(id).name === null && !isTensor(this.node(id).value);
+  }
   isSource(n) { return n.args.length === 0; }
   label(id) { return this.node(id).name ?? this.assigned.get(id) ?? `%${id}`; }
 
@@ -75,35 +77,43 @@ export class Tape {
     return first ? first.adjoint : this.trace.seed;
   }
 
-  // A filled-in rule, "%5̄·cos(x1)", as pieces: texts, and {node, adjoint} for what stands for a node.
+  // A filled-in rule, "%5̄·cos(x1)", as pieces: texts, and {node, adjoint} for what stands for a
+  // node.
   pieces(entry, add) {
-    const node = this.node(entry.node), named = new Map([node.id, ...node.args].filter(a => a !== null).map(a => [this.node(a).name, a]));
+    const node = this.node(entry.node),
+          named = new Map([node.id, ...node.args].filter(a => a !== null).map(a => [this.node(a).name, a]));
     const list = [];
     let at = 0;
-    for (const found of add.filled.matchAll(/(?:%(\d+)|([\p{L}_][\p{Ll}\p{Lu}\d_]*))(\u0304?)(?![\p{Ll}\p{Lu}\d_(])/gu)) {
+    for (const found of add.filled.matchAll(
+           /(?:%(\d+)|([\p{L}_][\p{Ll}\p{Lu}\d_]*))(\u0304?)(?![\p{Ll}\p{Lu}\d_(])/gu)) {
       const id = found[1] !== undefined ? +found[1] : named.get(found[2].normalize("NFC"));
       if (id === undefined || !this.byId.has(id)) continue;
       list.push(add.filled.slice(at, found.index), { node: id, adjoint: found[3] !== "" });
       at = found.index + found[0].length;
     }
-    return [...list, add.filled.slice(at)].map(p => typeof p === "string" ? p.replaceAll("-", "−") : p).filter(p => p !== "");
+    return [...list, add.filled.slice(at)]
+      .map(p => typeof p === "string" ? p.replaceAll("-", "−") : p)
+      .filter(p => p !== "");
   }
 
-  // The same in numbers; null where there are tensors, or where the numbers are only the result once more.
+  // The same in numbers; null where there are tensors, or where the numbers are only the result
+  // once more.
   inNumbers(entry, add, registers) {
-    const pieces = this.pieces(entry, add), value = p => p.adjoint ? registers.get(p.node)?.sum : this.node(p.node).value;
+    const pieces = this.pieces(entry, add),
+          value = p => p.adjoint ? registers.get(p.node)?.sum : this.node(p.node).value;
     if (pieces.some(p => typeof p !== "string" && isTensor(value(p)))) return null;
     const text = pieces.map(p => typeof p === "string" ? p : showFactor(value(p))).join("");
     return /^\(?[−\d.e∞]+\)?$/.test(text) ? null : text;
   }
 }
 
-// Names that the text gives to values, "a = x*y": node -> name, where the node's part of the text is the whole right side. A name
-// used again counts: y₁, y₂.
+// Names that the text gives to values, "a = x*y": node -> name, where the node's part of the text
+// is the whole right side. A name used again counts: y₁, y₂.
 function assignedNames(trace) {
   const encoder = new TextEncoder(), found = [], statements = /(^|[;\n])(\s*)([A-Za-z_]\w*)(\s*=(?!=)\s*)([^;\n]*)/g;
   const bySpan = new Map(trace.nodes.filter(n => n.args.length > 0 && n.span).map(n => [n.span.join(), n]));
-  const uses = new Map(), times = new Map(), once = (counts, name) => counts.set(name, (counts.get(name) ?? 0) + 1).get(name);
+  const uses = new Map(), times = new Map(),
+        once = (counts, name) => counts.set(name, (counts.get(name) ?? 0) + 1).get(name);
   let read = 0, bytes = 0; // of the text, up to the right side
   for (const match of trace.expression.matchAll(statements)) {
     const [, end, space, name, equals, right] = match, { index } = match;

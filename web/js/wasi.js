@@ -1,8 +1,9 @@
-// wasi.js: the few system calls the module imports. A program that reads its arguments, writes two streams and exits; no files,
-// nothing to read.
+// wasi.js: the few system calls the module imports. A program that reads its arguments, writes two
+// streams and exits; no files, nothing to read.
 
-// Runs the module's _start with these arguments; {status, out, err}. Each call is a new process with memory of its own. The function
-// uses nothing from outside itself, because its text also travels into a worker.
+// Runs the module's _start with these arguments; {status, out, err}. Each call is a new process
+// with memory of its own. The function uses nothing from outside itself, because its text also
+// travels into a worker.
 export function runModule(module, args) {
   const ok = 0, badFile = 8, notFound = 44, notSupported = 52;
   class Exit {

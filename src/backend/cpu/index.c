@@ -157,9 +157,8 @@ static void move_part(void *ctx, int64_t part) {
 static void move_shared(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     int64_t  size = cot__count(y->ndim, y->shape);
     uint32_t places = ((UINT32_C(1) << index->ndim) - 1) << axis;
-    moves    m      = {
-                x,   index, y, axis, size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX),
-                add, 1};
+    int      cut    = size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX);
+    moves    m      = {x, index, y, axis, cut, add, 1};
     if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), COT__MOST_PARTS);
     if (m.parts > 1) cot__parallel(m.parts, move_part, &m);
     else move_here(x, axis, index, y, add);

@@ -2,7 +2,9 @@
  * reductions, matrix products, gathers and scatters, order, draws, passes of networks.
  *
  * What each computes is told where the table has it (backend/backend.h). The layers above call
- * them through that table only. */
+ * them through that table only.
+ *
+ * May call: base, rules, the table. Must not touch: tapes, nodes, vars, derivatives. */
 #ifndef COT_KERNELS_H
 #define COT_KERNELS_H
 
@@ -82,16 +84,5 @@ int64_t cot__first_descent(const cot__view *x);
 
 void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
 void cot__permutation(cot_key key, int64_t n, int64_t *z);
-
-void    cot__normalize(const cot__rows *r, const void *x, const void *weight, const void *bias, void *z);
-void    cot__normalize_back(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
-size_t  cot__normalize_scratch(const cot__rows *r);
-void    cot__normalize_weights(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
-int64_t cot__attention_bytes(const cot__attention *a, bool backward);
-void    cot__attention_forward(const cot__attention *a, void *memory);
-void    cot__attention_backward(const cot__attention *a, void *memory);
-
-void cot__sgd(cot_dtype dtype, int64_t n, void *w, const void *g, double rate);
-void cot__adamw(const cot__adamw_pass *p);
 
 #endif

@@ -10,7 +10,8 @@
  * that limit there.  Every double function has a float twin (suffix f) that is
  * computed in double and rounded once more: under 0.51 ulp of float away from
  * the zeros spoken of below.
- */
+ *
+ * May call: libm. Must not touch: memory, threads, tapes. */
 #ifndef COT_BASE_SPECIAL_H
 #define COT_BASE_SPECIAL_H
 

@@ -14,8 +14,8 @@
  * A template: vmath_f64.h and vmath_f32.h include it. They define
  *   T, U              double or float; the unsigned integer of its size
  *   M(name)           name with the suffix of the type
- *   FMA, SQRT, … builtins for T; POLY(name) its polynomial; the constants of the type; SINGLE for
- *     float */
+ *   FMA, SQRT, …      builtins for T; POLY(name) its polynomial; the constants of the type; SINGLE
+ *                     for float */
 
 #define VM static inline __attribute__((always_inline))
 

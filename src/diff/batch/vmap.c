@@ -3,9 +3,10 @@
  *
  * What depends on no batched input is done once. Every other operation has the batch as axis 0, of
  * operands and result, whatever axes the user chose: those are moved there before and put back
- * behind. The rules are in ops/replay/batch.c and ops/replay/batch_rules.c. */
+ * behind. The rules are in ops/replay. */
 #include "diff/batch/vmap.h"
 #include "ops/structural.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -54,23 +55,32 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
 
 /* ---- playing --------------------------------------------------------------------------------- */
 
+/* Which values of a program depend on the batched ones among its inputs and captures, `given`: a
+ * byte for each, is[ref]. (The programs of bodies have refs where tapes have nodes: see flow.h.) */
+static void spread(const cot_tape *t, const cot__region *r, const bool *given, bool *is) {
+    size_t          outer = (size_t)(r->n + r->captures);
+    const uint64_t *ref = r->ref;
+    memset(is, 0, outer + r->fixed + r->steps);
+    memcpy(is, given, outer);
+    for (uint32_t s = 0; s < r->steps; s++)
+        for (int k = cot__nargs(&t->nodes[r->node[s]]); k > 0; k--, ref++)
+            is[outer + r->fixed + s] |= *ref != COT__REF_NUMBER && is[*ref];
+}
+
 /* One operation of the body, on what its operands are now. */
-static bool play_step(cot__player *p, bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs,
+static bool play_step(cot__player *p, const bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs,
                       bool *batched) {
     const cot__region *r = p->region;
     uint32_t           node = r->node[step], place = (uint32_t)(r->n + r->captures) + r->fixed + step;
     int                n = cot__nargs(&p->t->nodes[node]);
-    is[place] = false;
     for (int k = 0; k < n; k++) {
         bool number = ref[k] == COT__REF_NUMBER;
         xs[k] = number ? COT_NONE : p->value[ref[k]];
         batched[k] = !number && is[ref[k]];
-        is[place] |= batched[k];
     }
-    uint8_t mask = p->t->active_mask;
-    p->t->active_mask = cot__replay_mask(p->t, node, mask);
+    cot__scope scope = cot__scope_open(p->t, cot__replay_mask(p->t, node, p->t->active_mask));
     p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs);
-    p->t->active_mask = mask;
+    cot__scope_close(p->t, &scope);
     return p->t->status == COT_OK;
 }
 
@@ -111,8 +121,7 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
     bool *batched = (bool *)(xs + most), *is = batched + most;
     bool  ok = cot__player_open(&p, t, op, r);
     if (ok) memcpy(p.value, values, outer * sizeof *values);
-    memset(is, 0, count);
-    memcpy(is, given, outer);
+    spread(t, r, given, is);
     for (uint32_t s = 0; ok && s < r->steps; s++) {
         ok = play_step(&p, is, extent, s, ref, xs, batched);
         ref += cot__nargs(&t->nodes[r->node[s]]);
@@ -126,18 +135,15 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
 }
 
 bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is) {
-    size_t          outer = (size_t)(r->n + r->captures) + r->fixed, bytes = outer + r->steps + 1;
+    size_t          bytes = (size_t)(r->n + r->captures) + r->fixed + r->steps + 1;
     const uint64_t *ref = r->ref;
     bool           *is = cot__alloc(&t->al, bytes);
     if (!is) {
         cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
         return false;
     }
-    memset(is, 0, bytes);
-    memcpy(is, given, (size_t)(r->n + r->captures));
-    for (uint32_t s = 0; s < r->steps; s++)
-        for (int k = cot__nargs(&t->nodes[r->node[s]]); k > 0; k--, ref++)
-            is[outer + s] |= *ref != COT__REF_NUMBER && is[*ref];
+    spread(t, r, given, is);
+    for (uint32_t s = 0; s < r->steps; s++) ref += cot__nargs(&t->nodes[r->node[s]]);
     for (int k = 0; k < r->m; k++) out_is[k] = is[ref[k]];
     cot__free(&t->al, is, bytes);
     return true;

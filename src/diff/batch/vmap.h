@@ -1,4 +1,6 @@
-/* vmap.h: playing a body for a batch, for cot_vmap and for loops inside of it. */
+/* vmap.h: playing a body for a batch, for cot_vmap and for loops inside of it.
+ *
+ * May call: base, rules, backend, tape, ops, the engine. Must not touch: slots and adjoints. */
 #ifndef COT_VMAP_H
 #define COT_VMAP_H
 

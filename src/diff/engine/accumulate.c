@@ -1,8 +1,8 @@
 /* accumulate.c: the memory of a sweep: slots, accumulators, arrivals.
  *
  * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy
- * that belongs to the sweep, and from then on contributions are added in place. "Belongs to the
- * sweep" is simply: one reference, ours. */
+ * that belongs to the sweep, and from then on contributions are added in place. A copy belongs
+ * to the sweep if it has one reference, the sweep's. */
 #include "diff/engine/sweep.h"
 #include "ops/elementwise/deferred.h"
 
@@ -171,28 +171,4 @@ void cot__sweep_close(cot__sweep *s, bool consumed) {
     if (!consumed && s->lo <= s->top && t->adjoint_zeroed)
         memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
     *s = (cot__sweep){.t = t, .lo = 1};
-}
-
-uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive) {
-    size_t   bytes = (size_t)top - from + 1;
-    uint8_t *needed = cot__alloc(&t->al, bytes);
-    if (!needed) return NULL;
-    memset(needed, 0, bytes);
-    for (int k = 0; k < n; k++)
-        if (ys[k] >= from && ys[k] <= top) needed[ys[k] - from] = 1;
-    for (uint32_t i = top; i > from; i--) {
-        const cot__node *node = &t->nodes[i];
-        if (!needed[i - from] || !(node->flags & COT__ACTIVE)) continue;
-        uint32_t inactive = passive ? 0 : cot__op_of(node->op)->inactive;
-        for (int k = 0, count = cot__nargs(node); k < count; k++) {
-            uint32_t a = cot__arg(node, k);
-            /* what was overwritten as a whole counts for nothing */
-            bool     gone = k == 0 && node->op == OP_copy_into;
-            if (a == COT__NONE || a < from || needed[a - from] || gone || (k < 32 && inactive >> k & 1)) continue;
-            needed[a - from] = 1;
-            /* the walk is downward: nobody above needs it */
-            if (k < COT__LAST_USES) needed[i - from] |= (uint8_t)(2u << k);
-        }
-    }
-    return needed;
 }

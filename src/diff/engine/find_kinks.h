@@ -3,19 +3,8 @@
 #ifndef COT_FIND_KINKS_H
 #define COT_FIND_KINKS_H
 
-#include "base/text.h"
 #include "diff/engine/kept_adjoints.h"
-
-typedef struct cot__findings {
-    cot__text x;
-    cot_tape *t;
-    char      where[80]; /* said before each: "" or the loop whose step it is about */
-    int       found;
-} cot__findings;
-
-/* A new sentence, about node i; and " at [0,1] and 2 more of 4 elements". */
-void cot__finding_begin(cot__findings *r, uint32_t i);
-void cot__finding_where(cot__findings *r, const cot__view *v, int64_t first, int64_t count);
+#include "ops/kinks.h"
 
 /* Does anything that wants a derivative flow into the node? (Operations without derivative are
  * themselves inactive.) */
@@ -30,8 +19,8 @@ void cot__find_kinks(cot__findings *r, uint32_t i);
  * error. Of operations in a body that is being recorded, which has no values, it notes that they
  * are to be looked at whenever the body is played. */
 bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
-/* The same for a step of a loop, nodes from … top, that a sweep goes back through; while cot_report
- * runs (t->look), on any tape, it is told instead. */
+/* The same for a step of a loop, nodes from … top, that a sweep goes back through. While cot_report
+ * runs (t->look), on any tape, the kinks are told to it instead. */
 bool cot__smooth_step(cot_tape *t, const char *op, uint32_t from, uint32_t top, int64_t step);
 
 #endif

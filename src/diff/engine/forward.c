@@ -5,7 +5,7 @@
  * tangents. Bilinear: f(dx, y) + f(x, dy). Generic: its jvp where one is written, else the
  * transpose of its vjp: J·v is the derivative of <vjp(g), v> with respect to g. */
 #include "diff/engine/find_kinks.h"
-#include "ops/array/inplace.h"
+#include "ops/array/array.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 
@@ -50,7 +50,7 @@ cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents
                        .tangent  = INVALID(t),
                        .driver   = NULL};
     for (int k = 0; k < n; k++) moves |= !cot__failed(tangents[k]);
-    /* Of a result without elements nothing moves; its rule might make some on the way. */
+    /* A result without elements does not move; its rule might make elements on the way. */
     moves = moves && cot__size_at(t, i) > 0;
     if (!moves || t->status != COT_OK) return r.tangent;
     if (r.op->kind == KIND_LINEAR) {
@@ -67,9 +67,9 @@ cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents
     return r.tangent;
 }
 
-/* Does node a move in this sweep? What lies below its inputs does not, whatever is in the slot:
- * sweeps nest (the rule of a node of one may run another over what it recorded), and that slot is
- * the outer one's. */
+/* Does node a move in this sweep? Nodes below its inputs do not, whatever is in their slots: sweeps
+ * nest (the rule of a node may run another sweep over what it recorded), and those slots belong to
+ * the outer one. */
 static bool moves_here(const cot__sweep *s, uint32_t a) { return a >= s->lo && *cot__slot(s->t, a) != 0; }
 
 static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
@@ -120,9 +120,9 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
     return cot__elementwise_tangent(t, i, tangents);
 }
 
-/* Does node `by` multiply its operand k by the number 1, spread over a shape? Such is the adjoint
- * of what a sum adds up. What was spread is a copy: the number may have been given another value
- * since. */
+/* Does node `by` multiply its operand k by the number 1, spread over a shape? The adjoint of the
+ * terms of a sum is such a 1. The spread value is a copy, so the number itself may have been
+ * assigned since. */
 static bool times_one(const cot_tape *t, uint32_t by, int k) {
     bool     product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
     uint32_t i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
@@ -174,7 +174,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
 
 /* ---- writes to slices, in numbers ------------------------------------------------------------ */
 
-/* What lies before and after a slice of step 1 along its axis becomes zero. */
+/* Fills with zeros what lies before and after a slice of step 1 along its axis. */
 static void zeros_around(const cot_tape *t, const cot__view *z, const int64_t *slice) {
     int     axis = (int)slice[0];
     int64_t shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], end = slice[1] + slice[2];
@@ -186,7 +186,7 @@ static void zeros_around(const cot_tape *t, const cot__view *z, const int64_t *s
 }
 
 /* x[slice] += y where x does not move: only around the slice must there be zeros, in memory that
- * nothing waits for. */
+ * no deferred work touches. */
 static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *slice) {
     static const double zero;
     cot_tape     *t = s->t;
@@ -208,15 +208,15 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     return true;
 }
 
-/* x[slice] += y or = y, in place: the tangent takes over x's memory too where nobody else holds it,
- * as nothing reads x after the write, no output either; unless x is a leaf that was given new
- * numbers since. The gradient of a function of slices, swept forward for a Hessian, is full of
- * these. */
+/* x[slice] += y or = y, in place: the tangent takes over the memory of x's tangent too, if nothing
+ * else holds it, because nothing reads x after the write, not even an output; unless x is a leaf
+ * that was assigned since. The gradient of a function of slices, swept forward for a Hessian, is
+ * full of these. */
 static bool written_slice(cot__sweep *s, uint32_t i) {
     cot_tape      *t = s->t;
     uint32_t       x = t->nodes[i].a, y = t->nodes[i].b;
     const int64_t *slice = t->nodes[i].extra.attr->ints;
-    bool           adds = t->nodes[i].op == OP_add_slice;
+    bool           adds = cot__op_of(t->nodes[i].op)->writes == COT__ADDS_SLICE;
     int64_t        shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
     if (*cot__slot(t, x) == 0 && *cot__slot(t, y) == 0) return true;
     if (*cot__slot(t, x) == 0 && adds && slice[3] == 1) return fresh_slice(s, i, y, slice);
@@ -250,7 +250,7 @@ static bool hold_recorded(cot__sweep *s, uint32_t i, cot_var v) {
     return true;
 }
 
-/* Numbers: what was recorded is forgotten, its value kept. */
+/* In numbers: forgets what the rule recorded and keeps its value. */
 static bool hold_numbers(cot__sweep *s, uint32_t i, cot_var v) {
     cot_tape *t = s->t;
     if (t->status != COT_OK) return false;
@@ -269,22 +269,21 @@ static bool visit(cot__sweep *s, uint32_t i) {
     bool      elementwise = t->nodes[i].op < OP_elementwise_count;
     if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
-    if (t->nodes[i].op == OP_add_slice || t->nodes[i].op == OP_update_slice) return written_slice(s, i);
+    if (cot__op_of(t->nodes[i].op)->writes) return written_slice(s, i);
     cot_mark m = cot__mark(t);
-    uint8_t mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     bool ok = hold_numbers(s, i, structural_tangent(s, i));
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return ok && t->status == COT_OK;
 }
 
-/* The others need no tangent, and must not fail for want of one. */
+/* Other nodes need no tangent, and must not fail for want of one. */
 static bool mark_needed(cot__sweep *s, uint32_t from) {
     s->reach_from = from;
     s->reach_bytes = (size_t)s->top - from + 1;
-    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, false)
-                     : cot__needed(s->t, from, s->top, 1, &s->top, false);
+    s->reach = s->ys ? cot__needed(s->t, from, s->top, s->ny, s->ys, COT__EDGES_MOVING)
+                     : cot__needed(s->t, from, s->top, 1, &s->top, COT__EDGES_MOVING);
     if (s->reach) return true;
     cot__fail(s->t, COT_MEMORY, "[jvp] out of memory: %zu bytes to mark what the results depend on", s->reach_bytes);
     s->reach_bytes = 0;

@@ -119,8 +119,8 @@ static void put_seed(cot__sweep *s, uint32_t y, uint32_t seed) {
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* On a tape that was told so, a non-smooth point is an error with the first finding of cot_report,
- * not a convention. */
+/* On a smooth tape a point without a derivative is an error, with the first finding of cot_report,
+ * instead of a convention. */
 static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint32_t *xs) {
     char text[320];
     if (!t->smooth) return true;
@@ -128,7 +128,7 @@ static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint
     int found = cot_report(VAR(t, y), text, sizeof text);
     if (found < 0)
         cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
-    if (found <= 0) return found == 0; /* what else it says, the sweep will say too */
+    if (found <= 0) return found == 0; /* any other error the sweep will tell too */
     text[strcspn(text, "\n")] = 0;
     cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op,
               text);
@@ -171,32 +171,15 @@ cot_status(cot_backward_seeded)(cot_var y, cot_var seed) { return backward(y, &s
 /* ---- gradients on the tape ------------------------------------------------------------------- */
 
 bool cot__mark_reach(cot__sweep *s, const char *op, int n, const uint32_t *xs, uint32_t y) {
-    cot_tape *t = s->t;
-    s->reach_from = y;
-    for (int k = 0; k < n; k++) s->reach_from = xs[k] < s->reach_from ? xs[k] : s->reach_from;
-    s->reach_bytes = (size_t)y - s->reach_from + 1;
-    s->reach = cot__alloc(&t->al, s->reach_bytes);
-    if (!s->reach) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op,
-                  s->reach_bytes);
-        s->reach_bytes = 0;
+    cot__flow w;
+    if (!cot__flow_open(&w, s->t, cot__lowest(n, xs, y), y + 1)) {
+        cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op,
+                  cot__flow_bytes(&w));
         return false;
     }
-    memset(s->reach, 0, s->reach_bytes);
-    for (int k = 0; k < n; k++)
-        if (xs[k] <= y) s->reach[xs[k] - s->reach_from] = 1;
-    for (uint32_t i = s->reach_from; i <= y; i++) {
-        const cot__node *node = &t->nodes[i];
-        if (!(node->flags & COT__ACTIVE) || s->reach[i - s->reach_from]) continue;
-        uint32_t inactive = cot__op_of(node->op)->inactive;
-        for (int k = 0, count = cot__nargs(node); k < count; k++) {
-            uint32_t a = cot__arg(node, k);
-            if (a == COT__NONE || a < s->reach_from || (k < 32 && inactive >> k & 1) || !s->reach[a - s->reach_from])
-                continue;
-            s->reach[i - s->reach_from] = 1;
-            break;
-        }
-    }
+    cot__flow_start(&w, n, xs, 1);
+    cot__flow_up(&w, 1, COT__EDGES_MOVING);
+    s->reach = w.mark, s->reach_from = w.from, s->reach_bytes = cot__flow_bytes(&w);
     return true;
 }
 
@@ -233,7 +216,7 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
         return t->status;
     }
     if (!any_reached(&s, m, ys)) {
-        /* then ys may be from before a sweep that is under way, and the slots there are its own */
+        /* then ys may be older than a sweep that is under way, which owns the slots there */
         for (int k = 0; k < n; k++) grads[k] = cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
         s.lo = y + 1;
         cot__sweep_close(&s, false);

@@ -94,7 +94,8 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
     out->data = cot__alloc(&t->al, bytes_of(out));
     if (!out->data) return NULL;
     cot__operand_views(t, n, compute, xs, &number);
-    cot__run_partials(t->backend, n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
+    cot__run_partials(t->backend, n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1,
+                      &(cot__term){k, false, *g, *out});
     return out->data;
 }
 
@@ -105,36 +106,11 @@ void cot__contribution_free(cot_tape *t, void *data, const cot__view *out) {
 /* ---- looking around -------------------------------------------------------------------------- */
 
 uint8_t *cot__ancestors(cot_tape *t, uint32_t y) {
-    uint8_t *mark = cot__alloc(&t->al, (size_t)y + 1);
-    if (!mark) return NULL;
-    memset(mark, 0, (size_t)y + 1);
-    mark[y] = 1;
-    for (uint32_t i = y + 1; i-- > 0;) {
-        if (!mark[i]) continue;
-        const cot__node *n = &t->nodes[i];
-        for (int k = 0, count = cot__nargs(n); k < count; k++)
-            if (cot__arg(n, k) != COT__NONE) mark[cot__arg(n, k)] = 1;
-    }
-    return mark;
-}
-
-void cot__reader_open(cot__reader *r, const cot__backend *b, const cot__view *v) {
-    cot__elements_open(&r->block, b, v, COT_F64);
-    r->at = 0;
-    r->size = r->block.size;
-}
-
-void cot__reader_spread(cot__reader *r, const cot__backend *b, const cot__view *v, const cot__view *like) {
-    static const int64_t still[COT_MAX_NDIM];
-    cot__view all = v->ndim == like->ndim ? *v : (cot__view){v->data, v->dtype, like->ndim, like->shape, still};
-    cot__reader_open(r, b, &all);
-}
-
-double cot__reader_next(cot__reader *r) {
-    int64_t k = r->at % COT__BLOCK;
-    if (k == 0) cot__elements_next(&r->block);
-    r->at++;
-    return r->block.f64[k];
+    cot__flow w;
+    if (!cot__flow_open(&w, t, 0, y + 1)) return NULL;
+    cot__flow_start(&w, 1, &y, 1);
+    cot__flow_down(&w, 1, COT__EDGES_ALL);
+    return w.mark;
 }
 
 int64_t cot__first_odd(const cot__backend *b, const cot__view *v, int64_t *count) {

@@ -1,5 +1,5 @@
-/* kept_adjoints.h: a reverse sweep that keeps the adjoint of every node, for those who look at a
- * sweep: print, explain, report.
+/* kept_adjoints.h: a reverse sweep that keeps the adjoint of every node, for code that
+ * looks at a sweep: print, explain, report.
  *
  * It is the one driver with every active node marked as wanted; leaf gradients are not touched, and
  * no error stays on the tape. */
@@ -7,7 +7,7 @@
 #define COT_KEPT_ADJOINTS_H
 
 #include "diff/engine/sweep.h"
-#include "backend/elements.h"
+#include "tape/reader.h"
 
 typedef struct cot__kept_adjoints {
     cot__sweep sweep;
@@ -32,16 +32,6 @@ void  cot__contribution_free(cot_tape *t, void *data, const cot__view *out);
 /* One byte a node, 0 … y: 1 where y was computed from it (y too). NULL when memory is short; free
  * it with cot__free, y + 1 bytes. */
 uint8_t *cot__ancestors(cot_tape *t, uint32_t y);
-
-/* The elements of a view, one after the other, as f64. */
-typedef struct cot__reader {
-    cot__elements block;
-    int64_t       at, size;
-} cot__reader;
-void   cot__reader_open(cot__reader *r, const cot__backend *b, const cot__view *v);
-/* A 0-d v repeats over the elements of `like`. */
-void   cot__reader_spread(cot__reader *r, const cot__backend *b, const cot__view *v, const cot__view *like);
-double cot__reader_next(cot__reader *r);
 
 /* Row-major index of the first element that is not finite, or -1; and is every element zero? */
 int64_t cot__first_odd(const cot__backend *b, const cot__view *v, int64_t *count);

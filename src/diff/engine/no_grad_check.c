@@ -6,50 +6,33 @@
  * does everything that gives a matrix of numbers. */
 #include "diff/engine/sweep.h"
 
-#include <string.h>
-
-/* Does operand k of the node have a derivative there, had it been recorded with one? */
-static bool would_move(const cot__node *n, int k) {
-    if (n->op < OP_elementwise_count) return cot__elementwise_table[n->op].partial[k] != NULL;
-    const cot__op *op = cot__op_of(n->op);
-    return op->kind != KIND_NONE && op->kind != KIND_SOURCE && !(k < 32 && op->inactive >> k & 1);
-}
-
-static bool reaches(cot_tape *t, uint8_t *met, uint32_t lo, uint32_t y) {
-    for (uint32_t i = lo; i <= y; i++) {
-        const cot__node *n = &t->nodes[i];
-        if (met[i - lo] || !cot__dtype_is_float(cot__dtype_at(n))) continue;
-        for (int k = 0, args = cot__nargs(n); k < args && !met[i - lo]; k++) {
-            uint32_t a  = cot__arg(n, k);
-            met[i - lo] = a != COT__NONE && a >= lo && met[a - lo] && would_move(n, k);
-        }
-    }
-    return met[y - lo];
+/* The end of the range in which to look: behind the last of the ys that may have lost its
+ * derivative; 0: none may. */
+static uint32_t doubtful_end(const cot_tape *t, int m, const uint32_t *ys, uint32_t lo) {
+    uint32_t end = 0;
+    for (int k = 0; k < m; k++)
+        if (ys[k] > lo && ys[k] >= end && !(t->nodes[ys[k]].flags & COT__ACTIVE)) end = ys[k] + 1;
+    return end;
 }
 
 bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
-    uint32_t lo = UINT32_MAX;
-    char     text[160];
-    for (int k = 0; k < n; k++) lo = xs[k] < lo ? xs[k] : lo;
-    for (int k = 0; k < m && t->status == COT_OK; k++) {
-        if (ys[k] <= lo || t->nodes[ys[k]].flags & COT__ACTIVE) continue;
-        size_t   bytes = (size_t)ys[k] - lo + 1;
-        uint8_t *met   = cot__alloc(&t->al, bytes);
-        if (!met) {
-            cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op, bytes);
-            return false;
-        }
-        memset(met, 0, bytes);
-        for (int j = 0; j < n; j++)
-            if (xs[j] <= ys[k]) met[xs[j] - lo] = 1;
-        if (reaches(t, met, lo, ys[k]))
+    uint32_t  lo = cot__lowest(n, xs, UINT32_MAX), end = doubtful_end(t, m, ys, lo);
+    char      text[160];
+    cot__flow w;
+    if (!end) return t->status == COT_OK;
+    if (!cot__flow_open(&w, t, lo, end)) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs", op,
+                  cot__flow_bytes(&w));
+        return false;
+    }
+    cot__flow_start(&w, n, xs, 1);
+    cot__flow_up(&w, 1, COT__EDGES_DIFFERENTIABLE);
+    for (int k = 0; k < m && t->status == COT_OK; k++)
+        if (!(t->nodes[ys[k]].flags & COT__ACTIVE) && ys[k] > lo && cot__flow_mark(&w, ys[k]))
             cot__fail(t, COT_GRAD,
                       "[%s] ys[%d], %s, was computed from the xs without recording gradients (in a no-grad scope); its "
-                      "derivative "
-                      "is lost, "
-                      "record it outside",
+                      "derivative is lost, record it outside",
                       op, k, cot__describe(t, ys[k], text, sizeof text));
-        cot__free(&t->al, met, bytes);
-    }
+    cot__flow_close(&w);
     return t->status == COT_OK;
 }

@@ -6,7 +6,7 @@
  * operations that are forgotten at once. Recording (cot_grad_of), everything the rules record
  * stays. Both take the same rules in the same order. */
 #include "diff/engine/sweep.h"
-#include "ops/array/inplace.h"
+#include "ops/array/array.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 
@@ -27,7 +27,7 @@ static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
     return cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, v));
 }
 
-/* The contribution as the operand's dtype wants it, or invalid. */
+/* The contribution in the dtype of the operand, or invalid. */
 static cot_var fitted(cot__rule *r, uint32_t to, cot_var v) {
     if (r->t->status != COT_OK) return INVALID(r->t);
     uint32_t i;
@@ -77,7 +77,7 @@ static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, 
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
     cot__view all = cot__acc_view(s, to, stride);
-    /* and all is done first */
+    /* reading runs the deferred work first, that on `all` too */
     cot__view from = cot__view_read(r->t, cot__index(v)), at = cot__view_read(r->t, cot__index(index));
     cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
 }
@@ -221,8 +221,8 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
     }
 }
 
-/* Where the partial to operand `to` goes: into its accumulator, if it has one; else into the
- * adjoint of node i itself, if nobody else needs that; else into a new accumulator. */
+/* Chooses where the partial to operand `to` is written: into its accumulator, if it has one; else
+ * into the adjoint of node i itself, if nothing else needs that; else into a new accumulator. */
 static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
@@ -235,7 +235,7 @@ static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_awa
         if (!cot__acc_share(s, to, g->storage, g->offset, same)) return false;
         *given_away = true;
     } else {
-        /* by the partial before this one */
+        /* did the partial before this one hand its adjoint to the same operand? */
         bool here = p->accumulate && *given_away && s->accs[*cot__slot(t, to) - 1].storage == g->storage;
         if (!here && !cot__acc_own(s, to, false)) return false;
     }
@@ -276,7 +276,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
         cot__term p = {.k = pending[k]};
         bool      before = given_away;
         if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &p, out_stride[k])) return false;
-        /* what replaces the adjoint goes first; the order of the others stays */
+        /* the partial that replaces the adjoint goes first; the order of the others stays */
         int at = given_away && !before ? 0 : k;
         memmove(&out[at + 1], &out[at], (size_t)(k - at) * sizeof *out);
         out[at] = p;
@@ -305,14 +305,15 @@ static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
     return t->status == COT_OK;
 }
 
-/* Does node i show elements more than once? Then it may have more of them than any memory. */
+/* Does node i repeat elements? Then it may have more of them than any memory. */
 static bool repeats(const cot_tape *t, uint32_t i) {
     return cot__is_tensor(&t->nodes[i]) && cot__bytes_at(t, i) > t->nodes[i].value.tensor->storage->bytes;
 }
 
-/* What a result without elements gives: zeros, whatever the operation is, and none to repeated
- * elements, which somebody would add up. Its rule is not asked: on the way it might make rows and
- * columns that have elements, and as many as there is no memory for. */
+/* A result without elements gives zeros to its operands, whatever the operation is, and nothing to
+ * an operand that repeats elements, since the zeros would have to be added up. The rule is not
+ * asked: on the way it might make rows and columns that do have elements, more than memory
+ * holds. */
 static void give_nothing(cot__rule *r) {
     cot_tape *t = r->t;
     for (int k = 0, n = cot__nargs(cot__rule_node(r)); k < n && t->status == COT_OK; k++) {
@@ -340,17 +341,16 @@ static void run_rule(cot__rule *r) {
 static bool structural_numbers(cot__sweep *s, cot__rule *r) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
-    uint8_t mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     r->g = cot__slot_var(s, r->node);
     if (t->status == COT_OK) run_rule(r);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return t->status == COT_OK;
 }
 
-/* Is there an operand whose adjoint is asked for? Where none is, the rule must not fail for what it
- * would read. */
+/* Is there an operand whose adjoint is asked for? Where there is none the rule is not run, so that
+ * a value which it would read cannot make the sweep fail. */
 static bool wants_any(const cot__rule *r) {
     const cot__sweep *s = r->driver;
     int               n = s->reach ? cot__nargs(cot__rule_node(r)) : 0, k = 0;
@@ -390,8 +390,8 @@ static bool visit(cot__sweep *s, uint32_t i) {
     return ok;
 }
 
-/* A scalar elementwise node that a run stopped at (it is wanted or retained): take its adjoint,
- * then let the run have it. */
+/* A run stopped at this scalar elementwise node, because it is wanted or retained: its adjoint
+ * arrives, then the run goes on with it. */
 static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs) {
     cot__node *n = &s->t->nodes[*i];
     uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
@@ -406,8 +406,8 @@ static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs)
     return true;
 }
 
-/* Scalar leaves, often many in a row: they are only listed; what arrived stays in the slot until
- * the sweep has succeeded. */
+/* Scalar leaves, often many in a row, are only listed; their adjoints stay in the slots until the
+ * sweep has succeeded. */
 static bool scalar_leaves(cot__sweep *s, int64_t *at) {
     cot_tape *t = s->t;
     int64_t   i = *at;

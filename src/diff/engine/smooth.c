@@ -19,7 +19,7 @@ static bool watch_later(cot_tape *t, const char *op, uint32_t i) {
     return true;
 }
 
-/* Node i is differentiated: refuse where it sits on a kink, or tell who looks. */
+/* Node i is differentiated. If it sits on a kink, refuses; or, while cot_report looks, tells it. */
 static bool meet(cot_tape *t, const char *op, const char *where, uint32_t i) {
     char          text[320];
     cot__findings f = {.x = cot__text_buffer(text, sizeof text), .t = t};
@@ -44,44 +44,37 @@ bool cot__played_watched(cot_tape *t, const char *op, uint32_t i) {
     return meet(t, op, where, i);
 }
 
-/* Do the nodes that node i reads move, where it has a derivative and where it has none (tests,
- * positions)? */
-static bool reads_moving(const cot_tape *t, uint32_t i, uint32_t from, const uint8_t *moves, bool *carries) {
-    const cot__node *n = &t->nodes[i];
-    uint32_t         inactive = cot__op_of(n->op)->inactive;
-    bool             reads = false;
-    *carries = false;
-    for (int k = 0, count = cot__nargs(n); k < count; k++) {
-        uint32_t a = cot__arg(n, k);
-        if (a == COT__NONE || a < from || !moves[a - from]) continue;
-        reads = true;
-        if (!(k < 32 && inactive >> k & 1)) *carries = true;
-    }
-    return reads;
+/* A look at all between xs and ys. */
+typedef struct look { cot_tape *t; const char *op; const uint8_t *needed; } look;
+
+/* Node i reads something that moves: it may sit on a kink. Does it move itself? Not where it only
+ * tests what moves, or takes positions from it. */
+static cot__onward look_at(cot__flow *w, uint32_t i) {
+    const look *l = w->ctx;
+    cot_tape   *t = l->t;
+    if (!l->needed[i - w->from]) return COT__FLOW_PAST;
+    bool moves = cot__flow_meets(w, i, 1, COT__EDGES_MOVING), ok = true;
+    if (cot__can_kink(t->nodes[i].op))
+        ok = t->body && i >= t->body_from ? watch_later(t, l->op, i) : meet(t, l->op, "", i);
+    return !ok ? COT__FLOW_STOP : moves ? COT__FLOW_ON : COT__FLOW_PAST;
 }
 
 bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
-    uint32_t from = UINT32_MAX, top = 0;
+    uint32_t from = cot__lowest(n, xs, UINT32_MAX), top = 0;
     if (!t->smooth) return true;
-    for (int k = 0; k < n; k++) from = xs[k] < from ? xs[k] : from;
     for (int k = 0; k < m; k++) top = ys[k] > top ? ys[k] : top;
     if (n == 0 || m == 0 || from > top) return true;
-    size_t   bytes = (size_t)top - from + 1;
-    uint8_t *needed = cot__needed(t, from, top, m, ys, true), *moves = needed ? cot__alloc(&t->al, bytes) : NULL;
-    bool     ok = moves != NULL;
+    uint8_t  *needed = cot__needed(t, from, top, m, ys, COT__EDGES_VALUES);
+    cot__flow w = {.t = t};
+    bool      ok = needed && cot__flow_open(&w, t, from, top + 1);
     if (!ok) cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
-    if (ok) memset(moves, 0, bytes);
-    for (int k = 0; ok && k < n; k++)
-        if (xs[k] <= top) moves[xs[k] - from] = 1;
-    for (uint32_t i = from; ok && i <= top; i++) {
-        bool carries;
-        if (!needed[i - from] || !reads_moving(t, i, from, moves, &carries)) continue;
-        if (carries && (t->nodes[i].flags & COT__ACTIVE)) moves[i - from] = 1;
-        if (!cot__can_kink(t->nodes[i].op)) continue;
-        ok = t->body && i >= t->body_from ? watch_later(t, op, i) : meet(t, op, "", i);
+    else {
+        w.visit = look_at, w.ctx = &(look){t, op, needed};
+        cot__flow_start(&w, n, xs, 1);
+        ok = cot__flow_up(&w, 1, COT__EDGES_ALL);
+        cot__flow_close(&w);
     }
-    if (moves) cot__free(&t->al, moves, bytes);
-    if (needed) cot__free(&t->al, needed, bytes);
+    if (needed) cot__free(&t->al, needed, (size_t)top - from + 1);
     return ok;
 }
 

@@ -6,12 +6,17 @@
  *   numbers, tensor node    index + 1 of an accumulator of the sweep
  *   recording, any node     index + 1 of the var, with OWNED set when its storage belongs to the
  *                           sweep alone
- * All slots are zero between sweeps. */
+ * All slots are zero between sweeps.
+ *
+ * May call: base, rules, backend, tape, ops. Must not touch: the transformations above, which
+ * call the engine. */
 #ifndef COT_SWEEP_H
 #define COT_SWEEP_H
 
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/deferred.h"
+#include "tape/flow.h"
+#include "tape/scope.h"
 
 #define COT__OWNED (UINT64_C(1) << 40)
 
@@ -22,7 +27,7 @@ typedef struct cot__acc {
     int64_t       stride[COT_MAX_NDIM];
 } cot__acc;
 
-/* An adjoint that has arrived where it was wanted. */
+/* An adjoint that has arrived at a node where it was wanted. */
 typedef struct cot__arrival {
     uint32_t node;
     double   scalar;
@@ -45,7 +50,7 @@ typedef struct cot__sweep {
     int             ny;         /* forward: the outputs; NULL ys: s->top alone */
     const uint32_t *ys;
     bool          wanted_only;  /* arrivals: nodes marked COT__WANTED only, not leaves */
-    /* elementwise work may still wait when the driver returns; whoever reads does it first */
+    /* elementwise work may still be deferred when the driver returns; the reader runs it first */
     bool          read_later;
 } cot__sweep;
 
@@ -69,9 +74,9 @@ bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty);
 /* += v, which is shaped like the node */
 bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);
 void      cot__acc_drop(cot__sweep *s, uint32_t node);
-/* takes what is in the slot, and leaves it there (a reference for tensors) */
+/* the adjoint in the slot arrives, and stays there (a reference for tensors) */
 bool      cot__arrive(cot__sweep *s, uint32_t node);
-/* what arrived there; NULL: nothing */
+/* the arrival at a node; NULL: none */
 cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node);
 /* Every tensor that arrived gets memory of its own first, so that adding to gradients cannot fail
  * half way. */
@@ -111,7 +116,8 @@ static inline bool cot__overwritten(const cot_tape *t, uint32_t x, uint32_t by) 
     return (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version) ||
            cot__assigned_since(t, x, by);
 }
-/* Is it still that? Otherwise sets the error that names both operations. */
+/* Is the value of node x still the one that node `by` saw? Otherwise sets the error that names both
+ * operations. */
 bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
 /* The same for all that an elementwise partial of node i reads (a mask of
  * elementwise_info.saves). */
@@ -120,23 +126,13 @@ bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
-/* Does no scalar that a sweep from the ys to the xs (NULL: to all leaves) can meet read a leaf or
- * constant that was assigned since? Otherwise sets the error. Other nodes look for themselves when
- * their rule runs. */
+/* Looks at the scalars that a sweep from the ys to the xs (NULL: to all leaves) can meet: false,
+ * with the error set, if one of them reads a leaf or constant that was assigned since. Other nodes
+ * are looked at when their rule runs. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
-/* Which of the nodes from … top the ys were computed from: a byte each, of the tape's allocator;
- * NULL when memory is short. Bit 0: it is needed; bit 1 + k: operand k, one of the first
- * COT__LAST_USES, is needed by no later node and is none of the ys. Not passive: operands without a
- * derivative do not count, so that it says through which nodes the ys can move. */
-enum { COT__LAST_USES = 7 };
-uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, bool passive);
-/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the
- * error. (second_order_inputs.c) */
-bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);
-
 /* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
 /* Marks in s->reach which nodes between the lowest x and y depend on any x: only those get
@@ -156,8 +152,8 @@ cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangent
 
 /* The var a rule sees for an adjoint or tangent that is a number so far. */
 cot_var cot__slot_var(cot__sweep *s, uint32_t node);
-/* Recorded sweeps: gradient of y (seeded) with respect to xs, all of them indices. */
-/* … of Σ <seeds[k], ys[k]>; a y that does not depend on any x counts for nothing. */
+/* Recorded reverse sweep: the gradients of Σ <seeds[k], ys[k]> with respect to xs, all of them
+ * indices. A y that does not depend on any x counts for nothing. */
 cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
                              const uint32_t *xs, cot_var *grads);
 /* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs,
@@ -169,18 +165,9 @@ cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var s
                               cot_var *grads);
 
 /* v, a derivative that was recorded, as the user gets it: not a seed or tangent itself, which are
- * older than node `from`, where the sweep began; and, in a no-grad scope, without a gradient: rules that differentiate
- * bodies record some even there. */
+ * older than node `from`, where the sweep began; and, in a no-grad scope, without a gradient: rules
+ * that differentiate bodies record some even there. */
 cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
-
-/* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
-bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
-bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
-/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise
- * operations, sum_of and dot_of. */
-bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
-bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
-                    double *out);
 
 /* No y was computed from an x while no gradients were recorded; otherwise sets the error
  * (no_grad_check.c). */
@@ -189,18 +176,14 @@ bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, 
 /* May a sweep begin? Not inside a function of a custom operation: the slots belong to the sweep
  * that called it. Sets the error. */
 bool cot__may_sweep(cot_tape *t, const char *op);
-/* … one that gives numbers, of a value y? Not of values in a body that is being recorded either. */
+/* May a sweep begin that gives numbers, of a value y? Not of values in a body that is being
+ * recorded either. */
 bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y);
-/* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that was
- * asked. */
+/* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that the user
+ * called. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
 
-/* Values of nodes from … that wait since then are not computed where tangents in numbers do not
- * read them: for a gradient that was recorded, in an open queue, to be differentiated and
- * rewound. */
-void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
-
-/* Elements of all of them together; 0 for a NULL list. */
+/* The elements of all vars together; 0 for a NULL list. */
 int64_t cot__total_size(int n, const cot_var *vars);
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);

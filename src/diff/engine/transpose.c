@@ -3,8 +3,8 @@
  * A rule is linear in what it is given, so J·v is the derivative of <vjp(g), v> with respect to g,
  * and Jᵀ·g that of <jvp(v), g> with respect to v. Both are recorded sweeps over what the rule just
  * recorded: they touch no slot of the sweep that called them. */
-#include "diff/loops/loop.h"
 #include "diff/engine/kept_adjoints.h"
+#include "diff/engine/linearity.h"
 #include "ops/structural.h"
 
 #include <math.h>
@@ -12,80 +12,29 @@
 
 /* ---- rules of the user's --------------------------------------------------------------------- */
 
-static bool is_users(const cot__rule *r) {
-    const cot__node *n = cot__rule_node(r);
-    return n->op == OP_custom || (n->op == OP_loop && ((const cot__loop *)cot__rule_attr(r)->pointer)->rules);
-}
-
-/* How a node depends on what the rule was given. An operation whose rule is not known to be one or
- * the other counts as linear. */
-enum { NOT, LINEARLY, OTHERWISE };
-
-static uint8_t elementwise_depends(const cot__node *n, const uint8_t *operand) {
-    const cot__elementwise_info *e = &cot__elementwise_table[n->op];
-    uint8_t                      how = NOT;
-    for (int k = 0; k < e->arity; k++) {
-        if (!operand[k]) continue;
-        if (how == NOT) how = LINEARLY;
-        if (operand[k] == OTHERWISE || !e->partial[k] || (e->saves[k] & COT__SAVES_Z)) how = OTHERWISE;
-        for (int j = 0; j < e->arity; j++)
-            if (operand[j] && e->saves[k] >> j & 1) how = OTHERWISE;
-    }
-    return how;
-}
-
-static uint8_t structural_depends(const cot__node *n, int k, uint8_t operand, int others) {
-    const cot__op *op = cot__op_of(n->op);
-    bool           positions = k < 32 && op->inactive >> k & 1, twice = op->kind == KIND_BILINEAR && others;
-    bool           curved = n->op == OP_norm || n->op == OP_max || n->op == OP_min || n->op == OP_softmax;
-    if (!operand) return NOT;
-    return operand == OTHERWISE || op->kind == KIND_NONE || positions || curved || twice ? OTHERWISE : LINEARLY;
-}
+static bool is_users(const cot__rule *r) { return r->op->users_rule && r->op->users_rule(r); }
 
 /* Does what the rule recorded, up to node y, depend linearly on the nodes `from`? Otherwise it has
  * no transpose: sets the error. */
 static bool is_linear(cot__rule *r, const char *which, const char *of, const char *other, int n, const uint32_t *from,
                       uint32_t y) {
     cot_tape *t = r->t;
-    uint32_t  first = n ? from[0] : y, bad = COT__NONE;
+    uint32_t  curved;
     char      text[160];
-    for (int k = 0; k < n; k++) first = from[k] < first ? from[k] : first;
-    if (!is_users(r) || n == 0 || first > y) return true;
-    size_t   bytes = (size_t)y - first + 1;
-    uint8_t *how = cot__alloc(&t->al, bytes);
-    if (!how) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what depends on the inputs",
-                  cot__op_name(t, r->node), bytes);
+    if (!is_users(r) || n == 0) return true;
+    if (!cot__find_curved(t, n, from, y, &curved)) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: marks for what depends on the inputs", cot__op_name(t, r->node));
         return false;
     }
-    memset(how, NOT, bytes);
-    for (int k = 0; k < n; k++) how[from[k] - first] = LINEARLY;
-    for (uint32_t i = first; i <= y; i++) {
-        const cot__node *node = &t->nodes[i];
-        int              count = cot__nargs(node), moving = 0;
-        uint8_t          operand[3] = {NOT, NOT, NOT}, most = how[i - first];
-        for (int k = 0; k < count; k++) {
-            uint32_t a = cot__arg(node, k);
-            uint8_t  is = a == COT__NONE || a < first ? NOT : how[a - first];
-            if (k < 3) operand[k] = is;
-            moving += is != NOT;
-            uint8_t now = node->op < OP_elementwise_count ? NOT : structural_depends(node, k, is, moving > 1);
-            most = now > most ? now : most;
-        }
-        if (node->op < OP_elementwise_count && moving) most = elementwise_depends(node, operand);
-        how[i - first] = most;
-        if (most == OTHERWISE && bad == COT__NONE) bad = i;
-    }
-    bool linear = how[y - first] != OTHERWISE;
-    cot__free(&t->al, how, bytes);
-    if (!linear)
-        cot__fail(t, COT_GRAD,
-                  "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
-                  cot__op_name(t, r->node), which, of, cot__describe(t, bad, text, sizeof text), other);
-    return linear;
+    if (curved == COT__NONE) return true;
+    cot__fail(t, COT_GRAD,
+              "[%s] its %s is not linear in %s, which %s makes of them: it has no transpose; give a %s too",
+              cot__op_name(t, r->node), which, of, cot__describe(t, curved, text, sizeof text), other);
+    return false;
 }
 
-/* Some value of v that is not 0, or 0. NaN shows nothing: a rule may divide by zero. */
+/* An element of v that is not 0, or 0 if there is none. NaN counts as 0: a rule may divide by
+ * zero. */
 static double some_of(cot_tape *t, cot_var v) {
     if (cot__is_number(v)) return cot__number_value(v);
     cot__view   view = cot__view_read(t, cot__index(v));
@@ -99,13 +48,13 @@ static double some_of(cot_tape *t, cot_var v) {
 }
 
 /* The rule ran for a direction of zeros, which was node `first`: what is linear gave zeros. The
- * solution of an equation is 0 to its tolerance only, and in a body, like what a loop gives there,
- * it may be but an example: neither shows anything. */
+ * solution of an equation is 0 to its tolerance only, and an example in a body may be anything:
+ * neither shows anything. */
 static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, const char *other, uint32_t first,
                             double value) {
     cot_tape *t = r->t;
     for (uint32_t i = first; value != 0 && i < t->count; i++)
-        if (t->nodes[i].op == OP_root || (t->body && t->nodes[i].op == OP_loop)) return true;
+        if (t->nodes[i].op == OP_root || (t->body && cot__op_of(t->nodes[i].op)->example)) return true;
     if (value != 0)
         cot__fail(
             t, COT_GRAD,
@@ -116,8 +65,8 @@ static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, con
 
 /* ---- J·v from a vjp -------------------------------------------------------------------------- */
 
-/* <vjp(g), v>, collected as the rule gives its contributions. */
-/* at_zero: some of vjp(0) */
+/* <vjp(g), v>, collected as the rule gives its contributions. at_zero: an element of vjp(0) that is
+ * not 0, if there is one. */
 typedef struct transposed { cot__sweep sweep; cot_var inner; double at_zero; } transposed;
 
 static void give_inner(cot__rule *r, int k, cot_var v) {
@@ -149,15 +98,14 @@ static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, in
     give_inner(&part, 0, v);
 }
 
-/* What is transposed must be active to be swept, whatever the caller records; what comes out is as
- * active as the caller's own records. */
-static cot_var as_recorded(cot_tape *t, uint32_t mask, cot_var v) {
-    t->active_mask = mask;
-    return mask || cot__failed(v) ? v : cot_detach(v);
+/* Nodes that are transposed must be active to be swept, whatever the caller records; the result is
+ * as active as what the caller records itself. */
+static cot_var as_recorded(cot_tape *t, cot_var v) {
+    return t->active_mask || cot__failed(v) ? v : cot_detach(v);
 }
 
-/* What a rule is transposed with respect to: zeros that are active. No leaf: the rule may run in a
- * body, which makes none, and loops inside of the rule read it when they are played. */
+/* Active zeros, with respect to which a rule is transposed. They are no leaf: the rule may run in a
+ * body, which makes none, and loops inside of the rule read them when they are played. */
 static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) {
     return cot__fresh_input(cot_zeros(t, dtype, shape));
 }
@@ -165,11 +113,10 @@ static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) {
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     cot_tape  *t = r->t;
     cot_shape  shape = cot__shape_at(t, r->node);
-    uint8_t mask = t->active_mask;
     cot__rule  back = *r;
     transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
     cot_var    dz = INVALID(t);
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     back.g = direction(t, cot__dtype_at(&t->nodes[r->node]), shape);
     back.driver = &tr;
     back.give = give_inner;
@@ -183,7 +130,8 @@ cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
             is_zero_at_zero(r, "vjp", "ybars", "jvp", g, tr.at_zero))
             cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
     }
-    return as_recorded(t, mask, dz);
+    cot__scope_close(t, &scope);
+    return as_recorded(t, dz);
 }
 
 /* ---- Jᵀ·g from a jvp ------------------------------------------------------------------------- */
@@ -203,7 +151,6 @@ static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leav
 void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     cot_tape *t = r->t;
     int       n = cot__nargs(cot__rule_node(r));
-    uint8_t mask = t->active_mask;
     size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t));
     cot_var  *tangents = cot__alloc(&t->al, bytes);
     if (!tangents) {
@@ -212,7 +159,7 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     }
     cot_var  *grads = tangents + n;
     uint32_t *leaves = (uint32_t *)(void *)(grads + n);
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot__rule forth = *r;
     int       count = tangent_leaves(r, n, tangents, leaves);
     forth.tangents = tangents;
@@ -227,8 +174,8 @@ void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
         ok =
             t->status == COT_OK && cot__grad_recorded(t, "vjp", cot__index(inner), one, count, leaves, grads) == COT_OK;
     }
+    cot__scope_close(t, &scope);
     for (int k = 0, j = 0; k < n && ok; k++)
-        if (!cot__failed(tangents[k])) cot__give(r, k, as_recorded(t, mask, grads[j++]));
-    t->active_mask = mask;
+        if (!cot__failed(tangents[k])) cot__give(r, k, as_recorded(t, grads[j++]));
     cot__free(&t->al, tangents, bytes);
 }

@@ -7,6 +7,7 @@
 #include "diff/engine/find_kinks.h"
 #include "ops/structural.h"
 #include "tape/region.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -64,15 +65,12 @@ bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m,
     c->out = c->in + n;
     c->y = c->x + n;
     for (int k = 0; k < m; k++) c->out[k] = INVALID(t);
-    uint8_t mask = t->active_mask;
-    int     no_grad = t->no_grad;
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     t->no_grad = 0;
     bool ok = call_on_aliases(c, f, user, n, xs, m, c->out);
-    t->active_mask = mask;
-    t->no_grad = no_grad;
+    cot__scope_close(t, &scope);
     for (int k = 0; k < m && ok; k++) {
-        if (!mask) c->out[k] = cot_detach(c->out[k]);
+        if (!scope.active_mask) c->out[k] = cot_detach(c->out[k]);
         /* inputs are views, too */
         else if (c->y[k] < c->from) c->out[k] = cot__unchanged(c->out[k], COT__VIEW);
         ok = !cot__failed(c->out[k]);

@@ -1,5 +1,8 @@
 /* functions.h: a C function that was run on inputs of its own, to be differentiated: what the forms
- * share. */
+ * share.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, products. Must not touch: slots and
+ * adjoints. */
 #ifndef COT_FUNCTIONS_H
 #define COT_FUNCTIONS_H
 

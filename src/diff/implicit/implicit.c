@@ -57,7 +57,6 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     cot__view   v = cot__view_read(t, args[0]);
     cot_shape   shape = cot__shape_at(t, args[0]);
     cot__result r;
-    uint8_t     mask = t->active_mask;
     if (!attr || !cot__result_open(t, &r, q->name, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     v = cot__view_read(t, args[0]);
     t->backend->copy(&r.view, &v); /* where to start */
@@ -68,11 +67,11 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
         return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", q->name, bytes);
     if (bytes) t->backend->copy_out(&host, &r.view);
     cot_mark  m = cot__mark(t);
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     bool ok = true;
     /* in a body the start is an example */
     if (!t->body && x.size > 0) ok = cot__root_find(t, q, attr->args, &x);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     if (ok && bytes) t->backend->copy_in(&r.view, &host);
     if (bytes) cot__free(&t->al, host.data, bytes);
@@ -102,8 +101,7 @@ static void root_vjp(cot__rule *r) {
     cot_solve_options linear = cot__root_linear(q);
     cot_var    lambda = cot__linear_solve(q->name, of_solution, back, &at, r->g, &linear);
     if (cot__failed(lambda)) return;
-    uint8_t mask = t->active_mask;
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 1; k < n; k++) {
         if (!cot__rule_wants(r, k)) continue;
         outer[k] = cot__fresh_input(outer[k]);
@@ -114,7 +112,7 @@ static void root_vjp(cot__rule *r) {
     x[count] = r->node; /* the equation is differentiated there, too */
     if (t->status == COT_OK && cot__smooth_between(t, q->name, 1, &out, count + 1, x))
         cot__vjp_recorded(t, q->name, 1, &out, &seed, count, x, grads);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     for (int k = 1, j = 0; k < n && t->status == COT_OK; k++)
         if (cot__rule_wants(r, k)) cot__give(r, k, grads[j++]);
 }
@@ -126,8 +124,7 @@ static void root_jvp(cot__rule *r) {
     int         n = cot__root_operands(q), count = 0;
     uint32_t   *x = outer ? cot__arena(t, 2 * ((size_t)n + 1) * sizeof *x, q->name) : NULL, *dx = cot__behind(x, n);
     if (!x) return;
-    uint8_t mask = t->active_mask;
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 1; k < n; k++) {
         if (cot__failed(r->tangents[k])) continue;
         outer[k] = cot__fresh_input(outer[k]);
@@ -138,7 +135,7 @@ static void root_jvp(cot__rule *r) {
     x[count] = r->node;
     bool     ok = t->status == COT_OK && count && cot__smooth_between(t, q->name, 1, &out, count + 1, x) &&
                   cot__jvp_recorded(t, q->name, 1, &out, count, x, dx, &dy) == COT_OK;
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__near at = {t, q, values[0], values};
     cot_solve_options linear = cot__root_linear(q);
     if (ok) r->tangent = cot_neg(cot__linear_solve(q->name, of_solution, cot__root_forth, &at, dy, &linear));
@@ -157,10 +154,14 @@ const cot__op cot__op_root = {.name         = "root",
                               .sweeps_alone = true,
                               .inactive     = 1,
                               .saves        = 0x7e | COT__SAVES_Z,
-                              .formula = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
-                              .vjp     = root_vjp,
-                              .jvp     = root_jvp,
-                              .apply   = root_apply};
+                              .formula      = "x with F(x, θ) = 0; θ̄ += -(∂F/∂θ)ᵀ λ with (∂F/∂x)ᵀ λ = x̄",
+                              .vjp          = root_vjp,
+                              .jvp          = root_jvp,
+                              .apply        = root_apply,
+                              .cost         = {.none = "what its functions do is not counted"},
+                              .opaque       = true,
+                              .operands     = "*",
+                              .example      = true};
 
 /* ---- the public functions -------------------------------------------------------------------- */
 

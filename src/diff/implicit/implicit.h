@@ -1,4 +1,7 @@
-/* implicit.h: values that are given by an equation: linear systems without a matrix, roots. */
+/* implicit.h: values that are given by an equation: linear systems without a matrix, roots.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, functions, loops. Must not touch: slots
+ * and adjoints. */
 #ifndef COT_IMPLICIT_H
 #define COT_IMPLICIT_H
 

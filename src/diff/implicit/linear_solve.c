@@ -280,11 +280,10 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     double          *b = attr ? cot__alloc(&t->al, bytes) : NULL;
     operator_at_work a;
     cot__result      r;
-    uint8_t          mask = t->active_mask;
     if (!attr) return INVALID(t);
     if (!b) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", l->name, bytes);
     double *x = b + size;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     bool ok = cot__read_view(t, l->name, &v, COT_F64, b, size) == COT_OK;
     if (t->body) { /* an example: any vector does */
         memcpy(x, b, (size_t)size * sizeof *x);
@@ -293,7 +292,7 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
         if (ok && !l->proven) ok = l->proven = is_linear(&a, x);
         close_operator(&a);
     }
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     ok = ok && cot__result_open(t, &r, l->name, v.dtype, shape.ndim, shape.dim);
     if (ok && size > 0)
         t->backend->copy_in(&r.view, &(cot__view){x, COT_F64, r.view.ndim, r.view.shape, r.view.stride});
@@ -386,9 +385,8 @@ static void linear_solve_vjp(cot__rule *r) {
     cot_var  *outer = cot__arena(t, (2 * (size_t)c + 1) * sizeof *outer, l->name), *grads = cot__behind(outer, c);
     uint32_t *x = outer ? cot__arena(t, ((size_t)c + 1) * sizeof *x, l->name) : NULL;
     if (!x) return;
-    uint8_t mask = t->active_mask;
     /* what is swept here must be active, whatever the caller records */
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 0; k < c; k++) {
         outer[k] = cot__rule_x(r, 1 + k);
         if (!cot__rule_wants(r, 1 + k)) continue;
@@ -400,7 +398,7 @@ static void linear_solve_vjp(cot__rule *r) {
         uint32_t out = cot__index(y);
         if (t->status == COT_OK) cot__vjp_recorded(t, l->name, 1, &out, &seed, count, x, grads);
     }
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     for (int k = 0, j = 0; k < c && t->status == COT_OK; k++)
         if (cot__rule_wants(r, 1 + k)) cot__give(r, 1 + k, grads[j++]);
 }
@@ -414,8 +412,7 @@ static void linear_solve_jvp(cot__rule *r) {
     cot_var             *outer = cot__arena(t, ((size_t)c + 1) * sizeof *outer, l->name);
     uint32_t *x = outer ? cot__arena(t, 2 * ((size_t)c + 1) * sizeof *x, l->name) : NULL, *dx = cot__behind(x, c);
     if (!x) return;
-    uint8_t mask = t->active_mask;
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 0; k < c; k++) {
         outer[k] = cot__rule_x(r, 1 + k);
         if (cot__failed(r->tangents[1 + k])) continue;
@@ -427,7 +424,7 @@ static void linear_solve_jvp(cot__rule *r) {
         if (t->status == COT_OK && cot__jvp_recorded(t, l->name, 1, &out, count, x, dx, &dy) == COT_OK)
             rhs = cot__failed(rhs) ? cot_neg(dy) : cot_sub(rhs, dy);
     }
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     if (t->status == COT_OK && !cot__failed(rhs))
         r->tangent = cot__linear_solve(l->name, l->wanted, same, r, rhs, &l->options);
 }
@@ -444,7 +441,11 @@ const cot__op cot__op_linear_solve = {.name         = "linear_solve",
                                       .kind         = KIND_GENERIC,
                                       .sweeps_alone = true,
                                       .saves        = 0x7e | COT__SAVES_Z,
-                                      .formula = "x with A(x) = b; b̄ += λ with Aᵀ(λ) = x̄, what A uses: -λ·∂A(x)",
-                                      .vjp   = linear_solve_vjp,
-                                      .jvp   = linear_solve_jvp,
-                                      .apply = linear_solve_apply};
+                                      .formula      = "x with A(x) = b; b̄ += λ with Aᵀ(λ) = x̄, what A uses: -λ·∂A(x)",
+                                      .vjp          = linear_solve_vjp,
+                                      .jvp          = linear_solve_jvp,
+                                      .apply        = linear_solve_apply,
+                                      .cost         = {.none = "what its functions do is not counted"},
+                                      .linear       = 1u,
+                                      .operands     = "*",
+                                      .example      = true};

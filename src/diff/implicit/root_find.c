@@ -41,11 +41,10 @@ static double residual_at(cot_tape *t, const cot__root *q, const uint32_t *args,
  * by itself. 0 where there is no derivative. */
 static double terms_at(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw) {
     cot_mark m = cot__mark(t);
-    uint8_t  mask = t->active_mask;
     cot_var *values = values_at(t, q, args, raw), dy = INVALID(t);
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     if (values) cot__root_forth(1, &values[0], 1, &dy, &(cot__near){t, q, values[0], values});
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     double norm = t->status == COT_OK && !cot__failed(dy) ? norm_of(t, dy) : 0;
     if (t->status != COT_OK && t->status != COT_MEMORY) cot_tape_clear_error(t);
     cot__rewind(t, m);
@@ -175,12 +174,11 @@ static bool ground_bend(void *ctx, const double *x, const double *v, double *hv)
     const ground *g = ctx;
     cot_tape     *t = g->t;
     cot_mark      m = cot__mark(t);
-    uint8_t       mask = t->active_mask;
     cot_var       dx = INVALID(t), dy = dx, *values = values_at(t, g->q, g->args, rounded(g, x));
     if (values) dx = cot_data(t, g->dtype, cot__shape_at(t, g->args[0]), rounded(g, v));
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     if (t->status == COT_OK) cot__root_forth(1, &dx, 1, &dy, &(cot__near){t, g->q, values[0], values});
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     bool ok = read_into(g, dy, hv, g->n);
     cot__rewind(t, m);
     return ok;
@@ -269,13 +267,12 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
         cot__read_view(t, q->name, &v, v.dtype, theta[k].data, theta[k].size);
     }
     double      first = residual_at(t, q, args, x->data);
-    const char *inside = t->inside;
-    uint32_t    from = t->inside_from;
+    cot__scope  scope = cot__scope_open(t, t->active_mask);
     t->inside = q->name, t->inside_from = t->count;
     /* what it makes of the description is its own: the numbers in x's memory count */
     cot_array given = *x;
     int       code = q->solver(n, theta, &given, q->user);
-    t->inside = inside, t->inside_from = from;
+    cot__scope_close(t, &scope);
     cot__error_in_function(t, "solver", q->name);
     double now = residual_at(t, q, args, x->data);
     if (code) cot__fail(t, COT_CUSTOM, "[%s] the solver failed with code %d; the residual is %g", q->name, code, now);

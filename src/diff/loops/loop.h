@@ -10,7 +10,10 @@
  *
  * A condition is a loop of one step with two bodies and a choice; a checkpoint is one with one
  * body. Captures are constants that the body did not list: both get adjoints that add up over the
- * steps. */
+ * steps.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, batches, functions. Must not touch:
+ * slots and adjoints of the sweep that plays a loop. */
 #ifndef COT_LOOP_H
 #define COT_LOOP_H
 
@@ -69,9 +72,9 @@ typedef struct cot__loop_run {
     int        kept, spare, room;
     int        capacity;          /* of `at`, which grows */
     cot__kept *at;                /* NULL: none are to be kept */
-    /* memory for further states in the last storage made for them, … */
+    /* memory for further states in the last storage made for them, and how many bytes */
     char      *free;
-    size_t     left;              /* … and how much */
+    size_t     left;
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;
 
@@ -119,6 +122,9 @@ cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int 
 void    cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results);
 cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents);
 
+/* See cot__op.depends. */
+uint8_t cot__loop_depends(const struct cot__places *p, uint32_t node);
+
 /* The rules that the user gave. */
 void cot__loop_given_vjp(cot__rule *r);
 void cot__loop_given_jvp(cot__rule *r);
@@ -126,7 +132,7 @@ void cot__loop_given_jvp(cot__rule *r);
 /* The two ways back: in numbers, under the bound on states, and recorded. */
 void cot__loop_reverse_numbers(cot__rule *r);
 void cot__loop_reverse_recorded(cot__rule *r);
-/* … as one operation that finds out when it is played how long the loop is. */
+/* The way back as one operation, which finds out how long the loop is when it is played. */
 void cot__loop_reverse_as_operation(cot__rule *r);
 /* The recorded one, as a function: adjoints of the wanted operands x of a loop of so many steps,
  * whose flat value has adjoint g. */
@@ -142,7 +148,7 @@ cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t leng
                                    cot_var *results);
 /* The loop for a batch: see cot__op.batch. */
 cot_var cot__loop_batch(cot__rule *r, const cot__batch *b, cot_var *xs);
-/* … where its elements must go one after the other. */
+/* Must the elements of a batch of this loop go one after the other? */
 bool cot__loop_goes_one_by_one(const cot__loop *l, int64_t extent);
 
 /* The loop of all elements of a batch: see loop_wide.c. */
@@ -150,9 +156,9 @@ typedef struct cot__wide {
     cot_tape        *t;
     const cot__loop *l;      /* of one element */
     int64_t          extent; /* of the batch */
-    const cot_var   *x;      /* its operands, … */
-    const bool      *given;  /* … those with the batch in front, … */
-    /* … and those that the new loop has with it: some more of the carried values */
+    const cot_var   *x;      /* the operands */
+    const bool      *given;  /* which operands have the batch in front */
+    /* which operands of the new loop have it: some more of the carried values */
     bool            *is;
     /* elements end at different steps: a mask of those that go on is carried too, the last one */
     bool             masked;

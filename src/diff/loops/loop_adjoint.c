@@ -7,8 +7,8 @@
  * keeping states under the bound, sweeps back in numbers, and forgets both. Its derivatives need no
  * way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, a loop again:
  *
- *     reverse, of <u, Jᵀ z̄> = <J u, z̄> the adjoint of z̄ is J u; that of x is the way back of z̄
- *       through x -> J(x) u
+ *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄
+ *                                             through x -> J(x) u
  *     forward                               Jᵀ dz̄ + the way back of z̄ through x -> J(x) dx
  *
  * Both are recorded, and the way back through a tangent is this operation again: so there are
@@ -75,13 +75,13 @@ static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, uint32_t g, const u
  * way. */
 static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, const cot__view *flat) {
     cot_mark  m = cot__mark(t);
-    uint8_t   mask = t->active_mask;
     uint32_t *x = cot__arena(t, ((size_t)a->operands + 1) * sizeof *x, a->name);
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 0; x && k < a->operands && t->status == COT_OK; k++) x[k] = source_of(t, args[k], a->of[k]);
     t->active_mask = COT__ACTIVE;
     cot_var z = t->status == COT_OK ? cot__loop_value(t, &a->loop, x) : INVALID(t);
     bool    ok = !cot__failed(z) && sweep(t, a, cot__index(z), args[a->operands], x, flat);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return ok;
 }
@@ -218,18 +218,18 @@ static bool sweep_recorded(moving *g) {
 
 static void loop_adjoint_vjp(cot__rule *r) {
     cot_tape *t = r->t;
-    uint8_t   mask = t->active_mask;
     moving    g;
     int64_t   at = 0;
     int       n = 0;
-    t->active_mask = COT__ACTIVE; /* what is swept here must be, whatever the caller records */
+    /* what is swept here must be active, whatever the caller records */
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot_var *u = open_moving(&g, r) ? cot__arena(t, ((size_t)g.a->operands + 1) * sizeof *u, OP) : NULL;
     for (int k = 0; u && k < g.a->operands; k++) u[k] = g.a->of[k] ? piece(r->g, &at, g.x[k]) : INVALID(t);
     bool ok = u && t->status == COT_OK && run_moving(&g, u);
     for (int k = 0; ok && k < g.a->operands; k++)
         if (cot__rule_wants(r, k)) g.to[g.wanted++] = cot__index(g.x[k]);
     ok = ok && seed(&g) && sweep_recorded(&g);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     for (int k = 0; ok && k < g.a->operands; k++)
         if (cot__rule_wants(r, k)) cot__give(r, k, g.grads[n++]);
     if (!ok || !cot__rule_wants(r, g.a->operands)) return;
@@ -250,18 +250,17 @@ static void loop_adjoint_jvp(cot__rule *r) {
     cot_tape      *t = r->t;
     const adjoint *a = cot__rule_attr(r)->pointer;
     cot_var        dg = r->tangents[a->operands];
-    uint8_t        mask = t->active_mask;
     moving         g;
     bool           moves = false;
     for (int k = 0; k < a->operands; k++) moves |= !cot__failed(r->tangents[k]);
     if (!cot__failed(dg)) r->tangent = of_other(r, a, dg);
     if (!moves || t->status != COT_OK) return;
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     bool ok = open_moving(&g, r) && run_moving(&g, r->tangents);
     for (int k = 0; ok && k < a->operands; k++)
         if (a->of[k]) g.to[g.wanted++] = cot__index(g.x[k]);
     ok = ok && seed(&g) && sweep_recorded(&g);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     if (!ok) return;
     cot_var moved = together(t, a, g.wanted, g.grads);
     r->tangent = cot__failed(dg) ? moved : cot_add(r->tangent, moved);
@@ -366,4 +365,8 @@ const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENER
                                       .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; with u the adjoint of x̄, z̄ "
                                                  "gets J u, x the way back of z̄ through J u",
                                       .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply,
-                                      .batch = loop_adjoint_batch};
+                                      .batch = loop_adjoint_batch,
+                                      .cost = {.none = "what its functions do is not counted"},
+                                      .opaque = true,
+                                      .operands = "*",
+                                      .example = true};

@@ -56,10 +56,9 @@ static bool open_bars(back *b) {
 
 /* A constant of the sweep's own with the value of node x. */
 static cot_var local(cot_tape *t, uint32_t x) {
-    uint8_t mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     cot_var p = cot__parameter(t, x);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     return p;
 }
 
@@ -207,11 +206,10 @@ static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *
 static bool go_on(back *b, int64_t k) {
     cot_tape *t = b->s.t;
     cot_mark  m = cot__mark(t);
-    uint8_t   mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     bool ok = cot__loop_step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
     ok = ok && cot__state_next(&b->s, b->state);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     b->run->again++;
     return ok;
@@ -315,9 +313,8 @@ void cot__loop_reverse_numbers(cot__rule *r) {
     back             b = {.s.t = t};
     int64_t         *place = cot__arena(t, ((size_t)(l->carry + l->nys) + 1) * sizeof *place, l->name);
     cot_var          g = cot_copy(r->g); /* row-major */
-    uint8_t          mask = t->active_mask;
     if (!place || cot__failed(g)) return;
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     bool ok = open_back(&b, r);
     if (ok) {
         cot__view flat = cot__view_read(t, cot__index(g));
@@ -335,6 +332,6 @@ void cot__loop_reverse_numbers(cot__rule *r) {
         t->active_mask = 0;
         if (ok) give_all(&b);
     }
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     close_back(&b);
 }

@@ -4,7 +4,7 @@
 
 #include "diff/loops/revolve.h"
 #include "ops/structural.h"
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 #include "backend/elements.h"
 
 #include <string.h>
@@ -325,16 +325,15 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
     size_t  bytes = ok ? s.bytes + ALIGN : 0;
     void   *block = ok ? cot__alloc(&t->al, bytes) : NULL;
     void   *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
-    uint8_t mask = t->active_mask;
     if (ok && !block) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", l->name, bytes);
     ok = ok && block;
     if (ok) cot__state_first(&s, state);
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     if (ok && l->test) ok = run_while(&s, run, state);
     int64_t total = ok ? cot__loop_places(t, l, run->length, dtype, place) : -1;
     ok = total >= 0 && cot__result_open(t, &r, l->name, dtype, 1, &total);
     if (ok && !l->test) ok = run_known(&s, run, state, &r.view, place);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     for (int k = 0; ok && k < l->carry; k++) {
         cot_shape shape = cot__shape_at(t, carried(&s, k));
         int64_t   stride[COT_MAX_NDIM];
@@ -414,13 +413,22 @@ static void loop_jvp(cot__rule *r) {
     else cot__loop_forward(r);
 }
 
+static bool loop_users_rule(const cot__rule *r) {
+    return ((const cot__loop *)cot__rule_attr(r)->pointer)->rules != NULL;
+}
+
 const cot__op cot__op_loop = {.name         = "loop",
                               .kind         = KIND_GENERIC,
                               .sweeps_alone = true,
                               .formula =
                                   "z = a body played again and again; x̄ += z̄ swept back through the steps, last first",
-                              .saves = 0x7f,
-                              .vjp   = loop_vjp,
-                              .jvp   = loop_jvp,
-                              .apply = loop_apply,
-                              .batch = cot__loop_batch};
+                              .saves        = 0x7f,
+                              .vjp          = loop_vjp,
+                              .jvp          = loop_jvp,
+                              .apply        = loop_apply,
+                              .batch        = cot__loop_batch,
+                              .cost         = {.none = "what its functions do is not counted"},
+                              .depends      = cot__loop_depends,
+                              .operands     = "*",
+                              .example      = true,
+                              .users_rule   = loop_users_rule};

@@ -1,17 +1,18 @@
 /* loop_wide.c: the loop of all elements of a batch, made from the loop of one. Its body plays the
  * old body by the batching rules.
  *
- * What a carried value needs a batch for is found first: its initial value has one, or some step
- * gives it one. What the steps go through has the batch behind the steps. If the test of a
- * cot_while reads no batch, all elements take as many steps. Otherwise the new loop goes on while
- * any element does, and carries a mask of those that do. The body must not see the state of an
- * element that has ended: it may fail there (x[i] past the end), give NaN whose derivative times 0
- * is NaN, or never end (a loop inside). So an ended element lends the state, and all else that the
- * body reads with a batch, from the first one that goes on, without derivative, and keeps its own
+ * Which carried values need a batch is found first: one whose initial value has a batch, or to
+ * which some step gives one. What the steps go through has the batch behind the steps. If the test
+ * of a cot_while reads no batch, all elements take as many steps. Otherwise the new loop goes on
+ * while any element does, and carries a mask of those that do. The body must not see the state of
+ * an element that has ended: it may fail there (x[i] past the end), give NaN whose derivative times
+ * 0 is NaN, or never end (a loop inside). So an ended element borrows the state, and all else that
+ * the body reads with a batch, of the first one that goes on, without derivative, and keeps its own
  * state behind the body:
  *
- *     x = where(mask, state, detach(state[argmax(mask)])), next = where(mask, body(x), state), mask
- *       = test(next) */
+ *     x    = where(mask, state, detach(state[argmax(mask)]))
+ *     next = where(mask, body(x), state)
+ *     mask = test(next) */
 #include "diff/loops/loop.h"
 #include "diff/batch/vmap.h"
 #include "ops/structural.h"

@@ -30,9 +30,3 @@ int64_t cot__revolve_split(int64_t steps, int64_t s) {
     if (rest < steps && steps - rest > low) low = steps - rest;
     return low < 1 ? 1 : low > steps - 1 ? steps - 1 : low;
 }
-
-int64_t cot__revolve_cost(int64_t steps, int64_t s) {
-    if (s == 1) return steps * (steps - 1) / 2;
-    int64_t r = repetitions(steps, s);
-    return r * steps - cot__binomial(s + 1, r - 1);
-}

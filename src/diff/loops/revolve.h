@@ -15,7 +15,5 @@ int64_t cot__binomial(int64_t s, int64_t r);
  * after how many steps to keep the next one. s = 1: all but the last, where nothing more is
  * kept. */
 int64_t cot__revolve_split(int64_t steps, int64_t s);
-/* The least number of steps run, besides the `steps` that are recorded and reversed one by one. */
-int64_t cot__revolve_cost(int64_t steps, int64_t s);
 
 #endif

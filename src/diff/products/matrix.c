@@ -1,5 +1,6 @@
 /* matrix.c: the public functions over many directions (products.h): products with several seeds or
  * tangents, Jacobians, Hessians. */
+#include "diff/second/second.h"
 #include "diff/engine/find_kinks.h"
 #include "diff/products/products.h"
 #include "ops/elementwise/deferred.h"
@@ -94,14 +95,13 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         return t->status;
     }
     const char *before = cot__ask(t, op);
-    uint8_t     mask = t->active_mask;
     /* what is differentiated again here must be, also in a no-grad scope */
-    t->active_mask = COT__ACTIVE;
-    cot__deferred_open(t); /* the gradient may wait for the product */
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
+    cot__deferred_open(t); /* the gradient may be deferred until the product */
     cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     cot_status       status = cot__grad_of(op, y, NULL, n, xs, grads);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__drop_dead_values(t, since, from);
     if (status == COT_OK && cot__check_second_order_inputs(t, op, n, xs)) {
         if (v)

@@ -39,7 +39,7 @@ static bool can_batch(const cot__node *n) {
  * in a cache, and all of them in a few megabytes. 0: no batch. */
 static int64_t batch_extent(cot_tape *t, const cot__side *xs, const cot__side *ys, int lanes) {
     uint32_t lo = xs->lo, hi = ys->hi;
-    uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, false) : NULL;
+    uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, COT__EDGES_MOVING) : NULL;
     int64_t  largest = 1, all = 1;
     bool     ok = needed != NULL, products = false;
     for (uint32_t i = lo; ok && i <= hi; i++) {
@@ -171,8 +171,7 @@ bool cot__products_batched(const char *op, bool reverse, const cot__side *from, 
     extent = batch_extent(t, reverse ? to : from, reverse ? from : to, d->lanes);
     if (extent < 1 || extent < cot__batch_from) return false;
     cot_mark           m = cot__mark(t);
-    uint8_t            mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     const cot__region *r = record_body(&s);
     bool               ok = r && lists_open(&l, t, r);
     cot_mark           recorded = cot__mark(t);
@@ -181,7 +180,7 @@ bool cot__products_batched(const char *op, bool reverse, const cot__side *from, 
         ok = play(&s, r, &l, d->in + lane * from->size, d->out + lane * to->size, count);
         cot__rewind(t, recorded);
     }
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     if (t->status != COT_OK) cot_tape_clear_error(t);
     return ok;

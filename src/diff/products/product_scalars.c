@@ -23,7 +23,7 @@ bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, cons
     if (lo >= t->scalars_from) return true;
     uint32_t i = scalar_until(t->nodes, lo, hi);
     if (i > hi) return true;
-    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index, false);
+    uint8_t *needed = cot__needed(t, lo, hi, ys->n, ys->index, COT__EDGES_MOVING);
     bool     all = needed != NULL;
     if (!all)
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op,

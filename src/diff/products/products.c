@@ -2,9 +2,9 @@
  *
  * A sweep over f64 scalars carries up to two lanes (product_scalars.c). Where another node lies on
  * the way, the directions are swept one by one, but the results of several are only read when all
- * of these have been swept: elementwise work waits that long (ops/elementwise/deferred.c), so that
- * what the directions have in common, the values on the tape, passes through the caches once for
- * all of them. */
+ * of these have been swept: elementwise work is deferred until then (ops/elementwise/deferred.c),
+ * so that what the directions have in common, the values on the tape, passes through the caches
+ * once for all of them. */
 #include "diff/engine/find_kinks.h"
 #include "diff/products/products.h"
 #include "ops/elementwise/deferred.h"
@@ -85,7 +85,7 @@ void cot__side_close(cot__side *s) { cot__free(&s->t->al, s->index, (size_t)s->n
 
 /* ---- one direction, any nodes ---------------------------------------------------------------- */
 
-/* A product whose numbers may still wait to be computed. */
+/* A product whose numbers may still be deferred work. */
 typedef struct held {
     int      lane, var;
     int64_t  at;
@@ -118,7 +118,7 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
         cot__slot_add(t, i, number);
         return true;
     }
-    /* not memory that is buried: it is written at once */
+    /* not memory that is kept for deferred work: it is written at once */
     cot__storage *fresh =
         cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "backward");
     if (!fresh) return false;

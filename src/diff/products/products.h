@@ -1,5 +1,8 @@
 /* products.h: products of a Jacobian with several seeds or tangents, in numbers (products.c), for
- * whoever brings the directions. */
+ * any source of directions.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, second derivatives, batches. Must not
+ * touch: what is recorded: products are numbers. */
 #ifndef COT_PRODUCTS_H
 #define COT_PRODUCTS_H
 
@@ -28,8 +31,8 @@ void cot__side_close(cot__side *s);
  * functions:
  *   seed   fills `to`, row by row in the node's dtype: elements from `at` on of a direction
  *   take   is handed elements from `at` on of a product, NULL: zeros. What is not 0-d stays until
- *          `done` has returned, up to COT__HELD lanes of up to
- *          COT__HELD_VARS results. False after setting the error.
+ *          `done` has returned, up to COT__HELD lanes of up to COT__HELD_VARS results. False after
+ *          setting the error.
  *   done   all has been taken */
 typedef struct cot__directions {
     int           lanes;

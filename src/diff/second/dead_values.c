@@ -1,61 +1,52 @@
 /* dead_values.c: values of a recorded gradient that are not needed where only its derivative is
  * asked for.
  *
- * A Hessian's products are tangents of the gradient. Those of a product need its factors, those of
- * a sum nothing; so about half of the values that the gradient's own recording would compute, the
- * gradient itself among them, nobody reads. They wait in the queue and are forgotten there. */
-#include "diff/engine/sweep.h"
+ * A Hessian's products are tangents of the gradient. The tangent of a product reads its factors,
+ * the tangent of a sum reads nothing. So nothing reads about half of the values that recording the
+ * gradient would compute, the gradient itself among them. They are deferred, and dropped before
+ * they are computed. */
+#include "diff/second/second.h"
 
-#include <string.h>
-
-typedef struct marks {
-    const cot_tape *t;
-    uint32_t        from;
-    uint8_t        *needed;
-} marks;
-
-static void mark(const marks *m, uint32_t i) {
-    if (i != COT__NONE && i >= m->from) m->needed[i - m->from] = 1;
-}
+/* Nothing spreads here: each node marks what its own derivative reads. The range and its marks are
+ * those of a flow. */
+static void mark(cot__flow *w, uint32_t i) { cot__flow_start(w, 1, &i, 1); }
 
 static bool is_active(const cot_tape *t, uint32_t i) { return i != COT__NONE && t->nodes[i].flags & COT__ACTIVE; }
 
 /* What the partials read that a tangent may go through. */
-static void mark_elementwise(const marks *m, uint32_t i) {
-    const cot__node             *n = &m->t->nodes[i];
+static void mark_elementwise(cot__flow *w, uint32_t i) {
+    const cot__node             *n = &w->t->nodes[i];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     for (int k = 0; k < e->arity; k++) {
-        if (!e->partial[k] || !is_active(m->t, cot__arg(n, k))) continue;
+        if (!e->partial[k] || !is_active(w->t, cot__arg(n, k))) continue;
         for (int j = 0; j < e->arity; j++)
-            if (cot__saves_operand(e->saves[k], j)) mark(m, cot__arg(n, j));
-        if (e->saves[k] & COT__SAVES_Z) mark(m, i);
+            if (cot__saves_operand(e->saves[k], j)) mark(w, cot__arg(n, j));
+        if (e->saves[k] & COT__SAVES_Z) mark(w, i);
     }
 }
 
 /* Linear operations read operands that do not move; of others this does not ask. */
-static void mark_structural(const marks *m, uint32_t i) {
-    const cot__node *n = &m->t->nodes[i];
+static void mark_structural(cot__flow *w, uint32_t i) {
+    const cot__node *n = &w->t->nodes[i];
     const cot__op   *op = cot__op_of(n->op);
     bool             linear = op->kind == KIND_LINEAR;
-    if (!linear) mark(m, i);
+    if (!linear) mark(w, i);
     for (int k = 0, count = cot__nargs(n); k < count; k++)
-        if (!linear || (k < 32 && op->inactive >> k & 1)) mark(m, cot__arg(n, k));
+        if (!linear || (k < 32 && op->inactive >> k & 1)) mark(w, cot__arg(n, k));
 }
 
 void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from) {
-    size_t bytes = t->count - from;
-    /* on smooth tapes, kinks are looked for in values */
-    bool   worth = !t->smooth && t->status == COT_OK && cot__deferred_waits_since(t, since);
-    /* none: then all are computed */
-    marks  m = {t, from, worth ? cot__alloc(&t->al, bytes) : NULL};
-    if (m.needed) memset(m.needed, 0, bytes);
-    for (uint32_t i = from; i < t->count && m.needed; i++) {
-        const cot__node *n = &t->nodes[i];
-        /* a product that waits is made from it */
-        if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&m, i);
-        if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
-        (n->op < OP_elementwise_count ? mark_elementwise : mark_structural)(&m, i);
-    }
-    cot__deferred_drop_since(t, since, from, m.needed);
-    if (m.needed) cot__free(&t->al, m.needed, bytes);
+    cot__flow w = {.t = t};
+    /* on smooth tapes, kinks are looked for in values; where memory is short, all are computed */
+    bool      worth = !t->smooth && t->status == COT_OK && cot__deferred_waits_since(t, since);
+    if (worth && cot__flow_open(&w, t, from, t->count))
+        for (uint32_t i = from; i < t->count; i++) {
+            const cot__node *n = &t->nodes[i];
+            /* a lazy product is made from it */
+            if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&w, i);
+            if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
+            (n->op < OP_elementwise_count ? mark_elementwise : mark_structural)(&w, i);
+        }
+    cot__deferred_drop_since(t, since, from, w.mark);
+    cot__flow_close(&w);
 }

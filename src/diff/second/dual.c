@@ -4,7 +4,7 @@
  * the tape together. Nothing is recorded: one forward run for the tangents, one reverse walk for
  * the pairs. */
 #include "rules/words/dual_words.h"
-#include "diff/engine/sweep.h"
+#include "diff/second/second.h"
 
 #include <string.h>
 

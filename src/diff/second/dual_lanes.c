@@ -8,7 +8,7 @@
  * zero wins over infinite factors, as in the rules. */
 #include "rules/saves.h" /* first: dual_words.h leaves its words' meaning behind */
 #include "rules/words/dual_words.h"
-#include "diff/engine/sweep.h"
+#include "diff/second/second.h"
 
 enum { LANES = 4 };
 

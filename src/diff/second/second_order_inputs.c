@@ -3,10 +3,8 @@
  * An input that is itself computed moves by its own tangent on top of what moves it. But where it
  * was computed by an operation whose rule reads its result (exp, tanh), the recorded gradient by
  * what lies before it reads the moved value: a second derivative by both would be another one. */
-#include "diff/engine/sweep.h"
+#include "diff/second/second.h"
 #include "ops/elementwise/elementwise.h"
-
-#include <string.h>
 
 static bool reads_result(const cot__node *n) {
     if (n->op >= OP_elementwise_count) return cot__op_of(n->op)->saves & COT__SAVES_Z;
@@ -16,42 +14,40 @@ static bool reads_result(const cot__node *n) {
     return false;
 }
 
+enum { MOVES = 1, INPUT = 2 };
+
+/* An input that another moves, and whose derivative reads it, stops the flow. */
+static cot__onward refuse_tied(cot__flow *w, uint32_t i) {
+    const cot__node *n = &w->t->nodes[i];
+    uint32_t        *tied = w->ctx;
+    if (!(n->flags & COT__ACTIVE)) return COT__FLOW_PAST;
+    if (!(cot__flow_mark(w, i) & INPUT) || !reads_result(n)) return COT__FLOW_ON;
+    *tied = i;
+    return COT__FLOW_STOP;
+}
+
 bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs) {
-    uint32_t lo = UINT32_MAX, hi = 0;
-    bool     computed = false;
+    uint32_t  lo = UINT32_MAX, hi = 0, tied = COT__NONE;
+    bool      computed = false;
+    cot__flow w;
     for (int k = 0; k < n; k++) {
         uint32_t i = cot__index(xs[k]);
         lo = i < lo ? i : lo, hi = i > hi ? i : hi;
         computed |= t->nodes[i].op != OP_leaf && reads_result(&t->nodes[i]);
     }
     if (!computed) return true;
-    enum { MOVES = 1, INPUT = 2 };
-    size_t   count = (size_t)hi - lo + 1;
-    uint8_t *mark = cot__alloc(&t->al, count);
-    if (!mark) {
+    if (!cot__flow_open(&w, t, lo, hi + 1)) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d inputs", op, n);
         return false;
     }
-    memset(mark, 0, count);
-    for (int k = 0; k < n; k++) mark[cot__index(xs[k]) - lo] = INPUT;
-    bool ok = true;
-    for (uint32_t i = lo; i <= hi && ok; i++) {
-        const cot__node *node = &t->nodes[i];
-        bool             moves = false;
-        if (!(node->flags & COT__ACTIVE)) continue;
-        for (int k = 0, args = cot__nargs(node); k < args && !moves; k++) {
-            uint32_t a = cot__arg(node, k);
-            moves = a != COT__NONE && a >= lo && mark[a - lo];
-        }
-        ok = !(moves && mark[i - lo] == INPUT && reads_result(node));
-        if (!ok)
-            cot__fail(t, COT_VALUE,
-                      "[%s] one of the xs, %%%u, is computed from another by %s, whose derivative reads its result, so "
-                      "the two cannot be "
-                      "moved apart; compute from a copy of it (cot_copy), and give that",
-                      op, i, cot__op_name(t, i));
-        if (moves) mark[i - lo] |= MOVES;
-    }
-    cot__free(&t->al, mark, count);
+    w.visit = refuse_tied, w.ctx = &tied;
+    for (int k = 0; k < n; k++) w.mark[cot__index(xs[k]) - lo] = MOVES | INPUT;
+    bool ok = cot__flow_up(&w, MOVES, COT__EDGES_ALL);
+    if (!ok)
+        cot__fail(t, COT_VALUE,
+                  "[%s] one of the xs, %%%u, is computed from another by %s, whose derivative reads its result, so "
+                  "the two cannot be moved apart; compute from a copy of it (cot_copy), and give that",
+                  op, tied, cot__op_name(t, tied));
+    cot__flow_close(&w);
     return ok;
 }

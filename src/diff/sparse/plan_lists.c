@@ -33,7 +33,7 @@ cot_sparse_info cot_sparse_plan_info(const cot_sparse_plan *p) {
         m->rows, m->cols, m->nnz, m->row_start, m->col, p->colours, p->forward ? COT_FORWARD : COT_REVERSE, p->hessian};
 }
 
-/* ---- who can be read where ------------------------------------------------------------------- */
+/* ---- in which product an entry stands alone -------------------------------------------------- */
 
 /* Row i and colour c: how many entries of the row have a column of that colour? In a Jacobian more
  * than one is a mistake; in a Hessian the entry is then read in the other half. */

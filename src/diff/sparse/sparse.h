@@ -1,5 +1,8 @@
 /* sparse.h: the inside of a plan for sparse derivatives. Nothing in it changes after
- * cot__plan_finish. */
+ * cot__plan_finish.
+ *
+ * May call: base, rules, backend, tape, ops, the engine, second derivatives, products,
+ * functions, loops. Must not touch: the inside of a sweep. */
 #ifndef COT_SPARSE_H
 #define COT_SPARSE_H
 

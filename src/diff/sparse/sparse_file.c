@@ -1,7 +1,9 @@
 /* sparse_file.c: plans in files.
  *
  *     "COTPLAN1"   u64 flags (1 Hessian, 2 forward), rows, columns, entries, colours
- *     u32 entries of each row u32 column of each entry u32 colour of each column (forward) or row
+ *     u32 entries of each row
+ *     u32 column of each entry
+ *     u32 colour of each column (forward) or row
  *     u64 checksum of all before
  *
  * Little-endian. Numbers that are too large to be true are met with the end of the file before

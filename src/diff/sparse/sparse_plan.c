@@ -1,9 +1,10 @@
-/* sparse.c: plans made from a tape, and sparse Jacobians and Hessians by them.
+/* sparse_plan.c: plans made from a tape, and sparse Jacobians and Hessians by them.
  *
  * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the
  * sweeps will run: a second analysis of which operands meet nonlinearly would be a second table to
  * keep true. It may lack symmetry where generic operations are taken as dense; both halves are
  * joined. */
+#include "diff/second/second.h"
 #include "base/random.h"
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
@@ -131,12 +132,11 @@ static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const co
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
     if (!grads) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
     if (!grads) return NULL;
-    uint8_t mask = t->active_mask;
     bool    may = !cot_is_valid(y) || cot__may_sweep_numbers(t, op, cot__index(y));
     /* what is differentiated again here must be, also in a no-grad scope */
-    t->active_mask = COT__ACTIVE;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot_status status = may ? cot__grad_of(op, y, NULL, n, xs, grads) : t->status;
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     if (status == COT_OK && cot__check_second_order_inputs(t, op, n, xs)) return grads;
     cot__free(&t->al, grads, count * sizeof *grads);
     return NULL;
@@ -254,7 +254,7 @@ cot_status cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var
     cot__asked(t, before);
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
-    cot__deferred_open(t); /* the gradient may wait for the first product */
+    cot__deferred_open(t); /* the gradient may be deferred until the first product */
     cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     cot_var         *grads = gradient(op, t, y, n, xs);

@@ -2,8 +2,8 @@
  *
  * What an operation mixes follows from its kind, so there is no second table of rules:
  *   elementwise          element by element, the operands that have a derivative
- *   linear, and generic with a rule that reads no values (pad) the operation is run on element
- *     numbers (sparsity_linear.c)
+ *   linear               the operation is run on element numbers (sparsity_linear.c); so is a
+ *                        generic one whose rule reads no values (pad)
  *   bilinear             the same for each operand, the other one held fixed: the union over the
  *                        contracted axes
  *   generic              dense over its core axes where its attributes name them (axes, axis,
@@ -194,7 +194,7 @@ static bool write_slice(cot__patterns *p, uint32_t i) {
     int64_t        inner = cot__count(s.ndim - 1 - (int)slice[0], s.dim + slice[0] + 1),
             outer        = cot__count((int)slice[0], s.dim);
     /* has columns of its own, which no write takes away */
-    bool           input = p->of[i - p->lo] != 0;
+    bool           input = p->of[i - p->lo] != 0, sets = cot__op_of(t->nodes[i].op)->writes == COT__SETS_SLICE;
     cot__set      *z = inherit(p, i);
     int64_t        from = 0;
     if (!z) return false;
@@ -202,7 +202,7 @@ static bool write_slice(cot__patterns *p, uint32_t i) {
         for (int64_t k = 0; k < slice[2]; k++)
             for (int64_t e = 0; e < inner; e++, from++) {
                 cot__set *to = &z[(o * s.dim[slice[0]] + slice[1] + k * slice[3]) * inner + e];
-                if (t->nodes[i].op == OP_update_slice && !input) *to = 0;
+                if (sets && !input) *to = 0;
                 cot__set_add(p, to, cot__set_at(p, y, from));
             }
     return true;
@@ -228,13 +228,10 @@ static bool structural(cot__patterns *p, uint32_t i) {
     switch (t->nodes[i].op) {
     case OP_loop: return cot__loop_pattern(p, i);
     case OP_loop_adjoint: return cot__loop_adjoint_pattern(p, i);
-    case OP_alias:
-    case OP_cast: return cot__same_pattern(p, i, 0);
-    case OP_copy_into: return cot__same_pattern(p, i, 1);
-    case OP_add_slice:
-    case OP_update_slice: return write_slice(p, i);
     default: break;
     }
+    if (op->same) return cot__same_pattern(p, i, (int)op->same - 1);
+    if (op->writes) return write_slice(p, i);
     uint8_t positions = 0;
     for (int k = 0; k < 32 && op->kind == KIND_LINEAR && op->inactive >> k; k++)
         if (op->inactive >> k & 1) positions |= cot__varies(p, cot__arg(&t->nodes[i], k));
@@ -277,8 +274,7 @@ static void note_varying(cot__patterns *p, uint32_t i) {
     const cot__node *n = &p->t->nodes[i];
     uint8_t          bits = p->varies[i - p->lo];
     for (int k = 0, args = cot__nargs(n); k < args; k++) bits |= cot__varies(p, cot__arg(n, k));
-    if (p->examples && (n->op == OP_loop || n->op == OP_loop_adjoint || n->op == OP_root || n->op == OP_linear_solve))
-        bits |= COT__VARIES;
+    if (p->examples && cot__op_of(n->op)->example) bits |= COT__VARIES;
     p->varies[i - p->lo] = bits;
 }
 
@@ -388,7 +384,7 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     for (int k = 0; k < m && index; k++) index[k] = cot__index(ys[k]), hi = index[k] > hi ? index[k] : hi;
     for (int k = 0; k < n; k++) hi = cot__index(xs[k]) > hi ? cot__index(xs[k]) : hi;
     p.rows = out->rows, p.cols = out->cols;
-    uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index, true) : NULL;
+    uint8_t *needed = index ? cot__needed(t, p.lo, hi, m, index, COT__EDGES_VALUES) : NULL;
     int64_t  limit = limit_of(t);
     bool     ok     = needed && cot__sets_open(&p.sets, &t->al, out->cols, limit > out->cols ? limit : out->cols) &&
               cot__patterns_grow(&p);

@@ -14,7 +14,7 @@ typedef struct cot__set_array {
 
 typedef struct cot__patterns {
     cot_tape       *t;
-    const char     *op; /* who asks, for messages */
+    const char     *op; /* the function that was called, for messages */
     int64_t         rows, cols; /* of the whole pattern, for those */
     cot__sets       sets;
     uint32_t        lo;        /* the oldest node that can depend on an input */
@@ -88,7 +88,7 @@ bool cot__chosen_pattern(cot__patterns *p, uint32_t node);
 /* A loop, condition, checkpoint or function with rules of its own: the patterns of its steps. False
  * after setting the error. */
 bool cot__loop_pattern(cot__patterns *p, uint32_t node);
-/* … and the way back through a loop that is one operation. */
+/* The same for the way back through a loop that is one operation. */
 bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node);
 
 /* For those: room for all nodes on the tape; nodes first … end - 1, of which `needed` are, get

@@ -58,22 +58,23 @@ static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
     return true;
 }
 
+/* Elements of x, or of the updates of x, that are on one axis. */
+static bool on_axis(cot__patterns *p, uint32_t node, const cot__op_choice *choice) {
+    const cot__node *n = &p->t->nodes[node];
+    uint32_t         x = cot__arg(n, VALUES);
+    int              axes = choice->along ? 1 : cot__shape_at(p->t, cot__arg(n, POSITIONS)).ndim;
+    if (!choice->puts) return along_axis(p, node, x, true, axes);
+    uint32_t updates = cot__arg(n, UPDATES);
+    return cot__same_pattern(p, node, VALUES) &&
+           (!cot__depends(p, updates) || along_axis(p, node, updates, false, axes));
+}
+
 bool cot__chosen_pattern(cot__patterns *p, uint32_t node) {
-    const cot_tape *t         = p->t;
-    uint32_t        x         = cot__arg(&t->nodes[node], VALUES);
-    int             positions = cot__shape_at(t, cot__arg(&t->nodes[node], POSITIONS)).ndim;
-    switch (t->nodes[node].op) {
-    case OP_take: return along_axis(p, node, x, true, positions);
-    case OP_take_along_axis: return along_axis(p, node, x, true, 1);
-    case OP_scatter_add:
-    case OP_scatter_add_along: {
-        uint32_t updates = cot__arg(&t->nodes[node], UPDATES);
-        int      axes    = t->nodes[node].op == OP_scatter_add ? positions : 1;
-        return cot__same_pattern(p, node, VALUES) &&
-               (!cot__depends(p, updates) || along_axis(p, node, updates, false, axes));
+    const cot__op_choice *choice = &cot__op_of(p->t->nodes[node].op)->choice;
+    switch (choice->from) {
+    case COT__CHOOSES_ON_AXIS: return on_axis(p, node, choice);
+    case COT__CHOOSES_IN_WINDOW: return over_windows(p, node, choice->puts);
+    case COT__CHOOSES_NOTHING: break;
     }
-    case OP_max_pool: return over_windows(p, node, false);
-    case OP_max_unpool: return over_windows(p, node, true);
-    default: return cot__dense_pattern(p, node);
-    }
+    return cot__dense_pattern(p, node);
 }

@@ -2,21 +2,18 @@
  *
  * Four ways, the first that fits:
  *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each
- *                 place, the number of the element that
- *                 came there, or 0: slice, take, broadcast_to, concat, pad. That it was copied and
- *                   not computed is seen from a second
- *                 run on random numbers, where the same elements must have come to the same places
- *                   to the bit.
+ *                 place, the number of the element that came there, or 0: slice, take,
+ *                 broadcast_to, concat, pad. That it was copied and not computed is seen from a
+ *                 second run on random numbers, where the same elements must have come to the same
+ *                 places to the bit.
  *   its transpose is one     Every element of an operand goes to one place, many may meet there:
  *                            sum, scatter_add.
  *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone:
- *                 axis b of an operand and axis a of
- *                 the result are one if the operation commutes with multiplying along them. The
- *                   others are contracted: the union.
+ *                 axis b of an operand and axis a of the result are one if the operation commutes
+ *                 with multiplying along them. The others are contracted: the union.
  *   taps          A product with a small operand (the kernel of a convolution) is a sum over its
- *                 elements: with one of them 1 and
- *                 the others 0 it is a selection, if each is, and the union over all is exact where
- *                   axes would mix everything.
+ *                 elements: with one of them 1 and the others 0 it is a selection, if each is, and
+ *                 the union over all is exact where axes would mix everything.
  * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own
  * scaled copy within 1e-9, about never. */
 #include "base/random.h"
@@ -323,15 +320,15 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
         total = cot__size_add(total, size);
     }
     widest = total > widest ? total : widest;
-    uint8_t active = t->active_mask;
     /* none: nothing goes anywhere, and extents may be larger than probes. Twice the widest, because
      * by_axes takes the factors from the far end. */
     bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0;
     bool    ok = none || ensure_probes(p, cot__size_mul(2, widest));
     cot_mark mark = cot__mark(t);
-    t->active_mask = COT__ACTIVE; /* the transpose needs it, whatever scope is open */
+    /* the transpose needs it, whatever scope is open */
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     ok = ok && (none || find(&q)) && t->status == COT_OK;
-    t->active_mask = active;
+    cot__scope_close(t, &scope);
     cot__rewind(t, mark);
     cot__free(&t->al, vars, bytes);
     return ok;

@@ -18,32 +18,24 @@
 /* A part at the end of the tape that is walked and forgotten. */
 typedef struct frame {
     cot_mark    mark;
-    uint32_t    first, body_from;
+    uint32_t    first;
     int64_t     arrays, probes;
     cot_var     numbers, noise;
-    const char *body;
-    uint8_t     active_mask;
-    int         no_grad;
-    bool        examples, strict_positions, noted;
+    cot__scope  scope;
+    bool        examples;
 } frame;
 
 static frame frame_open(cot__patterns *p, const char *name, bool examples) {
     cot_tape *t    = p->t;
-    frame     f    = {.mark        = cot__mark(t),
-                      .first       = t->count,
-                      .body_from   = t->body_from,
-                      .arrays      = p->array_count,
-                      .probes      = p->probes,
-                      .numbers     = p->numbers,
-                      .noise       = p->noise,
-                      .body        = t->body,
-                      .active_mask = t->active_mask,
-                      .no_grad     = t->no_grad,
-                      .examples    = p->examples,
-                      .strict_positions   = t->strict_positions,
-                      .noted       = t->note[0] != 0};
-    t->active_mask = COT__ACTIVE;
-    t->no_grad     = 0;
+    frame     f    = {.mark     = cot__mark(t),
+                      .first    = t->count,
+                      .arrays   = p->array_count,
+                      .probes   = p->probes,
+                      .numbers  = p->numbers,
+                      .noise    = p->noise,
+                      .scope    = cot__scope_open(t, COT__ACTIVE),
+                      .examples = p->examples};
+    t->no_grad = 0;
     p->depth++;
     p->examples |= examples;
     t->strict_positions = true;
@@ -64,10 +56,7 @@ static void frame_close(cot__patterns *p, const frame *f) {
     p->numbers = f->numbers, p->noise = f->noise, p->probes = f->probes;
     p->depth--;
     p->examples = f->examples;
-    t->strict_positions = f->strict_positions;
-    t->body = f->body, t->body_from = f->body_from;
-    t->active_mask = f->active_mask, t->no_grad = f->no_grad;
-    if (!f->noted) cot_tape_clear_note(t); /* what plays again says nothing new */
+    cot__scope_close_unnoted(t, &f->scope); /* what plays again says nothing new */
     cot__rewind(t, f->mark);
 }
 
@@ -77,7 +66,7 @@ static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, co
     size_t    bytes = (size_t)m * sizeof(uint32_t);
     uint32_t *index = cot__alloc(&t->al, bytes);
     for (int k = 0; index && k < m; k++) index[k] = cot__index(out[k]);
-    uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index, true) : NULL;
+    uint8_t *needed = index && end > f->first ? cot__needed(t, f->first, end - 1, m, index, COT__EDGES_VALUES) : NULL;
     bool     ok     = index && (needed || end == f->first);
     if (!ok) cot__patterns_short(p);
     ok = ok && (!needed || cot__patterns_walk(p, f->first, end, needed));

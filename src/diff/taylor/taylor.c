@@ -130,21 +130,20 @@ static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_w
                    void *out) {
     cot_tape        *t = q->t;
     cot__taylor_walk w = {.work = {.t = t, .order = q->order, .from = q->y}, .recording = recording, .top = q->y};
-    uint8_t          mask = t->active_mask;
     const char      *before = cot__ask(t, q->op);
     for (int k = 0; k < q->n; k++) w.work.from = q->xs[k] < w.work.from ? q->xs[k] : w.work.from;
-    t->active_mask = COT__ACTIVE; /* rules leave out what is not active */
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE); /* rules leave out what is not active */
     cot__mark_wanted(t, q->n, q->xs, true);
     bool ok = cot__smooth_between(t, q->op, 1, &q->y, q->n, q->xs) && cot__taylor_open(&w);
     ok = ok && give_inputs(&w, q) && (q->order == 0 || cot__taylor_run(&w));
     cot__mark_wanted(t, q->n, q->xs, false);
     for (int m = 1; m <= q->order && ok; m++) {
         cot_var v = derivative(&w, m);
-        t->active_mask = mask;
+        t->active_mask = scope.active_mask;
         ok = t->status == COT_OK && give(&w, m, v, out);
         t->active_mask = COT__ACTIVE;
     }
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__asked(t, before);
     cot__taylor_close(&w);
     return ok;

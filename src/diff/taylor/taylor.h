@@ -3,7 +3,9 @@
  * Along a curve, s -> x(s), every value is a power series z = z_0 + z_1 s + z_2 s² + …, cut off
  * after the order asked for. Coefficients are vars: z_0 is the value on the tape, the others are
  * recorded behind it (taylor_walk.c forgets them again where only numbers are wanted). One that is
- * known to be zero is not recorded at all: it is absent. */
+ * known to be zero is not recorded at all: it is absent.
+ *
+ * May call: base, rules, backend, tape, ops, the engine. Must not touch: slots and adjoints. */
 #ifndef COT_TAYLOR_H
 #define COT_TAYLOR_H
 

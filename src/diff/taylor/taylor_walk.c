@@ -191,7 +191,7 @@ bool cot__taylor_run(cot__taylor_walk *w) {
 bool cot__taylor_open(cot__taylor_walk *w) {
     cot_tape *t = w->work.t;
     size_t    span = span_of(w);
-    w->needed = cot__needed(t, w->work.from, w->top, 1, &w->top, false);
+    w->needed = cot__needed(t, w->work.from, w->top, 1, &w->top, COT__EDGES_MOVING);
     w->kept = cot__alloc(&t->al, span * sizeof *w->kept);
     w->uses = cot__alloc(&t->al, span * sizeof *w->uses);
     if (w->kept) memset(w->kept, 0, span * sizeof *w->kept);

@@ -24,12 +24,15 @@ static void cast_vjp(cot__rule *r) {
 
 static cot_var cast_apply(cot__rule *r, const cot_var *xs) { return cot_cast(xs[0], cot__dtype_at(cot__rule_node(r))); }
 
-const cot__op cot__op_cast = {.name    = "cast",
-                              .batch   = cot__batch_shift,
-                              .kind    = KIND_LINEAR,
-                              .formula = "z = x in another dtype; x̄ += z̄",
-                              .vjp     = cast_vjp,
-                              .apply   = cast_apply};
+const cot__op cot__op_cast = {.name     = "cast",
+                              .batch    = cot__batch_shift,
+                              .kind     = KIND_LINEAR,
+                              .formula  = "z = x in another dtype; x̄ += z̄",
+                              .vjp      = cast_vjp,
+                              .apply    = cast_apply,
+                              .cost     = {.none = "moves data"},
+                              .operands = "x",
+                              .same     = 1};
 
 cot_var cot__copy_var(cot_tape *t, uint32_t x) {
     cot__view   v = cot__view_read(t, x);
@@ -49,9 +52,11 @@ static void copy_vjp(cot__rule *r) { cot__give(r, 0, r->g); }
 
 static cot_var copy_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_copy(xs[0]); }
 
-const cot__op cot__op_copy = {.name    = "copy",
-                              .batch   = cot__batch_shift,
-                              .kind    = KIND_LINEAR,
-                              .formula = "z = x, contiguous; x̄ += z̄",
-                              .vjp     = copy_vjp,
-                              .apply   = copy_apply};
+const cot__op cot__op_copy = {.name     = "copy",
+                              .batch    = cot__batch_shift,
+                              .kind     = KIND_LINEAR,
+                              .formula  = "z = x, contiguous; x̄ += z̄",
+                              .vjp      = copy_vjp,
+                              .apply    = copy_apply,
+                              .cost     = {.none = "moves data"},
+                              .operands = "x"};

@@ -4,6 +4,7 @@
  * recurrence, z[k] = b[k] + a[k] z[k-1], whose derivatives are recurrences again: no division, so
  * zeros are right at every order, and every order takes time in proportion to n. cummax and cummin
  * take elements from the places that cumargmax finds, the first of equals. */
+#include "ops/kinks.h"
 #include "ops/structural.h"
 
 enum { AXIS, REVERSE, STRONG };
@@ -36,13 +37,15 @@ static cot_var cumsum_apply(cot__rule *r, const cot_var *xs) {
     return cot_cumsum(xs[0], (int)a[AXIS], a[REVERSE] != 0);
 }
 
-const cot__op cot__op_cumsum = {.name    = "cumsum",
-                                .batch   = cot__batch_shift,
-                                .attrs   = "axis:a reverse:f",
-                                .kind    = KIND_LINEAR,
-                                .formula = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
-                                .vjp     = cumsum_vjp,
-                                .apply   = cumsum_apply};
+const cot__op cot__op_cumsum = {.name     = "cumsum",
+                                .batch    = cot__batch_shift,
+                                .attrs    = "axis:a reverse:f",
+                                .kind     = KIND_LINEAR,
+                                .formula  = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
+                                .vjp      = cumsum_vjp,
+                                .apply    = cumsum_apply,
+                                .cost     = {.each_x = 1},
+                                .operands = "x"};
 
 /* ---- recurrence ------------------------------------------------------------------------------ */
 
@@ -104,15 +107,18 @@ static cot_var recurrence_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_recurrence = {
-    .name    = "recurrence",
-    .batch   = cot__batch_shift,
-    .attrs   = "axis:a reverse:f strong:f",
-    .kind    = KIND_GENERIC,
-    .apply   = recurrence_apply,
-    .saves   = 1u << COEFFICIENTS | COT__SAVES_Z,
-    .formula = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
-    .vjp     = recurrence_vjp,
-    .jvp     = recurrence_jvp};
+    .name     = "recurrence",
+    .batch    = cot__batch_shift,
+    .attrs    = "axis:a reverse:f strong:f",
+    .kind     = KIND_GENERIC,
+    .apply    = recurrence_apply,
+    .saves    = 1u << COEFFICIENTS | COT__SAVES_Z,
+    .formula  = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
+    .vjp      = recurrence_vjp,
+    .jvp      = recurrence_jvp,
+    .cost     = {.each_z = 2},
+    .linear   = 1u << TERMS,
+    .operands = "a b"};
 
 /* ---- cumprod --------------------------------------------------------------------------------- */
 
@@ -172,9 +178,12 @@ static cot_var cumargmax_apply(cot__rule *r, const cot_var *xs) {
     return push_places("cumargmax", r->t, xs[0], (int)a[AXIS], a[SMALLEST] != 0);
 }
 
-const cot__op cot__op_cumargmax = {.name    = "cumargmax",
-                                   .batch   = cot__batch_shift,
-                                   .attrs   = "axis:a smallest:f",
-                                   .kind    = KIND_NONE,
-                                   .apply   = cumargmax_apply,
-                                   .formula = "z[k] = the first i with x[i] = max(x[0], …, x[k])"};
+const cot__op cot__op_cumargmax = {.name     = "cumargmax",
+                                   .batch    = cot__batch_shift,
+                                   .attrs    = "axis:a smallest:f",
+                                   .kind     = KIND_NONE,
+                                   .apply    = cumargmax_apply,
+                                   .formula  = "z[k] = the first i with x[i] = max(x[0], …, x[k])",
+                                   .cost     = {.each_x = 1},
+                                   .operands = "x",
+                                   .kinks    = cot__order_kinks};

@@ -3,6 +3,7 @@
  *
  * All are linear in the values; positions carry no derivative. Elements only move and add, so a
  * zero adjoint stays a zero. */
+#include "ops/costs.h"
 #include "ops/structural.h"
 
 enum { VALUES, POSITIONS, UPDATES };
@@ -47,7 +48,11 @@ static cot_var take_apply(cot__rule *r, const cot_var *xs) { return cot_take(xs[
 const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs = "axis:a", .kind = KIND_LINEAR,
                               .inactive = 1u << POSITIONS,
                               .saves = 1u << POSITIONS,
-                              .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply};
+                              .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply,
+                              .cost = {.none = "moves data"},
+                              .operands = "x indices",
+                              .functions = "embedding",
+                              .choice = {.from = COT__CHOOSES_ON_AXIS}};
 
 /* ---- take_along_axis: the shape of indices --------------------------------------------------- */
 
@@ -88,7 +93,10 @@ const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
                                          .saves    = 1u << POSITIONS,
                                          .formula  = "z[i,j] = x[i, indices[i,j]]; x̄[i, indices[i,j]] += z̄[i,j]",
                                          .vjp      = along_vjp,
-                                         .apply    = along_apply};
+                                         .apply    = along_apply,
+                                         .cost     = {.none = "moves data"},
+                                         .operands = "x indices",
+                                         .choice   = {.from = COT__CHOOSES_ON_AXIS, .along = true}};
 
 /* ---- scatter_add: z = x, z[indices] += updates ----------------------------------------------- */
 
@@ -189,6 +197,9 @@ static cot_var scatter_add_along_apply(cot__rule *r, const cot_var *xs) {
     return cot__scatter_add_along_axis(xs[VALUES], xs[POSITIONS], xs[UPDATES], axis_of(r));
 }
 
+/* One addition for each element of the updates. */
+static double scatter_cost(const cot_tape *t, uint32_t node) { return cot__operand_size(t, node, UPDATES); }
+
 const cot__op cot__op_scatter_add       = {.name     = "scatter_add",
                                            .batch    = cot__batch_scatter,
                                            .attrs    = "axis:a",
@@ -197,7 +208,10 @@ const cot__op cot__op_scatter_add       = {.name     = "scatter_add",
                                            .saves    = 1u << POSITIONS,
                                            .formula  = "z = x, z[indices] += u; x̄ += z̄, ū += z̄[indices]",
                                            .vjp      = scatter_add_vjp,
-                                           .apply    = scatter_add_apply};
+                                           .apply    = scatter_add_apply,
+                                           .cost     = {.more = scatter_cost},
+                                           .operands = "x indices u",
+                                           .choice   = {.from = COT__CHOOSES_ON_AXIS, .puts = true}};
 const cot__op cot__op_scatter_add_along = {
     .name     = "scatter_add_along",
     .batch    = cot__batch_shift,
@@ -207,7 +221,10 @@ const cot__op cot__op_scatter_add_along = {
     .saves    = 1u << POSITIONS,
     .formula  = "z = x, z[i, indices[i,j]] += u[i,j]; x̄ += z̄, ū[i,j] += z̄[i, indices[i,j]]",
     .vjp      = scatter_add_along_vjp,
-    .apply    = scatter_add_along_apply};
+    .apply    = scatter_add_along_apply,
+    .cost     = {.more = scatter_cost},
+    .operands = "x indices u",
+    .choice   = {.from = COT__CHOOSES_ON_AXIS, .along = true, .puts = true}};
 
 /* ---- one_hot --------------------------------------------------------------------------------- */
 
@@ -235,4 +252,6 @@ static cot_var one_hot_apply(cot__rule *r, const cot_var *xs) {
 
 const cot__op cot__op_one_hot = {.name = "one_hot", .batch = cot__batch_shift, .kind = KIND_NONE,
                                  .formula = "z[.., k] = 1 where indices[..] = k, else 0",
-                                 .apply = one_hot_apply};
+                                 .apply = one_hot_apply,
+                                 .cost = {.none = "moves data"},
+                                 .operands = "x"};

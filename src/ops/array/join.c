@@ -103,13 +103,16 @@ static cot_var concat_apply(cot__rule *r, const cot_var *xs) {
                 a->ints[NEW] != 0);
 }
 
-const cot__op cot__op_concat = {.name    = "concat",
-                                .batch   = cot__batch_shift,
-                                .attrs   = "axis:a new:f",
-                                .kind    = KIND_LINEAR,
-                                .formula = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
-                                .vjp     = concat_vjp,
-                                .apply   = concat_apply};
+const cot__op cot__op_concat = {.name      = "concat",
+                                .batch     = cot__batch_shift,
+                                .attrs     = "axis:a new:f",
+                                .kind      = KIND_LINEAR,
+                                .formula   = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
+                                .vjp       = concat_vjp,
+                                .apply     = concat_apply,
+                                .cost      = {.none = "moves data"},
+                                .operands  = "x*",
+                                .functions = "stack"};
 
 /* ---- pad ------------------------------------------------------------------------------------- */
 
@@ -180,4 +183,7 @@ static cot_var pad_apply(cot__rule *r, const cot_var *xs) {
 const cot__op cot__op_pad = {
     .name = "pad", .batch = cot__batch_shift, .attrs = "border:b value:n", .kind = KIND_GENERIC,
     .formula = "z = x with a border; x̄ += the inside of z̄",
-    .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply};
+    .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply,
+    .cost = {.none = "moves data"},
+    .linear = 1u,
+    .operands = "x"};

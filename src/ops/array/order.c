@@ -3,6 +3,8 @@
  * One operation finds the order, argsort (of the k first only, for topk); values are then taken
  * from there, so their derivatives follow the permutation. Orders are stable: of equal elements the
  * first comes first, and gets the gradient. A NaN is above everything. */
+#include "ops/costs.h"
+#include "ops/kinks.h"
 #include "ops/structural.h"
 
 /* The places of the k first along the axis; k < 0: all. */
@@ -59,13 +61,21 @@ static cot_var argsort_apply(cot__rule *r, const cot_var *xs) {
     return push_argsort("argsort", r->t, i, (int)a[0], k == cot__rule_shape(r, 0).dim[axis] ? -1 : k, a[1] != 0);
 }
 
-const cot__op cot__op_argsort = {.name  = "argsort",
-                                 .batch = cot__batch_shift,
-                                 .attrs = "axis:a descending:f",
-                                 .kind  = KIND_NONE,
-                                 .apply = argsort_apply,
+static double argsort_cost(const cot_tape *t, uint32_t node) {
+    double n = cot__operand_size(t, node, 0);
+    return n * cot__halvings(n);
+}
+
+const cot__op cot__op_argsort = {.name     = "argsort",
+                                 .batch    = cot__batch_shift,
+                                 .attrs    = "axis:a descending:f",
+                                 .kind     = KIND_NONE,
+                                 .apply    = argsort_apply,
                                  .formula =
-                                     "z = the places that bring x in order; of equal elements the first comes first"};
+                                     "z = the places that bring x in order; of equal elements the first comes first",
+                                 .cost     = {.more = argsort_cost},
+                                 .operands = "x",
+                                 .kinks    = cot__order_kinks};
 
 /* ---- searchsorted ---------------------------------------------------------------------------- */
 
@@ -97,6 +107,12 @@ static cot_var searchsorted_apply(cot__rule *r, const cot_var *xs) {
     return cot_searchsorted(xs[0], xs[1], cot__rule_attr(r)->ints[0] != 0);
 }
 
+static double searchsorted_cost(const cot_tape *t, uint32_t node) {
+    return (double)cot__size_at(t, node) * cot__halvings(cot__operand_size(t, node, 0));
+}
+
 const cot__op cot__op_searchsorted = {.name = "searchsorted", .batch = cot__batch_searchsorted, .attrs = "right:f",
                                       .kind = KIND_NONE, .apply = searchsorted_apply,
-                                      .formula = "z[i] = how many of the sorted array are < v[i] (right: <= v[i])"};
+                                      .formula = "z[i] = how many of the sorted array are < v[i] (right: <= v[i])",
+                                      .cost = {.more = searchsorted_cost},
+                                      .operands = "x y"};

@@ -5,6 +5,7 @@
  * compositions of recorded operations, so every order of derivative follows from theirs. bf16 and
  * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses
  * the mean. */
+#include "ops/kinks.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"
 
@@ -128,7 +129,9 @@ static cot_var sum_apply(cot__rule *r, const cot_var *xs) {
 const cot__op cot__op_sum = {
     .name = "sum", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR,
     .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
-    .apply = sum_apply};
+    .apply = sum_apply,
+    .cost = {.each_x = 1},
+    .operands = "x"};
 
 cot_var cot_mean(cot_var x, cot_axes axes) {
     reduction c;
@@ -240,12 +243,18 @@ static cot_var max_apply(cot__rule *r, const cot_var *xs) { return cot_max(xs[0]
 const cot__op cot__op_max = {.name = "max", .batch = cot__batch_shift, .apply = max_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
-                             .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)"};
+                             .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)",
+                             .cost = {.each_x = 1},
+                             .operands = "x",
+                             .kinks = cot__extreme_kinks};
 static cot_var min_apply(cot__rule *r, const cot_var *xs) { return cot_min(xs[0], axes_of(r)); }
 const cot__op cot__op_min = {.name = "min", .batch = cot__batch_shift, .apply = min_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
                              .vjp = extreme_vjp, .jvp = extreme_jvp,
-                             .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)"};
+                             .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)",
+                             .cost = {.each_x = 1},
+                             .operands = "x",
+                             .kinks = cot__extreme_kinks};
 
 /* ---- positions and truth --------------------------------------------------------------------- */
 
@@ -272,19 +281,23 @@ cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__A
 cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
 
 static cot_var argmax_apply(cot__rule *r, const cot_var *xs) { return cot_argmax(xs[0], axes_of(r)); }
-const cot__op  cot__op_argmax = {.name    = "argmax",
-                                 .batch   = cot__batch_shift,
-                                 .apply   = argmax_apply,
-                                 .attrs   = "axes:m keepdims:f",
-                                 .kind    = KIND_NONE,
-                                 .formula = "z = the first i with x[i] = max x"};
+const cot__op  cot__op_argmax = {.name     = "argmax",
+                                 .batch    = cot__batch_shift,
+                                 .apply    = argmax_apply,
+                                 .attrs    = "axes:m keepdims:f",
+                                 .kind     = KIND_NONE,
+                                 .formula  = "z = the first i with x[i] = max x",
+                                 .cost     = {.each_x = 1},
+                                 .operands = "x"};
 static cot_var argmin_apply(cot__rule *r, const cot_var *xs) { return cot_argmin(xs[0], axes_of(r)); }
-const cot__op  cot__op_argmin = {.name    = "argmin",
-                                 .batch   = cot__batch_shift,
-                                 .apply   = argmin_apply,
-                                 .attrs   = "axes:m keepdims:f",
-                                 .kind    = KIND_NONE,
-                                 .formula = "z = the first i with x[i] = min x"};
+const cot__op  cot__op_argmin = {.name     = "argmin",
+                                 .batch    = cot__batch_shift,
+                                 .apply    = argmin_apply,
+                                 .attrs    = "axes:m keepdims:f",
+                                 .kind     = KIND_NONE,
+                                 .formula  = "z = the first i with x[i] = min x",
+                                 .cost     = {.each_x = 1},
+                                 .operands = "x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
@@ -298,11 +311,15 @@ cot_var cot_all(cot_var x, cot_axes axes) { return truth(OP_all, COT__ALL, x, ax
 static cot_var any_apply(cot__rule *r, const cot_var *xs) { return cot_any(xs[0], axes_of(r)); }
 const cot__op cot__op_any = {.name = "any", .batch = cot__batch_shift, .apply = any_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_NONE,
-                             .formula = "z = is any x non-zero?"};
+                             .formula = "z = is any x non-zero?",
+                             .cost = {.each_x = 1},
+                             .operands = "x"};
 static cot_var all_apply(cot__rule *r, const cot_var *xs) { return cot_all(xs[0], axes_of(r)); }
 const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = all_apply, .attrs = "axes:m keepdims:f",
                              .kind = KIND_NONE,
-                             .formula = "z = are all x non-zero?"};
+                             .formula = "z = are all x non-zero?",
+                             .cost = {.each_x = 1},
+                             .operands = "x"};
 
 /* ---- logsumexp ------------------------------------------------------------------------------- */
 
@@ -329,7 +346,10 @@ static cot_var logsumexp_apply(cot__rule *r, const cot_var *xs) { return cot_log
 const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shift, .apply = logsumexp_apply,
                                    .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
                                    .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
-                                   .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)"};
+                                   .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)",
+                                   /* max, subtract, exp, add; log, add */
+                                   .cost = {.each_x = 4, .each_z = 2},
+                                   .operands = "x"};
 
 /* ---- norm ------------------------------------------------------------------------------------ */
 
@@ -369,12 +389,16 @@ static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), dir
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
 static cot_var norm_apply(cot__rule *r, const cot_var *xs) { return norm2(xs[0], axes_of(r)); }
-const cot__op  cot__op_norm = {.name    = "norm",
-                               .batch   = cot__batch_shift,
-                               .apply   = norm_apply,
-                               .attrs   = "axes:m keepdims:f",
-                               .kind    = KIND_GENERIC,
-                               .saves   = 1u | COT__SAVES_Z,
-                               .vjp     = norm_vjp,
-                               .jvp     = norm_jvp,
-                               .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z"};
+const cot__op  cot__op_norm = {.name     = "norm",
+                               .batch    = cot__batch_shift,
+                               .apply    = norm_apply,
+                               .attrs    = "axes:m keepdims:f",
+                               .kind     = KIND_GENERIC,
+                               .saves    = 1u | COT__SAVES_Z,
+                               .vjp      = norm_vjp,
+                               .jvp      = norm_jvp,
+                               .formula  = "z = sqrt(Σ x²); x̄ += z̄ x / z",
+                               /* square, add; root */
+                               .cost     = {.each_x = 2, .each_z = 1},
+                               .operands = "x",
+                               .kinks    = cot__norm_kinks};

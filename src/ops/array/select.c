@@ -75,12 +75,14 @@ static cot_var ravel_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_ravel_index = {
-    .name    = "ravel_index",
-    .batch   = cot__batch_shift,
-    .attrs   = "extents:l",
-    .kind    = KIND_NONE,
-    .apply   = ravel_apply,
-    .formula = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x"};
+    .name     = "ravel_index",
+    .batch    = cot__batch_shift,
+    .attrs    = "extents:l",
+    .kind     = KIND_NONE,
+    .apply    = ravel_apply,
+    .formula  = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x",
+    .cost     = {.none = "finds positions"},
+    .operands = "x"};
 
 /* ---- scatter --------------------------------------------------------------------------------- */
 
@@ -134,7 +136,9 @@ static cot_var last_writer_apply(cot__rule *r, const cot_var *xs) {
 
 const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_last_writer, .attrs = "extent:d",
                                      .kind = KIND_NONE, .apply = last_writer_apply,
-                                     .formula = "z[p] = the last i with indices[i] = p, else -1"};
+                                     .formula = "z[p] = the last i with indices[i] = p, else -1",
+                                     .cost = {.none = "finds positions"},
+                                     .operands = "x"};
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
@@ -231,8 +235,10 @@ static cot_var nonzero_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_nonzero = {
-    .name    = "nonzero",
-    .attrs   = "size:d",
-    .kind    = KIND_NONE,
-    .apply   = nonzero_apply,
-    .formula = "z = every i with x[i] true, in order; with a size: the first ones, filled up with -1"};
+    .name     = "nonzero",
+    .attrs    = "size:d",
+    .kind     = KIND_NONE,
+    .apply    = nonzero_apply,
+    .formula  = "z = every i with x[i] true, in order; with a size: the first ones, filled up with -1",
+    .cost     = {.none = "finds positions"},
+    .operands = "x"};

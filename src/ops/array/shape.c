@@ -122,7 +122,10 @@ static cot_var reshape_apply(cot__rule *r, const cot_var *xs) { return cot_resha
 
 const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .kind = KIND_LINEAR,
                                  .formula = "z = x in another shape; x̄ += z̄ in x's shape",
-                                 .vjp = reshape_vjp, .apply = reshape_apply};
+                                 .vjp = reshape_vjp, .apply = reshape_apply,
+                                 .cost = {.none = "moves data"},
+                                 .operands = "x",
+                                 .functions = "expand_dims squeeze"};
 
 /* ---- permute --------------------------------------------------------------------------------- */
 
@@ -188,7 +191,10 @@ static cot_var permute_apply(cot__rule *r, const cot_var *xs) { return permute_b
 
 const cot__op cot__op_permute = {.name = "permute", .batch = cot__batch_shift, .attrs = "order:p", .kind = KIND_LINEAR,
                                  .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
-                                 .vjp = permute_vjp, .apply = permute_apply};
+                                 .vjp = permute_vjp, .apply = permute_apply,
+                                 .cost = {.none = "moves data"},
+                                 .operands = "x",
+                                 .functions = "transpose"};
 
 /* ---- broadcast_to ---------------------------------------------------------------------------- */
 
@@ -234,7 +240,9 @@ static cot_var broadcast_to_apply(cot__rule *r, const cot_var *xs) {
 
 const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .batch = cot__batch_broadcast, .kind = KIND_LINEAR,
                                       .formula = "z = x repeated; x̄ += Σ z̄ over the repeated axes",
-                                      .vjp = broadcast_to_vjp, .apply = broadcast_to_apply};
+                                      .vjp = broadcast_to_vjp, .apply = broadcast_to_apply,
+                                      .cost = {.none = "moves data"},
+                                      .operands = "x"};
 
 /* ---- slice ----------------------------------------------------------------------------------- */
 
@@ -322,13 +330,16 @@ static cot_var slice_apply(cot__rule *r, const cot_var *xs) {
     return cot__enter(r->t, xs[0], "slice", "", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
 }
 
-const cot__op cot__op_slice = {.name    = "slice",
-                               .batch   = cot__batch_shift,
-                               .attrs   = "axis:a first:d length:d step:u drop:f",
-                               .kind    = KIND_LINEAR,
-                               .formula = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
-                               .vjp     = slice_vjp,
-                               .apply   = slice_apply};
+const cot__op cot__op_slice = {.name      = "slice",
+                               .batch     = cot__batch_shift,
+                               .attrs     = "axis:a first:d length:d step:u drop:f",
+                               .kind      = KIND_LINEAR,
+                               .formula   = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
+                               .vjp       = slice_vjp,
+                               .apply     = slice_apply,
+                               .cost      = {.none = "moves data"},
+                               .operands  = "x",
+                               .functions = "index flip"};
 
 cot_var cot__first_slice(cot_tape *t, cot_var x) {
     cot_shape shape = cot_shape_of(x), one = {shape.ndim - 1, {0}};

@@ -1,4 +1,4 @@
-/* deferred.c: elementwise work, put off until somebody needs it, then done block by block.
+/* deferred.c: elementwise work, deferred until something needs it, then done block by block.
  *
  * One run after the other over arrays that no cache holds reads and writes memory for each of them.
  * Here runs of the same number of elements are collected while recording or a sweep goes on with
@@ -6,11 +6,12 @@
  * the pool's threads. Every run works on element i of its views alone, so the results have the same
  * bits in any order of the blocks.
  *
- * Invariants: two views in the queue that share memory, one of them written, have the same elements
- * at the same numbers; otherwise the second one makes the queue run first. Whoever looks at a value
- * gets it through cot__view_read, which runs the queue. Memory that the queue will touch is not
- * given back before it has run: in a sweep it is buried, and may serve for new accumulators. What
- * waits when the library returns to its caller touches memory that only the tape can reach. */
+ * Invariants: if two views of deferred runs share memory, one of them written, they have the same
+ * elements at the same numbers; otherwise the deferred runs are done before the second one is
+ * added. Code that reads a value gets it through cot__view_read, which does them first. Memory that
+ * they will touch is not given back before: in a sweep it is kept in the list `bury`, and may serve
+ * for new accumulators. Work that is still deferred when the library returns to its caller touches
+ * memory that only the tape can reach. */
 #include "ops/elementwise/deferred.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ enum { RUNS = COT__STAGE_RUNS, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED =
 int64_t cot__deferred_from = 4096, cot__deferred_bytes = 32768;
 bool    cot__deferred_spoils = false;
 
-/* Where the elements of a view lie, 0 … size - 1: what is asked is whether two views are the same
+/* Where the elements 0 … size - 1 of a view lie, to find out whether two views are the same
  * elements in the same order. */
 typedef struct place {
     const char *lo, *hi; /* all its elements lie in [lo, hi) */
@@ -30,9 +31,9 @@ typedef struct place {
     bool        written;
 } place;
 
-/* Runs that may be done block by block together. There is one stage, but while a gradient is
- * recorded of which most will be forgotten: then what cannot be done together with the last runs
- * waits behind them, in a stage of its own. */
+/* Runs that may be done block by block together. Mostly there is one stage. While a gradient is
+ * recorded of which most will be dropped there are more: a run that cannot be done together with
+ * the last ones begins a stage of its own behind them. */
 typedef struct stage {
     int     runs, places; /* where it ends */
     int64_t size, cost;
@@ -54,7 +55,7 @@ typedef struct queue {
 
 static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->deferred; }
 
-/* ---- who touches what ------------------------------------------------------------------------ */
+/* ---- which memory a run touches -------------------------------------------------------------- */
 
 static place place_of(const cot__view *v, bool written) {
     int64_t bytes = cot__dtype_size(v->dtype), least = 0, most = 0;
@@ -100,7 +101,7 @@ static void add_place(queue *q, const place *p) {
 
 /* ---- memory that only the runs see ----------------------------------------------------------- */
 
-/* A buried storage that the runs write before they read it holds nothing of interest, before or
+/* A kept storage that the runs write before they read it holds nothing of interest, before or
  * after. Then every block of a part can have the same piece of it, which stays in cache and need
  * not go to memory. That takes views of the whole storage, row by row. */
 static bool is_scratch(const queue *q, const cot__storage *s) {
@@ -167,7 +168,7 @@ static void empty(queue *q) {
     q->stages = 0;
     int buried = q->buried;
     q->emptied++;
-    /* nothing waits any more: what is released now is freed */
+    /* nothing is deferred any more: storages that are released now are freed */
     q->head.runs = q->places = q->numbers = q->buried = 0;
     q->cost = 0;
     for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
@@ -205,7 +206,7 @@ void cot__deferred_resume(cot_tape *t, cot__paused before) {
     t->at_once = before.at_once;
 }
 
-/* ---- what is buried -------------------------------------------------------------------------- */
+/* ---- memory that is kept until the runs are done --------------------------------------------- */
 
 bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s) {
     queue      *q = queue_of(t);
@@ -214,7 +215,7 @@ bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s) {
     for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
     if (!touched) return false;
     if (s->borrowed || q->buried == BURIED || !t->sweeps) {
-        /* who frees memory outside of sweeps shall have it */
+        /* code that frees memory outside of sweeps expects it to be free */
         cot__deferred_run(t);
         return false;
     }
@@ -238,7 +239,7 @@ cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
     return NULL;
 }
 
-/* ---- what nobody will read ------------------------------------------------------------------- */
+/* ---- runs whose results nothing will read ---------------------------------------------------- */
 
 cot__deferred_point cot__deferred_hold(cot_tape *t) {
     const queue *q = queue_of(t);
@@ -246,7 +247,7 @@ cot__deferred_point cot__deferred_hold(cot_tape *t) {
     return q ? (cot__deferred_point){q->emptied, q->head.runs} : (cot__deferred_point){0, 0};
 }
 
-/* A queue that was emptied meanwhile holds nothing older. */
+/* If the list was emptied meanwhile, it holds nothing older. */
 static int first_since(const queue *q, cot__deferred_point since) {
     return q->emptied == since.emptied ? since.runs : 0;
 }
@@ -267,7 +268,7 @@ static bool reads(const cot__block_run *r, const place *z) {
     return false;
 }
 
-/* Dead is what no value that is needed and no living run after it reads. */
+/* A run is dead if neither a needed value nor a living run after it reads its result. */
 static void forget(queue *q, cot__deferred_point since, uint32_t from, const uint8_t *needed) {
     const cot_tape *t = q->head.tape;
     place           z[RUNS];
@@ -305,7 +306,7 @@ void cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t f
     if (q && q->stages) empty(q);
 }
 
-/* ---- putting off ----------------------------------------------------------------------------- */
+/* ---- deferring ------------------------------------------------------------------------------- */
 
 static queue *ready(cot_tape *t) {
     if (!t->deferred && (t->deferred = cot__alloc(&t->al, sizeof(queue)))) {
@@ -323,7 +324,7 @@ static const int64_t *keep_numbers(queue *q, const int64_t *numbers, int n) {
     return &q->number[q->numbers - n];
 }
 
-/* What the view refers to moves into the queue: a single value, or shape and strides. */
+/* Copies what the view refers to, a single value or shape and strides, into the list. */
 static void keep_view(queue *q, cot__view *v) {
     if (!v->data) return; /* not read */
     if (v->ndim == 0) {
@@ -378,7 +379,7 @@ static void make_room(queue *q, int64_t size, const place *p, int n) {
     }
 }
 
-/* Nothing that waits, this run included, reads what was there. */
+/* No deferred run, this one included, reads the old contents. */
 static void spoil(const queue *q, const place *p, int n) {
     const place *z = &p[n - 1];
     for (int k = 0; k < q->places; k++)

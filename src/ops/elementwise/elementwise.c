@@ -4,7 +4,7 @@
  * are written once. What remains here is then simple: operands of one compute type, each of the
  * result's shape or an inactive 0-d value that repeats. The fast path for scalars is in
  * scalar.c. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/table/cpu.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/elementwise/lazy_product.h"
 

@@ -1,4 +1,7 @@
-/* elementwise.h: recording elementwise operations: from vars, from numbers, from trees, in place. */
+/* elementwise.h: recording elementwise operations: from vars, from numbers, from trees, in place.
+ *
+ * May call: base, rules, backend, tape, the checks of structural.h. Must not touch: sweeps,
+ * slots and adjoints. */
 #ifndef COT_ELEMENTWISE_H
 #define COT_ELEMENTWISE_H
 
@@ -6,8 +9,8 @@
 #include "rules/elementwise_table.h"
 #include "tape/tape.h"
 
-/* The operation on plain numbers alone, done in a compute type (I64: all are integers), with the bits
- * of scalars or of elements of tensors. */
+/* The operation on plain numbers alone, done in a compute type (I64: all are integers), with the
+ * bits of scalars or of elements of tensors. */
 cot_var cot__fold(int op, cot_dtype compute, bool tensor, int n, const cot_var *xs);
 /* The public function of an operation, by number. */
 cot_var cot__call(int op, const cot_var *xs);

@@ -1,18 +1,18 @@
-/* lazy_product.c: products that wait: results that are cheaper to compute again than to write.
+/* lazy_product.c: lazy products, results that are cheaper to compute again than to write.
  *
  * The gradients of every example of a batch are products of a column and a row each: as arrays they
  * are many times what they are made from, and writing them takes longer than computing them twice.
- * Whoever takes norms or sums of them need not have them written. So a large product of depth 1
- * gets its memory but no elements, only a recipe (backend/recipe.h); an elementwise
- * operation on it adds a step to a copy of that; a reduction makes the elements in cache and folds
- * them with the bits it would have had. Everybody else asks cot__view_read or cot__view_deferred,
- * which write it first.
+ * Norms and sums of them can do without the arrays. So a large product of depth 1 gets its memory
+ * but no elements, only a recipe (backend/recipe.h); an elementwise operation on it adds a
+ * step to a copy of that recipe; a reduction makes the elements in cache and folds them with the
+ * bits it would have had. All other code asks cot__view_read or cot__view_deferred, which write the
+ * array first.
  *
- * Invariants: leaves of a recipe lie on storages that do not wait themselves, that the recipe holds
- * a reference to, and that only the library can change; who is about to (cot__view_write,
- * operations in place) has it written before. What the leaves hold may still wait in the queue:
- * that is done before a recipe is used. Nothing begins to wait while a body or a function of a
- * custom operation is recorded, or where work is done at once. */
+ * Invariants: the leaves of a recipe lie on storages that are no lazy products themselves, that the
+ * recipe holds a reference to, and that only the library can change; code that is about to change
+ * one (cot__view_write, operations in place) has the product written before. The elements of the
+ * leaves may still be deferred work: that is done before a recipe is used. No lazy product begins
+ * while a body or a function of a custom operation is recorded, or where work is done at once. */
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"
@@ -169,7 +169,7 @@ static bool is_cheap(int op) {
                             op != OP_remainder && op != OP_where);
 }
 
-/* The whole of a storage that waits, its elements in order. */
+/* The lazy product that node x is the whole of, its elements in order; NULL: none. */
 static const waiting *waits_whole(const cot_tape *t, uint32_t x) {
     if (x == COT__NONE || !cot__is_tensor(&t->nodes[x])) return NULL;
     const cot__tensor *v = t->nodes[x].value.tensor;
@@ -178,7 +178,7 @@ static const waiting *waits_whole(const cot_tape *t, uint32_t x) {
     return whole && cot__is_contiguous(v->ndim, v->dims, v->dims + v->ndim) ? w : NULL;
 }
 
-/* An operand that does not wait, in the shape of the recipe: a leaf. */
+/* Adds an operand that is no lazy product, in the shape of the recipe: a leaf. */
 static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__value *number, const cot__view *z) {
     cot__recipe *r = &w->recipe;
     waiting      one = empty_of(r->dtype, r->ndim, r->shape);

@@ -4,6 +4,7 @@
  * The sweeps over numbers know these operations by themselves (diff/engine/scalar_sweep.inc,
  * diff/second/dual.c); the rules here are for what is recorded, and take their contributions in the
  * same order. */
+#include "ops/costs.h"
 #include "ops/structural.h"
 
 #include <math.h>
@@ -290,13 +291,24 @@ static cot_var nary_apply(cot__rule *r, const cot_var *xs) {
                                    : cot_dot_of(n / 2, xs, xs + n / 2);
 }
 
-const cot__op cot__op_sum_of = {.name    = "sum_of",
-                                .batch   = cot__batch_nary,
-                                .kind    = KIND_GENERIC,
-                                .formula = "z = Σ x[i]; x̄[i] += z̄",
-                                .vjp     = sum_of_vjp,
-                                .jvp     = sum_of_jvp,
-                                .apply   = nary_apply};
+/* n - 1 sums of n operands; of dot_of, n products and n - 1 sums of 2n operands. */
+static double sum_of_cost(const cot_tape *t, uint32_t node) { return cot__nargs(&t->nodes[node]) - 1; }
+/* As logsumexp: max, subtract, exp and add for each operand; log, add. */
+static double logsumexp_of_cost(const cot_tape *t, uint32_t node) { return 4 * cot__nargs(&t->nodes[node]) + 2; }
+
+const cot__op cot__op_sum_of = {.name     = "sum_of",
+                                .batch    = cot__batch_nary,
+                                .kind     = KIND_GENERIC,
+                                .formula  = "z = Σ x[i]; x̄[i] += z̄",
+                                .vjp      = sum_of_vjp,
+                                .jvp      = sum_of_jvp,
+                                .apply    = nary_apply,
+                                .cost     = {.more = sum_of_cost},
+                                .linear   = 0x7fu,
+                                .operands = "x*"};
+/* x[i] is multiplied by y[i]. */
+static int dot_of_factor(int k, int n) { return k < n / 2 ? k + n / 2 : k - n / 2; }
+
 /* Scalars cannot be overwritten in place, so nothing needs to be noted as saved; the values are
  * read all the same. */
 const cot__op cot__op_dot_of       = {.name         = "dot_of",
@@ -306,7 +318,12 @@ const cot__op cot__op_dot_of       = {.name         = "dot_of",
                                       .formula      = "z = Σ x[i]·y[i]; x̄[i] += z̄·y[i], ȳ[i] += z̄·x[i]",
                                       .vjp          = dot_of_vjp,
                                       .jvp          = dot_of_jvp,
-                                      .apply        = nary_apply};
+                                      .apply        = nary_apply,
+                                      .cost         = {.more = sum_of_cost},
+                                      .linear       = 0x7fu,
+                                      .factor       = dot_of_factor,
+                                      .operands     = "x* y*",
+                                      .unwatched    = 0x7fu};
 const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .sweeps_alone = true,
                                       .batch        = cot__batch_nary,
@@ -314,4 +331,7 @@ const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .formula      = "z = log Σ exp(xs[i]); x̄s[i] += z̄ exp(xs[i] - z)",
                                       .vjp          = logsumexp_of_vjp,
                                       .jvp          = logsumexp_of_jvp,
-                                      .apply        = nary_apply};
+                                      .apply        = nary_apply,
+                                      .cost         = {.more = logsumexp_of_cost},
+                                      .operands     = "x*",
+                                      .unwatched    = 0x7fu};

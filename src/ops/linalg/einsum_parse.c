@@ -14,7 +14,8 @@ typedef struct reader {
     cot__einsum *e;
     const char  *text;
     int          at;
-    uint8_t      letter[LETTERS], under[COT_MAX_NDIM]; /* their labels; under: axes of "...", from the right */
+    /* their labels; under: axes of "...", from the right */
+    uint8_t      letter[LETTERS], under[COT_MAX_NDIM];
     /* how often each letter appears in operands */
     int          count[LETTERS];
     int          widest;                               /* axes under the longest "..." */

@@ -4,7 +4,10 @@
  * An operation with several results is one node whose value holds them below each other: each is a
  * block of rows, transposed where its columns would not fit, and the public function hands out
  * views. So the tape knows single results only, one rule sees all adjoints at once (those of
- * results that nobody used are 0), and nothing is computed or copied twice. */
+ * results that nobody used are 0), and nothing is computed or copied twice.
+ *
+ * May call: base, rules, backend, tape, elementwise and array operations. Must not touch:
+ * sweeps, slots and adjoints. */
 #ifndef COT_LINALG_H
 #define COT_LINALG_H
 

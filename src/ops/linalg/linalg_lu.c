@@ -43,9 +43,13 @@ const cot__op cot__op_lu_factors     = {.name         = "lu_factors",
                                         .batch        = cot__batch_shift,
                                         .kind         = KIND_NONE,
                                         .formula      = "z = l - 1 + u with a[p] = l @ u",
-                                        .apply        = factors_apply};
+                                        .apply        = factors_apply,
+                                        .cost         = {.each_cube = 2.0 / 3},
+                                        .operands     = "a"};
 const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .batch = cot__batch_shift, .kind = KIND_NONE,
-                                        .formula = "p with a[p] = l @ u", .apply = factors_apply};
+                                        .formula = "p with a[p] = l @ u", .apply = factors_apply,
+                                        .cost = {.none = "comes with the factors"},
+                                        .operands = "a"};
 
 /* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------- */
 
@@ -123,7 +127,9 @@ const cot__op cot__op_lu = {.name         = "lu",
                             .vjp          = lu_vjp,
                             .apply        = lu_apply,
                             .formula =
-                                "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ"};
+                                "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ",
+                            .cost         = {.none = "moves data"},
+                            .operands     = "a f"};
 
 /* ---- solve ----------------------------------------------------------------------------------- */
 
@@ -172,7 +178,11 @@ const cot__op cot__op_lu_solve = {
     .saves        = 1u | 4u | 8u | COT__SAVES_Z,
     .vjp          = lu_solve_vjp,
     .apply        = lu_solve_apply,
-    .formula = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ"};
+    .formula      = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ",
+    .cost         = {.each_inner = 2},
+    .linear       = 1u << SIDE,
+    .operands     = "a b f p",
+    .functions    = "solve inv"};
 
 /* The operands of lu_solve with a's leading axes brought to b's. */
 static cot_var solve_with(cot_tape *t, cot_var a, cot_var b, cot_var factors, cot_var permutation, bool transposed) {
@@ -309,7 +319,10 @@ const cot__op cot__op_det       = {.name         = "det",
                                    .saves        = 7u | COT__SAVES_Z,
                                    .vjp          = det_vjp,
                                    .apply        = number_apply,
-                                   .formula      = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ"};
+                                   .formula      = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ",
+                                   /* from the factors */
+                                   .cost         = {.each_inner = 1},
+                                   .operands     = "a f p"};
 const cot__op cot__op_logabsdet = {.name         = "logabsdet",
                                    .sweeps_alone = true,
                                    .batch        = cot__batch_shift,
@@ -318,6 +331,10 @@ const cot__op cot__op_logabsdet = {.name         = "logabsdet",
                                    .saves        = 7u,
                                    .vjp          = logabsdet_vjp,
                                    .apply        = number_apply,
-                                   .formula      = "z = log |det a|; ā += z̄ a⁻ᵀ"};
+                                   .formula      = "z = log |det a|; ā += z̄ a⁻ᵀ",
+                                   .cost         = {.each_inner = 1},
+                                   .operands     = "a f p"};
 const cot__op cot__op_det_sign = {.name = "det_sign", .batch = cot__batch_shift, .kind = KIND_NONE,
-                                  .formula = "z = the sign of det a", .apply = number_apply};
+                                  .formula = "z = the sign of det a", .apply = number_apply,
+                                  .cost = {.each_inner = 1},
+                                  .operands = "a f p"};

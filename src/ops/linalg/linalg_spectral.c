@@ -3,7 +3,9 @@
  * Their rules divide by differences of eigenvalues. Where two are equal, vectors are any basis of
  * what the pair spans and have no derivative: those terms are taken as 0, which holds the basis
  * still, and a note says so. */
+#include "ops/kinks.h"
 #include "ops/linalg/linalg.h"
+#include "rules/kinks.h"
 
 /* x / d, 0 where d is 0; both derivatives stay finite there. */
 static cot_var over(cot_var x, cot_var d) {
@@ -70,6 +72,17 @@ static void eigh_vjp(cot__rule *r) {
 
 static cot_var eigh_apply(cot__rule *r, const cot_var *xs) { return push_eigh(r->t, xs[0]); }
 
+/* Eigenvalues or singular values that are equal. */
+static void equal_values(cot__findings *r, uint32_t i) {
+    bool    svd = r->t->nodes[i].op == OP_svd;
+    int64_t first, count = cot__count_ties(r->t, i, svd, 0, &first);
+    if (!count) return;
+    const cot__array_kink *kink = &cot__array_kinks[svd ? ARRAY_KINK_svd_tie : ARRAY_KINK_eigh_tie];
+    cot__finding_begin(r, i);
+    cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count,
+              kink->convention);
+}
+
 const cot__op cot__op_eigh = {
     .name         = "eigh",
     .sweeps_alone = true,
@@ -78,7 +91,11 @@ const cot__op cot__op_eigh = {
     .saves        = COT__SAVES_Z,
     .vjp          = eigh_vjp,
     .apply        = eigh_apply,
-    .formula = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ"};
+    .formula      = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
+    .cost         = {.each_cube = 9},
+    .operands     = "a",
+    .functions    = "eigvalsh",
+    .kinks        = equal_values};
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
@@ -160,7 +177,11 @@ const cot__op cot__op_svd = {.name         = "svd",
                              .apply        = svd_apply,
                              .formula      = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
                                              "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
-                                             " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)"};
+                                             " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)",
+                             .cost         = {.each_cube = 20},
+                             .operands     = "a",
+                             .functions    = "svdvals",
+                             .kinks        = equal_values};
 
 /* ---- cofactors ------------------------------------------------------------------------------- */
 
@@ -210,4 +231,6 @@ const cot__op cot__op_cofactors = {.name     = "cofactors", .batch = cot__batch_
                                    .saves    = 1u | COT__SAVES_Z,
                                    .vjp      = cofactors_vjp,
                                    .apply    = cofactors_apply,
-                                   .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ"};
+                                   .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ",
+                                   .cost = {.each_cube = 24},
+                                   .operands = "a s"};

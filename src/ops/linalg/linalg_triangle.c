@@ -66,14 +66,17 @@ static cot_var triangular_solve_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_triangular_solve = {
-    .name    = "triangular_solve",
-    .batch   = cot__batch_shift,
-    .attrs   = "flags:d",
-    .kind    = KIND_GENERIC,
-    .saves   = 1u | COT__SAVES_Z,
-    .vjp     = triangular_solve_vjp,
-    .apply   = triangular_solve_apply,
-    .formula = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle"};
+    .name     = "triangular_solve",
+    .batch    = cot__batch_shift,
+    .attrs    = "flags:d",
+    .kind     = KIND_GENERIC,
+    .saves    = 1u | COT__SAVES_Z,
+    .vjp      = triangular_solve_vjp,
+    .apply    = triangular_solve_apply,
+    .formula  = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle",
+    .cost     = {.each_inner = 1},
+    .linear   = 2u,
+    .operands = "a b"};
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 
@@ -117,7 +120,9 @@ const cot__op cot__op_cholesky = {.name         = "cholesky",
                                   .vjp          = cholesky_vjp,
                                   .apply        = cholesky_apply,
                                   .formula =
-                                      "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved"};
+                                      "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved",
+                                  .cost         = {.each_cube = 1.0 / 3},
+                                  .operands     = "a"};
 
 /* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------- */
 
@@ -128,7 +133,8 @@ static cot_var pack_qr(cot_tape *t, uint32_t a) {
     cot__result z;
     s = cot__matrices(s, cot__rows_of(&s) + cot__columns_of(&s), cot__columns_of(&s));
     if (!cot__check_shape(t, "qr", &s) || !cot__result_open(t, &z, "qr", v.dtype, s.ndim, s.dim)) return INVALID(t);
-    return t->backend->qr(&t->al, &v, &z.view) ? cot__result_push(t, &z, OP_qr, 1, &a, NULL) : cot__lin_no_memory(t, "qr");
+    return t->backend->qr(&t->al, &v, &z.view) ? cot__result_push(t, &z, OP_qr, 1, &a, NULL)
+                                               : cot__lin_no_memory(t, "qr");
 }
 
 static cot_var qr_apply(cot__rule *r, const cot_var *xs) {
@@ -214,7 +220,9 @@ const cot__op cot__op_qr = {.name         = "qr",
                             .saves        = COT__SAVES_Z,
                             .vjp          = qr_vjp,
                             .apply        = qr_apply,
-                            .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ"};
+                            .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ",
+                            .cost         = {.each_cube = 4},
+                            .operands     = "a"};
 
 /* ---- least squares --------------------------------------------------------------------------- */
 

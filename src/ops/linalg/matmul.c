@@ -174,4 +174,8 @@ static cot_var matmul_apply(cot__rule *r, const cot_var *xs) {
 
 const cot__op cot__op_matmul = {.name = "matmul", .batch = cot__batch_matmul, .kind = KIND_BILINEAR, .saves = 3u,
                                 .formula = "z = a @ b; ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄",
-                                .vjp = matmul_vjp, .apply = matmul_apply};
+                                .vjp = matmul_vjp, .apply = matmul_apply,
+                                /* 2mnk */
+                                .cost = {.each_inner = 2},
+                                .operands = "a b",
+                                .functions = "dot outer"};

@@ -7,6 +7,7 @@
  * that cot_backward stays fused. The rules of forward mode, of an additive mask and of
  * attention_backward are written in elementary operations on the matrix of weights: every order
  * exists, but from there on memory is quadratic. */
+#include "ops/costs.h"
 #include "ops/structural.h"
 
 /* operands of attention: then the mask and the bias, those that there are */
@@ -363,12 +364,31 @@ static void attention_backward_vjp(cot__rule *r) {
 
 #define ATTRS "causal:f mask:f bias:f scale:n"
 
-const cot__op cot__op_attention_lse = {.name    = "attention_lse",
-                                       .batch   = cot__batch_shift,
-                                       .kind    = KIND_NONE,
-                                       .attrs   = ATTRS,
-                                       .apply   = attention_apply,
-                                       .formula = "z = log Σ exp(scale q kᵀ + bias)"};
+/* Products of q and k, and the sum over the keys as of logsumexp. */
+static double attention_lse_cost(const cot_tape *t, uint32_t node) {
+    double keys = cot__operand_extent(t, node, K, -2), z = (double)cot__size_at(t, node);
+    return cot__operand_size(t, node, Q) * keys * 2 + z * keys * 4;
+}
+
+/* Products with k and v, and a softmax for each query. */
+static double attention_cost(const cot_tape *t, uint32_t node) {
+    double q = cot__operand_size(t, node, Q), features = cot__operand_extent(t, node, Q, -1);
+    double z = (double)cot__size_at(t, node), keys = cot__operand_extent(t, node, K, -2);
+    return keys * (2 * (q + z) + 5 * q / (features > 0 ? features : 1));
+}
+
+static double attention_backward_cost(const cot_tape *t, uint32_t node) {
+    return 10 * cot__operand_extent(t, node, BACK_Q, -2) * cot__operand_size(t, node, BACK_G);
+}
+
+const cot__op cot__op_attention_lse = {.name     = "attention_lse",
+                                       .batch    = cot__batch_shift,
+                                       .kind     = KIND_NONE,
+                                       .attrs    = ATTRS,
+                                       .apply    = attention_apply,
+                                       .formula  = "z = log Σ exp(scale q kᵀ + bias)",
+                                       .cost     = {.more = attention_lse_cost},
+                                       .operands = "q k b b"};
 const cot__op cot__op_attention     = {
         .name     = "attention",
         .batch    = cot__batch_shift,
@@ -380,7 +400,11 @@ const cot__op cot__op_attention     = {
         .jvp      = attention_jvp,
         .apply    = attention_apply,
         .formula =
-            "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), q̄ += scale s̄ k, k̄ += scale s̄ᵀ q"};
+            "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), "
+            "q̄ += scale s̄ k, k̄ += scale s̄ᵀ q",
+        .cost     = {.more = attention_cost},
+        .linear   = 1u << V,
+        .operands = "q k v lse b b"};
 const cot__op cot__op_attention_backward = {
     .name     = "attention_backward",
     .batch    = cot__batch_attention_backward,
@@ -391,4 +415,7 @@ const cot__op cot__op_attention_backward = {
     .vjp      = attention_backward_vjp,
     .apply    = backward_apply,
     .formula =
-        "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations"};
+        "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
+    .cost     = {.more = attention_backward_cost},
+    .linear   = 1u << BACK_G,
+    .operands = "g q k v z lse b b"};

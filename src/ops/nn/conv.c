@@ -5,6 +5,7 @@
  * so the family is closed and every order of derivative is a convolution again. The extents of a
  * result stand in its attributes, because strides leave them open. Layouts and signs are PyTorch's:
  * (N, C, …), (O, C/groups, …), no kernel is flipped. */
+#include "ops/costs.h"
 #include "ops/structural.h"
 
 enum { LEFT, RIGHT };
@@ -115,6 +116,22 @@ static void conv_weight_vjp(cot__rule *r) {
 }
 
 #define GEOMETRY "groups:u stride,dilation,padding,extent:l"
+/* Two for each element of the kernel of one channel (extents of axis `channels` of w divided out),
+ * and for each of `size` elements. */
+static double taps_cost(const cot_tape *t, uint32_t node, double size, double taps, int channels) {
+    double extent = cot__operand_extent(t, node, RIGHT, channels);
+    return 2 * size * taps / (extent > 0 ? extent : 1);
+}
+static double conv_cost(const cot_tape *t, uint32_t node) {
+    return taps_cost(t, node, (double)cot__size_at(t, node), cot__operand_size(t, node, RIGHT), 0);
+}
+static double conv_transpose_cost(const cot_tape *t, uint32_t node) {
+    return taps_cost(t, node, cot__operand_size(t, node, LEFT), cot__operand_size(t, node, RIGHT), 0);
+}
+static double conv_weight_cost(const cot_tape *t, uint32_t node) {
+    return taps_cost(t, node, cot__operand_size(t, node, RIGHT), (double)cot__size_at(t, node), 1);
+}
+
 const cot__op cot__op_conv           = {.name         = "conv",
                                         .sweeps_alone = true,
                                         .batch        = cot__batch_conv,
@@ -123,8 +140,12 @@ const cot__op cot__op_conv           = {.name         = "conv",
                                         .saves        = 3u,
                                         .vjp          = conv_vjp,
                                         .apply        = apply,
-                                        .formula = "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; x̄ += "
-                                                             "conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)"};
+                                        .formula =
+                                            "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; "
+                                            "x̄ += conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)",
+                                        .cost         = {.more = conv_cost},
+                                        .operands     = "x w",
+                                        .functions    = "conv1d conv2d conv3d"};
 const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .sweeps_alone = true,
                                         .batch        = cot__batch_conv,
@@ -133,7 +154,10 @@ const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .saves        = 3u,
                                         .vjp          = conv_transpose_vjp,
                                         .apply        = apply,
-                                        .formula = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)"};
+                                        .formula      = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)",
+                                        .cost         = {.more = conv_transpose_cost},
+                                        .operands     = "x w",
+                                        .functions    = "conv_transpose1d conv_transpose2d conv_transpose3d"};
 const cot__op cot__op_conv_weight    = {
        .name         = "conv_weight",
        .sweeps_alone = true,
@@ -144,7 +168,9 @@ const cot__op cot__op_conv_weight    = {
        .vjp          = conv_weight_vjp,
        .apply        = apply,
        .formula =
-           "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)"};
+           "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)",
+       .cost         = {.more = conv_weight_cost},
+       .operands     = "x y"};
 
 /* ---- options --------------------------------------------------------------------------------- */
 

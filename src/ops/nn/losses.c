@@ -2,6 +2,7 @@
  *
  * bf16 and f16 are computed in f32 and rounded at the end. Products with a target or a weight are
  * strong: a zero contributes nothing, whatever it meets. */
+#include "ops/nn/nn.h"
 #include "ops/structural.h"
 
 cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding) {

@@ -4,6 +4,7 @@
  * Rows run along the last axis; a loss is the mean over rows, a 0-d value, accumulated in f64.
  * Targets are integer labels (one for each row) or weights shaped like the predictions; a target of
  * 0 contributes nothing, whatever it meets. */
+#include "ops/nn/nn.h"
 #include "ops/structural.h"
 
 /* ---- softmax --------------------------------------------------------------------------------- */
@@ -51,7 +52,10 @@ static void softmax_jvp(cot__rule *r) { r->tangent = softmax_product(r, r->tange
 const cot__op cot__op_softmax = {.name = "softmax", .batch = cot__batch_shift, .attrs = "axis:a", .kind = KIND_GENERIC,
                                  .saves = COT__SAVES_Z,
                                  .vjp = softmax_vjp, .jvp = softmax_jvp, .apply = softmax_apply,
-                                 .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)"};
+                                 .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)",
+                                 /* max, subtract, exp, add, divide */
+                                 .cost = {.each_x = 5},
+                                 .operands = "x"};
 
 static void log_softmax_vjp(cot__rule *r) {
     cot_var g = widened(r, r->g), p = cot_exp(widened(r, cot__rule_z(r)));
@@ -63,15 +67,18 @@ static void log_softmax_jvp(cot__rule *r) {
     r->tangent = cot_cast(cot_sub(dx, sum_along(r, cot_smul(dx, p))), cot__dtype_at(cot__rule_node(r)));
 }
 
-const cot__op cot__op_log_softmax = {.name    = "log_softmax",
-                                     .batch   = cot__batch_shift,
-                                     .attrs   = "axis:a",
-                                     .kind    = KIND_GENERIC,
-                                     .saves   = COT__SAVES_Z,
-                                     .vjp     = log_softmax_vjp,
-                                     .apply   = softmax_apply,
-                                     .jvp     = log_softmax_jvp,
-                                     .formula = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄"};
+const cot__op cot__op_log_softmax = {.name     = "log_softmax",
+                                     .batch    = cot__batch_shift,
+                                     .attrs    = "axis:a",
+                                     .kind     = KIND_GENERIC,
+                                     .saves    = COT__SAVES_Z,
+                                     .vjp      = log_softmax_vjp,
+                                     .apply    = softmax_apply,
+                                     .jvp      = log_softmax_jvp,
+                                     .formula  = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄",
+                                     /* max, subtract, exp, add, subtract */
+                                     .cost     = {.each_x = 5},
+                                     .operands = "x"};
 
 /* ---- cross entropies ------------------------------------------------------------------------- */
 
@@ -137,7 +144,8 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
     cot__strides(x.ndim, x.shape, stride);
     cot__view log_p = {memory, wide, x.ndim, x.shape, stride};
     t->backend->softmax(&x, x.ndim - 1, true, &log_p);
-    double total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&log_p, &q, false) : t->backend->sum_weighted(&log_p, &q, false);
+    double total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&log_p, &q, false)
+                                            : t->backend->sum_weighted(&log_p, &q, false);
     if (memory) cot__free(&t->al, memory, bytes);
     return push_loss(t, OP_softmax_cross_entropy, xs, total, n / x.shape[x.ndim - 1]);
 }
@@ -147,7 +155,8 @@ cot_var cot_cross_entropy(cot_var probabilities, cot_var targets) {
     cot_tape *t = cot__enter_targets("cross_entropy", probabilities, targets, xs);
     if (!t) return cot__invalid(1, &probabilities);
     cot__view p = cot__view_read(t, xs[PREDICTION]), q = cot__view_read(t, xs[TARGET]);
-    double    total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&p, &q, true) : t->backend->sum_weighted(&p, &q, true);
+    double    total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&p, &q, true)
+                                               : t->backend->sum_weighted(&p, &q, true);
     return push_loss(t, OP_cross_entropy, xs, total, cot__count(p.ndim - 1, p.shape));
 }
 
@@ -180,13 +189,17 @@ static cot_var softmax_cross_entropy_apply(cot__rule *r, const cot_var *xs) {
 }
 
 const cot__op cot__op_softmax_cross_entropy = {
-    .name  = "softmax_cross_entropy",
-    .batch = cot__batch_loss,
-    .kind  = KIND_GENERIC,
-    .saves = 3u,
-    .vjp   = softmax_cross_entropy_vjp,
-    .apply = softmax_cross_entropy_apply,
-    .formula = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows"};
+    .name     = "softmax_cross_entropy",
+    .batch    = cot__batch_loss,
+    .kind     = KIND_GENERIC,
+    .saves    = 3u,
+    .vjp      = softmax_cross_entropy_vjp,
+    .apply    = softmax_cross_entropy_apply,
+    .formula  = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
+    /* as softmax, and the product with the target */
+    .cost     = {.each_x = 6},
+    .linear   = 1u << TARGET,
+    .operands = "x q"};
 
 static void cross_entropy_vjp(cot__rule *r) {
     cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
@@ -204,13 +217,17 @@ static cot_var cross_entropy_apply(cot__rule *r, const cot_var *xs) {
     return (void)r, cot_cross_entropy(xs[PREDICTION], xs[TARGET]);
 }
 
-const cot__op cot__op_cross_entropy = {.name  = "cross_entropy",
-                                       .batch = cot__batch_loss,
-                                       .kind  = KIND_GENERIC,
-                                       .saves = 3u,
-                                       .vjp   = cross_entropy_vjp,
-                                       .apply = cross_entropy_apply,
-                                       .formula = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows"};
+const cot__op cot__op_cross_entropy = {.name     = "cross_entropy",
+                                       .batch    = cot__batch_loss,
+                                       .kind     = KIND_GENERIC,
+                                       .saves    = 3u,
+                                       .vjp      = cross_entropy_vjp,
+                                       .apply    = cross_entropy_apply,
+                                       .formula  = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows",
+                                       /* log, multiply, add */
+                                       .cost     = {.each_x = 3},
+                                       .linear   = 1u << TARGET,
+                                       .operands = "p q"};
 
 /* ---- mse ------------------------------------------------------------------------------------- */
 
@@ -252,4 +269,7 @@ static cot_var mse_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_
 
 const cot__op cot__op_mse = {.name = "mse", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u, .vjp = mse_vjp,
                              .apply = mse_apply,
-                             .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n"};
+                             .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n",
+                             /* subtract, square, add */
+                             .cost = {.each_x = 3},
+                             .operands = "x y"};

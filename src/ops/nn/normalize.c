@@ -170,7 +170,12 @@ const cot__op cot__op_layer_norm = {
     .vjp          = norm_vjp,
     .jvp          = norm_jvp,
     .apply        = norm_apply,
-    .formula = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄"};
+    .formula      = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄",
+    /* mean 1, variance 3, scale and shift 4 */
+    .cost         = {.each_x = 8},
+    .linear       = 2u | 4u,
+    .operands     = "x w b",
+    .functions    = "group_norm"};
 const cot__op cot__op_rms_norm = {.name         = "rms_norm",
                                   .sweeps_alone = true,
                                   .batch        = cot__batch_norm,
@@ -180,7 +185,10 @@ const cot__op cot__op_rms_norm = {.name         = "rms_norm",
                                   .vjp          = norm_vjp,
                                   .jvp          = norm_jvp,
                                   .apply        = norm_apply,
-                                  .formula = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y"};
+                                  .formula      = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y",
+                                  .cost         = {.each_x = 4},
+                                  .linear       = 2u,
+                                  .operands     = "x w"};
 
 /* Σ a b over each row, kept as a column */
 static cot_var inner(cot__rule *r, manner m, cot_var a, cot_var b) {
@@ -208,6 +216,9 @@ static void norm_back_vjp(cot__rule *r) {
     cot__give(r, 0, cot_smul(cot_add(cot_add(a, b), c), scale));
 }
 
+/* g is multiplied by w. */
+static int norm_back_factor(int k, int n) { return k > 0 && n > 2 ? 3 - k : -1; }
+
 const cot__op cot__op_norm_back = {
     .name         = "norm_back",
     .sweeps_alone = true,
@@ -217,7 +228,12 @@ const cot__op cot__op_norm_back = {
     .saves        = 7u,
     .vjp          = norm_back_vjp,
     .apply        = norm_apply,
-    .formula      = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), ḡ += w·Jz̄, w̄ += Σ g·Jz̄"};
+    .formula      = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), "
+                    "ḡ += w·Jz̄, w̄ += Σ g·Jz̄",
+    .cost         = {.each_x = 9},
+    .linear       = 2u | 4u,
+    .factor       = norm_back_factor,
+    .operands     = "x g w"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
 static void norm_weights_vjp(cot__rule *r) {
@@ -235,7 +251,10 @@ const cot__op cot__op_norm_weights = {.name         = "norm_weights",
                                       .saves        = 3u,
                                       .vjp          = norm_weights_vjp,
                                       .apply        = norm_apply,
-                                      .formula = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]"};
+                                      .formula      = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]",
+                                      .cost         = {.each_x = 5},
+                                      .linear       = 2u,
+                                      .operands     = "x g"};
 
 /* ---- layer and rms --------------------------------------------------------------------------- */
 

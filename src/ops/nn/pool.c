@@ -4,6 +4,7 @@
  * maximum, without derivative; and max_pool, which takes these elements and is linear in x. Its
  * transpose max_unpool puts them back, and its transpose is max_pool again. avg_pool and avg_unpool
  * are linear and each other's transposes. All leading axes are alike: planes. */
+#include "ops/kinks.h"
 #include "ops/structural.h"
 
 enum { VALUES, CHOSEN };
@@ -199,22 +200,29 @@ static cot_var max_unpool_apply(cot__rule *r, const cot_var *xs) {
 }
 
 #define GEOMETRY "window,stride,padding,extent:l"
-const cot__op cot__op_max_pool_index = {.name  = "max_pool_index",
-                                        .batch = cot__batch_shift,
-                                        .attrs = GEOMETRY,
-                                        .kind  = KIND_NONE,
-                                        .apply = max_pool_index_apply,
-                                        .formula =
-                                            "z[q] = the first i with x[i] = max over window q, counted in the window"};
-const cot__op cot__op_max_pool       = {.name     = "max_pool",
+const cot__op cot__op_max_pool_index = {.name     = "max_pool_index",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
-                                        .kind     = KIND_LINEAR,
-                                        .inactive = 1u << CHOSEN,
-                                        .saves    = 1u << CHOSEN,
-                                        .formula  = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]",
-                                        .vjp      = max_pool_vjp,
-                                        .apply    = max_pool_apply};
+                                        .kind     = KIND_NONE,
+                                        .apply    = max_pool_index_apply,
+                                        .formula =
+                                            "z[q] = the first i with x[i] = max over window q, counted in the window",
+                                        .cost     = {.each_x = 1},
+                                        .operands = "x"};
+const cot__op cot__op_max_pool       = {.name      = "max_pool",
+                                        .batch     = cot__batch_shift,
+                                        .attrs     = GEOMETRY,
+                                        .kind      = KIND_LINEAR,
+                                        .inactive  = 1u << CHOSEN,
+                                        .saves     = 1u << CHOSEN,
+                                        .formula   = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]",
+                                        .vjp       = max_pool_vjp,
+                                        .apply     = max_pool_apply,
+                                        .cost      = {.none = "moves data"},
+                                        .operands  = "x index",
+                                        .functions = "max_pool1d max_pool2d max_pool3d",
+                                        .kinks     = cot__pool_kinks,
+                                        .choice    = {.from = COT__CHOOSES_IN_WINDOW}};
 const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .batch    = cot__batch_shift,
                                         .attrs    = GEOMETRY,
@@ -223,7 +231,10 @@ const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
                                         .saves    = 1u << CHOSEN,
                                         .formula  = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]",
                                         .vjp      = max_unpool_vjp,
-                                        .apply    = max_unpool_apply};
+                                        .apply    = max_unpool_apply,
+                                        .cost     = {.each_x = 1},
+                                        .operands = "x index",
+                                        .choice   = {.from = COT__CHOOSES_IN_WINDOW, .puts = true}};
 
 /* ---- avg_pool -------------------------------------------------------------------------------- */
 
@@ -263,20 +274,25 @@ static void    avg_unpool_vjp(cot__rule *r) { cot__give(r, 0, record_average(r, 
 static cot_var avg_pool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, false, xs[0]); }
 static cot_var avg_unpool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, true, xs[0]); }
 
-const cot__op cot__op_avg_pool   = {.name    = "avg_pool",
-                                    .batch   = cot__batch_shift,
-                                    .attrs   = "exclude_padding:f " GEOMETRY,
-                                    .kind    = KIND_LINEAR,
-                                    .vjp     = avg_pool_vjp,
-                                    .apply   = avg_pool_apply,
-                                    .formula = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n"};
-const cot__op cot__op_avg_unpool = {.name    = "avg_unpool",
-                                    .batch   = cot__batch_shift,
-                                    .attrs   = "exclude_padding:f " GEOMETRY,
-                                    .kind    = KIND_LINEAR,
-                                    .vjp     = avg_unpool_vjp,
-                                    .apply   = avg_unpool_apply,
-                                    .formula = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n"};
+const cot__op cot__op_avg_pool   = {.name      = "avg_pool",
+                                    .batch     = cot__batch_shift,
+                                    .attrs     = "exclude_padding:f " GEOMETRY,
+                                    .kind      = KIND_LINEAR,
+                                    .vjp       = avg_pool_vjp,
+                                    .apply     = avg_pool_apply,
+                                    .formula   = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n",
+                                    .cost      = {.each_x = 1},
+                                    .operands  = "x",
+                                    .functions = "avg_pool1d avg_pool2d avg_pool3d"};
+const cot__op cot__op_avg_unpool = {.name     = "avg_unpool",
+                                    .batch    = cot__batch_shift,
+                                    .attrs    = "exclude_padding:f " GEOMETRY,
+                                    .kind     = KIND_LINEAR,
+                                    .vjp      = avg_unpool_vjp,
+                                    .apply    = avg_unpool_apply,
+                                    .formula  = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n",
+                                    .cost     = {.each_z = 1},
+                                    .operands = "x"};
 
 /* ---- options --------------------------------------------------------------------------------- */
 

@@ -4,8 +4,7 @@
  * attributes that are axes, which the record's `attrs` tells, move by one, and apply is called on
  * the longer operands (cot__batch_shift). Where an operand without the batch can stay without, or
  * the operation itself mixes rows, the record has a function of its own: batch_rules.c. */
-#include "ops/elementwise/elementwise.h"
-#include "ops/structural.h"
+#include "ops/replay/replay.h"
 #include "tape/region.h"
 
 #include <string.h>

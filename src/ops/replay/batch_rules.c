@@ -1,7 +1,7 @@
 /* batch_rules.c: batches of the operations that are not merely shifted: see batch.c.
  *
  * Each is written in other operations, so it can be differentiated like them. */
-#include "ops/structural.h"
+#include "ops/replay/replay.h"
 
 #include <string.h>
 

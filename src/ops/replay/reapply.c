@@ -1,7 +1,6 @@
 /* reapply.c: a recorded operation once more, on other operands: what transformations that replay a
  * part of a tape are made of. */
-#include "ops/elementwise/elementwise.h"
-#include "ops/structural.h"
+#include "ops/replay/replay.h"
 
 /* A number in the node stood beside operands of its own kind: a whole one beside integers, where a
  * fraction would make f64 of them. */

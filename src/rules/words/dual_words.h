@@ -48,7 +48,7 @@ typedef struct dual { double v, d; } dual;
 #define OP1(name, a) name##_dual(a)
 #define OP2(name, a, b) name##_dual(a, b)
 #define OP3(name, a, b, c) name##_dual(a, b, c)
-#include "rules/words/words_ops.h"
+#include "rules/words_ops.h"
 #define PARTIAL(name, formula)                                                                                         \
     static inline dual name(dual G, dual X, dual Y, dual W, dual Z) {                                                  \
         (void)G, (void)X, (void)Y, (void)W, (void)Z;                                                                   \

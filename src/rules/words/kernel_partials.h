@@ -43,7 +43,7 @@ static inline L NL(w_gate)(T c, L g) { return (L)((LI)g & (LI_LANE)(c != 0 ? -1 
 #define GATE(c, g) ((c) != 0 ? (g) : (T)0)
 #endif
 
-#include "rules/words/kernel_vocabulary.h"
+#include "rules/kernel_vocabulary.h"
 #undef NONE
 #define NONE ((L){0})
 

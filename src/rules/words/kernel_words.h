@@ -7,7 +7,9 @@
  *   VECTOR_WORDS, if the functions are those of base/math/vmath.h
  * and gets, for every operation, `static inline T N(name_value)(T X, T Y, T W)`. Partials come from
  * kernel_partials.h. Words that need an argument twice are static inline functions; each expansion
- * is one parenthesised expression. */
+ * is one parenthesised expression.
+ *
+ * May call: base, the tables. Must not touch: memory; a word is arithmetic on its arguments. */
 
 #include "rules/words/fused.h"
 
@@ -46,7 +48,7 @@ static inline T N(w_polygamma)(T n, T x) {
     return n >= 0 && n <= (T)100000 && n == F(floor)(n) ? S(cot__polygamma)((int)n, x) : (T)NAN;
 }
 
-#include "rules/words/kernel_vocabulary.h"
+#include "rules/kernel_vocabulary.h"
 
 #define UNARY(name, cls, value, dx, lo, hi)                                                                            \
     static inline T N(name##_value)(T X, T Y, T W) {                                                                   \

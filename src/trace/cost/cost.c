@@ -3,6 +3,7 @@
 #include "trace/cost/cost.h"
 
 #include "base/number.h"
+#include "tape/flow.h"
 #include "trace/cost/cost_rules.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 typedef struct survey {
     cot_tape *t;
     uint32_t  y;
-    uint8_t  *shown;   /* y depends on it */
+    uint8_t  *shown;   /* y depends on it (SHOWN), by a way that adjoints take (FLOWS) */
     uint8_t  *matters; /* it lies between an input and y, on a way that derivatives take */
     uint8_t  *input;
     uint8_t  *arrived; /* notes of a walk */
@@ -44,26 +45,29 @@ static bool passes(const cot_tape *t, uint32_t i, int k) {
            !(k < 32 && inactive >> k & 1);
 }
 
-/* Down: what y depends on (1) and where adjoints flow (2). Up: which of those depend on an
- * input. */
+enum { SHOWN = 1, FLOWS = 2 };
+
+static cot__onward where_adjoints_flow(cot__flow *w, uint32_t i) {
+    const survey *s = w->ctx;
+    return s->shown[i] & FLOWS ? COT__FLOW_ON : COT__FLOW_PAST;
+}
+
+/* Down: what y depends on and where adjoints flow. Up: which of those depend on an input. */
 static void survey_paths(survey *s, int n, const cot_var *inputs) {
     cot_tape *t = s->t;
-    s->shown[s->y] = 3;
-    for (uint32_t i = s->y + 1; i-- > 0;)
-        for (int k = 0, count = s->shown[i] ? cot__nargs(&t->nodes[i]) : 0; k < count; k++) {
-            uint32_t a = cot__arg(&t->nodes[i], k);
-            if (a != COT__NONE) s->shown[a] |= (s->shown[i] & 2) && passes(t, i, k) ? 3 : 1;
-        }
+    cot__flow down = {.t = t, .end = s->y + 1, .mark = s->shown};
+    cot__flow up = {.t = t, .end = s->y + 1, .mark = s->matters, .visit = where_adjoints_flow, .ctx = s};
+    s->shown[s->y] = SHOWN | FLOWS;
+    cot__flow_down(&down, SHOWN, COT__EDGES_ALL);
+    cot__flow_down(&down, FLOWS, COT__EDGES_SWEPT);
     for (int k = 0; k < n; k++)
         if (cot__index(inputs[k]) <= s->y && (t->nodes[cot__index(inputs[k])].flags & COT__ACTIVE))
             s->input[cot__index(inputs[k])] = 1;
     for (uint32_t i = 0; i <= s->y; i++) {
         if (n == 0 && t->nodes[i].op == OP_leaf && s->shown[i]) s->input[i] = 1;
-        if (!(s->shown[i] & 2)) continue;
-        s->matters[i] = s->input[i];
-        for (int k = 0, count = cot__nargs(&t->nodes[i]); k < count && !s->matters[i]; k++)
-            s->matters[i] = passes(t, i, k) && s->matters[cot__arg(&t->nodes[i], k)];
+        if (s->shown[i] & FLOWS) s->matters[i] = s->input[i];
     }
+    cot__flow_up(&up, 1, COT__EDGES_SWEPT);
 }
 
 static void survey_uses(survey *s) {

@@ -2,17 +2,19 @@
  *
  * One operation is one arithmetic operation, comparison, choice or call of an elementary function
  * on one element; moving data is none. Elementwise operations are counted in the very formulas of
- * rules.def; the others by their sizes (cost.c). In sweeps, the second and each further
- * contribution to an adjoint or tangent costs one addition an element.
+ * rules.def; the others by their sizes, as their records say. In sweeps, the second and each
+ * further contribution to an adjoint or tangent costs one addition an element.
  *
  * Bytes are those of values that have to be held at once: evaluating lets go of a value after its
  * last use, but not of leaves and constants; forward mode holds a tangent beside every active one;
  * reverse mode holds all that the backward rules read, from when it is computed to the sweep, and
- * the adjoints under way. */
+ * the adjoints under way.
+ *
+ * May call: base, rules, tape, JSON. Must not touch: values: costs follow from shapes. */
 #ifndef COT_COST_H
 #define COT_COST_H
 
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 typedef struct cot__cost {
     int64_t inputs, outputs;     /* elements */

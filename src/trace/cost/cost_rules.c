@@ -90,11 +90,10 @@ bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
                       .give_scatter = give_scatter};
     cot_mark  m = cot__mark(t);
     uint32_t  from = t->count;
-    uint8_t   mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     r.g = ones_like(t, node);
     if (t->status == COT_OK) cot__run_vjp(&r);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     count_recorded(s, from);
     cot__rewind(t, m);
     return t->status == COT_OK;
@@ -147,10 +146,9 @@ bool cot__cost_forward(cot__cost_sweep *s, uint32_t node) {
         return false;
     }
     cot_mark m = cot__mark(t);
-    uint8_t  mask = t->active_mask;
-    t->active_mask = 0;
+    cot__scope scope = cot__scope_open(t, 0);
     bool ok = structural_forward(s, node, op, tangents);
-    t->active_mask = mask;
+    cot__scope_close(t, &scope);
     cot__rewind(t, m);
     cot__free(&t->al, tangents, bytes);
     return ok;

@@ -7,8 +7,8 @@
 /* Operations of a formula: its words. */
 int64_t cot__cost_of_tree(const cot__tree *tree);
 
-/* The values that the backward rule of a node reads: cot__saved_mask, and the operands of dot_of,
- * which are scalars and need no watch. */
+/* The values that the backward rule of a node reads: cot__saved_mask, and the operands that need no
+ * watch. */
 uint32_t cot__values_read(const cot_tape *t, uint32_t node);
 
 /* Does a node lie in the memory of one of its operands? */

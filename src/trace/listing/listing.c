@@ -3,7 +3,7 @@
 #include "trace/listing/listing.h"
 
 #include "rules/kinks.h"
-#include "trace/listing/operand_letters.h"
+#include "trace/operand_letters.h"
 
 #include <string.h>
 
@@ -13,37 +13,6 @@ static const struct function { const char *family, *remarks, *name, *parameters,
 #define FAMILY(title, text) {title, text, NULL, NULL, NULL},
 #define FUNCTION(id, params, mixes, text) {NULL, NULL, #id, params, text},
 #include "rules/functions.def"
-};
-
-/* Functions that record one operation under another name, which has the rule. */
-static const struct { const char *function; int op;
-} recorded_as[] = {
-    {"transpose", OP_permute},
-    {"expand_dims", OP_reshape},
-    {"squeeze", OP_reshape},
-    {"stack", OP_concat},
-    {"index", OP_slice},
-    {"flip", OP_slice},
-    {"embedding", OP_take},
-    {"dot", OP_matmul},
-    {"outer", OP_matmul},
-    {"solve", OP_lu_solve},
-    {"inv", OP_lu_solve},
-    {"eigvalsh", OP_eigh},
-    {"svdvals", OP_svd},
-    {"conv1d", OP_conv},
-    {"conv2d", OP_conv},
-    {"conv3d", OP_conv},
-    {"conv_transpose1d", OP_conv_transpose},
-    {"conv_transpose2d", OP_conv_transpose},
-    {"conv_transpose3d", OP_conv_transpose},
-    {"max_pool1d", OP_max_pool},
-    {"max_pool2d", OP_max_pool},
-    {"max_pool3d", OP_max_pool},
-    {"avg_pool1d", OP_avg_pool},
-    {"avg_pool2d", OP_avg_pool},
-    {"avg_pool3d", OP_avg_pool},
-    {"group_norm", OP_layer_norm},
 };
 
 static int structural_named(const char *name) {
@@ -164,11 +133,19 @@ static void get_elementwise(cot__listing *l, int op) {
     kinks_of_elementwise(l, op);
 }
 
-/* The operation that a function records: of its own name or the table's; -1: it is made of
- * others. */
+/* Is this one of the words? */
+static bool names(const char *words, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = words; p && *p; p += strcspn(p, " "), p += *p == ' ')
+        if (strncmp(p, name, n) == 0 && (p[n] == ' ' || !p[n])) return true;
+    return false;
+}
+
+/* The operation that a function records: of its own name, or the one whose record names it; -1: it
+ * is made of others. */
 static int operation_behind(const entry *e) {
-    for (int k = 0; e->op < 0 && e->function && k < COUNTOF(recorded_as); k++)
-        if (strcmp(recorded_as[k].function, e->function->name) == 0) return recorded_as[k].op;
+    for (int op = OP_elementwise_count + 1; e->op < 0 && e->function && op < OP_count; op++)
+        if (names(cot__op_of(op)->functions, e->function->name)) return op;
     return e->op;
 }
 

@@ -1,30 +1,33 @@
 /* listing.h: the rule table for people: every operation with its value, its partials or transposes,
  * where it is defined and what is taken as its derivative where there is none. All of it is read
  * from rules.def, the records of structural operations, functions.def and kinks.def; only the
- * mathematical domains are written here (domains.def). */
+ * mathematical domains are written here (domains.def).
+ *
+ * May call: base, rules, traces. Must not touch: tapes: the tables are all that is listed. */
 #ifndef COT_LISTING_H
 #define COT_LISTING_H
 
-#include "trace/json.h"
+#include "trace/json/json.h"
 
 enum { COT__LISTING_KINKS = 8, COT__LISTING_TEXT = 512 };
 
 typedef struct cot__listing {
     const char *name;
-    const char
-        *family; /* "Elementwise", "Reductions", …, "On the tape" for operations that no function has the name of */
+    /* "Elementwise", "Reductions", …, "On the tape" for operations that no function is named for */
+    const char *family;
     const char *parameters; /* "(cot_var x, cot_axes axes)"; "" when it is no public function */
     int         arity;      /* elementwise: number of operands; else 0 */
     const char *operand[3]; /* … and their names */
     char        prototype[64]; /* … and where parameters points */
     char        value[COT__LISTING_TEXT];      /* "x·y", "a @ b" */
     char        partial[3][COT__LISTING_TEXT]; /* elementwise: by each operand, times g; "" none */
-    const char
-        *recorded_as; /* a function: the operation on the tape that has the rule; "" when it is made of several */
+    /* a function: the operation on the tape that has the rule; "" when it is made of several */
+    const char *recorded_as;
     /* the value of that operation, in the letters of adjoints */
     char        recorded_value[COT__LISTING_TEXT];
     char        adjoints[COT__LISTING_TEXT];   /* structural: "ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄"; "" none */
-    const char *remark;     /* "no derivative", "made of other operations, whose rules apply"; "" none */
+    /* "no derivative", "made of other operations, whose rules apply"; "" none */
+    const char *remark;
     const char *domain;     /* "x > 0"; "" everywhere */
     int         kink_count;
     struct { char condition[128]; const char *convention; } kinks[COT__LISTING_KINKS];

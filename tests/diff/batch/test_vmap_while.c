@@ -16,7 +16,8 @@
 
 static cot_var whole(cot_tape *t, int64_t value) { return cot_data(t, COT_I64, COT_SCALAR, &value); }
 
-/* ---- loops of (x, c), both scalars, from 1 to 9; each is undefined, or worse, where it has ended --- */
+/* ---- loops of (x, c), both scalars, from 1 to 9; each is undefined, or worse,
+ * where it has ended */
 
 typedef cot_var pair[2];
 

@@ -1,6 +1,7 @@
 /* Values of a recorded gradient that no tangent reads are not computed (diff/second/dead_values.c),
  * and that does not show: random functions whose elementwise work all waits, in memory full of NaN
  * until it is done, have the same bits of Hessians and products as where nothing waits. */
+#include "diff/second/second.h"
 #include "support/support.h"
 
 #include "base/random.h"

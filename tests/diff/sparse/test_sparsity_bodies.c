@@ -748,8 +748,8 @@ BODY(p_scatter_add) {
 BODY(p_scatter_rows) {
     UNUSED;
     cot_var a = square_of(xs[0]);
-    ys[0]     = cot_scatter_add(cot_sin(a), cot_argmax(a, COT_AXES(0)),
-                                cot_mul(2.0, cot_reshape(cot_repeat(cot_slice(a, 0, 0, 1, 1), 3, 0), COT_SHAPE(3, 3))), 0);
+    cot_var first = cot_reshape(cot_repeat(cot_slice(a, 0, 0, 1, 1), 3, 0), COT_SHAPE(3, 3));
+    ys[0]         = cot_scatter_add(cot_sin(a), cot_argmax(a, COT_AXES(0)), cot_mul(2.0, first), 0);
     return 0;
 }
 BODY(p_scatter) {

@@ -95,8 +95,9 @@ STEP_FUNCTION(conv) {
     value x = pick(f, c, is_small, no_value), w = pick(f, c, is_small, no_value);
     if (x.name < 0 || w.name < 0 || cot_size(x.var) == 0 || cot_size(w.var) == 0) return;
     int64_t          in = cot_size(x.var) % 2 == 0 && cot_size(w.var) % 2 == 0 ? 1 + choose(c, 2) : 1;
-    cot_conv_options o  = {
-         .stride = {choose(c, 3), choose(c, 3)}, .dilation = {choose(c, 3), 1}, .padding = {choose(c, 3), choose(c, 2)}};
+    cot_conv_options o  = {.stride   = {choose(c, 3), choose(c, 3)},
+                           .dilation = {choose(c, 3), 1},
+                           .padding  = {choose(c, 3), choose(c, 2)}};
     bool plane = chance(c, 3), back = chance(c, 3);
     if (chance(c, 4)) o.padding_before[0] = choose(c, 4);
     if (back && o.stride[0] > 1 && chance(c, 2)) o.output_padding[0] = 1;

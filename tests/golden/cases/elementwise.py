@@ -16,17 +16,25 @@ from .writing import HERE, case, open_file
 UNARY = dict(
     neg=jnp.negative, abs=jnp.abs, sign=jnp.sign, sqrt=jnp.sqrt, rsqrt=lax.rsqrt, cbrt=jnp.cbrt, square=jnp.square,
     reciprocal=jnp.reciprocal, exp=jnp.exp, exp2=jnp.exp2, expm1=jnp.expm1, log=jnp.log, log2=jnp.log2, log10=jnp.log10,
-    log1p=jnp.log1p, sin=jnp.sin, cos=jnp.cos, tan=jnp.tan, asin=jnp.arcsin, acos=jnp.arccos, atan=jnp.arctan, sinh=jnp.sinh,
-    cosh=jnp.cosh, tanh=jnp.tanh, asinh=jnp.arcsinh, acosh=jnp.arccosh, atanh=lambda x: jnp.where(jnp.abs(x) == 1, jnp.copysign(jnp.inf, x), 0.5 * jnp.log1p(2 * x / (1 - x))), sigmoid=jax.nn.sigmoid,
+    log1p=jnp.log1p, sin=jnp.sin, cos=jnp.cos, tan=jnp.tan, asin=jnp.arcsin, acos=jnp.arccos, atan=jnp.arctan,
+    sinh=jnp.sinh,
+    cosh=jnp.cosh, tanh=jnp.tanh, asinh=jnp.arcsinh, acosh=jnp.arccosh, atanh=lambda x: jnp.where(jnp.abs(x) == 1,
+        jnp.copysign(jnp.inf, x), 0.5 * jnp.log1p(2 * x / (1 - x))), sigmoid=jax.nn.sigmoid,
     log_sigmoid=jax.nn.log_sigmoid, softplus=jax.nn.softplus, relu=jax.nn.relu, selu=jax.nn.selu,
-    gelu=lambda x: jax.nn.gelu(x, approximate=False), gelu_tanh=lambda x: jax.nn.gelu(x, approximate=True), silu=jax.nn.silu,
-    mish=jax.nn.mish, hard_sigmoid=jax.nn.hard_sigmoid, erf=jsp.erf, erfc=jsp.erfc, erfinv=jsp.erfinv, lgamma=jsp.gammaln,
-    digamma=jsp.digamma, floor=jnp.floor, ceil=jnp.ceil, round=jnp.round, trunc=jnp.trunc, isnan=jnp.isnan, isinf=jnp.isinf,
+    gelu=lambda x: jax.nn.gelu(x, approximate=False), gelu_tanh=lambda x: jax.nn.gelu(x,
+        approximate=True), silu=jax.nn.silu,
+    mish=jax.nn.mish, hard_sigmoid=jax.nn.hard_sigmoid, erf=jsp.erf, erfc=jsp.erfc, erfinv=jsp.erfinv,
+    lgamma=jsp.gammaln,
+    digamma=jsp.digamma, floor=jnp.floor, ceil=jnp.ceil, round=jnp.round, trunc=jnp.trunc, isnan=jnp.isnan,
+    isinf=jnp.isinf,
     isfinite=jnp.isfinite, logical_not=jnp.logical_not)
 BINARY = dict(
-    add=jnp.add, sub=jnp.subtract, mul=jnp.multiply, div=jnp.true_divide, smul=jnp.multiply, sdiv=jnp.true_divide, pow=jnp.power,
-    atan2=jnp.arctan2, hypot=jnp.hypot, maximum=jnp.maximum, minimum=jnp.minimum, fmod=jnp.fmod, remainder=jnp.remainder,
-    logaddexp=jnp.logaddexp, leaky_relu=lambda x, y: jnp.where(x > 0, x, x * y), elu=lambda x, y: jnp.where(x > 0, x, y * jnp.expm1(x)),
+    add=jnp.add, sub=jnp.subtract, mul=jnp.multiply, div=jnp.true_divide, smul=jnp.multiply, sdiv=jnp.true_divide,
+    pow=jnp.power,
+    atan2=jnp.arctan2, hypot=jnp.hypot, maximum=jnp.maximum, minimum=jnp.minimum, fmod=jnp.fmod,
+    remainder=jnp.remainder,
+    logaddexp=jnp.logaddexp, leaky_relu=lambda x, y: jnp.where(x > 0, x, x * y), elu=lambda x, y: jnp.where(x > 0, x,
+        y * jnp.expm1(x)),
     polygamma=jsp.polygamma, equal=jnp.equal, not_equal=jnp.not_equal, less=jnp.less, less_equal=jnp.less_equal,
     greater=jnp.greater, greater_equal=jnp.greater_equal, logical_and=jnp.logical_and, logical_or=jnp.logical_or)
 TERNARY = dict(
@@ -61,7 +69,8 @@ def elementwise():
         x, y = fresh((2, 3), *lim[name]), fresh((2, 3), *lim[name])
         if name == "polygamma":
             for n in range(4):
-                case(f"polygamma_{n}", name, f, [Const(np.full((4,), n)), fresh((4,), *lim[name])], order=2, inputs=True)
+                case(f"polygamma_{n}", name, f, [Const(np.full((4,), n)), fresh((4,), *lim[name])], order=2,
+                    inputs=True)
             continue
         if name.startswith(("fmod", "remainder")):
             y = fresh((2, 3), 0.6, 1.5)
@@ -77,13 +86,15 @@ def elementwise():
             xs[1:] = [fresh((2, 3), -1, -0.3), fresh((2, 3), 0.3, 1)]
         case(f"{name}_smooth", name, f, xs, order=3)
     case("fmod_signs", "fmod", jnp.fmod, [np.array([5.5, -5.5, 5.5, -5.5]), np.array([2.0, 2, -2, -2])], order=1)
-    case("remainder_signs", "remainder", jnp.remainder, [np.array([5.5, -5.5, 5.5, -5.5]), np.array([2.0, 2, -2, -2])], order=1)
+    case("remainder_signs", "remainder", jnp.remainder, [np.array([5.5, -5.5, 5.5, -5.5]), np.array([2.0, 2, -2, -2])],
+        order=1)
     case("clamp_numbers", "clamp", lambda x, a, b: lax.clamp(a, x, b), [fresh((6,), -2, 2), -1.0, 1.0])
     case("where_numbers", "where", lambda c, a, b: jnp.where(c, a, b), [Const([True, False, True]), fresh((3,)), 2.0])
 
 
 # Values only, at points where functions are decided by cases.
-POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-10, -1e-10, 1e-300, 30.0, -30.0, 700.0, -700.0, 1e10, -1e10, 1e300, np.inf, -np.inf,
+POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-10, -1e-10, 1e-300, 30.0, -30.0, 700.0, -700.0, 1e10, -1e10,
+          1e300, np.inf, -np.inf,
           np.nan]
 
 
@@ -100,7 +111,8 @@ def special():
             p = x[(x != 0) & (x != -0.5)]
         if name in ("sinh", "cosh"):
             f = lambda v, name=name: jnp.asarray(getattr(torch, name)(torch.tensor(np.array(v))).numpy())
-        # exp2(x) is exp(x log 2) to JAX, lgamma and erfinv one polynomial for all x: they lose up to six bits at the far points.
+        # exp2(x) is exp(x log 2) to JAX, lgamma and erfinv one polynomial for all x: they lose up
+        # to six bits at the far points.
         case(f"{name}_points", name, f, [Const(p)], ulps=None if name not in INSIDE else 64)
     for name, f in BINARY.items():
         if name in ("polygamma",):
@@ -116,7 +128,8 @@ def special():
 
 def from_integers(f):
     """Integers become f64 first."""
-    return lambda *xs: f(*(x if isinstance(x, (int, float)) or jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.float64) for x in xs))
+    return lambda *xs: f(*(x if isinstance(x, (int, float)) or jnp.issubdtype(x.dtype, jnp.floating)
+        else x.astype(jnp.float64) for x in xs))
 
 
 def integers():
@@ -124,12 +137,16 @@ def integers():
     a, b = np.array([7, -7, 7, -7, 0, 3, -128, 100]), np.array([2, 2, -2, -2, 5, 3, 1, 100])
     for d in ("i64", "i32", "u8"):
         x, y = Const(a if d != "u8" else np.abs(a), d), Const(b if d != "u8" else np.abs(b), d)
-        for name in ("neg", "abs", "sign", "square", "relu", "floor", "ceil", "round", "trunc", "isnan", "isinf", "isfinite", "logical_not",
+        for name in ("neg", "abs", "sign", "square", "relu", "floor", "ceil", "round", "trunc", "isnan", "isinf",
+                     "isfinite", "logical_not",
                      "sqrt", "exp", "tanh", "reciprocal"):
-            case(f"{name}_{d}", name, from_integers(UNARY[name]) if name in ("sqrt", "exp", "tanh", "reciprocal") else UNARY[name], [x])
-        for name in ("add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder", "equal", "not_equal", "less", "less_equal",
+            case(f"{name}_{d}", name, from_integers(UNARY[name]) if name in ("sqrt", "exp", "tanh", "reciprocal")
+                else UNARY[name], [x])
+        for name in ("add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder", "equal", "not_equal",
+                     "less", "less_equal",
                      "greater", "greater_equal", "logical_and", "logical_or", "atan2", "hypot"):
-            case(f"{name}_{d}", name, from_integers(BINARY[name]) if name in ("div", "atan2", "hypot") else BINARY[name], [x, y])
+            case(f"{name}_{d}", name, from_integers(BINARY[name]) if name in ("div", "atan2", "hypot")
+                else BINARY[name], [x, y])
         case(f"pow_{d}", "pow", jnp.power, [x, Const(np.array([0, 1, 2, 3, 0, 5, 2, 9]), d)])
         case(f"where_{d}", "where", jnp.where, [Const(np.array([1, 0] * 4), "bool"), x, y])
         case(f"clamp_{d}", "clamp", lambda x, a, b: jnp.minimum(jnp.maximum(x, a), b), [x, 1, 5])
@@ -143,7 +160,8 @@ def integers():
 
 def broadcast():
     open_file("broadcast")
-    pairs = [((3,), ()), ((), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((2, 1, 3), (4, 1)), ((1,), (2, 2)), ((1, 1), (3,)), ((2, 3), (1, 3)),
+    pairs = [((3,), ()), ((), (2, 3)), ((2, 3), (3,)), ((2, 1), (3,)), ((2, 1, 3), (4, 1)), ((1,), (2, 2)),
+             ((1, 1), (3,)), ((2, 3), (1, 3)),
              ((0, 3), (3,)), ((2, 1), (1, 0))]
     for s, t in pairs:
         text = "x".join(map(str, s)) or "scalar", "x".join(map(str, t)) or "scalar"
@@ -152,4 +170,5 @@ def broadcast():
     case("fma_2x1_3_scalar", "fma", TERNARY["fma"], [fresh((2, 1)), fresh((3,)), fresh(())])
     case("where_2x1_3_scalar", "where", jnp.where, [Const(np.array([[True], [False]])), fresh((3,)), fresh(())])
     case("lerp_3_2x1_2x3", "lerp", TERNARY["lerp"], [fresh((3,)), fresh((2, 1)), fresh((2, 3), 0, 1)])
-    case("clamp_2x3_3_scalar", "clamp", TERNARY["clamp"], [fresh((2, 3), -2, 2), fresh((3,), -1, -0.3), fresh((), 0.3, 1)])
+    case("clamp_2x3_3_scalar", "clamp", TERNARY["clamp"], [fresh((2, 3), -2, 2), fresh((3,), -1, -0.3),
+        fresh((), 0.3, 1)])

@@ -13,14 +13,19 @@ from .writing import COUNT, OUT, open_file, typed, values_of
 
 
 def namespace():
-    """Python's words for the text of an expression: NumPy's from jax.numpy, and what JAX keeps elsewhere."""
+    """Python's words for the text of an expression: NumPy's from jax.numpy, and what JAX keeps
+    elsewhere."""
     names = dict(vars(jnp))
-    names.update({n: getattr(jnp.linalg, n) for n in ("norm", "det", "inv", "solve", "qr", "cholesky", "eigh", "slogdet", "eigvalsh")})
-    names.update({n: getattr(jax.nn, n) for n in ("softmax", "log_softmax", "relu", "sigmoid", "softplus", "silu", "leaky_relu", "elu", "selu",
+    names.update({n: getattr(jnp.linalg, n) for n in ("norm", "det", "inv", "solve", "qr", "cholesky", "eigh",
+        "slogdet", "eigvalsh")})
+    names.update({n: getattr(jax.nn, n) for n in ("softmax", "log_softmax", "relu", "sigmoid", "softplus", "silu",
+                                                  "leaky_relu", "elu", "selu",
                                                   "one_hot", "log_sigmoid")})
-    names.update(svd=lambda a: jnp.linalg.svd(a, full_matrices=False), gelu=lambda x: jax.nn.gelu(x, approximate=False), logsumexp=jsp.logsumexp, erf=jsp.erf, gammaln=jsp.gammaln, rsqrt=lax.rsqrt,
+    names.update(svd=lambda a: jnp.linalg.svd(a, full_matrices=False), gelu=lambda x: jax.nn.gelu(x, approximate=False),
+                 logsumexp=jsp.logsumexp, erf=jsp.erf, gammaln=jsp.gammaln, rsqrt=lax.rsqrt,
                  top_k=lax.top_k, stop_gradient=lax.stop_gradient, lerp=lambda x, y, w: x + w * (y - x))
-    for hidden in ("sum", "max", "min", "abs", "round", "all", "any", "pow"):  # jax.numpy's, not Python's own
+    # jax.numpy's, not Python's own
+    for hidden in ("sum", "max", "min", "abs", "round", "all", "any", "pow"):
         names[hidden] = getattr(jnp, hidden)
     return names
 
@@ -192,12 +197,15 @@ permute_dims(A[None], (1, 2, 0))
 
 
 def expressions():
-    """The text of each line, in Python with jax.numpy: its value, and the gradients of a weighted sum of its elements. tests/test_expr_golden.c
-    reads them. Lines in which JAX cannot be traced (a condition that depends on a value) are short, and taken with the plain scale."""
+    """The text of each line, in Python with jax.numpy: its value, and the gradients of a weighted
+    sum of its elements. tests/test_expr_golden.c
+    reads them. Lines in which JAX cannot be traced (a condition that depends on a value) are short,
+    and taken with the plain scale."""
     open_file("expr")
     names = namespace()
     spd = uniform(7, (3, 3))
-    inputs = dict(x=0.625, y=2.25, v=uniform(1, (3,)), w=uniform(2, (3,)), A=uniform(3, (2, 3)), S=spd @ spd.T + 2 * np.eye(3), i=np.array([0, 2]))
+    inputs = dict(x=0.625, y=2.25, v=uniform(1, (3,)), w=uniform(2, (3,)), A=uniform(3, (2, 3)),
+        S=spd @ spd.T + 2 * np.eye(3), i=np.array([0, 2]))
     inputs = {k: jnp.asarray(a) for k, a in inputs.items()}
     for n, line in enumerate(EXPRESSIONS.strip().split("\n")):
         text = line.replace("\\n", "\n").replace("\\\\", "\\")

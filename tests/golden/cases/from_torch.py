@@ -22,13 +22,15 @@ def from_torch(name, op, f, xs, rest=(), attrs=None):
     vs = [torch.tensor(np.asarray(x), dtype=torch.float64, requires_grad=True) for x in xs]
     y = f(*vs)
     y.sum().backward()
-    case(name, op, None, [np.asarray(x, dtype=np.float64) for x in xs] + list(rest), attrs, order=1, out=y.detach().numpy(),
+    case(name, op, None, [np.asarray(x, dtype=np.float64) for x in xs] + list(rest), attrs, order=1,
+         out=y.detach().numpy(),
          ct=np.ones(y.shape), grads=[v.grad.numpy() for v in vs])
 
 
 def with_double_backward(name, op, f, shapes, attrs=None, dtype="f64"):
-    """Value, gradients, directional derivative and Hessian-vector product (by backward of backward), all from torch, with the spread of
-    sums of so many terms: the same computation on absolute values."""
+    """Value, gradients, directional derivative and Hessian-vector product (by backward of
+    backward), all from torch, with the spread of sums of so many terms: the same computation on
+    absolute values."""
     t = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
     w = OUT[0]
     COUNT[os.path.basename(w.name)[:-4]] += 1

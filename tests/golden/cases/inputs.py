@@ -1,8 +1,10 @@
-"""The operands of the cases: numbers from a counter, dtypes by name, operands that are not differentiated."""
+"""The operands of the cases: numbers from a counter, dtypes by name, operands that are not
+differentiated."""
 import jax.numpy as jnp
 import numpy as np
 
-DTYPES = {"f64": jnp.float64, "f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16, "i64": jnp.int64, "i32": jnp.int32,
+DTYPES = {"f64": jnp.float64, "f32": jnp.float32, "bf16": jnp.bfloat16, "f16": jnp.float16, "i64": jnp.int64,
+          "i32": jnp.int32,
           "u8": jnp.uint8, "bool": jnp.bool_}
 NAMES = {np.dtype(v): k for k, v in DTYPES.items()}
 

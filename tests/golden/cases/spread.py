@@ -1,4 +1,5 @@
-"""How wide an error of one unit in every intermediate result makes a result: the scales on the lines "~"."""
+"""How wide an error of one unit in every intermediate result makes a result: the scales on the
+lines "~"."""
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,9 +8,12 @@ from jax.extend import core as jcore
 
 STEP = 2.0 ** -24
 # Results of these are exact: chosen, moved or counted, not computed.
-EXACT = {"select_n", "broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "pad", "concatenate", "rev", "gather", "copy",
-         "convert_element_type", "neg", "abs", "sign", "max", "min", "reduce_max", "reduce_min", "clamp", "floor", "ceil", "round",
-         "stop_gradient", "expand_dims", "iota", "dynamic_slice", "copy_p", "symbolic_zeros", "argmax", "argmin", "split",
+EXACT = {"select_n", "broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "pad", "concatenate", "rev",
+         "gather", "copy",
+         "convert_element_type", "neg", "abs", "sign", "max", "min", "reduce_max", "reduce_min", "clamp", "floor",
+         "ceil", "round",
+         "stop_gradient", "expand_dims", "iota", "dynamic_slice", "copy_p", "symbolic_zeros", "argmax", "argmin",
+         "split",
          "complex", "real", "imag", "conj"}
 # One step to JAX, but terms that may cancel inside: each term is moved.
 SUMS = {"reduce_sum", "dot_general", "scatter-add", "scatter_add", "cumsum", "reduce_prod", "fft"}
@@ -48,9 +52,10 @@ def evaluate(jaxpr, consts, args, noise):
 
 
 def spread(f, args, values, inputs, samples=12):
-    """The scale of the rounding error of each element of each result of f, in units of the relative precision: every
-    intermediate result is moved by a random relative amount of up to STEP, and the largest move of the result, over STEP, is the
-    scale. `inputs`: move the operands as well, for functions that are one step here and several inside."""
+    """The scale of the rounding error of each element of each result of f, in units of the relative
+    precision: every intermediate result is moved by a random relative amount of up to STEP, and the
+    largest move of the result, over STEP, is the scale. `inputs`: move the operands as well, for
+    functions that are one step here and several inside."""
     j = jax.make_jaxpr(f)(*args)
     rng = np.random.default_rng(1)
 

@@ -1,4 +1,5 @@
-"""Normalisation, losses, random numbers; JAX's formulas are compared with PyTorch's functions first."""
+"""Normalisation, losses, random numbers; JAX's formulas are compared with PyTorch's functions
+first."""
 import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
@@ -36,11 +37,13 @@ def normalisation():
     case("layer_norm_eps", "layer_norm", lambda x: layer(x, eps=0.5), [fresh((2, 3))], dict(axis=1, eps=0.5))
     case("layer_norm_vector", "layer_norm", layer, [fresh((40,))], at)
     case("layer_norm_one", "layer_norm", layer, [fresh((3, 1))], at, order=1)
-    case("layer_norm_of_transpose", "layer_norm", lambda x, w: layer(x.T, w), [fresh((4, 3)), fresh((4,))], dict(axis=-1, eps=1e-5, via="transpose"))
+    case("layer_norm_of_transpose", "layer_norm", lambda x, w: layer(x.T, w), [fresh((4, 3)), fresh((4,))],
+        dict(axis=-1, eps=1e-5, via="transpose"))
     deep, many = fresh((2, 2, 3), -2, 2), fresh((2, 3), 0.5, 2)
     agree(layer(deep, many, axis=1), F.layer_norm(tensor(deep), (2, 3), tensor(many), None, 1e-5))
     case("layer_norm_axes", "layer_norm", lambda x, w: layer(x, w, axis=1), [deep, many], dict(axis=1, eps=1e-5))
-    case("layer_norm_f32", "layer_norm", layer, [x.astype(np.float32), w.astype(np.float32), b.astype(np.float32)], at, order=1)
+    case("layer_norm_f32", "layer_norm", layer, [x.astype(np.float32), w.astype(np.float32), b.astype(np.float32)], at,
+        order=1)
     case("rms_norm", "rms_norm", rms, [x, w], at, order=3)
     case("rms_norm_plain", "rms_norm", rms, [x], at, order=3)
     case("rms_norm_axes", "rms_norm", lambda x: rms(x, axis=0), [deep], dict(axis=0, eps=1e-5))
@@ -69,7 +72,8 @@ def normalisation():
     case("batch_norm", "batch_norm", batch, [x, w, b], dict(axes=[0, 2], eps=1e-5), order=3)
     case("batch_norm_plain", "batch_norm", lambda x: batch(x, axes=(0,)), [fresh((4, 3))], dict(axes=[0], eps=1e-5))
     case("batch_norm_inference", "batch_norm_inference", given, [x, m, v, w, b], dict(axes=[0, 2], eps=1e-5))
-    case("batch_norm_inference_plain", "batch_norm_inference", given, [x, Const(m), Const(v)], dict(axes=[0, 2], eps=1e-5))
+    case("batch_norm_inference_plain", "batch_norm_inference", given, [x, Const(m), Const(v)],
+        dict(axes=[0, 2], eps=1e-5))
 
 
 def losses():
@@ -80,8 +84,10 @@ def losses():
     x, q = fresh((2, 3), -4, 4), fresh((2, 3), 0, 1)
     agree(bce(x, q), F.binary_cross_entropy_with_logits(tensor(x), tensor(q)))
     case("bce", "bce_with_logits", bce, [x, q], order=3)
-    case("bce_far", "bce_with_logits", bce, [np.array([40.0, -40.0, 700.0, -800.0]), Const([1.0, 0.0, 1.0, 0.0])], order=1)
-    case("bce_wrong", "bce_with_logits", bce, [np.array([40.0, -40.0, 700.0, -800.0]), Const([0.0, 1.0, 0.0, 1.0])], order=1)
+    case("bce_far", "bce_with_logits", bce, [np.array([40.0, -40.0, 700.0, -800.0]), Const([1.0, 0.0, 1.0, 0.0])],
+        order=1)
+    case("bce_wrong", "bce_with_logits", bce, [np.array([40.0, -40.0, 700.0, -800.0]), Const([0.0, 1.0, 0.0, 1.0])],
+        order=1)
     case("bce_number", "bce_with_logits", bce, [x, 1.0])
     case("bce_f32", "bce_with_logits", bce, [x.astype(np.float32), Const(q, "f32")], order=1)
 
@@ -111,7 +117,8 @@ def losses():
     x, q = tensor(x).requires_grad_(), tensor([[0, 1, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.25, 0.25, 0.25]])
     y = F.kl_div(x, q, reduction="batchmean")
     y.backward()
-    case("kl_div_zeros", "kl_div", None, [x.detach().numpy(), Const(q.numpy())], order=1, out=y.detach().numpy(), ct=1.0, grads=[x.grad.numpy()])
+    case("kl_div_zeros", "kl_div", None, [x.detach().numpy(), Const(q.numpy())], order=1, out=y.detach().numpy(),
+        ct=1.0, grads=[x.grad.numpy()])
 
     def cosine(x, y, axis=-1):
         n = lambda v: v / jnp.maximum(jnp.sqrt(jnp.sum(v * v, axis, keepdims=True)), 1e-8)
@@ -120,7 +127,8 @@ def losses():
     agree(cosine(x, y), F.cosine_similarity(tensor(x), tensor(y), -1, 1e-8))
     case("cosine", "cosine_similarity", cosine, [x, y], dict(axis=-1, eps=1e-8), order=3)
     case("cosine_columns", "cosine_similarity", lambda x, y: cosine(x, y, 0), [x, Const(y)], dict(axis=0, eps=1e-8))
-    from_torch("cosine_of_zero", "cosine_similarity", lambda x, y: F.cosine_similarity(x, y, 1, 0.5), [[[0.0, 0.0], [3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]]],
+    from_torch("cosine_of_zero", "cosine_similarity", lambda x, y: F.cosine_similarity(x, y, 1, 0.5),
+               [[[0.0, 0.0], [3.0, 4.0]], [[0.0, 2.0], [0.0, 0.0]]],
                attrs=dict(axis=1, eps=0.5))
 
     table = fresh((4, 3))
@@ -129,7 +137,8 @@ def losses():
     t = tensor(table).requires_grad_()
     y, ct = F.embedding(torch.tensor([[1, 0], [3, 3]]), t, padding_idx=3), fresh((2, 2, 3))
     y.backward(tensor(ct))
-    case("embedding_padding", "embedding", None, [table, i], dict(padding=3), order=1, out=y.detach().numpy(), ct=ct, grads=[t.grad.numpy()])
+    case("embedding_padding", "embedding", None, [table, i], dict(padding=3), order=1, out=y.detach().numpy(), ct=ct,
+        grads=[t.grad.numpy()])
 
 
 def random():
@@ -150,24 +159,32 @@ def random():
         at, key = dict(seed=str(seed), shape=[2, 3]), jax.random.key(seed)
         for d, n in (("f64", 53), ("f32", 24)):
             u = unit(key, (2, 3), n)
-            case(f"uniform_{d}_{seed}", "uniform", None, [], dict(at, dtype=d, lo=0, hi=1), out=jnp.asarray(u, DTYPES[d]), exact=True)
+            case(f"uniform_{d}_{seed}", "uniform", None, [], dict(at, dtype=d, lo=0, hi=1),
+                out=jnp.asarray(u, DTYPES[d]), exact=True)
             # 2u + 1 - 1/m in exact arithmetic; JAX's erfinv is good to 8 units of f64
             odd = ((2 * upper(key, (2, 3), n) + 1).astype(np.int64) - 2 ** n) / 2.0 ** n
-            case(f"normal_{d}_{seed}", "normal", None, [], dict(at, dtype=d), out=jnp.asarray(np.sqrt(2) * jsp.erfinv(odd), DTYPES[d]), ulps=16)
-            case(f"gumbel_{d}_{seed}", "gumbel", None, [], dict(at, dtype=d), out=jnp.asarray(gumbel(key, (2, 3), n), DTYPES[d]), ulps=16)
-    case("uniform_range", "uniform", None, [], dict(seed=3, shape=[5], dtype="f64", lo=-2, hi=6), out=-2 + 8 * unit(jax.random.key(3), (5,)), exact=True)
+            case(f"normal_{d}_{seed}", "normal", None, [], dict(at, dtype=d),
+                out=jnp.asarray(np.sqrt(2) * jsp.erfinv(odd), DTYPES[d]), ulps=16)
+            case(f"gumbel_{d}_{seed}", "gumbel", None, [], dict(at, dtype=d),
+                out=jnp.asarray(gumbel(key, (2, 3), n), DTYPES[d]), ulps=16)
+    case("uniform_range", "uniform", None, [], dict(seed=3, shape=[5], dtype="f64", lo=-2, hi=6),
+        out=-2 + 8 * unit(jax.random.key(3), (5,)), exact=True)
     case("uniform_bf16", "uniform", None, [], dict(seed=3, shape=[5], dtype="bf16", lo=0, hi=1),
          out=jnp.asarray(unit(jax.random.key(3), (5,), 24), jnp.bfloat16), exact=True)
     key = jax.random.fold_in(jax.random.key(5), 77)
-    case("uniform_fold", "uniform", None, [], dict(seed=5, fold=77, shape=[4], dtype="f64", lo=0, hi=1), out=unit(key, (4,)), exact=True)
+    case("uniform_fold", "uniform", None, [], dict(seed=5, fold=77, shape=[4], dtype="f64", lo=0, hi=1),
+        out=unit(key, (4,)), exact=True)
     key = jax.random.split(jax.random.key(5), 3)[2]
-    case("uniform_split", "uniform", None, [], dict(seed=5, split=2, shape=[4], dtype="f64", lo=0, hi=1), out=unit(key, (4,)), exact=True)
+    case("uniform_split", "uniform", None, [], dict(seed=5, split=2, shape=[4], dtype="f64", lo=0, hi=1),
+        out=unit(key, (4,)), exact=True)
     key = jax.random.key(11)
     case("bernoulli", "bernoulli", None, [0.3], dict(seed=11, shape=[3, 4]), out=jnp.asarray(unit(key, (3, 4)) < 0.3))
     p = fresh((4,), 0, 1)
-    case("bernoulli_each", "bernoulli", None, [Const(p)], dict(seed=11, shape=[3, 4]), out=jnp.asarray(unit(key, (3, 4)) < p))
+    case("bernoulli_each", "bernoulli", None, [Const(p)], dict(seed=11, shape=[3, 4]),
+        out=jnp.asarray(unit(key, (3, 4)) < p))
     logits = fresh((3, 4), -2, 2)
-    case("categorical", "categorical", None, [Const(logits)], dict(seed=11, axis=1), out=jnp.asarray(np.argmax(logits + gumbel(key, (3, 4)), 1)))
+    case("categorical", "categorical", None, [Const(logits)], dict(seed=11, axis=1),
+        out=jnp.asarray(np.argmax(logits + gumbel(key, (3, 4)), 1)))
     case("categorical_f32", "categorical", None, [Const(logits, "f32")], dict(seed=11, axis=0),
          out=jnp.asarray(np.argmax(logits + gumbel(key, (3, 4), 24), 0)))
     order = list(range(300))

@@ -42,7 +42,8 @@ def typed(a):
 
 
 def scales_of(s):
-    return "~ : " + " ".join("0" if v == 0 else f"{v:.1e}" if np.isfinite(v) else "1" for v in np.asarray(s).reshape(-1))
+    return "~ : " + " ".join("0" if v == 0 else f"{v:.1e}" if np.isfinite(v) else "1"
+        for v in np.asarray(s).reshape(-1))
 
 
 def attr_text(v):
@@ -51,9 +52,11 @@ def attr_text(v):
     return v if isinstance(v, str) else number(v)
 
 
-def case(name, op, f, operands, attrs=None, order=2, exact=False, ulps=None, inputs=False, out=None, ct=None, tan=None, grads=None):
-    """Writes one case. operands: float arrays (differentiated), Const, python numbers. f takes them all.
-    order: 0 value only, 1 grad and jvp, 2 hvp, 3 third. out, grads: values from elsewhere instead of JAX's."""
+def case(name, op, f, operands, attrs=None, order=2, exact=False, ulps=None, inputs=False, out=None, ct=None, tan=None,
+        grads=None):
+    """Writes one case. operands: float arrays (differentiated), Const, python numbers. f takes them
+    all. order: 0 value only, 1 grad and jvp, 2 hvp, 3 third. out, grads: values from elsewhere
+    instead of JAX's."""
     w = OUT[0]
     COUNT[os.path.basename(w.name)[:-4]] += 1
     attrs = dict(attrs or {})
@@ -97,7 +100,8 @@ def case(name, op, f, operands, attrs=None, order=2, exact=False, ulps=None, inp
     half = y.dtype if y.dtype in (jnp.float32, jnp.bfloat16, jnp.float16) else None
     if order:
         ct = jnp.asarray(fresh(y.shape) if ct is None else ct, dtype=y.dtype).reshape(y.shape)
-        tans = [jnp.asarray(fresh(x.shape), dtype=x.dtype) for x in xs] if tan is None else [jnp.asarray(t, x.dtype) for t, x in zip(tan, xs)]
+        tans = [jnp.asarray(fresh(x.shape), dtype=x.dtype) for x in xs] if tan is None else [jnp.asarray(t, x.dtype)
+            for t, x in zip(tan, xs)]
 
     def first(*xs):
         return jax.vjp(g, *xs)[1](ct)

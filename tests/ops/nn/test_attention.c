@@ -4,7 +4,7 @@
 #include "support/tape_test.h"
 
 #include "base/random.h"
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/nn/nn.h"
 #include "tape/tape.h"
 
 #include <float.h>
@@ -213,9 +213,10 @@ static void compare_vars(cot_var a, cot_var b, double tolerance) {
 static void it_is_its_composition_to_second_order(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
-    cot_var               x[4] = {make(t, COT_F64, COT_SHAPE(2, 70, 3, 5), 1, true),
-                                  make(t, COT_F64, COT_SHAPE(1, 3, 67, 5), 2, true), make(t, COT_F64, COT_SHAPE(67, 4), 3, true),
-                                  make(t, COT_F64, COT_SHAPE(3, 1, 67), 4, true)};
+    cot_var x[4] = {make(t, COT_F64, COT_SHAPE(2, 70, 3, 5), 1, true),
+                    make(t, COT_F64, COT_SHAPE(1, 3, 67, 5), 2, true),
+                    make(t, COT_F64, COT_SHAPE(67, 4), 3, true),
+                    make(t, COT_F64, COT_SHAPE(3, 1, 67), 4, true)};
     cot_var   mask = make(t, COT_BOOL, COT_SHAPE(70, 67), 5, false), y[2], g[2][4], h[2];
     cot_attention_options o = {.scale = 0.8, .mask = mask, .bias = x[3]};
     cot_var   q = cot_permute(x[0], COT_AXES(0, 2, 1, 3));

@@ -552,8 +552,8 @@ static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
 static bool is_empty(const cot__view *v) { return cot__count(v->ndim, v->shape) == 0; }
 
 __attribute__((cold)) /* plans and hands out: built for size */
-bool cot__conv_run(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
-                   const cot__view *result) {
+bool cot__conv_run(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
+                   const cot__view *b, const cot__view *result) {
     if (is_empty(result)) return true;
     if (is_empty(a) || is_empty(b)) { /* nothing to sum */
         memset(result->data, 0, (size_t)(cot__count(result->ndim, result->shape) * cot__dtype_size(result->dtype)));

@@ -2,7 +2,9 @@
  * directions (cot__conv of backend/backend.h).
  *
  * Given two of x, w and z, each kernel computes what multiplies the third; so the transposes of
- * each are the other two. */
+ * each are the other two.
+ *
+ * May call: base, the shared kernels. Must not touch: tapes, nodes, vars. */
 #ifndef COT_CONV_H
 #define COT_CONV_H
 

@@ -171,9 +171,8 @@ static void run(work *w, const cot__pool *g) {
     w->avx2 = HAS_AVX2;
     w->x_plane = g->x[0] * g->x[1] * g->x[2];
     w->z_plane = g->z[0] * g->z[1] * g->z[2];
-    w->parts   = cot__parts(g->planes,
-                            w->x_plane + w->z_plane * (w->what == TAKE ? 1 : g->window[0] * g->window[1] * g->window[2]),
-                            g->planes);
+    int64_t of_window = w->what == TAKE ? 1 : g->window[0] * g->window[1] * g->window[2];
+    w->parts = cot__parts(g->planes, w->x_plane + w->z_plane * of_window, g->planes);
     if (g->planes > 0) cot__parallel(w->parts, run_part, w);
 }
 

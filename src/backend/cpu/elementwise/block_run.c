@@ -1,5 +1,5 @@
-/* block_run.c: elementwise kernels over views of any layout and dtype: block by block, shared out over
- * threads. */
+/* block_run.c: elementwise kernels over views of any layout and dtype: block by block, shared
+ * out over threads. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 #include "backend/cpu/elementwise/block_run.h"

@@ -1,5 +1,5 @@
-/* block_run.h: runs of elementwise work (backend/runs.h) on the CPU: prepared once, then done range by
- * range, and stages of them block by block. */
+/* block_run.h: runs of elementwise work (backend/runs.h) on the CPU: prepared once, then done
+ * range by range, and stages of them block by block. */
 #ifndef COT_BLOCK_RUN_H
 #define COT_BLOCK_RUN_H
 

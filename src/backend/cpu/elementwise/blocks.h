@@ -1,5 +1,7 @@
 /* blocks.h: the block kernels made from rules.def: the values and partials of every elementwise
- * operation over a block of elements, for each compute type and instruction set. */
+ * operation over a block of elements, for each compute type and instruction set.
+ *
+ * May call: base, rules, the shared kernels. Must not touch: tapes, nodes, vars. */
 #ifndef COT_BLOCKS_H
 #define COT_BLOCKS_H
 

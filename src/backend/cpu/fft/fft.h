@@ -1,5 +1,7 @@
-/* fft.h: discrete Fourier transforms along one axis: the entry `fft` of the table, and the plan that
- * fft.c and its template share. */
+/* fft.h: discrete Fourier transforms along one axis: the entry `fft` of the table, and the plan
+ * that fft.c and its template share.
+ *
+ * May call: base, the shared kernels. Must not touch: tapes, nodes, vars. */
 #ifndef COT_FFT_H
 #define COT_FFT_H
 

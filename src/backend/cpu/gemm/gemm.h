@@ -1,9 +1,11 @@
 /* gemm.h: what the files of the matrix product share: the kernels of one float type and instruction
- * set, and who drives them.
+ * set, and the functions that drive them.
  *
  * gemm_kernels.c has the kernels, made from gemm_template.h; gemm_blocks.c cuts products into
  * tiles, gemm_thin.c multiplies vectors with matrices, gemm.c chooses. Strides are in elements,
- * pointers to elements of the kernels' type. */
+ * pointers to elements of the kernels' type.
+ *
+ * May call: base, the shared kernels. Must not touch: tapes, nodes, vars. */
 #ifndef COT_GEMM_H
 #define COT_GEMM_H
 

@@ -41,7 +41,7 @@ typedef struct job {
     _Atomic bool             taken[SLOTS];
 } job;
 
-/* Who runs the parts: cot__parallel, or the caller alone. */
+/* How the parts are run: by cot__parallel, or by the caller alone. */
 typedef void spread(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
@@ -58,7 +58,7 @@ static char   *element(const cot__matrix *m, int size, int64_t i, int64_t j) {
 
 static int64_t take_slot(_Atomic bool *taken, int64_t slots) {
     int64_t slot = 0;
-    /* whoever has one gives it back soon */
+    /* the part that has one gives it back soon */
     while (atomic_exchange(&taken[slot], true)) slot = (slot + 1) % slots;
     return slot;
 }

@@ -5,8 +5,9 @@
 #include "backend/cpu/elementwise/blocks.h"
 
 /* Kernels of products, of the type of the recipe. A row is f·y[k] + 0; a product that is -0 becomes
- * 0, as in cot__gemm. row: to[k] = s (f·y[k] + 0), or that added to to[k] leaves: folds of
- * COT__BLOCK elements each, or of their squares, one after the other */
+ * 0, as in cot__gemm.
+ *   row     to[k] = s (f·y[k] + 0), or that added to to[k]
+ *   leaves  folds of COT__BLOCK elements each, or of their squares, one after the other */
 typedef struct cot__row_kernels {
     void (*row)(const void *f, const void *y, const void *s, int n, void *to, bool add);
     void (*leaves)(const void *f, const void *y, int count, bool squared, void *sums);
@@ -21,10 +22,11 @@ void cot__recipe_load(const cot__recipe *r, int64_t first, int n, void *to);
 /* All elements, to r->data, on the pool's threads; r need not be ready. */
 void cot__recipe_write(const cot__recipe *r);
 
-/* Where a faster way is known than adding up what cot__recipe_load makes, of products, their
- * squares and their multiples: sums: leaves of sums (see reduce_template.h), COT__BLOCK elements
- * each, `count` of them from element `first` on: how many were done, perhaps none add: sums[k] =
- * element first + k, or that added to sums[k], k < n; false: not done */
+/* Sums of products, of their squares and of their multiples, where a faster way is known than
+ * adding up what cot__recipe_load makes.
+ *   sums  leaves of sums (see reduce_template.h), COT__BLOCK elements each, `count` of them from
+ *         element `first` on; returns how many were done, perhaps none
+ *   add   sums[k] = element first + k, or that added to sums[k], k < n; false: not done */
 int  cot__recipe_sums(const cot__recipe *r, int64_t first, int count, void *sums);
 bool cot__recipe_add(const cot__recipe *r, int64_t first, int n, void *sums, bool add);
 

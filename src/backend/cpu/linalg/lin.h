@@ -8,7 +8,10 @@
  *
  * Matrices of up to COT__LIN_BASE columns are shared out over threads, one matrix a part; larger
  * ones are done one after the other, and most of their work is in matrix products. Neither depends
- * on the number of threads, so neither do the bits. */
+ * on the number of threads, so neither do the bits.
+ *
+ * May call: base, the shared kernels, matrix products, a LAPACK if one is named. Must not touch:
+ * tapes, nodes, vars. */
 #ifndef COT_LIN_H
 #define COT_LIN_H
 

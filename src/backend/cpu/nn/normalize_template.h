@@ -1,9 +1,11 @@
 /* normalize_template.h: normalisation of rows of T. Included by normalize.c for each type and
  * instruction set.
  *
- *   T, V element and a vector of VL of them N(name) the name with the suffix of this instance
- *   U          the same vector at any address
- *   TARGET an attribute TINY, HUGE_ variances outside need the careful path
+ *   T, V         element and a vector of VL of them
+ *   U            the same vector at any address
+ *   N(name)      the name with the suffix of this instance
+ *   TARGET       an attribute
+ *   TINY, HUGE_  variances outside of these need the careful path
  *
  * Every sum has the same lanes and the same order in all instances, so instruction sets do not
  * change bits. Rows longer than a CHUNK add up the chunks in f64. */

@@ -1,6 +1,6 @@
 /* sgd.c: w -= rate g in one pass, each product and difference rounded, as cot_sub(w, cot_mul(rate,
  * g)) would. */
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/nn/nn.h"
 #include "base/parallel.h"
 
 typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;

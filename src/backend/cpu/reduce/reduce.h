@@ -1,4 +1,6 @@
-/* reduce.h: the part of the reductions that softmax shares. */
+/* reduce.h: the part of the reductions that softmax shares.
+ *
+ * May call: base, the shared kernels, matrix products. Must not touch: tapes, nodes, vars. */
 #ifndef COT_REDUCE_H
 #define COT_REDUCE_H
 

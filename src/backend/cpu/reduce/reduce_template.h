@@ -5,7 +5,7 @@
  * of n values; its tree is the same whether it is folded alone along contiguous memory or next to
  * others, row by row:
  *   leaves of LEAF values; in a leaf LANES chains, value i going to chain i % LANES; the chains
- *     folded by halves;
+ *       folded by halves;
  *   the leaves then combined pairwise, as a binary counter would carry. */
 
 #define WIDTH (ROW / (int)sizeof(T))

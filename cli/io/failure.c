@@ -1,0 +1,46 @@
+/* failure.c: setting a failure. */
+#include "io/failure.h"
+
+#include "base/number.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool set(failure *f, int status, const char *code, const char *format, va_list arguments) {
+    if (f->status != EXIT_FINE) return false;
+    f->status = status;
+    snprintf(f->code, sizeof f->code, "%s", code);
+    cot__vformat(f->message, sizeof f->message, format, arguments);
+    return false;
+}
+
+bool failure_set(failure *f, int status, const char *code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    set(f, status, code, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool failure_usage(failure *f, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    set(f, EXIT_USAGE, "usage", format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* A stream takes memory too: that the file is to blame would be wrong. */
+bool failure_file(failure *f, const char *what, const char *path, int error) {
+    if (error == ENOMEM) return failure_memory(f);
+    return failure_set(f, EXIT_RUN, "file", "cannot %s %s: %s", what, *path ? path : "a file with an empty name",
+                       strerror(error));
+}
+
+bool failure_memory_for(failure *f, uint64_t bytes) {
+    return failure_set(f, EXIT_RUN, "memory", "memory is short: %.3g GB are needed in one piece", (double)bytes / 1e9);
+}
+
+bool failure_memory(failure *f) { return failure_set(f, EXIT_RUN, "memory", "memory is short"); }

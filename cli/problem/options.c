@@ -1,0 +1,260 @@
+/* options.c: one table of options, from which they are parsed and from which their help is printed.
+ *
+ * Options stand anywhere behind the command's name, as --opt VALUE or --opt=VALUE; an option that
+ * takes a value takes the next argument whatever it looks like, so that --seed -1 works. Behind --
+ * nothing is an option. */
+#include "problem/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "problem/command.h"
+#include "expr/expr.h"
+#include "regression/least_squares.h"
+
+typedef enum which {
+    FILE_,
+    DTYPE,
+    THREADS,
+    WRT,
+    SEED,
+    MODE,
+    TANGENT,
+    ALONG,
+    ORDER,
+    SPARSE,
+    STEP,
+    HTML,
+    DOT,
+    INPUTS,
+    OUTPUTS,
+    NAMES,
+    Y,
+    PLOT,
+    ITERATIONS,
+    TOLERANCE,
+    JSON,
+    HELP
+} which;
+
+typedef struct option {
+    which       id;
+    const char *name;
+    char        letter;   /* 0: none */
+    const char *argument; /* NULL: takes none */
+    unsigned    group;    /* 0: every command has it */
+    const char *help;
+} option;
+
+static const option table[] = {
+    {FILE_, "file", 'f', "FILE", OPT_EXPRESSION | OPT_FIT, "read the expression from FILE (-: standard input)"},
+    {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
+    {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
+    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT, "how an input moves; once for each (default: zero)"},
+    {ALONG, "along", 0, "name=V", OPT_ALONG, "how an input moves; once for each (default: zero)"},
+    {ORDER, "order", 0, "K", OPT_ALONG, "derivatives up to this order, 0 to 60 (default: 3)"},
+    {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
+    {SPARSE, "sparse", 0, NULL, OPT_SPARSE, "only the entries that can be other than zero"},
+    {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
+    {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
+    {DOT, "dot", 0, "FILE", OPT_TRACE, "write a graph for Graphviz, not the tables"},
+    {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
+    {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
+    {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
+    {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
+    {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
+    {ITERATIONS, "max-iterations", 0, "N", OPT_FIT, "give up after so many steps (default: 2000)"},
+    {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error that is enough (default: 1e-10)"},
+    {DTYPE, "dtype", 0, "TYPE", OPT_EXPRESSION, "f64 or f32, of all float inputs (default: f64)"},
+    {THREADS, "threads", 0, "N", OPT_EXPRESSION | OPT_FIT, "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
+    {JSON, "json", 0, NULL, 0, "print one JSON object"},
+    {HELP, "help", 'h', NULL, 0, "print this help"},
+};
+enum { MOST_THREADS = 256, OPTIONS = sizeof table / sizeof *table };
+
+static bool has(const command *c, const option *p) { return p->group == 0 || (c->options & p->group) != 0; }
+
+static const option *find(const command *c, const char *name, size_t n, failure *f) {
+    const char *names[OPTIONS];
+    int         count = 0;
+    char        given[64];
+    for (int i = 0; i < OPTIONS; i++) {
+        if (!has(c, &table[i])) continue;
+        if (strlen(table[i].name) == n && memcmp(table[i].name, name, n) == 0) return &table[i];
+        names[count++] = table[i].name;
+    }
+    snprintf(given, sizeof given, "%.*s", n < 50 ? (int)n : 50, name);
+    const char *near = cot__nearest(given, count, names);
+    if (near)
+        failure_usage(f, "%s has no option --%s; did you mean --%s?", c->name, given, near);
+    else
+        failure_usage(f, "%s has no option --%s; `cotangent %s --help` lists them", c->name, given, c->name);
+    return NULL;
+}
+
+static bool read_number(const char *dashes, const char *name, const char *text, int64_t least, int64_t most,
+                        int64_t *out, failure *f) {
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *text == ' ' || n < least || n > most)
+        return failure_usage(f, "%s%s is a whole number from %lld to %lld, not '%.60s'", dashes, name, (long long)least,
+                             (long long)most, text);
+    *out = n;
+    return true;
+}
+
+static bool read_fraction(const option *p, const char *text, double *out, failure *f) {
+    char *end;
+    *out = cot__read_number(text, &end);
+    if (end == text || *end || *text == ' ' || !(*out > 0 && *out < 1))
+        return failure_usage(f, "--%s is a number between 0 and 1, not '%.60s'", p->name, text);
+    return true;
+}
+
+static bool read_count(const option *p, const char *text, int64_t least, int64_t most, int64_t *out, failure *f) {
+    return read_number("--", p->name, text, least, most, out, f);
+}
+
+/* The library passes over what it cannot read; here somebody is told. */
+static bool read_environment(options *o, failure *f) {
+    const char *text = getenv("COTANGENT_THREADS");
+    int64_t     n = 0;
+    if (o->threads || o->help || !(o->command->options & OPT_EXPRESSION) || !text || !*text) return true;
+    if (!read_number("", "COTANGENT_THREADS", text, 1, MOST_THREADS, &n, f)) return false;
+    o->threads = (int)n;
+    return true;
+}
+
+static bool set_once(const option *p, const char **where, const char *value, failure *f) {
+    if (*where) return failure_usage(f, "--%s is given twice", p->name);
+    *where = value;
+    return true;
+}
+
+static bool set(options *o, const option *p, const char *value, failure *f) {
+    int64_t n = 0;
+    switch (p->id) {
+    case FILE_: return set_once(p, &o->file, value, f);
+    case WRT: return set_once(p, &o->wrt, value, f);
+    case SEED: return set_once(p, &o->seed, value, f);
+    case HTML: return set_once(p, &o->html, value, f);
+    case DOT: return set_once(p, &o->dot, value, f);
+    case ALONG:
+    case TANGENT: o->tangents[o->tangent_count++] = value; return true;
+    case STEP: o->step = true; return true;
+    case SPARSE: o->sparse = true; return true;
+    case NAMES: o->names = true; return true;
+    case JSON: o->json = true; return true;
+    case HELP: o->help = true; return true;
+    case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
+    case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);
+    case Y: return set_once(p, &o->y, value, f);
+    case PLOT: return set_once(p, &o->plot, value, f);
+    case TOLERANCE: return read_fraction(p, value, &o->tolerance, f);
+    case ITERATIONS:
+        if (!read_count(p, value, 1, 1000000000, &n, f)) return false;
+        o->most_iterations = (int)n;
+        return true;
+    case ORDER:
+        if (!read_count(p, value, 0, 60, &n, f)) return false;
+        o->order = (int)n;
+        return true;
+    case THREADS:
+        if (!read_count(p, value, 1, MOST_THREADS, &n, f)) return false;
+        o->threads = (int)n;
+        return true;
+    case DTYPE:
+        o->dtype = strcmp(value, "f32") == 0 ? COT_F32 : COT_F64;
+        if (o->dtype == COT_F64 && strcmp(value, "f64") != 0)
+            return failure_usage(f, "--dtype is f64 or f32, not '%.60s'", value);
+        return true;
+    case MODE:
+        o->mode = strcmp(value, "reverse") == 0 ? COT_REVERSE : COT_FORWARD;
+        if (o->mode == COT_FORWARD && strcmp(value, "forward") != 0)
+            return failure_usage(f, "--mode is reverse or forward, not '%.60s'", value);
+        return true;
+    }
+    return true;
+}
+
+/* Argument i begins with a dash: an option, perhaps with the argument behind it. */
+static bool parse_one(options *o, int n, char *const *arguments, int *i, failure *f) {
+    const char   *text = arguments[*i], *value = NULL;
+    const option *p = NULL;
+    if (text[1] == '-') {
+        const char *equals = strchr(text, '=');
+        p = find(o->command, text + 2, equals ? (size_t)(equals - text - 2) : strlen(text + 2), f);
+        if (!p) return false;
+        if (equals) value = equals + 1;
+    } else {
+        for (int k = 0; k < OPTIONS && !p; k++)
+            if (table[k].letter == text[1] && has(o->command, &table[k])) p = &table[k];
+        if (p && text[2] && (!p->argument || p->letter != 'f')) p = NULL;
+        if (!p)
+            return failure_usage(f,
+                                 "%s has no option %.40s; write -- before an expression that begins with a minus sign",
+                                 o->command->name, text);
+        if (text[2]) value = text + 2;
+    }
+    if (!p->argument && value) return failure_usage(f, "--%s takes no value", p->name);
+    if (p->argument && !value) {
+        if (*i + 1 == n) return failure_usage(f, "--%s needs a value: --%s %s", p->name, p->name, p->argument);
+        value = arguments[++*i];
+    }
+    if (p->argument && strcmp(p->argument, "FILE") == 0 && !*value)
+        return failure_usage(f, "the FILE of --%s has an empty name", p->name);
+    return set(o, p, value, f);
+}
+
+bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
+    *o             = (options){.command         = c,
+                               .dtype           = COT_F64,
+                               .mode            = COT_AUTO,
+                               .most_iterations = 2000,
+                               .tolerance       = LEAST_SQUARES_TOLERANCE,
+                               .order           = 3};
+    o->positionals = malloc(((size_t)n + 1) * sizeof *o->positionals);
+    o->tangents = malloc(((size_t)n + 1) * sizeof *o->tangents);
+    if (!o->positionals || !o->tangents) return failure_memory(f);
+    bool ended = false;
+    for (int i = 0; i < n; i++) {
+        const char *text = arguments[i];
+        if (!ended && strcmp(text, "--") == 0)
+            ended = true;
+        else if (ended || text[0] != '-' || text[1] == 0)
+            o->positionals[o->positional_count++] = text;
+        else if (!parse_one(o, n, arguments, &i, f))
+            return false;
+    }
+    return read_environment(o, f);
+}
+
+void options_free(options *o) {
+    free(o->positionals);
+    free(o->tangents);
+    o->positionals = o->tangents = NULL;
+}
+
+bool options_ask_json(int n, char *const *arguments) {
+    for (int i = 0; i < n; i++) {
+        if (strcmp(arguments[i], "--") == 0) return false;
+        if (strcmp(arguments[i], "--json") == 0) return true;
+    }
+    return false;
+}
+
+void options_print(FILE *out, const command *c) {
+    for (int i = 0; i < OPTIONS; i++) {
+        const option *p = &table[i];
+        char          left[40];
+        if (!has(c, p)) continue;
+        char letter[5] = "    ";
+        if (p->letter) snprintf(letter, sizeof letter, "-%c, ", p->letter);
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, p->name, p->argument ? " " : "",
+                 p->argument ? p->argument : "");
+        fprintf(out, "  %-22s %s\n", left, p->help);
+    }
+}

@@ -1,0 +1,42 @@
+/* options.h: the command line, taken apart and checked. */
+#ifndef COT_CLI_OPTIONS_H
+#define COT_CLI_OPTIONS_H
+
+#include <stdio.h>
+
+#include "cotangent.h"
+#include "io/failure.h"
+
+struct command;
+
+typedef struct options {
+    const struct command *command;
+    bool                  json, help, names, step, sparse;
+    const char           *file;             /* -f */
+    const char           *wrt, *seed;       /* as given; NULL: not */
+    const char           *html, *dot;
+    const char           *y, *plot;
+    int                   most_iterations;
+    double                tolerance;
+    cot_dtype             dtype;
+    cot_mode              mode;
+    int                   threads;          /* 0: not given */
+    int                   order;            /* of taylor */
+    int64_t               inputs, outputs;  /* 0: not given */
+    int                   tangent_count, positional_count;
+    const char          **tangents;         /* name=V, of --tangent or --along */
+    const char          **positionals;
+} options;
+
+/* What follows the command's name. The lists belong to o: options_free. */
+bool options_parse(options *o, const struct command *command, int n, char *const *arguments, failure *f);
+void options_free(options *o);
+
+/* Is --json among the arguments? Asked before they are understood, so that their errors come out in
+ * the right form. */
+bool options_ask_json(int n, char *const *arguments);
+
+/* The options of a command, a line each: for --help. */
+void options_print(FILE *out, const struct command *command);
+
+#endif

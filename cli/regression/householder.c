@@ -1,0 +1,82 @@
+/* householder.c: QR with column pivoting. The columns come scaled to about the same length, so that
+ * pivots tell what is determined. */
+#include "regression/householder.h"
+
+#include <math.h>
+
+/* aᵀb in eight sums, so that none waits for the one before: columns are as long as the table. The
+ * order is always the same. */
+static double dot(int64_t n, const double *a, const double *b) {
+    double  sum[8] = {0};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++) sum[k] += a[i + k] * b[i + k];
+    for (int k = 0; i < n; i++, k++) sum[k] += a[i] * b[i];
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+double householder_norm(int64_t n, const double *x) {
+    double most = 0, sum = dot(n, x, x);
+    /* no square that counts was too large or too small; else scaled: */
+    if (sum > 1e-250 && sum < 1e250) return sqrt(sum);
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(x[i]) <= most)) most = fabs(x[i]); /* a NaN stays */
+    if (most == 0 || !isfinite(most)) return most;
+    int power;
+    frexp(most, &power);
+    double scale = ldexp(1, -power);
+    sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (x[i] * scale) * (x[i] * scale);
+    return ldexp(sqrt(sum), power);
+}
+
+/* x (length n) reflected at the plane that v is normal to: x - v (vᵀx) / beta. */
+static void reflect(int64_t n, const double *v, double beta, double *x) {
+    double sum = dot(n, v, x) / beta;
+    for (int64_t i = 0; i < n; i++) x[i] -= sum * v[i];
+}
+
+static void swap_columns(int64_t m, double *a, double *b) {
+    for (int64_t i = 0; i < m; i++) {
+        double t = a[i];
+        a[i] = b[i];
+        b[i] = t;
+    }
+}
+
+void householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
+    for (int k = 0; k < n; k++) perm[k] = k;
+    for (int k = 0; k < n; k++) {
+        /* Norms are computed afresh: updating them loses digits, and n is small. */
+        int    pivot = k;
+        double most = -1;
+        for (int j = k; j < n; j++) {
+            double norm = householder_norm(m - k, a + j * m + k);
+            if (norm > most) most = norm, pivot = j;
+        }
+        if (pivot != k) {
+            int t = perm[k];
+            swap_columns(m, a + k * m, a + pivot * m);
+            perm[k] = perm[pivot];
+            perm[pivot] = t;
+        }
+        double *v = a + k * m + k, head = v[0];
+        if (!(most > 0)) continue;
+        double diagonal = head > 0 ? -most : most; /* away from head: no cancellation */
+        v[0] = head - diagonal;
+        double beta = -diagonal * v[0]; /* |v|²/2 */
+        for (int j = k + 1; j < n; j++) reflect(m - k, v, beta, a + j * m + k);
+        reflect(m - k, v, beta, c + k);
+        v[0] = diagonal;
+    }
+}
+
+void householder_solve(int64_t m, int n, int rank, const double *r, const double *c, double *z) {
+    for (int k = n - 1; k >= 0; k--) {
+        z[k] = 0;
+        if (k >= rank) continue;
+        double sum = c[k];
+        for (int j = k + 1; j < rank; j++) sum -= r[j * m + k] * z[j];
+        z[k] = sum / r[k * m + k];
+    }
+}

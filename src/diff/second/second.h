@@ -1,0 +1,29 @@
+/* second.h: second derivatives: Hessian-vector products over scalars, which inputs may be moved by
+ * themselves, and which values of a recorded gradient nothing will read.
+ *
+ * May call: base, rules, backend, tape, ops, the engine. Must not touch: how a sweep runs. */
+#ifndef COT_SECOND_H
+#define COT_SECOND_H
+
+#include "diff/engine/sweep.h"
+#include "ops/elementwise/deferred.h"
+
+/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the
+ * error. (second_order_inputs.c) */
+bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);
+
+/* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
+bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
+bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
+/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise
+ * operations, sum_of and dot_of. */
+bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
+bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
+                    double *out);
+
+/* Drops the deferred work since then that computes values of nodes from … which tangents in numbers
+ * do not read. For a gradient that was recorded between cot__deferred_open and _close, to be
+ * differentiated and rewound. */
+void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
+
+#endif

@@ -1,0 +1,21 @@
+/* inspect.h: looking at tapes and derivatives: checks against differences, explanations, reports,
+ * printed sweeps; the parts of an explanation.
+ *
+ * May call: base, rules, backend, tape, ops, diff. Must not touch: anything for good. Code that
+ * looks at a tape leaves it as it was. */
+#ifndef COT_EXPLAIN_H
+#define COT_EXPLAIN_H
+
+#include "diff/engine/kept_adjoints.h"
+#include "tape/show.h"
+
+/* Why is the value of y not finite? 0 when it is. */
+int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y);
+/* Which leaves get a zero gradient from y, or one that is not finite, and why? */
+int cot__explain_gradient(cot__text *x, cot_tape *t, uint32_t y);
+
+/* "x = -1, %4 = 0": what a rule reads (a save mask) by what it is called, at one element or, with
+ * index < 0, all over. `before` stands before the first, if there is one. */
+void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t mask, const char *before, int64_t index);
+
+#endif

@@ -1,0 +1,15 @@
+/* optim.h: writing to leaves: assignment and the steps of optimisers.
+ *
+ * May call: base, rules, backend, tape, ops, diff. Must not touch: nodes that are computed. */
+#ifndef COT_OPTIM_H
+#define COT_OPTIM_H
+
+#include "ops/array/array.h"
+
+/* Notes that source i was written for good: values computed from its old numbers are recognised by
+ * their time. */
+void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who);
+/* May an optimiser be given this rate, or decay? */
+static inline bool cot__is_rate(double v) { return v >= 0 && isfinite(v); }
+
+#endif

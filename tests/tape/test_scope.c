@@ -1,0 +1,55 @@
+/* A scope gives a tape its modes back, whatever was done to them in between. */
+#include "support/support.h"
+
+#include "tape/scope.h"
+
+static void set_modes(cot_tape *t, const char *name, uint32_t number, bool flag) {
+    t->body = t->inside = name;
+    t->body_from = t->inside_from = number;
+    t->no_grad = (int)number;
+    t->active_mask = flag ? COT__ACTIVE : 0;
+    t->strict_positions = flag;
+}
+
+static void test_a_scope_gives_back_every_mode(void **state) {
+    (void)state;
+    static const char before[] = "scan", between[] = "while";
+    cot_tape         *t = cot_tape_create(NULL);
+    set_modes(t, before, 7, true);
+    cot__scope s = cot__scope_open(t, 0);
+    assert_int_equal(t->active_mask, 0);
+    assert_ptr_equal(t->body, before); /* nothing else has changed yet */
+    set_modes(t, between, 9, false);
+    cot__scope_close(t, &s);
+    assert_ptr_equal(t->body, before);
+    assert_ptr_equal(t->inside, before);
+    assert_int_equal(t->body_from, 7);
+    assert_int_equal(t->inside_from, 7);
+    assert_int_equal(t->no_grad, 7);
+    assert_int_equal(t->active_mask, COT__ACTIVE);
+    assert_true(t->strict_positions);
+    set_modes(t, NULL, 0, true);
+    cot_tape_destroy(t);
+}
+
+static void test_a_scope_forgets_the_notes_of_examples_and_keeps_older_ones(void **state) {
+    (void)state;
+    cot_tape  *t = cot_tape_create(NULL);
+    cot__scope s = cot__scope_open(t, t->active_mask);
+    cot__note(t, "[exp] of an example");
+    cot__scope_close_unnoted(t, &s);
+    assert_int_equal(t->note[0], 0);
+    cot__note(t, "[log] of a value");
+    s = cot__scope_open(t, t->active_mask);
+    cot__scope_close_unnoted(t, &s);
+    assert_string_equal(t->note, "[log] of a value");
+    cot_tape_destroy(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_scope_gives_back_every_mode),
+        cmocka_unit_test(test_a_scope_forgets_the_notes_of_examples_and_keeps_older_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
