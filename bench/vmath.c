@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "backend/cpu/elementwise/blocks.h"
 #include "ops/elementwise/elementwise.h"
 
 enum { N = 4096, RUNS = 60 };
